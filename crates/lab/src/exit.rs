@@ -1,0 +1,34 @@
+//! Exit codes of the lab's commands.
+
+/// Why a lab command ended, as the number the shell sees.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(u8)]
+pub enum Exit {
+    /// Done, also when a peer was absent and not required.
+    Done = 0,
+    /// The lab itself failed.
+    Internal = 1,
+    /// The command line or a configuration is wrong.
+    Usage = 2,
+    /// A subject gave wrong data.
+    Verification = 3,
+    /// A required peer is missing or did not start.
+    PeerMissing = 4,
+    /// A regression was found or a gate was not met.
+    Regression = 5,
+    /// Too noisy or undecidable, under `--strict`.
+    Undecidable = 6,
+    /// The remote end refused or was lost.
+    Remote = 7,
+    /// The store is unavailable or has a newer schema.
+    Store = 8,
+    /// Interrupted; partial results were written.
+    Interrupted = 130,
+}
+
+impl Exit {
+    /// The number for the shell.
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+}

@@ -1,0 +1,20 @@
+//! Measures ciphers and transports side by side with real peers, and reports what can be believed.
+//!
+//! A *workload* says what is moved, how it is verified and what is counted; a *subject* is our engine or a real peer;
+//! a *case* is one parameter set; a *cell* is a case with a subject; a *round* is one visit to all cells. Subjects
+//! alternate inside each round, every timed output is verified, and figures are ratios of one run first.
+
+#![forbid(unsafe_code)]
+
+pub mod compare;
+pub mod doctor;
+pub mod exit;
+pub mod machine;
+pub mod measure;
+pub mod plan;
+pub mod primitives;
+pub mod recommend;
+pub mod report;
+pub mod result;
+pub mod run;
+pub mod stats;

@@ -1,0 +1,79 @@
+//! The runner: visits every cell of a plan in rounds, watches the machine, and turns windows into results.
+
+use std::time::Duration;
+
+use crate::result::{Case, PlanFacts, RunResult};
+
+/// A case with a subject: something that can be timed.
+///
+/// The runner calls [`Cell::prepare`] once before the first round, then [`Cell::window`] once a round.
+pub trait Cell {
+    /// Parameters of the case.
+    fn case(&self) -> &Case;
+
+    /// Name of the subject.
+    fn subject(&self) -> &str;
+
+    /// Checks the subject against the oracle on data of this case, and allocates what the windows need.
+    ///
+    /// # Errors
+    /// [`CellError`] when the subject gives a wrong answer or cannot run; the cell is then left out with that error.
+    fn prepare(&mut self) -> Result<(), CellError>;
+
+    /// Warms up for `warmup`, then works for about `window` and reports what was done in the timed part only.
+    ///
+    /// Every output of the timed part is verified after the clock has stopped.
+    ///
+    /// # Errors
+    /// [`CellError`] when an output was wrong or an operation failed: the cell stops, its figures are not used.
+    fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError>;
+}
+
+/// What one timed window did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Counted {
+    /// Operations done.
+    pub ops: u64,
+    /// Payload bytes of those operations.
+    pub bytes: u64,
+    /// Wall time of the timed part, seconds.
+    pub wall_s: f64,
+    /// CPU time that the measured work took in the timed part, seconds.
+    pub cpu_s: f64,
+}
+
+/// Why a cell gave no figure.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum CellError {
+    /// An output differed from the oracle's: the subject or the lab is wrong.
+    Wrong {
+        /// What differed, with the sizes and the first position.
+        what: String,
+    },
+    /// The subject reported a failure.
+    Failed {
+        /// The subject's own words.
+        what: String,
+    },
+    /// The subject is not there or cannot do this case.
+    Unavailable {
+        /// Why, and what to install.
+        what: String,
+    },
+}
+
+/// What the lab tells while it works, and the way to stop it.
+pub trait Observer {
+    /// The plan, before the first window.
+    fn planned(&mut self, plan: &PlanFacts);
+
+    /// About to visit window `done` (from 0) of `total`; `current` names the cell.
+    fn progress(&mut self, done: u32, total: u32, current: &str);
+
+    /// A round is complete; `partial` is a valid result file with `complete: false`.
+    fn round_done(&mut self, partial: &RunResult);
+
+    /// True once the user asked to stop: the current window is finished, then the run ends with what is known.
+    fn stopped(&self) -> bool;
+}
