@@ -102,14 +102,14 @@ impl Cipher {
         nonce: &[u8],
         f: impl FnOnce(&LessSafeKey, [u8; 12]) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let wrong_length = Error::NonceLength {
+        let wrong_length = || Error::NonceLength {
             need: self.suite.nonce_len(),
             got: nonce.len(),
         };
         match &self.schedule {
-            Schedule::Ready(key) => f(key, nonce.try_into().map_err(|_| wrong_length)?),
+            Schedule::Ready(key) => f(key, nonce.try_into().map_err(|_| wrong_length())?),
             Schedule::Extended(key) => {
-                let nonce: &[u8; 24] = nonce.try_into().map_err(|_| wrong_length)?;
+                let nonce: &[u8; 24] = nonce.try_into().map_err(|_| wrong_length())?;
                 let (head, tail) = nonce.split_first_chunk::<SUB_KEY_NONCE>().ok_or(Error::Backend)?;
                 let mut sub_key = Zeroizing::new([0; 32]);
                 hchacha20(key, head, &mut sub_key);
