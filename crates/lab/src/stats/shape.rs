@@ -237,7 +237,7 @@ mod tests {
     fn drift_compares_thirds() {
         let rising = vec![100.0, 100.0, 104.0, 108.0, 110.0, 110.0];
         let flat = vec![100.0; 6];
-        assert!((drift(&[rising.clone()]).unwrap() - 0.10).abs() < 1e-12);
+        assert!((drift(std::slice::from_ref(&rising)).unwrap() - 0.10).abs() < 1e-12);
         assert_eq!(
             drift(&[flat.clone(), rising.clone(), flat]),
             Some(0.0),
