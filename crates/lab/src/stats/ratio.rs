@@ -198,6 +198,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::stats::SplitMix64;
 
     fn standard(ours: &[f64], theirs: &[f64]) -> Ratio {
         ratio("peer", ours, theirs, Better::Higher, Rules::of("throughput"))
@@ -316,6 +317,29 @@ mod tests {
         let expected = (3.5 * MAD_TO_SIGMA * 0.01 / 3.0_f64).exp_m1();
         assert!((smallest_detectable(&logs).unwrap() - expected).abs() < 1e-12);
         assert_eq!(smallest_detectable(&[f64::INFINITY; 6]), None);
+    }
+
+    #[test]
+    fn equal_subjects_seldom_win() {
+        // Nine rounds at 2 % noise, one round in twenty three times as noisy, both subjects alike: the interval misses
+        // 1 about as often as it says, and the margin removes nearly all of those.
+        let mut random = SplitMix64::new(2_024);
+        let mut uniform = move || random.next_u64() as f64 / u64::MAX as f64;
+        let mut value = || {
+            let normal = (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+            100.0 + 2.0 * normal * if uniform() < 0.05 { 3.0 } else { 1.0 }
+        };
+        let (mut missed, mut won) = (0, 0);
+        for _ in 0..4_000 {
+            let rounds: Vec<(f64, f64)> = (0..9).map(|_| (value(), value())).collect();
+            let (ours, theirs): (Vec<f64>, Vec<f64>) = rounds.into_iter().unzip();
+            let found = standard(&ours, &theirs);
+            missed += u32::from(found.low.get() > 1.0 || found.high.get() < 1.0);
+            won += u32::from(found.verdict == "faster" || found.verdict == "slower");
+        }
+        // Expected 156 (3.9 %) with a standard deviation of 12.
+        assert!((96..216).contains(&missed), "{missed}");
+        assert!(won < 40, "{won}");
     }
 
     proptest! {
