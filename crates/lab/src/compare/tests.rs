@@ -1,12 +1,10 @@
 #![allow(clippy::unwrap_used)]
 
+mod limits;
 mod output;
-
-use std::collections::BTreeMap;
 
 use super::*;
 use crate::result::{CaseValue, Machine, PlanFacts, ResultRow, Subject};
-use crate::stats::MetricKind;
 
 /// Noise of nine rounds, about half a per cent, the same for every row unless shifted.
 const NOISE: [f64; 9] = [0.0, 0.4, -0.6, 0.5, -0.3, 0.2, -0.5, 0.7, -0.1];
@@ -290,6 +288,16 @@ fn quick_runs_see_only_large_changes() {
     };
     assert_eq!(verdict(95.0), Verdict::Same);
     assert_eq!(verdict(80.0), Verdict::Slower);
+
+    let mut cut = run("b", 95.0, 100.0);
+    cut.results.iter_mut().for_each(|row| row.values.truncate(5));
+    let found = compared(&run("a", 110.0, 100.0), &cut);
+    assert!(
+        found
+            .rows
+            .iter()
+            .all(|row| row.threshold == 0.20 && row.note.contains("too few rounds"))
+    );
 }
 
 #[test]
@@ -454,39 +462,4 @@ fn nothing_in_common_is_undecidable() {
         (HeadlineKind::Undecided, Exit::Undecidable)
     );
     assert_eq!(found.unmatched.len(), 24);
-}
-
-#[test]
-fn thresholds() {
-    let kinds = [
-        MetricKind::Instructions,
-        MetricKind::Wall,
-        MetricKind::Cpu,
-        MetricKind::Tail,
-        MetricKind::Memory,
-    ];
-    assert_eq!(kinds.map(|kind| threshold(kind, &[])), [0.002, 0.05, 0.05, 0.15, 0.02]);
-    assert_eq!(
-        kinds.map(|kind| threshold(kind, &[0.0; 10])),
-        [0.002, 0.01, 0.01, 0.05, 0.01]
-    );
-    assert_eq!(threshold(MetricKind::Wall, &[0.5; 9]), 0.05, "nine are too few");
-    let past: Vec<f64> = (1..=13).map(|i| -f64::from(i) / 100.0).collect();
-    assert!((threshold(MetricKind::Wall, &past) - (0.10 + 3.0 * 0.06)).abs() < 1e-12);
-    let mut holes = vec![f64::NAN; 5];
-    holes.extend([0.5; 9]);
-    assert_eq!(threshold(MetricKind::Wall, &holes), 0.05);
-    let key = |found: &Comparison| found.rows[0].key.clone();
-    let (old, new) = (run("a", 110.0, 100.0), run("b", 107.0, 100.0));
-    let plain = compared(&old, &new);
-    assert_eq!(plain.rows[0].verdict, Verdict::Same, "2.7 % is within the fixed 5 %");
-    let options = Options {
-        history: BTreeMap::from([(key(&plain), vec![0.002; 10])]),
-        ..Options::default()
-    };
-    let found = compare(&old, &new, &options).unwrap();
-    assert_eq!(
-        (found.rows[0].threshold, found.rows[0].verdict),
-        (0.01, Verdict::Slower)
-    );
 }

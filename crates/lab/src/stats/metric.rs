@@ -69,8 +69,8 @@ impl MetricKind {
     /// The difference, as a fraction, that a whole interval must exceed before there is a winner: 2 % for processor
     /// time, 5 % for the tail, 1 % for all else.
     ///
-    /// At 2 % noise with stray shocks and nine rounds, "the interval excludes 1" alone is wrong for 4 % of equal
-    /// subjects; with the 1 % margin for 0.15 %.
+    /// Why not simply an interval that excludes 1: in 4,000 simulated runs of nine rounds with equal subjects, 2 % noise
+    /// and stray shocks of three times that, this alone named a winner in 3.9 %, with the 1 % margin in 0.3 %.
     pub const fn margin(self) -> f64 {
         match self {
             MetricKind::Cpu => 0.02,

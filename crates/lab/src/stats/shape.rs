@@ -227,6 +227,11 @@ mod tests {
             "too close to matter"
         );
         assert_eq!(two_modes(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), None);
+        assert_eq!(
+            two_modes(&[10.0, 10.5, 11.0, 14.5, 15.0, 18.0]),
+            None,
+            "the gap is under half of the range"
+        );
         assert_eq!(two_modes(&[7.0; 8]), None);
         assert_eq!(two_modes(&[]), None);
         assert_eq!(two_modes(&[1.0, 1.0, 9.0, 9.0]), None);
