@@ -9,7 +9,9 @@ use std::process::Command;
 
 fn main() {
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
-    let (commit, dirty) = from_git(&manifest).or_else(|| from_package(&manifest)).unwrap_or_default();
+    let (commit, dirty) = from_git(&manifest)
+        .or_else(|| from_package(&manifest))
+        .unwrap_or_default();
     set("COMMIT", &commit);
     set("DIRTY", if dirty { "true" } else { "false" });
     set("RUSTC", &rustc().unwrap_or_default());
@@ -74,7 +76,10 @@ fn git(top: &Path, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new("git");
     command.arg("--no-optional-locks").arg("-C").arg(top).args(arguments);
     // Set by git when it runs a hook; they would point to another repository.
-    command.env_remove("GIT_DIR").env_remove("GIT_WORK_TREE").env_remove("GIT_INDEX_FILE");
+    command
+        .env_remove("GIT_DIR")
+        .env_remove("GIT_WORK_TREE")
+        .env_remove("GIT_INDEX_FILE");
     let output = command.output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| text.trim().to_owned())
@@ -100,7 +105,11 @@ fn rustc() -> Option<String> {
 /// Features of this crate that are on, sorted, with commas.
 fn features() -> String {
     let mut on: Vec<String> = env::vars_os()
-        .filter_map(|(name, _)| name.to_str()?.strip_prefix("CARGO_FEATURE_").map(str::to_ascii_lowercase))
+        .filter_map(|(name, _)| {
+            name.to_str()?
+                .strip_prefix("CARGO_FEATURE_")
+                .map(str::to_ascii_lowercase)
+        })
         .map(|name| name.replace('_', "-"))
         .collect();
     on.sort();

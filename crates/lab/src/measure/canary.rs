@@ -66,8 +66,14 @@ impl Canary {
         let cpu = cpu.and_then(|start| clock::thread_cpu()?.checked_sub(start));
         let wall_s = wall.elapsed().as_secs_f64();
         match cpu.map(|time| time.as_secs_f64()) {
-            Some(cpu_s) if cpu_s > 0.0 => CanarySample { cpu_s, wall_over_cpu: wall_s / cpu_s },
-            _ => CanarySample { cpu_s: wall_s, wall_over_cpu: 0.0 },
+            Some(cpu_s) if cpu_s > 0.0 => CanarySample {
+                cpu_s,
+                wall_over_cpu: wall_s / cpu_s,
+            },
+            _ => CanarySample {
+                cpu_s: wall_s,
+                wall_over_cpu: 0.0,
+            },
         }
     }
 }
@@ -86,18 +92,30 @@ fn chain(start: u64, steps: u64) -> u64 {
 
 /// Median CPU time of some canaries, seconds; `None` below three, where a median says nothing about a deviation.
 pub fn median(samples: &[CanarySample]) -> Option<f64> {
-    let mut times: Vec<f64> = samples.iter().map(|s| s.cpu_s).filter(|t| t.is_finite() && *t > 0.0).collect();
+    let mut times: Vec<f64> = samples
+        .iter()
+        .map(|s| s.cpu_s)
+        .filter(|t| t.is_finite() && *t > 0.0)
+        .collect();
     if times.len() < 3 {
         return None;
     }
     times.sort_by(f64::total_cmp);
     let middle = times.len() / 2;
-    Some(if times.len() % 2 == 1 { times[middle] } else { f64::midpoint(times[middle - 1], times[middle]) })
+    Some(if times.len() % 2 == 1 {
+        times[middle]
+    } else {
+        f64::midpoint(times[middle - 1], times[middle])
+    })
 }
 
 /// Largest distance of `samples` from `median`, as a fraction of it, slower or faster alike.
 pub fn deviation(samples: &[CanarySample], median: f64) -> f64 {
-    samples.iter().map(|sample| (sample.cpu_s / median - 1.0).abs()).filter(|d| d.is_finite()).fold(0.0, f64::max)
+    samples
+        .iter()
+        .map(|sample| (sample.cpu_s / median - 1.0).abs())
+        .filter(|d| d.is_finite())
+        .fold(0.0, f64::max)
 }
 
 #[cfg(test)]
@@ -107,7 +125,10 @@ mod tests {
     use super::*;
 
     fn sample(cpu_s: f64) -> CanarySample {
-        CanarySample { cpu_s, wall_over_cpu: 1.0 }
+        CanarySample {
+            cpu_s,
+            wall_over_cpu: 1.0,
+        }
     }
 
     #[test]

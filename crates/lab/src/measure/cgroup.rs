@@ -26,7 +26,10 @@ impl Cgroup {
             1 => mount.kind == "cgroup" && mount.options.split(',').any(|option| option == controller),
             _ => mount.kind == "cgroup2",
         })?;
-        Some(Self { version, folders: folders(root, &mount, path) })
+        Some(Self {
+            version,
+            folders: folders(root, &mount, path),
+        })
     }
 
     /// 1 or 2.
@@ -36,10 +39,12 @@ impl Cgroup {
 
     /// How much the quotas of this group and those above held it back since they began.
     pub fn throttle(&self) -> Option<Throttle> {
-        self.texts("cpu.stat").filter_map(|text| parse::throttle(&text)).reduce(|sum, next| Throttle {
-            periods: sum.periods.saturating_add(next.periods),
-            usec: sum.usec.saturating_add(next.usec),
-        })
+        self.texts("cpu.stat")
+            .filter_map(|text| parse::throttle(&text))
+            .reduce(|sum, next| Throttle {
+                periods: sum.periods.saturating_add(next.periods),
+                usec: sum.usec.saturating_add(next.usec),
+            })
     }
 
     /// CPUs the group may use, the tightest of all quotas; `None` without a quota.
@@ -61,22 +66,33 @@ impl Cgroup {
 
     /// Bytes of memory the group may use, the tightest of all limits; `None` without a limit.
     pub fn memory_limit(&self) -> Option<u64> {
-        let file = if self.version == 1 { "memory.limit_in_bytes" } else { "memory.max" };
+        let file = if self.version == 1 {
+            "memory.limit_in_bytes"
+        } else {
+            "memory.max"
+        };
         // Version 1 says "no limit" with the largest multiple of a page; nothing has 2^60 bytes.
-        self.texts(file).filter_map(|text| text.trim().parse().ok()).filter(|bytes: &u64| *bytes < 1 << 60).min()
+        self.texts(file)
+            .filter_map(|text| text.trim().parse().ok())
+            .filter(|bytes: &u64| *bytes < 1 << 60)
+            .min()
     }
 
     fn texts<'a>(&'a self, file: &'a str) -> impl Iterator<Item = String> + 'a {
-        self.folders.iter().filter_map(move |folder| std::fs::read_to_string(folder.join(file)).ok())
+        self.folders
+            .iter()
+            .filter_map(move |folder| std::fs::read_to_string(folder.join(file)).ok())
     }
 }
 
 /// Version and path of the group that holds `controller`, from `/proc/self/cgroup`.
 fn membership<'a>(text: &'a str, controller: &str) -> Option<(u8, &'a str)> {
-    let lines = || text.lines().filter_map(|line| {
-        let mut parts = line.splitn(3, ':');
-        Some((parts.next()?, parts.next()?, parts.next()?))
-    });
+    let lines = || {
+        text.lines().filter_map(|line| {
+            let mut parts = line.splitn(3, ':');
+            Some((parts.next()?, parts.next()?, parts.next()?))
+        })
+    };
     let first = lines().find(|(_, names, _)| names.split(',').any(|name| name == controller));
     let second = || lines().find(|(id, names, _)| *id == "0" && names.is_empty());
     match first {
@@ -146,11 +162,23 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
         write(root, "proc/self/cgroup", "0::/pod/job\n");
-        write(root, "proc/self/mountinfo", "25 1 0:22 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n");
+        write(
+            root,
+            "proc/self/mountinfo",
+            "25 1 0:22 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n",
+        );
         write(root, "sys/fs/cgroup/pod/job/cpu.max", "max 100000\n");
         write(root, "sys/fs/cgroup/pod/cpu.max", "150000 100000\n");
-        write(root, "sys/fs/cgroup/pod/job/cpu.stat", "nr_throttled 2\nthrottled_usec 30\n");
-        write(root, "sys/fs/cgroup/pod/cpu.stat", "nr_throttled 5\nthrottled_usec 700\n");
+        write(
+            root,
+            "sys/fs/cgroup/pod/job/cpu.stat",
+            "nr_throttled 2\nthrottled_usec 30\n",
+        );
+        write(
+            root,
+            "sys/fs/cgroup/pod/cpu.stat",
+            "nr_throttled 5\nthrottled_usec 700\n",
+        );
         write(root, "sys/fs/cgroup/cpu.stat", "usage_usec 1\n");
         write(root, "sys/fs/cgroup/pod/memory.max", "1073741824\n");
         write(root, "sys/fs/cgroup/pod/job/memory.max", "max\n");
@@ -175,8 +203,16 @@ mod tests {
         );
         write(root, "sys/fs/cgroup/cpu/cpu.cfs_quota_us", "50000\n");
         write(root, "sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
-        write(root, "sys/fs/cgroup/cpu/cpu.stat", "nr_periods 1\nnr_throttled 1\nthrottled_time 2000\n");
-        write(root, "sys/fs/cgroup/memory/a/memory.limit_in_bytes", "9223372036854771712\n");
+        write(
+            root,
+            "sys/fs/cgroup/cpu/cpu.stat",
+            "nr_periods 1\nnr_throttled 1\nthrottled_time 2000\n",
+        );
+        write(
+            root,
+            "sys/fs/cgroup/memory/a/memory.limit_in_bytes",
+            "9223372036854771712\n",
+        );
         let group = Cgroup::locate(root, "cpu").unwrap();
         assert_eq!((group.version(), group.cpu_limit()), (1, Some(0.5)));
         assert_eq!(group.throttle(), Some(Throttle { periods: 1, usec: 2 }));
@@ -190,10 +226,17 @@ mod tests {
         assert_eq!(Cgroup::locate(root, "cpu"), None);
         write(root, "proc/self/cgroup", "0::/../../other\n");
         assert_eq!(Cgroup::locate(root, "cpu"), None);
-        write(root, "proc/self/mountinfo", "junk\n25 1 0:22 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+        write(
+            root,
+            "proc/self/mountinfo",
+            "junk\n25 1 0:22 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+        );
         let group = Cgroup::locate(root, "cpu").unwrap();
         assert_eq!(group.folders, [root.join("sys/fs/cgroup")]);
-        assert_eq!((group.cpu_limit(), group.throttle(), group.memory_limit()), (None, None, None));
+        assert_eq!(
+            (group.cpu_limit(), group.throttle(), group.memory_limit()),
+            (None, None, None)
+        );
         write(root, "sys/fs/cgroup/cpu.max", "1000 0\n");
         assert_eq!(group.cpu_limit(), None);
     }

@@ -69,7 +69,10 @@ pub fn suspended() -> Option<Duration> {
 
 #[cfg(unix)]
 fn duration(time: rustix::time::Timespec) -> Option<Duration> {
-    Some(Duration::new(u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?))
+    Some(Duration::new(
+        u64::try_from(time.tv_sec).ok()?,
+        u32::try_from(time.tv_nsec).ok()?,
+    ))
 }
 
 /// What a reading of the wall clock costs and how fine it is.
@@ -108,7 +111,10 @@ pub fn examine_with(mut read: impl FnMut() -> u64) -> ClockFacts {
         }
         cost_ns = cost_ns.min(last.saturating_sub(first) as f64 / f64::from(BATCH));
     }
-    ClockFacts { cost_ns, step_ns: if step_ns == u64::MAX { 0 } else { step_ns } }
+    ClockFacts {
+        cost_ns,
+        step_ns: if step_ns == u64::MAX { 0 } else { step_ns },
+    }
 }
 
 /// The kernel's clock source (`tsc`, `arch_sys_counter`, `hpet`, …) below `root`; `None` where it is not told.
@@ -120,7 +126,10 @@ pub fn clocksource(root: &Path) -> Option<String> {
 
 /// True for sources that are a counter of the CPU itself, read without entering the kernel.
 pub fn is_direct(clocksource: &str) -> bool {
-    matches!(clocksource, "tsc" | "arch_sys_counter" | "riscv_clocksource" | "timebase" | "tod")
+    matches!(
+        clocksource,
+        "tsc" | "arch_sys_counter" | "riscv_clocksource" | "timebase" | "tod"
+    )
 }
 
 /// The clock's warnings: a clock source that is not the CPU's counter, or steps too coarse for short windows.
@@ -129,7 +138,10 @@ pub fn warnings(facts: &ClockFacts, clocksource: Option<&str>) -> Vec<Warning> {
     if let Some(name) = clocksource
         && !is_direct(name)
     {
-        let text = format!("The kernel takes time from {name}; a reading costs {:.0} ns.", facts.cost_ns);
+        let text = format!(
+            "The kernel takes time from {name}; a reading costs {:.0} ns.",
+            facts.cost_ns
+        );
         found.push(WarningCode::Clocksource.warn("clock", &text));
     }
     // A step over 10 us is over 1 in 10,000 of the shortest window that is used (0.1 s).
@@ -160,7 +172,13 @@ mod tests {
 
     #[test]
     fn a_clock_that_stands_still_or_runs_back() {
-        assert_eq!(examine_with(|| 5), ClockFacts { cost_ns: 0.0, step_ns: 0 });
+        assert_eq!(
+            examine_with(|| 5),
+            ClockFacts {
+                cost_ns: 0.0,
+                step_ns: 0
+            }
+        );
         let mut time = u64::from(BATCH) * 10;
         let facts = examine_with(|| {
             time -= 1;
@@ -171,14 +189,20 @@ mod tests {
 
     #[test]
     fn sources() {
-        let fine = ClockFacts { cost_ns: 20.0, step_ns: 10 };
+        let fine = ClockFacts {
+            cost_ns: 20.0,
+            step_ns: 10,
+        };
         assert!(warnings(&fine, Some("tsc")).is_empty());
         assert!(warnings(&fine, None).is_empty());
         let found = warnings(&fine, Some("hpet"));
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].code, "clocksource");
         assert!(found[0].text.contains("hpet"));
-        let coarse = ClockFacts { cost_ns: 20.0, step_ns: 1_000_000 };
+        let coarse = ClockFacts {
+            cost_ns: 20.0,
+            step_ns: 1_000_000,
+        };
         assert_eq!(warnings(&coarse, None)[0].code, "coarse-clock");
     }
 

@@ -124,8 +124,10 @@ mod tests {
     #[test]
     fn letters_are_distinct() {
         use Method::*;
-        let mut letters: Vec<char> =
-            [Group, Machine, Process, Stat, Wall, Thread, Wait].iter().map(|m| m.letter()).collect();
+        let mut letters: Vec<char> = [Group, Machine, Process, Stat, Wall, Thread, Wait]
+            .iter()
+            .map(|m| m.letter())
+            .collect();
         letters.sort_unstable();
         letters.dedup();
         assert_eq!(letters.len(), 7);
@@ -137,7 +139,11 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("proc/71");
         std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("stat"), b"71 (a) \xff b) S 1 1 1 0 -1 0 1 2 3 4 150 25 0 0 20 0 1").unwrap();
+        std::fs::write(
+            folder.join("stat"),
+            b"71 (a) \xff b) S 1 1 1 0 -1 0 1 2 3 4 150 25 0 0 20 0 1",
+        )
+        .unwrap();
         assert_eq!(stat_of(root.path(), 71), ticks(175));
         assert_eq!(stat_of(root.path(), 72), None);
         assert_eq!(ticks(u64::MAX).is_some(), true);

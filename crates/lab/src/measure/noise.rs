@@ -95,7 +95,11 @@ pub struct NoiseReader {
 impl NoiseReader {
     /// Looks for the sources below `root`, `/` for this machine.
     pub fn new(root: &Path) -> Self {
-        Self { root: root.to_owned(), group: Cgroup::locate(root, "cpu"), thermal: thermal_files(root) }
+        Self {
+            root: root.to_owned(),
+            group: Cgroup::locate(root, "cpu"),
+            thermal: thermal_files(root),
+        }
     }
 
     /// Reads everything. About half a millisecond, so outside of the timed part.
@@ -123,12 +127,17 @@ impl NoiseReader {
 
 /// Thermal throttle counters of all CPUs (x86 only).
 fn thermal_files(root: &Path) -> Vec<PathBuf> {
-    let Ok(folder) = std::fs::read_dir(root.join("sys/devices/system/cpu")) else { return Vec::new() };
+    let Ok(folder) = std::fs::read_dir(root.join("sys/devices/system/cpu")) else {
+        return Vec::new();
+    };
     let mut files: Vec<PathBuf> = folder
         .filter_map(Result::ok)
         .flat_map(|entry| {
             let folder = entry.path().join("thermal_throttle");
-            [folder.join("core_throttle_count"), folder.join("package_throttle_count")]
+            [
+                folder.join("core_throttle_count"),
+                folder.join("package_throttle_count"),
+            ]
         })
         .filter(|path| path.is_file())
         .collect();
@@ -154,7 +163,11 @@ mod tests {
         let root = root.path();
         let cpu = "sys/devices/system/cpu";
         write(root, &format!("{cpu}/cpu0/thermal_throttle/core_throttle_count"), "3\n");
-        write(root, &format!("{cpu}/cpu1/thermal_throttle/package_throttle_count"), "4\n");
+        write(
+            root,
+            &format!("{cpu}/cpu1/thermal_throttle/package_throttle_count"),
+            "4\n",
+        );
         write(root, "proc/self/cgroup", "0::/\n");
         write(root, "proc/self/mountinfo", "25 1 0:22 / /cg rw - cgroup2 cgroup2 rw\n");
         let reader = NoiseReader::new(root);
@@ -185,14 +198,24 @@ mod tests {
     fn an_empty_machine_tells_nothing() {
         let root = tempfile::tempdir().unwrap();
         let reader = NoiseReader::new(root.path());
-        let sample = NoiseSample { preemptions: None, suspended_ns: None, ..reader.read() };
+        let sample = NoiseSample {
+            preemptions: None,
+            suspended_ns: None,
+            ..reader.read()
+        };
         assert_eq!(sample, NoiseSample::default());
         assert_eq!(Noise::between(&sample, &sample), Noise::default());
     }
 
     #[test]
     fn no_ticks_passed_is_not_a_share() {
-        let sample = NoiseSample { cpu: Some(MachineCpu { user: 5, ..MachineCpu::default() }), ..Default::default() };
+        let sample = NoiseSample {
+            cpu: Some(MachineCpu {
+                user: 5,
+                ..MachineCpu::default()
+            }),
+            ..Default::default()
+        };
         assert_eq!(Noise::between(&sample, &sample).steal, None);
     }
 

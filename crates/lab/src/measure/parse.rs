@@ -32,7 +32,9 @@ impl MachineCpu {
 ///
 /// The last five may be missing (very old kernels); the first four must be there.
 pub fn machine_cpu(text: &str) -> Option<MachineCpu> {
-    let line = text.lines().find(|line| line.split_ascii_whitespace().next() == Some("cpu"))?;
+    let line = text
+        .lines()
+        .find(|line| line.split_ascii_whitespace().next() == Some("cpu"))?;
     let mut ticks = [0_u64; 8];
     let mut seen = 0;
     for (slot, word) in ticks.iter_mut().zip(line.split_ascii_whitespace().skip(1)) {
@@ -55,8 +57,13 @@ pub fn machine_cpu(text: &str) -> Option<MachineCpu> {
 
 /// Microseconds in which some runnable task waited for a CPU (`/proc/pressure/cpu`, `some … total=`).
 pub fn pressure_some(text: &str) -> Option<u64> {
-    let line = text.lines().find(|line| line.split_ascii_whitespace().next() == Some("some"))?;
-    line.split_ascii_whitespace().find_map(|word| word.strip_prefix("total="))?.parse().ok()
+    let line = text
+        .lines()
+        .find(|line| line.split_ascii_whitespace().next() == Some("some"))?;
+    line.split_ascii_whitespace()
+        .find_map(|word| word.strip_prefix("total="))?
+        .parse()
+        .ok()
 }
 
 /// How often and for how long a CPU quota held this control group back, since the group began.
@@ -84,7 +91,9 @@ pub fn runnable(text: &str) -> Option<u32> {
 
 /// A value of `/proc/meminfo`, in bytes.
 pub fn meminfo(text: &str, key: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
     let mut words = line.split_ascii_whitespace();
     let number: u64 = words.next()?.parse().ok()?;
     match words.next() {
@@ -104,7 +113,9 @@ pub fn keyed(text: &str, key: &str) -> Option<u64> {
 
 /// Value of a `Key:\tvalue` line of `/proc/PID/status`, trimmed.
 pub fn status<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')).map(str::trim)
+    text.lines()
+        .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))
+        .map(str::trim)
 }
 
 /// Number of CPUs in a kernel list such as `0-3,8,10-11`.
@@ -144,14 +155,22 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const STAT: &str = "cpu  22616 5 6743 94591 884 1 78 31 7 0\ncpu0 10830 0 2609 48888 107 0 21 11 0 0\nctxt 508321\n";
+    const STAT: &str =
+        "cpu  22616 5 6743 94591 884 1 78 31 7 0\ncpu0 10830 0 2609 48888 107 0 21 11 0 0\nctxt 508321\n";
 
     #[test]
     fn machine_line_is_summed() {
         let cpu = machine_cpu(STAT).unwrap();
         assert_eq!(
             cpu,
-            MachineCpu { user: 22621, system: 6743, idle: 95475, irq: 1, softirq: 78, steal: 31 }
+            MachineCpu {
+                user: 22621,
+                system: 6743,
+                idle: 95475,
+                irq: 1,
+                softirq: 78,
+                steal: 31
+            }
         );
         assert_eq!(cpu.total(), 22621 + 6743 + 95475 + 1 + 78 + 31);
         assert_eq!(machine_cpu("cpu 1 2 3 4\n").unwrap().steal, 0);
@@ -159,10 +178,21 @@ mod tests {
 
     #[test]
     fn machine_line_refuses_nonsense() {
-        for text in ["", "cpu", "cpu 1 2 3", "cpu0 1 2 3 4 5 6 7 8", "cpu 1 2 x 4", "cpu -1 2 3 4", "cpuu 1 2 3 4"] {
+        for text in [
+            "",
+            "cpu",
+            "cpu 1 2 3",
+            "cpu0 1 2 3 4 5 6 7 8",
+            "cpu 1 2 x 4",
+            "cpu -1 2 3 4",
+            "cpuu 1 2 3 4",
+        ] {
             assert_eq!(machine_cpu(text), None, "{text:?}");
         }
-        assert_eq!(machine_cpu("cpu 18446744073709551615 1 2 3 4 5 6 7").unwrap().total(), u64::MAX);
+        assert_eq!(
+            machine_cpu("cpu 18446744073709551615 1 2 3 4 5 6 7").unwrap().total(),
+            u64::MAX
+        );
     }
 
     #[test]
@@ -189,14 +219,20 @@ mod tests {
         assert_eq!(runnable("0.61 0.42 0.30 5/123 4567\n"), Some(5));
         assert_eq!(runnable("0.61 0.42 0.30"), None);
         assert_eq!(runnable("0.61 0.42 0.30 5"), None);
-        assert_eq!(meminfo("MemTotal:       4026532 kB\nMemAvailable: 7 kB\n", "MemAvailable"), Some(7168));
+        assert_eq!(
+            meminfo("MemTotal:       4026532 kB\nMemAvailable: 7 kB\n", "MemAvailable"),
+            Some(7168)
+        );
         assert_eq!(meminfo("HugePages_Total:    3\n", "HugePages_Total"), Some(3));
         assert_eq!(meminfo("MemTotal:  18446744073709551615 kB\n", "MemTotal"), None);
         assert_eq!(meminfo("MemTotalX: 5 kB\n", "MemTotal"), None);
         assert_eq!(meminfo("MemTotal: 5 MB\n", "MemTotal"), None);
         assert_eq!(keyed("pswpin 12\npswpout 13\n", "pswpout"), Some(13));
         assert_eq!(keyed("pswpinner 12\n", "pswpin"), None);
-        assert_eq!(status("Name:\tx\nCpus_allowed_list:\t0-1\n", "Cpus_allowed_list"), Some("0-1"));
+        assert_eq!(
+            status("Name:\tx\nCpus_allowed_list:\t0-1\n", "Cpus_allowed_list"),
+            Some("0-1")
+        );
     }
 
     #[test]

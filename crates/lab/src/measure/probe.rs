@@ -18,7 +18,11 @@ impl SystemProbe {
     /// Calibrates the canary (some 30 ms) and starts the clock of the run.
     pub fn start() -> Self {
         let canary = Canary::calibrate();
-        Self { canary, noise: NoiseReader::new(Path::new("/")), clock: Clock::start() }
+        Self {
+            canary,
+            noise: NoiseReader::new(Path::new("/")),
+            clock: Clock::start(),
+        }
     }
 }
 

@@ -78,8 +78,16 @@ codes! {
 impl WarningCode {
     /// The warning as it stands in the result file: `finding` with its numbers, then the advice.
     pub fn warn(self, place: &str, finding: &str) -> Warning {
-        let text = if finding.is_empty() { self.advice().to_owned() } else { format!("{finding} {}", self.advice()) };
-        Warning { code: self.code().to_owned(), place: place.to_owned(), text }
+        let text = if finding.is_empty() {
+            self.advice().to_owned()
+        } else {
+            format!("{finding} {}", self.advice())
+        };
+        Warning {
+            code: self.code().to_owned(),
+            place: place.to_owned(),
+            text,
+        }
     }
 }
 
@@ -105,7 +113,11 @@ mod tests {
             let warning = code.warn("cpu 0", "Found 3.");
             assert_eq!(warning.code, code.code());
             assert_eq!(warning.place, "cpu 0");
-            assert!(warning.text.starts_with("Found 3. ") && warning.text.ends_with('.'), "{}", warning.text);
+            assert!(
+                warning.text.starts_with("Found 3. ") && warning.text.ends_with('.'),
+                "{}",
+                warning.text
+            );
             assert!(!warning.text.contains("  "), "{}", warning.text);
         }
         assert_eq!(WarningCode::Swap.warn("", "").text, WarningCode::Swap.advice());

@@ -47,7 +47,11 @@ pub struct ScheduleError {
 
 impl fmt::Display for ScheduleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "round {} of the schedule names cell {} of {}", self.round, self.cell, self.cells)
+        write!(
+            f,
+            "round {} of the schedule names cell {} of {}",
+            self.round, self.cell, self.cells
+        )
     }
 }
 
@@ -74,11 +78,23 @@ pub fn execute(
 ) -> Result<Outcome, ScheduleError> {
     for (round, visits) in job.schedule.iter().enumerate() {
         if let Some(cell) = visits.iter().copied().find(|cell| *cell >= cells.len()) {
-            return Err(ScheduleError { round, cell, cells: cells.len() });
+            return Err(ScheduleError {
+                round,
+                cell,
+                cells: cells.len(),
+            });
         }
     }
     let total = job.schedule.iter().map(Vec::len).sum();
-    let mut run = Run { cells, job, probe, observer, total, done: 0, outcome: Outcome::default() };
+    let mut run = Run {
+        cells,
+        job,
+        probe,
+        observer,
+        total,
+        done: 0,
+        outcome: Outcome::default(),
+    };
     run.prepare();
     let mut orders: Vec<Vec<usize>> = Vec::new();
     for visits in job.schedule {
@@ -160,7 +176,9 @@ impl Run<'_> {
         let start = self.probe.noise();
         let t = self.probe.now();
         let timing = self.job.timing;
-        let counted = self.cells[cell].window(timing.warmup, timing.window).and_then(plausible);
+        let counted = self.cells[cell]
+            .window(timing.warmup, timing.window)
+            .and_then(plausible);
         let visit_s = self.probe.now() - t;
         let noise = Noise::between(&start, &self.probe.noise());
         let counted = match counted {
@@ -231,9 +249,11 @@ impl Run<'_> {
         let mut visits = Vec::new();
         for (case, round) in again {
             let order = usize::try_from(*round).ok().and_then(|round| orders.get(round));
-            let of_case = order.into_iter().flatten().copied().filter(|cell| {
-                self.cells[*cell].case() == case && self.outcome.fault(*cell).is_none()
-            });
+            let of_case = order
+                .into_iter()
+                .flatten()
+                .copied()
+                .filter(|cell| self.cells[*cell].case() == case && self.outcome.fault(*cell).is_none());
             visits.extend(of_case);
         }
         self.total += visits.len();
@@ -246,27 +266,52 @@ impl Run<'_> {
         for (case, spoiled) in again {
             let cells_in = |round: u32| -> Vec<usize> {
                 let windows = self.outcome.windows.iter().zip(&self.outcome.cells);
-                windows.filter(|(w, _)| w.round == round && w.case == *case).map(|(_, cell)| *cell).collect()
+                windows
+                    .filter(|(w, _)| w.round == round && w.case == *case)
+                    .map(|(_, cell)| *cell)
+                    .collect()
             };
             let (old, new) = (cells_in(*spoiled), cells_in(by));
             let whole = !new.is_empty() && old.iter().all(|c| new.contains(c) || self.outcome.fault(*c).is_some());
             let loser = if whole { *spoiled } else { by };
             let mut causes: Vec<String> = Vec::new();
-            for window in self.outcome.windows.iter_mut().filter(|w| w.round == loser && w.case == *case) {
-                causes.extend(window.marks.iter().filter(|mark| *mark != Mark::Spoiled.code()).cloned());
+            for window in self
+                .outcome
+                .windows
+                .iter_mut()
+                .filter(|w| w.round == loser && w.case == *case)
+            {
+                causes.extend(
+                    window
+                        .marks
+                        .iter()
+                        .filter(|mark| *mark != Mark::Spoiled.code())
+                        .cloned(),
+                );
                 window.marks.push(Mark::Superseded.to_string());
             }
             if whole {
                 causes.sort_unstable();
                 causes.dedup();
-                self.outcome.repeats.push(Repeat { case: case.clone(), spoiled: *spoiled, by, causes });
+                self.outcome.repeats.push(Repeat {
+                    case: case.clone(),
+                    spoiled: *spoiled,
+                    by,
+                    causes,
+                });
             }
         }
     }
 
     fn fault(&mut self, cell: usize, round: Option<u32>, error: CellError) {
         let (subject, case) = (self.cells[cell].subject().to_owned(), self.cells[cell].case().clone());
-        self.outcome.faults.push(Fault { cell, subject, case, round, error });
+        self.outcome.faults.push(Fault {
+            cell,
+            subject,
+            case,
+            round,
+            error,
+        });
     }
 
     fn name(&self, cell: usize) -> String {

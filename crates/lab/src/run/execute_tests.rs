@@ -37,12 +37,21 @@ impl Probe for FakeProbe {
         let cpu_s = world.canary.get(&world.canaries).copied().unwrap_or(0.005);
         world.canaries += 1;
         world.now += cpu_s;
-        CanarySample { cpu_s, wall_over_cpu: 1.0 }
+        CanarySample {
+            cpu_s,
+            wall_over_cpu: 1.0,
+        }
     }
 
     fn noise(&mut self) -> NoiseSample {
-        let throttle = Some(Throttle { periods: 0, usec: self.0.borrow().lost_us });
-        NoiseSample { throttle, ..NoiseSample::default() }
+        let throttle = Some(Throttle {
+            periods: 0,
+            usec: self.0.borrow().lost_us,
+        });
+        NoiseSample {
+            throttle,
+            ..NoiseSample::default()
+        }
     }
 }
 
@@ -76,7 +85,9 @@ impl Cell for FakeCell {
             world.windows += 1;
             world.now += (warmup + window).as_secs_f64();
             world.lost_us += (world.quota.get(&number).copied().unwrap_or(0.0) * 1e6) as u64;
-            world.visits.push(format!("{}{}", self.subject, self.case.int("n").unwrap()));
+            world
+                .visits
+                .push(format!("{}{}", self.subject, self.case.int("n").unwrap()));
         }
         self.step()?;
         Ok(self.counted)
@@ -114,7 +125,8 @@ impl Observer for FakeObserver {
     }
 
     fn stopped(&self) -> bool {
-        self.stop_after.is_some_and(|limit| self.world.borrow().windows >= limit)
+        self.stop_after
+            .is_some_and(|limit| self.world.borrow().windows >= limit)
     }
 }
 
@@ -124,25 +136,51 @@ struct Scene {
     observer: FakeObserver,
 }
 
-const CALM: Counted = Counted { ops: 10, bytes: 100, wall_s: 1.0, cpu_s: 0.9 };
+const CALM: Counted = Counted {
+    ops: 10,
+    bytes: 100,
+    wall_s: 1.0,
+    cpu_s: 0.9,
+};
 
 /// Cells a1 b1 a2 b2: two subjects in each of two cases, cell `bad` with an error at a visit.
 fn scene(bad: Option<(usize, usize, CellError)>) -> Scene {
     let world = Shared::default();
     let cell = |index: usize, subject, n: i64| -> Box<dyn Cell> {
-        let error = bad.clone().filter(|(cell, ..)| *cell == index).map(|(_, visit, error)| (visit, error));
+        let error = bad
+            .clone()
+            .filter(|(cell, ..)| *cell == index)
+            .map(|(_, visit, error)| (visit, error));
         let (world, case) = (world.clone(), Case::new().with("n", n));
-        Box::new(FakeCell { world, case, subject, visits: 0, error, counted: CALM })
+        Box::new(FakeCell {
+            world,
+            case,
+            subject,
+            visits: 0,
+            error,
+            counted: CALM,
+        })
     };
     let cells = vec![cell(0, "a", 1), cell(1, "b", 1), cell(2, "a", 2), cell(3, "b", 2)];
-    let observer = FakeObserver { world: world.clone(), ..FakeObserver::default() };
+    let observer = FakeObserver {
+        world: world.clone(),
+        ..FakeObserver::default()
+    };
     Scene { world, cells, observer }
 }
 
 impl Scene {
     fn run(&mut self, schedule: &[Vec<usize>], extra_rounds: u32) -> Result<Outcome, ScheduleError> {
-        let timing = Timing { warmup: Duration::from_millis(500), window: Duration::from_secs(1), extra_rounds };
-        let job = Job { workload: "test", schedule, timing };
+        let timing = Timing {
+            warmup: Duration::from_millis(500),
+            window: Duration::from_secs(1),
+            extra_rounds,
+        };
+        let job = Job {
+            workload: "test",
+            schedule,
+            timing,
+        };
         let mut probe = FakeProbe(self.world.clone());
         let mut snapshot = |outcome: &Outcome| RunResult {
             schema: SCHEMA,
@@ -172,11 +210,21 @@ impl Scene {
 
 /// A B B A over two cases, the cases reversed in every second round.
 fn abba(rounds: usize) -> Vec<Vec<usize>> {
-    (0..rounds).map(|round| if round % 2 == 0 { vec![0, 1, 2, 3] } else { vec![3, 2, 1, 0] }).collect()
+    (0..rounds)
+        .map(|round| {
+            if round % 2 == 0 {
+                vec![0, 1, 2, 3]
+            } else {
+                vec![3, 2, 1, 0]
+            }
+        })
+        .collect()
 }
 
 fn failed() -> CellError {
-    CellError::Failed { what: "out of paper".to_owned() }
+    CellError::Failed {
+        what: "out of paper".to_owned(),
+    }
 }
 
 #[test]
@@ -192,13 +240,19 @@ fn order_canaries_and_windows() {
     assert_eq!(scene.observer.partial, [4, 8]);
     for (i, window) in outcome.windows.iter().enumerate() {
         assert_eq!((window.order as usize, window.round as usize), (i, i / 4));
-        assert_eq!((window.ops, window.bytes, window.wall_s, window.cpu_s), (10, 100, 1.0, 0.9));
+        assert_eq!(
+            (window.ops, window.bytes, window.wall_s, window.cpu_s),
+            (10, 100, 1.0, 0.9)
+        );
         assert_eq!(window.canary.len(), 2);
         assert!(window.marks.is_empty());
         assert!((outcome.visits_s[i] - 1.5).abs() < 1e-9);
     }
     assert!((outcome.windows[1].t - (0.005 + 1.5 + 0.005)).abs() < 1e-9);
-    assert_eq!(outcome.counted(2).map(|window| window.round).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(
+        outcome.counted(2).map(|window| window.round).collect::<Vec<_>>(),
+        [0, 1]
+    );
     assert!(outcome.warnings().is_empty());
 }
 
@@ -208,12 +262,15 @@ fn progress_names_the_cell() {
     scene.run(&abba(1), 0).unwrap();
     let told = &scene.observer.progress;
     assert_eq!(told[0], (0, 4, "checking a n=1".to_owned()));
-    assert_eq!(told[4..], [
-        (0, 4, "a n=1".to_owned()),
-        (1, 4, "b n=1".to_owned()),
-        (2, 4, "a n=2".to_owned()),
-        (3, 4, "b n=2".to_owned()),
-    ]);
+    assert_eq!(
+        told[4..],
+        [
+            (0, 4, "a n=1".to_owned()),
+            (1, 4, "b n=1".to_owned()),
+            (2, 4, "a n=2".to_owned()),
+            (3, 4, "b n=2".to_owned()),
+        ]
+    );
 }
 
 #[test]
@@ -242,19 +299,31 @@ fn a_failing_cell_stops_alone() {
     assert_eq!(scene.visits(), "a1 b1 a2 b2 b2 a2 b1 a1 a1 a2 b2");
     assert_eq!(outcome.windows.len(), 10);
     let fault = outcome.fault(1).unwrap();
-    assert_eq!((fault.round, fault.subject.as_str(), &fault.error), (Some(1), "b", &failed()));
+    assert_eq!(
+        (fault.round, fault.subject.as_str(), &fault.error),
+        (Some(1), "b", &failed())
+    );
     assert_eq!(outcome.counted(1).count(), 0);
     assert_eq!(outcome.counted(0).count(), 3);
     let warning = &outcome.warnings()[0];
-    assert_eq!((warning.code.as_str(), warning.place.as_str()), ("cell-failed", "b n=1"));
-    assert!(warning.text.starts_with("In round 2: failed: out of paper."), "{}", warning.text);
+    assert_eq!(
+        (warning.code.as_str(), warning.place.as_str()),
+        ("cell-failed", "b n=1")
+    );
+    assert!(
+        warning.text.starts_with("In round 2: failed: out of paper."),
+        "{}",
+        warning.text
+    );
     // The window that failed has no canary after it, so the next one begins with a fresh one.
     assert_eq!(outcome.canaries.len(), 5 + 6 + 4 - 1);
 }
 
 #[test]
 fn a_cell_that_cannot_start_is_never_visited() {
-    let wrong = CellError::Wrong { what: "byte 3 of 16".to_owned() };
+    let wrong = CellError::Wrong {
+        what: "byte 3 of 16".to_owned(),
+    };
     let mut scene = scene(Some((0, 0, wrong)));
     let outcome = scene.run(&abba(1), 0).unwrap();
     assert_eq!(scene.visits(), "b1 a2 b2");
@@ -268,10 +337,16 @@ fn counting_nothing_is_a_failure() {
     for counted in [
         Counted { ops: 0, ..CALM },
         Counted { wall_s: 0.0, ..CALM },
-        Counted { wall_s: f64::NAN, ..CALM },
+        Counted {
+            wall_s: f64::NAN,
+            ..CALM
+        },
         Counted { cpu_s: -1.0, ..CALM },
     ] {
-        assert!(matches!(plausible(counted), Err(CellError::Failed { .. })), "{counted:?}");
+        assert!(
+            matches!(plausible(counted), Err(CellError::Failed { .. })),
+            "{counted:?}"
+        );
     }
     assert_eq!(plausible(CALM), Ok(CALM));
 }
@@ -287,7 +362,11 @@ fn a_slow_canary_marks_both_neighbours() {
     assert!(outcome.repeats.is_empty());
     let warning = &outcome.warnings()[0];
     assert_eq!(warning.code, "canary");
-    assert!(warning.text.contains("in 2 of 8 windows, at worst 6 % off"), "{}", warning.text);
+    assert!(
+        warning.text.contains("in 2 of 8 windows, at worst 6 % off"),
+        "{}",
+        warning.text
+    );
 }
 
 #[test]
@@ -364,7 +443,14 @@ fn an_extra_round_that_never_began_changes_nothing() {
 fn a_schedule_with_an_unknown_cell_is_refused() {
     let mut scene = scene(None);
     let error = scene.run(&[vec![0], vec![1, 4]], 0).unwrap_err();
-    assert_eq!(error, ScheduleError { round: 1, cell: 4, cells: 4 });
+    assert_eq!(
+        error,
+        ScheduleError {
+            round: 1,
+            cell: 4,
+            cells: 4
+        }
+    );
     assert!(scene.visits().is_empty());
     assert_eq!(error.to_string(), "round 1 of the schedule names cell 4 of 4");
 }

@@ -8,7 +8,11 @@ pub struct NoEntropy(getrandom::Error);
 
 impl fmt::Display for NoEntropy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the operating system gave no random bytes ({}); in a sandbox, allow getrandom", self.0)
+        write!(
+            f,
+            "the operating system gave no random bytes ({}); in a sandbox, allow getrandom",
+            self.0
+        )
     }
 }
 
@@ -48,7 +52,11 @@ fn uuid(mut bytes: [u8; 16]) -> String {
 /// Version and commit of this program: `0.1.0+abcdef012345`, with `-dirty` when the tree differed from the commit, and
 /// the bare version when it was built outside of version control.
 pub fn version() -> String {
-    version_of(env!("CARGO_PKG_VERSION"), env!("SEALWAY_BUILD_COMMIT"), env!("SEALWAY_BUILD_DIRTY") == "true")
+    version_of(
+        env!("CARGO_PKG_VERSION"),
+        env!("SEALWAY_BUILD_COMMIT"),
+        env!("SEALWAY_BUILD_DIRTY") == "true",
+    )
 }
 
 fn version_of(version: &str, commit: &str, dirty: bool) -> String {

@@ -83,7 +83,10 @@ pub fn judge(canaries: &[CanarySample], median: Option<f64>, noise: &Noise, visi
     let off = median.map_or(0.0, |median| canary::deviation(canaries, median));
     note(Mark::Canary, off > MARK, off > SPOIL);
     let waited = canaries.iter().any(|sample| sample.wall_over_cpu > SHARED.0);
-    let rate = noise.preemptions.filter(|_| visit_s > 0.0).map_or(0.0, |count| count as f64 / visit_s);
+    let rate = noise
+        .preemptions
+        .filter(|_| visit_s > 0.0)
+        .map_or(0.0, |count| count as f64 / visit_s);
     note(Mark::Preempted, waited || rate > SHARED.1, false);
     let steal = noise.steal.unwrap_or(0.0);
     note(Mark::Steal, steal > STEAL.0, steal > STEAL.1);
@@ -107,7 +110,13 @@ mod tests {
     use super::*;
 
     fn canary(cpu_s: f64, wall_over_cpu: f64) -> [CanarySample; 2] {
-        [CanarySample { cpu_s: 1.0, wall_over_cpu: 1.0 }, CanarySample { cpu_s, wall_over_cpu }]
+        [
+            CanarySample {
+                cpu_s: 1.0,
+                wall_over_cpu: 1.0,
+            },
+            CanarySample { cpu_s, wall_over_cpu },
+        ]
     }
 
     fn of(canaries: &[CanarySample], noise: Noise) -> Vec<Mark> {
@@ -122,7 +131,12 @@ mod tests {
     fn a_calm_window_and_an_unknown_machine_have_no_marks() {
         assert_eq!(of(&canary(1.029, 1.1), noise()), []);
         assert_eq!(judge(&canary(2.0, 1.0), None, &noise(), 1.0), []);
-        let calm = Noise { steal: Some(0.01), preemptions: Some(100), throttled_s: Some(0.0), ..noise() };
+        let calm = Noise {
+            steal: Some(0.01),
+            preemptions: Some(100),
+            throttled_s: Some(0.0),
+            ..noise()
+        };
         assert_eq!(of(&canary(1.0, 1.0), calm), []);
     }
 
@@ -144,14 +158,62 @@ mod tests {
     fn causes() {
         let fine = canary(1.0, 1.0);
         for (noise, marks) in [
-            (Noise { steal: Some(0.02), ..noise() }, &[Mark::Steal][..]),
-            (Noise { steal: Some(0.06), ..noise() }, &[Mark::Spoiled, Mark::Steal]),
-            (Noise { preemptions: Some(101), ..noise() }, &[Mark::Preempted]),
-            (Noise { suspended_s: Some(1.0), ..noise() }, &[Mark::Spoiled, Mark::Suspended]),
-            (Noise { swap_ins: Some(1), ..noise() }, &[Mark::Swap]),
-            (Noise { thermal: Some(1), ..noise() }, &[Mark::Spoiled, Mark::Thermal]),
-            (Noise { throttled_periods: Some(1), ..noise() }, &[Mark::Throttled]),
-            (Noise { throttled_s: Some(0.02), ..noise() }, &[Mark::Spoiled, Mark::Throttled]),
+            (
+                Noise {
+                    steal: Some(0.02),
+                    ..noise()
+                },
+                &[Mark::Steal][..],
+            ),
+            (
+                Noise {
+                    steal: Some(0.06),
+                    ..noise()
+                },
+                &[Mark::Spoiled, Mark::Steal],
+            ),
+            (
+                Noise {
+                    preemptions: Some(101),
+                    ..noise()
+                },
+                &[Mark::Preempted],
+            ),
+            (
+                Noise {
+                    suspended_s: Some(1.0),
+                    ..noise()
+                },
+                &[Mark::Spoiled, Mark::Suspended],
+            ),
+            (
+                Noise {
+                    swap_ins: Some(1),
+                    ..noise()
+                },
+                &[Mark::Swap],
+            ),
+            (
+                Noise {
+                    thermal: Some(1),
+                    ..noise()
+                },
+                &[Mark::Spoiled, Mark::Thermal],
+            ),
+            (
+                Noise {
+                    throttled_periods: Some(1),
+                    ..noise()
+                },
+                &[Mark::Throttled],
+            ),
+            (
+                Noise {
+                    throttled_s: Some(0.02),
+                    ..noise()
+                },
+                &[Mark::Spoiled, Mark::Throttled],
+            ),
         ] {
             assert_eq!(of(&fine, noise), marks, "{noise:?}");
         }

@@ -76,7 +76,12 @@ impl Outcome {
     /// Distance of the slowest canary from the fastest over the median, a fraction; `None` with too few of them.
     pub fn canary_spread(&self) -> Option<f64> {
         let median = crate::measure::canary::median(&self.canaries)?;
-        let times = || self.canaries.iter().map(|sample| sample.cpu_s).filter(|time| time.is_finite());
+        let times = || {
+            self.canaries
+                .iter()
+                .map(|sample| sample.cpu_s)
+                .filter(|time| time.is_finite())
+        };
         let (low, high) = (times().fold(f64::INFINITY, f64::min), times().fold(0.0, f64::max));
         Some((high - low) / median)
     }
@@ -85,7 +90,9 @@ impl Outcome {
     pub fn warnings(&self) -> Vec<Warning> {
         let mut found: Vec<Warning> = self.faults.iter().map(fault_warning).collect();
         for (mark, code, what) in CAUSES {
-            let hits: Vec<usize> = (0..self.windows.len()).filter(|i| has(&self.windows[*i], *mark)).collect();
+            let hits: Vec<usize> = (0..self.windows.len())
+                .filter(|i| has(&self.windows[*i], *mark))
+                .collect();
             if hits.is_empty() {
                 continue;
             }
@@ -94,7 +101,10 @@ impl Outcome {
             found.push(code.warn("", &text));
         }
         if !self.repeats.is_empty() {
-            let text = format!("{} rounds of single cases were repeated for a recorded cause.", self.repeats.len());
+            let text = format!(
+                "{} rounds of single cases were repeated for a recorded cause.",
+                self.repeats.len()
+            );
             found.push(WarningCode::Repeated.warn("", &text));
         }
         if self.interrupted {
@@ -108,13 +118,21 @@ impl Outcome {
         let most = |value: &dyn Fn(usize) -> f64| hits.iter().map(|i| value(*i)).fold(0.0, f64::max);
         match mark {
             Mark::Canary => {
-                let Some(median) = crate::measure::canary::median(&self.canaries) else { return String::new() };
+                let Some(median) = crate::measure::canary::median(&self.canaries) else {
+                    return String::new();
+                };
                 let off = most(&|i| crate::measure::canary::deviation(&self.windows[i].canary, median));
                 format!(", at worst {:.0} % off", off * 100.0)
             }
-            Mark::Steal => format!(", at worst {:.0} %", most(&|i| self.noise[i].steal.unwrap_or(0.0)) * 100.0),
+            Mark::Steal => format!(
+                ", at worst {:.0} %",
+                most(&|i| self.noise[i].steal.unwrap_or(0.0)) * 100.0
+            ),
             Mark::Throttled => {
-                format!(", at worst {:.2} s of a visit", most(&|i| self.noise[i].throttled_s.unwrap_or(0.0)))
+                format!(
+                    ", at worst {:.2} s of a visit",
+                    most(&|i| self.noise[i].throttled_s.unwrap_or(0.0))
+                )
             }
             _ => String::new(),
         }
@@ -122,12 +140,28 @@ impl Outcome {
 }
 
 const CAUSES: &[(Mark, WarningCode, &str)] = &[
-    (Mark::Canary, WarningCode::Canary, "The CPU's speed was over 3 % off its median"),
-    (Mark::Preempted, WarningCode::Preempted, "The measuring thread had to wait for its CPU"),
-    (Mark::Steal, WarningCode::Steal, "The hypervisor kept over 1 % of the machine"),
+    (
+        Mark::Canary,
+        WarningCode::Canary,
+        "The CPU's speed was over 3 % off its median",
+    ),
+    (
+        Mark::Preempted,
+        WarningCode::Preempted,
+        "The measuring thread had to wait for its CPU",
+    ),
+    (
+        Mark::Steal,
+        WarningCode::Steal,
+        "The hypervisor kept over 1 % of the machine",
+    ),
     (Mark::Suspended, WarningCode::Suspended, "The machine slept"),
     (Mark::Swap, WarningCode::Swap, "Memory came back from swap"),
-    (Mark::Thermal, WarningCode::Thermal, "The CPU slowed down because of heat"),
+    (
+        Mark::Thermal,
+        WarningCode::Thermal,
+        "The CPU slowed down because of heat",
+    ),
     (Mark::Throttled, WarningCode::Throttled, "A CPU quota held the lab back"),
 ];
 
@@ -146,5 +180,8 @@ fn fault_warning(fault: &Fault) -> Warning {
         Some(round) => format!("In round {}", round.saturating_add(1)),
     };
     let text = fault.error.to_string();
-    code.warn(&format!("{} {}", fault.subject, fault.case), &format!("{when}: {}.", text.trim_end_matches('.')))
+    code.warn(
+        &format!("{} {}", fault.subject, fault.case),
+        &format!("{when}: {}.", text.trim_end_matches('.')),
+    )
 }

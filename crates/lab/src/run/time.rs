@@ -14,13 +14,20 @@ pub fn rfc3339(time: SystemTime) -> String {
             let before = error.duration();
             // A part of a second before the epoch belongs to the second that began earlier.
             let whole = i64::try_from(before.as_secs()).unwrap_or(i64::MAX);
-            whole.saturating_neg().saturating_sub(i64::from(before.subsec_nanos() > 0))
+            whole
+                .saturating_neg()
+                .saturating_sub(i64::from(before.subsec_nanos() > 0))
         }
     }
     .clamp(FIRST, LAST);
     let (day, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     let (year, month, day) = civil(day);
-    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
+    format!(
+        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z",
+        second / 3600,
+        second / 60 % 60,
+        second % 60
+    )
 }
 
 /// Year, month and day of a number of days since 1970-01-01 in the Gregorian calendar.
@@ -35,7 +42,11 @@ fn civil(days: i64) -> (i64, i64, i64) {
     let in_year = in_era - (365 * year + year / 4 - year / 100);
     let shifted_month = (5 * in_year + 2) / 153;
     let day = in_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let month = if shifted_month < 10 {
+        shifted_month + 3
+    } else {
+        shifted_month - 9
+    };
     (year + era * 400 + i64::from(month <= 2), month, day)
 }
 
@@ -65,8 +76,14 @@ mod tests {
     fn before_the_epoch() {
         assert_eq!(rfc3339(UNIX_EPOCH - Duration::from_secs(1)), "1969-12-31T23:59:59Z");
         assert_eq!(rfc3339(UNIX_EPOCH - Duration::from_millis(1)), "1969-12-31T23:59:59Z");
-        assert_eq!(rfc3339(UNIX_EPOCH - Duration::from_secs(86_400 * 365)), "1969-01-01T00:00:00Z");
-        assert_eq!(rfc3339(UNIX_EPOCH - Duration::from_secs(62_167_219_200)), "0000-01-01T00:00:00Z");
+        assert_eq!(
+            rfc3339(UNIX_EPOCH - Duration::from_secs(86_400 * 365)),
+            "1969-01-01T00:00:00Z"
+        );
+        assert_eq!(
+            rfc3339(UNIX_EPOCH - Duration::from_secs(62_167_219_200)),
+            "0000-01-01T00:00:00Z"
+        );
     }
 
     #[test]
