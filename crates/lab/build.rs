@@ -25,6 +25,14 @@ fn main() {
         set(name, &env::var(source).unwrap_or_default());
     }
     set("FEATURES", &features());
+    for (name, package) in [
+        ("AWS_LC_RS", "aws-lc-rs"),
+        ("RING", "ring"),
+        ("AES_GCM", "aes-gcm"),
+        ("CHACHA20POLY1305", "chacha20poly1305"),
+    ] {
+        set(&format!("{name}_VERSION"), &locked_version(&manifest, package).unwrap_or_default());
+    }
     watch(&manifest.join("build.rs"));
 }
 
@@ -114,4 +122,14 @@ fn features() -> String {
         .collect();
     on.sort();
     on.join(",")
+}
+
+/// Version of a package in the workspace's lock file; none without one.
+fn locked_version(manifest: &Path, package: &str) -> Option<String> {
+    let lock = manifest.parent()?.parent()?.join("Cargo.lock");
+    watch(&lock);
+    let text = std::fs::read_to_string(lock).ok()?;
+    let entry = text.split("[[package]]").find(|entry| entry.contains(&format!("\nname = \"{package}\"\n")))?;
+    let line = entry.lines().find_map(|line| line.strip_prefix("version = \""))?;
+    Some(line.trim_end_matches('"').to_owned())
 }

@@ -1,5 +1,8 @@
 //! Exit codes of the lab's commands.
 
+use crate::measure::WarningCode;
+use crate::result::RunResult;
+
 /// Why a lab command ended, as the number the shell sees.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
@@ -30,5 +33,21 @@ impl Exit {
     /// The number for the shell.
     pub const fn code(self) -> u8 {
         self as u8
+    }
+
+    /// How a finished run ends: wrong data before all else, then interruption, then noise under `strict`.
+    ///
+    /// Under `strict`, a run is undecidable when any of its rows is marked `unusable`.
+    pub fn of(result: &RunResult, strict: bool) -> Exit {
+        let wrong = WarningCode::CellWrong.code();
+        if result.warnings.iter().any(|warning| warning.code == wrong) {
+            Exit::Verification
+        } else if !result.complete {
+            Exit::Interrupted
+        } else if strict && result.results.iter().any(|row| row.flags.iter().any(|flag| flag == "unusable")) {
+            Exit::Undecidable
+        } else {
+            Exit::Done
+        }
     }
 }

@@ -35,6 +35,8 @@ macro_rules! codes {
 codes! {
     /// The canary ran at another speed in some windows than in the rest of the run.
     Canary = "canary", "Close other programs, fix the clock speed, or let the machine cool; then repeat.";
+    /// The time limit left no room for some cases.
+    CasesDropped = "cases-dropped", "Raise `--budget`, choose fewer suites or peers, or a shorter profile.";
     /// A cell gave no figure because its subject failed.
     CellFailed = "cell-failed", "Read the subject's own words; the other cells are not affected.";
     /// A cell gave no figure because its subject is absent or cannot do this case.
@@ -73,6 +75,8 @@ codes! {
     Thermal = "thermal", "Improve cooling or lower the clock speed, then repeat.";
     /// A CPU quota held the lab back.
     Throttled = "throttled", "Raise the container's CPU limit, or measure outside of it.";
+    /// A list of CPU features to hide names something else.
+    UnknownFeature = "unknown-feature", "The word was ignored; `sealway cpu` lists the names.";
 }
 
 impl WarningCode {

@@ -8,7 +8,7 @@ use sealway_aead::Suite;
 
 use super::engine::{Engine, TagBytes};
 use super::script::{Op, Script, nonce};
-use crate::measure::thread_cpu_s;
+use crate::measure::clock::thread_cpu;
 use crate::result::Case;
 use crate::run::{Cell, CellError, Counted};
 
@@ -33,20 +33,23 @@ trait Chunk {
 /// Repeats chunks for `time`, and counts only what passes between the clock readings around the work.
 fn repeat<C: Chunk>(chunk: &mut C, time: Duration) -> Result<Counted, CellError> {
     let mut sum = Counted::default();
-    let mut wall = Duration::ZERO;
+    let (mut wall, mut cpu) = (Duration::ZERO, Duration::ZERO);
     while wall < time {
         chunk.reset();
-        let cpu_before = thread_cpu_s();
+        let cpu_before = thread_cpu();
         let before = Instant::now();
         chunk.work()?;
         wall += before.elapsed();
-        sum.cpu_s += thread_cpu_s() - cpu_before;
+        if let (Some(before), Some(after)) = (cpu_before, thread_cpu()) {
+            cpu += after.saturating_sub(before);
+        }
         chunk.verify()?;
         let (ops, bytes) = chunk.counted();
         sum.ops += ops;
         sum.bytes += bytes;
     }
     sum.wall_s = wall.as_secs_f64();
+    sum.cpu_s = cpu.as_secs_f64();
     Ok(sum)
 }
 

@@ -4,14 +4,16 @@
 //! without `-elapsed` it divides by user CPU time. It takes whole seconds only, seals with 13 bytes of AAD, and sets a new
 //! nonce but not a new key for each message.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use sealway_aead::Suite;
+use sha2::{Digest, Sha256};
 
-use crate::result::Case;
+use crate::result::{Case, Subject};
 use crate::run::{Cell, CellError, Counted};
 
 /// The subject's name.
@@ -19,6 +21,9 @@ pub(super) const NAME: &str = "openssl";
 
 /// AAD bytes that `openssl speed -aead` uses.
 pub(super) const AAD: usize = 13;
+
+/// The shortest window it can do, its start included.
+pub(super) const SHORTEST: Duration = Duration::from_millis(1020);
 
 /// How long the program may take beyond the window it was given.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -45,12 +50,31 @@ impl Program {
             .map(|folder| folder.join(NAME))
             .find(|path| path.is_file())
             .ok_or("not found on PATH; install the package openssl to compare with it")?;
-        let text = run(&path, &["version"], PATIENCE)?;
+        let text = run(&path, &["version"], None, PATIENCE)?;
         let version = text.lines().next().unwrap_or_default().trim().to_owned();
         if !version.starts_with("OpenSSL ") {
             return Err(format!("\"{}\" does not call itself OpenSSL; only OpenSSL's speed is understood", path.display()));
         }
         Ok(Program { path, version })
+    }
+
+    /// The program as the result file describes it.
+    pub(super) fn subject(&self) -> Subject {
+        let mut argv = vec![NAME.to_owned()];
+        argv.extend(Self::arguments(Suite::ChaCha20Poly1305, 16_384, 1));
+        Subject {
+            name: NAME.to_owned(),
+            version: self.version.clone(),
+            kind: "program".to_owned(),
+            sha256: sha256_of(&self.path).unwrap_or_default(),
+            role_argv: BTreeMap::from([("speed".to_owned(), argv)]),
+            setup: "matched".to_owned(),
+            differs: vec![
+                "times itself by the wall, in whole seconds".to_owned(),
+                "its outputs are not compared with the oracle".to_owned(),
+            ],
+            error: String::new(),
+        }
     }
 
     /// The argument list for one window.
@@ -63,15 +87,35 @@ impl Program {
     }
 }
 
+/// SHA-256 of a file, lower-case hex.
+fn sha256_of(path: &Path) -> Option<String> {
+    let mut file = std::fs::File::open(path).ok()?;
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match file.read(&mut buffer).ok()? {
+            0 => break,
+            n => hash.update(&buffer[..n]),
+        }
+    }
+    Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 /// True if `openssl speed` has the suite.
 pub(super) fn has(suite: Suite) -> bool {
     suite != Suite::XChaCha20Poly1305
 }
 
 /// Runs the program and returns what it printed.
-fn run<S: AsRef<std::ffi::OsStr>>(path: &Path, arguments: &[S], patience: Duration) -> Result<String, String> {
+fn run<S: AsRef<std::ffi::OsStr>>(
+    path: &Path,
+    arguments: &[S],
+    environment: Option<(&str, &str)>,
+    patience: Duration,
+) -> Result<String, String> {
     let mut child = Command::new(path)
         .args(arguments)
+        .envs(environment)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -115,17 +159,36 @@ pub(super) fn parse_throughput(output: &str) -> Option<f64> {
     (value.is_finite() && value > 0.0).then_some(value)
 }
 
+/// The variable that takes AES and carry-less multiply away from OpenSSL on this architecture, so that it does what it
+/// would do on a CPU without them (manual pages OPENSSL_ia32cap and OPENSSL_armcap).
+pub(super) const fn without_aes() -> Option<(&'static str, &'static str)> {
+    if cfg!(target_arch = "x86_64") {
+        Some(("OPENSSL_ia32cap", "~0x200000200000000"))
+    } else if cfg!(target_arch = "aarch64") {
+        Some(("OPENSSL_armcap", "1"))
+    } else {
+        None
+    }
+}
+
 /// Sealing of one size by `openssl speed`.
 pub(super) struct OpensslCell {
     case: Case,
     program: Program,
     suite: Suite,
     bytes: usize,
+    environment: Option<(&'static str, &'static str)>,
 }
 
 impl OpensslCell {
-    pub(super) fn new(case: Case, program: Program, suite: Suite, bytes: usize) -> Self {
-        OpensslCell { case, program, suite, bytes }
+    pub(super) fn new(
+        case: Case,
+        program: Program,
+        suite: Suite,
+        bytes: usize,
+        environment: Option<(&'static str, &'static str)>,
+    ) -> Self {
+        OpensslCell { case, program, suite, bytes, environment }
     }
 }
 
@@ -146,7 +209,8 @@ impl Cell for OpensslCell {
         let seconds = window.as_secs_f64().round().max(1.0) as u64;
         let arguments = Program::arguments(self.suite, self.bytes, seconds);
         let patience = Duration::from_secs(seconds) + PATIENCE;
-        let output = run(&self.program.path, &arguments, patience).map_err(|what| CellError::Failed { what })?;
+        let output = run(&self.program.path, &arguments, self.environment, patience)
+            .map_err(|what| CellError::Failed { what })?;
         let rate = parse_throughput(&output).ok_or_else(|| CellError::Failed {
             what: format!("its output has no line with a throughput: {:?}", output.lines().next().unwrap_or_default()),
         })?;
@@ -180,9 +244,9 @@ mod tests {
             println!("skipped: no sleep program here");
             return;
         };
-        let text = run(sleep, &["60"], Duration::from_millis(20)).unwrap_err();
+        let text = run(sleep, &["60"], None, Duration::from_millis(20)).unwrap_err();
         assert!(text.contains("was stopped"), "{text}");
-        assert!(run(sleep, &["not-a-number"], PATIENCE).unwrap_err().contains("ended with"));
-        assert!(run(Path::new("/no/such/program"), &[] as &[&str], PATIENCE).unwrap_err().contains("cannot start"));
+        assert!(run(sleep, &["not-a-number"], None, PATIENCE).unwrap_err().contains("ended with"));
+        assert!(run(Path::new("/no/such/program"), &[] as &[&str], None, PATIENCE).unwrap_err().contains("cannot start"));
     }
 }

@@ -20,6 +20,16 @@ pub(super) enum Op {
     Open,
 }
 
+impl Op {
+    /// The case's word for it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Op::Seal => "seal",
+            Op::Open => "open",
+        }
+    }
+}
+
 /// Bytes that one chunk should process, so that the tags of a chunk stay in the first-level cache.
 const CHUNK_BYTES: usize = 256 * 1024;
 

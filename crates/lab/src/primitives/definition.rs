@@ -1,0 +1,195 @@
+//! Which cases there are, and who takes part in each.
+
+use std::rc::Rc;
+
+use sealway_aead::Suite;
+use sha2::{Digest, Sha256};
+
+use super::NAME;
+use super::cells::{fresh_keys, messages, one_message_scripts, setup};
+use super::engine::{Engine, RustCrypto, Sealway};
+#[cfg(feature = "peers")]
+use super::engine::{AwsLc, Ring};
+use super::openssl::{self, OpensslCell};
+use super::script::{Op, Script, messages_per_chunk};
+use super::subjects::Found;
+use crate::plan::Profile;
+use crate::result::Case;
+use crate::run::{Cell, CellError, Counted};
+
+/// Version of what a window does. Raise it when figures before and after are no longer comparable.
+const VERSION: u32 = 1;
+
+/// AAD bytes of every message: a TLS 1.2 record header's worth, and what `openssl speed` takes.
+const AAD: usize = openssl::AAD;
+
+/// Message size of the cases with a fresh key.
+const FRESH_BYTES: usize = 256;
+
+/// Message size that tells the bulk rate.
+const BULK_BYTES: usize = 16_384;
+
+/// Message sizes, the most telling first: a time limit drops cases from the end.
+const SIZES: [usize; 12] = [BULK_BYTES, 1420, 64, 256, 65_536, 4096, 1024, 512, 8192, 136, 16, 31];
+
+/// Sizes of a quick run.
+const QUICK_SIZES: usize = 5;
+
+/// Message sizes of a profile.
+fn sizes(profile: Profile) -> &'static [usize] {
+    match profile {
+        Profile::Quick => &SIZES[..QUICK_SIZES],
+        Profile::Standard | Profile::Full => &SIZES,
+    }
+}
+
+/// Sizes at which a program that takes a whole second a window is asked.
+fn program_sizes(profile: Profile) -> &'static [usize] {
+    match profile {
+        Profile::Quick => &SIZES[..1],
+        Profile::Standard => &SIZES[..3],
+        Profile::Full => &SIZES,
+    }
+}
+
+/// Hash of the numbers that define a window. Profiles share it: they differ in how many cases and rounds there are, not
+/// in what a case does.
+pub(super) fn hash(_: Profile) -> String {
+    let text = format!("{NAME} {VERSION} aad={AAD} chunk={} fresh={FRESH_BYTES}", messages_per_chunk(1));
+    Sha256::digest(text.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn case(suite: Suite, op: &str) -> Case {
+    Case::new().with("suite", suite.name()).with("op", op)
+}
+
+fn message_case(suite: Suite, op: &str, bytes: usize) -> Case {
+    case(suite, op).with("bytes", bytes).with("aad", AAD)
+}
+
+/// Calls a generic cell maker for every engine that takes part and has the suite.
+macro_rules! each_engine {
+    ($found:expr, $suite:expr, $cells:expr, |$engine:ident| $make:expr) => {{
+        each_engine!(@one Sealway, $found, $suite, $cells, |$engine| $make);
+        #[cfg(feature = "peers")]
+        each_engine!(@one AwsLc, $found, $suite, $cells, |$engine| $make);
+        #[cfg(feature = "peers")]
+        each_engine!(@one Ring, $found, $suite, $cells, |$engine| $make);
+        each_engine!(@one RustCrypto, $found, $suite, $cells, |$engine| $make);
+    }};
+    (@one $type:ident, $found:expr, $suite:expr, $cells:expr, |$engine:ident| $make:expr) => {
+        if $found.has($type::NAME) && $type::has($suite) {
+            type $engine = $type;
+            $cells.push($make);
+        }
+    };
+}
+
+/// Every cell of a run, the most telling cases first.
+pub(super) fn cells(profile: Profile, suites: &[Suite], found: &Found) -> Vec<Box<dyn Cell>> {
+    let mut cells: Vec<Box<dyn Cell>> = Vec::new();
+    for &bytes in sizes(profile) {
+        for op in [Op::Seal, Op::Open] {
+            for &suite in suites {
+                let case = message_case(suite, op.name(), bytes);
+                match Script::new(suite, op, bytes, AAD, messages_per_chunk(bytes), 0).map(Rc::new) {
+                    Ok(script) => {
+                        each_engine!(found, suite, cells, |E| messages::<E>(case.clone(), Rc::clone(&script)));
+                    }
+                    Err(error) => cells.push(Box::new(NoCell { case: case.clone(), error })),
+                }
+                if let Some(program) = &found.openssl
+                    && op == Op::Seal
+                    && openssl::has(suite)
+                    && program_sizes(profile).contains(&bytes)
+                {
+                    cells.push(Box::new(OpensslCell::new(case, program.clone(), suite, bytes, None)));
+                }
+            }
+        }
+        if bytes == BULK_BYTES {
+            key_cells(suites, found, &mut cells);
+        }
+    }
+    cells
+}
+
+/// The cases about keys, and the one that shows what AES costs where it is not in hardware.
+fn key_cells(suites: &[Suite], found: &Found, cells: &mut Vec<Box<dyn Cell>>) {
+    for &suite in suites {
+        let (setup_case, fresh_case) = (case(suite, "key-setup"), message_case(suite, "fresh-key", FRESH_BYTES));
+        match one_message_scripts(suite, FRESH_BYTES, AAD).map(Rc::new) {
+            Ok(keys) => {
+                each_engine!(found, suite, cells, |E| setup::<E>(setup_case.clone(), Rc::clone(&keys)));
+                each_engine!(found, suite, cells, |E| fresh_keys::<E>(fresh_case.clone(), Rc::clone(&keys)));
+            }
+            Err(error) => cells.push(Box::new(NoCell { case: setup_case, error })),
+        }
+    }
+    if let Some(program) = &found.openssl
+        && suites.contains(&Suite::Aes256Gcm)
+        && let Some(environment) = openssl::without_aes()
+    {
+        let case = message_case(Suite::Aes256Gcm, "seal-without-aes", BULK_BYTES);
+        let cell = OpensslCell::new(case, program.clone(), Suite::Aes256Gcm, BULK_BYTES, Some(environment));
+        cells.push(Box::new(cell));
+    }
+}
+
+/// See [`super::doctor_cell`].
+pub(super) fn doctor_cell(name: &str) -> Box<dyn Cell> {
+    let suite = Suite::Aes128Gcm;
+    let case = message_case(suite, Op::Seal.name(), BULK_BYTES);
+    match Script::new(suite, Op::Seal, BULK_BYTES, AAD, messages_per_chunk(BULK_BYTES), 0) {
+        Ok(script) => Box::new(Renamed { name: name.to_owned(), cell: messages::<Sealway>(case, Rc::new(script)) }),
+        Err(error) => Box::new(NoCell { case, error }),
+    }
+}
+
+/// A cell under another name.
+struct Renamed {
+    name: String,
+    cell: Box<dyn Cell>,
+}
+
+impl Cell for Renamed {
+    fn case(&self) -> &Case {
+        self.cell.case()
+    }
+
+    fn subject(&self) -> &str {
+        &self.name
+    }
+
+    fn prepare(&mut self) -> Result<(), CellError> {
+        self.cell.prepare()
+    }
+
+    fn window(&mut self, warmup: std::time::Duration, window: std::time::Duration) -> Result<Counted, CellError> {
+        self.cell.window(warmup, window)
+    }
+}
+
+/// The place of a case whose answers could not be worked out: it shows up as a failure and not as a gap.
+struct NoCell {
+    case: Case,
+    error: CellError,
+}
+
+impl Cell for NoCell {
+    fn case(&self) -> &Case {
+        &self.case
+    }
+
+    fn subject(&self) -> &str {
+        Sealway::NAME
+    }
+
+    fn prepare(&mut self) -> Result<(), CellError> {
+        Err(self.error.clone())
+    }
+
+    fn window(&mut self, _: std::time::Duration, _: std::time::Duration) -> Result<Counted, CellError> {
+        Err(self.error.clone())
+    }
+}
