@@ -19,7 +19,6 @@ fn main() {
         ("TARGET", "TARGET"),
         ("PROFILE", "PROFILE"),
         ("OPT_LEVEL", "OPT_LEVEL"),
-        ("DEBUG_ASSERTIONS", "CARGO_CFG_DEBUG_ASSERTIONS"),
         ("TARGET_FEATURES", "CARGO_CFG_TARGET_FEATURE"),
     ] {
         set(name, &env::var(source).unwrap_or_default());
@@ -101,7 +100,8 @@ fn from_package(manifest: &Path) -> Option<(String, bool)> {
     let rest = text.split_once("\"sha1\"")?.1.split_once('"')?.1;
     let commit = rest.split_once('"')?.0;
     let hex = commit.len() >= 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
-    hex.then(|| (commit.to_owned(), text.contains("\"dirty\": true")))
+    let packed: String = text.split_whitespace().collect();
+    hex.then(|| (commit.to_owned(), packed.contains("\"dirty\":true")))
 }
 
 fn rustc() -> Option<String> {

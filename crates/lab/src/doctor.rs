@@ -14,7 +14,7 @@ use crate::measure::{ClockFacts, clock};
 use crate::result::{Machine, RunResult, SCHEMA};
 use crate::run::{Cell, Job, Observer, Outcome, Probe, ScheduleError, Timing, execute};
 
-pub use aa::{AaCheck, AaVerdict, MARGIN, NAMES, ROUNDS, RatioInterval, judge, schedule};
+pub use aa::{AaCheck, AaVerdict, Interval, MARGIN, NAMES, ROUNDS, RatioInterval, judge, schedule};
 pub use findings::{Finding, Peer, State, examine as findings, find_peers};
 
 /// The answer to the question.
@@ -89,8 +89,8 @@ impl Surroundings {
 pub struct Setup<'a> {
     /// Lengths of a visit.
     pub timing: Timing,
-    /// Ratio of the second to the first list with its interval; values of equal position are of one round.
-    pub interval: &'a dyn Fn(&[f64], &[f64]) -> Option<RatioInterval>,
+    /// How a ratio and its interval are found.
+    pub interval: &'a Interval<'a>,
     /// The machine.
     pub surroundings: &'a Surroundings,
 }

@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::result::Machine;
+use crate::measure::{ClockFacts, WarningCode, clock};
+use crate::result::{Machine, Warning};
 
 pub use build::build_facts;
 pub use kernel::{Limits, limits};
@@ -51,6 +52,48 @@ pub fn capture(root: &Path) -> Machine {
         arch: std::env::consts::ARCH.to_owned(),
         facts: tree.facts,
     }
+}
+
+/// What a reader must know about a machine before any window: shared CPUs, a quota, the clock, counters, clock policy.
+///
+/// `cpus` is the number of CPUs usable at once. What windows show comes from the runner instead.
+pub fn warnings(machine: &Machine, clock_facts: &ClockFacts, cpus: u32) -> Vec<Warning> {
+    let fact = |name: &str| machine.facts.get(name);
+    let mut found = Vec::new();
+    if cpus < 4 {
+        let text = format!(
+            "Subjects, lab and system share {cpus} CPU{}.",
+            if cpus == 1 { "" } else { "s" }
+        );
+        found.push(WarningCode::SharedCpu.warn("machine", &text));
+    }
+    if let Some(limit) = fact("cgroup.cpus")
+        .and_then(Value::as_f64)
+        .filter(|limit| *limit < f64::from(machine.cores))
+    {
+        let text = format!("A quota allows {limit:.2} of {} CPUs.", machine.cores);
+        found.push(WarningCode::Quota.warn("machine", &text));
+    }
+    found.extend(clock::warnings(
+        clock_facts,
+        fact("kernel.clocksource").and_then(Value::as_str),
+    ));
+    let closed = fact("kernel.perf_event_paranoid")
+        .and_then(Value::as_i64)
+        .is_some_and(|level| level > 2);
+    if closed || fact("kernel.cycle_counter").and_then(Value::as_bool) == Some(false) {
+        found.push(WarningCode::NoCycleCounter.warn("machine", ""));
+    }
+    if let Some(name) = fact("cpu.governor")
+        .and_then(Value::as_str)
+        .filter(|name| *name != "performance")
+    {
+        found.push(WarningCode::Governor.warn("machine", &format!("The governor is {name}.")));
+    }
+    if fact("host.power").and_then(Value::as_str) == Some("battery") {
+        found.push(WarningCode::Battery.warn("machine", "The machine runs on battery."));
+    }
+    found
 }
 
 /// Key of a machine: the first 16 hex digits of SHA-256 over the parts, each ended by a line break.

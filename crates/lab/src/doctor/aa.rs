@@ -27,6 +27,11 @@ pub struct RatioInterval {
     pub level: f64,
 }
 
+/// Ratio of the second list to the first with its interval, or `None` when there are too few values.
+///
+/// Values of equal position are of one round.
+pub type Interval<'a> = dyn Fn(&[f64], &[f64]) -> Option<RatioInterval> + 'a;
+
 /// How the check ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -66,9 +71,7 @@ pub fn schedule(rounds: usize) -> Vec<Vec<usize>> {
 }
 
 /// Judges two lists of values of the same subject; values of equal position are of one round.
-///
-/// `interval` gives the ratio of its second argument to its first, or `None` when it cannot.
-pub fn judge(first: &[f64], second: &[f64], interval: &dyn Fn(&[f64], &[f64]) -> Option<RatioInterval>) -> AaCheck {
+pub fn judge(first: &[f64], second: &[f64], interval: &Interval<'_>) -> AaCheck {
     let rounds = first.len().min(second.len());
     let Some(ratio) = interval(&first[..rounds], &second[..rounds]) else {
         return unknown(
@@ -141,7 +144,7 @@ fn unknown(rounds: usize, text: String) -> AaCheck {
 }
 
 /// Judges the two cells of a run by their rates, paired by round.
-pub(super) fn of_outcome(outcome: &Outcome, interval: &dyn Fn(&[f64], &[f64]) -> Option<RatioInterval>) -> AaCheck {
+pub(super) fn of_outcome(outcome: &Outcome, interval: &Interval<'_>) -> AaCheck {
     if let Some(fault) = outcome.faults.first() {
         return unknown(0, format!("The subject could not be measured: {}.", fault.error));
     }

@@ -6,6 +6,8 @@ pub(super) fn capture(tree: &mut Tree<'_>) {
     for (name, value) in build_facts() {
         tree.note(name, (!value.is_empty()).then_some(value));
     }
+    let known = !env!("SEALWAY_BUILD_COMMIT").is_empty();
+    tree.note("build.dirty", known.then_some(env!("SEALWAY_BUILD_DIRTY") == "true"));
     tree.note("build.debug_assertions", Some(cfg!(debug_assertions)));
     // Only our own switch, and only what such a list can hold; it is shown in reports.
     if tree.is_live()
@@ -19,19 +21,11 @@ pub(super) fn capture(tree: &mut Tree<'_>) {
     }
 }
 
-/// Facts fixed at build time, by name; empty where the build could not tell.
-pub fn build_facts() -> [(&'static str, &'static str); 9] {
+/// Texts fixed at build time, by name; empty where the build could not tell.
+pub fn build_facts() -> [(&'static str, &'static str); 8] {
     [
         ("build.version", env!("CARGO_PKG_VERSION")),
         ("build.commit", env!("SEALWAY_BUILD_COMMIT")),
-        (
-            "build.dirty",
-            if env!("SEALWAY_BUILD_COMMIT").is_empty() {
-                ""
-            } else {
-                env!("SEALWAY_BUILD_DIRTY")
-            },
-        ),
         ("build.rustc", env!("SEALWAY_BUILD_RUSTC")),
         ("build.target", env!("SEALWAY_BUILD_TARGET")),
         ("build.target_features", env!("SEALWAY_BUILD_TARGET_FEATURES")),

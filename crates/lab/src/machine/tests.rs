@@ -202,3 +202,29 @@ fn kernel_versions() {
     assert_eq!(major_minor("23"), "23");
     assert_eq!(major_minor(""), "");
 }
+
+#[test]
+fn warnings_before_any_window() {
+    let root = server();
+    let codes = |machine: &Machine, cpus| {
+        let clock = ClockFacts {
+            cost_ns: 25.0,
+            step_ns: 20,
+        };
+        warnings(machine, &clock, cpus)
+            .into_iter()
+            .map(|warning| warning.code)
+            .collect::<Vec<_>>()
+    };
+    let mut machine = capture(root.path());
+    assert_eq!(codes(&machine, 2), ["shared-cpu", "cpu-quota", "governor"]);
+    assert_eq!(codes(&machine, 8), ["cpu-quota", "governor"]);
+    machine.cores = 2;
+    machine.facts.insert("cpu.governor".to_owned(), json!("performance"));
+    assert!(codes(&machine, 8).is_empty());
+    machine.facts.insert("kernel.clocksource".to_owned(), json!("acpi_pm"));
+    machine.facts.insert("kernel.perf_event_paranoid".to_owned(), json!(3));
+    machine.facts.insert("host.power".to_owned(), json!("battery"));
+    assert_eq!(codes(&machine, 8), ["clocksource", "no-cycle-counter", "battery"]);
+    assert!(codes(&Machine::default(), 4).is_empty());
+}

@@ -146,7 +146,7 @@ mod tests {
         .unwrap();
         assert_eq!(stat_of(root.path(), 71), ticks(175));
         assert_eq!(stat_of(root.path(), 72), None);
-        assert_eq!(ticks(u64::MAX).is_some(), true);
+        assert!(ticks(u64::MAX).is_some());
     }
 
     #[cfg(target_os = "linux")]

@@ -102,7 +102,7 @@ impl NoiseReader {
         }
     }
 
-    /// Reads everything. About half a millisecond, so outside of the timed part.
+    /// Reads everything. Some 0.1 ms, so outside of the timed part.
     ///
     /// The last two fields always tell about the calling thread and this machine, whatever the root.
     pub fn read(&self) -> NoiseSample {

@@ -33,6 +33,8 @@ macro_rules! codes {
 }
 
 codes! {
+    /// The machine runs on battery, where clock speed is held down.
+    Battery = "battery", "Connect the mains, then repeat.";
     /// The canary ran at another speed in some windows than in the rest of the run.
     Canary = "canary", "Close other programs, fix the clock speed, or let the machine cool; then repeat.";
     /// The time limit left no room for some cases.

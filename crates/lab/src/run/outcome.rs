@@ -100,6 +100,15 @@ impl Outcome {
             let text = format!("{what} in {} of {} windows{worst}.", hits.len(), self.windows.len());
             found.push(code.warn("", &text));
         }
+        let softirq: Vec<f64> = self.noise.iter().filter_map(|noise| noise.softirq).collect();
+        let mean = softirq.iter().sum::<f64>() / softirq.len().max(1) as f64;
+        if mean > SOFTIRQ {
+            let text = format!(
+                "Soft interrupts took {:.0} % of the machine during the windows.",
+                mean * 100.0
+            );
+            found.push(WarningCode::Interrupts.warn("", &text));
+        }
         if !self.repeats.is_empty() {
             let text = format!(
                 "{} rounds of single cases were repeated for a recorded cause.",
@@ -138,6 +147,9 @@ impl Outcome {
         }
     }
 }
+
+/// Mean share of soft interrupts that is worth a word where nothing is sent: other work is going on.
+const SOFTIRQ: f64 = 0.05;
 
 const CAUSES: &[(Mark, WarningCode, &str)] = &[
     (
@@ -184,4 +196,57 @@ fn fault_warning(fault: &Fault) -> Warning {
         &format!("{} {}", fault.subject, fault.case),
         &format!("{when}: {}.", text.trim_end_matches('.')),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interrupts_are_told_by_their_mean() {
+        let noise = |softirq| Noise {
+            softirq,
+            ..Noise::default()
+        };
+        let of = |noise: Vec<Noise>| {
+            Outcome {
+                noise,
+                ..Outcome::default()
+            }
+            .warnings()
+        };
+        assert!(of(vec![noise(Some(0.05)), noise(None)]).is_empty());
+        let found = of(vec![noise(Some(0.02)), noise(Some(0.18)), noise(None)]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].code, "interrupts");
+        assert!(found[0].text.contains("10 %"), "{}", found[0].text);
+    }
+
+    #[test]
+    fn an_unavailable_subject_has_its_own_code() {
+        let error = CellError::Unavailable {
+            what: "install it.".to_owned(),
+        };
+        let fault = Fault {
+            cell: 0,
+            subject: "x".to_owned(),
+            case: Case::new().with("n", 1_i64),
+            round: None,
+            error,
+        };
+        let found = Outcome {
+            faults: vec![fault],
+            ..Outcome::default()
+        }
+        .warnings();
+        assert_eq!(
+            (found[0].code.as_str(), found[0].place.as_str()),
+            ("cell-unavailable", "x n=1")
+        );
+        assert!(
+            found[0]
+                .text
+                .starts_with("Before the first round: not available: install it. Install")
+        );
+    }
 }
