@@ -30,7 +30,10 @@ fn main() {
         ("AES_GCM", "aes-gcm"),
         ("CHACHA20POLY1305", "chacha20poly1305"),
     ] {
-        set(&format!("{name}_VERSION"), &locked_version(&manifest, package).unwrap_or_default());
+        set(
+            &format!("{name}_VERSION"),
+            &locked_version(&manifest, package).unwrap_or_default(),
+        );
     }
     watch(&manifest.join("build.rs"));
 }
@@ -129,7 +132,9 @@ fn locked_version(manifest: &Path, package: &str) -> Option<String> {
     let lock = manifest.parent()?.parent()?.join("Cargo.lock");
     watch(&lock);
     let text = std::fs::read_to_string(lock).ok()?;
-    let entry = text.split("[[package]]").find(|entry| entry.contains(&format!("\nname = \"{package}\"\n")))?;
+    let entry = text
+        .split("[[package]]")
+        .find(|entry| entry.contains(&format!("\nname = \"{package}\"\n")))?;
     let line = entry.lines().find_map(|line| line.strip_prefix("version = \""))?;
     Some(line.trim_end_matches('"').to_owned())
 }

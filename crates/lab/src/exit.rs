@@ -44,7 +44,12 @@ impl Exit {
             Exit::Verification
         } else if !result.complete {
             Exit::Interrupted
-        } else if strict && result.results.iter().any(|row| row.flags.iter().any(|flag| flag == "unusable")) {
+        } else if strict
+            && result
+                .results
+                .iter()
+                .any(|row| row.flags.iter().any(|flag| flag == "unusable"))
+        {
             Exit::Undecidable
         } else {
             Exit::Done

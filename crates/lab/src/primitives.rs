@@ -39,7 +39,10 @@ pub const NAME: &str = "primitives";
 
 /// What is spent besides warm-up and windows, measured on a small virtual machine: two canaries' share, the readings of
 /// the machine, and the comparison of outputs.
-const OVERHEAD: Overhead = Overhead { per_cell: Duration::from_millis(4), per_window: Duration::from_millis(8) };
+const OVERHEAD: Overhead = Overhead {
+    per_cell: Duration::from_millis(4),
+    per_window: Duration::from_millis(8),
+};
 
 /// Time limit of a standard run without `--budget`.
 const STANDARD_LIMIT: Duration = Duration::from_secs(10 * 60);
@@ -141,7 +144,11 @@ pub fn run(request: &Request, observer: &mut dyn Observer) -> Result<RunResult, 
         None => run::seed().map_err(LabError::Entropy)?,
     };
     let found = subjects::find(&request.peers)?;
-    let suites = if request.suites.is_empty() { &Suite::ALL[..] } else { &request.suites };
+    let suites = if request.suites.is_empty() {
+        &Suite::ALL[..]
+    } else {
+        &request.suites
+    };
     let mut cells = definition::cells(request.profile, suites, &found);
     let plan = plan(request, &cells)?;
     let schedule = plan.schedule(seed);
@@ -171,9 +178,21 @@ pub fn run(request: &Request, observer: &mut dyn Observer) -> Result<RunResult, 
 
     let rows = rows::Table::new(&cells, definition::hash(request.profile), request.profile);
     // An extra round would break the promise of a quick run to be over in a minute.
-    let extra_rounds = if request.profile == Profile::Quick { 0 } else { run::MAX_EXTRA_ROUNDS };
-    let timing = Timing { warmup: plan.warmup, window: plan.window, extra_rounds };
-    let job = Job { workload: NAME, schedule: &schedule, timing };
+    let extra_rounds = if request.profile == Profile::Quick {
+        0
+    } else {
+        run::MAX_EXTRA_ROUNDS
+    };
+    let timing = Timing {
+        warmup: plan.warmup,
+        window: plan.window,
+        extra_rounds,
+    };
+    let job = Job {
+        workload: NAME,
+        schedule: &schedule,
+        timing,
+    };
     let fill = |result: &mut RunResult, outcome: &Outcome, complete: bool| {
         result.ended = run::rfc3339(SystemTime::now());
         result.complete = complete;
@@ -187,8 +206,7 @@ pub fn run(request: &Request, observer: &mut dyn Observer) -> Result<RunResult, 
         fill(&mut partial, outcome, false);
         partial
     };
-    let outcome =
-        execute(&mut cells, &job, &mut probe, observer, &mut snapshot).map_err(LabError::Schedule)?;
+    let outcome = execute(&mut cells, &job, &mut probe, observer, &mut snapshot).map_err(LabError::Schedule)?;
     fill(&mut result, &outcome, !outcome.interrupted);
     Ok(result)
 }
@@ -217,7 +235,11 @@ fn plan(request: &Request, cells: &[Box<dyn Cell>]) -> Result<Plan, LabError> {
 /// Facts of this machine, with the features our engine can use.
 fn this_machine() -> Machine {
     let mut machine = machine::capture(std::path::Path::new("/"));
-    machine.flags = Cpu::get().usable().iter().map(|feature| feature.name().to_owned()).collect();
+    machine.flags = Cpu::get()
+        .usable()
+        .iter()
+        .map(|feature| feature.name().to_owned())
+        .collect();
     machine
 }
 
@@ -233,7 +255,10 @@ fn standing_warnings(machine: &Machine, plan: &Plan, subjects: &[Subject]) -> Ve
         warnings.push(WarningCode::CasesDropped.warn("", &text));
     }
     for word in Cpu::get().unknown_words() {
-        let text = format!("{} names \"{word}\", which is no feature.", sealway_aead::cpu::DISABLE_VARIABLE);
+        let text = format!(
+            "{} names \"{word}\", which is no feature.",
+            sealway_aead::cpu::DISABLE_VARIABLE
+        );
         warnings.push(WarningCode::UnknownFeature.warn("", &text));
     }
     warnings

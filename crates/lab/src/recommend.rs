@@ -66,10 +66,20 @@ impl<'a> Figures<'a> {
         let open = self.find(OURS, suite, "open", Some(bytes), "cpu_per_op")?;
         let pairs = self.row(seal).values.iter().zip(&self.row(open).values);
         // NaN marks a round without a figure; `f64::max` would hide it.
-        let rounds = pairs.map(|(a, b)| if a.get() >= b.get() { a.get() } else { b.get() }).collect();
+        let rounds = pairs
+            .map(|(a, b)| if a.get() >= b.get() { a.get() } else { b.get() })
+            .collect();
         let median = self.row(seal).median.get().max(self.row(open).median.get());
-        let because = [seal, open].into_iter().filter_map(|index| self.throughput_of(index)).collect();
-        Some(Cost { suite, rounds, median, because })
+        let because = [seal, open]
+            .into_iter()
+            .filter_map(|index| self.throughput_of(index))
+            .collect();
+        Some(Cost {
+            suite,
+            rounds,
+            median,
+            because,
+        })
     }
 
     /// Key set-up and one small message under it.
@@ -82,21 +92,30 @@ impl<'a> Figures<'a> {
         })?;
         let row = self.row(index);
         let rounds = row.values.iter().map(|value| value.get()).collect();
-        Some(Cost { suite, rounds, median: row.median.get(), because: vec![index] })
+        Some(Cost {
+            suite,
+            rounds,
+            median: row.median.get(),
+            because: vec![index],
+        })
     }
 
     /// The throughput row of the same cell as a time row: that is what tables show.
     fn throughput_of(&self, index: usize) -> Option<usize> {
         let row = self.row(index);
-        self.rows.iter().position(|other| {
-            other.subject == row.subject && other.case == row.case && other.metric == "throughput"
-        })
+        self.rows
+            .iter()
+            .position(|other| other.subject == row.subject && other.case == row.case && other.metric == "throughput")
     }
 
     /// How sure it is that `best` costs less than `second`.
     fn confidence(&self, best: &Cost, second: &Cost) -> &'static str {
         let rules = Rules::of("cpu_per_op");
-        let rules = if self.intervals { rules } else { rules.without_intervals() };
+        let rules = if self.intervals {
+            rules
+        } else {
+            rules.without_intervals()
+        };
         let found = ratio("", &best.rounds, &second.rounds, Better::Lower, rules);
         match found.verdict.as_str() {
             "faster" => "clear",
@@ -134,7 +153,12 @@ fn ranked(mut costs: Vec<Cost>) -> Vec<Cost> {
 }
 
 fn server(figures: &Figures<'_>, cpu: &Cpu) -> Option<Recommendation> {
-    let costs = ranked(CANDIDATES.iter().filter_map(|&suite| figures.message_cost(suite, BULK)).collect());
+    let costs = ranked(
+        CANDIDATES
+            .iter()
+            .filter_map(|&suite| figures.message_cost(suite, BULK))
+            .collect(),
+    );
     let best = costs.first()?;
     let mut reason = format!(
         "Bulk data between machines like this one: {} costs {} for a 16 KiB message at the dearer end, {}.",
@@ -144,7 +168,11 @@ fn server(figures: &Figures<'_>, cpu: &Cpu) -> Option<Recommendation> {
     );
     let mut because = best.because.clone();
     for other in &costs[1..] {
-        reason += &format!(" {} takes {} times as long.", other.suite, factor(other.median / best.median));
+        reason += &format!(
+            " {} takes {} times as long.",
+            other.suite,
+            factor(other.median / best.median)
+        );
         because.extend(&other.because);
     }
     let hardware = if cpu.has_aes_gcm() { "has" } else { "does not have" };
@@ -159,14 +187,21 @@ fn server(figures: &Figures<'_>, cpu: &Cpu) -> Option<Recommendation> {
             _ => "; on this machine the measurement says otherwise.",
         };
     }
-    let confidence = costs.get(1).map_or("unknown", |second| figures.confidence(best, second));
+    let confidence = costs
+        .get(1)
+        .map_or("unknown", |second| figures.confidence(best, second));
     Some(recommendation("server", best.suite.name(), reason, because, confidence))
 }
 
 fn mobile(figures: &Figures<'_>, cpu: &Cpu, arch: &str) -> Option<Recommendation> {
     let chacha = Suite::ChaCha20Poly1305;
     if arch == "aarch64" && cpu.has_aes_gcm() {
-        let costs = ranked(CANDIDATES.iter().filter_map(|&suite| figures.message_cost(suite, BULK)).collect());
+        let costs = ranked(
+            CANDIDATES
+                .iter()
+                .filter_map(|&suite| figures.message_cost(suite, BULK))
+                .collect(),
+        );
         let (best, second) = (costs.first()?, costs.get(1)?);
         let reason = format!(
             "This is an Arm machine with AES in hardware: {} is the fastest here, {} takes {} times as long. Devices \
@@ -176,7 +211,13 @@ fn mobile(figures: &Figures<'_>, cpu: &Cpu, arch: &str) -> Option<Recommendation
             factor(second.median / best.median)
         );
         let because = [best.because.as_slice(), &second.because].concat();
-        return Some(recommendation("mobile", best.suite.name(), reason, because, figures.confidence(best, second)));
+        return Some(recommendation(
+            "mobile",
+            best.suite.name(),
+            reason,
+            because,
+            figures.confidence(best, second),
+        ));
     }
     let (soft, slow) = figures.throughput("openssl", Suite::Aes256Gcm, "seal-without-aes", BULK)?;
     let (fast, quick) = figures.throughput("openssl", chacha, "seal", BULK)?;
@@ -189,11 +230,24 @@ fn mobile(figures: &Figures<'_>, cpu: &Cpu, arch: &str) -> Option<Recommendation
         factor(fast / soft)
     );
     // The ratio is taken between two cases of one program in the same rounds.
-    let numbers = |index: usize| figures.row(index).values.iter().map(|value| value.get()).collect::<Vec<_>>();
+    let numbers = |index: usize| {
+        figures
+            .row(index)
+            .values
+            .iter()
+            .map(|value| value.get())
+            .collect::<Vec<_>>()
+    };
     let rules = Rules::of("throughput").without_intervals();
     let found = ratio("", &numbers(quick), &numbers(slow), Better::Higher, rules);
     let confidence = if found.verdict == "faster" { "clear" } else { "slight" };
-    Some(recommendation("mobile", chacha.name(), reason, vec![quick, slow], confidence))
+    Some(recommendation(
+        "mobile",
+        chacha.name(),
+        reason,
+        vec![quick, slow],
+        confidence,
+    ))
 }
 
 fn mixed_fleet(figures: &Figures<'_>) -> Option<Recommendation> {
@@ -223,12 +277,24 @@ fn mixed_fleet(figures: &Figures<'_>) -> Option<Recommendation> {
             "unknown"
         }
     };
-    reason += &format!(" Where both ends can negotiate, the built-in rule gives {aes} to pairs that have the hardware.");
-    Some(recommendation("mixed-fleet", chacha.name(), reason, because, confidence))
+    reason +=
+        &format!(" Where both ends can negotiate, the built-in rule gives {aes} to pairs that have the hardware.");
+    Some(recommendation(
+        "mixed-fleet",
+        chacha.name(),
+        reason,
+        because,
+        confidence,
+    ))
 }
 
 fn short_connections(figures: &Figures<'_>) -> Option<Recommendation> {
-    let costs = ranked(CANDIDATES.iter().filter_map(|&suite| figures.fresh_cost(suite)).collect());
+    let costs = ranked(
+        CANDIDATES
+            .iter()
+            .filter_map(|&suite| figures.fresh_cost(suite))
+            .collect(),
+    );
     let (best, second) = (costs.first()?, costs.get(1)?);
     let bytes = figures.row(*best.because.first()?).case.int("bytes").unwrap_or(0);
     let mut reason = format!(
@@ -241,7 +307,13 @@ fn short_connections(figures: &Figures<'_>) -> Option<Recommendation> {
     }
     reason += ". The handshake's public-key work costs far more than any of these.";
     let because = costs.iter().flat_map(|cost| cost.because.iter().copied()).collect();
-    Some(recommendation("short-connections", best.suite.name(), reason, because, figures.confidence(best, second)))
+    Some(recommendation(
+        "short-connections",
+        best.suite.name(),
+        reason,
+        because,
+        figures.confidence(best, second),
+    ))
 }
 
 fn nonce_misuse(figures: &Figures<'_>) -> Option<Recommendation> {
@@ -256,7 +328,10 @@ fn nonce_misuse(figures: &Figures<'_>) -> Option<Recommendation> {
         factor(bulk_long.median / bulk_plain.median)
     );
     if let Some((small_plain, small_long)) = at(SMALL) {
-        reason += &format!(" and {} times at {SMALL} B", factor(small_long.median / small_plain.median));
+        reason += &format!(
+            " and {} times at {SMALL} B",
+            factor(small_long.median / small_plain.median)
+        );
         because.extend(small_plain.because.iter().chain(&small_long.because));
     }
     reason += ".";
@@ -301,5 +376,9 @@ fn rate(bytes_per_second: f64) -> String {
 }
 
 fn time(seconds: f64) -> String {
-    if seconds < 1e-6 { format!("{} ns", digits(seconds * 1e9)) } else { format!("{} us", digits(seconds * 1e6)) }
+    if seconds < 1e-6 {
+        format!("{} ns", digits(seconds * 1e9))
+    } else {
+        format!("{} us", digits(seconds * 1e6))
+    }
 }

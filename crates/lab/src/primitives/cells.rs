@@ -81,7 +81,9 @@ impl<C: Chunk> Cell for EngineCell<C> {
 
     fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
         let Some(chunk) = &mut self.chunk else {
-            return Err(CellError::Failed { what: "the cell was not prepared".to_owned() });
+            return Err(CellError::Failed {
+                what: "the cell was not prepared".to_owned(),
+            });
         };
         repeat(chunk, warmup)?;
         repeat(chunk, window)
@@ -89,7 +91,9 @@ impl<C: Chunk> Cell for EngineCell<C> {
 }
 
 fn refused(name: &str, suite: Suite) -> CellError {
-    CellError::Failed { what: format!("{name} refused a call of {suite}") }
+    CellError::Failed {
+        what: format!("{name} refused a call of {suite}"),
+    }
 }
 
 /// Many messages under one key.
@@ -106,7 +110,13 @@ impl<E: Engine> Messages<E> {
         let suite = script.suite;
         let sealing = E::sealing(suite, &script.key).ok_or_else(|| refused(E::NAME, suite))?;
         let opening = E::opening(suite, &script.key).ok_or_else(|| refused(E::NAME, suite))?;
-        let mut messages = Messages { sealing, opening, buffer: script.start.clone(), tags: script.tags.clone(), script };
+        let mut messages = Messages {
+            sealing,
+            opening,
+            buffer: script.start.clone(),
+            tags: script.tags.clone(),
+            script,
+        };
         messages.refuses_forgeries()?;
         Ok(messages)
     }
@@ -117,11 +127,9 @@ impl<E: Engine> Messages<E> {
         let mut nonce_bytes = script.nonce_base;
         let nonce = nonce(&mut nonce_bytes, script.suite.nonce_len(), 0);
         let mut sealed = script.start.clone();
-        let tag = E::seal(&self.sealing, nonce, &script.aad, &mut sealed)
-            .ok_or_else(|| refused(E::NAME, script.suite))?;
-        let accepts = |text: &[u8], tag: &TagBytes| {
-            E::open(&self.opening, nonce, &script.aad, &mut text.to_vec(), tag)
-        };
+        let tag =
+            E::seal(&self.sealing, nonce, &script.aad, &mut sealed).ok_or_else(|| refused(E::NAME, script.suite))?;
+        let accepts = |text: &[u8], tag: &TagBytes| E::open(&self.opening, nonce, &script.aad, &mut text.to_vec(), tag);
         let mut bad_tag = tag;
         bad_tag[15] ^= 0x80;
         let mut bad_text = sealed.clone();
@@ -129,10 +137,14 @@ impl<E: Engine> Messages<E> {
             *byte ^= 1;
         }
         if !accepts(&sealed, &tag) {
-            return Err(CellError::Wrong { what: format!("{} does not open what it sealed with {}", E::NAME, script.suite) });
+            return Err(CellError::Wrong {
+                what: format!("{} does not open what it sealed with {}", E::NAME, script.suite),
+            });
         }
         if accepts(&sealed, &bad_tag) || (bad_text != sealed && accepts(&bad_text, &tag)) {
-            return Err(CellError::Wrong { what: format!("{} accepts a forged message of {}", E::NAME, script.suite) });
+            return Err(CellError::Wrong {
+                what: format!("{} accepts a forged message of {}", E::NAME, script.suite),
+            });
         }
         Ok(())
     }
@@ -209,7 +221,12 @@ impl<E: Engine> Chunk for FreshKeys<E> {
 
     fn work(&mut self) -> Result<(), CellError> {
         let bytes = self.bytes();
-        for ((script, buffer), made) in self.keys.iter().zip(self.buffers.chunks_exact_mut(bytes)).zip(&mut self.tags) {
+        for ((script, buffer), made) in self
+            .keys
+            .iter()
+            .zip(self.buffers.chunks_exact_mut(bytes))
+            .zip(&mut self.tags)
+        {
             let mut nonce_bytes = script.nonce_base;
             let nonce = nonce(&mut nonce_bytes, script.suite.nonce_len(), 0);
             let tag = E::sealing(script.suite, &script.key).and_then(|key| E::seal(&key, nonce, &script.aad, buffer));
@@ -245,7 +262,8 @@ impl<E: Engine> Chunk for Setup<E> {
 
     fn work(&mut self) -> Result<(), CellError> {
         for script in self.keys.iter() {
-            self.made.push(E::sealing(script.suite, &script.key).ok_or_else(|| refused(E::NAME, script.suite))?);
+            self.made
+                .push(E::sealing(script.suite, &script.key).ok_or_else(|| refused(E::NAME, script.suite))?);
         }
         Ok(())
     }
@@ -268,13 +286,20 @@ impl<E: Engine> Chunk for Setup<E> {
 
 /// Scripts of one message each, all under different keys.
 pub(super) fn one_message_scripts(suite: Suite, bytes: usize, aad: usize) -> Result<Vec<Script>, CellError> {
-    (1..=SETUP_KEYS).map(|i| Script::new(suite, Op::Seal, bytes, aad, 1, i)).collect()
+    (1..=SETUP_KEYS)
+        .map(|i| Script::new(suite, Op::Seal, bytes, aad, 1, i))
+        .collect()
 }
 
 /// A cell that seals or opens messages.
 pub(super) fn messages<E: Engine>(case: Case, script: Rc<Script>) -> Box<dyn Cell> {
     let make = Box::new(move || Messages::<E>::new(Rc::clone(&script)));
-    Box::new(EngineCell { case, subject: E::NAME, make, chunk: None })
+    Box::new(EngineCell {
+        case,
+        subject: E::NAME,
+        make,
+        chunk: None,
+    })
 }
 
 /// A cell that seals each message under a fresh key.
@@ -282,15 +307,33 @@ pub(super) fn fresh_keys<E: Engine>(case: Case, keys: Rc<Vec<Script>>) -> Box<dy
     let make = Box::new(move || {
         let buffers = keys.iter().flat_map(|script| script.start.iter().copied()).collect();
         let tags = vec![TagBytes::default(); keys.len()];
-        Ok(FreshKeys::<E> { keys: Rc::clone(&keys), buffers, tags, engine: PhantomData })
+        Ok(FreshKeys::<E> {
+            keys: Rc::clone(&keys),
+            buffers,
+            tags,
+            engine: PhantomData,
+        })
     });
-    Box::new(EngineCell { case, subject: E::NAME, make, chunk: None })
+    Box::new(EngineCell {
+        case,
+        subject: E::NAME,
+        make,
+        chunk: None,
+    })
 }
 
 /// A cell that sets up keys.
 pub(super) fn setup<E: Engine>(case: Case, keys: Rc<Vec<Script>>) -> Box<dyn Cell> {
     let make = Box::new(move || {
-        Ok(Setup::<E> { made: Vec::with_capacity(keys.len()), keys: Rc::clone(&keys) })
+        Ok(Setup::<E> {
+            made: Vec::with_capacity(keys.len()),
+            keys: Rc::clone(&keys),
+        })
     });
-    Box::new(EngineCell { case, subject: E::NAME, make, chunk: None })
+    Box::new(EngineCell {
+        case,
+        subject: E::NAME,
+        make,
+        chunk: None,
+    })
 }

@@ -7,9 +7,9 @@ use sha2::{Digest, Sha256};
 
 use super::NAME;
 use super::cells::{fresh_keys, messages, one_message_scripts, setup};
-use super::engine::{Engine, RustCrypto, Sealway};
 #[cfg(feature = "peers")]
 use super::engine::{AwsLc, Ring};
+use super::engine::{Engine, RustCrypto, Sealway};
 use super::openssl::{self, OpensslCell};
 use super::script::{Op, Script, messages_per_chunk};
 use super::subjects::Found;
@@ -55,8 +55,15 @@ fn program_sizes(profile: Profile) -> &'static [usize] {
 /// Hash of the numbers that define a window. Profiles share it: they differ in how many cases and rounds there are, not
 /// in what a case does.
 pub(super) fn hash(_: Profile) -> String {
-    let text = format!("{NAME} {VERSION} aad={AAD} chunk={} fresh={FRESH_BYTES}", messages_per_chunk(1));
-    Sha256::digest(text.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    let text = format!(
+        "{NAME} {VERSION} aad={AAD} chunk={} fresh={FRESH_BYTES}",
+        messages_per_chunk(1)
+    );
+    Sha256::digest(text.as_bytes())
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn case(suite: Suite, op: &str) -> Case {
@@ -96,7 +103,10 @@ pub(super) fn cells(profile: Profile, suites: &[Suite], found: &Found) -> Vec<Bo
                     Ok(script) => {
                         each_engine!(found, suite, cells, |E| messages::<E>(case.clone(), Rc::clone(&script)));
                     }
-                    Err(error) => cells.push(Box::new(NoCell { case: case.clone(), error })),
+                    Err(error) => cells.push(Box::new(NoCell {
+                        case: case.clone(),
+                        error,
+                    })),
                 }
                 if let Some(program) = &found.openssl
                     && op == Op::Seal
@@ -120,10 +130,19 @@ fn key_cells(suites: &[Suite], found: &Found, cells: &mut Vec<Box<dyn Cell>>) {
         let (setup_case, fresh_case) = (case(suite, "key-setup"), message_case(suite, "fresh-key", FRESH_BYTES));
         match one_message_scripts(suite, FRESH_BYTES, AAD).map(Rc::new) {
             Ok(keys) => {
-                each_engine!(found, suite, cells, |E| setup::<E>(setup_case.clone(), Rc::clone(&keys)));
-                each_engine!(found, suite, cells, |E| fresh_keys::<E>(fresh_case.clone(), Rc::clone(&keys)));
+                each_engine!(found, suite, cells, |E| setup::<E>(
+                    setup_case.clone(),
+                    Rc::clone(&keys)
+                ));
+                each_engine!(found, suite, cells, |E| fresh_keys::<E>(
+                    fresh_case.clone(),
+                    Rc::clone(&keys)
+                ));
             }
-            Err(error) => cells.push(Box::new(NoCell { case: setup_case, error })),
+            Err(error) => cells.push(Box::new(NoCell {
+                case: setup_case,
+                error,
+            })),
         }
     }
     if let Some(program) = &found.openssl
@@ -141,7 +160,10 @@ pub(super) fn doctor_cell(name: &str) -> Box<dyn Cell> {
     let suite = Suite::Aes128Gcm;
     let case = message_case(suite, Op::Seal.name(), BULK_BYTES);
     match Script::new(suite, Op::Seal, BULK_BYTES, AAD, messages_per_chunk(BULK_BYTES), 0) {
-        Ok(script) => Box::new(Renamed { name: name.to_owned(), cell: messages::<Sealway>(case, Rc::new(script)) }),
+        Ok(script) => Box::new(Renamed {
+            name: name.to_owned(),
+            cell: messages::<Sealway>(case, Rc::new(script)),
+        }),
         Err(error) => Box::new(NoCell { case, error }),
     }
 }

@@ -53,7 +53,10 @@ impl Program {
         let text = run(&path, &["version"], None, PATIENCE)?;
         let version = text.lines().next().unwrap_or_default().trim().to_owned();
         if !version.starts_with("OpenSSL ") {
-            return Err(format!("\"{}\" does not call itself OpenSSL; only OpenSSL's speed is understood", path.display()));
+            return Err(format!(
+                "\"{}\" does not call itself OpenSSL; only OpenSSL's speed is understood",
+                path.display()
+            ));
         }
         Ok(Program { path, version })
     }
@@ -79,11 +82,19 @@ impl Program {
 
     /// The argument list for one window.
     pub(super) fn arguments(suite: Suite, bytes: usize, seconds: u64) -> Vec<String> {
-        ["speed", "-elapsed", "-seconds", &seconds.to_string(), "-evp", suite.name(), "-aead"]
-            .into_iter()
-            .chain(["-bytes", &bytes.to_string(), "-mr"])
-            .map(str::to_owned)
-            .collect()
+        [
+            "speed",
+            "-elapsed",
+            "-seconds",
+            &seconds.to_string(),
+            "-evp",
+            suite.name(),
+            "-aead",
+        ]
+        .into_iter()
+        .chain(["-bytes", &bytes.to_string(), "-mr"])
+        .map(str::to_owned)
+        .collect()
     }
 }
 
@@ -125,7 +136,10 @@ fn run<S: AsRef<std::ffi::OsStr>>(
     let mut bytes = Vec::new();
     if let Some(stdout) = child.stdout.take() {
         // It has ended, so what it printed is in the pipe, which holds less than the bound.
-        stdout.take(MAX_OUTPUT).read_to_end(&mut bytes).map_err(|error| format!("cannot read its output: {error}"))?;
+        stdout
+            .take(MAX_OUTPUT)
+            .read_to_end(&mut bytes)
+            .map_err(|error| format!("cannot read its output: {error}"))?;
     }
     if !status.success() {
         return Err(format!("\"{}\" ended with {status}", path.display()));
@@ -188,7 +202,13 @@ impl OpensslCell {
         bytes: usize,
         environment: Option<(&'static str, &'static str)>,
     ) -> Self {
-        OpensslCell { case, program, suite, bytes, environment }
+        OpensslCell {
+            case,
+            program,
+            suite,
+            bytes,
+            environment,
+        }
     }
 }
 
@@ -212,12 +232,20 @@ impl Cell for OpensslCell {
         let output = run(&self.program.path, &arguments, self.environment, patience)
             .map_err(|what| CellError::Failed { what })?;
         let rate = parse_throughput(&output).ok_or_else(|| CellError::Failed {
-            what: format!("its output has no line with a throughput: {:?}", output.lines().next().unwrap_or_default()),
+            what: format!(
+                "its output has no line with a throughput: {:?}",
+                output.lines().next().unwrap_or_default()
+            ),
         })?;
         let bytes = rate * seconds as f64;
         let ops = (bytes / self.bytes as f64).round();
         // It reports a rate over whole seconds; its own CPU time is that long as well, since it never waits.
-        Ok(Counted { ops: ops as u64, bytes: ops as u64 * self.bytes as u64, wall_s: seconds as f64, cpu_s: seconds as f64 })
+        Ok(Counted {
+            ops: ops as u64,
+            bytes: ops as u64 * self.bytes as u64,
+            wall_s: seconds as f64,
+            cpu_s: seconds as f64,
+        })
     }
 }
 
@@ -227,26 +255,48 @@ mod tests {
 
     #[test]
     fn output_of_a_real_run() {
-        let text = "+DT:AES-128-GCM:1:1420\n+R:1500577:AES-128-GCM:1.000000\n+H:1420\n+F:25:AES-128-GCM:2130819340.00\n";
+        let text =
+            "+DT:AES-128-GCM:1:1420\n+R:1500577:AES-128-GCM:1.000000\n+H:1420\n+F:25:AES-128-GCM:2130819340.00\n";
         assert_eq!(parse_throughput(text), Some(2_130_819_340.0));
     }
 
     #[test]
     fn other_output_is_no_figure() {
-        for text in ["", "+F:", "+F:25:X:", "+F:25:X:nan", "+F:25:X:-1", "+F:25:X:0", "+R:1:X:2", "+F:25:X:1e999"] {
+        for text in [
+            "",
+            "+F:",
+            "+F:25:X:",
+            "+F:25:X:nan",
+            "+F:25:X:-1",
+            "+F:25:X:0",
+            "+R:1:X:2",
+            "+F:25:X:1e999",
+        ] {
             assert_eq!(parse_throughput(text), None, "{text:?}");
         }
     }
 
     #[test]
     fn a_program_that_hangs_is_stopped_and_one_that_fails_is_an_error() {
-        let Some(sleep) = ["/bin/sleep", "/usr/bin/sleep"].iter().map(Path::new).find(|path| path.is_file()) else {
+        let Some(sleep) = ["/bin/sleep", "/usr/bin/sleep"]
+            .iter()
+            .map(Path::new)
+            .find(|path| path.is_file())
+        else {
             println!("skipped: no sleep program here");
             return;
         };
         let text = run(sleep, &["60"], None, Duration::from_millis(20)).unwrap_err();
         assert!(text.contains("was stopped"), "{text}");
-        assert!(run(sleep, &["not-a-number"], None, PATIENCE).unwrap_err().contains("ended with"));
-        assert!(run(Path::new("/no/such/program"), &[] as &[&str], None, PATIENCE).unwrap_err().contains("cannot start"));
+        assert!(
+            run(sleep, &["not-a-number"], None, PATIENCE)
+                .unwrap_err()
+                .contains("ended with")
+        );
+        assert!(
+            run(Path::new("/no/such/program"), &[] as &[&str], None, PATIENCE)
+                .unwrap_err()
+                .contains("cannot start")
+        );
     }
 }

@@ -20,11 +20,22 @@ struct Metric {
     value: fn(&Window, f64) -> f64,
 }
 
-const THROUGHPUT: Metric =
-    Metric { name: "throughput", unit: "B/s", better: Better::Higher, value: |window, s| window.bytes as f64 / s };
-const CPU_PER_OP: Metric =
-    Metric { name: "cpu_per_op", unit: "s/op", better: Better::Lower, value: |window, s| s / window.ops as f64 };
-const SETUP_TIME: Metric = Metric { name: "setup_time", ..CPU_PER_OP };
+const THROUGHPUT: Metric = Metric {
+    name: "throughput",
+    unit: "B/s",
+    better: Better::Higher,
+    value: |window, s| window.bytes as f64 / s,
+};
+const CPU_PER_OP: Metric = Metric {
+    name: "cpu_per_op",
+    unit: "s/op",
+    better: Better::Lower,
+    value: |window, s| s / window.ops as f64,
+};
+const SETUP_TIME: Metric = Metric {
+    name: "setup_time",
+    ..CPU_PER_OP
+};
 
 /// The cells of a run, by name, and how to summarise them.
 pub(super) struct Table {
@@ -35,8 +46,15 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn new(cells: &[Box<dyn Cell>], workload_def: String, profile: Profile) -> Table {
-        let cells = cells.iter().map(|cell| (cell.case().clone(), cell.subject().to_owned())).collect();
-        Table { cells, workload_def, intervals: profile.intervals() }
+        let cells = cells
+            .iter()
+            .map(|cell| (cell.case().clone(), cell.subject().to_owned()))
+            .collect();
+        Table {
+            cells,
+            workload_def,
+            intervals: profile.intervals(),
+        }
     }
 
     /// One row per cell and metric, by suite, operation, size and subject as the cells stand; cells without a figure have
@@ -48,7 +66,10 @@ impl Table {
             let key = (text("suite"), text("op"), case.int("bytes").unwrap_or(0));
             cases.entry(key).or_default().push(index);
         }
-        let mut rows: Vec<ResultRow> = cases.values().flat_map(|cells| self.case_rows(cells, outcome)).collect();
+        let mut rows: Vec<ResultRow> = cases
+            .values()
+            .flat_map(|cells| self.case_rows(cells, outcome))
+            .collect();
         self.confirm(&mut rows);
         rows
     }
@@ -57,21 +78,42 @@ impl Table {
     fn case_rows(&self, cells: &[usize], outcome: &Outcome) -> Vec<ResultRow> {
         let windows: Vec<(usize, BTreeMap<u32, &Window>)> = cells
             .iter()
-            .map(|&cell| (cell, outcome.counted(cell).map(|window| (window.round, window)).collect::<BTreeMap<_, _>>()))
+            .map(|&cell| {
+                (
+                    cell,
+                    outcome
+                        .counted(cell)
+                        .map(|window| (window.round, window))
+                        .collect::<BTreeMap<_, _>>(),
+                )
+            })
             .filter(|(_, windows)| !windows.is_empty())
             .collect();
         // A round that one subject has and another has not keeps its place, or pairs would shift.
-        let mut rounds: Vec<u32> = windows.iter().flat_map(|(_, windows)| windows.keys().copied()).collect();
+        let mut rounds: Vec<u32> = windows
+            .iter()
+            .flat_map(|(_, windows)| windows.keys().copied())
+            .collect();
         rounds.sort_unstable();
         rounds.dedup();
-        let is_setup = cells.first().is_some_and(|&cell| self.cells[cell].0.text("op") == Some("key-setup"));
-        let metrics: &[Metric] = if is_setup { &[SETUP_TIME] } else { &[THROUGHPUT, CPU_PER_OP] };
+        let is_setup = cells
+            .first()
+            .is_some_and(|&cell| self.cells[cell].0.text("op") == Some("key-setup"));
+        let metrics: &[Metric] = if is_setup {
+            &[SETUP_TIME]
+        } else {
+            &[THROUGHPUT, CPU_PER_OP]
+        };
         let mut rows = Vec::new();
         for metric in metrics {
             let mut table: Vec<ResultRow> = windows
                 .iter()
                 .map(|(cell, windows)| {
-                    let value = |round| windows.get(round).map_or(f64::NAN, |window| (metric.value)(window, cost(window)));
+                    let value = |round| {
+                        windows
+                            .get(round)
+                            .map_or(f64::NAN, |window| (metric.value)(window, cost(window)))
+                    };
                     self.row(*cell, metric, rounds.iter().map(value).collect())
                 })
                 .collect();
@@ -108,19 +150,29 @@ impl Table {
             ratio: None,
             flags: flags(&values),
         };
-        let summary = if self.intervals { Summary::of(&values) } else { Summary::range(&values) };
+        let summary = if self.intervals {
+            Summary::of(&values)
+        } else {
+            Summary::range(&values)
+        };
         summary.store(&mut row);
         row
     }
 
     /// Gives every row but the reference its ratio to the reference.
     fn relate(&self, table: &mut [ResultRow], metric: &Metric) {
-        let reference = REFERENCES.iter().find_map(|name| table.iter().position(|row| row.subject == *name));
+        let reference = REFERENCES
+            .iter()
+            .find_map(|name| table.iter().position(|row| row.subject == *name));
         let Some(reference) = reference else { return };
         let theirs = numbers(&table[reference]);
         let name = table[reference].subject.clone();
         let rules = Rules::of(metric.name);
-        let rules = if self.intervals { rules } else { rules.without_intervals() };
+        let rules = if self.intervals {
+            rules
+        } else {
+            rules.without_intervals()
+        };
         for (_, row) in table.iter_mut().enumerate().filter(|(i, _)| *i != reference) {
             row.ratio = Some(ratio(&name, &numbers(row), &theirs, metric.better, rules));
         }
@@ -133,7 +185,12 @@ impl Table {
         }
         let references: BTreeMap<(String, String, String), Vec<f64>> = rows
             .iter()
-            .map(|row| ((row.case.canonical(), row.metric.clone(), row.subject.clone()), numbers(row)))
+            .map(|row| {
+                (
+                    (row.case.canonical(), row.metric.clone(), row.subject.clone()),
+                    numbers(row),
+                )
+            })
             .collect();
         let mut table: Vec<_> = rows
             .iter_mut()
@@ -150,7 +207,11 @@ impl Table {
 
 /// Seconds that the work of a window took: CPU time where there is a clock for it.
 fn cost(window: &Window) -> f64 {
-    if window.cpu_s > 0.0 { window.cpu_s } else { window.wall_s }
+    if window.cpu_s > 0.0 {
+        window.cpu_s
+    } else {
+        window.wall_s
+    }
 }
 
 fn numbers(row: &ResultRow) -> Vec<f64> {

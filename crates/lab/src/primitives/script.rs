@@ -71,7 +71,9 @@ impl Script {
         messages: usize,
         variant: u64,
     ) -> Result<Script, CellError> {
-        let oracle_failed = || CellError::Failed { what: format!("the oracle cannot seal {bytes} B with {suite}") };
+        let oracle_failed = || CellError::Failed {
+            what: format!("the oracle cannot seal {bytes} B with {suite}"),
+        };
         let seed = variant << 40 | (bytes as u64) << 8 | suite as u64;
         let key = noise(suite.key_len(), seed);
         let aad = noise(aad, seed ^ 0xaad);
@@ -84,7 +86,9 @@ impl Script {
         let mut seal = |i: usize| {
             let mut nonce_bytes = base;
             let nonce = nonce(&mut nonce_bytes, suite.nonce_len(), i);
-            RustCrypto::seal(&cipher, nonce, &aad, &mut buffer).map(|tag| tags[i] = tag).ok_or_else(oracle_failed)
+            RustCrypto::seal(&cipher, nonce, &aad, &mut buffer)
+                .map(|tag| tags[i] = tag)
+                .ok_or_else(oracle_failed)
         };
         match op {
             Op::Seal => (0..messages).try_for_each(&mut seal)?,
@@ -95,7 +99,16 @@ impl Script {
             Op::Seal => (first, buffer),
             Op::Open => (buffer, first),
         };
-        Ok(Script { suite, op, key, nonce_base: base, aad, start, end, tags })
+        Ok(Script {
+            suite,
+            op,
+            key,
+            nonce_base: base,
+            aad,
+            start,
+            end,
+            tags,
+        })
     }
 
     /// Compares a chunk's outcome with the oracle's.
@@ -106,11 +119,19 @@ impl Script {
         if self.op == Op::Seal
             && let Some(i) = tags.iter().zip(&self.tags).position(|(got, want)| got != want)
         {
-            let what = format!("{}: the tag of message {i} of {} B differs", self.suite, self.start.len());
+            let what = format!(
+                "{}: the tag of message {i} of {} B differs",
+                self.suite,
+                self.start.len()
+            );
             return Err(CellError::Wrong { what });
         }
         if let Some(at) = buffer.iter().zip(&self.end).position(|(got, want)| got != want) {
-            let what = format!("{}: byte {at} of {} differs after the last message", self.suite, self.end.len());
+            let what = format!(
+                "{}: byte {at} of {} differs after the last message",
+                self.suite,
+                self.end.len()
+            );
             return Err(CellError::Wrong { what });
         }
         Ok(())

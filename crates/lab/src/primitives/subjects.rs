@@ -20,7 +20,9 @@ pub(super) struct Found {
 impl Found {
     /// True if the in-process peer called `name` takes part.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.subjects.iter().any(|subject| subject.name == name && subject.error.is_empty())
+        self.subjects
+            .iter()
+            .any(|subject| subject.name == name && subject.error.is_empty())
     }
 }
 
@@ -31,7 +33,10 @@ pub(super) fn find(peers: &Peers) -> Result<Found, LabError> {
     {
         return Err(LabError::UnknownPeer { name: name.clone() });
     }
-    let mut found = Found { subjects: vec![ours()], openssl: None };
+    let mut found = Found {
+        subjects: vec![ours()],
+        openssl: None,
+    };
     for name in PEERS {
         let required = match peers {
             Peers::None => continue,
@@ -51,7 +56,10 @@ pub(super) fn find(peers: &Peers) -> Result<Found, LabError> {
             _ => in_process(name),
         };
         if required && !subject.error.is_empty() {
-            return Err(LabError::PeerMissing { name: subject.name, why: subject.error });
+            return Err(LabError::PeerMissing {
+                name: subject.name,
+                why: subject.error,
+            });
         }
         found.subjects.push(subject);
     }
@@ -60,7 +68,11 @@ pub(super) fn find(peers: &Peers) -> Result<Found, LabError> {
 
 fn ours() -> Subject {
     let disabled = std::env::var(DISABLE_VARIABLE).unwrap_or_default();
-    let differs = if disabled.is_empty() { vec![] } else { vec![format!("{DISABLE_VARIABLE}={disabled}")] };
+    let differs = if disabled.is_empty() {
+        vec![]
+    } else {
+        vec![format!("{DISABLE_VARIABLE}={disabled}")]
+    };
     Subject {
         name: Sealway::NAME.to_owned(),
         version: crate::run::version(),
@@ -72,13 +84,22 @@ fn ours() -> Subject {
 }
 
 fn absent(name: &str, kind: &str, error: String) -> Subject {
-    Subject { name: name.to_owned(), kind: kind.to_owned(), error, ..Subject::default() }
+    Subject {
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+        error,
+        ..Subject::default()
+    }
 }
 
 /// A library that is compiled in, if the feature `peers` is on.
 fn in_process(name: &str) -> Subject {
     if !cfg!(feature = "peers") {
-        return absent(name, "in-process", "not built in; build with the feature `peers`".to_owned());
+        return absent(
+            name,
+            "in-process",
+            "not built in; build with the feature `peers`".to_owned(),
+        );
     }
     let version = match name {
         RustCrypto::NAME => format!(

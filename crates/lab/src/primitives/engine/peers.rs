@@ -64,7 +64,8 @@ mod open_separate {
         in_out: &mut [u8],
         tag: &TagBytes,
     ) -> bool {
-        key.open_in_place_separate_tag(nonce, aws_lc_rs::aead::Aad::from(aad), tag, in_out).is_ok()
+        key.open_in_place_separate_tag(nonce, aws_lc_rs::aead::Aad::from(aad), tag, in_out)
+            .is_ok()
     }
 
     #[inline]
@@ -75,7 +76,8 @@ mod open_separate {
         in_out: &mut [u8],
         tag: &TagBytes,
     ) -> bool {
-        key.open_in_place_separate_tag(nonce, ring::aead::Aad::from(aad), (*tag).into(), in_out, 0..).is_ok()
+        key.open_in_place_separate_tag(nonce, ring::aead::Aad::from(aad), (*tag).into(), in_out, 0..)
+            .is_ok()
     }
 }
 

@@ -19,12 +19,16 @@ pub(in super::super) enum Key {
 }
 
 fn seal<C: AeadInOut>(cipher: &C, nonce: &[u8], aad: &[u8], in_out: &mut [u8]) -> Option<TagBytes> {
-    let tag = cipher.encrypt_inout_detached(nonce.try_into().ok()?, aad, in_out.into()).ok()?;
+    let tag = cipher
+        .encrypt_inout_detached(nonce.try_into().ok()?, aad, in_out.into())
+        .ok()?;
     tag.as_slice().try_into().ok()
 }
 
 fn open<C: AeadInOut>(cipher: &C, nonce: &[u8], aad: &[u8], in_out: &mut [u8], tag: &TagBytes) -> bool {
-    let (Ok(nonce), Ok(tag)) = (nonce.try_into(), tag.as_slice().try_into()) else { return false };
+    let (Ok(nonce), Ok(tag)) = (nonce.try_into(), tag.as_slice().try_into()) else {
+        return false;
+    };
     cipher.decrypt_inout_detached(nonce, aad, in_out.into(), tag).is_ok()
 }
 
