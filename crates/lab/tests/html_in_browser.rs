@@ -7,6 +7,7 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -108,7 +109,11 @@ fn browser() -> Option<PathBuf> {
             !required,
             "no browser on PATH, and SEALWAY_REQUIRE_PEERS=1: install chromium"
         );
-        eprintln!("skipped: no browser (chromium, chromium-browser or google-chrome) on PATH");
+        // Not `eprintln`, which the harness hides when a test passes.
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: no browser (chromium or google-chrome) on PATH"
+        );
     }
     found
 }
