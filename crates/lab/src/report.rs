@@ -1,1 +1,15 @@
-//! To be written.
+//! Result files, tables for the terminal and the page that opens in a browser.
+//!
+//! Everything here takes a finished (or cut short) [`RunResult`](crate::result::RunResult) and nothing else: no clock,
+//! no environment, no measurement. A report can therefore be rebuilt from a result file at any time. All text that a
+//! peer, a file or a user supplied is treated as hostile: control characters never reach a terminal, and markup never
+//! reaches a page.
+
+pub mod atomic;
+pub mod html;
+pub mod json;
+pub mod terminal;
+
+mod finding;
+mod format;
+mod view;

@@ -1,0 +1,214 @@
+//! The text report, compared with files a person has looked at.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::path::Path;
+
+use sealway_lab::report::terminal::{Style, render};
+use sealway_lab::result::RunResult;
+
+const FILES: [&str; 2] = ["result.json", "report.html"];
+
+/// Compares with `tests/golden/NAME`; `UPDATE_GOLDEN=1` writes it instead, for a person to read before committing.
+fn golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    let wanted = std::fs::read_to_string(&path).unwrap_or_default();
+    for (number, (have, want)) in text.lines().zip(wanted.lines()).enumerate() {
+        assert_eq!(have, want, "{name}:{}", number + 1);
+    }
+    assert_eq!(text.lines().count(), wanted.lines().count(), "{name}: number of lines");
+}
+
+fn visible(line: &str) -> String {
+    line.replace("\x1b[1m", "").replace("\x1b[0m", "")
+}
+
+fn check_shape(run: &RunResult, style: Style) -> String {
+    let text = render(run, &style, &FILES);
+    assert!(text.ends_with('\n'));
+    for line in text.lines() {
+        let shown = visible(line);
+        assert!(!shown.contains('\x1b'), "an escape that is not ours: {line:?}");
+        if !shown.starts_with("Repeat ") {
+            assert!(
+                shown.chars().count() <= style.width,
+                "{} columns: {shown}",
+                shown.chars().count()
+            );
+        }
+        assert!(style.unicode || line.is_ascii(), "{line:?}");
+        assert!(style.color || line == shown);
+    }
+    text
+}
+
+#[test]
+fn the_sample_reads_as_before() {
+    let run = common::sample();
+    golden("terminal-80.txt", &check_shape(&run, Style::default()));
+    golden(
+        "terminal-cut-short.txt",
+        &check_shape(&common::broken(), Style::default()),
+    );
+    golden("terminal-empty.txt", &check_shape(&common::empty(), Style::default()));
+}
+
+#[test]
+fn colour_adds_bold_to_marked_figures_and_changes_nothing_else() {
+    let run = common::sample();
+    let plain = render(&run, &Style::default(), &FILES);
+    let bold = check_shape(
+        &run,
+        Style {
+            color: true,
+            ..Style::default()
+        },
+    );
+    assert_eq!(visible(&bold), plain);
+    let marked = plain
+        .lines()
+        .filter(|line| line.starts_with("  "))
+        .map(|line| line.matches('*').count())
+        .sum::<usize>();
+    let headings = bold.lines().filter(|line| line.starts_with("\x1b[1m")).count();
+    assert!(marked > 40, "{marked}");
+    assert_eq!(bold.matches("\x1b[1m").count(), marked + headings);
+}
+
+#[test]
+fn narrow_and_wide_terminals_lose_no_figure() {
+    let run = common::sample();
+    let figures = |text: &str| {
+        let mut words: Vec<String> = text
+            .lines()
+            .filter(|l| l.starts_with("  "))
+            .flat_map(str::split_whitespace)
+            .map(String::from)
+            .collect();
+        words.retain(|word| word.len() > 2);
+        words.retain(|word| word.contains('*') || word.contains('+') || word.contains('~'));
+        words.sort();
+        words
+    };
+    let usual = figures(&check_shape(&run, Style::default()));
+    for width in [60, 100, 160] {
+        assert_eq!(
+            figures(&check_shape(
+                &run,
+                Style {
+                    width,
+                    unicode: true,
+                    color: false
+                }
+            )),
+            usual,
+            "{width}"
+        );
+    }
+}
+
+#[test]
+fn twelve_sizes_continue_beneath() {
+    let mut run = common::sample();
+    let extra: Vec<_> = run
+        .results
+        .iter()
+        .filter(|row| row.case.int("bytes") == Some(64))
+        .cloned()
+        .collect();
+    for bytes in [16i64, 31, 136, 512, 1024, 4096, 8192] {
+        run.results.extend(extra.iter().cloned().map(|mut row| {
+            row.case = row.case.with("bytes", bytes);
+            row
+        }));
+    }
+    let text = check_shape(&run, Style::default());
+    for size in ["16 B", "8192 B", "8 KiB", "4 KiB", "64 KiB"] {
+        assert_eq!(text.contains(size), size != "8192 B", "{size}");
+    }
+}
+
+#[test]
+fn a_single_subject_is_not_called_best() {
+    let mut run = common::sample();
+    run.results.retain(|row| row.subject == "sealway");
+    for row in &mut run.results {
+        row.ratio = None;
+    }
+    run.subjects.truncate(1);
+    let text = check_shape(&run, Style::default());
+    assert!(!text.contains('*'), "{text}");
+}
+
+#[test]
+fn three_rounds_name_no_winner_under_a_fifth() {
+    let mut run = common::sample();
+    for row in &mut run.results {
+        row.rounds = 3;
+        row.values.truncate(3);
+        row.how = "range".into();
+        if let Some(ratio) = &mut row.ratio {
+            (ratio.level, ratio.how, ratio.verdict) = (0.0, "range".into(), "unknown".into());
+        }
+    }
+    let column = |run: &RunResult, subject: &str| {
+        let text = check_shape(run, Style::default());
+        let line = text
+            .lines()
+            .find(|line| line.trim_start().starts_with(subject))
+            .unwrap()
+            .to_owned();
+        line.split_whitespace().nth(1).unwrap().to_owned()
+    };
+    // At 64 B ring is 14 % behind: a winner with nine rounds, a tie with three.
+    assert!(column(&run, "ring").ends_with('*'));
+    assert!(!column(&common::sample(), "ring").ends_with('*'));
+    let page = sealway_lab::report::html::render(&run);
+    assert!(page.contains("aes-128-gcm and aes-256-gcm cannot be told apart"));
+    let page = sealway_lab::report::html::render(&common::sample());
+    assert!(page.contains("aes-128-gcm is the fastest suite here"));
+}
+
+#[test]
+fn an_unusable_row_is_shown_and_never_ranked() {
+    let mut run = common::sample();
+    for row in run
+        .results
+        .iter_mut()
+        .filter(|row| row.case.text("suite") == Some("aes-128-gcm"))
+    {
+        row.flags = vec!["unusable".into()];
+    }
+    let text = check_shape(&run, Style::default());
+    let start = text.find("Sealing, aes-128-gcm").unwrap();
+    let table = &text[start..start + text[start..].find("speed as a ratio").unwrap()];
+    assert!(!table.contains('*') && table.contains("6.78!"), "{table}");
+    assert!(text.contains("! unusable"), "{text}");
+    assert!(sealway_lab::report::html::render(&run).contains("aes-256-gcm is the fastest suite here"));
+}
+
+#[test]
+fn a_lead_that_changes_with_size_is_named() {
+    let mut run = common::sample();
+    for row in run
+        .results
+        .iter_mut()
+        .filter(|row| row.case.text("suite") == Some("chacha20-poly1305"))
+    {
+        if row.metric == "throughput" && row.case.int("bytes") <= Some(256) {
+            for value in [&mut row.median, &mut row.low, &mut row.high] {
+                value.0 *= 4.0;
+            }
+        }
+    }
+    let text = check_shape(&run, Style::default())
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    let wanted = "Sealing: the lead changes: chacha20-poly1305 leads up to 256 B, aes-128-gcm from 1420 B.";
+    assert!(text.contains(wanted), "{text}");
+}
