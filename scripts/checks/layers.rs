@@ -1,6 +1,6 @@
 //! Floors of the crates: a crate may use only crates below it.
 
-use crate::workspace::{Dependency, Package, Workspace};
+use super::workspace::{Dependency, Package, Workspace};
 
 /// Every crate of the workspace with its floor. ARCHITECTURE.md says what each floor is for.
 const FLOORS: [(&str, u8); 9] = [

@@ -1,6 +1,6 @@
 //! The oldest compiler: one statement for the workspace, and no dependency that needs a newer one.
 
-use crate::workspace::Workspace;
+use super::workspace::Workspace;
 
 type Version = (u32, u32, u32);
 
@@ -47,8 +47,8 @@ pub fn findings(workspace: &Workspace) -> Result<(String, Vec<String>), String> 
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use super::super::workspace::Package;
     use super::*;
-    use crate::workspace::Package;
 
     fn package(name: &str, rust: Option<&str>) -> Package {
         Package {

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::source::{Crate, Place};
-use crate::workspace::{Package, Target, TargetKind};
+use super::source::{Crate, Place};
+use super::workspace::{Package, Target, TargetKind};
 
 /// The one module of a crate that may hold `unsafe`, for the crates that have one.
 const PLACES: [(&str, &str); 3] = [
@@ -12,11 +12,8 @@ const PLACES: [(&str, &str); 3] = [
     ("sealway-proxy", "splice"),
 ];
 
-/// Where `unsafe` or its lint levels stand against the rule. Test code may hold `unsafe`; there clippy asks for a reason.
+/// Where `unsafe` or its lint levels stand against the rule, in code that is not only compiled for tests.
 pub fn findings(package: &Package, target: &Target, krate: &Crate, root: &Path) -> Vec<String> {
-    if target.kind == TargetKind::Test {
-        return Vec::new();
-    }
     let home = (target.kind == TargetKind::Library)
         .then(|| {
             PLACES
@@ -69,8 +66,8 @@ pub fn findings(package: &Package, target: &Target, krate: &Crate, root: &Path) 
 
 #[cfg(test)]
 mod tests {
+    use super::super::source::Lint;
     use super::*;
-    use crate::source::Lint;
 
     fn lint(level: &str, module: &[&str], inner: bool) -> Lint {
         let module: Vec<String> = module.iter().map(|m| m.to_string()).collect();
@@ -125,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn unsafe_elsewhere_is_found_except_in_tests() {
+    fn unsafe_elsewhere_is_found() {
         let lints = vec![lint("deny", &[], true), lint("allow", &["key"], false)];
         let krate = Crate {
             lints,
@@ -135,7 +132,6 @@ mod tests {
         let found = check("sealway-aead", TargetKind::Library, &krate);
         assert_eq!(found.len(), 3, "{found:?}");
         assert!(found[0].starts_with("src/a.rs:3: `unsafe`"), "{found:?}");
-        assert_eq!(check("sealway-aead", TargetKind::Test, &krate), [""; 0]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::json::Json;
+use super::json::Json;
 
 /// How far to look.
 #[derive(Clone, Copy, Debug, PartialEq)]
