@@ -233,11 +233,7 @@ impl Scan<'_> {
         let (mut depth, mut closes) = (0_u32, Vec::new());
         while let Some(token) = self.tokens.get(self.at) {
             match &token.kind {
-                Kind::Sign('#') => {
-                    if self.attributes() {
-                        continue;
-                    }
-                }
+                Kind::Sign('#') if self.attributes() => continue,
                 Kind::Sign('{') => depth += 1,
                 Kind::Sign('}') => {
                     depth = depth.saturating_sub(1);
@@ -261,11 +257,7 @@ impl Scan<'_> {
                         self.found.unsafe_code.push(place);
                     }
                     "use" if self.module.is_empty() => self.export(),
-                    "crate" | "super" | "self" => {
-                        if self.path() {
-                            continue;
-                        }
-                    }
+                    "crate" | "super" | "self" if self.path() => continue,
                     _ => {}
                 },
                 _ => {}

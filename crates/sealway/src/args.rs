@@ -62,7 +62,7 @@ pub(crate) enum Command {
         json: bool,
     },
     /// Measure ciphers and transports on this machine
-    Lab(Lab),
+    Lab(Box<Lab>),
     /// Write man pages
     Man {
         /// An existing folder to write them to
