@@ -1,1 +1,21 @@
-//! To be written.
+//! Clocks, CPU meters, the canary and the noise of the machine: what a window is measured with, and what spoils it.
+//!
+//! Nothing here changes a setting of the machine. Every source may be missing (another operating system, a container,
+//! no privilege): a missing source gives an absent value, never a zero. Parsers are pure functions over text and
+//! accept anything; files are read below a root folder so that tests can use a made-up machine.
+
+pub mod canary;
+pub mod cgroup;
+pub mod clock;
+pub mod cpu;
+pub mod noise;
+pub mod parse;
+pub mod probe;
+pub mod warning;
+
+pub use canary::Canary;
+pub use clock::{Clock, ClockFacts};
+pub use cpu::Method;
+pub use noise::{Noise, NoiseReader, NoiseSample};
+pub use probe::SystemProbe;
+pub use warning::WarningCode;

@@ -1,8 +1,25 @@
-//! The runner: visits every cell of a plan in rounds, watches the machine, and turns windows into results.
+//! The runner: visits every cell of a plan in rounds and watches the machine while it does.
+//!
+//! [`execute`] takes the visiting order and a [`Probe`] from outside: it draws nothing at random and reads no clock of
+//! its own, so a test can script both. Turning windows into rows is the caller's work.
 
+mod execute;
+mod ident;
+mod marks;
+mod outcome;
+mod time;
+
+use std::fmt;
 use std::time::Duration;
 
-use crate::result::{Case, PlanFacts, RunResult};
+use crate::measure::NoiseSample;
+use crate::result::{CanarySample, Case, PlanFacts, RunResult};
+
+pub use execute::{Job, MAX_EXTRA_ROUNDS, ScheduleError, Timing, execute};
+pub use ident::{NoEntropy, cpus, run_id, seed, version};
+pub use marks::{Mark, judge};
+pub use outcome::{Fault, Outcome, Repeat};
+pub use time::rfc3339;
 
 /// A case with a subject: something that can be timed.
 ///
@@ -61,6 +78,32 @@ pub enum CellError {
         /// Why, and what to install.
         what: String,
     },
+}
+
+impl fmt::Display for CellError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CellError::Wrong { what } => write!(f, "wrong data: {what}"),
+            CellError::Failed { what } => write!(f, "failed: {what}"),
+            CellError::Unavailable { what } => write!(f, "not available: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for CellError {}
+
+/// The runner's view of time and of the machine. [`crate::measure::SystemProbe`] is the real one.
+///
+/// All calls come from the measuring thread, outside of timed parts.
+pub trait Probe {
+    /// Wall time since the start of the run, seconds; never falls.
+    fn now(&mut self) -> f64;
+
+    /// Runs the canary once, about 5 ms.
+    fn canary(&mut self) -> CanarySample;
+
+    /// Reads the noise counters of the machine.
+    fn noise(&mut self) -> NoiseSample;
 }
 
 /// What the lab tells while it works, and the way to stop it.

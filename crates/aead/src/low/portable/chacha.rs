@@ -1,0 +1,86 @@
+//! The ChaCha20 permutation and HChaCha20.
+
+use zeroize::Zeroize;
+
+/// "expand 32-byte k", the constants of RFC 8439 section 2.3.
+const CONSTANTS: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
+
+/// One quarter round (RFC 8439 section 2.1).
+#[inline(always)]
+fn quarter_round(state: &mut [u32; 16], a: usize, b: usize, c: usize, d: usize) {
+    state[a] = state[a].wrapping_add(state[b]);
+    state[d] = (state[d] ^ state[a]).rotate_left(16);
+    state[c] = state[c].wrapping_add(state[d]);
+    state[b] = (state[b] ^ state[c]).rotate_left(12);
+    state[a] = state[a].wrapping_add(state[b]);
+    state[d] = (state[d] ^ state[a]).rotate_left(8);
+    state[c] = state[c].wrapping_add(state[d]);
+    state[b] = (state[b] ^ state[c]).rotate_left(7);
+}
+
+/// Twenty rounds: ten times four columns and four diagonals (RFC 8439 section 2.3).
+#[inline(always)]
+fn permute(state: &mut [u32; 16]) {
+    for _ in 0..10 {
+        quarter_round(state, 0, 4, 8, 12);
+        quarter_round(state, 1, 5, 9, 13);
+        quarter_round(state, 2, 6, 10, 14);
+        quarter_round(state, 3, 7, 11, 15);
+        quarter_round(state, 0, 5, 10, 15);
+        quarter_round(state, 1, 6, 11, 12);
+        quarter_round(state, 2, 7, 8, 13);
+        quarter_round(state, 3, 4, 9, 14);
+    }
+}
+
+/// Derives the sub-key of XChaCha20 from a key and the first 16 bytes of its nonce (draft-irtf-cfrg-xchacha-03, 2.2).
+///
+/// The ChaCha20 permutation without the final addition; words 0-3 and 12-15 are the result.
+pub(crate) fn hchacha20(key: &[u8; 32], nonce: &[u8; 16], sub_key: &mut [u8; 32]) {
+    let mut state = [0u32; 16];
+    state[..4].copy_from_slice(&CONSTANTS);
+    for (word, bytes) in state[4..]
+        .iter_mut()
+        .zip(key.as_chunks::<4>().0.iter().chain(nonce.as_chunks::<4>().0))
+    {
+        *word = u32::from_le_bytes(*bytes);
+    }
+    permute(&mut state);
+    for (bytes, word) in sub_key
+        .as_chunks_mut::<4>()
+        .0
+        .iter_mut()
+        .zip(state[..4].iter().chain(&state[12..]))
+    {
+        *bytes = word.to_le_bytes();
+    }
+    state.zeroize();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// draft-irtf-cfrg-xchacha-03, section 2.2.1.
+    #[test]
+    fn hchacha20_of_the_draft() {
+        let key: [u8; 32] = std::array::from_fn(|i| i as u8);
+        let nonce = [0, 0, 0, 9, 0, 0, 0, 0x4a, 0, 0, 0, 0, 0x31, 0x41, 0x59, 0x27];
+        let mut sub_key = [0; 32];
+        hchacha20(&key, &nonce, &mut sub_key);
+        let want = [
+            0x82, 0x41, 0x3b, 0x42, 0x27, 0xb2, 0x7b, 0xfe, 0xd3, 0x0e, 0x42, 0x50, 0x8a, 0x87, 0x7d, 0x73, 0xa0, 0xf9,
+            0xe4, 0xd5, 0x8a, 0x74, 0xa8, 0x53, 0xc1, 0x2e, 0xc4, 0x13, 0x26, 0xd3, 0xec, 0xdc,
+        ];
+        assert_eq!(sub_key, want);
+    }
+
+    /// RFC 8439 section 2.1.1.
+    #[test]
+    fn quarter_round_of_the_rfc() {
+        let mut state = [0u32; 16];
+        state[..4].copy_from_slice(&[0x1111_1111, 0x0102_0304, 0x9b8d_6f43, 0x0123_4567]);
+        quarter_round(&mut state, 0, 1, 2, 3);
+        assert_eq!(state[..4], [0xea2a_92f4, 0xcb1c_f8ce, 0x4581_472e, 0x5881_c4bb]);
+    }
+}

@@ -1,0 +1,199 @@
+//! Seal and open one message.
+//!
+//! Lengths run from 0 to [`Suite::max_message_len`]. In-place calls work on a buffer that holds the message and give or
+//! take the tag on its own; out-of-place calls read one buffer and write another, with the tag after the ciphertext.
+
+use std::fmt;
+
+use aws_lc_rs::aead;
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use zeroize::Zeroize;
+
+use crate::key::associated;
+use crate::{Error, Nonce, OpeningKey, SealingKey, Suite};
+
+/// An authentication tag. Compared in constant time.
+#[derive(Clone, Copy)]
+pub struct Tag(pub [u8; Suite::TAG_LEN]);
+
+impl Tag {
+    /// A tag from the wire.
+    ///
+    /// # Errors
+    /// [`Error::TooShort`] unless there are 16 bytes.
+    pub fn from_slice(bytes: &[u8]) -> Result<Self, Error> {
+        bytes
+            .try_into()
+            .map(Tag)
+            .map_err(|_| Error::TooShort { got: bytes.len() })
+    }
+
+    /// The bytes.
+    pub const fn as_bytes(&self) -> &[u8; Suite::TAG_LEN] {
+        &self.0
+    }
+}
+
+impl AsRef<[u8]> for Tag {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl PartialEq for Tag {
+    fn eq(&self, other: &Self) -> bool {
+        verify_slices_are_equal(&self.0, &other.0).is_ok()
+    }
+}
+
+impl Eq for Tag {}
+
+impl fmt::Debug for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tag(")?;
+        for byte in self.0 {
+            write!(f, "{byte:02x}")?;
+        }
+        f.write_str(")")
+    }
+}
+
+/// Refuses messages that one nonce may not seal.
+fn check_len(suite: Suite, len: usize) -> Result<(), Error> {
+    let len = len as u64;
+    if len > suite.max_message_len() {
+        Err(Error::TooLong { suite, len })
+    } else {
+        Ok(())
+    }
+}
+
+impl SealingKey {
+    /// Seals `in_out` in place and returns the tag.
+    ///
+    /// # Errors
+    /// [`Error::NonceLength`] for a nonce of another suite, [`Error::TooLong`] above the suite's limit; the buffer is
+    /// then untouched. [`Error::Backend`] if memory ran out; the buffer is then zeroed.
+    #[inline]
+    pub fn seal_in_place(&self, nonce: Nonce, aad: &[u8], in_out: &mut [u8]) -> Result<Tag, Error> {
+        check_len(self.suite(), in_out.len())?;
+        self.0.with(nonce.as_bytes(), |key, nonce| {
+            let nonce = aead::Nonce::assume_unique_for_key(nonce);
+            match key.seal_in_place_separate_tag(nonce, associated(aad), in_out) {
+                Ok(tag) => tag.as_ref().try_into().map(Tag).map_err(|_| Error::Backend),
+                Err(_) => {
+                    in_out.zeroize();
+                    Err(Error::Backend)
+                }
+            }
+        })
+    }
+
+    /// Seals `plaintext` into `sealed`: the ciphertext, then the tag.
+    ///
+    /// # Errors
+    /// [`Error::OutputLength`] unless `sealed` is exactly 16 bytes longer than `plaintext`; otherwise as
+    /// [`SealingKey::seal_in_place`].
+    pub fn seal_to(&self, nonce: Nonce, aad: &[u8], plaintext: &[u8], sealed: &mut [u8]) -> Result<(), Error> {
+        check_len(self.suite(), plaintext.len())?;
+        let need = plaintext.len().saturating_add(Suite::TAG_LEN);
+        if sealed.len() != need {
+            return Err(Error::OutputLength {
+                need,
+                got: sealed.len(),
+            });
+        }
+        self.0.with(nonce.as_bytes(), |key, nonce| {
+            let nonce = aead::Nonce::assume_unique_for_key(nonce);
+            let (ciphertext, tag) = sealed.split_at_mut(plaintext.len());
+            key.seal_out_of_place_scatter(nonce, associated(aad), plaintext, ciphertext, &[], tag)
+                .map_err(|_| {
+                    sealed.zeroize();
+                    Error::Backend
+                })
+        })
+    }
+}
+
+impl OpeningKey {
+    /// Opens `in_out` in place.
+    ///
+    /// # Errors
+    /// [`Error::Unauthentic`] if the message is not what was sealed: `in_out` is then zeroed. [`Error::NonceLength`] for
+    /// a nonce of another suite and [`Error::TooLong`] above the suite's limit: the buffer is then untouched.
+    #[inline]
+    pub fn open_in_place(&self, nonce: &[u8], aad: &[u8], in_out: &mut [u8], tag: &Tag) -> Result<(), Error> {
+        check_len(self.suite(), in_out.len())?;
+        self.0.with(nonce, |key, nonce| {
+            let nonce = aead::Nonce::assume_unique_for_key(nonce);
+            match key.open_in_place_separate_tag(nonce, associated(aad), &tag.0, in_out) {
+                Ok(_) => Ok(()),
+                Err(_) => {
+                    in_out.zeroize();
+                    Err(Error::Unauthentic)
+                }
+            }
+        })
+    }
+
+    /// Opens `sealed`, a ciphertext with its tag after it, into `plaintext`.
+    ///
+    /// # Errors
+    /// [`Error::TooShort`] if `sealed` cannot hold a tag, [`Error::OutputLength`] unless `plaintext` is exactly 16 bytes
+    /// shorter than `sealed`; otherwise as [`OpeningKey::open_in_place`], with `plaintext` zeroed on failure.
+    pub fn open_to(&self, nonce: &[u8], aad: &[u8], sealed: &[u8], plaintext: &mut [u8]) -> Result<(), Error> {
+        let (ciphertext, tag) = sealed
+            .split_last_chunk::<{ Suite::TAG_LEN }>()
+            .ok_or(Error::TooShort { got: sealed.len() })?;
+        check_len(self.suite(), ciphertext.len())?;
+        if plaintext.len() != ciphertext.len() {
+            return Err(Error::OutputLength {
+                need: ciphertext.len(),
+                got: plaintext.len(),
+            });
+        }
+        self.0.with(nonce, |key, nonce| {
+            let nonce = aead::Nonce::assume_unique_for_key(nonce);
+            key.open_separate_gather(nonce, associated(aad), ciphertext, tag, plaintext)
+                .map_err(|_| {
+                    plaintext.zeroize();
+                    Error::Unauthentic
+                })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The limits cannot be reached with real buffers, so the check itself is tested.
+    #[test]
+    fn lengths_up_to_the_limit_and_no_further() {
+        for suite in Suite::ALL {
+            let max = usize::try_from(suite.max_message_len()).unwrap();
+            assert_eq!(check_len(suite, 0), Ok(()));
+            assert_eq!(check_len(suite, max), Ok(()));
+            assert_eq!(
+                check_len(suite, max + 1),
+                Err(Error::TooLong {
+                    suite,
+                    len: max as u64 + 1
+                })
+            );
+            assert!(check_len(suite, usize::MAX).is_err());
+        }
+    }
+
+    #[test]
+    fn tags_compare_by_value() {
+        let tag = Tag([7; 16]);
+        assert_eq!(tag, Tag::from_slice(&[7; 16]).unwrap());
+        for bit in 0..128 {
+            let mut other = tag;
+            other.0[bit / 8] ^= 1 << (bit % 8);
+            assert_ne!(tag, other);
+        }
+        assert_eq!(Tag::from_slice(&[7; 15]), Err(Error::TooShort { got: 15 }));
+    }
+}

@@ -1,0 +1,112 @@
+//! The answer in one sentence.
+
+use serde::Serialize;
+
+use super::{ControlRow, Note, Row};
+use crate::stats::{Verdict, median};
+
+/// Changed rows from which their common direction is suspect; fewer point the same way by chance.
+const MIN_CHANGED: usize = 5;
+
+/// Share of changed rows in one direction beyond which the machine is suspected.
+const ONE_WAY: f64 = 0.8;
+
+/// The answer in a word.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HeadlineKind {
+    /// Rows changed, but the control moved as well or nearly all changes point the same way.
+    MachineChanged,
+    /// Some rows are slower, none faster.
+    Slower,
+    /// Some rows are faster, none slower.
+    Faster,
+    /// Some rows are faster, some slower.
+    Mixed,
+    /// Every row is the same.
+    Same,
+    /// No row changed, and some could not be told; or there was nothing to compare.
+    Undecided,
+}
+
+/// The answer in a word and in a sentence or two.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Headline {
+    /// In a word.
+    pub kind: HeadlineKind,
+    /// In sentences with the numbers.
+    pub text: String,
+}
+
+/// Sums up the rows that count; adds a note when the control moved without consequence.
+pub(super) fn headline(rows: &[Row], controls: &[ControlRow], absolutes: bool, notes: &mut Vec<Note>) -> Headline {
+    let count = |verdict| rows.iter().filter(|row| row.counts && row.verdict == verdict).count();
+    let (faster, slower) = (count(Verdict::Faster), count(Verdict::Slower));
+    let (same, unknown) = (count(Verdict::Same), count(Verdict::Unknown));
+    let changed = faster + slower;
+    let counts = format!("{slower} slower, {faster} faster, {same} the same, {unknown} unknown");
+    let moved = if absolutes { control_moved(controls) } else { None };
+    let one_way = changed >= MIN_CHANGED && faster.max(slower) as f64 > ONE_WAY * changed as f64;
+    let (kind, text) = match (&moved, changed) {
+        (Some(moved), 1..) => {
+            let text = format!(
+                "The machine changed: {moved}. Measure both builds again, alternating, before blaming the code"
+            );
+            (HeadlineKind::MachineChanged, text)
+        }
+        (None, 1..) if one_way => {
+            let text = format!(
+                "The machine changed, it seems: {} of {changed} changes point the same way. Measure both builds \
+                 again, alternating, before blaming the code",
+                faster.max(slower)
+            );
+            (HeadlineKind::MachineChanged, text)
+        }
+        _ => match (faster, slower, same, unknown) {
+            (0, 1.., ..) => (HeadlineKind::Slower, "Slower against the control".to_owned()),
+            (1.., 0, ..) => (HeadlineKind::Faster, "Faster against the control".to_owned()),
+            (1.., 1.., ..) => (
+                HeadlineKind::Mixed,
+                "Some rows are slower, some faster against the control".to_owned(),
+            ),
+            (0, 0, 0, 0) => (
+                HeadlineKind::Undecided,
+                "The runs have nothing in common that could be compared".to_owned(),
+            ),
+            (0, 0, _, 0) => (HeadlineKind::Same, "Nothing changed against the control".to_owned()),
+            _ => {
+                let text = "No change was seen, but not every row could have shown one; more rounds would tell";
+                (HeadlineKind::Undecided, text.to_owned())
+            }
+        },
+    };
+    if let (Some(moved), 0) = (moved, changed) {
+        let text = format!("The machine changed between the runs, though no ratio did: {moved}.");
+        notes.push(Note {
+            code: "control-moved".to_owned(),
+            text,
+        });
+    }
+    Headline {
+        kind,
+        text: format!("{text}: {counts}."),
+    }
+}
+
+/// What the control did, when more than half of its figures moved.
+fn control_moved(controls: &[ControlRow]) -> Option<String> {
+    let moved: Vec<f64> = controls
+        .iter()
+        .filter(|row| row.moved)
+        .map(|row| row.change.factor.get().ln().abs().exp_m1())
+        .collect();
+    if moved.len() * 2 <= controls.len() {
+        return None;
+    }
+    let typical = 100.0 * median(&moved)?;
+    Some(format!(
+        "{} of {} figures of the control moved, by {typical:.0} % in the median",
+        moved.len(),
+        controls.len()
+    ))
+}

@@ -1,0 +1,200 @@
+//! Joins the rows of two runs and finds the controls they share.
+
+use std::collections::BTreeMap;
+
+use super::{CONTROLS, CompareError, Key, Note, OURS, Options, Side};
+use crate::result::{ResultRow, RunResult, SCHEMA};
+use crate::stats::Better;
+
+/// Rows of a run by key, each with the direction in which it is good.
+pub(super) type Index<'a> = BTreeMap<Key, (&'a ResultRow, Better)>;
+
+/// Two runs, checked and indexed.
+pub(super) struct Pair<'a> {
+    pub(super) old_run: &'a RunResult,
+    pub(super) new_run: &'a RunResult,
+    pub(super) old: Index<'a>,
+    pub(super) new: Index<'a>,
+    /// Usable controls, first choice first.
+    controls: Vec<String>,
+    /// The subject that counts; `None` when all do.
+    ours: Option<String>,
+}
+
+impl<'a> Pair<'a> {
+    pub(super) fn new(old_run: &'a RunResult, new_run: &'a RunResult, options: &Options) -> Result<Self, CompareError> {
+        let old = index(old_run, Side::Old)?;
+        let new = index(new_run, Side::New)?;
+        let ours = options.ours.clone().unwrap_or_else(|| OURS.to_owned());
+        let ours = old
+            .keys()
+            .chain(new.keys())
+            .any(|key| key.subject == ours)
+            .then_some(ours);
+        let mut pair = Pair {
+            old_run,
+            new_run,
+            old,
+            new,
+            controls: Vec::new(),
+            ours,
+        };
+        pair.controls = pair.shared_controls(options.control.as_deref())?;
+        Ok(pair)
+    }
+
+    /// The control for the case and metric of `key`.
+    pub(super) fn control(&self, key: &Key) -> Option<Key> {
+        let measured = |subject: &String| Key {
+            subject: subject.clone(),
+            ..key.clone()
+        };
+        self.controls
+            .iter()
+            .map(measured)
+            .find(|key| self.old.contains_key(key) && self.new.contains_key(key))
+    }
+
+    pub(super) fn counts(&self, subject: &str) -> bool {
+        self.ours.as_deref().is_none_or(|ours| ours == subject)
+    }
+
+    fn shared_controls(&self, named: Option<&str>) -> Result<Vec<String>, CompareError> {
+        if let Some(name) = named {
+            return match self.unfit(name) {
+                None => Ok(vec![name.to_owned()]),
+                Some(why) => Err(CompareError::ControlUnfit {
+                    name: name.to_owned(),
+                    why,
+                }),
+            };
+        }
+        let candidates = || CONTROLS.into_iter().filter(|name| self.ours.as_deref() != Some(*name));
+        let fit: Vec<String> = candidates()
+            .filter(|name| self.unfit(name).is_none())
+            .map(str::to_owned)
+            .collect();
+        if !fit.is_empty() {
+            return Ok(fit);
+        }
+        let seen = |name: &&str| self.measured(Side::Old, name) || self.measured(Side::New, name);
+        let why = |name: &str| self.unfit(name).map(|why| format!("{name}: {why}"));
+        Err(CompareError::NoControl {
+            why: candidates().filter(seen).filter_map(why).collect(),
+        })
+    }
+
+    fn measured(&self, side: Side, subject: &str) -> bool {
+        let index = match side {
+            Side::Old => &self.old,
+            Side::New => &self.new,
+        };
+        index.keys().any(|key| key.subject == subject)
+    }
+
+    /// Why `name` cannot be the control; `None` when it can.
+    fn unfit(&self, name: &str) -> Option<String> {
+        if self.ours.as_deref() == Some(name) {
+            return Some("it is the subject that is judged".to_owned());
+        }
+        for side in [Side::Old, Side::New] {
+            if !self.measured(side, name) {
+                return Some(format!("it was not measured in the {} run", side.as_str()));
+            }
+        }
+        match (version(self.old_run, name), version(self.new_run, name)) {
+            ("", _) | (_, "") => Some("its version is not known in both runs".to_owned()),
+            (old, new) if old != new => Some(format!("its version changed from {old} to {new}")),
+            _ => None,
+        }
+    }
+}
+
+/// The version of a subject as the run states it; empty when it does not.
+pub(super) fn version<'a>(run: &'a RunResult, subject: &str) -> &'a str {
+    run.subjects
+        .iter()
+        .find(|found| found.name == subject)
+        .map_or("", |found| found.version.as_str())
+}
+
+fn index(run: &RunResult, side: Side) -> Result<Index<'_>, CompareError> {
+    if run.schema > SCHEMA {
+        return Err(CompareError::NewerSchema {
+            side,
+            found: run.schema,
+            known: SCHEMA,
+        });
+    }
+    if run.results.is_empty() {
+        return Err(CompareError::Empty { side });
+    }
+    let mut index = Index::new();
+    for row in &run.results {
+        let malformed = |what: String| {
+            let place = format!("{} {} {} {}", row.workload, row.subject, row.case, row.metric);
+            CompareError::Malformed { side, place, what }
+        };
+        let better = Better::parse(&row.better)
+            .ok_or_else(|| malformed(format!("`better` is {:?}, not \"higher\" or \"lower\"", row.better)))?;
+        let key = Key {
+            workload: row.workload.clone(),
+            metric: row.metric.clone(),
+            subject: row.subject.clone(),
+            case: row.case.clone(),
+            workload_def: row.workload_def.clone(),
+        };
+        if index.insert(key, (row, better)).is_some() {
+            return Err(malformed("the row is there twice".to_owned()));
+        }
+    }
+    Ok(index)
+}
+
+/// Whether absolute figures of the two runs may be compared.
+pub(super) fn absolutes(old: &RunResult, new: &RunResult) -> bool {
+    !old.machine.key.is_empty() && old.machine.key == new.machine.key && old.profile == new.profile
+}
+
+/// What a reader must know about the two runs.
+pub(super) fn notes(old: &RunResult, new: &RunResult) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let mut note = |code: &str, text: String| {
+        notes.push(Note {
+            code: code.to_owned(),
+            text,
+        })
+    };
+    if old.machine.key.is_empty() || new.machine.key.is_empty() {
+        note(
+            "machine",
+            "A run does not say which machine it was: only ratios to the control compare.".to_owned(),
+        );
+    } else if old.machine.key != new.machine.key {
+        let text =
+            "The machines differ (CPU, microcode, cores, kernel or hypervisor): only ratios to the control compare.";
+        note("machine", text.to_owned());
+    }
+    if old.profile != new.profile {
+        let text = format!(
+            "The profiles differ ({} and {}): only ratios to the control compare.",
+            old.profile, new.profile
+        );
+        note("profile", text);
+    }
+    for (side, run) in [(Side::Old, old), (Side::New, new)] {
+        if !run.complete {
+            note(
+                "incomplete",
+                format!(
+                    "The {} run was cut short: it has fewer rounds than planned.",
+                    side.as_str()
+                ),
+            );
+        }
+    }
+    if old.run == new.run {
+        note("same-run", "Both files are the same run.".to_owned());
+    }
+    notes
+}

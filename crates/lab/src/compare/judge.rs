@@ -1,0 +1,255 @@
+//! The change of each figure against the control, and the verdict on it.
+
+use super::join::{Pair, version};
+use super::{Change, ControlRow, Key, Options, Row, Side, Unmatched};
+use crate::result::{Num, ResultRow};
+use crate::stats::{
+    Better, MIN_INTERVAL_ROUNDS, MetricKind, QUICK_MARGIN, Verdict, hodges_lehmann, log_ratios, quartiles,
+    smallest_detectable,
+};
+
+/// Earlier changes of a row from which its threshold is computed; with fewer it is fixed.
+pub const HISTORY_RUNS: usize = 10;
+
+/// The relative change from which a row counts as changed.
+///
+/// With at least [`HISTORY_RUNS`] values in `past`, the absolute relative changes between earlier runs: the upper
+/// quartile plus three times the quartile distance, and no less than 0.2 % for instructions, 1 % for wall and processor
+/// time and for memory, 5 % for the tail. Before that fixed: 0.2 %, 5 %, 2 % and 15 %. Values that are not finite are
+/// not counted.
+pub fn threshold(kind: MetricKind, past: &[f64]) -> f64 {
+    let past: Vec<f64> = past
+        .iter()
+        .map(|change| change.abs())
+        .filter(|change| change.is_finite())
+        .collect();
+    let (fixed, floor): (f64, f64) = match kind {
+        MetricKind::Instructions => (0.002, 0.002),
+        MetricKind::Cpu | MetricKind::Wall => (0.05, 0.01),
+        MetricKind::Tail => (0.15, 0.05),
+        MetricKind::Memory => (0.02, 0.01),
+    };
+    match quartiles(&past) {
+        Some(found) if past.len() >= HISTORY_RUNS => floor.max(found.q3 + 3.0 * (found.q3 - found.q1)),
+        _ => fixed,
+    }
+}
+
+/// Judges every row of both runs: compared rows, the controls' rows, and rows without a partner.
+pub(super) fn judge(pair: &Pair<'_>, options: &Options) -> (Vec<Row>, Vec<ControlRow>, Vec<Unmatched>) {
+    let (mut rows, mut controls, mut unmatched) = (Vec::new(), Vec::new(), Vec::new());
+    for (key, (old, better)) in &pair.old {
+        let (new, reason) = match pair.new.get(key) {
+            None => (None, absence(pair, key, Side::Old)),
+            Some((new, new_better)) if better != new_better || old.unit != new.unit => (
+                None,
+                format!("unit or direction differ: {} and {}", describe(old), describe(new)),
+            ),
+            Some((new, _)) => (Some(*new), String::new()),
+        };
+        let Some(new) = new else {
+            unmatched.push(Unmatched {
+                side: Side::Old,
+                key: key.clone(),
+                counts: pair.counts(&key.subject),
+                reason,
+            });
+            continue;
+        };
+        let own = Change::new(old.median.get(), new.median.get());
+        let control = pair.control(key);
+        if control.as_ref() == Some(key) {
+            let limit = threshold(MetricKind::of(&key.metric), &[]).ln_1p();
+            let moved = own.factor.get().ln().abs() > limit;
+            controls.push(ControlRow {
+                key: key.clone(),
+                change: own,
+                moved,
+            });
+        } else {
+            rows.push(row(pair, options, key, [*old, new], *better, control));
+        }
+    }
+    for (key, (new, better)) in &pair.new {
+        let differs = pair
+            .old
+            .get(key)
+            .map(|(old, old_better)| old_better != better || old.unit != new.unit);
+        let reason = match differs {
+            None => absence(pair, key, Side::New),
+            Some(true) => format!("the old run has this row as {}", describe(pair.old[key].0)),
+            Some(false) => continue,
+        };
+        unmatched.push(Unmatched {
+            side: Side::New,
+            key: key.clone(),
+            counts: pair.counts(&key.subject),
+            reason,
+        });
+    }
+    unmatched.sort_by(|a, b| (&a.key, a.side).cmp(&(&b.key, b.side)));
+    (rows, controls, unmatched)
+}
+
+fn describe(row: &ResultRow) -> String {
+    format!("{} ({} is better)", row.unit, row.better)
+}
+
+fn absence(pair: &Pair<'_>, key: &Key, side: Side) -> String {
+    let (other, run, name) = match side {
+        Side::Old => (&pair.new, pair.new_run, "new"),
+        Side::New => (&pair.old, pair.old_run, "old"),
+    };
+    let redefined = other.keys().any(|found| {
+        (&found.workload, &found.metric, &found.subject, &found.case)
+            == (&key.workload, &key.metric, &key.subject, &key.case)
+    });
+    let subject = run
+        .subjects
+        .iter()
+        .find(|subject| subject.name == key.subject && !subject.error.is_empty());
+    match subject {
+        _ if redefined => "the definition of the workload changed: the figures measure different things".to_owned(),
+        Some(subject) => format!(
+            "{} did not take part in the {name} run: {}",
+            subject.name, subject.error
+        ),
+        None => format!("not measured in the {name} run"),
+    }
+}
+
+/// Where a subject stands to its control in one run: the ratio, and the smallest detectable effect if it is known.
+struct Standing {
+    log: f64,
+    mde: Option<f64>,
+    rounds: usize,
+}
+
+fn standing(own: &ResultRow, control: &ResultRow) -> Option<Standing> {
+    let values = |row: &ResultRow| row.values.iter().map(|value| value.get()).collect::<Vec<f64>>();
+    let logs = log_ratios(&values(own), &values(control))?;
+    if let Some(log) = hodges_lehmann(&logs) {
+        return Some(Standing {
+            log,
+            mde: smallest_detectable(&logs),
+            rounds: logs.len(),
+        });
+    }
+    // Files without round values still tell the direction; without a spread the verdict stays unknown.
+    let log = *log_ratios(&[own.median.get()], &[control.median.get()])?.first()?;
+    Some(Standing {
+        log,
+        mde: None,
+        rounds: 0,
+    })
+}
+
+fn row(
+    pair: &Pair<'_>,
+    options: &Options,
+    key: &Key,
+    [old, new]: [&ResultRow; 2],
+    better: Better,
+    control: Option<Key>,
+) -> Row {
+    let mut row = Row {
+        key: key.clone(),
+        unit: old.unit.clone(),
+        better: better.as_str().to_owned(),
+        control: control.as_ref().map(|control| control.subject.clone()),
+        own: Change::new(old.median.get(), new.median.get()),
+        control_change: None,
+        ratio: None,
+        threshold: threshold(
+            MetricKind::of(&key.metric),
+            options.history.get(key).map_or(&[], Vec::as_slice),
+        ),
+        mde: Num(f64::NAN),
+        verdict: Verdict::Unknown,
+        counts: pair.counts(&key.subject),
+        note: version_note(pair, key),
+    };
+    let found = control.and_then(|control| Some((pair.old.get(&control)?.0, pair.new.get(&control)?.0)));
+    let Some((old_control, new_control)) = found else {
+        add(&mut row.note, "no control was measured in this case of both runs");
+        return row;
+    };
+    row.control_change = Some(Change::new(old_control.median.get(), new_control.median.get()));
+    let (Some(before), Some(after)) = (standing(old, old_control), standing(new, new_control)) else {
+        add(&mut row.note, "a round has no ratio to the control");
+        return row;
+    };
+    row.ratio = Some(Change {
+        factor: Num((after.log - before.log).exp()),
+        ..Change::new(before.log.exp(), after.log.exp())
+    });
+    // Independent errors of the two runs add in squares.
+    let both = before
+        .mde
+        .zip(after.mde)
+        .map(|(a, b)| a.ln_1p().hypot(b.ln_1p()).exp_m1());
+    row.mde = Num(both.unwrap_or(f64::NAN));
+    let quick = pair.old_run.profile == "quick" || pair.new_run.profile == "quick";
+    if quick || before.rounds.min(after.rounds) < MIN_INTERVAL_ROUNDS {
+        row.threshold = row.threshold.max(QUICK_MARGIN);
+        add(&mut row.note, "too few rounds to see changes under 20 %");
+    }
+    row.verdict = decide(better.goodness(after.log - before.log), both, row.threshold);
+    row
+}
+
+/// A peer of another version explains its own change; that ours differs is why the runs are compared.
+fn version_note(pair: &Pair<'_>, key: &Key) -> String {
+    let (old, new) = (version(pair.old_run, &key.subject), version(pair.new_run, &key.subject));
+    if pair.counts(&key.subject) || old == new || old.is_empty() || new.is_empty() {
+        String::new()
+    } else {
+        format!("version {old} became {new}")
+    }
+}
+
+fn add(note: &mut String, text: &str) {
+    if !note.is_empty() {
+        note.push_str("; ");
+    }
+    note.push_str(text);
+}
+
+/// The verdict on a change whose logarithm, positive for better, is `goodness`.
+///
+/// Beyond the threshold and visible: faster or slower. Within it, with rounds that would have shown a change as large
+/// as the threshold: same. All else is unknown, which is not the same as "same".
+fn decide(goodness: f64, mde: Option<f64>, threshold: f64) -> Verdict {
+    let Some(mde) = mde.filter(|mde| mde.is_finite()) else {
+        return Verdict::Unknown;
+    };
+    if goodness.is_nan() {
+        return Verdict::Unknown;
+    }
+    let changed = goodness.abs() > threshold.ln_1p();
+    match (changed, goodness.abs() > mde.ln_1p(), mde <= threshold) {
+        (true, true, _) if goodness > 0.0 => Verdict::Faster,
+        (true, true, _) => Verdict::Slower,
+        (false, _, true) => Verdict::Same,
+        _ => Verdict::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decisions_at_their_edges() {
+        let at = |change: f64, mde: f64| decide(change.ln_1p(), Some(mde), 0.05);
+        assert_eq!(at(0.06, 0.01), Verdict::Faster);
+        assert_eq!(at(-0.06, 0.01), Verdict::Slower);
+        assert_eq!(at(0.06, 0.07), Verdict::Unknown);
+        assert_eq!(at(0.06, 0.055), Verdict::Faster);
+        assert_eq!(at(0.04, 0.05), Verdict::Same);
+        assert_eq!(at(0.04, 0.051), Verdict::Unknown);
+        assert_eq!(decide(1.0, None, 0.05), Verdict::Unknown);
+        assert_eq!(decide(f64::NAN, Some(0.0), 0.05), Verdict::Unknown);
+        assert_eq!(decide(f64::NEG_INFINITY, Some(0.01), 0.05), Verdict::Slower);
+    }
+}

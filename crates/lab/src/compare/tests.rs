@@ -1,0 +1,465 @@
+#![allow(clippy::unwrap_used)]
+
+mod limits;
+mod output;
+
+use super::*;
+use crate::result::{CaseValue, Machine, PlanFacts, ResultRow, Subject};
+
+/// Noise of nine rounds, about half a per cent, the same for every row unless shifted.
+const NOISE: [f64; 9] = [0.0, 0.4, -0.6, 0.5, -0.3, 0.2, -0.5, 0.7, -0.1];
+
+fn row(subject: &str, bytes: i64, centre: f64) -> ResultRow {
+    let shift = subject.len() + bytes as usize % 7;
+    let value = |round: usize| Num(centre * (1.0 + NOISE[(round + shift) % 9] / 100.0));
+    let case = Case::new()
+        .with("bytes", bytes)
+        .with("op", "seal")
+        .with("suite", "xchacha20-poly1305")
+        .with("aad", 13_i64);
+    ResultRow {
+        workload: "primitives".into(),
+        workload_def: "d1".into(),
+        subject: subject.into(),
+        case,
+        metric: "throughput".into(),
+        unit: "B/s".into(),
+        better: "higher".into(),
+        median: Num(centre),
+        mad: Num(0.0),
+        low: Num(centre),
+        high: Num(centre),
+        how: "order-statistics".into(),
+        rounds: 9,
+        values: (0..9).map(value).collect(),
+        method: "T".into(),
+        verified: "full".into(),
+        ratio: None,
+        flags: Vec::new(),
+    }
+}
+
+const SIZES: [i64; 6] = [64, 256, 1420, 4096, 16384, 65536];
+
+/// A run in which every size has `sealway` at `ours` and `ring` at `ring`.
+fn run(id: &str, ours: f64, ring: f64) -> RunResult {
+    let subject = |name: &str, version: &str| Subject {
+        name: name.into(),
+        version: version.into(),
+        ..Subject::default()
+    };
+    RunResult {
+        schema: 1,
+        run: id.into(),
+        started: "2031-01-02T03:04:05Z".into(),
+        ended: String::new(),
+        complete: true,
+        sealway: format!("0.1.0+{id}"),
+        profile: "standard".into(),
+        seed: "1".into(),
+        command: Vec::new(),
+        machine: Machine {
+            key: "m1".into(),
+            ..Machine::default()
+        },
+        plan: PlanFacts::default(),
+        warnings: Vec::new(),
+        subjects: vec![subject("sealway", id), subject("ring", "0.17.14")],
+        results: SIZES
+            .iter()
+            .flat_map(|&bytes| [row("sealway", bytes, ours), row("ring", bytes, ring)])
+            .collect(),
+        windows: Vec::new(),
+        recommendation: Vec::new(),
+    }
+}
+
+fn set(run: &mut RunResult, subject: &str, bytes: i64, centre: f64) {
+    let wanted = CaseValue::Int(bytes);
+    for found in &mut run.results {
+        if found.subject == subject && found.case.0.get("bytes") == Some(&wanted) {
+            *found = row(subject, bytes, centre);
+        }
+    }
+}
+
+fn compared(old: &RunResult, new: &RunResult) -> Comparison {
+    let found = compare(old, new, &Options::default()).unwrap();
+    let text = found.render();
+    assert!(text.is_ascii() && text.lines().all(|line| line.len() <= 80), "{text}");
+    found
+}
+
+#[test]
+fn equal_runs_are_the_same() {
+    let found = compared(&run("a", 110.0, 100.0), &run("b", 110.0, 100.0));
+    assert_eq!(found.headline.kind, HeadlineKind::Same);
+    assert_eq!(
+        found.headline.text,
+        "Nothing changed against the control: 0 slower, 0 faster, 6 the same, 0 unknown."
+    );
+    assert_eq!(
+        (found.rows.len(), found.controls.len(), found.unmatched.len()),
+        (6, 6, 0)
+    );
+    assert!(
+        found
+            .rows
+            .iter()
+            .all(|row| row.verdict == Verdict::Same && row.control.as_deref() == Some("ring"))
+    );
+    assert_eq!(found.exit(true), Exit::Done);
+}
+
+#[test]
+fn one_slower_row_is_a_regression() {
+    let mut new = run("b", 110.0, 100.0);
+    set(&mut new, "sealway", 1420, 99.0);
+    let found = compared(&run("a", 110.0, 100.0), &new);
+    assert_eq!(found.headline.kind, HeadlineKind::Slower);
+    assert_eq!(found.exit(false), Exit::Regression);
+    let slower: Vec<&Row> = found.rows.iter().filter(|row| row.verdict == Verdict::Slower).collect();
+    assert_eq!(slower.len(), 1);
+    let (own, control, ratio) = (
+        slower[0].own,
+        slower[0].control_change.unwrap(),
+        slower[0].ratio.unwrap(),
+    );
+    assert!((own.factor.get() - 0.9).abs() < 1e-12);
+    assert_eq!(control.factor.get(), 1.0);
+    assert!((ratio.factor.get() - 0.9).abs() < 1e-9, "{ratio:?}");
+    set(&mut new, "sealway", 64, 130.0);
+    let mixed = compared(&run("a", 110.0, 100.0), &new);
+    assert_eq!(mixed.headline.kind, HeadlineKind::Mixed);
+}
+
+#[test]
+fn lower_is_better_turns_the_verdict() {
+    let cheaper = |mut run: RunResult| {
+        for row in &mut run.results {
+            row.better = "lower".into();
+            row.metric = "cpu_per_op".into();
+        }
+        run
+    };
+    let found = compared(&cheaper(run("a", 110.0, 100.0)), &cheaper(run("b", 90.0, 100.0)));
+    assert!(found.rows.iter().all(|row| row.verdict == Verdict::Faster));
+}
+
+#[test]
+fn a_slower_machine_is_no_regression() {
+    let found = compared(&run("a", 110.0, 100.0), &run("b", 88.0, 80.0));
+    assert_eq!(
+        (found.headline.kind, found.exit(true)),
+        (HeadlineKind::Same, Exit::Done)
+    );
+    assert!(found.controls.iter().all(|row| row.moved));
+    assert!(
+        found.notes.iter().any(|note| note.code == "control-moved"),
+        "{:?}",
+        found.notes
+    );
+
+    let found = compared(&run("a", 110.0, 100.0), &run("b", 70.0, 80.0));
+    assert_eq!(found.headline.kind, HeadlineKind::MachineChanged);
+    assert!(
+        found
+            .headline
+            .text
+            .contains("6 of 6 figures of the control moved, by 25 %"),
+        "{}",
+        found.headline.text
+    );
+    assert_eq!(
+        found.exit(false),
+        Exit::Regression,
+        "a real slowdown of everything looks the same"
+    );
+}
+
+#[test]
+fn changes_that_all_point_one_way_are_suspect() {
+    let old = run("a", 110.0, 100.0);
+    let found = compared(&old, &run("b", 99.0, 100.0));
+    assert_eq!(found.headline.kind, HeadlineKind::MachineChanged);
+    let mut new = run("b", 99.0, 100.0);
+    set(&mut new, "sealway", 64, 110.0);
+    set(&mut new, "sealway", 256, 110.0);
+    assert_eq!(
+        compared(&old, &new).headline.kind,
+        HeadlineKind::Slower,
+        "four of four may be chance"
+    );
+    let mut new = run("b", 99.0, 100.0);
+    set(&mut new, "sealway", 64, 130.0);
+    set(&mut new, "sealway", 256, 130.0);
+    assert_eq!(compared(&old, &new).headline.kind, HeadlineKind::Mixed);
+}
+
+#[test]
+fn noise_makes_unknown_not_same() {
+    let mut new = run("b", 110.0, 100.0);
+    for row in new.results.iter_mut().filter(|row| row.subject == "sealway") {
+        row.values = NOISE.iter().map(|noise| Num(110.0 * (1.0 + noise / 4.0))).collect();
+    }
+    let found = compared(&run("a", 110.0, 100.0), &new);
+    assert!(
+        found
+            .rows
+            .iter()
+            .all(|row| row.verdict == Verdict::Unknown && row.mde.get() > 0.05)
+    );
+    assert_eq!(found.headline.kind, HeadlineKind::Undecided);
+    assert_eq!((found.exit(false), found.exit(true)), (Exit::Done, Exit::Undecidable));
+}
+
+#[test]
+fn nothing_is_dropped() {
+    let mut old = run("a", 110.0, 100.0);
+    let mut new = run("b", 110.0, 100.0);
+    old.results.push(row("openssl", 64, 50.0));
+    new.subjects.push(Subject {
+        name: "openssl".into(),
+        error: "openssl: not found".into(),
+        ..Subject::default()
+    });
+    new.results.push(row("sealway", 9999, 10.0));
+    for row in new
+        .results
+        .iter_mut()
+        .filter(|row| row.case.0.get("bytes") == Some(&CaseValue::Int(64)))
+    {
+        row.workload_def = "d2".into();
+    }
+    let found = compared(&old, &new);
+    assert_eq!(found.rows.len() + found.controls.len(), 10);
+    assert_eq!(found.unmatched.len(), old.results.len() + new.results.len() - 2 * 10);
+    let reasons: Vec<&str> = found.unmatched.iter().map(|row| row.reason.as_str()).collect();
+    assert!(
+        reasons.contains(&"openssl did not take part in the new run: openssl: not found"),
+        "{reasons:?}"
+    );
+    assert!(reasons.contains(&"not measured in the old run"));
+    assert_eq!(
+        reasons
+            .iter()
+            .filter(|reason| reason.starts_with("the definition of the workload changed"))
+            .count(),
+        4
+    );
+    assert!(found.render().contains("Not compared (6):"));
+    assert_eq!(found.exit(true), Exit::Undecidable, "a row that counts has vanished");
+
+    let mut other = run("b", 110.0, 100.0);
+    other.results[0].unit = "1/s".into();
+    let found = compared(&run("a", 110.0, 100.0), &other);
+    assert_eq!(found.unmatched.len(), 2, "each run's row is listed");
+}
+
+#[test]
+fn different_machines_compare_ratios_only() {
+    let mut new = run("b", 220.0, 200.0);
+    new.machine.key = "m2".into();
+    new.profile = "full".into();
+    let found = compared(&run("a", 110.0, 100.0), &new);
+    assert!(!found.absolutes);
+    let codes: Vec<&str> = found.notes.iter().map(|note| note.code.as_str()).collect();
+    assert_eq!(codes, ["machine", "profile"]);
+    assert_eq!(found.headline.kind, HeadlineKind::Same);
+    assert_eq!((found.exit(false), found.exit(true)), (Exit::Done, Exit::Undecidable));
+}
+
+#[test]
+fn quick_runs_see_only_large_changes() {
+    let quick = |mut run: RunResult| {
+        run.profile = "quick".into();
+        run.results.iter_mut().for_each(|row| row.values.truncate(4));
+        run
+    };
+    let verdict = |ours: f64| {
+        let found = compared(&quick(run("a", 110.0, 100.0)), &quick(run("b", ours, 100.0)));
+        assert!(
+            found
+                .rows
+                .iter()
+                .all(|row| row.threshold == 0.20 && row.verdict == found.rows[0].verdict)
+        );
+        found.rows[0].verdict
+    };
+    assert_eq!(verdict(95.0), Verdict::Same);
+    assert_eq!(verdict(80.0), Verdict::Slower);
+
+    let mut cut = run("b", 95.0, 100.0);
+    cut.results.iter_mut().for_each(|row| row.values.truncate(5));
+    let found = compared(&run("a", 110.0, 100.0), &cut);
+    assert!(
+        found
+            .rows
+            .iter()
+            .all(|row| row.threshold == 0.20 && row.note.contains("too few rounds"))
+    );
+}
+
+#[test]
+fn controls_are_chosen_by_version_preference_and_case() {
+    let mut old = run("a", 110.0, 100.0);
+    let mut new = run("b", 110.0, 100.0);
+    let add = |run: &mut RunResult, name: &str, version: &str| {
+        run.subjects.push(Subject {
+            name: name.into(),
+            version: version.into(),
+            ..Subject::default()
+        });
+        run.results.push(row(name, 64, 100.0));
+    };
+    for run in [&mut old, &mut new] {
+        add(run, "aws-lc-rs", "1.19");
+        add(run, "rustcrypto", "0.11");
+    }
+    let controls = |found: &Comparison| -> Vec<String> {
+        found
+            .rows
+            .iter()
+            .filter(|row| row.counts)
+            .map(|row| row.control.clone().unwrap())
+            .collect()
+    };
+    assert_eq!(
+        controls(&compared(&old, &new)),
+        ["aws-lc-rs", "ring", "ring", "ring", "ring", "ring"]
+    );
+    let named = Options {
+        control: Some("rustcrypto".into()),
+        ..Options::default()
+    };
+    let found = compare(&old, &new, &named).unwrap();
+    let unknown: Vec<&Row> = found
+        .rows
+        .iter()
+        .filter(|row| row.counts && row.control.is_none())
+        .collect();
+    assert_eq!(unknown.len(), 5);
+    assert!(
+        unknown
+            .iter()
+            .all(|row| row.verdict == Verdict::Unknown && row.note.contains("no control"))
+    );
+
+    new.subjects
+        .iter_mut()
+        .find(|subject| subject.name == "aws-lc-rs")
+        .unwrap()
+        .version = "1.20".into();
+    let found = compared(&old, &new);
+    assert_eq!(controls(&found)[0], "ring");
+    let peer = found.rows.iter().find(|row| row.key.subject == "aws-lc-rs").unwrap();
+    assert_eq!(peer.note, "version 1.19 became 1.20");
+    let named = |name: &str| {
+        compare(
+            &old,
+            &new,
+            &Options {
+                control: Some(name.into()),
+                ..Options::default()
+            },
+        )
+        .unwrap_err()
+    };
+    assert!(
+        named("aws-lc-rs")
+            .to_string()
+            .contains("its version changed from 1.19 to 1.20")
+    );
+    assert!(
+        named("openssl")
+            .to_string()
+            .contains("it was not measured in the old run")
+    );
+    assert!(
+        named("sealway")
+            .to_string()
+            .contains("it is the subject that is judged")
+    );
+    assert_eq!(named("sealway").exit(), Exit::Usage);
+}
+
+#[test]
+fn peers_are_shown_but_do_not_count() {
+    let mut old = run("a", 110.0, 100.0);
+    let mut new = run("b", 110.0, 100.0);
+    for (run, rate) in [(&mut old, 100.0), (&mut new, 50.0)] {
+        run.results.push(row("rustcrypto", 64, rate));
+    }
+    let found = compared(&old, &new);
+    assert!(
+        found
+            .rows
+            .iter()
+            .any(|row| row.verdict == Verdict::Slower && !row.counts)
+    );
+    assert_eq!(
+        (found.headline.kind, found.exit(true)),
+        (HeadlineKind::Same, Exit::Done)
+    );
+    let ours = Options {
+        ours: Some("rustcrypto".into()),
+        ..Options::default()
+    };
+    assert_eq!(compare(&old, &new, &ours).unwrap().exit(false), Exit::Regression);
+}
+
+#[test]
+fn errors_give_advice() {
+    let good = run("a", 110.0, 100.0);
+    let fails = |change: &dyn Fn(&mut RunResult)| {
+        let mut bad = run("b", 110.0, 100.0);
+        change(&mut bad);
+        let error = compare(&good, &bad, &Options::default()).unwrap_err();
+        (error.exit(), error.to_string())
+    };
+    let (exit, text) = fails(&|run| run.schema = 2);
+    assert_eq!(exit, Exit::Store);
+    assert_eq!(
+        text,
+        "the new run has schema 2, this version reads up to 1: compare with the version that wrote it"
+    );
+    assert!(
+        fails(&|run| run.results.clear())
+            .1
+            .contains("the new run has no results")
+    );
+    assert!(
+        fails(&|run| run.results[0].better = "best".into())
+            .1
+            .contains("`better` is \"best\"")
+    );
+    assert!(
+        fails(&|run| run.results.push(run.results[3].clone()))
+            .1
+            .contains("the row is there twice")
+    );
+    let (exit, text) = fails(&|run| run.subjects[1].version = "0.18".into());
+    assert_eq!(exit, Exit::Usage);
+    assert!(
+        text.contains("ring: its version changed from 0.17.14 to 0.18"),
+        "{text}"
+    );
+    assert!(text.contains("aws-lc-rs, ring, rustcrypto, openssl"), "{text}");
+    assert!(
+        fails(&|run| run.subjects.clear())
+            .1
+            .contains("its version is not known in both runs")
+    );
+}
+
+#[test]
+fn nothing_in_common_is_undecidable() {
+    let mut new = run("b", 110.0, 100.0);
+    new.results.iter_mut().for_each(|row| row.workload_def = "d2".into());
+    let found = compared(&run("a", 110.0, 100.0), &new);
+    assert_eq!(
+        (found.headline.kind, found.exit(false)),
+        (HeadlineKind::Undecided, Exit::Undecidable)
+    );
+    assert_eq!(found.unmatched.len(), 24);
+}

@@ -1,0 +1,107 @@
+//! What people and programs read, from honest files and from hostile ones.
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn impossible_figures_are_not_known() {
+    let mut new = run("b", 110.0, 100.0);
+    let row = &mut new.results[4];
+    row.values.clear();
+    row.median = Num(-9e213);
+    let found = compared(&run("a", 110.0, 100.0), &new);
+    let row = found.rows.iter().find(|row| row.own.new == Num(-9e213)).unwrap();
+    assert!(row.own.factor.get().is_nan());
+    assert_eq!(
+        (row.verdict, row.note.as_str()),
+        (Verdict::Unknown, "a round has no ratio to the control")
+    );
+}
+
+#[test]
+fn rows_without_round_values_still_show_their_direction() {
+    let bare = |mut run: RunResult| {
+        run.results.iter_mut().for_each(|row| row.values.clear());
+        run
+    };
+    let found = compared(&bare(run("a", 110.0, 100.0)), &bare(run("b", 55.0, 100.0)));
+    let row = &found.rows[0];
+    assert!((row.ratio.unwrap().factor.get() - 0.5).abs() < 1e-12);
+    assert!(row.mde.get().is_nan());
+    assert_eq!(row.verdict, Verdict::Unknown);
+}
+
+#[test]
+fn text_reads_well_and_json_has_the_same() {
+    let mut new = run("b", 110.0, 100.0);
+    set(&mut new, "sealway", 65536, 99.0);
+    let found = compared(&run("a", 110.0, 100.0), &new);
+    let text = found.render();
+    let title = "primitives: throughput of sealway, higher is better, control ring; aad=13\n  op=seal suite=xchacha20-poly1305\n";
+    assert!(text.contains(title), "{text}");
+    let table: Vec<&str> = text
+        .lines()
+        .skip_while(|line| !line.starts_with("case"))
+        .take(2)
+        .collect();
+    assert_eq!(
+        table[0],
+        "case                                    own control   ratio   sees limit verdict"
+    );
+    assert!(
+        table[1].starts_with("65536 B                             -10.0 %  +0.0 % -10.0 %"),
+        "{text}"
+    );
+    assert!(table[1].ends_with(" 5.0% slower"), "{text}");
+    let json = serde_json::to_value(&found).unwrap();
+    assert_eq!(json["headline"]["kind"], "slower");
+    assert_eq!(json["rows"][0]["subject"], "sealway");
+    assert_eq!(
+        json["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|row| row["verdict"] == "slower")
+            .count(),
+        1
+    );
+    assert_eq!(json["controls"][0]["moved"], false);
+}
+
+proptest! {
+    #[test]
+    fn hostile_files_do_no_harm(
+        text in "\\PC{0,200}|[\\x00-\\x1f]{0,20}",
+        values in proptest::collection::vec(proptest::num::f64::ANY, 0..12),
+        median in proptest::num::f64::ANY,
+    ) {
+        let mut old = run("a", 110.0, 100.0);
+        let mut new = run("b", 110.0, 100.0);
+        for run in [&mut old, &mut new] {
+            run.run.clone_from(&text);
+            run.results[0].workload.clone_from(&text);
+            let named = std::mem::take(&mut run.results[2].case).with(&text, text.as_str());
+            run.results[2].case = named;
+        }
+        new.results[4].values = values.iter().copied().map(Num).collect();
+        new.results[4].median = Num(median);
+        let found = compared(&old, &new);
+        prop_assert!(serde_json::to_string(&found).is_ok());
+        found.exit(true);
+    }
+
+    #[test]
+    fn exchanging_runs_turns_the_verdicts(ours in 60.0..160.0_f64, ring in 60.0..160.0_f64) {
+        let (a, b) = (run("a", 110.0, 100.0), run("b", ours, ring));
+        let (forth, back) = (compared(&a, &b), compared(&b, &a));
+        for (x, y) in forth.rows.iter().zip(&back.rows) {
+            let opposite = match x.verdict {
+                Verdict::Faster => Verdict::Slower,
+                Verdict::Slower => Verdict::Faster,
+                other => other,
+            };
+            prop_assert_eq!(opposite, y.verdict);
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! What the doctor looks at, and what it says about it.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Surroundings;
+use crate::measure::clock;
+use crate::run::{Mark, Outcome};
+
+/// How a finding stands.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// Nothing to do.
+    Ok,
+    /// The system does not tell; nothing can be said.
+    Unknown,
+    /// Read figures with this in mind.
+    Attention,
+    /// Figures of this machine are not to be believed before it is changed.
+    Bad,
+}
+
+/// One thing the doctor looked at.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Finding {
+    /// Stable name, such as `governor`.
+    pub name: &'static str,
+    /// How it stands.
+    pub state: State,
+    /// What was found, with its numbers.
+    pub text: String,
+    /// What to do; empty when nothing.
+    pub advice: String,
+    /// The command that would change it; empty where there is none. The doctor itself changes nothing.
+    pub command: String,
+}
+
+/// A program the lab can use, and whether it is on PATH.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Peer {
+    /// Name of the program.
+    pub name: &'static str,
+    /// Found on PATH and executable.
+    pub present: bool,
+}
+
+/// Programs looked for: `openssl` is a peer of the cipher workload, the others of network workloads.
+const PROGRAMS: [&str; 4] = ["openssl", "iperf3", "nginx", "wrk"];
+
+/// Looks for peers in the folders of `path` (the value of `PATH`); starts nothing.
+pub fn find_peers(path: Option<&OsStr>) -> Vec<Peer> {
+    let folders: Vec<_> = path
+        .map(|path| std::env::split_paths(path).collect())
+        .unwrap_or_default();
+    PROGRAMS
+        .iter()
+        .map(|name| {
+            let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+            // An empty entry means the current folder to a shell; a measurement must not depend on that.
+            let present = folders.iter().any(|f| f.is_absolute() && is_program(&f.join(&file)));
+            Peer { name, present }
+        })
+        .collect()
+}
+
+#[cfg(unix)]
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata()
+        .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_program(path: &Path) -> bool {
+    path.is_file()
+}
+
+/// All findings, in a fixed order.
+pub fn examine(around: &Surroundings, outcome: &Outcome) -> Vec<Finding> {
+    vec![
+        build(around),
+        cpus(around),
+        clock_finding(around),
+        clock_source(around),
+        speed(outcome),
+        preemption(outcome),
+        steal(outcome),
+        quota(around, outcome),
+        governor(around),
+        power(around),
+        counters(around),
+        peers(around),
+    ]
+}
+
+fn finding(name: &'static str, state: State, text: impl Into<String>) -> Finding {
+    Finding {
+        name,
+        state,
+        text: text.into(),
+        advice: String::new(),
+        command: String::new(),
+    }
+}
+
+impl Finding {
+    fn advise(mut self, advice: &str, command: &str) -> Self {
+        self.advice = advice.to_owned();
+        self.command = command.to_owned();
+        self
+    }
+}
+
+fn fact<'a>(around: &'a Surroundings, name: &str) -> Option<&'a Value> {
+    around.machine.facts.get(name)
+}
+
+fn text_fact<'a>(around: &'a Surroundings, name: &str) -> Option<&'a str> {
+    fact(around, name)?.as_str()
+}
+
+fn build(around: &Surroundings) -> Finding {
+    let profile = text_fact(around, "build.profile").unwrap_or("unknown profile");
+    match fact(around, "build.debug_assertions").and_then(Value::as_bool) {
+        Some(false) => finding("build", State::Ok, format!("built for speed ({profile})")),
+        Some(true) => finding("build", State::Bad, format!("built for debugging ({profile})")).advise(
+            "Figures of a debugging build say nothing. Build with optimisation.",
+            "cargo build --release",
+        ),
+        None => finding("build", State::Unknown, "the build does not tell how it was made"),
+    }
+}
+
+fn cpus(around: &Surroundings) -> Finding {
+    let count = around.cpus;
+    let name = if count == 1 { "CPU" } else { "CPUs" };
+    if count >= 4 {
+        return finding("cpus", State::Ok, format!("{count} {name}"));
+    }
+    finding(
+        "cpus",
+        State::Attention,
+        format!("{count} {name}, shared by subjects, lab and system"),
+    )
+    .advise(
+        "Believe ratios and CPU time before absolute rates; close other programs. For records use 4 CPUs or more.",
+        "",
+    )
+}
+
+fn clock_finding(around: &Surroundings) -> Finding {
+    let facts = around.clock;
+    let text = format!("a reading costs {:.0} ns, steps of {} ns", facts.cost_ns, facts.step_ns);
+    if facts.cost_ns <= 1_000.0 && (1..=10_000).contains(&facts.step_ns) {
+        return finding("clock", State::Ok, text);
+    }
+    finding("clock", State::Attention, text).advise("Use long windows; do not read single operations.", "")
+}
+
+fn clock_source(around: &Surroundings) -> Finding {
+    match text_fact(around, "kernel.clocksource") {
+        None => finding("clocksource", State::Unknown, "the system does not tell"),
+        Some(name) if clock::is_direct(name) => finding("clocksource", State::Ok, name),
+        Some(name) => finding(
+            "clocksource",
+            State::Attention,
+            format!("{name}, not the CPU's own counter"),
+        )
+        .advise(
+            "Find out why the kernel chose it; on bare metal the counter may be marked unstable.",
+            "dmesg | grep -i clocksource",
+        ),
+    }
+}
+
+/// Share of windows with a mark, and their number.
+fn marked(outcome: &Outcome, mark: Mark) -> (f64, usize) {
+    let hits = outcome
+        .windows
+        .iter()
+        .filter(|window| window.marks.iter().any(|text| text == mark.code()))
+        .count();
+    (
+        if outcome.windows.is_empty() {
+            0.0
+        } else {
+            hits as f64 / outcome.windows.len() as f64
+        },
+        hits,
+    )
+}
+
+/// A window in five disturbed is more than medians over nine rounds can bear with confidence.
+const TOO_MANY: f64 = 0.2;
+
+fn speed(outcome: &Outcome) -> Finding {
+    let Some(spread) = outcome.canary_spread() else {
+        return finding("cpu-speed", State::Unknown, "too few canaries ran");
+    };
+    let (share, hits) = marked(outcome, Mark::Canary);
+    let all = outcome.windows.len();
+    let text = format!("spread {:.1} %, {hits} of {all} windows over 3 % off", spread * 100.0);
+    let state = match hits {
+        0 => return finding("cpu-speed", State::Ok, text),
+        _ if share > TOO_MANY => State::Bad,
+        _ => State::Attention,
+    };
+    finding("cpu-speed", state, text).advise(
+        "Close other programs, let the machine cool, or fix its clock speed.",
+        "",
+    )
+}
+
+fn preemption(outcome: &Outcome) -> Finding {
+    if outcome.windows.is_empty() {
+        return finding("preemption", State::Unknown, "no window ran");
+    }
+    let (share, hits) = marked(outcome, Mark::Preempted);
+    let text = format!("{hits} of {} windows had to share their CPU", outcome.windows.len());
+    let state = match hits {
+        0 => return finding("preemption", State::Ok, text),
+        _ if share > TOO_MANY => State::Bad,
+        _ => State::Attention,
+    };
+    finding("preemption", state, text).advise(
+        "Other programs run. See which, and close them.",
+        "top -b -n 1 | head -15",
+    )
+}
+
+fn steal(outcome: &Outcome) -> Finding {
+    let shares: Vec<f64> = outcome.noise.iter().filter_map(|noise| noise.steal).collect();
+    if shares.is_empty() {
+        return finding("steal", State::Unknown, "the system does not tell");
+    }
+    let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+    let worst = shares.iter().copied().fold(0.0, f64::max);
+    let text = format!("{:.1} % on average, {:.1} % at worst", mean * 100.0, worst * 100.0);
+    let state = if mean > 0.05 {
+        State::Bad
+    } else if mean > 0.01 || worst > 0.05 {
+        State::Attention
+    } else {
+        return finding("steal", State::Ok, text);
+    };
+    finding("steal", state, text).advise(
+        "The hypervisor gives CPU time to neighbours. Measure at another time or on a dedicated host.",
+        "vmstat 1 5",
+    )
+}
+
+fn quota(around: &Surroundings, outcome: &Outcome) -> Finding {
+    let lost: f64 = outcome.noise.iter().filter_map(|noise| noise.throttled_s).sum();
+    let periods: u64 = outcome.noise.iter().filter_map(|noise| noise.throttled_periods).sum();
+    let limit = fact(around, "cgroup.cpus").and_then(Value::as_f64);
+    let advice = "Raise the container's CPU limit, or measure outside of it.";
+    let command = "docker update --cpus 0 CONTAINER";
+    if lost > 0.0 || periods > 0 {
+        let text = format!("a CPU quota struck {periods} times and took {lost:.2} s");
+        return finding("quota", State::Bad, text).advise(advice, command);
+    }
+    match limit {
+        Some(limit) if limit < f64::from(around.machine.cores) => {
+            let text = format!(
+                "a quota of {limit:.2} CPUs of {}; it did not strike in the check",
+                around.machine.cores
+            );
+            finding("quota", State::Attention, text).advise(advice, command)
+        }
+        Some(limit) => finding(
+            "quota",
+            State::Ok,
+            format!("a quota of {limit:.2} CPUs, not below the CPUs allowed"),
+        ),
+        None => finding("quota", State::Ok, "no CPU quota shows"),
+    }
+}
+
+fn governor(around: &Surroundings) -> Finding {
+    match text_fact(around, "cpu.governor") {
+        None => finding(
+            "governor",
+            State::Unknown,
+            "the system does not tell, as is usual in a virtual machine",
+        ),
+        Some("performance") => finding("governor", State::Ok, "performance"),
+        Some(name) => finding(
+            "governor",
+            State::Attention,
+            format!("{name}: the clock follows the load"),
+        )
+        .advise(
+            "Warm-up hides most of it. For records, hold the clock up.",
+            "sudo cpupower frequency-set -g performance",
+        ),
+    }
+}
+
+fn power(around: &Surroundings) -> Finding {
+    match text_fact(around, "host.power") {
+        Some("battery") => finding("power", State::Attention, "on battery").advise("Connect the mains.", ""),
+        Some(other) => finding("power", State::Ok, format!("on {other}")),
+        None => finding("power", State::Ok, "no battery"),
+    }
+}
+
+fn counters(around: &Surroundings) -> Finding {
+    const NAME: &str = "cycle-counter";
+    if fact(around, "kernel.cycle_counter").and_then(Value::as_bool) == Some(false) {
+        return finding(
+            NAME,
+            State::Attention,
+            "this machine shows none, as is usual in a virtual machine",
+        )
+        .advise("Cycles per byte are left out; times and ratios are not affected.", "");
+    }
+    match fact(around, "kernel.perf_event_paranoid").and_then(Value::as_i64) {
+        None => finding(NAME, State::Unknown, "the system does not tell"),
+        Some(level @ ..=1) => finding(NAME, State::Ok, format!("open (perf_event_paranoid {level})")),
+        Some(2) => finding(NAME, State::Ok, "open for user code (perf_event_paranoid 2)"),
+        Some(level) => finding(NAME, State::Attention, format!("closed (perf_event_paranoid {level})")).advise(
+            "Cycles per byte are left out; times and ratios are not affected.",
+            "sudo sysctl kernel.perf_event_paranoid=1",
+        ),
+    }
+}
+
+fn peers(around: &Surroundings) -> Finding {
+    let names = |present: bool| {
+        let found: Vec<&str> = around
+            .peers
+            .iter()
+            .filter(|p| p.present == present)
+            .map(|p| p.name)
+            .collect();
+        if found.is_empty() {
+            "none".to_owned()
+        } else {
+            found.join(", ")
+        }
+    };
+    let text = format!("present: {}; absent: {}", names(true), names(false));
+    if around.peers.iter().any(|peer| peer.name == "openssl" && peer.present) {
+        return finding("peers", State::Ok, text);
+    }
+    finding("peers", State::Attention, text).advise(
+        "Without openssl the cipher tables have in-process peers only.",
+        "sudo apt-get install openssl",
+    )
+}

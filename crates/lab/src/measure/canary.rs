@@ -1,0 +1,177 @@
+//! The canary: a fixed piece of work before and after every window that shows when the machine changed.
+//!
+//! Its CPU time gives the relative clock speed, wall over CPU time gives preemption. It needs no right and no counter,
+//! so it works in any virtual machine.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use crate::measure::clock;
+use crate::result::CanarySample;
+
+/// CPU time one run of the canary should take, seconds.
+pub const TARGET_S: f64 = 0.005;
+
+/// Deviation of a canary from the run's median that marks a window, as a fraction.
+pub const MARK: f64 = 0.03;
+
+/// Deviation of a canary from the run's median that spoils a round, as a fraction.
+pub const SPOIL: f64 = 0.10;
+
+/// A loop of a fixed number of multiplications, each waiting for the one before.
+///
+/// The count is set once by [`Canary::calibrate`] and then stays, so that times of one run can be compared.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Canary {
+    steps: u64,
+}
+
+impl Canary {
+    /// Finds the number of steps that takes about [`TARGET_S`] here. Takes some 30 ms.
+    pub fn calibrate() -> Self {
+        Self::calibrate_with(TARGET_S, |steps| {
+            let sample = Canary { steps }.run();
+            sample.cpu_s
+        })
+    }
+
+    /// [`Canary::calibrate`] with a given meter: `time` runs that many steps and returns seconds.
+    pub fn calibrate_with(target_s: f64, mut time: impl FnMut(u64) -> f64) -> Self {
+        const FIRST: u64 = 100_000;
+        const BOUNDS: (f64, f64) = (1_000.0, 1e9);
+        let mut steps = FIRST;
+        // The shortest of several, because every disturbance makes it longer; twice, so that a CPU that was asleep at
+        // first is up to speed in the second pass.
+        for _ in 0..2 {
+            let best = (0..3).map(|_| time(steps)).fold(f64::INFINITY, f64::min);
+            if best > 0.0 && best.is_finite() {
+                steps = (steps as f64 * target_s / best).clamp(BOUNDS.0, BOUNDS.1) as u64;
+            }
+        }
+        Self { steps }
+    }
+
+    /// Number of multiplications in one run.
+    pub const fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Runs once on the calling thread.
+    ///
+    /// Without a thread CPU clock, `cpu_s` is wall time and `wall_over_cpu` is 0 for "not known".
+    pub fn run(&self) -> CanarySample {
+        let wall = Instant::now();
+        let cpu = clock::thread_cpu();
+        black_box(chain(black_box(0x9e37_79b9_7f4a_7c15), self.steps));
+        let cpu = cpu.and_then(|start| clock::thread_cpu()?.checked_sub(start));
+        let wall_s = wall.elapsed().as_secs_f64();
+        match cpu.map(|time| time.as_secs_f64()) {
+            Some(cpu_s) if cpu_s > 0.0 => CanarySample {
+                cpu_s,
+                wall_over_cpu: wall_s / cpu_s,
+            },
+            _ => CanarySample {
+                cpu_s: wall_s,
+                wall_over_cpu: 0.0,
+            },
+        }
+    }
+}
+
+/// `steps` multiplications in a row, each needing the last result.
+///
+/// The factor depends on the state, so no compiler can fold two steps into one.
+#[inline(never)]
+fn chain(start: u64, steps: u64) -> u64 {
+    let mut state = start;
+    for _ in 0..steps {
+        state = state.wrapping_mul(state | 1).wrapping_add(0xd1b5_4a32_d192_ed03);
+    }
+    state
+}
+
+/// Median CPU time of some canaries, seconds; `None` below three, where a median says nothing about a deviation.
+pub fn median(samples: &[CanarySample]) -> Option<f64> {
+    let mut times: Vec<f64> = samples
+        .iter()
+        .map(|s| s.cpu_s)
+        .filter(|t| t.is_finite() && *t > 0.0)
+        .collect();
+    if times.len() < 3 {
+        return None;
+    }
+    times.sort_by(f64::total_cmp);
+    let middle = times.len() / 2;
+    Some(if times.len() % 2 == 1 {
+        times[middle]
+    } else {
+        f64::midpoint(times[middle - 1], times[middle])
+    })
+}
+
+/// Largest distance of `samples` from `median`, as a fraction of it, slower or faster alike.
+pub fn deviation(samples: &[CanarySample], median: f64) -> f64 {
+    samples
+        .iter()
+        .map(|sample| (sample.cpu_s / median - 1.0).abs())
+        .filter(|d| d.is_finite())
+        .fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn sample(cpu_s: f64) -> CanarySample {
+        CanarySample {
+            cpu_s,
+            wall_over_cpu: 1.0,
+        }
+    }
+
+    #[test]
+    fn calibration_reaches_the_target() {
+        // 2 ns a step, and the first readings are slow as on a CPU that wakes up.
+        let mut call = 0;
+        let canary = Canary::calibrate_with(0.005, |steps| {
+            call += 1;
+            steps as f64 * if call < 4 { 8e-9 } else { 2e-9 }
+        });
+        assert_eq!(canary.steps(), 2_500_000);
+    }
+
+    #[test]
+    fn calibration_survives_a_broken_clock() {
+        assert_eq!(Canary::calibrate_with(0.005, |_| 0.0).steps(), 100_000);
+        assert_eq!(Canary::calibrate_with(0.005, |_| f64::NAN).steps(), 100_000);
+        assert_eq!(Canary::calibrate_with(0.005, |_| 1e-300).steps(), 1_000_000_000);
+        assert_eq!(Canary::calibrate_with(0.005, |_| 1e300).steps(), 1_000);
+    }
+
+    #[test]
+    fn median_and_deviation() {
+        assert_eq!(median(&[sample(1.0), sample(2.0)]), None);
+        assert_eq!(median(&[sample(3.0), sample(1.0), sample(2.0)]), Some(2.0));
+        assert_eq!(median(&[sample(4.0), sample(1.0), sample(2.0), sample(3.0)]), Some(2.5));
+        assert_eq!(median(&[sample(f64::NAN), sample(1.0), sample(0.0)]), None);
+        assert!((deviation(&[sample(0.9), sample(1.05)], 1.0) - 0.1).abs() < 1e-12);
+        assert_eq!(deviation(&[sample(f64::NAN)], 1.0), 0.0);
+        assert_eq!(deviation(&[], 1.0), 0.0);
+    }
+
+    #[test]
+    fn the_chain_is_a_chain() {
+        let steps = |n| chain(7, n);
+        assert_eq!(steps(0), 7);
+        assert_eq!(steps(1), 7_u64.wrapping_mul(7).wrapping_add(0xd1b5_4a32_d192_ed03));
+        assert_eq!(chain(steps(10), 10), steps(20));
+    }
+
+    #[test]
+    fn a_real_run_reports_time() {
+        let sample = Canary { steps: 1_000_000 }.run();
+        assert!(sample.cpu_s > 0.0 && sample.wall_over_cpu.is_finite());
+    }
+}

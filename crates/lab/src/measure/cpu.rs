@@ -1,0 +1,163 @@
+//! CPU time of processes, each figure with a letter for its source, and context switches.
+
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::measure::parse;
+
+/// Where a time figure comes from; its letter is written beside every figure in the result file.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Method {
+    /// `G`: `cpu.stat` of a control group of our own. Microseconds; best for trees of processes.
+    Group,
+    /// `M`: `/proc/stat` of the whole machine. 10 ms times CPUs; closes the books.
+    Machine,
+    /// `P`: the process CPU clock of POSIX (`clock_getcpuclockid`). Nanoseconds, whole thread group, finished
+    /// threads included. Must be read before the process is reaped.
+    Process,
+    /// `S`: `/proc/PID/stat`, in ticks. 10 ms: 50 ms of CPU time carries an error of a fifth.
+    Stat,
+    /// `T`: wall time. Not CPU time at all.
+    Wall,
+    /// `C`: CPU clock of the measuring thread alone. Nanoseconds.
+    Thread,
+    /// `W`: `wait4` at the exit of a child. Microseconds, a whole life, with the children it waited for.
+    Wait,
+}
+
+impl Method {
+    /// The letter for the result file.
+    pub const fn letter(self) -> char {
+        match self {
+            Method::Group => 'G',
+            Method::Machine => 'M',
+            Method::Process => 'P',
+            Method::Stat => 'S',
+            Method::Wall => 'T',
+            Method::Thread => 'C',
+            Method::Wait => 'W',
+        }
+    }
+
+    /// Finest difference the source can show.
+    pub const fn resolution(self) -> Duration {
+        match self {
+            Method::Process | Method::Thread | Method::Wall => Duration::from_nanos(1),
+            Method::Group | Method::Wait => Duration::from_micros(1),
+            Method::Machine | Method::Stat => Duration::from_millis(10),
+        }
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.letter())
+    }
+}
+
+/// CPU time that process `pid` has used so far, by the best source there is: its CPU clock, else `/proc/PID/stat`.
+///
+/// The process must still exist (a child: not yet waited for). `None` if it does not or the system has no source.
+pub fn process_cpu_of(pid: u32) -> Option<(Method, Duration)> {
+    if let Some(time) = clock_of(pid) {
+        return Some((Method::Process, time));
+    }
+    stat_of(Path::new("/"), pid).map(|time| (Method::Stat, time))
+}
+
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+fn clock_of(pid: u32) -> Option<Duration> {
+    // 0 would mean "myself" to the system, which is never what a caller with a number means.
+    let pid = i32::try_from(pid).ok().filter(|pid| *pid > 0)?;
+    let clock = nix::time::ClockId::pid_cpu_clock_id(nix::unistd::Pid::from_raw(pid)).ok()?;
+    clock.now().ok().map(Duration::from)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
+fn clock_of(_pid: u32) -> Option<Duration> {
+    None
+}
+
+/// User and system time of `pid` from `proc/PID/stat` below `root`, without its children.
+fn stat_of(root: &Path, pid: u32) -> Option<Duration> {
+    let text = std::fs::read(root.join(format!("proc/{pid}/stat"))).ok()?;
+    // Program names are bytes, not text.
+    let [user, system, _, _] = parse::process_ticks(&String::from_utf8_lossy(&text))?;
+    ticks(user.checked_add(system)?)
+}
+
+/// Ticks of `/proc` as time; their length is `sysconf(_SC_CLK_TCK)`, 100 a second on every Linux of today.
+fn ticks(count: u64) -> Option<Duration> {
+    #[cfg(unix)]
+    let rate = rustix::param::clock_ticks_per_second();
+    #[cfg(not(unix))]
+    let rate = 100_u64;
+    let whole = count.checked_div(rate)?;
+    let part = (count % rate).checked_mul(1_000_000_000)? / rate;
+    Some(Duration::new(whole, u32::try_from(part).ok()?))
+}
+
+/// How often the kernel took the CPU away from the calling thread although it wanted to go on, since it began.
+///
+/// `None` where the system does not count this for one thread.
+#[cfg(any(target_os = "linux", target_os = "freebsd", target_os = "openbsd"))]
+pub fn preemptions() -> Option<u64> {
+    use nix::sys::resource::{UsageWho, getrusage};
+    u64::try_from(getrusage(UsageWho::RUSAGE_THREAD).ok()?.involuntary_context_switches()).ok()
+}
+
+/// How often the kernel took the CPU away from the calling thread although it wanted to go on, since it began.
+///
+/// `None` where the system does not count this for one thread.
+#[cfg(not(any(target_os = "linux", target_os = "freebsd", target_os = "openbsd")))]
+pub fn preemptions() -> Option<u64> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn letters_are_distinct() {
+        use Method::*;
+        let mut letters: Vec<char> = [Group, Machine, Process, Stat, Wall, Thread, Wait]
+            .iter()
+            .map(|m| m.letter())
+            .collect();
+        letters.sort_unstable();
+        letters.dedup();
+        assert_eq!(letters.len(), 7);
+        assert_eq!(Process.to_string(), "P");
+    }
+
+    #[test]
+    fn stat_is_read_below_the_root() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("proc/71");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(
+            folder.join("stat"),
+            b"71 (a) \xff b) S 1 1 1 0 -1 0 1 2 3 4 150 25 0 0 20 0 1",
+        )
+        .unwrap();
+        assert_eq!(stat_of(root.path(), 71), ticks(175));
+        assert_eq!(stat_of(root.path(), 72), None);
+        assert_eq!(ticks(u64::MAX).is_some(), true);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn another_process_has_a_clock() {
+        // This process seen by its number, as another one would be.
+        let (method, time) = process_cpu_of(std::process::id()).unwrap();
+        assert_eq!(method, Method::Process);
+        assert!(time <= crate::measure::clock::process_cpu().unwrap());
+        assert_eq!(process_cpu_of(u32::MAX), None);
+        assert_eq!(process_cpu_of(0), None);
+        assert!(preemptions().is_some());
+    }
+}

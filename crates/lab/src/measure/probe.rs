@@ -1,0 +1,41 @@
+//! The real clock, canary and counters behind the runner's view of the world.
+
+use std::path::Path;
+
+use crate::measure::{Canary, Clock, NoiseReader, NoiseSample};
+use crate::result::CanarySample;
+use crate::run::Probe;
+
+/// Watches this machine. Use it from the thread that measures: the canary and some counters are that thread's.
+#[derive(Clone, Debug)]
+pub struct SystemProbe {
+    clock: Clock,
+    canary: Canary,
+    noise: NoiseReader,
+}
+
+impl SystemProbe {
+    /// Calibrates the canary (some 30 ms) and starts the clock of the run.
+    pub fn start() -> Self {
+        let canary = Canary::calibrate();
+        Self {
+            canary,
+            noise: NoiseReader::new(Path::new("/")),
+            clock: Clock::start(),
+        }
+    }
+}
+
+impl Probe for SystemProbe {
+    fn now(&mut self) -> f64 {
+        self.clock.elapsed().as_secs_f64()
+    }
+
+    fn canary(&mut self) -> CanarySample {
+        self.canary.run()
+    }
+
+    fn noise(&mut self) -> NoiseSample {
+        self.noise.read()
+    }
+}

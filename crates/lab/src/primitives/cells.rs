@@ -1,0 +1,293 @@
+//! The cells that run inside this process.
+
+use std::marker::PhantomData;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use sealway_aead::Suite;
+
+use super::engine::{Engine, TagBytes};
+use super::script::{Op, Script, nonce};
+use crate::measure::thread_cpu_s;
+use crate::result::Case;
+use crate::run::{Cell, CellError, Counted};
+
+/// Keys set up in one chunk.
+const SETUP_KEYS: u64 = 64;
+
+/// Work that can be timed in small pieces, each checked with the clock stopped.
+trait Chunk {
+    /// Puts everything back to the start. Not timed.
+    fn reset(&mut self);
+
+    /// Does the work. Timed; touches nothing but its own buffers and does not allocate for the lab's sake.
+    fn work(&mut self) -> Result<(), CellError>;
+
+    /// Checks every output of the work. Not timed.
+    fn verify(&mut self) -> Result<(), CellError>;
+
+    /// Operations and payload bytes of one piece.
+    fn counted(&self) -> (u64, u64);
+}
+
+/// Repeats chunks for `time`, and counts only what passes between the clock readings around the work.
+fn repeat<C: Chunk>(chunk: &mut C, time: Duration) -> Result<Counted, CellError> {
+    let mut sum = Counted::default();
+    let mut wall = Duration::ZERO;
+    while wall < time {
+        chunk.reset();
+        let cpu_before = thread_cpu_s();
+        let before = Instant::now();
+        chunk.work()?;
+        wall += before.elapsed();
+        sum.cpu_s += thread_cpu_s() - cpu_before;
+        chunk.verify()?;
+        let (ops, bytes) = chunk.counted();
+        sum.ops += ops;
+        sum.bytes += bytes;
+    }
+    sum.wall_s = wall.as_secs_f64();
+    Ok(sum)
+}
+
+/// A case with an engine.
+pub(super) struct EngineCell<C> {
+    case: Case,
+    subject: &'static str,
+    make: Box<dyn Fn() -> Result<C, CellError>>,
+    chunk: Option<C>,
+}
+
+impl<C: Chunk> Cell for EngineCell<C> {
+    fn case(&self) -> &Case {
+        &self.case
+    }
+
+    fn subject(&self) -> &str {
+        self.subject
+    }
+
+    fn prepare(&mut self) -> Result<(), CellError> {
+        let mut chunk = (self.make)()?;
+        chunk.reset();
+        chunk.work()?;
+        chunk.verify()?;
+        self.chunk = Some(chunk);
+        Ok(())
+    }
+
+    fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
+        let Some(chunk) = &mut self.chunk else {
+            return Err(CellError::Failed { what: "the cell was not prepared".to_owned() });
+        };
+        repeat(chunk, warmup)?;
+        repeat(chunk, window)
+    }
+}
+
+fn refused(name: &str, suite: Suite) -> CellError {
+    CellError::Failed { what: format!("{name} refused a call of {suite}") }
+}
+
+/// Many messages under one key.
+struct Messages<E: Engine> {
+    script: Rc<Script>,
+    sealing: E::Sealing,
+    opening: E::Opening,
+    buffer: Vec<u8>,
+    tags: Vec<TagBytes>,
+}
+
+impl<E: Engine> Messages<E> {
+    fn new(script: Rc<Script>) -> Result<Self, CellError> {
+        let suite = script.suite;
+        let sealing = E::sealing(suite, &script.key).ok_or_else(|| refused(E::NAME, suite))?;
+        let opening = E::opening(suite, &script.key).ok_or_else(|| refused(E::NAME, suite))?;
+        let mut messages = Messages { sealing, opening, buffer: script.start.clone(), tags: script.tags.clone(), script };
+        messages.refuses_forgeries()?;
+        Ok(messages)
+    }
+
+    /// An engine that opens anything would be fast: one flipped bit in tag or text must be refused.
+    fn refuses_forgeries(&mut self) -> Result<(), CellError> {
+        let script = &self.script;
+        let mut nonce_bytes = script.nonce_base;
+        let nonce = nonce(&mut nonce_bytes, script.suite.nonce_len(), 0);
+        let mut sealed = script.start.clone();
+        let tag = E::seal(&self.sealing, nonce, &script.aad, &mut sealed)
+            .ok_or_else(|| refused(E::NAME, script.suite))?;
+        let accepts = |text: &[u8], tag: &TagBytes| {
+            E::open(&self.opening, nonce, &script.aad, &mut text.to_vec(), tag)
+        };
+        let mut bad_tag = tag;
+        bad_tag[15] ^= 0x80;
+        let mut bad_text = sealed.clone();
+        if let Some(byte) = bad_text.last_mut() {
+            *byte ^= 1;
+        }
+        if !accepts(&sealed, &tag) {
+            return Err(CellError::Wrong { what: format!("{} does not open what it sealed with {}", E::NAME, script.suite) });
+        }
+        if accepts(&sealed, &bad_tag) || (bad_text != sealed && accepts(&bad_text, &tag)) {
+            return Err(CellError::Wrong { what: format!("{} accepts a forged message of {}", E::NAME, script.suite) });
+        }
+        Ok(())
+    }
+}
+
+impl<E: Engine> Chunk for Messages<E> {
+    fn reset(&mut self) {
+        self.buffer.copy_from_slice(&self.script.start);
+        if self.script.op == Op::Seal {
+            self.tags.fill(TagBytes::default());
+        }
+    }
+
+    fn work(&mut self) -> Result<(), CellError> {
+        let script = &*self.script;
+        let nonce_len = script.suite.nonce_len();
+        let mut nonce_bytes = script.nonce_base;
+        match script.op {
+            Op::Seal => {
+                for (i, tag) in self.tags.iter_mut().enumerate() {
+                    let nonce = nonce(&mut nonce_bytes, nonce_len, i);
+                    match E::seal(&self.sealing, nonce, &script.aad, &mut self.buffer) {
+                        Some(made) => *tag = made,
+                        None => return Err(refused(E::NAME, script.suite)),
+                    }
+                }
+            }
+            Op::Open => {
+                for (i, tag) in self.tags.iter().enumerate() {
+                    let nonce = nonce(&mut nonce_bytes, nonce_len, i);
+                    if !E::open(&self.opening, nonce, &script.aad, &mut self.buffer, tag) {
+                        let what = format!("{} does not open message {i} of {}", E::NAME, script.suite);
+                        return Err(CellError::Wrong { what });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn verify(&mut self) -> Result<(), CellError> {
+        self.script.verify(&self.buffer, &self.tags)
+    }
+
+    fn counted(&self) -> (u64, u64) {
+        let messages = self.tags.len() as u64;
+        (messages, messages * self.buffer.len() as u64)
+    }
+}
+
+/// A fresh key for every message: set up, seal one message, drop.
+struct FreshKeys<E: Engine> {
+    keys: Rc<Vec<Script>>,
+    /// One buffer a message, side by side.
+    buffers: Vec<u8>,
+    tags: Vec<TagBytes>,
+    engine: PhantomData<E>,
+}
+
+impl<E: Engine> FreshKeys<E> {
+    fn bytes(&self) -> usize {
+        self.buffers.len() / self.keys.len().max(1)
+    }
+}
+
+impl<E: Engine> Chunk for FreshKeys<E> {
+    fn reset(&mut self) {
+        let bytes = self.bytes();
+        for (script, buffer) in self.keys.iter().zip(self.buffers.chunks_exact_mut(bytes)) {
+            buffer.copy_from_slice(&script.start);
+        }
+        self.tags.fill(TagBytes::default());
+    }
+
+    fn work(&mut self) -> Result<(), CellError> {
+        let bytes = self.bytes();
+        for ((script, buffer), made) in self.keys.iter().zip(self.buffers.chunks_exact_mut(bytes)).zip(&mut self.tags) {
+            let mut nonce_bytes = script.nonce_base;
+            let nonce = nonce(&mut nonce_bytes, script.suite.nonce_len(), 0);
+            let tag = E::sealing(script.suite, &script.key).and_then(|key| E::seal(&key, nonce, &script.aad, buffer));
+            *made = tag.ok_or_else(|| refused(E::NAME, script.suite))?;
+        }
+        Ok(())
+    }
+
+    fn verify(&mut self) -> Result<(), CellError> {
+        let buffers = self.buffers.chunks_exact(self.bytes());
+        self.keys
+            .iter()
+            .zip(buffers)
+            .zip(&self.tags)
+            .try_for_each(|((script, buffer), tag)| script.verify(buffer, std::slice::from_ref(tag)))
+    }
+
+    fn counted(&self) -> (u64, u64) {
+        (self.keys.len() as u64, self.buffers.len() as u64)
+    }
+}
+
+/// Key set-up alone. The keys are kept until after the clock has stopped, then each seals a message that is checked.
+struct Setup<E: Engine> {
+    keys: Rc<Vec<Script>>,
+    made: Vec<E::Sealing>,
+}
+
+impl<E: Engine> Chunk for Setup<E> {
+    fn reset(&mut self) {
+        self.made.clear();
+    }
+
+    fn work(&mut self) -> Result<(), CellError> {
+        for script in self.keys.iter() {
+            self.made.push(E::sealing(script.suite, &script.key).ok_or_else(|| refused(E::NAME, script.suite))?);
+        }
+        Ok(())
+    }
+
+    fn verify(&mut self) -> Result<(), CellError> {
+        for (script, key) in self.keys.iter().zip(&self.made) {
+            let mut buffer = script.start.clone();
+            let mut nonce_bytes = script.nonce_base;
+            let nonce = nonce(&mut nonce_bytes, script.suite.nonce_len(), 0);
+            let tag = E::seal(key, nonce, &script.aad, &mut buffer).ok_or_else(|| refused(E::NAME, script.suite))?;
+            script.verify(&buffer, &[tag])?;
+        }
+        Ok(())
+    }
+
+    fn counted(&self) -> (u64, u64) {
+        (self.keys.len() as u64, 0)
+    }
+}
+
+/// Scripts of one message each, all under different keys.
+pub(super) fn one_message_scripts(suite: Suite, bytes: usize, aad: usize) -> Result<Vec<Script>, CellError> {
+    (1..=SETUP_KEYS).map(|i| Script::new(suite, Op::Seal, bytes, aad, 1, i)).collect()
+}
+
+/// A cell that seals or opens messages.
+pub(super) fn messages<E: Engine>(case: Case, script: Rc<Script>) -> Box<dyn Cell> {
+    let make = Box::new(move || Messages::<E>::new(Rc::clone(&script)));
+    Box::new(EngineCell { case, subject: E::NAME, make, chunk: None })
+}
+
+/// A cell that seals each message under a fresh key.
+pub(super) fn fresh_keys<E: Engine>(case: Case, keys: Rc<Vec<Script>>) -> Box<dyn Cell> {
+    let make = Box::new(move || {
+        let buffers = keys.iter().flat_map(|script| script.start.iter().copied()).collect();
+        let tags = vec![TagBytes::default(); keys.len()];
+        Ok(FreshKeys::<E> { keys: Rc::clone(&keys), buffers, tags, engine: PhantomData })
+    });
+    Box::new(EngineCell { case, subject: E::NAME, make, chunk: None })
+}
+
+/// A cell that sets up keys.
+pub(super) fn setup<E: Engine>(case: Case, keys: Rc<Vec<Script>>) -> Box<dyn Cell> {
+    let make = Box::new(move || {
+        Ok(Setup::<E> { made: Vec::with_capacity(keys.len()), keys: Rc::clone(&keys) })
+    });
+    Box::new(EngineCell { case, subject: E::NAME, make, chunk: None })
+}

@@ -1,0 +1,346 @@
+//! The loop over rounds and cells.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::measure::{Noise, canary};
+use crate::result::{CanarySample, Case, RunResult, Window};
+use crate::run::outcome::has;
+use crate::run::{Cell, CellError, Counted, Fault, Mark, Observer, Outcome, Probe, Repeat, judge};
+
+/// Most extra rounds a run may have, so that a restless machine cannot keep it going.
+pub const MAX_EXTRA_ROUNDS: u32 = 2;
+
+/// How long each visit is, and whether spoiled rounds are done again.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Timing {
+    /// Warm-up before each window.
+    pub warmup: Duration,
+    /// The timed part.
+    pub window: Duration,
+    /// Extra rounds allowed for spoiled ones, at most [`MAX_EXTRA_ROUNDS`]; 0 where time matters more, then windows are
+    /// only marked.
+    pub extra_rounds: u32,
+}
+
+/// What to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a> {
+    /// Name of the workload, for the windows.
+    pub workload: &'a str,
+    /// For each round, the indices of the cells in visiting order.
+    pub schedule: &'a [Vec<usize>],
+    /// Lengths.
+    pub timing: Timing,
+}
+
+/// The schedule names a cell that does not exist: the caller's mistake.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ScheduleError {
+    /// Round of the entry, from 0.
+    pub round: usize,
+    /// The index that is too large.
+    pub cell: usize,
+    /// Number of cells.
+    pub cells: usize,
+}
+
+impl fmt::Display for ScheduleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "round {} of the schedule names cell {} of {}",
+            self.round, self.cell, self.cells
+        )
+    }
+}
+
+impl std::error::Error for ScheduleError {}
+
+/// Prepares every cell, then visits them round after round in the order of the schedule.
+///
+/// - A cell that gives an error, or counts nothing, is recorded as a fault and not visited again; the others go on.
+/// - The canary after a window is also the one before the next; each round begins with a fresh one.
+/// - After every full round the observer gets `snapshot(outcome)`, a valid partial result. The caller has announced
+///   the plan to the observer before.
+/// - When the observer says stop, the current window is finished and the outcome is returned with what is known.
+/// - At the end, cases with a round that is marked `spoiled` are visited again in up to `extra_rounds` extra rounds, with
+///   all their subjects in the order of the spoiled round. Both versions stay; the one not used is `superseded`.
+///
+/// # Errors
+/// [`ScheduleError`] if the schedule names a cell that does not exist; nothing has run then.
+pub fn execute(
+    cells: &mut [Box<dyn Cell>],
+    job: &Job<'_>,
+    probe: &mut dyn Probe,
+    observer: &mut dyn Observer,
+    snapshot: &mut dyn FnMut(&Outcome) -> RunResult,
+) -> Result<Outcome, ScheduleError> {
+    for (round, visits) in job.schedule.iter().enumerate() {
+        if let Some(cell) = visits.iter().copied().find(|cell| *cell >= cells.len()) {
+            return Err(ScheduleError {
+                round,
+                cell,
+                cells: cells.len(),
+            });
+        }
+    }
+    let total = job.schedule.iter().map(Vec::len).sum();
+    let mut run = Run {
+        cells,
+        job,
+        probe,
+        observer,
+        total,
+        done: 0,
+        outcome: Outcome::default(),
+    };
+    run.prepare();
+    let mut orders: Vec<Vec<usize>> = Vec::new();
+    for visits in job.schedule {
+        if run.outcome.interrupted || !run.round(visits) {
+            return Ok(run.finish());
+        }
+        orders.push(visits.clone());
+        let partial = snapshot(&run.outcome);
+        run.observer.round_done(&partial);
+    }
+    for _ in 0..job.timing.extra_rounds.min(MAX_EXTRA_ROUNDS) {
+        let again = run.spoiled();
+        if again.is_empty() {
+            break;
+        }
+        let visits = run.extra_visits(&again, &orders);
+        let by = run.outcome.rounds;
+        let complete = run.round(&visits);
+        run.supersede(&again, by);
+        if !complete {
+            break;
+        }
+        orders.push(visits);
+        let partial = snapshot(&run.outcome);
+        run.observer.round_done(&partial);
+    }
+    Ok(run.finish())
+}
+
+struct Run<'a> {
+    cells: &'a mut [Box<dyn Cell>],
+    job: &'a Job<'a>,
+    probe: &'a mut dyn Probe,
+    observer: &'a mut dyn Observer,
+    /// Visits known so far, and visits behind us.
+    total: usize,
+    done: usize,
+    outcome: Outcome,
+}
+
+impl Run<'_> {
+    fn prepare(&mut self) {
+        for cell in 0..self.cells.len() {
+            if self.observer.stopped() {
+                self.outcome.interrupted = true;
+                return;
+            }
+            self.tell(&format!("checking {}", self.name(cell)));
+            if let Err(error) = self.cells[cell].prepare() {
+                self.fault(cell, None, error);
+            }
+        }
+    }
+
+    /// Visits cells in order; false when the user stopped the run before the last.
+    fn round(&mut self, visits: &[usize]) -> bool {
+        let round = self.outcome.rounds;
+        let mut before: Option<CanarySample> = None;
+        for &cell in visits {
+            if self.observer.stopped() {
+                self.outcome.interrupted = true;
+                self.mark();
+                return false;
+            }
+            if self.outcome.fault(cell).is_none() {
+                self.tell(&self.name(cell));
+                before = self.visit(cell, round, before);
+            }
+            self.done += 1;
+        }
+        self.outcome.rounds += 1;
+        self.mark();
+        true
+    }
+
+    /// One window; returns the canary after it.
+    fn visit(&mut self, cell: usize, round: u32, before: Option<CanarySample>) -> Option<CanarySample> {
+        let before = before.unwrap_or_else(|| self.canary());
+        let start = self.probe.noise();
+        let t = self.probe.now();
+        let timing = self.job.timing;
+        let counted = self.cells[cell]
+            .window(timing.warmup, timing.window)
+            .and_then(plausible);
+        let visit_s = self.probe.now() - t;
+        let noise = Noise::between(&start, &self.probe.noise());
+        let counted = match counted {
+            Ok(counted) => counted,
+            Err(error) => {
+                self.fault(cell, Some(round), error);
+                return None;
+            }
+        };
+        let after = self.canary();
+        let order = u32::try_from(self.outcome.windows.len()).unwrap_or(u32::MAX);
+        self.outcome.windows.push(Window {
+            workload: self.job.workload.to_owned(),
+            case: self.cells[cell].case().clone(),
+            subject: self.cells[cell].subject().to_owned(),
+            round,
+            order,
+            t,
+            wall_s: counted.wall_s,
+            cpu_s: counted.cpu_s,
+            bytes: counted.bytes,
+            ops: counted.ops,
+            canary: vec![before, after],
+            steal: noise.steal.unwrap_or(0.0),
+            preempted: noise.preemptions.unwrap_or(0),
+            marks: Vec::new(),
+        });
+        self.outcome.cells.push(cell);
+        self.outcome.noise.push(noise);
+        self.outcome.visits_s.push(visit_s);
+        Some(after)
+    }
+
+    fn canary(&mut self) -> CanarySample {
+        let sample = self.probe.canary();
+        self.outcome.canaries.push(sample);
+        sample
+    }
+
+    /// Marks every window anew: the median of the canaries has moved.
+    fn mark(&mut self) {
+        let outcome = &mut self.outcome;
+        let median = canary::median(&outcome.canaries);
+        for ((window, noise), visit_s) in outcome.windows.iter_mut().zip(&outcome.noise).zip(&outcome.visits_s) {
+            let mut marks = judge(&window.canary, median, noise, *visit_s);
+            if has(window, Mark::Superseded) {
+                marks.push(Mark::Superseded);
+            }
+            window.marks = marks.iter().map(Mark::to_string).collect();
+        }
+    }
+
+    /// For each case with a spoiled round that counts, the first such round. Cases without a living cell are left out.
+    fn spoiled(&self) -> Vec<(Case, u32)> {
+        let mut found: Vec<(Case, u32)> = Vec::new();
+        for (window, cell) in self.outcome.windows.iter().zip(&self.outcome.cells) {
+            let counts = has(window, Mark::Spoiled) && !has(window, Mark::Superseded);
+            let alive = self.outcome.fault(*cell).is_none();
+            if counts && alive && !found.iter().any(|(case, _)| *case == window.case) {
+                found.push((window.case.clone(), window.round));
+            }
+        }
+        found
+    }
+
+    /// The visits of an extra round: the cases one after the other, each in the order of its spoiled round.
+    fn extra_visits(&mut self, again: &[(Case, u32)], orders: &[Vec<usize>]) -> Vec<usize> {
+        let mut visits = Vec::new();
+        for (case, round) in again {
+            let order = usize::try_from(*round).ok().and_then(|round| orders.get(round));
+            let of_case = order
+                .into_iter()
+                .flatten()
+                .copied()
+                .filter(|cell| self.cells[*cell].case() == case && self.outcome.fault(*cell).is_none());
+            visits.extend(of_case);
+        }
+        self.total += visits.len();
+        visits
+    }
+
+    /// Takes the windows of extra round `by` in place of the spoiled ones, case by case. Where the extra round was cut
+    /// short and lacks a subject of the case, the spoiled version keeps counting and the new windows do not.
+    fn supersede(&mut self, again: &[(Case, u32)], by: u32) {
+        for (case, spoiled) in again {
+            let cells_in = |round: u32| -> Vec<usize> {
+                let windows = self.outcome.windows.iter().zip(&self.outcome.cells);
+                windows
+                    .filter(|(w, _)| w.round == round && w.case == *case)
+                    .map(|(_, cell)| *cell)
+                    .collect()
+            };
+            let (old, new) = (cells_in(*spoiled), cells_in(by));
+            let whole = !new.is_empty() && old.iter().all(|c| new.contains(c) || self.outcome.fault(*c).is_some());
+            let loser = if whole { *spoiled } else { by };
+            let mut causes: Vec<String> = Vec::new();
+            for window in self
+                .outcome
+                .windows
+                .iter_mut()
+                .filter(|w| w.round == loser && w.case == *case)
+            {
+                causes.extend(
+                    window
+                        .marks
+                        .iter()
+                        .filter(|mark| *mark != Mark::Spoiled.code())
+                        .cloned(),
+                );
+                window.marks.push(Mark::Superseded.to_string());
+            }
+            if whole {
+                causes.sort_unstable();
+                causes.dedup();
+                self.outcome.repeats.push(Repeat {
+                    case: case.clone(),
+                    spoiled: *spoiled,
+                    by,
+                    causes,
+                });
+            }
+        }
+    }
+
+    fn fault(&mut self, cell: usize, round: Option<u32>, error: CellError) {
+        let (subject, case) = (self.cells[cell].subject().to_owned(), self.cells[cell].case().clone());
+        self.outcome.faults.push(Fault {
+            cell,
+            subject,
+            case,
+            round,
+            error,
+        });
+    }
+
+    fn name(&self, cell: usize) -> String {
+        format!("{} {}", self.cells[cell].subject(), self.cells[cell].case())
+    }
+
+    fn tell(&mut self, current: &str) {
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        self.observer.progress(count(self.done), count(self.total), current);
+    }
+
+    fn finish(self) -> Outcome {
+        self.outcome
+    }
+}
+
+/// A window that did nothing or took no time is a failure, not an infinitely fast or slow subject.
+fn plausible(counted: Counted) -> Result<Counted, CellError> {
+    let times = counted.wall_s.is_finite() && counted.wall_s > 0.0 && counted.cpu_s.is_finite() && counted.cpu_s >= 0.0;
+    if times && counted.ops > 0 {
+        return Ok(counted);
+    }
+    let what = format!(
+        "the window counted {} operations in {} s of wall and {} s of CPU time",
+        counted.ops, counted.wall_s, counted.cpu_s
+    );
+    Err(CellError::Failed { what })
+}
+
+#[cfg(test)]
+#[path = "execute_tests.rs"]
+mod tests;

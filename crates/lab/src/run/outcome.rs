@@ -1,0 +1,187 @@
+//! What a run left behind: windows, noise, faults, repeats, and the warnings that follow from them.
+
+use crate::measure::{Noise, WarningCode};
+use crate::result::{CanarySample, Case, Warning, Window};
+use crate::run::{CellError, Mark};
+
+/// Everything the runner saw. Valid at any moment, also after an interruption.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// Timed windows in the order they ran, superseded ones included. `t` is the start of the visit, before the
+    /// warm-up; `steal` and `preempted` cover the whole visit and are 0 where the system does not tell (see `noise`).
+    pub windows: Vec<Window>,
+    /// For each window, the index of its cell.
+    pub cells: Vec<usize>,
+    /// For each window, what went on in the machine during the visit.
+    pub noise: Vec<Noise>,
+    /// For each window, the length of the visit in seconds: warm-up, timed part and verification.
+    pub visits_s: Vec<f64>,
+    /// Every canary once, in order.
+    pub canaries: Vec<CanarySample>,
+    /// Cells that gave an error. Each has stopped at its error.
+    pub faults: Vec<Fault>,
+    /// Rounds that were done again for a case.
+    pub repeats: Vec<Repeat>,
+    /// Rounds finished, extra ones included.
+    pub rounds: u32,
+    /// True when the user stopped the run before everything was done.
+    pub interrupted: bool,
+}
+
+/// A cell that gave an error.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Fault {
+    /// Index of the cell.
+    pub cell: usize,
+    /// Name of the subject.
+    pub subject: String,
+    /// Parameters of the case.
+    pub case: Case,
+    /// Round of the error; `None` for the check before the first round.
+    pub round: Option<u32>,
+    /// What happened.
+    pub error: CellError,
+}
+
+/// A round of one case that was done again, for all its subjects.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Repeat {
+    /// Parameters of the case.
+    pub case: Case,
+    /// The round with a recorded cause; its windows carry `superseded`.
+    pub spoiled: u32,
+    /// The extra round that takes its place.
+    pub by: u32,
+    /// The causes, as marks of the spoiled windows.
+    pub causes: Vec<String>,
+}
+
+impl Outcome {
+    /// Windows that count, for one cell, in the order they ran: superseded ones are left out, and a cell with a fault
+    /// has none. Pair subjects by `round`, because an interrupted round lacks some of them.
+    pub fn counted(&self, cell: usize) -> impl Iterator<Item = &Window> {
+        let sound = self.fault(cell).is_none();
+        self.windows
+            .iter()
+            .zip(&self.cells)
+            .filter(move |(window, of)| sound && **of == cell && !has(window, Mark::Superseded))
+            .map(|(window, _)| window)
+    }
+
+    /// The error of a cell, if it had one.
+    pub fn fault(&self, cell: usize) -> Option<&Fault> {
+        self.faults.iter().find(|fault| fault.cell == cell)
+    }
+
+    /// Distance of the slowest canary from the fastest over the median, a fraction; `None` with too few of them.
+    pub fn canary_spread(&self) -> Option<f64> {
+        let median = crate::measure::canary::median(&self.canaries)?;
+        let times = || {
+            self.canaries
+                .iter()
+                .map(|sample| sample.cpu_s)
+                .filter(|time| time.is_finite())
+        };
+        let (low, high) = (times().fold(f64::INFINITY, f64::min), times().fold(0.0, f64::max));
+        Some((high - low) / median)
+    }
+
+    /// What a reader must know, from marks, faults and repeats: one warning a cause, with counts.
+    pub fn warnings(&self) -> Vec<Warning> {
+        let mut found: Vec<Warning> = self.faults.iter().map(fault_warning).collect();
+        for (mark, code, what) in CAUSES {
+            let hits: Vec<usize> = (0..self.windows.len())
+                .filter(|i| has(&self.windows[*i], *mark))
+                .collect();
+            if hits.is_empty() {
+                continue;
+            }
+            let worst = self.worst(*mark, &hits);
+            let text = format!("{what} in {} of {} windows{worst}.", hits.len(), self.windows.len());
+            found.push(code.warn("", &text));
+        }
+        if !self.repeats.is_empty() {
+            let text = format!(
+                "{} rounds of single cases were repeated for a recorded cause.",
+                self.repeats.len()
+            );
+            found.push(WarningCode::Repeated.warn("", &text));
+        }
+        if self.interrupted {
+            let text = format!("The run was stopped after {} full rounds.", self.rounds);
+            found.push(WarningCode::Interrupted.warn("", &text));
+        }
+        found
+    }
+
+    fn worst(&self, mark: Mark, hits: &[usize]) -> String {
+        let most = |value: &dyn Fn(usize) -> f64| hits.iter().map(|i| value(*i)).fold(0.0, f64::max);
+        match mark {
+            Mark::Canary => {
+                let Some(median) = crate::measure::canary::median(&self.canaries) else {
+                    return String::new();
+                };
+                let off = most(&|i| crate::measure::canary::deviation(&self.windows[i].canary, median));
+                format!(", at worst {:.0} % off", off * 100.0)
+            }
+            Mark::Steal => format!(
+                ", at worst {:.0} %",
+                most(&|i| self.noise[i].steal.unwrap_or(0.0)) * 100.0
+            ),
+            Mark::Throttled => {
+                format!(
+                    ", at worst {:.2} s of a visit",
+                    most(&|i| self.noise[i].throttled_s.unwrap_or(0.0))
+                )
+            }
+            _ => String::new(),
+        }
+    }
+}
+
+const CAUSES: &[(Mark, WarningCode, &str)] = &[
+    (
+        Mark::Canary,
+        WarningCode::Canary,
+        "The CPU's speed was over 3 % off its median",
+    ),
+    (
+        Mark::Preempted,
+        WarningCode::Preempted,
+        "The measuring thread had to wait for its CPU",
+    ),
+    (
+        Mark::Steal,
+        WarningCode::Steal,
+        "The hypervisor kept over 1 % of the machine",
+    ),
+    (Mark::Suspended, WarningCode::Suspended, "The machine slept"),
+    (Mark::Swap, WarningCode::Swap, "Memory came back from swap"),
+    (
+        Mark::Thermal,
+        WarningCode::Thermal,
+        "The CPU slowed down because of heat",
+    ),
+    (Mark::Throttled, WarningCode::Throttled, "A CPU quota held the lab back"),
+];
+
+pub(super) fn has(window: &Window, mark: Mark) -> bool {
+    window.marks.iter().any(|text| text == mark.code())
+}
+
+fn fault_warning(fault: &Fault) -> Warning {
+    let code = match fault.error {
+        CellError::Wrong { .. } => WarningCode::CellWrong,
+        CellError::Failed { .. } => WarningCode::CellFailed,
+        CellError::Unavailable { .. } => WarningCode::CellUnavailable,
+    };
+    let when = match fault.round {
+        None => "Before the first round".to_owned(),
+        Some(round) => format!("In round {}", round.saturating_add(1)),
+    };
+    let text = fault.error.to_string();
+    code.warn(
+        &format!("{} {}", fault.subject, fault.case),
+        &format!("{when}: {}.", text.trim_end_matches('.')),
+    )
+}
