@@ -3,6 +3,7 @@
 mod values;
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -12,8 +13,11 @@ use sealway_aead::Suite;
 
 pub(crate) use values::{PeerWord, Workload};
 
-/// Version and commit of this build.
-pub(crate) const VERSION: &str = env!("SEALWAY_VERSION");
+/// Version and commit of this build; clap wants them to live as long as the program.
+fn version() -> &'static str {
+    static VERSION: LazyLock<String> = LazyLock::new(sealway_lab::run::version);
+    &VERSION
+}
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -38,7 +42,7 @@ Environment:
 /// Sealway seals bytes into records with an authenticated cipher that suits the hardware of both ends, and measures how
 /// fast that is on this machine, side by side with other implementations.
 #[derive(Debug, Parser)]
-#[command(name = "sealway", version = VERSION, max_term_width = 100, arg_required_else_help = true)]
+#[command(name = "sealway", version = version(), max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = EXIT_CODES, after_long_help = format!("{EXIT_CODES}\n\n{ENVIRONMENT}"))]
 pub(crate) struct Cli {
     #[command(subcommand)]

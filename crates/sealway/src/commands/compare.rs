@@ -5,7 +5,6 @@ use std::path::Path;
 use sealway_lab::compare;
 use sealway_lab::exit::Exit;
 use sealway_lab::report::json::{self, ReadError};
-use sealway_lab::report::terminal;
 use sealway_lab::result::RunResult;
 
 use crate::args::Compare;
@@ -15,14 +14,16 @@ use crate::problem::Problem;
 pub(crate) fn run(options: &Compare) -> Result<Exit, Problem> {
     let before = read(&options.before)?;
     let after = read(&options.after)?;
-    let comparison =
-        compare::compare(&before, &after, options.control.as_deref()).map_err(|e| Problem::new(Exit::Usage, e))?;
+    let how = compare::Options {
+        control: options.control.clone(),
+        ..compare::Options::default()
+    };
+    let comparison = compare::compare(&before, &after, &how).map_err(|e| Problem::new(e.exit(), &e))?;
     if options.json {
         let value = serde_json::to_value(&comparison).map_err(|e| Problem::new(Exit::Internal, e))?;
         output::print_json(&value)?;
     } else {
-        let style = output::style(&std::io::stdout(), false);
-        output::print(&terminal::render_comparison(&comparison, &style))?;
+        output::print(&comparison.render())?;
     }
     Ok(comparison.exit(options.strict))
 }

@@ -3,7 +3,7 @@
 use sealway_lab::exit::Exit;
 use sealway_lab::plan::Profile;
 use sealway_lab::primitives::{self, Peers, Request};
-use sealway_lab::report::{atomic, html, json, terminal};
+use sealway_lab::report::{html, json, terminal};
 use sealway_lab::result::RunResult;
 
 use crate::args::{LabRun, PeerWord, Workload};
@@ -100,7 +100,7 @@ fn write(result: &RunResult, json: Option<&Target>, html: Option<&Target>) -> Re
     }
     match html {
         Some(Target::File(path)) => {
-            atomic::replace(path, html::render(result).as_bytes()).map_err(|e| failed(&e))?;
+            html::write(path, result).map_err(|e| failed(&e))?;
         }
         Some(Target::Stdout) => output::print(&html::render(result))?,
         None => {}
