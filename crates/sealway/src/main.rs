@@ -1,1 +1,50 @@
-fn main() {}
+//! The command line of Sealway: it parses, prints and sets exit codes. What a command does stands in the crates below.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod commands;
+mod output;
+mod problem;
+mod progress;
+mod stop;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command, LabCommand};
+use sealway_lab::exit::Exit;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let error = args::with_lab_commands(error);
+            // Help and version arrive here too; a reader that has gone away is no failure of ours.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() {
+                Exit::Usage.code()
+            } else {
+                Exit::Done.code()
+            });
+        }
+    };
+    let outcome = match cli.command {
+        Command::Completions { shell } => commands::completions::run(shell),
+        Command::Cpu { json } => commands::cpu::run(json),
+        Command::Lab(lab) => match lab.command {
+            None => commands::lab::run(&lab.run),
+            Some(LabCommand::Compare(compare)) => commands::compare::run(&compare),
+            Some(LabCommand::Doctor { json }) => commands::doctor::run(json),
+        },
+        Command::Man { folder } => commands::man::run(&folder),
+    };
+    match outcome {
+        Ok(exit) => ExitCode::from(exit.code()),
+        Err(problem) => {
+            problem.print();
+            ExitCode::from(problem.exit().code())
+        }
+    }
+}

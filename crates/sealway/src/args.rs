@@ -1,0 +1,236 @@
+//! What the command line accepts, and the help, man pages and completions that follow from it.
+
+mod values;
+
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, Parser, Subcommand, ValueHint};
+use clap_complete::Shell;
+use sealway_aead::Suite;
+
+pub(crate) use values::{PeerWord, Workload};
+
+/// Version and commit of this build; clap wants them to live as long as the program.
+fn version() -> &'static str {
+    static VERSION: LazyLock<String> = LazyLock::new(sealway_lab::run::version);
+    &VERSION
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+    0  done, also when a peer is absent and was not required
+    1  internal error
+    2  the command line or a configuration is wrong
+    3  verification failed: a subject gave wrong data
+    4  a required peer is missing or did not start
+    5  a regression was found or a gate was not met
+    6  too noisy or undecidable, with --strict
+    7  the remote end refused or was lost
+    8  the store is unavailable or has a newer schema
+  130  interrupted; partial results were written";
+
+const ENVIRONMENT: &str = "\
+Environment:
+  SEALWAY_CPU_DISABLE  CPU features to do without (aes,avx2,avx512,…); `sealway cpu` lists them
+  NO_COLOR             set to anything: no colours";
+
+/// Encrypted transport with proof
+///
+/// Sealway seals bytes into records with an authenticated cipher that suits the hardware of both ends, and measures how
+/// fast that is on this machine, side by side with other implementations.
+#[derive(Debug, Parser)]
+#[command(name = "sealway", version = version(), max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = EXIT_CODES, after_long_help = format!("{EXIT_CODES}\n\n{ENVIRONMENT}"))]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Print shell completions
+    ///
+    /// Prints a completion script to standard output. Put it where your shell looks for completions, for example:
+    /// sealway completions bash > ~/.local/share/bash-completion/completions/sealway
+    Completions {
+        /// The shell to print for
+        shell: Shell,
+    },
+    /// Show what this CPU has for ciphers, and which suite follows from it
+    Cpu {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Measure ciphers and transports on this machine
+    Lab(Box<Lab>),
+    /// Write man pages
+    Man {
+        /// An existing folder to write them to
+        #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+        folder: PathBuf,
+    },
+}
+
+/// Measure ciphers and transports on this machine
+///
+/// Runs subjects (this engine and its peers) side by side in rounds, checks every output, and reports medians with their
+/// spread and ratios within the same run. The table goes to standard output; progress and notes go to standard error.
+#[derive(Args, Debug)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_help_heading = "Other lab commands"
+)]
+#[command(disable_help_subcommand = true, after_help = EXIT_CODES)]
+#[command(after_long_help = format!("{EXIT_CODES}\n\n{ENVIRONMENT}"))]
+pub(crate) struct Lab {
+    #[command(subcommand)]
+    pub(crate) command: Option<LabCommand>,
+    #[command(flatten)]
+    pub(crate) run: LabRun,
+}
+
+/// Options of a run.
+#[derive(Args, Debug)]
+pub(crate) struct LabRun {
+    /// What to measure
+    #[arg(value_name = "WORKLOAD", value_parser = values::workload(), default_value = "all")]
+    pub(crate) workload: Workload,
+
+    /// 3 rounds of 0.5 s: under a minute, medians and ranges only
+    #[arg(long, conflicts_with = "full")]
+    pub(crate) quick: bool,
+
+    /// 15 rounds of 10 s, for records
+    #[arg(long)]
+    pub(crate) full: bool,
+
+    /// Who to compare with: `auto` takes those that are there, a name is required to be there
+    #[arg(long, value_name = "auto|none|NAME,…", value_delimiter = ',', default_value = "auto")]
+    #[arg(value_parser = values::peer())]
+    pub(crate) peers: Vec<PeerWord>,
+
+    /// Suites to measure [default: all]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = values::suite())]
+    pub(crate) suite: Vec<Suite>,
+
+    /// Longest time for the whole run, such as 90s, 5m or 1h: shortens windows first, then leaves cases out
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    pub(crate) budget: Option<Duration>,
+
+    /// Seed of every random choice, to repeat a run [default: random]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+
+    /// Write the result to FILE, - for standard output (the table then goes to standard error)
+    ///
+    /// An older file is replaced in one step when the run ends. Until then the rounds that are done stand beside it, in
+    /// FILE.partial.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) json: Option<PathBuf>,
+
+    /// Write a report with charts to FILE, one page that opens without a network
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
+
+    /// Fail with code 6 when figures are too noisy to use
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    /// Show no progress bar
+    #[arg(long)]
+    pub(crate) no_progress: bool,
+
+    /// For build machines: no progress bar, no colour
+    #[arg(long)]
+    pub(crate) ci: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabCommand {
+    /// Compare two results
+    Compare(Compare),
+    /// Say whether this machine can be measured
+    ///
+    /// Runs one subject under two names and looks at the machine: a difference between the two is the error of the lab
+    /// here.
+    #[command(after_help = EXIT_CODES)]
+    Doctor {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Compare two results
+///
+/// Joins two result files by workload, case, subject and metric, and judges the change of the ratio to a control that
+/// ran in both: what changed on the machine falls out. What only one file has is listed.
+#[derive(Args, Debug)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Compare {
+    /// The older result, a file that `sealway lab --json` wrote
+    #[arg(value_name = "A", value_hint = ValueHint::FilePath)]
+    pub(crate) before: PathBuf,
+
+    /// The newer result
+    #[arg(value_name = "B", value_hint = ValueHint::FilePath)]
+    pub(crate) after: PathBuf,
+
+    /// The subject to take ratios to in both runs [default: chosen from those that both have]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) control: Option<String>,
+
+    /// Fail with code 6 when nothing can be decided
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The word after `lab` may be meant as one of its commands, which the list of workloads does not name.
+pub(crate) fn with_lab_commands(mut error: clap::Error) -> clap::Error {
+    let about_workload =
+        matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(a)) if a == "[WORKLOAD]");
+    if error.kind() == ErrorKind::InvalidValue && about_workload {
+        let tip = "other lab commands: 'compare', 'doctor'".to_string();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+    use sealway_lab::exit::Exit;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_holds_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn help_lists_every_exit_code() {
+        for exit in [
+            Exit::Done,
+            Exit::Internal,
+            Exit::Usage,
+            Exit::Verification,
+            Exit::PeerMissing,
+            Exit::Regression,
+            Exit::Undecidable,
+            Exit::Remote,
+            Exit::Store,
+            Exit::Interrupted,
+        ] {
+            assert!(EXIT_CODES.contains(&format!("\n{:>5}  ", exit.code())), "{exit:?}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Parsers of single values. Names come from the crates that own them.
+
+use std::time::Duration;
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use sealway_aead::Suite;
+
+/// What the lab can be asked to measure.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Workload {
+    /// Everything that this version measures.
+    All,
+    Primitives,
+    /// Known by name, not measured by this version.
+    Later(&'static str),
+}
+
+const LATER: [(&str, &str); 5] = [
+    ("packets", "many small packets in batches"),
+    ("transports", "byte streams through proxies"),
+    ("requests", "HTTP requests"),
+    ("flows", "many short connections"),
+    ("files", "files from end to end"),
+];
+
+/// Parser of a workload's name.
+pub(crate) fn workload() -> impl TypedValueParser<Value = Workload> {
+    let now = [
+        PossibleValue::new("primitives").help("four suites: seal, open, key set-up, a fresh key per message"),
+        PossibleValue::new("all").help("everything that this version measures"),
+    ];
+    let later = LATER.map(|(name, what)| PossibleValue::new(name).help(format!("{what} (not available yet)")));
+    PossibleValuesParser::new(now.into_iter().chain(later)).map(|name| match name.as_str() {
+        "primitives" => Workload::Primitives,
+        name => LATER
+            .iter()
+            .find(|(later, _)| *later == name)
+            .map_or(Workload::All, |(name, _)| Workload::Later(name)),
+    })
+}
+
+/// One word of `--peers`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum PeerWord {
+    Auto,
+    None,
+    Named(String),
+}
+
+/// Parser of one word of `--peers`.
+pub(crate) fn peer() -> impl TypedValueParser<Value = PeerWord> {
+    let words = ["auto", "none"]
+        .into_iter()
+        .chain(sealway_lab::primitives::PEERS.iter().copied());
+    PossibleValuesParser::new(words).map(|word| match word.as_str() {
+        "auto" => PeerWord::Auto,
+        "none" => PeerWord::None,
+        _ => PeerWord::Named(word),
+    })
+}
+
+/// Parser of a suite's name.
+pub(crate) fn suite() -> impl TypedValueParser<Value = Suite> {
+    PossibleValuesParser::new(Suite::ALL.map(Suite::name)).try_map(|name| name.parse::<Suite>())
+}
+
+/// A time with its unit: `90s`, `1.5m`, `1h`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    const FORM: &str = "give a number and a unit, such as 90s, 5m or 1h";
+    let (number, seconds) = match text.char_indices().next_back() {
+        Some((at, 's')) => (&text[..at], 1.0),
+        Some((at, 'm')) => (&text[..at], 60.0),
+        Some((at, 'h')) => (&text[..at], 3600.0),
+        _ => return Err(FORM.into()),
+    };
+    // Digits and one point only: the number parser would take `inf`, `1e9` and signs too.
+    if !number.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
+        return Err(FORM.into());
+    }
+    let number: f64 = number.parse().map_err(|_| FORM.to_string())?;
+    let total = number * seconds;
+    if !(1.0..=86_400.0).contains(&total) {
+        return Err("it must be between 1s and 24h".into());
+    }
+    Ok(Duration::from_secs_f64(total))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_need_a_unit_and_a_range() {
+        assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("24h"), Ok(Duration::from_secs(86_400)));
+        for text in [
+            "",
+            "5",
+            "m",
+            ".s",
+            "-5m",
+            "5 m",
+            "1e3s",
+            "infs",
+            "0s",
+            "25h",
+            "5ms",
+            "5µ",
+            "999999999999999999h",
+        ] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! One file a command, each a thin layer over the crate that does the work.
+
+pub(crate) mod compare;
+pub(crate) mod completions;
+pub(crate) mod cpu;
+pub(crate) mod doctor;
+pub(crate) mod lab;
+pub(crate) mod man;

@@ -1,0 +1,17 @@
+//! `sealway completions`.
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+use sealway_lab::exit::Exit;
+
+use crate::args::Cli;
+use crate::output;
+use crate::problem::Problem;
+
+pub(crate) fn run(shell: Shell) -> Result<Exit, Problem> {
+    // Into memory first: the generator panics when its writer fails.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "sealway", &mut script);
+    output::print(&String::from_utf8_lossy(&script))?;
+    Ok(Exit::Done)
+}

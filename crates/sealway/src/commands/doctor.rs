@@ -1,0 +1,27 @@
+//! `sealway lab doctor`.
+
+use sealway_lab::doctor::Verdict;
+use sealway_lab::exit::Exit;
+use sealway_lab::primitives;
+
+use crate::output;
+use crate::problem::Problem;
+use crate::progress::Progress;
+use crate::stop::Stop;
+
+pub(crate) fn run(as_json: bool) -> Result<Exit, Problem> {
+    let mut progress = Progress::new(true, Stop::install()?, None);
+    let found = primitives::doctor(&mut progress).map_err(|e| Problem::new(e.exit(), &e));
+    progress.clear();
+    let found = found?;
+    if as_json {
+        let value = serde_json::to_value(&found).map_err(|e| Problem::new(Exit::Internal, e))?;
+        output::print_json(&value)?;
+    } else {
+        output::print(&found.render())?;
+    }
+    Ok(match found.verdict {
+        Verdict::Yes | Verdict::WithCare => Exit::Done,
+        Verdict::No => Exit::Undecidable,
+    })
+}

@@ -1,0 +1,133 @@
+//! `sealway lab`.
+
+use sealway_lab::exit::Exit;
+use sealway_lab::plan::Profile;
+use sealway_lab::primitives::{self, Peers, Request};
+use sealway_lab::report::{html, json, terminal};
+use sealway_lab::result::RunResult;
+
+use crate::args::{LabRun, PeerWord, Workload};
+use crate::output::{self, Target};
+use crate::problem::{Problem, note};
+use crate::progress::Progress;
+use crate::stop::Stop;
+
+pub(crate) fn run(options: &LabRun) -> Result<Exit, Problem> {
+    if let Workload::Later(name) = options.workload {
+        return Err(
+            Problem::new(Exit::Usage, format!("not available in this version yet: {name}"))
+                .hint("this version measures `primitives`"),
+        );
+    }
+    let request = request(options)?;
+    // Before anything runs: a minute of measuring must not end in a path that cannot be written.
+    let json = options
+        .json
+        .as_deref()
+        .map(|path| Target::check("--json", path))
+        .transpose()?;
+    let html = options
+        .html
+        .as_deref()
+        .map(|path| Target::check("--html", path))
+        .transpose()?;
+    if (&json, &html) == (&Some(Target::Stdout), &Some(Target::Stdout)) {
+        return Err(
+            Problem::new(Exit::Usage, "--json and --html cannot both go to standard output")
+                .hint("give one of them a file name"),
+        );
+    }
+    let stop = Stop::install()?;
+    let kept = match &json {
+        Some(Target::File(path)) if path.is_file() || !path.exists() => Some(path.as_path()),
+        _ => None,
+    };
+    let mut progress = Progress::new(!options.no_progress && !options.ci, stop, kept);
+    let result = primitives::run(&request, &mut progress).map_err(|e| Problem::new(e.exit(), &e));
+    progress.clear();
+    let result = result?;
+    let written = write(&result, json.as_ref(), html.as_ref());
+    // The partial file goes only once the result stands; the table is shown even when a file could not be written.
+    if written.is_ok() {
+        progress.result_is_kept();
+    }
+    show(&result, options.ci, &[&json, &html])?;
+    written?;
+    Ok(Exit::of(&result, options.strict))
+}
+
+fn request(options: &LabRun) -> Result<Request, Problem> {
+    let profile = match (options.quick, options.full) {
+        (true, _) => Profile::Quick,
+        (_, true) => Profile::Full,
+        _ => Profile::Standard,
+    };
+    Ok(Request {
+        profile,
+        peers: peers(&options.peers)?,
+        suites: options.suite.clone(),
+        budget: options.budget,
+        seed: options.seed,
+        command: std::env::args().collect(),
+    })
+}
+
+fn peers(words: &[PeerWord]) -> Result<Peers, Problem> {
+    let names = words.iter().filter_map(|word| match word {
+        PeerWord::Named(name) => Some(name.clone()),
+        PeerWord::Auto | PeerWord::None => None,
+    });
+    match words {
+        [PeerWord::Auto] => Ok(Peers::Auto),
+        [PeerWord::None] => Ok(Peers::None),
+        _ if words.contains(&PeerWord::Auto) || words.contains(&PeerWord::None) => {
+            Err(Problem::new(Exit::Usage, "--peers: `auto` and `none` stand alone")
+                .hint("give either one of them or a list of names"))
+        }
+        _ => Ok(Peers::Named(names.collect())),
+    }
+}
+
+fn write(result: &RunResult, json: Option<&Target>, html: Option<&Target>) -> Result<(), Problem> {
+    let failed = |error: &dyn std::fmt::Display| Problem::new(Exit::Internal, error);
+    match json {
+        Some(Target::File(path)) => json::write(path, result).map_err(|e| failed(&e))?,
+        Some(Target::Stdout) => {
+            let value = serde_json::to_value(result).map_err(|e| failed(&e))?;
+            output::print_json(&value)?;
+        }
+        None => {}
+    }
+    match html {
+        Some(Target::File(path)) => {
+            html::write(path, result).map_err(|e| failed(&e))?;
+        }
+        Some(Target::Stdout) => output::print(&html::render(result))?,
+        None => {}
+    }
+    Ok(())
+}
+
+/// Prints the tables: to standard output, or to standard error when a file took that.
+fn show(result: &RunResult, plain: bool, targets: &[&Option<Target>]) -> Result<(), Problem> {
+    let files: Vec<String> = targets
+        .iter()
+        .filter_map(|target| match target {
+            Some(Target::File(path)) => Some(path.display().to_string()),
+            _ => None,
+        })
+        .collect();
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let beside = targets.iter().any(|target| matches!(target, Some(Target::Stdout)));
+    let style = if beside {
+        output::style(&std::io::stderr(), plain)
+    } else {
+        output::style(&std::io::stdout(), plain)
+    };
+    let text = terminal::render(result, &style, &files);
+    if beside {
+        note(text.trim_end());
+        return Ok(());
+    }
+    output::print(&text)
+}

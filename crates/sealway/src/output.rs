@@ -1,0 +1,151 @@
+//! Where a command's answer goes.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use sealway_lab::exit::Exit;
+use sealway_lab::report::terminal::Style;
+
+use crate::problem::Problem;
+
+/// Prints to standard output. A reader that has gone away (`| head`) is no error.
+pub(crate) fn print(text: &str) -> Result<(), Problem> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(Problem::new(
+            Exit::Internal,
+            format!("cannot write to standard output: {error}"),
+        )),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Prints a JSON value to standard output, indented.
+pub(crate) fn print_json(value: &serde_json::Value) -> Result<(), Problem> {
+    print(&format!("{value:#}\n"))
+}
+
+/// How a table may look on this stream; `plain` asks for no colour and the usual width.
+pub(crate) fn style(stream: &(impl AsFd + IsTerminal), plain: bool) -> Style {
+    let columns = rustix::termios::tcgetwinsize(stream)
+        .ok()
+        .map(|size| usize::from(size.ws_col));
+    let terminal = !plain && stream.is_terminal();
+    Style::detect(terminal, columns.filter(|columns| *columns > 0), |name| {
+        std::env::var(name).ok()
+    })
+}
+
+/// The target of `--json` or `--html`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Target {
+    Stdout,
+    File(PathBuf),
+}
+
+impl Target {
+    /// Takes an option's value and finds out whether it can be written, without touching what is there.
+    pub(crate) fn check(option: &str, path: &Path) -> Result<Target, Problem> {
+        if path == Path::new("-") {
+            return Ok(Target::Stdout);
+        }
+        let fail = |what: String, hint: &str| {
+            Problem::new(Exit::Usage, format!("{option} {}: {what}", path.display())).hint(hint)
+        };
+        match fs::metadata(path) {
+            Ok(found) if found.is_dir() => return Err(fail("is a folder".into(), "name a file in it")),
+            // A device or a pipe is written to directly. Opening a pipe here would wait for its reader.
+            Ok(found) if !found.is_file() => return Ok(Target::File(path.to_path_buf())),
+            Ok(_) => {
+                let opened = OpenOptions::new().append(true).open(path);
+                opened.map_err(|e| fail(e.to_string(), "nothing was run; choose a file that you may write"))?;
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => {
+                return Err(fail(
+                    error.to_string(),
+                    "nothing was run; check the path and your rights to it",
+                ));
+            }
+        }
+        // The new file is made beside the old one before it takes the name, so the folder must allow that.
+        let Some(name) = path.file_name() else {
+            return Err(fail("names no file".into(), "name a file, such as out.json"));
+        };
+        let folder = path
+            .parent()
+            .filter(|p| !p.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        let mut probe_name = std::ffi::OsString::from(".");
+        probe_name.push(name);
+        probe_name.push(format!(".{}", std::process::id()));
+        let probe = folder.join(probe_name);
+        match OpenOptions::new().write(true).create_new(true).open(&probe) {
+            Ok(_) => drop(fs::remove_file(&probe)),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(fail(
+                    format!("there is no folder {}", folder.display()),
+                    "nothing was run; make it first",
+                ));
+            }
+            Err(error) => {
+                let what = format!("cannot make a file in {}: {error}", folder.display());
+                return Err(fail(what, "nothing was run; choose a folder that you may write to"));
+            }
+        }
+        Ok(Target::File(path.to_path_buf()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_check_leaves_everything_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("old.json");
+        fs::write(&file, "older result").unwrap();
+        assert_eq!(Target::check("--json", &file).unwrap(), Target::File(file.clone()));
+        assert_eq!(
+            Target::check("--json", &folder.path().join("new.json"))
+                .unwrap()
+                .file_name(),
+            "new.json"
+        );
+        assert_eq!(Target::check("--json", Path::new("-")).unwrap(), Target::Stdout);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "older result");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "x").unwrap();
+        for (path, word) in [
+            (folder.path().to_path_buf(), "is a folder"),
+            (folder.path().join("none/out.json"), "there is no folder"),
+            (file.join("out.json"), "Not a directory"),
+            (PathBuf::new(), "names no file"),
+        ] {
+            let problem = Target::check("--json", &path).unwrap_err();
+            assert_eq!(problem.exit(), Exit::Usage);
+            assert!(format!("{problem:?}").contains(word), "{problem:?}");
+        }
+    }
+
+    impl Target {
+        fn file_name(&self) -> &str {
+            match self {
+                Target::File(path) => path.file_name().unwrap().to_str().unwrap(),
+                Target::Stdout => "-",
+            }
+        }
+    }
+}

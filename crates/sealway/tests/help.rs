@@ -1,0 +1,171 @@
+//! Help, version, completions and man pages: what the program says of itself.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use common::{run, sealway, workspace};
+
+/// Compares with a kept text. `SEALWAY_UPDATE_GOLDEN=1` writes it anew, for a person to review in the diff.
+fn golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("SEALWAY_UPDATE_GOLDEN").is_some() {
+        fs::write(&path, text).unwrap();
+    }
+    let kept = fs::read_to_string(&path).unwrap();
+    assert!(
+        kept == text,
+        "{name} differs; set SEALWAY_UPDATE_GOLDEN=1 if that is meant. It is now:\n{text}"
+    );
+}
+
+#[test]
+fn help_is_what_was_reviewed() {
+    for (name, words) in [
+        ("sealway", &[][..]),
+        ("sealway-completions", &["completions"]),
+        ("sealway-cpu", &["cpu"]),
+        ("sealway-lab", &["lab"]),
+        ("sealway-lab-compare", &["lab", "compare"]),
+        ("sealway-lab-doctor", &["lab", "doctor"]),
+        ("sealway-man", &["man"]),
+    ] {
+        for (flag, suffix) in [("-h", "short"), ("--help", "long")] {
+            let ran = run(&[words, &[flag]].concat());
+            assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+            golden(&format!("{name}.{suffix}.txt"), &ran.stdout);
+        }
+    }
+}
+
+#[test]
+fn help_fits_its_width() {
+    for words in [&["--help"][..], &["lab", "--help"], &["lab", "compare", "--help"]] {
+        let text = run(words).stdout;
+        for line in text.lines() {
+            assert!(line.chars().count() <= 100, "{line}");
+        }
+    }
+}
+
+#[test]
+fn no_command_shows_help_and_fails() {
+    let ran = run(&[]);
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.stdout.is_empty() && ran.stderr.contains("Usage: sealway"),
+        "{ran:?}"
+    );
+}
+
+/// Standard output of git in the workspace; nothing outside a checkout of it.
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git")
+        .arg("-C")
+        .arg(workspace())
+        .args(arguments)
+        .output()
+        .ok()?;
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8(output.stdout).unwrap().trim_end().to_string())
+}
+
+#[test]
+fn version_names_the_commit() {
+    let ran = run(&["--version"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let own = concat!("sealway ", env!("CARGO_PKG_VERSION"));
+    let rest = ran.stdout.trim_end().strip_prefix(own).unwrap();
+    let here = git(&["rev-parse", "--show-toplevel"]).and_then(|top| fs::canonicalize(top).ok());
+    if here.is_none_or(|top| top != workspace()) {
+        assert_eq!(rest, "");
+        return;
+    }
+    let commit = git(&["rev-parse", "--short=12", "HEAD"]).unwrap();
+    assert!(
+        rest == format!("+{commit}") || rest == format!("+{commit}-dirty"),
+        "{rest}"
+    );
+}
+
+#[test]
+fn completions_know_every_command() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ran = run(&["completions", shell]);
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{shell}");
+        for word in ["sealway", "lab", "compare", "doctor", "cpu", "budget"] {
+            assert!(ran.stdout.contains(word), "{shell}: {word}");
+        }
+    }
+    // Shells that are here must take their script.
+    for shell in ["bash", "zsh", "fish"] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("script");
+        fs::write(&file, run(&["completions", shell]).stdout).unwrap();
+        match Command::new(shell).arg("-n").arg(&file).output() {
+            Ok(output) => assert!(
+                output.status.success(),
+                "{shell}: {}",
+                String::from_utf8_lossy(&output.stderr)
+            ),
+            Err(_) => println!("skipped: no {shell} here to check its script"),
+        }
+    }
+}
+
+#[test]
+fn man_pages_are_written_for_every_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = run(&["man", folder.path().to_str().unwrap()]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let mut names: Vec<_> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    let mut expected = [
+        "",
+        "-completions",
+        "-cpu",
+        "-lab",
+        "-lab-compare",
+        "-lab-doctor",
+        "-man",
+    ]
+    .map(|name| format!("sealway{name}.1"));
+    expected.sort();
+    assert_eq!(names, expected);
+    for name in ["sealway.1", "sealway-lab.1"] {
+        let page = fs::read_to_string(folder.path().join(name)).unwrap();
+        for words in ["Exit codes:", "too noisy or undecidable", "SEALWAY_CPU_DISABLE"] {
+            assert!(page.contains(words), "{name}: {words}");
+        }
+    }
+}
+
+#[test]
+fn man_needs_a_folder() {
+    let ran = run(&["man", "/no/such/folder"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
+    assert!(
+        ran.stderr.contains("/no/such/folder") && ran.stderr.contains("hint: "),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn colours_never_reach_a_file() {
+    for words in [&["--help"][..], &["cpu"], &["lab", "nonsense"]] {
+        let output = sealway(words).env("TERM", "xterm-256color").output().unwrap();
+        assert!(
+            !output.stdout.contains(&0x1b) && !output.stderr.contains(&0x1b),
+            "{words:?}"
+        );
+    }
+}

@@ -1,0 +1,131 @@
+//! Runs of the lab that are stopped early: what is left behind, and with which exit code.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use common::{Ran, sealway};
+use serde_json::Value;
+
+/// The smallest run there is; it still takes seconds, so that a signal right after its plan comes in time.
+const SMALL: [&str; 6] = ["lab", "primitives", "--quick", "--peers", "none", "--suite=aes-128-gcm"];
+
+/// A run that has printed its plan.
+struct Started {
+    child: Child,
+    stderr: BufReader<std::process::ChildStderr>,
+    said: String,
+}
+
+impl Started {
+    fn new(arguments: &[&str]) -> Started {
+        let mut command = sealway(&[&SMALL, arguments].concat());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut started = Started {
+            child,
+            stderr,
+            said: String::new(),
+        };
+        started.wait_for("windows: about ");
+        started
+    }
+
+    fn wait_for(&mut self, words: &str) {
+        while !self.said.contains(words) {
+            let read = self.stderr.read_line(&mut self.said).unwrap();
+            assert_ne!(read, 0, "ended before it said {words:?}: {}", self.said);
+        }
+    }
+
+    fn interrupt(&self) {
+        let status = Command::new("kill")
+            .args(["-INT", &self.child.id().to_string()])
+            .status()
+            .unwrap();
+        assert!(status.success());
+    }
+
+    fn end(mut self) -> Ran {
+        let mut stdout = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+        self.stderr.read_to_string(&mut self.said).unwrap();
+        Ran {
+            code: self.child.wait().unwrap().code().unwrap(),
+            stdout,
+            stderr: self.said,
+        }
+    }
+}
+
+fn read(path: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+#[test]
+fn one_interrupt_leaves_valid_partial_results() {
+    let folder = tempfile::tempdir().unwrap();
+    let (json, html) = (folder.path().join("out.json"), folder.path().join("out.html"));
+    fs::write(&json, "older").unwrap();
+    let run = Started::new(&["--json", json.to_str().unwrap(), "--html", html.to_str().unwrap()]);
+    // The older file stands until there is a result to take its place.
+    assert_eq!(fs::read_to_string(&json).unwrap(), "older");
+    run.interrupt();
+    let ran = run.end();
+    assert_eq!(ran.code, 130, "{ran:?}");
+    assert!(ran.stderr.contains("stopping after this window"), "{ran:?}");
+    assert!(!ran.stdout.is_empty(), "{ran:?}");
+    let result = read(&json);
+    assert_eq!(
+        (&result["schema"], &result["complete"]),
+        (&Value::from(1), &Value::from(false))
+    );
+    assert!(fs::read_to_string(&html).unwrap().contains("<html"));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn two_interrupts_leave_at_once() {
+    let mut run = Started::new(&[]);
+    run.interrupt();
+    run.wait_for("stopping after this window");
+    run.interrupt();
+    assert_eq!(run.end().code, 130);
+}
+
+#[test]
+fn standard_output_holds_the_json_alone() {
+    let run = Started::new(&["--json", "-"]);
+    run.interrupt();
+    let ran = run.end();
+    assert_eq!(ran.code, 130, "{ran:?}");
+    let result: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(result["complete"], false);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_said_and_the_table_is_shown_all_the_same() {
+    let run = Started::new(&["--json", "/dev/full"]);
+    run.interrupt();
+    let ran = run.end();
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(
+        ran.stderr.contains("/dev/full") && ran.stderr.contains("space"),
+        "{ran:?}"
+    );
+    assert!(!ran.stdout.is_empty(), "{ran:?}");
+}
+
+#[test]
+fn a_peer_that_was_named_must_be_there() {
+    let mut command = sealway(&["lab", "--quick", "--peers", "openssl"]);
+    let ran: Ran = command.env("PATH", "/nonexistent").output().unwrap().into();
+    assert_eq!((ran.code, ran.stdout.as_str()), (4, ""), "{ran:?}");
+    assert!(ran.stderr.contains("openssl"), "{ran:?}");
+}

@@ -1,0 +1,93 @@
+//! Checks of the workspace that no compiler makes: floors of crates and modules, places of `unsafe`, and the oldest
+//! compiler that the dependencies allow.
+//!
+//! Built by `scripts/checks.sh` with `rustc` alone, so that a machine with nothing but a Rust toolchain can run it; it
+//! therefore uses the standard library only. Its unit tests run with the workspace's tests.
+
+mod json;
+mod layers;
+mod modules;
+mod msrv;
+mod source;
+mod unsafety;
+mod workspace;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [check, root] = arguments.as_slice() else {
+        eprintln!("usage: checks layers|msrv FOLDER");
+        return ExitCode::from(2);
+    };
+    let root = Path::new(root);
+    let outcome = match check.as_str() {
+        "layers" => check_layers(root),
+        "msrv" => check_msrv(root),
+        other => Err(format!(
+            "there is no check named `{other}`; there are `layers` and `msrv`"
+        )),
+    };
+    match outcome {
+        Ok(report) if report.findings.is_empty() => {
+            println!("{}", report.summary);
+            ExitCode::SUCCESS
+        }
+        Ok(report) => {
+            for finding in &report.findings {
+                eprintln!("error: {finding}");
+            }
+            eprintln!("{} finding(s)", report.findings.len());
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// What a check found; it passed when there are no findings.
+struct Report {
+    findings: Vec<String>,
+    summary: String,
+}
+
+fn check_layers(root: &Path) -> Result<Report, String> {
+    let workspace = workspace::read(root, workspace::Depth::Members)?;
+    let mut findings = layers::findings(&workspace);
+    let mut files = 0;
+    for package in &workspace.members {
+        // Tests, benches and examples may use what they test, and may hold `unsafe` where they say why: clippy asks.
+        let targets = package
+            .targets
+            .iter()
+            .filter(|target| target.kind != workspace::TargetKind::Test);
+        for target in targets {
+            let krate = source::Crate::read(&target.root)?;
+            files += krate.files.len();
+            findings.extend(unsafety::findings(package, target, &krate, root));
+            if let Some(floors) = modules::floors_of(&package.name)
+                && target.kind == workspace::TargetKind::Library
+            {
+                findings.extend(modules::findings(floors, &krate, root));
+            }
+        }
+    }
+    let summary = format!(
+        "layers: {} crates and {files} source files keep their floors",
+        workspace.members.len()
+    );
+    Ok(Report { findings, summary })
+}
+
+fn check_msrv(root: &Path) -> Result<Report, String> {
+    let workspace = workspace::read(root, workspace::Depth::Everything)?;
+    let (ours, findings) = msrv::findings(&workspace)?;
+    // The caller reads this line: the version alone.
+    Ok(Report {
+        findings,
+        summary: ours,
+    })
+}
