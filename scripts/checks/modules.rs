@@ -14,7 +14,7 @@ pub struct Floors {
     closed: &'static [&'static str],
 }
 
-// `derive` stands above `stream`: a derived secret becomes a sealer or an opener.
+// `stream` stands above `derive`: it makes a sealer or an opener of a derived secret.
 const AEAD: Floors = Floors {
     modules: &[
         ("low", 0),
@@ -25,10 +25,10 @@ const AEAD: Floors = Floors {
         ("nonce", 1),
         ("key", 2),
         ("choose", 2),
+        ("derive", 2),
         ("one", 3),
         ("stream", 4),
-        ("derive", 5),
-        ("batch", 6),
+        ("batch", 5),
     ],
     // Kernels take the proof tokens of the CPU probe as arguments.
     exceptions: &[("low", "cpu")],

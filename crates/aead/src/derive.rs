@@ -21,7 +21,7 @@ use hkdf::Hkdf;
 use sha2::{Sha256, Sha512};
 use zeroize::Zeroizing;
 
-use crate::{Error, NonceSequence, Opener, OpeningKey, Sealer, SealingKey, Suite};
+use crate::{Error, Suite};
 
 /// First bytes of every label.
 const VERSION: &[u8; 16] = b"sealway derive 1";
@@ -263,28 +263,6 @@ impl Traffic {
     /// The initialisation vector, of the length of the suite's nonce.
     pub fn iv(&self) -> &[u8] {
         &self.bytes[Suite::MAX_KEY_LEN..][..self.suite.nonce_len()]
-    }
-
-    /// The sealing end: nonces are the vector XOR the message number.
-    ///
-    /// # Errors
-    /// [`Error::Backend`] if memory ran out.
-    pub fn into_sealer(self) -> Result<Sealer, Error> {
-        Sealer::new(
-            SealingKey::new(self.suite, self.key())?,
-            NonceSequence::xor(self.suite, self.iv())?,
-        )
-    }
-
-    /// The opening end.
-    ///
-    /// # Errors
-    /// [`Error::Backend`] if memory ran out.
-    pub fn into_opener(self) -> Result<Opener, Error> {
-        Opener::new(
-            OpeningKey::new(self.suite, self.key())?,
-            NonceSequence::xor(self.suite, self.iv())?,
-        )
     }
 }
 

@@ -4,7 +4,7 @@
 //!
 //! [`Suite`] names the four ciphers. [`SealingKey`] and [`OpeningKey`] seal and open one message at a time, in place or
 //! out of place. [`Sealer`] and [`Opener`] add the rest of what a one-way stream of messages needs: a [`NonceSequence`]
-//! that cannot repeat, the soft limit at which to rekey and the hard limit at which sealing is refused. [`derive`] turns
+//! that cannot repeat, the soft limit at which to rekey and the hard limit at which sealing is refused. [`mod@derive`] turns
 //! one shared secret into keys that never meet. [`cpu`] says what this machine can do and [`choose`] picks a suite from
 //! what both ends can do.
 //!

@@ -1,5 +1,6 @@
 //! One direction of a connection: a key, its nonce sequence and its limits together.
 
+use crate::derive::Traffic;
 use crate::limits::Usage;
 use crate::{Error, Limits, NonceSequence, OpeningKey, SealingKey, Tag};
 
@@ -131,5 +132,29 @@ impl Opener {
         };
         self.dead = result.is_err();
         result
+    }
+}
+
+impl Traffic {
+    /// The sealing end: nonces are the vector XOR the message number.
+    ///
+    /// # Errors
+    /// [`Error::Backend`] if memory ran out.
+    pub fn into_sealer(self) -> Result<Sealer, Error> {
+        Sealer::new(
+            SealingKey::new(self.suite(), self.key())?,
+            NonceSequence::xor(self.suite(), self.iv())?,
+        )
+    }
+
+    /// The opening end.
+    ///
+    /// # Errors
+    /// [`Error::Backend`] if memory ran out.
+    pub fn into_opener(self) -> Result<Opener, Error> {
+        Opener::new(
+            OpeningKey::new(self.suite(), self.key())?,
+            NonceSequence::xor(self.suite(), self.iv())?,
+        )
     }
 }

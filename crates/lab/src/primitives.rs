@@ -24,13 +24,15 @@ use std::time::{Duration, SystemTime};
 use sealway_aead::Suite;
 use sealway_aead::cpu::Cpu;
 
+use crate::doctor::{Diagnosis, RatioInterval, Setup, Surroundings};
 use crate::exit::Exit;
 use crate::measure::{SystemProbe, WarningCode, clock};
 use crate::plan::{Layout, Overhead, Plan, PlanError, Profile};
 use crate::recommend::recommend;
-use crate::result::{Machine, RunResult, SCHEMA, Subject, Warning};
+use crate::result::{Machine, PlanFacts, RunResult, SCHEMA, Subject, Warning};
 use crate::run::{Cell, Job, NoEntropy, Observer, Outcome, ScheduleError, Timing, execute};
-use crate::{machine, run};
+use crate::stats::{Better, Rules, ratio};
+use crate::{doctor, machine, run};
 
 pub use subjects::PEERS;
 
@@ -42,6 +44,13 @@ pub const NAME: &str = "primitives";
 const OVERHEAD: Overhead = Overhead {
     per_cell: Duration::from_millis(4),
     per_window: Duration::from_millis(8),
+};
+
+/// Lengths of a visit of the doctor.
+const DOCTOR_TIMING: Timing = Timing {
+    warmup: Duration::from_millis(150),
+    window: Duration::from_millis(600),
+    extra_rounds: 0,
 };
 
 /// Time limit of a standard run without `--budget`.
@@ -211,9 +220,43 @@ pub fn run(request: &Request, observer: &mut dyn Observer) -> Result<RunResult, 
     Ok(result)
 }
 
-/// One subject for the A/A check of the doctor: our AES-128-GCM sealing at 16 KiB, the steadiest case there is.
-pub fn doctor_cell(name: &str) -> Box<dyn Cell> {
-    definition::doctor_cell(name)
+/// Says whether this machine can be measured: one subject under two names, and a look at the machine.
+///
+/// The subject is our AES-128-GCM sealing 16 KiB, the steadiest case there is. Takes about 15 seconds.
+///
+/// # Errors
+/// [`LabError`] never happens with the fixed plan and is passed on as it comes.
+pub fn doctor(observer: &mut dyn Observer) -> Result<Diagnosis, LabError> {
+    let surroundings = Surroundings::of_this_machine();
+    let interval = |first: &[f64], second: &[f64]| {
+        let found = ratio("a", second, first, Better::Higher, Rules::of("throughput"));
+        let (estimate, low, high) = (found.estimate.get(), found.low.get(), found.high.get());
+        estimate.is_finite().then_some(RatioInterval {
+            estimate,
+            low,
+            high,
+            level: found.level,
+        })
+    };
+    let setup = Setup {
+        timing: DOCTOR_TIMING,
+        interval: &interval,
+        surroundings: &surroundings,
+    };
+    observer.planned(&PlanFacts {
+        rounds: doctor::ROUNDS as u32,
+        window_s: DOCTOR_TIMING.window.as_secs_f64(),
+        warmup_s: DOCTOR_TIMING.warmup.as_secs_f64(),
+        cells: 2,
+        expected_s: (2 * doctor::ROUNDS) as f64 * (DOCTOR_TIMING.window + DOCTOR_TIMING.warmup).as_secs_f64(),
+    });
+    doctor::examine(
+        &mut definition::doctor_cell,
+        &setup,
+        &mut SystemProbe::start(),
+        observer,
+    )
+    .map_err(LabError::Schedule)
 }
 
 /// Fits the windows to the time there is, after the programs that take whole seconds have had theirs.

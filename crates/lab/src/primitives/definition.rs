@@ -155,7 +155,7 @@ fn key_cells(suites: &[Suite], found: &Found, cells: &mut Vec<Box<dyn Cell>>) {
     }
 }
 
-/// See [`super::doctor_cell`].
+/// The subject of the doctor's A/A check under one of its names.
 pub(super) fn doctor_cell(name: &str) -> Box<dyn Cell> {
     let suite = Suite::Aes128Gcm;
     let case = message_case(suite, Op::Seal.name(), BULK_BYTES);
