@@ -47,7 +47,7 @@ mod suite;
 pub use error::{Error, Fault};
 pub use key::{OpeningKey, SealingKey};
 pub use limits::{Limits, RekeyPolicy};
-pub use nonce::{CounterOrder, Nonce, NonceSequence, Numbered};
+pub use nonce::{CounterOrder, Nonce, NonceBytes, NonceSequence, Numbered};
 pub use one::Tag;
 pub use stream::{Opener, Sealed, Sealer};
 pub use suite::Suite;

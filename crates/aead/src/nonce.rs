@@ -1,6 +1,7 @@
 //! Nonces, and sequences of them that cannot repeat.
 
 use std::fmt;
+use std::ops::Deref;
 
 use crate::{Error, Limits, Suite};
 
@@ -8,9 +9,26 @@ use crate::{Error, Limits, Suite};
 const MAX_COUNTER: usize = 8;
 
 /// A nonce for sealing one message. It is used up by sealing and cannot be copied.
+///
+/// Kept as words of the sizes in which nonces are written, a fixed field of four bytes and a counter of eight: reading
+/// bytes in other pieces than they were written makes the CPU wait for the store, a tenth of the time of a message of 64
+/// bytes.
+#[repr(C)]
 pub struct Nonce {
+    len: usize,
+    /// Bytes 0 to 3.
+    head: u32,
+    /// Bytes 4 to 11.
+    middle: u64,
+    /// Bytes 12 to 23, zero in a short nonce.
+    tail: [u8; 12],
+}
+
+/// The bytes of a nonce.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub struct NonceBytes {
     bytes: [u8; Suite::MAX_NONCE_LEN],
-    len: u8,
+    len: usize,
 }
 
 impl Nonce {
@@ -20,38 +38,75 @@ impl Nonce {
     ///
     /// # Errors
     /// [`Error::NonceLength`] unless there are as many bytes as the suite's nonce has.
+    #[inline(always)]
     pub fn assume_unique(suite: Suite, bytes: &[u8]) -> Result<Self, Error> {
-        if bytes.len() != suite.nonce_len() {
+        let len = suite.nonce_len();
+        if bytes.len() != len {
             return Err(Error::NonceLength {
-                need: suite.nonce_len(),
+                need: len,
                 got: bytes.len(),
             });
         }
+        Ok(Self::from_bytes(bytes))
+    }
+
+    /// `bytes` has 12 or 24 bytes; anything else would be a mistake of this module and reads as zeros.
+    #[inline(always)]
+    fn from_bytes(bytes: &[u8]) -> Self {
         let mut nonce = Nonce {
-            bytes: [0; Suite::MAX_NONCE_LEN],
-            len: suite.nonce_len() as u8,
+            len: bytes.len(),
+            head: 0,
+            middle: 0,
+            tail: [0; 12],
         };
-        nonce.bytes[..bytes.len()].copy_from_slice(bytes);
-        Ok(nonce)
+        if let Some((head, rest)) = bytes.split_first_chunk()
+            && let Some((middle, rest)) = rest.split_first_chunk()
+        {
+            nonce.head = u32::from_ne_bytes(*head);
+            nonce.middle = u64::from_ne_bytes(*middle);
+            if let Some(tail) = rest.first_chunk() {
+                nonce.tail = *tail;
+            }
+        }
+        nonce
     }
 
     /// The bytes, to open with or to send along.
-    #[inline]
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.len)]
+    #[inline(always)]
+    pub fn to_bytes(&self) -> NonceBytes {
+        let mut bytes = [0; Suite::MAX_NONCE_LEN];
+        bytes[..4].copy_from_slice(&self.head.to_ne_bytes());
+        bytes[4..12].copy_from_slice(&self.middle.to_ne_bytes());
+        bytes[12..].copy_from_slice(&self.tail);
+        NonceBytes { bytes, len: self.len }
     }
 }
 
-impl AsRef<[u8]> for Nonce {
+impl Deref for NonceBytes {
+    type Target = [u8];
+
+    #[inline(always)]
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+impl AsRef<[u8]> for NonceBytes {
     fn as_ref(&self) -> &[u8] {
-        self.as_bytes()
+        self
     }
 }
 
 impl fmt::Debug for Nonce {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.to_bytes().fmt(f)
+    }
+}
+
+impl fmt::Debug for NonceBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Nonce(")?;
-        for byte in self.as_bytes() {
+        for byte in self.iter() {
             write!(f, "{byte:02x}")?;
         }
         f.write_str(")")
@@ -84,8 +139,8 @@ enum Layout {
 ///
 /// It is not `Clone`, never goes back and never wraps. When the counter field or the limit set is used up, it refuses.
 pub struct NonceSequence {
+    suite: Suite,
     base: [u8; Suite::MAX_NONCE_LEN],
-    len: u8,
     layout: Layout,
     /// Number of the first nonce; the limits count from it.
     first: u64,
@@ -114,7 +169,14 @@ impl NonceSequence {
     /// # Errors
     /// [`Error::NonceLength`] for an `iv` of another length.
     pub fn xor(suite: Suite, iv: &[u8]) -> Result<Self, Error> {
-        let base = Nonce::assume_unique(suite, iv)?;
+        if iv.len() != suite.nonce_len() {
+            return Err(Error::NonceLength {
+                need: suite.nonce_len(),
+                got: iv.len(),
+            });
+        }
+        let mut base = [0; Suite::MAX_NONCE_LEN];
+        base[..iv.len()].copy_from_slice(iv);
         Ok(Self::new(suite, base, Layout::Xor))
     }
 
@@ -143,19 +205,16 @@ impl NonceSequence {
                 counter: width,
             });
         }
-        let mut base = Nonce {
-            bytes: [0; Suite::MAX_NONCE_LEN],
-            len: suite.nonce_len() as u8,
-        };
-        base.bytes[..at].copy_from_slice(&fixed[..at]);
-        base.bytes[at + width..suite.nonce_len()].copy_from_slice(&fixed[at..]);
+        let mut base = [0; Suite::MAX_NONCE_LEN];
+        base[..at].copy_from_slice(&fixed[..at]);
+        base[at + width..suite.nonce_len()].copy_from_slice(&fixed[at..]);
         Ok(Self::new(suite, base, Layout::Field { at, width, order }))
     }
 
-    fn new(suite: Suite, base: Nonce, layout: Layout) -> Self {
+    fn new(suite: Suite, base: [u8; Suite::MAX_NONCE_LEN], layout: Layout) -> Self {
         NonceSequence {
-            base: base.bytes,
-            len: base.len,
+            suite,
+            base,
             layout,
             first: 0,
             next: Some(0),
@@ -212,12 +271,12 @@ impl NonceSequence {
 
     /// Refuses a suite whose nonce has another length.
     pub(crate) fn check_fits(&self, suite: Suite) -> Result<(), Error> {
-        if usize::from(self.len) == suite.nonce_len() {
+        if self.suite.nonce_len() == suite.nonce_len() {
             Ok(())
         } else {
             Err(Error::NonceLength {
                 need: suite.nonce_len(),
-                got: usize::from(self.len),
+                got: self.suite.nonce_len(),
             })
         }
     }
@@ -251,7 +310,7 @@ impl NonceSequence {
         let mut bytes = self.base;
         match self.layout {
             Layout::Xor => {
-                let end = usize::from(self.len);
+                let end = self.suite.nonce_len();
                 for (byte, count) in bytes[end - MAX_COUNTER..end].iter_mut().zip(number.to_be_bytes()) {
                     *byte ^= count;
                 }
@@ -271,7 +330,7 @@ impl NonceSequence {
                 bytes[at..at + width].copy_from_slice(&number.to_le_bytes()[..width]);
             }
         }
-        Nonce { bytes, len: self.len }
+        Nonce::from_bytes(&bytes[..self.suite.nonce_len()])
     }
 }
 
@@ -291,7 +350,7 @@ mod tests {
     use crate::RekeyPolicy;
 
     fn hex(nonce: &Nonce) -> String {
-        nonce.as_bytes().iter().map(|b| format!("{b:02x}")).collect()
+        nonce.to_bytes().iter().map(|b| format!("{b:02x}")).collect()
     }
 
     #[test]

@@ -127,7 +127,7 @@ impl Opener {
             return Err(Error::Unauthentic);
         }
         let result = match self.nonces.advance() {
-            Ok(step) => self.key.open_in_place(step.nonce.as_bytes(), aad, in_out, tag),
+            Ok(step) => self.key.open_in_place(&step.nonce.to_bytes(), aad, in_out, tag),
             Err(error) => Err(error),
         };
         self.dead = result.is_err();

@@ -193,7 +193,8 @@ pub struct ResultRow {
     /// Method letter of the clock or meter; `T` is wall time, `P` a process CPU clock.
     #[serde(default)]
     pub method: String,
-    /// `full` when every timed output was compared with the oracle, `self` when a peer counted for itself.
+    /// `full` when every timed output was compared with the oracle, `sampled` when some were (single keys, whose check takes
+    /// longer than their making), `self` when a peer counted for itself.
     #[serde(default)]
     pub verified: String,
     /// Ratio to the reference subject of the same case; absent for the reference itself.

@@ -56,23 +56,23 @@ impl Engine for Sealway {
         true
     }
 
-    #[inline]
+    #[inline(always)]
     fn sealing(suite: Suite, key: &[u8]) -> Option<SealingKey> {
         SealingKey::new(suite, key).ok()
     }
 
-    #[inline]
+    #[inline(always)]
     fn opening(suite: Suite, key: &[u8]) -> Option<OpeningKey> {
         OpeningKey::new(suite, key).ok()
     }
 
-    #[inline]
+    #[inline(always)]
     fn seal(key: &SealingKey, nonce: &[u8], aad: &[u8], in_out: &mut [u8]) -> Option<TagBytes> {
         let nonce = Nonce::assume_unique(key.suite(), nonce).ok()?;
         key.seal_in_place(nonce, aad, in_out).ok().map(|tag| tag.0)
     }
 
-    #[inline]
+    #[inline(always)]
     fn open(key: &OpeningKey, nonce: &[u8], aad: &[u8], in_out: &mut [u8], tag: &TagBytes) -> bool {
         key.open_in_place(nonce, aad, in_out, &Tag(*tag)).is_ok()
     }

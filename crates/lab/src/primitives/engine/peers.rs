@@ -20,7 +20,7 @@ macro_rules! ring_like {
                 suite != Suite::XChaCha20Poly1305
             }
 
-            #[inline]
+            #[inline(always)]
             fn sealing(suite: Suite, key: &[u8]) -> Option<Self::Sealing> {
                 let algorithm = match suite {
                     Suite::Aes128Gcm => &$library::aead::AES_128_GCM,
@@ -31,19 +31,19 @@ macro_rules! ring_like {
                 $library::aead::UnboundKey::new(algorithm, key).ok().map($library::aead::LessSafeKey::new)
             }
 
-            #[inline]
+            #[inline(always)]
             fn opening(suite: Suite, key: &[u8]) -> Option<Self::Opening> {
                 Self::sealing(suite, key)
             }
 
-            #[inline]
+            #[inline(always)]
             fn seal(key: &Self::Sealing, nonce: &[u8], aad: &[u8], in_out: &mut [u8]) -> Option<TagBytes> {
                 let nonce = $library::aead::Nonce::try_assume_unique_for_key(nonce).ok()?;
                 let tag = key.seal_in_place_separate_tag(nonce, $library::aead::Aad::from(aad), in_out).ok()?;
                 tag.as_ref().try_into().ok()
             }
 
-            #[inline]
+            #[inline(always)]
             fn open(key: &Self::Opening, nonce: &[u8], aad: &[u8], in_out: &mut [u8], tag: &TagBytes) -> bool {
                 let Ok(nonce) = $library::aead::Nonce::try_assume_unique_for_key(nonce) else { return false };
                 open_separate::$library(key, nonce, aad, in_out, tag)
@@ -56,7 +56,7 @@ macro_rules! ring_like {
 mod open_separate {
     use super::TagBytes;
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn aws_lc_rs(
         key: &aws_lc_rs::aead::LessSafeKey,
         nonce: aws_lc_rs::aead::Nonce,
@@ -68,7 +68,7 @@ mod open_separate {
             .is_ok()
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn ring(
         key: &ring::aead::LessSafeKey,
         nonce: ring::aead::Nonce,

@@ -55,7 +55,7 @@ impl Engine for RustCrypto {
         Self::sealing(suite, key)
     }
 
-    #[inline]
+    #[inline(always)]
     fn seal(key: &Key, nonce: &[u8], aad: &[u8], in_out: &mut [u8]) -> Option<TagBytes> {
         match key {
             Key::Aes128(cipher) => seal(cipher.as_ref(), nonce, aad, in_out),
@@ -65,7 +65,7 @@ impl Engine for RustCrypto {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn open(key: &Key, nonce: &[u8], aad: &[u8], in_out: &mut [u8], tag: &TagBytes) -> bool {
         match key {
             Key::Aes128(cipher) => open(cipher.as_ref(), nonce, aad, in_out, tag),

@@ -55,11 +55,15 @@ pub(super) fn html(run: &RunResult) -> String {
 fn verification(rows: &[ResultRow]) -> String {
     let full = rows.iter().filter(|row| row.verified == "full").count();
     let own = rows.iter().filter(|row| row.verified == "self").count();
-    let rest = rows.len() - full - own;
+    let some = rows.iter().filter(|row| row.verified == "sampled").count();
+    let rest = rows.len() - full - own - some;
     let mut text = format!(
         "{full} of {}: every timed output was compared with an independent computation.",
         format::count(rows.len(), "row")
     );
+    if some > 0 {
+        text.push_str(&format!(" {some}: some of the outputs were compared, in turn."));
+    }
     if own > 0 {
         text.push_str(&format!(" {own}: the peer counted for itself, nothing was compared."));
     }
