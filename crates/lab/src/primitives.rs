@@ -2,7 +2,7 @@
 //!
 //! Case parameters: `suite` (its name), `op` (`seal`, `open`, `key-setup`, `fresh-key`, `seal-without-aes`), `bytes`
 //! (message length; absent for `key-setup`), `aad` (bytes). Metrics: `throughput` in B/s (higher is better) and
-//! `time_per_op` in s/op (lower) for messages, `setup_time` in s/op (lower) for `key-setup`. In-process subjects are
+//! `cpu_per_op` in s/op (lower) for messages, `setup_time` in s/op (lower) for `key-setup`. In-process subjects are
 //! timed by the measuring thread's CPU clock (method `C`), so that a subject does not pay for a pause that another
 //! program forced; `openssl` times itself by the wall (method `T`).
 //!

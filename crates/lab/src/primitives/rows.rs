@@ -96,16 +96,14 @@ impl Table {
             .collect();
         rounds.sort_unstable();
         rounds.dedup();
-        let is_setup = cells
-            .first()
-            .is_some_and(|&cell| self.cells[cell].0.text("op") == Some("key-setup"));
-        let metrics: &[Metric] = if is_setup {
-            &[SETUP_TIME]
-        } else {
-            &[THROUGHPUT, CPU_PER_OP]
+        let op = cells.first().and_then(|&cell| self.cells[cell].0.text("op"));
+        let metrics: &[Metric] = match op {
+            Some("key-setup") => &[SETUP_TIME],
+            Some("fresh-key") => &[CPU_PER_OP],
+            _ => &[THROUGHPUT, CPU_PER_OP],
         };
         let mut rows = Vec::new();
-        for metric in metrics {
+        for (i, metric) in metrics.iter().enumerate() {
             let mut table: Vec<ResultRow> = windows
                 .iter()
                 .map(|(cell, windows)| {
@@ -118,7 +116,7 @@ impl Table {
                 })
                 .collect();
             // The time of a message is its throughput read the other way: one ratio says both.
-            if metric.name != CPU_PER_OP.name {
+            if i == 0 {
                 self.relate(&mut table, metric);
             }
             rows.append(&mut table);

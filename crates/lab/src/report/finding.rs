@@ -188,10 +188,29 @@ pub(crate) fn headline(view: &View<'_>) -> Headline {
         ),
     };
     if !clear {
-        result.answer =
-            format!("{suite} and {second} cannot be told apart: {ours} seals {at} messages at {rate} with the first.");
+        // The two at the top cannot be told apart; what they lead by together is the answer if there is one.
+        let beaten = rest.iter().skip(1).find(|(_, row)| {
+            let rounds = top.rounds.min(row.rounds);
+            round_ratios(top, row).is_some_and(|(low, middle, _)| low > 1.0 && middle > 1.0 + margin(rounds))
+        });
         result.which = format!("{suite} or {second}");
-        result.sure = "not told apart".to_owned();
+        match beaten {
+            Some((third, row)) => {
+                let (third, lead) = (clean(third), times(ahead(top, row)));
+                result.answer =
+                    format!("{suite} and {second} lead: {ours} seals {at} messages at {rate}, {lead} {third}.");
+                result.lead = lead;
+                result.lead_note = format!("over {third}, sealing {at}");
+                result.sure = "clear".to_owned();
+                result.sure_note = format!("{suite} over {second}, not told apart: {}", result.sure_note);
+            }
+            None => {
+                result.answer = format!(
+                    "{suite} and {second} cannot be told apart: {ours} seals {at} messages at {rate} with the first."
+                );
+                result.sure = "not told apart".to_owned();
+            }
+        }
         if rounds < ROUNDS_FOR_INTERVAL {
             result
                 .sure_note
@@ -283,7 +302,7 @@ pub(crate) struct Standing<'a> {
 pub(crate) fn leading(row: &ResultRow) -> bool {
     match row.case.text("op") {
         Some("key-setup") => row.metric == "setup_time",
-        Some("fresh-key") => row.metric == "time_per_op",
+        Some("fresh-key") => row.metric == "cpu_per_op",
         _ => row.metric == "throughput",
     }
 }

@@ -277,7 +277,7 @@ fn message_table(out: &mut Text, view: &View<'_>, index: usize, group: &Group<'_
 }
 
 fn key_table(out: &mut Text, view: &View<'_>, used: &mut BTreeSet<char>) {
-    let columns: [(&str, &'static str); 2] = [("key-setup", "setup_time"), ("fresh-key", "time_per_op")];
+    let columns: [(&str, &'static str); 2] = [("key-setup", "setup_time"), ("fresh-key", "cpu_per_op")];
     for (op, metric) in columns {
         // One column a suite and size.
         let mut keys: Vec<(usize, Option<i64>, String)> = Vec::new();

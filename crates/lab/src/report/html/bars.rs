@@ -39,7 +39,7 @@ pub(super) fn figure(view: &View<'_>) -> Option<Figure> {
     let mut captions = Vec::new();
     for (op, metric, title) in [
         ("key-setup", "setup_time", "Key set-up"),
-        ("fresh-key", "time_per_op", "A fresh key and one message"),
+        ("fresh-key", "cpu_per_op", "A fresh key and one message"),
     ] {
         let groups = groups(view, op, metric);
         if groups.is_empty() {
