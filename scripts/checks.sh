@@ -9,9 +9,10 @@ checks_program() {
     program=$folder/checks-$stamp
     if [ ! -x "$program" ]; then
         mkdir -p "$folder"
-        # Built under a name of its own and moved into place: two scripts may start at the same time.
-        rustc --edition 2024 -C debuginfo=0 -o "$program.$$" "$scripts/checks/main.rs" >&2
-        mv -f "$program.$$" "$program"
+        # Built under a name of its own and moved into place: several scripts may start at the same time. No dot before the
+        # number: rustc would take it for an extension and give all of them the same names for their object files.
+        rustc --edition 2024 -C debuginfo=0 -o "$program-$$" "$scripts/checks/main.rs" >&2
+        mv -f "$program-$$" "$program"
     fi
     printf '%s\n' "$program"
 }
