@@ -32,6 +32,11 @@ fn the_probe_agrees_with_the_kernel() {
     } else {
         ("Features", &ARM)
     };
+    assert_eq!(
+        X86.len() + ARM.len(),
+        Feature::ALL.len() + 1,
+        "every feature is checked; AES is in both lists"
+    );
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap();
     let listed: Vec<&str> = text
         .lines()
