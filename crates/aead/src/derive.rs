@@ -14,7 +14,7 @@
 //! context length, context                2 bytes, big-endian, then that many
 //! ```
 //!
-//! The next epoch's secret and exports have suite 0 and direction 0, exports epoch 0; what a key is for binds its context.
+//! The next epoch's secret and exports have suite 0 and direction 0, exports epoch 0.
 //! Every field has a fixed length or a length before it, so different labels never encode alike.
 
 use std::fmt;
