@@ -18,7 +18,6 @@
 //! Every field has a fixed length or a length before it, so different labels never encode alike.
 
 use std::fmt;
-
 use std::hint::black_box;
 
 use hkdf::Hkdf;
