@@ -121,7 +121,7 @@ impl Cipher {
     }
 }
 
-fn expand(algorithm: &'static Algorithm, key: &[u8]) -> Result<LessSafeKey, Error> {
+pub(crate) fn expand(algorithm: &'static Algorithm, key: &[u8]) -> Result<LessSafeKey, Error> {
     UnboundKey::new(algorithm, key)
         .map(LessSafeKey::new)
         .map_err(|_| Error::Backend)
