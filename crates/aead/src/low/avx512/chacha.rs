@@ -12,56 +12,53 @@ const LANES: usize = 16;
 /// One state of sixteen blocks: word w of all of them in vector w.
 pub(super) type State = [__m512i; 16];
 
+// Rounds are macros because functions with target features cannot be marked `inline(always)`, and a call would put all
+// sixteen vectors through memory.
+
+/// One step of four quarter rounds side by side: `a += b; d = (d ^ a) <<< N`, for each of four.
+macro_rules! step {
+    ($v:ident, $a:expr, $b:expr, $d:expr, $n:literal) => {
+        for i in 0..4 {
+            $v[$a[i]] = _mm512_add_epi32($v[$a[i]], $v[$b[i]]);
+        }
+        for i in 0..4 {
+            $v[$d[i]] = _mm512_rol_epi32::<$n>(_mm512_xor_si512($v[$d[i]], $v[$a[i]]));
+        }
+    };
+}
+
 /// The four quarter rounds of one half of a double round, side by side so that their chains overlap.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
-fn quarter_rounds(v: &mut State, b: [usize; 4], c: [usize; 4], d: [usize; 4]) {
-    for i in 0..4 {
-        v[i] = _mm512_add_epi32(v[i], v[b[i]]);
-    }
-    for i in 0..4 {
-        v[d[i]] = _mm512_rol_epi32::<16>(_mm512_xor_si512(v[d[i]], v[i]));
-    }
-    for i in 0..4 {
-        v[c[i]] = _mm512_add_epi32(v[c[i]], v[d[i]]);
-    }
-    for i in 0..4 {
-        v[b[i]] = _mm512_rol_epi32::<12>(_mm512_xor_si512(v[b[i]], v[c[i]]));
-    }
-    for i in 0..4 {
-        v[i] = _mm512_add_epi32(v[i], v[b[i]]);
-    }
-    for i in 0..4 {
-        v[d[i]] = _mm512_rol_epi32::<8>(_mm512_xor_si512(v[d[i]], v[i]));
-    }
-    for i in 0..4 {
-        v[c[i]] = _mm512_add_epi32(v[c[i]], v[d[i]]);
-    }
-    for i in 0..4 {
-        v[b[i]] = _mm512_rol_epi32::<7>(_mm512_xor_si512(v[b[i]], v[c[i]]));
-    }
+macro_rules! quarter_rounds {
+    ($v:ident, $a:expr, $b:expr, $c:expr, $d:expr) => {
+        step!($v, $a, $b, $d, 16);
+        step!($v, $c, $d, $b, 12);
+        step!($v, $a, $b, $d, 8);
+        step!($v, $c, $d, $b, 7);
+    };
 }
 
 /// Four columns, then four diagonals.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
-pub(super) fn double_round(v: &mut State) {
-    quarter_rounds(v, [4, 5, 6, 7], [8, 9, 10, 11], [12, 13, 14, 15]);
-    quarter_rounds(v, [5, 6, 7, 4], [10, 11, 8, 9], [15, 12, 13, 14]);
+macro_rules! double_round {
+    ($v:ident) => {
+        quarter_rounds!($v, [0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [12, 13, 14, 15]);
+        quarter_rounds!($v, [0, 1, 2, 3], [5, 6, 7, 4], [10, 11, 8, 9], [15, 12, 13, 14]);
+    };
 }
+pub(super) use double_round;
 
 /// Twenty rounds and the final addition.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
-fn blocks(start: &State) -> State {
-    let mut v = *start;
-    for _ in 0..10 {
-        double_round(&mut v);
-    }
-    for (word, first) in v.iter_mut().zip(start) {
-        *word = _mm512_add_epi32(*word, *first);
-    }
-    v
+macro_rules! blocks {
+    ($start:expr) => {{
+        let start: State = $start;
+        let mut v = start;
+        for _ in 0..10 {
+            double_round!(v);
+        }
+        for i in 0..16 {
+            v[i] = _mm512_add_epi32(v[i], start[i]);
+        }
+        v
+    }};
 }
 
 /// The keystream of sixteen blocks, one a vector, in the order of lanes that [`gather`] and [`spread`] have.
@@ -174,7 +171,7 @@ pub(super) fn one_time_keys(keys: Keyring<'_>, tasks: &[Task], records: &mut [Ma
             *key = keys.get(task.key);
             *nonce = task.nonce;
         }
-        let mut v = blocks(&gather(&lane_keys, &nonces));
+        let mut v = blocks!(gather(&lane_keys, &nonces));
         for i in 0..4 {
             v[i] = _mm512_and_si512(v[i], clamp[i]);
         }
@@ -221,7 +218,7 @@ impl Stage<'_> {
     /// Each `src` must be readable and each `dst` writable for its `len` bytes, at most 64.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
     unsafe fn run(&self) {
-        let streams = to_streams(&blocks(&gather(&self.keys, &self.nonces)));
+        let streams = to_streams(&blocks!(gather(&self.keys, &self.nonces)));
         for (i, stream) in streams.iter().enumerate() {
             let mask = first_bytes(self.len[i]);
             // SAFETY: only the bytes of the mask are read, and they are readable.
@@ -276,7 +273,7 @@ pub(super) fn xor(memory: &mut Memory<'_>, keys: Keyring<'_>, tasks: &[Task]) ->
             // SAFETY: the offsets are inside both arenas, as was asserted.
             let (from, to) = unsafe { (src.add(task.src + at), dst.add(task.dst + at)) };
             if task.len - at >= 64 * LANES {
-                let streams = to_streams(&blocks(&spread(key, &nonce)));
+                let streams = to_streams(&blocks!(spread(key, &nonce)));
                 // SAFETY: as many bytes of the task are left.
                 unsafe { xor_kilobyte(&streams, from, to) };
                 nonce[0] = nonce[0].wrapping_add(LANES as u32 - 1);
