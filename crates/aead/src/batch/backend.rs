@@ -8,7 +8,7 @@ use crate::low::{Keyring, Lanes, MacRecord, Memory, Task, portable};
 #[cfg(target_arch = "aarch64")]
 use crate::low::neon;
 #[cfg(target_arch = "x86_64")]
-use crate::low::avx512;
+use crate::low::{avx2, avx512};
 
 /// A set of kernels for ChaCha20-Poly1305, with the proof that this machine can run them. All give the same bytes.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +59,8 @@ impl Backend {
     pub(super) fn one_time_keys(self, keys: Keyring<'_>, tasks: &[Task], records: &mut [MacRecord]) -> Lanes {
         match self {
             #[cfg(target_arch = "x86_64")]
+            Backend::Avx2(have) => avx2::one_time_keys(have, keys, tasks, records),
+            #[cfg(target_arch = "x86_64")]
             Backend::Avx512(have) => avx512::one_time_keys(have, keys, tasks, records),
             #[cfg(target_arch = "aarch64")]
             Backend::Neon(have) => neon::one_time_keys(have, keys, tasks, records),
@@ -70,6 +72,8 @@ impl Backend {
     #[inline]
     pub(super) fn xor(self, memory: &mut Memory<'_>, keys: Keyring<'_>, tasks: &[Task]) -> Lanes {
         match self {
+            #[cfg(target_arch = "x86_64")]
+            Backend::Avx2(have) => avx2::xor(have, memory, keys, tasks),
             #[cfg(target_arch = "x86_64")]
             Backend::Avx512(have) => avx512::xor(have, memory, keys, tasks),
             #[cfg(target_arch = "aarch64")]
@@ -89,6 +93,8 @@ impl Backend {
         tags: &mut [[u8; 16]],
     ) -> Lanes {
         match self {
+            #[cfg(target_arch = "x86_64")]
+            Backend::Avx2(have) => avx2::macs(have, memory, tasks, order, records, tags),
             #[cfg(target_arch = "x86_64")]
             Backend::Avx512(have) => avx512::macs(have, memory, tasks, order, records, tags),
             _ => portable::macs(memory, tasks, order, records, tags),

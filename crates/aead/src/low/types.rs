@@ -129,6 +129,16 @@ impl Memory<'_> {
         }
     }
 
+    /// Where reading and writing starts. In place, both come from the one borrow that may write.
+    #[inline(always)]
+    pub(super) fn pointers(&mut self) -> (*const u8, *mut u8) {
+        let dst = self.dst().as_mut_ptr();
+        match self {
+            Memory::Separate { src, .. } => (src.as_ptr(), dst),
+            Memory::InPlace(_) => (dst.cast_const(), dst),
+        }
+    }
+
     /// True if input and output of the task lie inside, tags included.
     #[inline(always)]
     pub(crate) fn holds(&self, task: &Task) -> bool {
@@ -217,4 +227,69 @@ pub(crate) fn wipe<T: Copy + Default>(secrets: &mut [T]) {
 #[inline(never)]
 pub(crate) fn scrub_stack<const WORDS: usize>() {
     wipe(&mut [0u64; WORDS]);
+}
+
+/// Blocks about to be worked on, `N` at a time, each perhaps of another message.
+pub(super) struct Stage<'a, const N: usize> {
+    pub(super) keys: [&'a KeyWords; N],
+    pub(super) nonces: [[u32; 4]; N],
+    pub(super) src: [*const u8; N],
+    pub(super) dst: [*mut u8; N],
+    /// Bytes of each block that there are, 1 to 64; 0 for a lane not in use.
+    pub(super) len: [usize; N],
+}
+
+/// Cuts every task that is not to be skipped into blocks and calls `run` on them, `N` at a time.
+///
+/// Whatever lanes `run` is given, their `src` is readable and their `dst` writable for `len` bytes, and nothing else
+/// refers to that memory meanwhile.
+#[inline(always)]
+pub(super) fn for_each_stage<const N: usize>(
+    memory: &mut Memory<'_>,
+    keys: Keyring<'_>,
+    tasks: &[Task],
+    mut run: impl FnMut(&Stage<'_, N>),
+) -> Lanes {
+    let zero = KeyWords::default();
+    let (src, dst) = memory.pointers();
+    let mut stage = Stage {
+        keys: [&zero; N],
+        nonces: [[0; 4]; N],
+        src: [src; N],
+        dst: [dst; N],
+        len: [0; N],
+    };
+    let mut count = 0;
+    let mut lanes = Lanes::default();
+    for task in tasks.iter().filter(|task| task.way != Use::Skip) {
+        assert!(memory.holds(task), "a task outside its memory");
+        let key = keys.get(task.key);
+        let mut nonce = task.nonce;
+        for at in (0..task.len).step_by(64) {
+            nonce[0] = nonce[0].wrapping_add(1);
+            stage.keys[count] = key;
+            stage.nonces[count] = nonce;
+            stage.src[count] = src.wrapping_add(task.src + at);
+            stage.dst[count] = dst.wrapping_add(task.dst + at);
+            stage.len[count] = (task.len - at).min(64);
+            count += 1;
+            if count == N {
+                run(&stage);
+                lanes.add(Lanes {
+                    used: N as u64,
+                    offered: N as u64,
+                });
+                count = 0;
+            }
+        }
+    }
+    if count > 0 {
+        stage.len[count..].fill(0);
+        run(&stage);
+        lanes.add(Lanes {
+            used: count as u64,
+            offered: N as u64,
+        });
+    }
+    lanes
 }

@@ -248,12 +248,7 @@ pub(super) unsafe fn xor_kilobyte(streams: &[__m512i; 16], src: *const u8, dst: 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
 pub(super) fn xor(memory: &mut Memory<'_>, keys: Keyring<'_>, tasks: &[Task]) -> Lanes {
     let zero = KeyWords::default();
-    // In place, both pointers come from the one borrow that may write.
-    let dst = memory.dst().as_mut_ptr();
-    let src = match memory {
-        Memory::Separate { src, .. } => src.as_ptr(),
-        Memory::InPlace(_) => dst.cast_const(),
-    };
+    let (src, dst) = memory.pointers();
     let mut stage = Stage {
         keys: [&zero; LANES],
         nonces: Nonces([[0; 4]; LANES]),

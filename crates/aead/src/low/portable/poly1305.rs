@@ -34,6 +34,68 @@ pub(crate) fn multiply(a: &Limbs, b: &Limbs) -> Limbs {
     [h0 & MASK44, (d1 as u64 & MASK44) + (h0 >> 44), d2 as u64 & MASK42]
 }
 
+/// A number in limbs of 26 bits, for kernels with 32-bit multiplies. Limbs may be a little wider.
+pub(crate) type Limbs26 = [u64; 5];
+
+const MASK26: u64 = (1 << 26) - 1;
+
+/// The same number in limbs of 26 bits.
+#[inline(always)]
+pub(crate) fn limbs26(h: &Limbs) -> Limbs26 {
+    let h1 = h[1] + (h[0] >> 44);
+    let (h0, h2) = (h[0] & MASK44, h[2] + (h1 >> 44));
+    let h1 = h1 & MASK44;
+    [
+        h0 & MASK26,
+        (h0 >> 26 | h1 << 18) & MASK26,
+        h1 >> 8 & MASK26,
+        (h1 >> 34 | h2 << 10) & MASK26,
+        h2 >> 16,
+    ]
+}
+
+/// The tag from a final accumulator, the block of lengths already taken.
+pub(crate) fn tag_of_limbs26(h: &Limbs26, s: &[u64; 2]) -> [u8; 16] {
+    let mut h = *h;
+    for i in 0..4 {
+        h[i + 1] += h[i] >> 26;
+        h[i] &= MASK26;
+    }
+    // The top limb keeps what passes 2^130; the reduction brings it back.
+    let joined = [
+        h[0] | (h[1] & 0x3_ffff) << 26,
+        h[1] >> 18 | h[2] << 8 | (h[3] & 0x3ff) << 34,
+        (h[3] >> 10) + (h[4] << 16),
+    ];
+    tag_of(joined, s)
+}
+
+/// h modulo 2^130 - 5, plus s, modulo 2^128. Limbs may be a bit wider than 44, 44 and 42.
+#[inline(always)]
+fn tag_of(mut h: Limbs, s: &[u64; 2]) -> [u8; 16] {
+    // Carry fully, then take h + 5 - 2^130 if that is not negative: without a branch.
+    for _ in 0..2 {
+        h[1] += h[0] >> 44;
+        h[0] &= MASK44;
+        h[2] += h[1] >> 44;
+        h[1] &= MASK44;
+        h[0] += (h[2] >> 42) * 5;
+        h[2] &= MASK42;
+    }
+    h[1] += h[0] >> 44;
+    h[0] &= MASK44;
+    let g0 = h[0] + 5;
+    let g1 = h[1] + (g0 >> 44);
+    let g2 = (h[2] + (g1 >> 44)).wrapping_sub(1 << 42);
+    // All ones if h < p, that is if g2 went below zero.
+    let keep = 0u64.wrapping_sub(g2 >> 63);
+    let pick = |h: u64, g: u64| (h & keep) | (g & !keep);
+    let (h0, h1, h2) = (pick(h[0], g0 & MASK44), pick(h[1], g1 & MASK44), pick(h[2], g2));
+    let value = u128::from(h0) | u128::from(h1) << 44 | u128::from(h2) << 88;
+    let s = u128::from(s[0]) | u128::from(s[1]) << 64;
+    value.wrapping_add(s).to_le_bytes()
+}
+
 /// A one-time authenticator in progress.
 pub(crate) struct Poly1305 {
     r: Limbs,
@@ -94,28 +156,7 @@ impl Poly1305 {
     #[inline]
     pub(crate) fn finish(mut self, aad_len: u64, text_len: u64) -> [u8; 16] {
         self.block(aad_len, text_len);
-        // Carry fully, then take h + 5 - 2^130 if that is not negative: without a branch.
-        let mut h = self.h;
-        for _ in 0..2 {
-            h[1] += h[0] >> 44;
-            h[0] &= MASK44;
-            h[2] += h[1] >> 44;
-            h[1] &= MASK44;
-            h[0] += (h[2] >> 42) * 5;
-            h[2] &= MASK42;
-        }
-        h[1] += h[0] >> 44;
-        h[0] &= MASK44;
-        let g0 = h[0] + 5;
-        let g1 = h[1] + (g0 >> 44);
-        let g2 = (h[2] + (g1 >> 44)).wrapping_sub(1 << 42);
-        // All ones if h < p, that is if g2 went below zero.
-        let keep = 0u64.wrapping_sub(g2 >> 63);
-        let pick = |h: u64, g: u64| (h & keep) | (g & !keep);
-        let (h0, h1, h2) = (pick(h[0], g0 & MASK44), pick(h[1], g1 & MASK44), pick(h[2], g2));
-        let value = u128::from(h0) | u128::from(h1) << 44 | u128::from(h2) << 88;
-        let s = u128::from(self.s[0]) | u128::from(self.s[1]) << 64;
-        value.wrapping_add(s).to_le_bytes()
+        tag_of(self.h, &self.s)
     }
 }
 
@@ -140,7 +181,7 @@ mod tests {
     }
 
     /// The value of limbs as a number below 2^130, in two parts.
-    fn tag_of(h: Limbs, s: [u64; 2]) -> [u8; 16] {
+    fn reduced(h: Limbs, s: [u64; 2]) -> [u8; 16] {
         // With r = 0 the block of lengths leaves 0, so the final reduction is tested with r = 1 and a length that is 0:
         // the block then adds 2^128, which is taken away before.
         let mut mac = Poly1305::resume(&record([1, 0], s));
@@ -153,7 +194,7 @@ mod tests {
     fn reduction_at_the_edges() {
         let top = (1u64 << 42) - 1 - (1 << 40);
         let near = |low: u64| [low, MASK44, top];
-        let value = |h| u128::from_le_bytes(tag_of(h, [0, 0]));
+        let value = |h| u128::from_le_bytes(reduced(h, [0, 0]));
         assert_eq!(value(near(MASK44 - 5)), u128::MAX - 5, "p - 1");
         assert_eq!(value(near(MASK44 - 4)), 0, "p");
         assert_eq!(value(near(MASK44 - 3)), 1, "p + 1");
@@ -163,8 +204,8 @@ mod tests {
     #[test]
     fn s_is_added_modulo_2_to_the_128() {
         let h = [MASK44 - 4, MASK44, (1u64 << 42) - 1 - (1 << 40)];
-        assert_eq!(tag_of(h, [u64::MAX, u64::MAX]), [0xff; 16]);
-        assert_eq!(tag_of([h[0] + 1, h[1], h[2]], [u64::MAX, u64::MAX]), [0; 16]);
+        assert_eq!(reduced(h, [u64::MAX, u64::MAX]), [0xff; 16]);
+        assert_eq!(reduced([h[0] + 1, h[1], h[2]], [u64::MAX, u64::MAX]), [0; 16]);
     }
 
     /// RFC 8439 section 2.8.2: the AEAD's own example, from its one-time key on.
