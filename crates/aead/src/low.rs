@@ -8,8 +8,13 @@
 
 #![allow(unsafe_code)]
 
+use crate::cpu::HaveAvx512Ifma;
+
 pub(crate) mod portable;
 mod types;
+
+#[cfg(test)]
+mod tests;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
@@ -18,5 +23,26 @@ pub(crate) mod avx512;
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod neon;
 
-pub(crate) use types::{KeyWords, Keyring, MacRecord, Task, Use, scrub_stack, wipe};
+pub(crate) use types::{KeyWords, Keyring, MacRecord, Task, Text, Use, scrub_stack, wipe};
 pub use types::{Lanes, Memory};
+
+/// Seals or opens one message with the widest kernels; gives the tag that the ciphertext should have.
+///
+/// When opening, the text is decrypted whether authentic or not: the caller compares the tags and wipes.
+#[inline]
+pub(crate) fn one(
+    have: HaveAvx512Ifma,
+    key: &KeyWords,
+    nonce: &[u32; 4],
+    aad: &[u8],
+    text: &mut Text<'_>,
+    way: Use,
+) -> [u8; 16] {
+    #[cfg(target_arch = "x86_64")]
+    return avx512::one(have, key, nonce, aad, text, way);
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = have;
+        portable::one(key, nonce, aad, text, way)
+    }
+}

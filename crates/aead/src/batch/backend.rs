@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use crate::cpu::{HaveAvx2, HaveAvx512Ifma, HaveNeon};
-use crate::low::{Keyring, Lanes, MacRecord, Memory, Task, portable};
 #[cfg(target_arch = "aarch64")]
 use crate::low::neon;
+use crate::low::{Keyring, Lanes, MacRecord, Memory, Task, portable};
 #[cfg(target_arch = "x86_64")]
 use crate::low::{avx2, avx512};
 
@@ -56,7 +56,7 @@ impl Backend {
 
     /// Fills in r and s of each task's record.
     #[inline]
-    pub(super) fn one_time_keys(self, keys: Keyring<'_>, tasks: &[Task], records: &mut [MacRecord]) -> Lanes {
+    pub(crate) fn one_time_keys(self, keys: Keyring<'_>, tasks: &[Task], records: &mut [MacRecord]) -> Lanes {
         match self {
             #[cfg(target_arch = "x86_64")]
             Backend::Avx2(have) => avx2::one_time_keys(have, keys, tasks, records),
@@ -70,7 +70,7 @@ impl Backend {
 
     /// XORs the keystream into every task that is not to be skipped.
     #[inline]
-    pub(super) fn xor(self, memory: &mut Memory<'_>, keys: Keyring<'_>, tasks: &[Task]) -> Lanes {
+    pub(crate) fn xor(self, memory: &mut Memory<'_>, keys: Keyring<'_>, tasks: &[Task]) -> Lanes {
         match self {
             #[cfg(target_arch = "x86_64")]
             Backend::Avx2(have) => avx2::xor(have, memory, keys, tasks),
@@ -84,7 +84,7 @@ impl Backend {
 
     /// Computes the tags of the tasks named in `order`; neighbours there should be of like length, longest first.
     #[inline]
-    pub(super) fn macs(
+    pub(crate) fn macs(
         self,
         memory: &Memory<'_>,
         tasks: &[Task],

@@ -51,7 +51,11 @@ pub(super) fn check(
         ascending &= span.start >= last_end;
         last_end = span.end;
     }
-    if ascending { Ok(()) } else { check_overlap(jobs, in_place, spans) }
+    if ascending {
+        Ok(())
+    } else {
+        check_overlap(jobs, in_place, spans)
+    }
 }
 
 /// What a job claims for itself: its output, and in place its input too.

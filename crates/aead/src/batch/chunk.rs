@@ -6,8 +6,9 @@
 
 use std::fmt;
 
-use crate::low::{KeyWords, Keyring, MacRecord, Memory, Task, Use, scrub_stack, wipe};
 use crate::low::portable::{Poly1305, hchacha20_words};
+use crate::low::{KeyWords, Keyring, MacRecord, Memory, Task, Use, scrub_stack, wipe};
+use crate::one::tags_match;
 
 use super::engine::{associated_of, ring};
 use super::{Backend, Job, Keys, Report, Status};
@@ -53,7 +54,10 @@ impl Chunk {
     }
 
     /// Works on everything gathered and leaves the chunk empty.
-    #[expect(clippy::too_many_arguments, reason = "the parts of one batch, each borrowed in its own way")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the parts of one batch, each borrowed in its own way"
+    )]
     pub(super) fn run(
         &mut self,
         backend: Backend,
@@ -78,26 +82,18 @@ impl Chunk {
         self.absorb_associated(jobs, aad);
 
         if self.sort(Use::Open) {
-            report.mac.add(backend.macs(
-                memory,
-                &self.tasks,
-                &self.order,
-                &self.records,
-                &mut self.tags,
-            ));
+            report
+                .mac
+                .add(backend.macs(memory, &self.tasks, &self.order, &self.records, &mut self.tags));
             self.verify(memory, statuses);
         }
         report
             .cipher
             .add(backend.xor(memory, ring(keys, &self.derived), &self.tasks));
         if self.sort(Use::Seal) {
-            report.mac.add(backend.macs(
-                memory,
-                &self.tasks,
-                &self.order,
-                &self.records,
-                &mut self.tags,
-            ));
+            report
+                .mac
+                .add(backend.macs(memory, &self.tasks, &self.order, &self.records, &mut self.tags));
             for &index in &self.order {
                 let task = &self.tasks[index as usize];
                 memory.dst()[task.dst + task.len..][..16].copy_from_slice(&self.tags[index as usize]);
@@ -162,9 +158,7 @@ impl Chunk {
             let task = &mut self.tasks[index as usize];
             let mut sent = [0; 16];
             sent.copy_from_slice(&memory.src()[task.src + task.len..][..16]);
-            // All 16 bytes in one comparison: it takes as long wherever the difference is.
-            let difference = u128::from_le_bytes(sent) ^ u128::from_le_bytes(self.tags[index as usize]);
-            if std::hint::black_box(difference) != 0 {
+            if !tags_match(&sent, &self.tags[index as usize]) {
                 memory.dst()[task.dst..][..task.len].fill(0);
                 statuses[task.job as usize] = Status::Unauthentic;
                 task.way = Use::Skip;

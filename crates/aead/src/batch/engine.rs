@@ -99,7 +99,8 @@ impl Engine {
                 bytes = 0;
             }
             bytes += job.message_len();
-            self.chunk.push(task(job, index, extended), extended.then_some(&job.nonce));
+            self.chunk
+                .push(task(job, index, extended), extended.then_some(&job.nonce));
         }
         self.chunk
             .run(self.backend, keys, jobs, &mut memory, aad, statuses, &mut report);

@@ -31,7 +31,14 @@ impl Job {
     /// before it starts is empty.
     #[inline]
     pub fn seal(slot: Slot, nonce: Nonce, src: Range<u32>, dst: u32) -> Self {
-        Self::new(slot, nonce.as_bytes(), src.start, src.end.saturating_sub(src.start), dst, false)
+        Self::new(
+            slot,
+            nonce.as_bytes(),
+            src.start,
+            src.end.saturating_sub(src.start),
+            dst,
+            false,
+        )
     }
 
     /// Opens the ciphertext and tag at `src` into `dst`, which takes 16 bytes less.

@@ -3,10 +3,12 @@
 mod chacha;
 mod poly1305;
 
+#[cfg(any(test, not(target_arch = "x86_64")))]
+use crate::low::{KeyWords, Text};
 use crate::low::{Keyring, Lanes, MacRecord, Memory, Task, Use, wipe};
 
 pub(crate) use chacha::{CONSTANTS, block, hchacha20, hchacha20_words};
-pub(crate) use poly1305::{CLAMP, Limbs, Limbs26, Poly1305, limbs, limbs26, multiply, tag_of_limbs26};
+pub(crate) use poly1305::{CLAMP, Limbs, Limbs26, Poly1305, limbs26, multiply, tag_of_limbs26};
 
 /// Fills in r and s of each task's record from block 0 of its keystream (RFC 8439 section 2.6).
 pub(crate) fn one_time_keys(keys: Keyring<'_>, tasks: &[Task], records: &mut [MacRecord]) -> Lanes {
@@ -62,6 +64,41 @@ pub(crate) fn macs(
         blocks += task.mac_blocks() + 1;
     }
     all_used(blocks)
+}
+
+/// Seals or opens one message; gives the tag that the ciphertext should have.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+pub(crate) fn one(key: &KeyWords, nonce: &[u32; 4], aad: &[u8], text: &mut Text<'_>, way: Use) -> [u8; 16] {
+    let mut stream = [0u32; 16];
+    let mut bytes = [0u8; 64];
+    block(&key.0, nonce, &mut stream);
+    let pair = |at: usize| u64::from(stream[at]) | u64::from(stream[at + 1]) << 32;
+    let mut mac = Poly1305::resume(&MacRecord {
+        r: [pair(0) & CLAMP[0], pair(2) & CLAMP[1]],
+        s: [pair(4), pair(6)],
+        ..MacRecord::default()
+    });
+    mac.absorb(aad);
+    let mut nonce = *nonce;
+    for at in (0..text.len()).step_by(64) {
+        let n = (text.len() - at).min(64);
+        nonce[0] = nonce[0].wrapping_add(1);
+        block(&key.0, &nonce, &mut stream);
+        text.read(at, &mut bytes[..n]);
+        if way == Use::Open {
+            mac.absorb(&bytes[..n]);
+        }
+        for (bytes, word) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(&stream) {
+            *bytes = (u32::from_le_bytes(*bytes) ^ word).to_le_bytes();
+        }
+        if way == Use::Seal {
+            mac.absorb(&bytes[..n]);
+        }
+        text.write(at, &bytes[..n]);
+    }
+    wipe(&mut stream);
+    wipe(&mut bytes);
+    mac.finish(aad.len() as u64, text.len() as u64)
 }
 
 /// One lane, always busy.

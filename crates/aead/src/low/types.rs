@@ -1,5 +1,6 @@
 //! What the kernels share: the shapes of keys, tasks and memory.
 
+use std::marker::PhantomData;
 use std::sync::atomic::{Ordering, compiler_fence};
 
 use zeroize::Zeroize;
@@ -292,4 +293,97 @@ pub(super) fn for_each_stage<const N: usize>(
         });
     }
     lanes
+}
+
+/// The text of one message: where it is read and where it is written, the same place or another.
+pub(crate) struct Text<'a> {
+    src: *const u8,
+    dst: *mut u8,
+    len: usize,
+    life: PhantomData<(&'a [u8], &'a mut [u8])>,
+}
+
+impl<'a> Text<'a> {
+    /// Read and written in the same place.
+    #[inline(always)]
+    pub(crate) fn in_place(text: &'a mut [u8]) -> Self {
+        let dst = text.as_mut_ptr();
+        Text {
+            src: dst.cast_const(),
+            dst,
+            len: text.len(),
+            life: PhantomData,
+        }
+    }
+
+    /// Read in one place and written in another.
+    ///
+    /// # Panics
+    /// Unless both are of one length.
+    #[inline(always)]
+    pub(crate) fn separate(src: &'a [u8], dst: &'a mut [u8]) -> Self {
+        assert_eq!(src.len(), dst.len(), "text is read and written in one length");
+        Text {
+            src: src.as_ptr(),
+            dst: dst.as_mut_ptr(),
+            len: src.len(),
+            life: PhantomData,
+        }
+    }
+
+    /// The text of a task, without its tag.
+    ///
+    /// # Panics
+    /// If the memory does not hold the task.
+    #[inline(always)]
+    pub(crate) fn of(memory: &'a mut Memory<'_>, task: &Task) -> Self {
+        assert!(memory.holds(task), "a task outside its memory");
+        match memory {
+            Memory::Separate { src, dst } => {
+                Self::separate(&src[task.src..][..task.len], &mut dst[task.dst..][..task.len])
+            }
+            Memory::InPlace(arena) => Self::in_place(&mut arena[task.dst..][..task.len]),
+        }
+    }
+
+    /// Bytes.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// What is read.
+    #[inline(always)]
+    pub(super) fn src(&self) -> &[u8] {
+        // SAFETY: made from a slice of this length, which is borrowed for as long as this value lives; nothing writes
+        // while the result is borrowed, since writing takes the pointers, which borrow this value mutably.
+        unsafe { std::slice::from_raw_parts(self.src, self.len) }
+    }
+
+    /// What has been written.
+    #[inline(always)]
+    pub(super) fn dst(&self) -> &[u8] {
+        // SAFETY: as for `src`.
+        unsafe { std::slice::from_raw_parts(self.dst, self.len) }
+    }
+
+    /// Copies from what is read.
+    #[cfg(any(test, not(target_arch = "x86_64")))]
+    pub(super) fn read(&self, at: usize, into: &mut [u8]) {
+        into.copy_from_slice(&self.src()[at..][..into.len()]);
+    }
+
+    /// Copies to where is written.
+    #[cfg(any(test, not(target_arch = "x86_64")))]
+    pub(super) fn write(&mut self, at: usize, from: &[u8]) {
+        // SAFETY: made from a slice of this length that may be written, and nothing else refers to it meanwhile.
+        let dst = unsafe { std::slice::from_raw_parts_mut(self.dst, self.len) };
+        dst[at..][..from.len()].copy_from_slice(from);
+    }
+
+    /// Where to read, where to write, and how many bytes.
+    #[inline(always)]
+    pub(super) fn pointers(&mut self) -> (*const u8, *mut u8, usize) {
+        (self.src, self.dst, self.len)
+    }
 }

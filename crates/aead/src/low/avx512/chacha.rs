@@ -44,7 +44,6 @@ macro_rules! double_round {
         quarter_rounds!($v, [0, 1, 2, 3], [5, 6, 7, 4], [10, 11, 8, 9], [15, 12, 13, 14]);
     };
 }
-pub(super) use double_round;
 
 /// Twenty rounds and the final addition.
 macro_rules! blocks {
@@ -60,6 +59,8 @@ macro_rules! blocks {
         v
     }};
 }
+
+pub(super) use {blocks, double_round, quarter_rounds, step};
 
 /// The keystream of sixteen blocks, one a vector, in the order of lanes that [`gather`] and [`spread`] have.
 ///

@@ -6,14 +6,8 @@ use std::arch::x86_64::*;
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
 pub(super) fn transpose_quarters(a: __m512i, b: __m512i, c: __m512i, d: __m512i) -> [__m512i; 4] {
-    let (ab_low, cd_low) = (
-        _mm512_shuffle_i32x4::<0x44>(a, b),
-        _mm512_shuffle_i32x4::<0x44>(c, d),
-    );
-    let (ab_high, cd_high) = (
-        _mm512_shuffle_i32x4::<0xee>(a, b),
-        _mm512_shuffle_i32x4::<0xee>(c, d),
-    );
+    let (ab_low, cd_low) = (_mm512_shuffle_i32x4::<0x44>(a, b), _mm512_shuffle_i32x4::<0x44>(c, d));
+    let (ab_high, cd_high) = (_mm512_shuffle_i32x4::<0xee>(a, b), _mm512_shuffle_i32x4::<0xee>(c, d));
     [
         _mm512_shuffle_i32x4::<0x88>(ab_low, cd_low),
         _mm512_shuffle_i32x4::<0xdd>(ab_low, cd_low),

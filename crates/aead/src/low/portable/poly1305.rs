@@ -225,10 +225,7 @@ mod tests {
              3ff4def08e4b7a9de576d26586cec64b6116",
         );
         let half = |at: usize| u64::from_le_bytes(key[at..at + 8].try_into().unwrap());
-        let mut mac = Poly1305::resume(&record(
-            [half(0) & CLAMP[0], half(8) & CLAMP[1]],
-            [half(16), half(24)],
-        ));
+        let mut mac = Poly1305::resume(&record([half(0) & CLAMP[0], half(8) & CLAMP[1]], [half(16), half(24)]));
         mac.absorb(&bytes("50515253c0c1c2c3c4c5c6c7"));
         mac.absorb(&text);
         assert_eq!(mac.finish(12, 114).to_vec(), bytes("1ae10b594f09e26a7e902ecbd0600691"));
