@@ -17,7 +17,7 @@ use sealway_aead::batch::{Engine, Job, Keys, Memory, Report, Slot, Status};
 use sealway_aead::{Nonce, OpeningKey, SealingKey, Suite, Tag};
 
 /// Rounds of which the median is taken.
-const ROUNDS: usize = 21;
+const ROUNDS: usize = 61;
 
 const SUITE: Suite = Suite::ChaCha20Poly1305;
 
@@ -106,7 +106,7 @@ fn race(title: &str, ops: usize, bytes: usize, out_len: usize, mut subjects: Vec
             let start = Instant::now();
             run(&mut out);
             let once = start.elapsed().as_secs_f64();
-            repeats = ((0.003 / once) as usize).clamp(1, 100_000);
+            repeats = ((0.0008 / once) as usize).clamp(1, 100_000);
         }
         assert!(out == want, "{title}: {name} gives other bytes");
     }
@@ -120,11 +120,13 @@ fn race(title: &str, ops: usize, bytes: usize, out_len: usize, mut subjects: Vec
             times.push(start.elapsed().as_secs_f64() / repeats as f64);
         }
     }
+    // On a machine with noisy neighbours, the fastest round is what tells two versions of a kernel apart.
+    let fastest = std::env::var_os("FASTEST").is_some();
     let medians: Vec<f64> = times
         .iter_mut()
         .map(|times| {
             times.sort_by(f64::total_cmp);
-            times[ROUNDS / 2]
+            times[if fastest { 0 } else { ROUNDS / 2 }]
         })
         .collect();
     let best_peer = medians.iter().copied().fold(f64::INFINITY, f64::min);

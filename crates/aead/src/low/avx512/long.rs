@@ -15,6 +15,8 @@ pub(super) const QUAD: usize = 4 * GROUP;
 struct Powers {
     /// r^8, r^16, r^24, r^32, each in every lane.
     steps: [Factor; 4],
+    /// True if all four are there.
+    quads: bool,
     /// The power that each lane has left to go after the last group.
     lanes: Factor,
 }
@@ -48,9 +50,9 @@ pub(super) unsafe fn load(text: *const u8) -> Limbs {
 }
 
 impl LongMac {
-    /// Goes on from a scalar authenticator.
+    /// Goes on from a scalar authenticator; `quads` if four groups at a time will come, which takes more powers.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
-    pub(super) fn start(mac: &Poly1305) -> Self {
+    pub(super) fn start(mac: &Poly1305, quads: bool) -> Self {
         let r1 = *mac.r();
         let r2 = scalar_multiply(&r1, &r1);
         let r3 = scalar_multiply(&r2, &r1);
@@ -59,9 +61,14 @@ impl LongMac {
         let r6 = scalar_multiply(&r4, &r2);
         let r7 = scalar_multiply(&r4, &r3);
         let r8 = scalar_multiply(&r4, &r4);
-        let r16 = scalar_multiply(&r8, &r8);
-        let r24 = scalar_multiply(&r16, &r8);
-        let r32 = scalar_multiply(&r16, &r16);
+        let step8 = every(&r8);
+        let mut steps = [step8; 4];
+        if quads {
+            let r16 = scalar_multiply(&r8, &r8);
+            let r24 = scalar_multiply(&r16, &r8);
+            let r32 = scalar_multiply(&r16, &r16);
+            steps = [step8, every(&r16), every(&r24), every(&r32)];
+        }
         // Block 0 has eight steps to go, block 7 one.
         let lanes = |i: usize| {
             let v = |r: &portable::Limbs| r[i] as i64;
@@ -69,10 +76,11 @@ impl LongMac {
         };
         let h = mac.accumulator();
         LongMac {
-            // Where the first group is about to be added: divided by r^8, so to speak. See `shifted`.
+            // Lane 0 is where the first block comes, which is added to the accumulator.
             h: std::array::from_fn(|i| _mm512_set_epi64(0, 0, 0, 0, 0, 0, 0, h[i] as i64)),
             powers: Powers {
-                steps: [every(&r8), every(&r16), every(&r24), every(&r32)],
+                steps,
+                quads,
                 lanes: Factor::new([lanes(0), lanes(1), lanes(2)]),
             },
         }
@@ -128,7 +136,7 @@ impl LongMac {
             text = text.wrapping_add(GROUP);
             groups -= 1;
         }
-        while groups >= 4 {
+        while groups >= 4 && self.powers.quads {
             // SAFETY: four groups are left at least.
             let m: [Limbs; 4] = std::array::from_fn(|i| unsafe { load(text.add(GROUP * i)) });
             let mut wide = self.quad_first(&m[0]);
@@ -165,12 +173,15 @@ pub(super) fn absorb(mac: &mut Poly1305, bytes: &[u8]) {
         mac.absorb(bytes);
         return;
     }
-    let mut long = LongMac::start(mac);
+    let mut long = LongMac::start(mac, groups > QUADS_FROM);
     // SAFETY: as many groups are in the slice.
     unsafe { long.take(bytes.as_ptr(), groups, true) };
     long.finish(mac);
     mac.absorb(&bytes[groups * GROUP..]);
 }
+
+/// From how many groups on the powers for four at a time are worth computing.
+const QUADS_FROM: usize = 12;
 
 /// From how many bytes on powers of r are worth computing. Measured on Zen 4: scalar code wins below.
 pub(super) const VECTOR_FROM: usize = 512;

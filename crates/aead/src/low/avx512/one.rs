@@ -30,16 +30,15 @@ const SCRUB_WORDS: usize = 512;
 /// When opening, the text is decrypted whether authentic or not: the caller compares the tags and wipes.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
 pub(super) fn run(key: &KeyWords, nonce: &[u32; 4], aad: &[u8], text: &mut Text<'_>, way: Use) -> [u8; 16] {
-    let tag = if text.len() <= SHORTEST {
-        short::<1>(key, nonce, aad, text, way)
-    } else if text.len() <= SHORT {
-        short::<2>(key, nonce, aad, text, way)
-    } else {
-        // In a call of its own, so that the stack it used lies below and can be cleared.
-        let tag = long(key, nonce, aad, text, way);
-        scrub_stack::<SCRUB_WORDS>();
-        return tag;
-    };
+    if text.len() <= SHORTEST {
+        return short::<1>(key, nonce, aad, text, way);
+    }
+    if text.len() <= SHORT {
+        return short::<2>(key, nonce, aad, text, way);
+    }
+    // In a call of its own, so that the stack it used lies below and can be cleared.
+    let tag = long(key, nonce, aad, text, way);
+    scrub_stack::<SCRUB_WORDS>();
     tag
 }
 
@@ -57,43 +56,39 @@ fn authenticator(block: __m512i) -> Poly1305 {
     mac
 }
 
-/// A half round of four blocks, one a quarter.
+/// A half round of `GROUPS` times four blocks, one a quarter.
 macro_rules! half_round {
-    ($s:ident) => {
-        for s in &mut $s {
+    ($v:ident) => {
+        for s in &mut $v {
             s[0] = _mm512_add_epi32(s[0], s[1]);
             s[3] = _mm512_rol_epi32::<16>(_mm512_xor_si512(s[3], s[0]));
         }
-        for s in &mut $s {
+        for s in &mut $v {
             s[2] = _mm512_add_epi32(s[2], s[3]);
             s[1] = _mm512_rol_epi32::<12>(_mm512_xor_si512(s[1], s[2]));
         }
-        for s in &mut $s {
+        for s in &mut $v {
             s[0] = _mm512_add_epi32(s[0], s[1]);
             s[3] = _mm512_rol_epi32::<8>(_mm512_xor_si512(s[3], s[0]));
         }
-        for s in &mut $s {
+        for s in &mut $v {
             s[2] = _mm512_add_epi32(s[2], s[3]);
             s[1] = _mm512_rol_epi32::<7>(_mm512_xor_si512(s[1], s[2]));
         }
     };
 }
 
-/// Messages of `4 * GROUPS - 1` blocks at most, horizontally: rows of four blocks side by side in one vector.
+/// The keystream of `GROUPS` times four blocks, horizontally: rows of four blocks side by side in one vector. Less work at
+/// a time than sixteen blocks, and so sooner done.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
-fn short<const GROUPS: usize>(key: &KeyWords, nonce: &[u32; 4], aad: &[u8], text: &mut Text<'_>, way: Use) -> [u8; 16] {
+fn horizontal<const GROUPS: usize>(key: &KeyWords, nonce: &[u32; 4]) -> [[__m512i; 4]; GROUPS] {
     let row = |words: &[u32; 4]| {
         // SAFETY: four words are 16 bytes.
         _mm512_broadcast_i32x4(unsafe { _mm_loadu_si128(words.as_ptr().cast()) })
     };
     let [k0, k1, k2, k3, k4, k5, k6, k7] = key.0;
-    let rows = [
-        row(&CONSTANTS),
-        row(&[k0, k1, k2, k3]),
-        row(&[k4, k5, k6, k7]),
-        row(nonce),
-    ];
+    let rows = [row(&CONSTANTS), row(&[k0, k1, k2, k3]), row(&[k4, k5, k6, k7]), row(nonce)];
     let mut start = [rows; GROUPS];
     for (i, s) in start.iter_mut().enumerate() {
         let at = 4 * i as i32;
@@ -103,16 +98,17 @@ fn short<const GROUPS: usize>(key: &KeyWords, nonce: &[u32; 4], aad: &[u8], text
     let mut v = start;
     for _ in 0..10 {
         half_round!(v);
+        // Diagonals come into columns by moving rows 0, 2 and 3 against row 1, which is the last to be ready.
         for s in &mut v {
-            s[1] = _mm512_shuffle_epi32::<0x39>(s[1]);
-            s[2] = _mm512_shuffle_epi32::<0x4e>(s[2]);
-            s[3] = _mm512_shuffle_epi32::<0x93>(s[3]);
+            s[0] = _mm512_shuffle_epi32::<0x93>(s[0]);
+            s[2] = _mm512_shuffle_epi32::<0x39>(s[2]);
+            s[3] = _mm512_shuffle_epi32::<0x4e>(s[3]);
         }
         half_round!(v);
         for s in &mut v {
-            s[1] = _mm512_shuffle_epi32::<0x93>(s[1]);
-            s[2] = _mm512_shuffle_epi32::<0x4e>(s[2]);
-            s[3] = _mm512_shuffle_epi32::<0x39>(s[3]);
+            s[0] = _mm512_shuffle_epi32::<0x39>(s[0]);
+            s[2] = _mm512_shuffle_epi32::<0x93>(s[2]);
+            s[3] = _mm512_shuffle_epi32::<0x4e>(s[3]);
         }
     }
     let mut streams = [[_mm512_setzero_si512(); 4]; GROUPS];
@@ -122,22 +118,49 @@ fn short<const GROUPS: usize>(key: &KeyWords, nonce: &[u32; 4], aad: &[u8], text
         }
         streams[i] = transpose_quarters(v[i][0], v[i][1], v[i][2], v[i][3]);
     }
+    streams
+}
+
+/// Ciphertext of a short message, kept for the authenticator: it would wait long for what a masked store has written.
+#[repr(C, align(64))]
+struct Kept([[u8; 64]; 7]);
+
+/// Messages of `4 * GROUPS - 1` blocks at most.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+fn short<const GROUPS: usize>(
+    key: &KeyWords,
+    nonce: &[u32; 4],
+    aad: &[u8],
+    text: &mut Text<'_>,
+    way: Use,
+) -> [u8; 16] {
+    let streams = horizontal::<GROUPS>(key, nonce);
     let mut mac = authenticator(streams[0][0]);
     mac.absorb(aad);
     if way != Use::Seal {
         mac.absorb(text.src());
     }
+    let mut kept = Kept([[0; 64]; 7]);
     let (src, dst, len) = text.pointers();
-    for (i, stream) in streams.iter().flatten().enumerate().skip(1) {
-        let at = 64 * (i - 1);
-        let mask = first_bytes(len.saturating_sub(at).min(64));
+    for (i, stream) in streams.as_flattened()[1..].iter().enumerate() {
+        let at = 64 * i;
+        if at >= len {
+            break;
+        }
+        let mask = first_bytes((len - at).min(64));
         // SAFETY: only the bytes of the mask are read, which are of the text.
-        let bytes = unsafe { _mm512_maskz_loadu_epi8(mask, src.wrapping_add(at).cast()) };
+        let bytes = unsafe { _mm512_maskz_loadu_epi8(mask, src.add(at).cast()) };
+        let bytes = _mm512_xor_si512(bytes, *stream);
         // SAFETY: only the bytes of the mask are written, which are of the text.
-        unsafe { _mm512_mask_storeu_epi8(dst.wrapping_add(at).cast(), mask, _mm512_xor_si512(bytes, *stream)) };
+        unsafe { _mm512_mask_storeu_epi8(dst.add(at).cast(), mask, bytes) };
+        if way == Use::Seal {
+            // SAFETY: a place of 64 bytes, aligned to 64.
+            unsafe { _mm512_store_si512(kept.0[i].as_mut_ptr().cast(), _mm512_maskz_mov_epi8(mask, bytes)) };
+        }
     }
     if way == Use::Seal {
-        mac.absorb(text.dst());
+        mac.absorb(&kept.0.as_flattened()[..len]);
     }
     mac.finish(aad.len() as u64, len as u64)
 }
@@ -166,7 +189,7 @@ fn long(key: &KeyWords, nonce: &[u32; 4], aad: &[u8], text: &mut Text<'_>, way: 
         return mac.finish(aad.len() as u64, len as u64);
     }
 
-    let mut long = LongMac::start(&mac);
+    let mut long = LongMac::start(&mac, true);
     // Where the keystream has come to, and where the authenticator has.
     let (mut x, mut p) = (FIRST_PASS, 0);
     let ciphertext = if way == Use::Seal { dst.cast_const() } else { src };
@@ -240,9 +263,21 @@ unsafe fn xor_tail(streams: &[__m512i], src: *const u8, dst: *mut u8, len: usize
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
 unsafe fn xor_rest(key: &KeyWords, nonce: &mut [u32; 4], src: *const u8, dst: *mut u8, mut x: usize, len: usize) {
     while x < len {
+        let left = len - x;
+        if left <= 256 {
+            // SAFETY: no more than what is left.
+            unsafe { xor_tail(&horizontal::<1>(key, nonce)[0], src.add(x), dst.add(x), left) };
+            return;
+        }
+        if left <= 512 {
+            let streams = horizontal::<2>(key, nonce);
+            // SAFETY: no more than what is left.
+            unsafe { xor_tail(streams.as_flattened(), src.add(x), dst.add(x), left) };
+            return;
+        }
         let streams = to_streams(&blocks!(spread(key, nonce)));
         // SAFETY: no more than what is left.
-        unsafe { xor_tail(&streams, src.add(x), dst.add(x), (len - x).min(PASS)) };
+        unsafe { xor_tail(&streams, src.add(x), dst.add(x), left.min(PASS)) };
         nonce[0] = nonce[0].wrapping_add(16);
         x += PASS;
     }

@@ -20,18 +20,47 @@ pub(crate) fn limbs(low: u64, high: u64) -> Limbs {
     [low & MASK44, (low >> 44 | high << 20) & MASK44, high >> 24]
 }
 
-/// The product modulo 2^130 - 5, each limb within a few bits of its width.
+/// The limbs of a product, not yet carried.
 ///
 /// What passes 2^130 comes back times 5; a limb product that lands at 2^132 comes back times 20.
 #[inline(always)]
-pub(crate) fn multiply(a: &Limbs, b: &Limbs) -> Limbs {
+fn products(a: &Limbs, b: &Limbs) -> [u128; 3] {
     let wide = |x: u64, y: u64| u128::from(x) * u128::from(y);
     let (b1, b2) = (b[1] * 20, b[2] * 20);
-    let d0 = wide(a[0], b[0]) + wide(a[1], b2) + wide(a[2], b1);
-    let d1 = wide(a[0], b[1]) + wide(a[1], b[0]) + wide(a[2], b2) + (d0 >> 44);
-    let d2 = wide(a[0], b[2]) + wide(a[1], b[1]) + wide(a[2], b[0]) + (d1 >> 44);
-    let h0 = (d0 as u64 & MASK44) + (d2 >> 42) as u64 * 5;
+    [
+        wide(a[0], b[0]) + wide(a[1], b2) + wide(a[2], b1),
+        wide(a[0], b[1]) + wide(a[1], b[0]) + wide(a[2], b2),
+        wide(a[0], b[2]) + wide(a[1], b[1]) + wide(a[2], b[0]),
+    ]
+}
+
+/// Carries once around: each limb comes out within a few bits of its width.
+#[inline(always)]
+fn carry(d: [u128; 3]) -> Limbs {
+    let d1 = d[1] + (d[0] >> 44);
+    let d2 = d[2] + (d1 >> 44);
+    let h0 = (d[0] as u64 & MASK44) + (d2 >> 42) as u64 * 5;
     [h0 & MASK44, (d1 as u64 & MASK44) + (h0 >> 44), d2 as u64 & MASK42]
+}
+
+/// The product modulo 2^130 - 5.
+#[inline(always)]
+pub(crate) fn multiply(a: &Limbs, b: &Limbs) -> Limbs {
+    carry(products(a, b))
+}
+
+/// The sum, limb by limb.
+#[inline(always)]
+fn plus(a: &Limbs, b: &Limbs) -> Limbs {
+    [a[0] + b[0], a[1] + b[1], a[2] + b[2]]
+}
+
+/// The number that a block of 16 bytes stands for.
+#[inline(always)]
+fn number(block: &[u8; 16]) -> Limbs {
+    let both = u128::from_le_bytes(*block);
+    let m = limbs(both as u64, (both >> 64) as u64);
+    [m[0], m[1], m[2] + HIGH_BIT]
 }
 
 /// A number in limbs of 26 bits, for kernels with 32-bit multiplies. Limbs may be a little wider.
@@ -128,34 +157,41 @@ impl Poly1305 {
         self.h = h;
     }
 
-    /// Takes one block of 16 bytes, given as two little-endian halves.
+    /// Takes one number.
     #[inline(always)]
-    fn block(&mut self, low: u64, high: u64) {
-        let m = limbs(low, high);
-        let sum = [self.h[0] + m[0], self.h[1] + m[1], self.h[2] + m[2] + HIGH_BIT];
-        self.h = multiply(&sum, &self.r);
+    fn step(&mut self, m: &Limbs) {
+        self.h = multiply(&plus(&self.h, m), &self.r);
     }
 
     /// Takes bytes, padded with zeros to a multiple of 16 as RFC 8439 section 2.8 wants it.
     #[inline]
     pub(crate) fn absorb(&mut self, bytes: &[u8]) {
         let (blocks, rest) = bytes.as_chunks::<16>();
-        for block in blocks {
-            let both = u128::from_le_bytes(*block);
-            self.block(both as u64, (both >> 64) as u64);
+        let (pairs, odd) = blocks.as_chunks::<2>();
+        if !pairs.is_empty() {
+            // Two blocks at a time, ((h + a) r + b) r = (h + a) r^2 + b r: half as long a chain of multiplies.
+            let squared = multiply(&self.r, &self.r);
+            for [a, b] in pairs {
+                let first = products(&plus(&self.h, &number(a)), &squared);
+                let second = products(&number(b), &self.r);
+                self.h = carry([first[0] + second[0], first[1] + second[1], first[2] + second[2]]);
+            }
+        }
+        for block in odd {
+            self.step(&number(block));
         }
         if !rest.is_empty() {
             let mut last = [0; 16];
             last[..rest.len()].copy_from_slice(rest);
-            let both = u128::from_le_bytes(last);
-            self.block(both as u64, (both >> 64) as u64);
+            self.step(&number(&last));
         }
     }
 
     /// Takes the block of lengths and gives the tag.
     #[inline]
     pub(crate) fn finish(mut self, aad_len: u64, text_len: u64) -> [u8; 16] {
-        self.block(aad_len, text_len);
+        let lengths = u128::from(aad_len) | u128::from(text_len) << 64;
+        self.step(&number(&lengths.to_le_bytes()));
         tag_of(self.h, &self.s)
     }
 }
