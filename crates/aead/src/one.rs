@@ -93,9 +93,10 @@ impl SealingKey {
     #[inline]
     pub fn seal_in_place(&self, nonce: Nonce, aad: &[u8], in_out: &mut [u8]) -> Result<Tag, Error> {
         check_len(self.suite(), in_out.len())?;
+        let len = in_out.len();
         if let Some(made) = self
             .0
-            .run_own(nonce.as_bytes(), aad, || Text::in_place(&mut *in_out), Use::Seal)
+            .run_own(nonce.as_bytes(), aad, len, || Text::in_place(&mut *in_out), Use::Seal)
         {
             return made.map(Tag);
         }
@@ -129,6 +130,7 @@ impl SealingKey {
         if let Some(made) = self.0.run_own(
             nonce.as_bytes(),
             aad,
+            plaintext.len(),
             || Text::separate(plaintext, ciphertext),
             Use::Seal,
         ) {
@@ -156,7 +158,11 @@ impl OpeningKey {
     #[inline]
     pub fn open_in_place(&self, nonce: &[u8], aad: &[u8], in_out: &mut [u8], tag: &Tag) -> Result<(), Error> {
         check_len(self.suite(), in_out.len())?;
-        if let Some(made) = self.0.run_own(nonce, aad, || Text::in_place(&mut *in_out), Use::Open) {
+        let len = in_out.len();
+        if let Some(made) = self
+            .0
+            .run_own(nonce, aad, len, || Text::in_place(&mut *in_out), Use::Open)
+        {
             return verify(&made?, &tag.0, in_out);
         }
         self.0.with(nonce, |key, nonce| {
@@ -187,10 +193,14 @@ impl OpeningKey {
                 got: plaintext.len(),
             });
         }
-        if let Some(made) = self
-            .0
-            .run_own(nonce, aad, || Text::separate(ciphertext, &mut *plaintext), Use::Open)
-        {
+        let len = plaintext.len();
+        if let Some(made) = self.0.run_own(
+            nonce,
+            aad,
+            len,
+            || Text::separate(ciphertext, &mut *plaintext),
+            Use::Open,
+        ) {
             return verify(&made?, tag, plaintext);
         }
         self.0.with(nonce, |key, nonce| {

@@ -54,6 +54,22 @@ impl Backend {
         Self::available().find(|backend| backend.name() == name)
     }
 
+    /// The kernels for a message on its own, where they are faster than the same message in a batch: always below
+    /// [`Self::FEW`] messages, else from [`Self::LONG`] bytes on.
+    #[inline]
+    pub(super) fn lone(self, count: usize, len: usize) -> Option<HaveAvx512Ifma> {
+        match self {
+            Backend::Avx512(have) if count < Self::FEW || len >= Self::LONG => Some(have),
+            _ => None,
+        }
+    }
+
+    /// Messages from which on a batch is faster than one after the other. Measured with `examples/batch_speed fixed`.
+    const FEW: usize = 6;
+
+    /// Bytes from which on a message fills the lanes by itself. Likewise.
+    const LONG: usize = 8192;
+
     /// Fills in r and s of each task's record.
     #[inline]
     pub(crate) fn one_time_keys(self, keys: Keyring<'_>, tasks: &[Task], records: &mut [MacRecord]) -> Lanes {

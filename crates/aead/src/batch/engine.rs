@@ -1,6 +1,11 @@
 //! Runs batches.
 
-use crate::low::{Keyring, Lanes, Memory, Task, Use};
+use zeroize::Zeroize;
+
+use crate::cpu::HaveAvx512Ifma;
+use crate::low::portable::hchacha20_words;
+use crate::low::{self, KeyWords, Keyring, Lanes, Memory, Task, Text, Use};
+use crate::one::tags_match;
 use crate::{Error, Suite};
 
 use super::check::{Span, check};
@@ -93,14 +98,18 @@ impl Engine {
                     continue;
                 }
             };
+            let task = task(job, index, extended);
+            if let Some(have) = self.backend.lone(jobs.len(), task.len) {
+                statuses[index] = lone(have, keys, job, &task, extended, &mut memory, associated_of(job, aad));
+                continue;
+            }
             if bytes + job.message_len() > CHUNK_BYTES || self.chunk.len() == CHUNK_JOBS {
                 self.chunk
                     .run(self.backend, keys, jobs, &mut memory, aad, statuses, &mut report);
                 bytes = 0;
             }
             bytes += job.message_len();
-            self.chunk
-                .push(task(job, index, extended), extended.then_some(&job.nonce));
+            self.chunk.push(task, extended.then_some(&job.nonce));
         }
         self.chunk
             .run(self.backend, keys, jobs, &mut memory, aad, statuses, &mut report);
@@ -147,8 +156,44 @@ fn task(job: &Job, index: usize, extended: bool) -> Task {
     }
 }
 
+/// Runs one job through the kernels for a message on its own.
+fn lone(
+    have: HaveAvx512Ifma,
+    keys: &Keys,
+    job: &Job,
+    task: &Task,
+    extended: bool,
+    memory: &mut Memory<'_>,
+    aad: &[u8],
+) -> Status {
+    let resident = &keys.words()[task.key as usize];
+    let mut sub_key = KeyWords::default();
+    if extended {
+        let words = job.nonce.as_chunks::<4>().0;
+        let head = std::array::from_fn(|i| u32::from_le_bytes(words[i]));
+        hchacha20_words(&resident.0, &head, &mut sub_key.0);
+    }
+    let key = if extended { &sub_key } else { resident };
+    let mut sent = [0; Suite::TAG_LEN];
+    if job.opens {
+        sent.copy_from_slice(&memory.src()[task.src + task.len..][..Suite::TAG_LEN]);
+    }
+    let made = low::one(have, key, &task.nonce, aad, &mut Text::of(memory, task), task.way);
+    if extended {
+        sub_key.zeroize();
+    }
+    let dst = memory.dst();
+    if !job.opens {
+        dst[task.dst + task.len..][..Suite::TAG_LEN].copy_from_slice(&made);
+    } else if !tags_match(&made, &sent) {
+        dst[task.dst..][..task.len].fill(0);
+        return Status::Unauthentic;
+    }
+    Status::Done
+}
+
 /// The ring of resident and derived keys.
-pub(super) fn ring<'a>(keys: &'a Keys, derived: &'a [crate::low::KeyWords]) -> Keyring<'a> {
+pub(super) fn ring<'a>(keys: &'a Keys, derived: &'a [KeyWords]) -> Keyring<'a> {
     Keyring {
         resident: keys.words(),
         derived,

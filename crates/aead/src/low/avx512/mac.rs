@@ -5,7 +5,9 @@
 
 use std::arch::x86_64::*;
 
+use super::long::absorb;
 use super::shuffle::{first_bytes, transpose_longs};
+use crate::low::portable::Poly1305;
 use crate::low::{Lanes, MacRecord, Memory, Task};
 
 /// Messages in a vector.
@@ -306,37 +308,79 @@ pub(super) fn macs(
     tags: &mut [[u8; 16]],
 ) -> Lanes {
     let mut lanes = Lanes::default();
-    for pair in order.chunks(2 * LANES) {
-        let (first, second) = pair.split_at(pair.len().min(LANES));
-        let most = |half: &[u32]| half.iter().map(|&i| tasks[i as usize].mac_blocks()).max().unwrap_or(0);
-        let (steps, steps_b) = (most(first), most(second));
-        let mut a = Eight::start(memory, tasks, first, records);
-        if second.is_empty() {
-            for number in (0..steps).step_by(4) {
-                let loaded = a.load(16 * number);
-                for k in 0..(steps - number).min(4) {
-                    a.block(loaded[2 * k], loaded[2 * k + 1], number + k);
-                }
-            }
-        } else {
-            let mut b = Eight::start(memory, tasks, second, records);
-            let steps = steps.max(steps_b);
-            for number in (0..steps).step_by(4) {
-                let (loaded_a, loaded_b) = (a.load(16 * number), b.load(16 * number));
-                for k in 0..(steps - number).min(4) {
-                    a.block(loaded_a[2 * k], loaded_a[2 * k + 1], number + k);
-                    b.block(loaded_b[2 * k], loaded_b[2 * k + 1], number + k);
-                }
-            }
-            b.finish(second, tags);
+    let blocks = |index: u32| tasks[index as usize].mac_blocks();
+    let mut rest = order;
+    while let [longest, others @ ..] = rest {
+        let group = &rest[..rest.len().min(LANES)];
+        let all: usize = group.iter().map(|&index| blocks(index)).sum();
+        if blocks(*longest) * LANES > all + LONE_COST {
+            // Lanes would stand empty beside it for longer than working on it alone takes.
+            let (task, record) = (&tasks[*longest as usize], &records[*longest as usize]);
+            let mut mac = Poly1305::resume(record);
+            absorb(&mut mac, memory.ciphertext(task));
+            tags[*longest as usize] = mac.finish(record.aad_len.into(), task.len as u64);
+            let steps = task.mac_blocks() as u64 + 1;
+            lanes.add(Lanes {
+                used: steps,
+                offered: steps,
+            });
+            rest = others;
+            continue;
         }
-        a.finish(first, tags);
-        let used: usize = pair.iter().map(|&i| tasks[i as usize].mac_blocks() + 1).sum();
-        let vectors = pair.len().div_ceil(LANES);
-        lanes.add(Lanes {
-            used: used as u64,
-            offered: (LANES * vectors * (steps.max(steps_b) + 1)) as u64,
-        });
+        let (pair, after) = rest.split_at(rest.len().min(2 * LANES));
+        lanes.add(pair_of_eights(memory, tasks, pair, records, tags));
+        rest = after;
     }
     lanes
+}
+
+/// What a message alone costs more than its share of full lanes, in lane-steps: powers of r, and its last blocks.
+const LONE_COST: usize = 100;
+
+/// Computes the tags of up to sixteen tasks, longest first.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+fn pair_of_eights(
+    memory: &Memory<'_>,
+    tasks: &[Task],
+    pair: &[u32],
+    records: &[MacRecord],
+    tags: &mut [[u8; 16]],
+) -> Lanes {
+    let (first, second) = pair.split_at(pair.len().min(LANES));
+    let most = |half: &[u32]| {
+        half.iter()
+            .map(|&index| tasks[index as usize].mac_blocks())
+            .max()
+            .unwrap_or(0)
+    };
+    let (steps_a, steps_b) = (most(first), most(second));
+    let mut a = Eight::start(memory, tasks, first, records);
+    let mut number = 0;
+    if !second.is_empty() {
+        let mut b = Eight::start(memory, tasks, second, records);
+        while number < steps_b {
+            let (loaded_a, loaded_b) = (a.load(16 * number), b.load(16 * number));
+            for k in 0..(steps_b - number).min(4) {
+                a.block(loaded_a[2 * k], loaded_a[2 * k + 1], number + k);
+                b.block(loaded_b[2 * k], loaded_b[2 * k + 1], number + k);
+            }
+            number = steps_b.min(number + 4);
+        }
+        b.finish(second, tags);
+    }
+    // What the longer ones have left.
+    while number < steps_a {
+        let loaded = a.load(16 * number);
+        for k in 0..(steps_a - number).min(4) {
+            a.block(loaded[2 * k], loaded[2 * k + 1], number + k);
+        }
+        number += 4;
+    }
+    a.finish(first, tags);
+    let used: usize = pair.iter().map(|&i| tasks[i as usize].mac_blocks() + 1).sum();
+    let steps_b = if second.is_empty() { 0 } else { steps_b + 1 };
+    Lanes {
+        used: used as u64,
+        offered: (LANES * (steps_a + 1 + steps_b)) as u64,
+    }
 }

@@ -88,7 +88,12 @@ fn horizontal<const GROUPS: usize>(key: &KeyWords, nonce: &[u32; 4]) -> [[__m512
         _mm512_broadcast_i32x4(unsafe { _mm_loadu_si128(words.as_ptr().cast()) })
     };
     let [k0, k1, k2, k3, k4, k5, k6, k7] = key.0;
-    let rows = [row(&CONSTANTS), row(&[k0, k1, k2, k3]), row(&[k4, k5, k6, k7]), row(nonce)];
+    let rows = [
+        row(&CONSTANTS),
+        row(&[k0, k1, k2, k3]),
+        row(&[k4, k5, k6, k7]),
+        row(nonce),
+    ];
     let mut start = [rows; GROUPS];
     for (i, s) in start.iter_mut().enumerate() {
         let at = 4 * i as i32;
@@ -128,13 +133,7 @@ struct Kept([[u8; 64]; 7]);
 /// Messages of `4 * GROUPS - 1` blocks at most.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
-fn short<const GROUPS: usize>(
-    key: &KeyWords,
-    nonce: &[u32; 4],
-    aad: &[u8],
-    text: &mut Text<'_>,
-    way: Use,
-) -> [u8; 16] {
+fn short<const GROUPS: usize>(key: &KeyWords, nonce: &[u32; 4], aad: &[u8], text: &mut Text<'_>, way: Use) -> [u8; 16] {
     let streams = horizontal::<GROUPS>(key, nonce);
     let mut mac = authenticator(streams[0][0]);
     mac.absorb(aad);
