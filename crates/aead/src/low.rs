@@ -7,6 +7,14 @@
 //! before it touches it, so no task, however wrong, can make it read or write elsewhere.
 
 #![allow(unsafe_code)]
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "pointer arithmetic and the access it is for stand on one ground; vector arithmetic is counted as unsafe too"
+)]
+#![allow(
+    clippy::needless_range_loop,
+    reason = "words and limbs are named by their index in several arrays at once"
+)]
 
 use crate::cpu::HaveAvx512Ifma;
 

@@ -117,10 +117,11 @@ fn one_message_against_the_oracle() {
     }
 }
 
-/// Authenticators with the largest and smallest r, s and text: every carry there is.
+/// Authenticators with the largest and smallest r, s, accumulator and text: every carry there is. Together and one by one,
+/// since a message among its like and a message alone take different paths.
 #[test]
 fn extreme_authenticators() {
-    let full = [u64::MAX & portable::CLAMP[0], u64::MAX & portable::CLAMP[1]];
+    let full = portable::CLAMP;
     let rs = [
         full,
         [0, 0],
@@ -129,36 +130,39 @@ fn extreme_authenticators() {
         [0, 4],
         [full[0], 0],
         [0, full[1]],
-        [3, 0x0fff_fffc_0000_0000],
+        [3, full[1]],
     ];
+    let ends = [[0, 0], [u64::MAX, u64::MAX], [u64::MAX, 0]];
+    let starts = [[0; 3], [(1 << 44) - 1, (1 << 44) - 1, (1 << 42) - 1]];
+    const TASKS: usize = 150;
+    let tasks: Vec<_> = (0..TASKS).map(|i| task(0, 0, 0, i * 31, 0)).collect();
+    let order: Vec<u32> = (0..TASKS as u32).rev().collect();
     for fill in [0xff, 0x00, 0xfb, 0x80] {
         let mut arena = vec![fill; 5000];
-        let tasks: Vec<_> = (0..200).map(|i| task(0, 0, 0, i * 23, 0)).collect();
         let memory = Memory::InPlace(&mut arena);
-        let order: Vec<u32> = (0..200).rev().collect();
-        for (i, r) in rs.iter().enumerate() {
-            for s in [[0, 0], [u64::MAX, u64::MAX], [u64::MAX, 0]] {
-                let records: Vec<_> = (0..200)
-                    .map(|k| MacRecord {
-                        r: rs[(i + k) % if k % 2 == 0 { 1 } else { rs.len() }.max(1)],
-                        s,
-                        h: if k % 3 == 0 {
-                            [(1 << 44) - 1, (1 << 44) - 1, (1 << 42) - 1]
-                        } else {
-                            [0; 3]
-                        },
-                        ..MacRecord {
-                            r: *r,
-                            ..MacRecord::default()
-                        }
-                    })
-                    .collect();
-                let mut want = vec![[0; 16]; 200];
-                portable::macs(&memory, &tasks, &order, &records, &mut want);
-                for backend in Backend::available() {
-                    let mut tags = vec![[0; 16]; 200];
-                    backend.macs(&memory, &tasks, &order, &records, &mut tags);
-                    assert!(tags == want, "{backend}");
+        for shift in 0..rs.len() {
+            let records: Vec<_> = (0..TASKS)
+                .map(|i| MacRecord {
+                    r: rs[(i + shift) % rs.len()],
+                    s: ends[i % ends.len()],
+                    h: starts[i / 2 % starts.len()],
+                    ..MacRecord::default()
+                })
+                .collect();
+            let run = |backend: Backend, step: usize| {
+                let mut tags = vec![[0; 16]; TASKS];
+                for order in order.chunks(step) {
+                    backend.macs(&memory, &tasks, order, &records, &mut tags);
+                }
+                tags
+            };
+            let want = run(Backend::Portable, TASKS);
+            for backend in Backend::available() {
+                for step in [1, 3, 11, TASKS] {
+                    assert!(
+                        run(backend, step) == want,
+                        "{backend} {fill:#x} {shift} in steps of {step}"
+                    );
                 }
             }
         }

@@ -7,7 +7,7 @@ use sealway_aead::{Nonce, OpeningKey, SealingKey, Suite, Tag};
 /// Bytes from hexadecimal text; blanks and line ends are ignored.
 pub fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
-    assert!(digits.len() % 2 == 0, "odd number of digits");
+    assert!(digits.len().is_multiple_of(2), "odd number of digits");
     let value = |digit: u8| char::from(digit).to_digit(16).expect("a hexadecimal digit") as u8;
     digits
         .chunks(2)
