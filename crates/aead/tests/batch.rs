@@ -238,8 +238,18 @@ fn mixed(count: usize, seed: u64) -> Vec<Message> {
                 7..=8 => 129 + span % 384,
                 _ => 513 + span % 3584,
             };
-            let aad = if d[3] % 4 == 0 { usize::from(d[3] / 4) } else { 0 };
-            message(suites[i % suites.len()], len, aad, seed + i as u64, d[3] % 2 == 0)
+            let aad = if d[3].is_multiple_of(4) {
+                usize::from(d[3] / 4)
+            } else {
+                0
+            };
+            message(
+                suites[i % suites.len()],
+                len,
+                aad,
+                seed + i as u64,
+                d[3].is_multiple_of(2),
+            )
         })
         .collect()
 }

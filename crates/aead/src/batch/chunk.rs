@@ -14,7 +14,7 @@ use super::engine::{associated_of, ring};
 use super::{Backend, Job, Keys, Report, Status};
 
 /// Words of stack that the kernels may have used.
-const SCRUB_WORDS: usize = 768;
+const SCRUB_WORDS: usize = 512;
 
 /// Messages of fewer blocks than this have a bin each; above, bins get wider.
 const FINE: usize = 64;
@@ -73,13 +73,19 @@ impl Chunk {
         }
         self.derive(keys);
         let count = self.tasks.len();
-        self.records.clear();
-        self.records.resize(count, MacRecord::default());
-        self.tags.resize(count, [0; 16]);
+        // All zeros from the start, and again from the end of every run.
+        if self.records.len() < count {
+            self.records.resize(count, MacRecord::default());
+        }
+        if self.tags.len() < count {
+            self.tags.resize(count, [0; 16]);
+        }
         report
             .cipher
             .add(backend.one_time_keys(ring(keys, &self.derived), &self.tasks, &mut self.records));
-        self.absorb_associated(jobs, aad);
+        if !aad.is_empty() {
+            self.absorb_associated(jobs, aad);
+        }
 
         if self.sort(Use::Open) {
             report
@@ -162,16 +168,16 @@ impl Chunk {
                 memory.dst()[task.dst..][..task.len].fill(0);
                 statuses[task.job as usize] = Status::Unauthentic;
                 task.way = Use::Skip;
+                // The right tag of a forged message is a forgery.
+                wipe(&mut self.tags[index as usize]);
             }
         }
     }
 
     /// Wipes what was secret and empties the chunk.
     fn forget(&mut self) {
-        wipe(&mut self.records);
+        wipe(&mut self.records[..self.tasks.len()]);
         wipe(&mut self.derived);
-        // The right tag of a forged message is a forgery.
-        wipe(&mut self.tags);
         self.tasks.clear();
         self.extended.clear();
         scrub_stack::<SCRUB_WORDS>();

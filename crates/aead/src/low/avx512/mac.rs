@@ -147,11 +147,30 @@ pub(super) fn add(a: &Limbs, b: &Limbs) -> Limbs {
     std::array::from_fn(|i| _mm512_add_epi64(a[i], b[i]))
 }
 
+/// Blocks of 16 bytes, low and high halves, as the numbers they stand for.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+fn block(halves: [__m512i; 2]) -> Limbs {
+    let mut m = split(halves[0], halves[1]);
+    m[2] = _mm512_or_si512(m[2], high_bit());
+    m
+}
+
+/// `b` in the lanes of the mask, `a` in the others.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+fn pick(mask: __mmask8, a: &Limbs, b: &Limbs) -> Limbs {
+    std::array::from_fn(|i| _mm512_mask_mov_epi64(a[i], mask, b[i]))
+}
+
 /// Eight messages on their way.
 struct Eight {
     h: Limbs,
-    factor: Factor,
+    /// r, and its square.
+    factors: [Factor; 2],
     s: [__m512i; 2],
+    /// Low and high half of the last block of messages with an odd number of blocks.
+    odd: [__m512i; 2],
     /// Bytes of associated data.
     aad: __m512i,
     /// Bytes of ciphertext.
@@ -194,10 +213,13 @@ impl Eight {
             bytes[1] as i64,
             bytes[0] as i64,
         );
+        let r = split(r0, r1);
+        let once = Factor::new(r);
         Eight {
             h: [h0, h1, h2],
-            factor: Factor::new(split(r0, r1)),
+            factors: [once, Factor::new(multiply(&r, &once))],
             s: [s0, s1],
+            odd: [_mm512_setzero_si512(); 2],
             aad: _mm512_and_si512(aad, _mm512_set1_epi64(u32::MAX.into())),
             len,
             blocks: _mm512_srli_epi64::<4>(_mm512_add_epi64(len, _mm512_set1_epi64(15))),
@@ -221,34 +243,69 @@ impl Eight {
         transpose_longs(&rows)
     }
 
-    /// Takes one block of each message that has it.
+    /// Takes blocks `number` and `number` + 1 of each message that has both, with one carry for the two:
+    /// ((h + a) r + b) r = (h + a) r^2 + b r. Keeps the first for [`Self::finish`] where there is no second.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
-    fn block(&mut self, low: __m512i, high: __m512i, number: usize) {
-        let there = _mm512_cmpgt_epu64_mask(self.blocks, _mm512_set1_epi64(number as i64));
-        let next = self.next(low, high);
+    fn pair(&mut self, a: [__m512i; 2], b: [__m512i; 2], number: usize) {
+        self.keep(a, number);
+        let both = _mm512_cmpgt_epu64_mask(self.blocks, _mm512_set1_epi64(number as i64 + 1));
+        let mut wide = Wide::from([_mm512_setzero_si512(); 3]);
+        wide.add_product(&add(&self.h, &block(a)), &self.factors[1]);
+        wide.add_product(&block(b), &self.factors[0]);
+        let next = wide.carry();
         for i in 0..3 {
-            self.h[i] = _mm512_mask_mov_epi64(self.h[i], there, next[i]);
+            self.h[i] = _mm512_mask_mov_epi64(self.h[i], both, next[i]);
         }
     }
 
+    /// Keeps block `number` of messages of which it is the last.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
-    fn next(&self, low: __m512i, high: __m512i) -> Limbs {
-        let mut m = split(low, high);
-        m[2] = _mm512_or_si512(m[2], high_bit());
-        multiply(&add(&self.h, &m), &self.factor)
+    fn keep(&mut self, a: [__m512i; 2], number: usize) {
+        let last = _mm512_cmpeq_epu64_mask(self.blocks, _mm512_set1_epi64(number as i64 + 1));
+        for i in 0..2 {
+            self.odd[i] = _mm512_mask_mov_epi64(self.odd[i], last, a[i]);
+        }
     }
 
-    /// Takes the block of lengths and writes the tags.
+    /// Takes up to four blocks from `number`, a multiple of four, on; `steps` are the blocks of the longest.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+    fn four(&mut self, v: &Loaded, number: usize, steps: usize) {
+        for k in [0, 2] {
+            let left = steps.saturating_sub(number + k);
+            let (a, b) = ([v[2 * k], v[2 * k + 1]], [v[2 * k + 2], v[2 * k + 3]]);
+            if left > 1 {
+                self.pair(a, b, number + k);
+            } else if left == 1 {
+                self.keep(a, number + k);
+            }
+        }
+    }
+
+    /// Takes the block of lengths, and the one before it where that is still to come, and writes the tags.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
     fn finish(&self, order: &[u32], tags: &mut [[u8; 16]]) {
-        let (low, high) = reduce(self.next(self.aad, self.len));
+        let one = _mm512_set1_epi64(1);
+        let odd = _mm512_test_epi64_mask(self.blocks, one);
+        let lengths = block([self.aad, self.len]);
+        let kept = block(self.odd);
+        // Where nothing is left, the lengths are the first and only block, and r is the multiplier.
+        let first = pick(odd, &lengths, &kept);
+        let second = lengths.map(|limb| _mm512_maskz_mov_epi64(odd, limb));
+        let mut wide = Wide::from([_mm512_setzero_si512(); 3]);
+        wide.add_product(
+            &add(&self.h, &first),
+            &Factor::new(pick(odd, &self.factors[0].r, &self.factors[1].r)),
+        );
+        wide.add_product(&second, &self.factors[0]);
+        let (low, high) = reduce(wide.carry());
         let sum = _mm512_add_epi64(low, self.s[0]);
         let carry = _mm512_cmplt_epu64_mask(sum, low);
         let top = _mm512_add_epi64(high, self.s[1]);
-        let top = _mm512_mask_add_epi64(top, carry, top, _mm512_set1_epi64(1));
+        let top = _mm512_mask_add_epi64(top, carry, top, one);
         let (even, odd) = (_mm512_unpacklo_epi64(sum, top), _mm512_unpackhi_epi64(sum, top));
         let mut out = [[0u8; 16]; LANES];
         for (i, half) in [(0, even), (1, odd)] {
@@ -360,20 +417,16 @@ fn pair_of_eights(
         let mut b = Eight::start(memory, tasks, second, records);
         while number < steps_b {
             let (loaded_a, loaded_b) = (a.load(16 * number), b.load(16 * number));
-            for k in 0..(steps_b - number).min(4) {
-                a.block(loaded_a[2 * k], loaded_a[2 * k + 1], number + k);
-                b.block(loaded_b[2 * k], loaded_b[2 * k + 1], number + k);
-            }
-            number = steps_b.min(number + 4);
+            a.four(&loaded_a, number, steps_a);
+            b.four(&loaded_b, number, steps_b);
+            number += 4;
         }
         b.finish(second, tags);
     }
     // What the longer ones have left.
     while number < steps_a {
         let loaded = a.load(16 * number);
-        for k in 0..(steps_a - number).min(4) {
-            a.block(loaded[2 * k], loaded[2 * k + 1], number + k);
-        }
+        a.four(&loaded, number, steps_a);
         number += 4;
     }
     a.finish(first, tags);
