@@ -141,6 +141,7 @@ const CALM: Counted = Counted {
     bytes: 100,
     wall_s: 1.0,
     cpu_s: 0.9,
+    figures: Vec::new(),
 };
 
 /// Cells a1 b1 a2 b2: two subjects in each of two cases, cell `bad` with an error at a visit.
