@@ -90,7 +90,7 @@ impl Cell for FakeCell {
                 .push(format!("{}{}", self.subject, self.case.int("n").unwrap()));
         }
         self.step()?;
-        Ok(self.counted)
+        Ok(self.counted.clone())
     }
 }
 
@@ -345,7 +345,7 @@ fn counting_nothing_is_a_failure() {
         Counted { cpu_s: -1.0, ..CALM },
     ] {
         assert!(
-            matches!(plausible(counted), Err(CellError::Failed { .. })),
+            matches!(plausible(counted.clone()), Err(CellError::Failed { .. })),
             "{counted:?}"
         );
     }

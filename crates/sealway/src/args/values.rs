@@ -59,9 +59,7 @@ pub(crate) enum PeerWord {
 
 /// Parser of one word of `--peers`.
 pub(crate) fn peer() -> impl TypedValueParser<Value = PeerWord> {
-    let words = ["auto", "none"]
-        .into_iter()
-        .chain(PEERS);
+    let words = ["auto", "none"].into_iter().chain(PEERS);
     PossibleValuesParser::new(words).map(|word| match word.as_str() {
         "auto" => PeerWord::Auto,
         "none" => PeerWord::None,
