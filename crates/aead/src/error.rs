@@ -114,8 +114,63 @@ pub enum Error {
         /// Bytes given.
         got: usize,
     },
+    /// A batch was refused before anything was read or written, because of one of its jobs.
+    Job {
+        /// Which job, counted from 0.
+        index: usize,
+        /// What is wrong with it.
+        wrong: JobError,
+    },
+    /// As many statuses as jobs are needed.
+    StatusCount {
+        /// Jobs given.
+        jobs: usize,
+        /// Statuses given.
+        statuses: usize,
+    },
+    /// A key slot outside the table.
+    NoSuchSlot {
+        /// The slot.
+        slot: u32,
+        /// Slots there are.
+        slots: usize,
+    },
     /// The cryptographic library refused; on a healthy machine this means memory ran out.
     Backend,
+}
+
+/// What is wrong with a job of a batch.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum JobError {
+    /// Its key slot is outside the table or empty.
+    NoKey,
+    /// Its nonce has not the length that the suite of its key needs.
+    NonceLength,
+    /// Its input ends outside the arena.
+    Input,
+    /// Its output, with the tag if it seals, ends outside the arena.
+    Output,
+    /// Its associated data end outside their arena.
+    AssociatedData,
+    /// It is to work in place, but its input does not start where its output does.
+    NotInPlace,
+    /// Its output overlaps that of another job.
+    Overlap,
+}
+
+impl JobError {
+    const fn text(self) -> &'static str {
+        match self {
+            JobError::NoKey => "its key slot is empty or outside the table",
+            JobError::NonceLength => "its nonce has not the length of its suite's",
+            JobError::Input => "its input ends outside the arena",
+            JobError::Output => "its output, tag included, ends outside the arena",
+            JobError::AssociatedData => "its associated data end outside their arena",
+            JobError::NotInPlace => "in place, its input must start where its output does",
+            JobError::Overlap => "its output overlaps that of another job",
+        }
+    }
 }
 
 impl Error {
@@ -150,7 +205,10 @@ impl Error {
             | Error::OutputLength { .. }
             | Error::Exhausted
             | Error::DerivedLength { .. }
-            | Error::LabelLength { .. } => Fault::Caller,
+            | Error::LabelLength { .. }
+            | Error::Job { .. }
+            | Error::StatusCount { .. }
+            | Error::NoSuchSlot { .. } => Fault::Caller,
             Error::Backend => Fault::Environment,
         }
     }
@@ -216,6 +274,11 @@ impl fmt::Display for Error {
             Error::LabelLength { got } => {
                 write!(f, "a purpose may have 255 bytes and a context 65535, not {got}")
             }
+            Error::Job { index, wrong } => write!(f, "the batch was refused because of job {index}: {}", wrong.text()),
+            Error::StatusCount { jobs, statuses } => {
+                write!(f, "a batch of {jobs} jobs needs as many statuses, not {statuses}")
+            }
+            Error::NoSuchSlot { slot, slots } => write!(f, "key slot {slot} is outside the table of {slots} slots"),
             Error::Backend => f.write_str("the cryptographic library refused the call, probably for want of memory"),
         }
     }

@@ -4,7 +4,8 @@
 //!
 //! [`Suite`] names the four ciphers. [`SealingKey`] and [`OpeningKey`] seal and open one message at a time, in place or
 //! out of place. [`Sealer`] and [`Opener`] add the rest of what a one-way stream of messages needs: a [`NonceSequence`]
-//! that cannot repeat, the soft limit at which to rekey and the hard limit at which sealing is refused. [`mod@derive`] turns
+//! that cannot repeat, the soft limit at which to rekey and the hard limit at which sealing is refused. [`batch`] seals and
+//! opens thousands of small messages at once, each with its own key, nonce and length. [`mod@derive`] turns
 //! one shared secret into keys that never meet. [`cpu`] says what this machine can do and [`choose`] picks a suite from
 //! what both ends can do.
 //!
@@ -32,6 +33,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod batch;
 pub mod choose;
 pub mod cpu;
 pub mod derive;
@@ -44,7 +46,7 @@ mod one;
 mod stream;
 mod suite;
 
-pub use error::{Error, Fault};
+pub use error::{Error, Fault, JobError};
 pub use key::{OpeningKey, SealingKey};
 pub use limits::{Limits, RekeyPolicy};
 pub use nonce::{CounterOrder, Nonce, NonceBytes, NonceSequence, Numbered};

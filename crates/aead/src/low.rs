@@ -1,5 +1,56 @@
 //! Kernels under one face. Private; the only place in this crate that may hold unsafe code.
 //!
-//! `portable` is plain Rust and stays readable: it is the oracle of everything faster.
+//! `portable` is plain Rust and stays readable: it is the oracle of everything faster. The others take a proof token of
+//! [`crate::cpu`] with every call, so none can run on a machine that lacks what it needs. All of them give the same bytes.
+//!
+//! Work comes as [`Task`]s, which say where in a [`Memory`] a message lies. A kernel checks each task against the memory
+//! before it touches it, so no task, however wrong, can make it read or write elsewhere.
+
+#![allow(unsafe_code)]
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "pointer arithmetic and the access it is for stand on one ground; vector arithmetic is counted as unsafe too"
+)]
+#![allow(
+    clippy::needless_range_loop,
+    reason = "words and limbs are named by their index in several arrays at once"
+)]
+
+use crate::cpu::HaveAvx512Ifma;
 
 pub(crate) mod portable;
+mod types;
+
+#[cfg(test)]
+mod tests;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx512;
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod neon;
+
+pub(crate) use types::{KeyWords, Keyring, MacRecord, Task, Text, Use, scrub_stack, wipe};
+pub use types::{Lanes, Memory};
+
+/// Seals or opens one message with the widest kernels; gives the tag that the ciphertext should have.
+///
+/// When opening, the text is decrypted whether authentic or not: the caller compares the tags and wipes.
+#[inline]
+pub(crate) fn one(
+    have: HaveAvx512Ifma,
+    key: &KeyWords,
+    nonce: &[u32; 4],
+    aad: &[u8],
+    text: &mut Text<'_>,
+    way: Use,
+) -> [u8; 16] {
+    #[cfg(target_arch = "x86_64")]
+    return avx512::one(have, key, nonce, aad, text, way);
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = have;
+        portable::one(key, nonce, aad, text, way)
+    }
+}

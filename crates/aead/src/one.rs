@@ -6,10 +6,10 @@
 use std::fmt;
 
 use aws_lc_rs::aead;
-use aws_lc_rs::constant_time::verify_slices_are_equal;
 use zeroize::Zeroize;
 
 use crate::key::associated;
+use crate::low::{Text, Use};
 use crate::{Error, Nonce, OpeningKey, SealingKey, Suite};
 
 /// An authentication tag. Compared in constant time.
@@ -45,7 +45,7 @@ impl AsRef<[u8]> for Tag {
 
 impl PartialEq for Tag {
     fn eq(&self, other: &Self) -> bool {
-        verify_slices_are_equal(&self.0, &other.0).is_ok()
+        tags_match(&self.0, &other.0)
     }
 }
 
@@ -61,6 +61,12 @@ impl fmt::Debug for Tag {
     }
 }
 
+/// Compares all 16 bytes at once: it takes as long wherever a difference is.
+#[inline]
+pub(crate) fn tags_match(a: &[u8; Suite::TAG_LEN], b: &[u8; Suite::TAG_LEN]) -> bool {
+    std::hint::black_box(u128::from_ne_bytes(*a) ^ u128::from_ne_bytes(*b)) == 0
+}
+
 /// Refuses messages that one nonce may not seal.
 fn check_len(suite: Suite, len: usize) -> Result<(), Error> {
     let len = len as u64;
@@ -69,6 +75,16 @@ fn check_len(suite: Suite, len: usize) -> Result<(), Error> {
     } else {
         Ok(())
     }
+}
+
+/// Compares the tag that should be with the one that came; zeroes what was opened if they differ.
+#[inline]
+fn verify(made: &[u8; Suite::TAG_LEN], sent: &[u8; Suite::TAG_LEN], opened: &mut [u8]) -> Result<(), Error> {
+    if tags_match(made, sent) {
+        return Ok(());
+    }
+    opened.fill(0);
+    Err(Error::Unauthentic)
 }
 
 impl SealingKey {
@@ -80,7 +96,14 @@ impl SealingKey {
     #[inline(always)]
     pub fn seal_in_place(&self, nonce: Nonce, aad: &[u8], in_out: &mut [u8]) -> Result<Tag, Error> {
         check_len(self.suite(), in_out.len())?;
-        self.0.with(&nonce.to_bytes(), |key, nonce| {
+        let (nonce, len) = (nonce.to_bytes(), in_out.len());
+        if let Some(made) = self
+            .0
+            .run_own(&nonce, aad, len, || Text::in_place(&mut *in_out), Use::Seal)
+        {
+            return made.map(Tag);
+        }
+        self.0.with(&nonce, |key, nonce| {
             let nonce = aead::Nonce::assume_unique_for_key(nonce);
             let mut tag = Tag([0; Suite::TAG_LEN]);
             match key.seal_in_place_scatter(nonce, associated(aad), in_out, &[], &mut tag.0) {
@@ -107,7 +130,19 @@ impl SealingKey {
                 got: sealed.len(),
             });
         }
-        self.0.with(&nonce.to_bytes(), |key, nonce| {
+        let nonce = nonce.to_bytes();
+        let (ciphertext, tag) = sealed.split_at_mut(plaintext.len());
+        if let Some(made) = self.0.run_own(
+            &nonce,
+            aad,
+            plaintext.len(),
+            || Text::separate(plaintext, ciphertext),
+            Use::Seal,
+        ) {
+            tag.copy_from_slice(&made?);
+            return Ok(());
+        }
+        self.0.with(&nonce, |key, nonce| {
             let nonce = aead::Nonce::assume_unique_for_key(nonce);
             let (ciphertext, tag) = sealed.split_at_mut(plaintext.len());
             key.seal_out_of_place_scatter(nonce, associated(aad), plaintext, ciphertext, &[], tag)
@@ -128,6 +163,13 @@ impl OpeningKey {
     #[inline(always)]
     pub fn open_in_place(&self, nonce: &[u8], aad: &[u8], in_out: &mut [u8], tag: &Tag) -> Result<(), Error> {
         check_len(self.suite(), in_out.len())?;
+        let len = in_out.len();
+        if let Some(made) = self
+            .0
+            .run_own(nonce, aad, len, || Text::in_place(&mut *in_out), Use::Open)
+        {
+            return verify(&made?, &tag.0, in_out);
+        }
         self.0.with(nonce, |key, nonce| {
             let nonce = aead::Nonce::assume_unique_for_key(nonce);
             match key.open_in_place_separate_tag(nonce, associated(aad), &tag.0, in_out) {
@@ -155,6 +197,16 @@ impl OpeningKey {
                 need: ciphertext.len(),
                 got: plaintext.len(),
             });
+        }
+        let len = plaintext.len();
+        if let Some(made) = self.0.run_own(
+            nonce,
+            aad,
+            len,
+            || Text::separate(ciphertext, &mut *plaintext),
+            Use::Open,
+        ) {
+            return verify(&made?, tag, plaintext);
         }
         self.0.with(nonce, |key, nonce| {
             let nonce = aead::Nonce::assume_unique_for_key(nonce);

@@ -1,6 +1,6 @@
 //! Vectors of the specifications.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::type_complexity)]
 
 mod common;
 

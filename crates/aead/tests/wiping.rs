@@ -23,6 +23,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::thread;
 
+use sealway_aead::batch::{Backend, Engine, Job, Keys, Memory, Slot, Status};
 use sealway_aead::derive::{Direction, Hash, Label, Prk};
 use sealway_aead::{Nonce, NonceSequence, Opener, OpeningKey, Sealer, SealingKey, Suite};
 use zeroize::{Zeroize, Zeroizing};
@@ -255,6 +256,44 @@ fn keys_that_were_moved() {
                 pair.push((sealer, opener));
             },
         );
+    }
+}
+
+/// A table of keys wipes itself, and an engine that lives on keeps nothing of it.
+#[test]
+fn tables_of_keys() {
+    for backend in Backend::available() {
+        // AES does not depend on the backend; one job and many take different paths.
+        let suites = [
+            (Suite::Aes256Gcm, 1),
+            (Suite::ChaCha20Poly1305, 1),
+            (Suite::XChaCha20Poly1305, 40),
+        ];
+        for (suite, count) in suites {
+            let mut engine = Engine::with_backend(backend);
+            let engine = &mut engine;
+            check(
+                &format!("{backend} {suite}, {count} jobs"),
+                |secret| {
+                    let mut keys = Keys::with_slots(2);
+                    keys.set(Slot(1), suite, &secret[..suite.key_len()]).unwrap();
+                    keys
+                },
+                |keys| {
+                    let jobs: Vec<_> = (0..count)
+                        .map(|i| Job::seal(Slot(1), nonce(suite), 0..200 + i, i * 256))
+                        .collect();
+                    let mut statuses = vec![Status::Failed; jobs.len()];
+                    let mut dst = vec![0; 256 * jobs.len()];
+                    let memory = Memory::Separate {
+                        src: &[5; 256],
+                        dst: &mut dst,
+                    };
+                    engine.run(keys, &jobs, memory, b"", &mut statuses).unwrap();
+                    assert_eq!(statuses[0], Status::Done);
+                },
+            );
+        }
     }
 }
 

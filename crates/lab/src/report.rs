@@ -8,6 +8,7 @@
 pub mod atomic;
 pub mod html;
 pub mod json;
+mod packets;
 pub mod terminal;
 
 mod finding;

@@ -98,16 +98,16 @@ pub struct Machine {
 /// What was planned, printed before the run starts.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct PlanFacts {
-    /// Rounds, each a visit to every cell.
+    /// Rounds, each a visit to every cell. Where several workloads share a result: the most of any.
     #[serde(default)]
     pub rounds: u32,
-    /// Length of a timed window in seconds.
+    /// Length of a timed window in seconds; of several workloads, the shortest.
     #[serde(default)]
     pub window_s: f64,
     /// Warm-up before each window in seconds.
     #[serde(default)]
     pub warmup_s: f64,
-    /// Cells (case times subject) in a round.
+    /// Cells (case times subject) in a round, of all workloads.
     #[serde(default)]
     pub cells: u32,
     /// Expected duration of the whole run in seconds.
@@ -252,6 +252,9 @@ pub struct Window {
     /// Operations done.
     #[serde(default)]
     pub ops: u64,
+    /// Further figures of the window, by the name of their metric.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub figures: BTreeMap<String, Num>,
     /// Canary before and after the window.
     #[serde(default)]
     pub canary: Vec<CanarySample>,

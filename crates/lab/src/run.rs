@@ -47,7 +47,7 @@ pub trait Cell {
 }
 
 /// What one timed window did.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counted {
     /// Operations done.
     pub ops: u64,
@@ -57,6 +57,8 @@ pub struct Counted {
     pub wall_s: f64,
     /// CPU time that the measured work took in the timed part, seconds.
     pub cpu_s: f64,
+    /// Further figures of the window by the name of their metric, such as a percentile; most workloads have none.
+    pub figures: Vec<(&'static str, f64)>,
 }
 
 /// Why a cell gave no figure.

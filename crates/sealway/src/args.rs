@@ -11,7 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use sealway_aead::Suite;
 
-pub(crate) use values::{PeerWord, Workload};
+pub(crate) use values::{Measured, PeerWord};
 
 /// Version and commit of this build; clap wants them to live as long as the program.
 fn version() -> &'static str {
@@ -97,10 +97,10 @@ pub(crate) struct Lab {
 #[derive(Args, Debug)]
 pub(crate) struct LabRun {
     /// What to measure
-    #[arg(value_name = "WORKLOAD", value_parser = values::workload(), default_value = "all")]
-    pub(crate) workload: Workload,
+    #[arg(value_name = "WORKLOAD", value_parser = values::workload(), default_value = "primitives")]
+    pub(crate) workload: Measured,
 
-    /// 3 rounds of 0.5 s: under a minute, medians and ranges only
+    /// 3 rounds of 0.5 s: under a minute for each workload, medians and ranges only
     #[arg(long, conflicts_with = "full")]
     pub(crate) quick: bool,
 
@@ -117,7 +117,8 @@ pub(crate) struct LabRun {
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = values::suite())]
     pub(crate) suite: Vec<Suite>,
 
-    /// Longest time for the whole run, such as 90s, 5m or 1h: shortens windows first, then leaves cases out
+    /// Longest time for the whole run, such as 90s, 5m or 1h: shortens windows first, then leaves cases out; `all` shares
+    /// it out
     #[arg(long, value_name = "TIME", value_parser = values::duration)]
     pub(crate) budget: Option<Duration>,
 

@@ -98,6 +98,7 @@ impl Cell for Twin {
             bytes: 0,
             wall_s,
             cpu_s: wall_s,
+            figures: Vec::new(),
         })
     }
 }
@@ -248,6 +249,7 @@ fn outcome(marks: &[&str], noise: Noise) -> Outcome {
         cpu_s: 1.0,
         bytes: 0,
         ops: 1,
+        figures: Default::default(),
         canary: Vec::new(),
         steal: 0.0,
         preempted: 0,

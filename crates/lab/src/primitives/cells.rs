@@ -2,93 +2,18 @@
 
 use std::marker::PhantomData;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
 
 use sealway_aead::Suite;
 
-use super::engine::{Engine, TagBytes};
-use super::script::{Op, Script, nonce};
-use crate::measure::clock::thread_cpu;
+use super::script::{Op, Script};
 use crate::result::Case;
-use crate::run::{Cell, CellError, Counted};
+use crate::run::{Cell, CellError};
+use crate::workload::chunk::{Chunk, ChunkCell};
+use crate::workload::engine::{Engine, TagBytes};
+use crate::workload::noise::nonce;
 
 /// Keys set up in one chunk.
 const SETUP_KEYS: u64 = 64;
-
-/// Work that can be timed in small pieces, each checked with the clock stopped.
-trait Chunk {
-    /// Puts everything back to the start. Not timed.
-    fn reset(&mut self);
-
-    /// Does the work. Timed; touches nothing but its own buffers and does not allocate for the lab's sake.
-    fn work(&mut self) -> Result<(), CellError>;
-
-    /// Checks every output of the work. Not timed.
-    fn verify(&mut self) -> Result<(), CellError>;
-
-    /// Operations and payload bytes of one piece.
-    fn counted(&self) -> (u64, u64);
-}
-
-/// Repeats chunks for `time`, and counts only what passes between the clock readings around the work.
-fn repeat<C: Chunk>(chunk: &mut C, time: Duration) -> Result<Counted, CellError> {
-    let mut sum = Counted::default();
-    let (mut wall, mut cpu) = (Duration::ZERO, Duration::ZERO);
-    while wall < time {
-        chunk.reset();
-        let cpu_before = thread_cpu();
-        let before = Instant::now();
-        chunk.work()?;
-        wall += before.elapsed();
-        if let (Some(before), Some(after)) = (cpu_before, thread_cpu()) {
-            cpu += after.saturating_sub(before);
-        }
-        chunk.verify()?;
-        let (ops, bytes) = chunk.counted();
-        sum.ops += ops;
-        sum.bytes += bytes;
-    }
-    sum.wall_s = wall.as_secs_f64();
-    sum.cpu_s = cpu.as_secs_f64();
-    Ok(sum)
-}
-
-/// A case with an engine.
-pub(super) struct EngineCell<C> {
-    case: Case,
-    subject: &'static str,
-    make: Box<dyn Fn() -> Result<C, CellError>>,
-    chunk: Option<C>,
-}
-
-impl<C: Chunk> Cell for EngineCell<C> {
-    fn case(&self) -> &Case {
-        &self.case
-    }
-
-    fn subject(&self) -> &str {
-        self.subject
-    }
-
-    fn prepare(&mut self) -> Result<(), CellError> {
-        let mut chunk = (self.make)()?;
-        chunk.reset();
-        chunk.work()?;
-        chunk.verify()?;
-        self.chunk = Some(chunk);
-        Ok(())
-    }
-
-    fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
-        let Some(chunk) = &mut self.chunk else {
-            return Err(CellError::Failed {
-                what: "the cell was not prepared".to_owned(),
-            });
-        };
-        repeat(chunk, warmup)?;
-        repeat(chunk, window)
-    }
-}
 
 fn refused(name: &str, suite: Suite) -> CellError {
     CellError::Failed {
@@ -305,12 +230,7 @@ pub(super) fn one_message_scripts(suite: Suite, bytes: usize, aad: usize) -> Res
 /// A cell that seals or opens messages.
 pub(super) fn messages<E: Engine>(case: Case, script: Rc<Script>) -> Box<dyn Cell> {
     let make = Box::new(move || Messages::<E>::new(Rc::clone(&script)));
-    Box::new(EngineCell {
-        case,
-        subject: E::NAME,
-        make,
-        chunk: None,
-    })
+    Box::new(ChunkCell::new(case, E::NAME, make))
 }
 
 /// A cell that seals each message under a fresh key.
@@ -325,12 +245,7 @@ pub(super) fn fresh_keys<E: Engine>(case: Case, keys: Rc<Vec<Script>>) -> Box<dy
             engine: PhantomData,
         })
     });
-    Box::new(EngineCell {
-        case,
-        subject: E::NAME,
-        make,
-        chunk: None,
-    })
+    Box::new(ChunkCell::new(case, E::NAME, make))
 }
 
 /// A cell that sets up keys.
@@ -345,10 +260,5 @@ pub(super) fn setup<E: Engine>(case: Case, keys: Rc<Vec<Script>>) -> Box<dyn Cel
         (0..keys.len()).try_for_each(|i| setup.check(i))?;
         Ok(setup)
     });
-    Box::new(EngineCell {
-        case,
-        subject: E::NAME,
-        make,
-        chunk: None,
-    })
+    Box::new(ChunkCell::new(case, E::NAME, make))
 }

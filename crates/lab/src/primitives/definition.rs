@@ -3,19 +3,20 @@
 use std::rc::Rc;
 
 use sealway_aead::Suite;
-use sha2::{Digest, Sha256};
 
 use super::NAME;
 use super::cells::{fresh_keys, messages, one_message_scripts, setup};
-#[cfg(feature = "peers")]
-use super::engine::{AwsLc, Ring};
-use super::engine::{Engine, RustCrypto, Sealway};
-use super::openssl::{self, OpensslCell};
+use super::openssl::{self, OpensslCell, Program};
 use super::script::{Op, Script, messages_per_chunk};
-use super::subjects::Found;
 use crate::plan::Profile;
 use crate::result::Case;
 use crate::run::{Cell, CellError, Counted};
+use crate::workload;
+use crate::workload::chunk::NoCell;
+#[cfg(feature = "peers")]
+use crate::workload::engine::{AwsLc, Ring};
+use crate::workload::engine::{Engine, RustCrypto, Sealway};
+use crate::workload::subjects::Found;
 
 /// Version of what a window does. Raise it when figures before and after are no longer comparable.
 const VERSION: u32 = 1;
@@ -59,11 +60,7 @@ pub(super) fn hash(_: Profile) -> String {
         "{NAME} {VERSION} aad={AAD} chunk={} fresh={FRESH_BYTES}",
         messages_per_chunk(1)
     );
-    Sha256::digest(text.as_bytes())
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    workload::hash(&text)
 }
 
 fn case(suite: Suite, op: &str) -> Case {
@@ -93,7 +90,12 @@ macro_rules! each_engine {
 }
 
 /// Every cell of a run, the most telling cases first.
-pub(super) fn cells(profile: Profile, suites: &[Suite], found: &Found) -> Vec<Box<dyn Cell>> {
+pub(super) fn cells(
+    profile: Profile,
+    suites: &[Suite],
+    found: &Found,
+    program: Option<&Program>,
+) -> Vec<Box<dyn Cell>> {
     let mut cells: Vec<Box<dyn Cell>> = Vec::new();
     for &bytes in sizes(profile) {
         for op in [Op::Seal, Op::Open] {
@@ -105,10 +107,11 @@ pub(super) fn cells(profile: Profile, suites: &[Suite], found: &Found) -> Vec<Bo
                     }
                     Err(error) => cells.push(Box::new(NoCell {
                         case: case.clone(),
+                        subject: Sealway::NAME,
                         error,
                     })),
                 }
-                if let Some(program) = &found.openssl
+                if let Some(program) = program
                     && op == Op::Seal
                     && openssl::has(suite)
                     && program_sizes(profile).contains(&bytes)
@@ -118,14 +121,14 @@ pub(super) fn cells(profile: Profile, suites: &[Suite], found: &Found) -> Vec<Bo
             }
         }
         if bytes == BULK_BYTES {
-            key_cells(suites, found, &mut cells);
+            key_cells(suites, found, program, &mut cells);
         }
     }
     cells
 }
 
 /// The cases about keys, and the one that shows what AES costs where it is not in hardware.
-fn key_cells(suites: &[Suite], found: &Found, cells: &mut Vec<Box<dyn Cell>>) {
+fn key_cells(suites: &[Suite], found: &Found, program: Option<&Program>, cells: &mut Vec<Box<dyn Cell>>) {
     for &suite in suites {
         let (setup_case, fresh_case) = (case(suite, "key-setup"), message_case(suite, "fresh-key", FRESH_BYTES));
         match one_message_scripts(suite, FRESH_BYTES, AAD).map(Rc::new) {
@@ -141,11 +144,12 @@ fn key_cells(suites: &[Suite], found: &Found, cells: &mut Vec<Box<dyn Cell>>) {
             }
             Err(error) => cells.push(Box::new(NoCell {
                 case: setup_case,
+                subject: Sealway::NAME,
                 error,
             })),
         }
     }
-    if let Some(program) = &found.openssl
+    if let Some(program) = program
         && suites.contains(&Suite::Aes256Gcm)
         && let Some(environment) = openssl::without_aes()
     {
@@ -164,7 +168,11 @@ pub(super) fn doctor_cell(name: &str) -> Box<dyn Cell> {
             name: name.to_owned(),
             cell: messages::<Sealway>(case, Rc::new(script)),
         }),
-        Err(error) => Box::new(NoCell { case, error }),
+        Err(error) => Box::new(NoCell {
+            case,
+            subject: Sealway::NAME,
+            error,
+        }),
     }
 }
 
@@ -189,29 +197,5 @@ impl Cell for Renamed {
 
     fn window(&mut self, warmup: std::time::Duration, window: std::time::Duration) -> Result<Counted, CellError> {
         self.cell.window(warmup, window)
-    }
-}
-
-/// The place of a case whose answers could not be worked out: it shows up as a failure and not as a gap.
-struct NoCell {
-    case: Case,
-    error: CellError,
-}
-
-impl Cell for NoCell {
-    fn case(&self) -> &Case {
-        &self.case
-    }
-
-    fn subject(&self) -> &str {
-        Sealway::NAME
-    }
-
-    fn prepare(&mut self) -> Result<(), CellError> {
-        Err(self.error.clone())
-    }
-
-    fn window(&mut self, _: std::time::Duration, _: std::time::Duration) -> Result<Counted, CellError> {
-        Err(self.error.clone())
     }
 }

@@ -245,6 +245,7 @@ impl Cell for OpensslCell {
             bytes: ops as u64 * self.bytes as u64,
             wall_s: seconds as f64,
             cpu_s: seconds as f64,
+            figures: Vec::new(),
         })
     }
 }

@@ -7,9 +7,9 @@
 
 use sealway_aead::Suite;
 
-use super::engine::{Engine, RustCrypto, TagBytes};
-use super::noise::noise;
 use crate::run::CellError;
+use crate::workload::engine::{Engine, RustCrypto, TagBytes};
+use crate::workload::noise::{noise, nonce};
 
 /// What a chunk does with its messages.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -36,13 +36,6 @@ const CHUNK_BYTES: usize = 256 * 1024;
 /// How many messages a chunk of this message size has.
 pub(super) fn messages_per_chunk(bytes: usize) -> usize {
     (CHUNK_BYTES / bytes.max(1)).clamp(16, 1024)
-}
-
-/// Nonce number `i` of a script: a fixed field, then the number big-endian.
-#[inline(always)]
-pub(super) fn nonce(buffer: &mut [u8; Suite::MAX_NONCE_LEN], len: usize, i: usize) -> &[u8] {
-    buffer[len - 8..len].copy_from_slice(&(i as u64).to_be_bytes());
-    &buffer[..len]
 }
 
 /// A chain of messages and its answers.

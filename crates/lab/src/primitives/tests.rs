@@ -2,9 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use sealway_aead::Suite;
+
 use super::*;
 use crate::exit::Exit;
-use crate::result::PlanFacts;
+use crate::plan::Profile;
+use crate::result::{PlanFacts, RunResult};
+use crate::workload::{Peers, Workload, run};
+
+fn measure(request: &Request, observer: &mut dyn Observer) -> Result<RunResult, LabError> {
+    run(&[Workload::Primitives], request, observer)
+}
 
 #[derive(Default)]
 struct Watcher {
@@ -51,7 +59,7 @@ fn in_process() -> Peers {
 fn a_run_fills_the_result_file() {
     let mut watcher = Watcher::default();
     let suites = [Suite::ChaCha20Poly1305, Suite::XChaCha20Poly1305];
-    let result = run(&request(&suites, in_process()), &mut watcher).unwrap();
+    let result = measure(&request(&suites, in_process()), &mut watcher).unwrap();
     assert!(result.complete);
     assert_eq!(Exit::of(&result, false), Exit::Done);
     assert_eq!(result.seed, "1");
@@ -117,7 +125,7 @@ fn an_interrupted_run_is_a_valid_partial_result() {
         stop_after: Some(20),
         ..Watcher::default()
     };
-    let result = run(&request(&[Suite::Aes128Gcm], Peers::None), &mut watcher).unwrap();
+    let result = measure(&request(&[Suite::Aes128Gcm], Peers::None), &mut watcher).unwrap();
     assert!(!result.complete);
     assert_eq!(Exit::of(&result, false), Exit::Interrupted);
     assert!(!result.results.is_empty() && !result.windows.is_empty());
@@ -129,7 +137,7 @@ fn an_interrupted_run_is_a_valid_partial_result() {
 #[test]
 fn a_peer_that_does_not_exist_is_named() {
     let peers = Peers::Named(vec!["ring".to_owned(), "libsodium".to_owned()]);
-    let error = run(&request(&[], peers), &mut Watcher::default()).unwrap_err();
+    let error = measure(&request(&[], peers), &mut Watcher::default()).unwrap_err();
     assert_eq!(error.exit(), Exit::Usage);
     assert!(
         error.to_string().contains("\"libsodium\"") && error.to_string().contains("aws-lc-rs"),
@@ -141,15 +149,15 @@ fn a_peer_that_does_not_exist_is_named() {
 fn a_budget_nobody_can_keep_is_an_error_before_the_run() {
     let mut impossible = request(&[], Peers::None);
     impossible.budget = Some(Duration::from_millis(1));
-    let error = run(&impossible, &mut Watcher::default()).unwrap_err();
+    let error = measure(&impossible, &mut Watcher::default()).unwrap_err();
     assert_eq!(error.exit(), Exit::Usage);
 }
 
 /// Every suite with every size both ways, both key cases, and each in-process subject wherever it has the suite.
 #[test]
 fn a_quick_run_has_all_cases() {
-    let found = subjects::find(&in_process()).unwrap();
-    let cells = definition::cells(Profile::Quick, &Suite::ALL, &found);
+    let found = subjects::find(&in_process(), &PEERS, |_| Err(String::new())).unwrap();
+    let cells = definition::cells(Profile::Quick, &Suite::ALL, &found, None);
     for suite in Suite::ALL {
         for subject in ["sealway", "rustcrypto"] {
             let mut got: Vec<(String, Option<i64>)> = cells

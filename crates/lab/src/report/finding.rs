@@ -1,6 +1,7 @@
 //! What the figures say, in sentences. Both reports use the same words, so that they cannot disagree.
 
 use super::format::{self, clean, count, sig3_or, times};
+use super::packets::{self, PACKETS};
 use super::view::{View, speed};
 use crate::result::{ResultRow, RunResult};
 
@@ -109,6 +110,8 @@ pub(crate) struct Headline {
     pub(crate) detail: String,
     /// The choice in a few characters.
     pub(crate) which: String,
+    /// What it is the choice for.
+    pub(crate) which_note: String,
     /// The lead over the second.
     pub(crate) lead: String,
     /// What the lead is over.
@@ -119,17 +122,25 @@ pub(crate) struct Headline {
     pub(crate) sure_note: String,
 }
 
+const LONG: &str = "fastest for long messages";
+
 /// The answer for long messages: our suites against each other at 16 KiB, or at the largest size there is.
 pub(crate) fn headline(view: &View<'_>) -> Headline {
     let nothing = |answer: &str| Headline {
         answer: answer.to_owned(),
         detail: String::new(),
         which: "not known".to_owned(),
+        which_note: LONG.to_owned(),
         lead: "not known".to_owned(),
         lead_note: "nothing to compare".to_owned(),
         sure: "not known".to_owned(),
         sure_note: rounds_note(view.run),
     };
+    if view.groups.is_empty()
+        && let Some(headline) = packets::headline(view.run)
+    {
+        return headline;
+    }
     let Some(ours) = view.ours() else {
         return nothing("This run has no figures.");
     };
@@ -178,6 +189,7 @@ pub(crate) fn headline(view: &View<'_>) -> Headline {
         answer: format!("{suite} is the fastest suite here: {ours} seals {at} messages at {rate}."),
         detail: format!("That is {}.", list(&others)),
         which: suite.clone(),
+        which_note: LONG.to_owned(),
         lead: times(ahead(top, other)),
         lead_note: format!("over {second}, sealing {at}"),
         sure: "clear".to_owned(),
@@ -242,7 +254,7 @@ fn noise_note(run: &RunResult) -> String {
     }
 }
 
-fn rounds_note(run: &RunResult) -> String {
+pub(crate) fn rounds_note(run: &RunResult) -> String {
     format!("{}; {}", count(run.plan.rounds as usize, "round"), noise_note(run))
 }
 
@@ -301,27 +313,30 @@ pub(crate) struct Standing<'a> {
 /// The metric that stands for a row's case in rankings: one figure a case, so that no case counts twice.
 pub(crate) fn leading(row: &ResultRow) -> bool {
     match row.case.text("op") {
+        _ if row.workload == PACKETS => row.metric == "rate",
         Some("key-setup") => row.metric == "setup_time",
         Some("fresh-key") => row.metric == "cpu_per_op",
         _ => row.metric == "throughput",
     }
 }
 
-/// The standings of `subject`, one for each reference, that of most cases first.
-pub(crate) fn standings<'a>(run: &'a RunResult, subject: &str) -> Vec<Standing<'a>> {
+/// The standings of `subject` in a workload, one for each reference, that of most cases first. With packets the reference
+/// is the best peer of each case, whoever that is, and one standing has all.
+pub(crate) fn standings<'a>(run: &'a RunResult, workload: &str, subject: &str) -> Vec<Standing<'a>> {
     let of_subject = run
         .results
         .iter()
-        .filter(|row| row.subject == subject && leading(row) && !unusable(row));
+        .filter(|row| row.workload == workload && row.subject == subject && leading(row) && !unusable(row));
     let mut standings: Vec<Standing<'a>> = Vec::new();
     for (row, ratio) in of_subject.filter_map(|row| Some((row, speed(row)?))) {
-        let found = match standings.iter_mut().position(|standing| standing.to == ratio.to) {
+        let to = if workload == PACKETS { "the best peer" } else { ratio.to };
+        let found = match standings.iter_mut().position(|standing| standing.to == to) {
             Some(found) => found,
             None => {
                 let (one, subject) = ((ratio.estimate, row), row.subject.as_str());
                 let start = Standing {
                     subject,
-                    to: ratio.to,
+                    to,
                     cases: 0,
                     mean: 0.0,
                     worst: one,
@@ -388,6 +403,9 @@ impl Standing<'_> {
 
 /// A case in a few words: `seal aes-128-gcm 16 KiB`.
 pub(crate) fn case(row: &ResultRow) -> String {
+    if row.workload == PACKETS {
+        return packets::case(row);
+    }
     let mut words = Vec::new();
     for name in ["op", "suite"] {
         words.extend(row.case.text(name).map(clean));

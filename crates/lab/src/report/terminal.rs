@@ -3,6 +3,7 @@
 //! No row is ever wrapped: where columns do not fit the width, the table goes on beneath itself. Colour is never the
 //! only carrier of meaning; every mark is explained below the tables.
 
+mod packets;
 mod table;
 
 use std::collections::BTreeSet;
@@ -10,7 +11,8 @@ use std::collections::BTreeSet;
 use self::table::{Cell, Table};
 use super::finding::{self, FLAGS};
 use super::format::{self, clean, sig3};
-use super::view::{Group, View, speed};
+use super::packets::PACKETS;
+use super::view::{Group, OURS, PRIMITIVES, View, speed};
 use crate::result::{ResultRow, RunResult};
 
 /// How the output may look. It is passed in, so that a report depends on nothing but its arguments.
@@ -73,6 +75,7 @@ pub fn render(run: &RunResult, style: &Style, files: &[&str]) -> String {
         message_table(&mut out, &view, index, group, &mut marks);
     }
     key_table(&mut out, &view, &mut marks);
+    packets::tables(&mut out, &view, &mut marks);
     notes(&mut out, &marks);
     standings(&mut out, &view);
     advice(&mut out, run);
@@ -370,18 +373,27 @@ fn notes(out: &mut Text, used: &BTreeSet<char>) {
 }
 
 fn standings(out: &mut Text, view: &View<'_>) {
-    let standings: Vec<_> = view
-        .subjects
-        .iter()
-        .flat_map(|name| finding::standings(view.run, name))
-        .collect();
-    if standings.is_empty() {
-        return;
+    for (workload, title) in [(PRIMITIVES, "Over all cases"), (PACKETS, "Over all cases of packets")] {
+        // Against the best peer only our own standing says something: a peer is that peer in some cases.
+        let counts = |name: &&&str| workload == PRIMITIVES || name.starts_with(OURS);
+        let standings = view
+            .subjects
+            .iter()
+            .filter(counts)
+            .flat_map(|name| finding::standings(view.run, workload, name));
+        for (place, standing) in standings.enumerate() {
+            if place == 0 {
+                out.heading(title);
+            }
+            out.prose("  ", &standing.sentence());
+        }
+        if workload == PRIMITIVES {
+            crossovers(out, view);
+        }
     }
-    out.heading("Over all cases");
-    for standing in standings {
-        out.prose("  ", &standing.sentence());
-    }
+}
+
+fn crossovers(out: &mut Text, view: &View<'_>) {
     for op in ["seal", "open"] {
         if let Some(text) = finding::crossover(view, op, "aes-128-gcm", "chacha20-poly1305") {
             out.prose("  ", &text);

@@ -9,7 +9,7 @@ use crate::result::{CaseValue, ResultRow, RunResult};
 pub(crate) const OURS: &str = "sealway";
 
 /// The workload whose cases have suites, operations and sizes.
-const PRIMITIVES: &str = "primitives";
+pub(crate) const PRIMITIVES: &str = "primitives";
 
 /// Subjects in the order every table and legend uses; the place fixes the colour.
 pub(crate) const SUBJECTS: [&str; 5] = [OURS, "aws-lc-rs", "ring", "rustcrypto", "openssl"];
@@ -41,6 +41,7 @@ impl Group<'_> {
 /// An operation as a heading names it.
 pub(crate) fn op_title(op: &str) -> String {
     match op {
+        "pair" => "Sealing and opening".to_owned(),
         "seal" => "Sealing".to_owned(),
         "open" => "Opening".to_owned(),
         "fresh-key" => "A fresh key for each message".to_owned(),

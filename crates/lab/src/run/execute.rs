@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::measure::{Noise, canary};
-use crate::result::{CanarySample, Case, RunResult, Window};
+use crate::result::{CanarySample, Case, Num, RunResult, Window};
 use crate::run::outcome::has;
 use crate::run::{Cell, CellError, Counted, Fault, Mark, Observer, Outcome, Probe, Repeat, judge};
 
@@ -201,6 +201,11 @@ impl Run<'_> {
             cpu_s: counted.cpu_s,
             bytes: counted.bytes,
             ops: counted.ops,
+            figures: counted
+                .figures
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), Num(*value)))
+                .collect(),
             canary: vec![before, after],
             steal: noise.steal.unwrap_or(0.0),
             preempted: noise.preemptions.unwrap_or(0),

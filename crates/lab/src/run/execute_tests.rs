@@ -90,7 +90,7 @@ impl Cell for FakeCell {
                 .push(format!("{}{}", self.subject, self.case.int("n").unwrap()));
         }
         self.step()?;
-        Ok(self.counted)
+        Ok(self.counted.clone())
     }
 }
 
@@ -141,6 +141,7 @@ const CALM: Counted = Counted {
     bytes: 100,
     wall_s: 1.0,
     cpu_s: 0.9,
+    figures: Vec::new(),
 };
 
 /// Cells a1 b1 a2 b2: two subjects in each of two cases, cell `bad` with an error at a visit.
@@ -344,7 +345,7 @@ fn counting_nothing_is_a_failure() {
         Counted { cpu_s: -1.0, ..CALM },
     ] {
         assert!(
-            matches!(plausible(counted), Err(CellError::Failed { .. })),
+            matches!(plausible(counted.clone()), Err(CellError::Failed { .. })),
             "{counted:?}"
         );
     }

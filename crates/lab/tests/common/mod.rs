@@ -161,6 +161,7 @@ impl Builder {
                     cpu_s: ops as f64 * seconds,
                     bytes: ops * bytes.unwrap_or(0) as u64,
                     ops,
+                    figures: Default::default(),
                     canary: vec![CanarySample {
                         cpu_s: 0.005 * (1.0 + 0.004 * self.noise.next() + if disturbed { 0.05 } else { 0.0 }),
                         wall_over_cpu: 1.0,

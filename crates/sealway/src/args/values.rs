@@ -4,19 +4,20 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use sealway_aead::Suite;
+use sealway_lab::workload::{PEERS, Workload};
 
 /// What the lab can be asked to measure.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Workload {
-    /// Everything that this version measures.
+pub(crate) enum Measured {
+    /// Everything that this version measures, one after the other.
     All,
-    Primitives,
+    /// One workload.
+    One(Workload),
     /// Known by name, not measured by this version.
     Later(&'static str),
 }
 
-const LATER: [(&str, &str); 5] = [
-    ("packets", "many small packets in batches"),
+const LATER: [(&str, &str); 4] = [
     ("transports", "byte streams through proxies"),
     ("requests", "HTTP requests"),
     ("flows", "many short connections"),
@@ -24,19 +25,28 @@ const LATER: [(&str, &str); 5] = [
 ];
 
 /// Parser of a workload's name.
-pub(crate) fn workload() -> impl TypedValueParser<Value = Workload> {
-    let now = [
-        PossibleValue::new("primitives").help("four suites: seal, open, key set-up, a fresh key per message"),
-        PossibleValue::new("all").help("everything that this version measures"),
-    ];
+pub(crate) fn workload() -> impl TypedValueParser<Value = Measured> {
+    let now = Workload::ALL.map(|workload| PossibleValue::new(workload.name()).help(what(workload)));
+    let all = PossibleValue::new("all").help("everything that this version measures, one after the other");
     let later = LATER.map(|(name, what)| PossibleValue::new(name).help(format!("{what} (not available yet)")));
-    PossibleValuesParser::new(now.into_iter().chain(later)).map(|name| match name.as_str() {
-        "primitives" => Workload::Primitives,
-        name => LATER
-            .iter()
-            .find(|(later, _)| *later == name)
-            .map_or(Workload::All, |(name, _)| Workload::Later(name)),
+    PossibleValuesParser::new(now.into_iter().chain([all]).chain(later)).map(|name| {
+        let one = Workload::ALL.into_iter().find(|workload| workload.name() == name);
+        let later = LATER.iter().find(|(later, _)| *later == name);
+        match (one, later) {
+            (Some(workload), _) => Measured::One(workload),
+            (None, Some((name, _))) => Measured::Later(name),
+            (None, None) => Measured::All,
+        }
     })
+}
+
+/// A workload in a few words.
+fn what(workload: Workload) -> &'static str {
+    match workload {
+        Workload::Primitives => "four suites: seal, open, key set-up, a fresh key per message",
+        Workload::Packets => "many small packets in batches, each with its own key",
+        _ => "another workload",
+    }
 }
 
 /// One word of `--peers`.
@@ -49,9 +59,7 @@ pub(crate) enum PeerWord {
 
 /// Parser of one word of `--peers`.
 pub(crate) fn peer() -> impl TypedValueParser<Value = PeerWord> {
-    let words = ["auto", "none"]
-        .into_iter()
-        .chain(sealway_lab::primitives::PEERS.iter().copied());
+    let words = ["auto", "none"].into_iter().chain(PEERS);
     PossibleValuesParser::new(words).map(|word| match word.as_str() {
         "auto" => PeerWord::Auto,
         "none" => PeerWord::None,

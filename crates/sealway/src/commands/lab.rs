@@ -2,23 +2,27 @@
 
 use sealway_lab::exit::Exit;
 use sealway_lab::plan::Profile;
-use sealway_lab::primitives::{self, Peers, Request};
 use sealway_lab::report::{html, json, terminal};
 use sealway_lab::result::RunResult;
+use sealway_lab::workload::{self, Peers, Request, Workload};
 
-use crate::args::{LabRun, PeerWord, Workload};
+use crate::args::{LabRun, Measured, PeerWord};
 use crate::output::{self, Target};
 use crate::problem::{Problem, note};
 use crate::progress::Progress;
 use crate::stop::Stop;
 
 pub(crate) fn run(options: &LabRun) -> Result<Exit, Problem> {
-    if let Workload::Later(name) = options.workload {
-        return Err(
-            Problem::new(Exit::Usage, format!("not available in this version yet: {name}"))
-                .hint("this version measures `primitives`"),
-        );
-    }
+    let workloads = match options.workload {
+        Measured::All => Workload::ALL.to_vec(),
+        Measured::One(workload) => vec![workload],
+        Measured::Later(name) => {
+            return Err(
+                Problem::new(Exit::Usage, format!("not available in this version yet: {name}"))
+                    .hint("this version measures `primitives` and `packets`"),
+            );
+        }
+    };
     let request = request(options)?;
     // Before anything runs: a minute of measuring must not end in a path that cannot be written.
     let json = options
@@ -43,7 +47,7 @@ pub(crate) fn run(options: &LabRun) -> Result<Exit, Problem> {
         _ => None,
     };
     let mut progress = Progress::new(!options.no_progress && !options.ci, stop, kept);
-    let result = primitives::run(&request, &mut progress).map_err(|e| Problem::new(e.exit(), &e));
+    let result = workload::run(&workloads, &request, &mut progress).map_err(|e| Problem::new(e.exit(), &e));
     progress.clear();
     let result = result?;
     let written = write(&result, json.as_ref(), html.as_ref());

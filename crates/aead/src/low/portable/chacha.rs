@@ -1,9 +1,9 @@
 //! The ChaCha20 permutation and HChaCha20.
 
-use zeroize::Zeroize;
+use crate::low::{KeyWords, wipe};
 
 /// "expand 32-byte k", the constants of RFC 8439 section 2.3.
-const CONSTANTS: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
+pub(crate) const CONSTANTS: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
 
 /// One quarter round (RFC 8439 section 2.1).
 #[inline(always)]
@@ -33,28 +33,50 @@ fn permute(state: &mut [u32; 16]) {
     }
 }
 
+/// The state of a block before the rounds (RFC 8439 section 2.3).
+#[inline(always)]
+fn initial(key: &[u32; 8], nonce: &[u32; 4]) -> [u32; 16] {
+    let mut state = [0; 16];
+    state[..4].copy_from_slice(&CONSTANTS);
+    state[4..12].copy_from_slice(key);
+    state[12..].copy_from_slice(nonce);
+    state
+}
+
+/// One block of keystream; `nonce` is the counter and the three words of the nonce.
+pub(crate) fn block(key: &[u32; 8], nonce: &[u32; 4], stream: &mut [u32; 16]) {
+    let start = initial(key, nonce);
+    *stream = start;
+    permute(stream);
+    for (word, first) in stream.iter_mut().zip(&start) {
+        *word = word.wrapping_add(*first);
+    }
+}
+
 /// Derives the sub-key of XChaCha20 from a key and the first 16 bytes of its nonce (draft-irtf-cfrg-xchacha-03, 2.2).
 ///
 /// The ChaCha20 permutation without the final addition; words 0-3 and 12-15 are the result.
-pub(crate) fn hchacha20(key: &[u8; 32], nonce: &[u8; 16], sub_key: &mut [u8; 32]) {
-    let mut state = [0u32; 16];
-    state[..4].copy_from_slice(&CONSTANTS);
-    for (word, bytes) in state[4..]
-        .iter_mut()
-        .zip(key.as_chunks::<4>().0.iter().chain(nonce.as_chunks::<4>().0))
-    {
-        *word = u32::from_le_bytes(*bytes);
-    }
+pub(crate) fn hchacha20_words(key: &[u32; 8], nonce: &[u32; 4], sub_key: &mut [u32; 8]) {
+    let mut state = initial(key, nonce);
     permute(&mut state);
-    for (bytes, word) in sub_key
-        .as_chunks_mut::<4>()
-        .0
-        .iter_mut()
-        .zip(state[..4].iter().chain(&state[12..]))
-    {
+    sub_key[..4].copy_from_slice(&state[..4]);
+    sub_key[4..].copy_from_slice(&state[12..]);
+    wipe(&mut state);
+}
+
+/// The same on bytes.
+pub(crate) fn hchacha20(key: &[u8; 32], nonce: &[u8; 16], sub_key: &mut [u8; 32]) {
+    let mut words = KeyWords::default();
+    words.set(key);
+    let nonce = nonce.as_chunks::<4>().0;
+    let nonce = std::array::from_fn(|i| u32::from_le_bytes(nonce[i]));
+    let mut result = KeyWords::default();
+    hchacha20_words(&words.0, &nonce, &mut result.0);
+    for (bytes, word) in sub_key.as_chunks_mut::<4>().0.iter_mut().zip(&result.0) {
         *bytes = word.to_le_bytes();
     }
-    state.zeroize();
+    wipe(&mut words.0);
+    wipe(&mut result.0);
 }
 
 #[cfg(test)]
@@ -73,6 +95,16 @@ mod tests {
             0xe4, 0xd5, 0x8a, 0x74, 0xa8, 0x53, 0xc1, 0x2e, 0xc4, 0x13, 0x26, 0xd3, 0xec, 0xdc,
         ];
         assert_eq!(sub_key, want);
+    }
+
+    /// RFC 8439 section 2.3.2.
+    #[test]
+    fn block_of_the_rfc() {
+        let key = std::array::from_fn(|i| u32::from_le_bytes(std::array::from_fn(|j| (4 * i + j) as u8)));
+        let mut stream = [0; 16];
+        block(&key, &[1, 0x0900_0000, 0x4a00_0000, 0], &mut stream);
+        assert_eq!(stream[..4], [0xe4e7_f110, 0x1559_3bd1, 0x1fdd_0f50, 0xc471_20a3]);
+        assert_eq!(stream[12..], [0xd19c_12b5, 0xb94e_16de, 0xe883_d0cb, 0x4e3c_50a2]);
     }
 
     /// RFC 8439 section 2.1.1.

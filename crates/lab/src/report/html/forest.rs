@@ -6,7 +6,7 @@ use super::svg::{Anchor, Svg};
 use super::throughput::trim;
 use crate::report::finding::{self, MARGIN, leading};
 use crate::report::format::{clean, list_range, percent_from_one, sig3_or, size, times};
-use crate::report::view::{Speed, View, op_title, series, speed};
+use crate::report::view::{PRIMITIVES, Speed, View, op_title, series, speed};
 use crate::result::ResultRow;
 
 const WIDTH: f64 = 480.0;
@@ -21,7 +21,7 @@ pub(super) fn figure(view: &View<'_>, subject: &str) -> Option<Figure> {
         .run
         .results
         .iter()
-        .filter(|row| row.subject == subject && leading(row))
+        .filter(|row| row.workload == PRIMITIVES && row.subject == subject && leading(row))
         .filter_map(|row| Some((row, speed(row)?)))
         .collect();
     if rows.is_empty() {
@@ -42,7 +42,7 @@ pub(super) fn figure(view: &View<'_>, subject: &str) -> Option<Figure> {
             figure.drawings.push(panel(&id, subject, suite, &members, axis));
         }
     }
-    figure.caption = finding::standings(view.run, subject)
+    figure.caption = finding::standings(view.run, PRIMITIVES, subject)
         .iter()
         .map(finding::Standing::sentence)
         .collect::<Vec<_>>()

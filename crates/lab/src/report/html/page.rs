@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::{bars, embed, forest, strip, throughput, trust};
+use super::{bars, embed, forest, packets, strip, throughput, trust};
 use crate::report::finding::{self, FLAGS};
 use crate::report::format::{self, Esc, clean, sig3_or};
-use crate::report::view::{View, series};
+use crate::report::packets::PACKETS;
+use crate::report::view::{PRIMITIVES, View, series};
 use crate::result::{Recommendation, ResultRow, RunResult};
 
 const STYLE: &str = include_str!("style.css");
@@ -28,15 +29,22 @@ pub(super) fn render(run: &RunResult) -> String {
     );
     top(&mut out, &view);
     out.push_str("<main>\n");
-    recommendation(&mut out, run);
-    comparison(&mut out, &view);
-    by_size(&mut out, &view);
-    section(
-        &mut out,
-        "keys",
-        "Keys: short connections pay here",
-        bars::figure(&view).map(|figure| figure.html()),
-    );
+    let packets = packets::figure(&view);
+    // A run of packets alone has nothing for the sections about single messages.
+    if packets.is_none() || !view.groups.is_empty() {
+        recommendation(&mut out, run);
+        comparison(&mut out, &view);
+        by_size(&mut out, &view);
+        section(
+            &mut out,
+            "keys",
+            "Keys: short connections pay here",
+            bars::figure(&view).map(|figure| figure.html()),
+        );
+    }
+    if let Some(figure) = &packets {
+        section(&mut out, "packets", "Many packets at once", Some(figure.html()));
+    }
     section(
         &mut out,
         "calm",
@@ -67,12 +75,30 @@ fn title(run: &RunResult) -> String {
 fn top(out: &mut String, view: &View<'_>) {
     let run = view.run;
     let headline = finding::headline(view);
+    let has_packets = run.results.iter().any(|row| row.workload == PACKETS);
+    let workload = if view.groups.is_empty() && has_packets {
+        PACKETS
+    } else {
+        PRIMITIVES
+    };
+    let links = [
+        ("choose", "What to use", workload == PRIMITIVES),
+        ("peers", "Against peers", workload == PRIMITIVES),
+        ("sizes", "By size", workload == PRIMITIVES),
+        ("keys-section", "Keys", workload == PRIMITIVES),
+        ("packets-section", "Packets", has_packets),
+        ("trust-section", "Trust", true),
+    ];
+    let nav: String = links
+        .iter()
+        .filter(|(_, _, shown)| *shown)
+        .map(|(id, title, _)| format!("<a href=\"#{id}\">{title}</a>"))
+        .collect();
     let date = run.started.split('T').next().unwrap_or_default();
     let _ = write!(
         out,
         "<header>\n<div class=\"bar\"><p class=\"mark\"><span aria-hidden=\"true\"></span>Sealway lab</p>\
-         <nav aria-label=\"Sections\"><a href=\"#choose\">What to use</a><a href=\"#peers\">Against peers</a>\
-         <a href=\"#sizes\">By size</a><a href=\"#keys-section\">Keys</a><a href=\"#trust-section\">Trust</a></nav>\
+         <nav aria-label=\"Sections\">{nav}</nav>\
          <div id=\"tools\"></div></div>\n<p class=\"eyebrow\">Ciphers on this machine{}</p>\n<h1>{}</h1>\n",
         if date.is_empty() {
             String::new()
@@ -82,7 +108,10 @@ fn top(out: &mut String, view: &View<'_>) {
         Esc(&headline.answer)
     );
     let mut lede = vec![headline.detail.clone()];
-    let ours = view.ours().into_iter().flat_map(|ours| finding::standings(run, ours));
+    let ours = view
+        .ours()
+        .into_iter()
+        .flat_map(|ours| finding::standings(run, workload, ours));
     lede.extend(ours.take(1).map(|standing| standing.sentence()));
     lede.retain(|text| !text.is_empty());
     if !lede.is_empty() {
@@ -97,7 +126,7 @@ fn top(out: &mut String, view: &View<'_>) {
     let rest = finding::machine(run);
     let rest = rest.strip_prefix(&cpu).unwrap_or(&rest).trim_start_matches(", ");
     let tiles = [
-        ("Which", headline.which.as_str(), "fastest for long messages"),
+        ("Which", headline.which.as_str(), headline.which_note.as_str()),
         ("By how much", &headline.lead, &headline.lead_note),
         ("How sure", &headline.sure, &headline.sure_note),
         ("On what machine", &cpu, rest),

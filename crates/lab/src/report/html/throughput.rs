@@ -5,7 +5,7 @@ use super::scale::{Log, spread};
 use super::svg::{Anchor, Svg};
 use crate::report::finding;
 use crate::report::format::{clean, list_range, sig3_or, size};
-use crate::report::view::{View, op_title, series};
+use crate::report::view::{PRIMITIVES, View, op_title, series};
 use crate::result::ResultRow;
 
 const METRIC: &str = "throughput";
@@ -35,7 +35,12 @@ struct Axes {
 impl Axes {
     fn new(view: &View<'_>) -> Self {
         let (mut sizes, mut rates) = ((f64::MAX, 0.0f64), (f64::MAX, 0.0f64));
-        for row in view.run.results.iter().filter(|row| row.metric == METRIC) {
+        for row in view
+            .run
+            .results
+            .iter()
+            .filter(|row| row.workload == PRIMITIVES && row.metric == METRIC)
+        {
             if let Some(bytes) = row.case.int("bytes").filter(|bytes| *bytes > 0) {
                 sizes = (sizes.0.min(bytes as f64), sizes.1.max(bytes as f64));
             }

@@ -8,10 +8,10 @@ use sealway_aead::Suite;
 use super::{Engine, TagBytes};
 
 /// RustCrypto's `aes-gcm` and `chacha20poly1305`.
-pub(in super::super) struct RustCrypto;
+pub(crate) struct RustCrypto;
 
 /// An expanded key. Boxed because the AES schedules are large.
-pub(in super::super) enum Key {
+pub(crate) enum Key {
     Aes128(Box<Aes128Gcm>),
     Aes256(Box<Aes256Gcm>),
     ChaCha(ChaCha20Poly1305),

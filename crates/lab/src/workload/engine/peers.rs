@@ -6,9 +6,9 @@ use super::{Engine, TagBytes};
 
 /// Both libraries have the same interface, down to the names.
 macro_rules! ring_like {
-    ($(#[$doc:meta])* $engine:ident, $name:literal, $library:ident) => {
+    ($(#[$doc:meta])* $engine:ident, $name:literal, $library:ident, { $($extra:tt)* }) => {
         $(#[$doc])*
-        pub(in super::super) struct $engine;
+        pub(crate) struct $engine;
 
         impl Engine for $engine {
             const NAME: &'static str = $name;
@@ -48,6 +48,8 @@ macro_rules! ring_like {
                 let Ok(nonce) = $library::aead::Nonce::try_assume_unique_for_key(nonce) else { return false };
                 open_separate::$library(key, nonce, aad, in_out, tag)
             }
+
+            $($extra)*
         }
     };
 }
@@ -57,7 +59,7 @@ mod open_separate {
     use super::TagBytes;
 
     #[inline(always)]
-    pub(super) fn aws_lc_rs(
+    pub(crate) fn aws_lc_rs(
         key: &aws_lc_rs::aead::LessSafeKey,
         nonce: aws_lc_rs::aead::Nonce,
         aad: &[u8],
@@ -69,7 +71,7 @@ mod open_separate {
     }
 
     #[inline(always)]
-    pub(super) fn ring(
+    pub(crate) fn ring(
         key: &ring::aead::LessSafeKey,
         nonce: ring::aead::Nonce,
         aad: &[u8],
@@ -83,10 +85,25 @@ mod open_separate {
 
 ring_like! {
     /// aws-lc-rs: AWS-LC, with AVX-512 for AES-GCM.
-    AwsLc, "aws-lc-rs", aws_lc_rs
+    AwsLc, "aws-lc-rs", aws_lc_rs, {
+        #[inline(always)]
+        fn seal_to(key: &Self::Sealing, nonce: &[u8], aad: &[u8], src: &[u8], dst: &mut [u8]) -> bool {
+            let Some((text, tag)) = dst.split_at_mut_checked(src.len()) else { return false };
+            let Ok(nonce) = aws_lc_rs::aead::Nonce::try_assume_unique_for_key(nonce) else { return false };
+            let aad = aws_lc_rs::aead::Aad::from(aad);
+            key.seal_out_of_place_scatter(nonce, aad, src, text, &[], tag).is_ok()
+        }
+
+        #[inline(always)]
+        fn open_to(key: &Self::Opening, nonce: &[u8], aad: &[u8], src: &[u8], dst: &mut [u8]) -> bool {
+            let Some((text, tag)) = src.split_last_chunk::<{ Suite::TAG_LEN }>() else { return false };
+            let Ok(nonce) = aws_lc_rs::aead::Nonce::try_assume_unique_for_key(nonce) else { return false };
+            key.open_separate_gather(nonce, aws_lc_rs::aead::Aad::from(aad), text, tag, dst).is_ok()
+        }
+    }
 }
 
 ring_like! {
     /// ring.
-    Ring, "ring", ring
+    Ring, "ring", ring, {}
 }

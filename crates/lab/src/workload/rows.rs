@@ -2,68 +2,93 @@
 
 use std::collections::BTreeMap;
 
-use super::{NAME, openssl};
 use crate::measure::cpu::Method;
 use crate::plan::Profile;
 use crate::result::{Case, Num, ResultRow, Window};
 use crate::run::{Cell, Outcome};
-use crate::stats::{Better, Rules, Summary, confirm, flags, log_ratios, ratio, signed_rank_p};
-
-/// Peers in the order in which they are taken as the reference of a case.
-const REFERENCES: [&str; 4] = ["aws-lc-rs", "ring", "rustcrypto", "openssl"];
+use crate::stats::{Better, Rules, Summary, confirm, flags, log_ratios, median, ratio, signed_rank_p};
 
 /// What a metric makes of a window.
-struct Metric {
-    name: &'static str,
-    unit: &'static str,
-    better: Better,
-    value: fn(&Window, f64) -> f64,
+pub(crate) struct Metric {
+    pub(crate) name: &'static str,
+    pub(crate) unit: &'static str,
+    pub(crate) better: Better,
+    /// The window and its cost in seconds to a value; NaN if the window has none.
+    pub(crate) value: fn(&Window, f64) -> f64,
+    /// The clock behind it, where it is not the one of the window's cost.
+    pub(crate) method: Option<Method>,
 }
 
-const THROUGHPUT: Metric = Metric {
+/// Payload bytes a second.
+pub(crate) const THROUGHPUT: Metric = Metric {
     name: "throughput",
     unit: "B/s",
     better: Better::Higher,
     value: |window, s| window.bytes as f64 / s,
+    method: None,
 };
-const CPU_PER_OP: Metric = Metric {
+
+/// Seconds an operation.
+pub(crate) const CPU_PER_OP: Metric = Metric {
     name: "cpu_per_op",
     unit: "s/op",
     better: Better::Lower,
     value: |window, s| s / window.ops as f64,
-};
-const SETUP_TIME: Metric = Metric {
-    name: "setup_time",
-    ..CPU_PER_OP
+    method: None,
 };
 
+/// Which peer the ratios of a case are to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reference {
+    /// The first of these that took part.
+    First(&'static [&'static str]),
+    /// Of these, the one with the best median in this case: what a user who knew would take.
+    Best(&'static [&'static str]),
+}
+
+/// How a workload reads its windows.
+pub(crate) struct Scheme {
+    /// The workload.
+    pub(crate) name: &'static str,
+    /// Hash of the numbers that define it.
+    pub(crate) def: String,
+    /// Metrics of a case. The first carries the ratio; a second that says the same another way needs none.
+    pub(crate) metrics: fn(&Case) -> &'static [Metric],
+    pub(crate) reference: Reference,
+    /// The clock that the cost of a window is read from.
+    pub(crate) method: fn(&Case, &str) -> Method,
+    /// How the outputs of a cell are checked.
+    pub(crate) verified: fn(&Case, &str) -> &'static str,
+}
+
 /// The cells of a run, by name, and how to summarise them.
-pub(super) struct Table {
+pub(crate) struct Table {
     cells: Vec<(Case, String)>,
-    workload_def: String,
+    scheme: Scheme,
     intervals: bool,
 }
 
 impl Table {
-    pub(super) fn new(cells: &[Box<dyn Cell>], workload_def: String, profile: Profile) -> Table {
+    pub(crate) fn new(cells: &[Box<dyn Cell>], scheme: Scheme, profile: Profile) -> Table {
         let cells = cells
             .iter()
             .map(|cell| (cell.case().clone(), cell.subject().to_owned()))
             .collect();
         Table {
             cells,
-            workload_def,
+            scheme,
             intervals: profile.intervals(),
         }
     }
 
-    /// One row per cell and metric, by suite, operation, size and subject as the cells stand; cells without a figure have
-    /// none.
-    pub(super) fn rows(&self, outcome: &Outcome) -> Vec<ResultRow> {
-        let mut cases: BTreeMap<(String, String, i64), Vec<usize>> = BTreeMap::new();
+    /// One row per cell and metric, by suite, operation, size or batch, and subject as the cells stand; cells without a
+    /// figure have none.
+    pub(crate) fn rows(&self, outcome: &Outcome) -> Vec<ResultRow> {
+        let mut cases: BTreeMap<(String, String, i64, String), Vec<usize>> = BTreeMap::new();
         for (index, (case, _)) in self.cells.iter().enumerate() {
             let text = |name| case.text(name).unwrap_or_default().to_owned();
-            let key = (text("suite"), text("op"), case.int("bytes").unwrap_or(0));
+            let number = case.int("bytes").or(case.int("batch")).unwrap_or(0);
+            let key = (text("suite"), text("op"), number, case.canonical());
             cases.entry(key).or_default().push(index);
         }
         let mut rows: Vec<ResultRow> = cases
@@ -96,26 +121,25 @@ impl Table {
             .collect();
         rounds.sort_unstable();
         rounds.dedup();
-        let op = cells.first().and_then(|&cell| self.cells[cell].0.text("op"));
-        let metrics: &[Metric] = match op {
-            Some("key-setup") => &[SETUP_TIME],
-            Some("fresh-key") => &[CPU_PER_OP],
-            _ => &[THROUGHPUT, CPU_PER_OP],
-        };
+        let Some(&first) = cells.first() else { return Vec::new() };
+        let metrics = (self.scheme.metrics)(&self.cells[first].0);
         let mut rows = Vec::new();
         for (i, metric) in metrics.iter().enumerate() {
             let mut table: Vec<ResultRow> = windows
                 .iter()
-                .map(|(cell, windows)| {
+                .filter_map(|(cell, windows)| {
+                    let method = self.method(*cell);
                     let value = |round| {
                         windows
                             .get(round)
-                            .map_or(f64::NAN, |window| (metric.value)(window, cost(window)))
+                            .map_or(f64::NAN, |window| (metric.value)(window, cost(window, method)))
                     };
-                    self.row(*cell, metric, rounds.iter().map(value).collect())
+                    let values: Vec<f64> = rounds.iter().map(value).collect();
+                    let known = values.iter().any(|value| !value.is_nan());
+                    known.then(|| self.row(*cell, metric, values))
                 })
                 .collect();
-            // The time of a message is its throughput read the other way: one ratio says both.
+            // The others are the first read another way, or have no peer: one ratio says it all.
             if i == 0 {
                 self.relate(&mut table, metric);
             }
@@ -126,11 +150,10 @@ impl Table {
 
     fn row(&self, cell: usize, metric: &Metric, values: Vec<f64>) -> ResultRow {
         let (case, subject) = &self.cells[cell];
-        let is_program = subject == openssl::NAME;
-        let method = if is_program { Method::Wall } else { Method::Thread };
+        let method = metric.method.unwrap_or(self.method(cell));
         let mut row = ResultRow {
-            workload: NAME.to_owned(),
-            workload_def: self.workload_def.clone(),
+            workload: self.scheme.name.to_owned(),
+            workload_def: self.scheme.def.clone(),
             subject: subject.clone(),
             case: case.clone(),
             metric: metric.name.to_owned(),
@@ -144,7 +167,7 @@ impl Table {
             rounds: 0,
             values: values.iter().copied().map(Num).collect(),
             method: method.letter().to_string(),
-            verified: verified(case, is_program).to_owned(),
+            verified: (self.scheme.verified)(case, subject).to_owned(),
             ratio: None,
             flags: flags(&values),
         };
@@ -157,12 +180,30 @@ impl Table {
         row
     }
 
+    fn method(&self, cell: usize) -> Method {
+        let (case, subject) = &self.cells[cell];
+        (self.scheme.method)(case, subject)
+    }
+
+    /// The row that the ratios of a case are to.
+    fn reference(&self, table: &[ResultRow], better: Better) -> Option<usize> {
+        let place = |name: &&str| table.iter().position(|row| row.subject == *name);
+        match self.scheme.reference {
+            Reference::First(names) => names.iter().find_map(place),
+            Reference::Best(names) => names
+                .iter()
+                .filter_map(place)
+                .filter_map(|i| Some((i, better.goodness(median(&numbers(&table[i]))?.ln()))))
+                .max_by(|a, b| a.1.total_cmp(&b.1))
+                .map(|(i, _)| i),
+        }
+    }
+
     /// Gives every row but the reference its ratio to the reference.
     fn relate(&self, table: &mut [ResultRow], metric: &Metric) {
-        let reference = REFERENCES
-            .iter()
-            .find_map(|name| table.iter().position(|row| row.subject == *name));
-        let Some(reference) = reference else { return };
+        let Some(reference) = self.reference(table, metric.better) else {
+            return;
+        };
         let theirs = numbers(&table[reference]);
         let name = table[reference].subject.clone();
         let rules = Rules::of(metric.name);
@@ -203,18 +244,9 @@ impl Table {
     }
 }
 
-/// How the outputs of a cell are checked.
-fn verified(case: &Case, is_program: bool) -> &'static str {
-    match case.text("op") {
-        _ if is_program => "self",
-        Some("key-setup") => "sampled",
-        _ => "full",
-    }
-}
-
-/// Seconds that the work of a window took: CPU time where there is a clock for it.
-fn cost(window: &Window) -> f64 {
-    if window.cpu_s > 0.0 {
+/// Seconds that the work of a window took: CPU time, unless the case is read by the wall or there is no clock for it.
+fn cost(window: &Window, method: Method) -> f64 {
+    if method != Method::Wall && window.cpu_s > 0.0 {
         window.cpu_s
     } else {
         window.wall_s

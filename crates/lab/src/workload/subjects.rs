@@ -3,57 +3,54 @@
 use sealway_aead::cpu::DISABLE_VARIABLE;
 
 use super::engine::{Engine, RustCrypto, Sealway};
-use super::openssl::{self, Program};
 use super::{LabError, Peers};
 use crate::result::Subject;
 
-/// Names of all peers this workload knows.
-pub const PEERS: [&str; 4] = ["aws-lc-rs", "ring", "rustcrypto", "openssl"];
+/// The peers that are compiled in.
+pub(crate) const IN_PROCESS: [&str; 3] = ["aws-lc-rs", "ring", "rustcrypto"];
 
 /// The subjects of a run.
-pub(super) struct Found {
+pub(crate) struct Found {
     /// Everyone for the result file, also those who could not take part.
-    pub(super) subjects: Vec<Subject>,
-    pub(super) openssl: Option<Program>,
+    pub(crate) subjects: Vec<Subject>,
 }
 
 impl Found {
     /// True if the in-process peer called `name` takes part.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.subjects
             .iter()
             .any(|subject| subject.name == name && subject.error.is_empty())
     }
 }
 
-/// Looks for the peers that were asked for.
-pub(super) fn find(peers: &Peers) -> Result<Found, LabError> {
+/// Looks for the peers that were asked for, of those that a workload knows; `program` looks for one that is not compiled
+/// in and gives its version or why it cannot take part.
+pub(crate) fn find(
+    peers: &Peers,
+    known: &'static [&'static str],
+    mut program: impl FnMut(&str) -> Result<Subject, String>,
+) -> Result<Found, LabError> {
     if let Peers::Named(names) = peers
-        && let Some(name) = names.iter().find(|name| !PEERS.contains(&name.as_str()))
+        && let Some(name) = names.iter().find(|name| !known.contains(&name.as_str()))
     {
-        return Err(LabError::UnknownPeer { name: name.clone() });
+        return Err(LabError::UnknownPeer {
+            name: name.clone(),
+            known,
+        });
     }
-    let mut found = Found {
-        subjects: vec![ours()],
-        openssl: None,
-    };
-    for name in PEERS {
+    let mut found = Found { subjects: vec![ours()] };
+    for &name in known {
         let required = match peers {
             Peers::None => continue,
             Peers::Auto => false,
             Peers::Named(names) if names.iter().any(|named| named == name) => true,
             Peers::Named(_) => continue,
         };
-        let subject = match name {
-            openssl::NAME => match Program::find() {
-                Ok(program) => {
-                    let subject = program.subject();
-                    found.openssl = Some(program);
-                    subject
-                }
-                Err(why) => absent(name, "program", why),
-            },
-            _ => in_process(name),
+        let subject = if IN_PROCESS.contains(&name) {
+            in_process(name)
+        } else {
+            program(name).unwrap_or_else(|why| absent(name, "program", why))
         };
         if required && !subject.error.is_empty() {
             return Err(LabError::PeerMissing {
@@ -66,7 +63,8 @@ pub(super) fn find(peers: &Peers) -> Result<Found, LabError> {
     Ok(found)
 }
 
-fn ours() -> Subject {
+/// Our engine, and what was hidden from it.
+pub(crate) fn ours() -> Subject {
     let disabled = std::env::var(DISABLE_VARIABLE).unwrap_or_default();
     let differs = if disabled.is_empty() {
         vec![]

@@ -10,14 +10,14 @@ mod rustcrypto;
 use sealway_aead::{Nonce, OpeningKey, SealingKey, Suite, Tag};
 
 #[cfg(feature = "peers")]
-pub(super) use peers::{AwsLc, Ring};
-pub(super) use rustcrypto::RustCrypto;
+pub(crate) use peers::{AwsLc, Ring};
+pub(crate) use rustcrypto::RustCrypto;
 
 /// A tag, bytes.
-pub(super) type TagBytes = [u8; Suite::TAG_LEN];
+pub(crate) type TagBytes = [u8; Suite::TAG_LEN];
 
 /// An AEAD implementation.
-pub(super) trait Engine: 'static {
+pub(crate) trait Engine: 'static {
     /// The subject's name.
     const NAME: &'static str;
 
@@ -41,10 +41,41 @@ pub(super) trait Engine: 'static {
 
     /// Opens in place; false if the message is not authentic or the engine refuses.
     fn open(key: &Self::Opening, nonce: &[u8], aad: &[u8], in_out: &mut [u8], tag: &TagBytes) -> bool;
+
+    /// Seals `src` into `dst`, ciphertext and then tag; false if the engine refuses. A copy and [`Engine::seal`], unless the
+    /// engine has a better way.
+    #[inline(always)]
+    fn seal_to(key: &Self::Sealing, nonce: &[u8], aad: &[u8], src: &[u8], dst: &mut [u8]) -> bool {
+        let Some((text, room)) = dst.split_at_mut_checked(src.len()) else {
+            return false;
+        };
+        text.copy_from_slice(src);
+        match Self::seal(key, nonce, aad, text) {
+            Some(tag) if room.len() == tag.len() => {
+                room.copy_from_slice(&tag);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Opens `src`, ciphertext and then tag, into `dst`; false if it is not authentic or the engine refuses. A copy and
+    /// [`Engine::open`], unless the engine has a better way.
+    #[inline(always)]
+    fn open_to(key: &Self::Opening, nonce: &[u8], aad: &[u8], src: &[u8], dst: &mut [u8]) -> bool {
+        let Some((text, tag)) = src.split_last_chunk() else {
+            return false;
+        };
+        if text.len() != dst.len() {
+            return false;
+        }
+        dst.copy_from_slice(text);
+        Self::open(key, nonce, aad, dst, tag)
+    }
 }
 
 /// This project's own engine.
-pub(super) struct Sealway;
+pub(crate) struct Sealway;
 
 impl Engine for Sealway {
     const NAME: &'static str = "sealway";

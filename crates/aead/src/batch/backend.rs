@@ -1,0 +1,131 @@
+//! Which kernels run.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use crate::cpu::{HaveAvx2, HaveAvx512Ifma, HaveNeon};
+#[cfg(target_arch = "aarch64")]
+use crate::low::neon;
+use crate::low::{Keyring, Lanes, MacRecord, Memory, Task, portable};
+#[cfg(target_arch = "x86_64")]
+use crate::low::{avx2, avx512};
+
+/// A set of kernels for ChaCha20-Poly1305, with the proof that this machine can run them. All give the same bytes.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Backend {
+    /// Plain code, on any machine.
+    Portable,
+    /// Eight blocks of ChaCha20 at a time, Poly1305 for four messages at a time.
+    Avx2(HaveAvx2),
+    /// Sixteen blocks at a time, Poly1305 for eight messages at a time with the 52-bit multiply.
+    Avx512(HaveAvx512Ifma),
+    /// Four blocks at a time.
+    Neon(HaveNeon),
+}
+
+impl Backend {
+    /// The widest that this machine has and that [`crate::cpu::DISABLE_VARIABLE`] leaves; decided once.
+    pub fn best() -> Backend {
+        static BEST: OnceLock<Backend> = OnceLock::new();
+        *BEST.get_or_init(|| Self::available().next().unwrap_or(Backend::Portable))
+    }
+
+    /// All that can run here, widest first.
+    pub fn available() -> impl Iterator<Item = Backend> {
+        let wide = HaveAvx512Ifma::probe().map(Backend::Avx512);
+        let middle = HaveAvx2::probe().map(Backend::Avx2);
+        let arm = HaveNeon::probe().map(Backend::Neon);
+        [wide, middle, arm, Some(Backend::Portable)].into_iter().flatten()
+    }
+
+    /// The name: `portable`, `avx2`, `avx512`, `neon`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Backend::Portable => "portable",
+            Backend::Avx2(_) => "avx2",
+            Backend::Avx512(_) => "avx512",
+            Backend::Neon(_) => "neon",
+        }
+    }
+
+    /// The backend with a name, if it can run here.
+    pub fn named(name: &str) -> Option<Backend> {
+        Self::available().find(|backend| backend.name() == name)
+    }
+
+    /// The kernels for a message on its own, where they are faster than the same message in a batch: always below
+    /// [`Self::FEW`] messages, else from [`Self::LONG`] bytes on.
+    #[inline]
+    pub(super) fn lone(self, count: usize, len: usize) -> Option<HaveAvx512Ifma> {
+        match self {
+            Backend::Avx512(have) if count < Self::FEW || len >= Self::LONG => Some(have),
+            _ => None,
+        }
+    }
+
+    /// Messages from which on a batch is faster than one after the other. Measured with `examples/batch_speed fixed`.
+    const FEW: usize = 6;
+
+    /// Bytes from which on a message fills the lanes by itself. Likewise.
+    const LONG: usize = 8192;
+
+    /// Fills in r and s of each task's record.
+    #[inline]
+    pub(crate) fn one_time_keys(self, keys: Keyring<'_>, tasks: &[Task], records: &mut [MacRecord]) -> Lanes {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Backend::Avx2(have) => avx2::one_time_keys(have, keys, tasks, records),
+            #[cfg(target_arch = "x86_64")]
+            Backend::Avx512(have) => avx512::one_time_keys(have, keys, tasks, records),
+            #[cfg(target_arch = "aarch64")]
+            Backend::Neon(have) => neon::one_time_keys(have, keys, tasks, records),
+            _ => portable::one_time_keys(keys, tasks, records),
+        }
+    }
+
+    /// XORs the keystream into every task that is not to be skipped.
+    #[inline]
+    pub(crate) fn xor(self, memory: &mut Memory<'_>, keys: Keyring<'_>, tasks: &[Task]) -> Lanes {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Backend::Avx2(have) => avx2::xor(have, memory, keys, tasks),
+            #[cfg(target_arch = "x86_64")]
+            Backend::Avx512(have) => avx512::xor(have, memory, keys, tasks),
+            #[cfg(target_arch = "aarch64")]
+            Backend::Neon(have) => neon::xor(have, memory, keys, tasks),
+            _ => portable::xor(memory, keys, tasks),
+        }
+    }
+
+    /// Computes the tags of the tasks named in `order`; neighbours there should be of like length, longest first.
+    #[inline]
+    pub(crate) fn macs(
+        self,
+        memory: &Memory<'_>,
+        tasks: &[Task],
+        order: &[u32],
+        records: &[MacRecord],
+        tags: &mut [[u8; 16]],
+    ) -> Lanes {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Backend::Avx2(have) => avx2::macs(have, memory, tasks, order, records, tags),
+            #[cfg(target_arch = "x86_64")]
+            Backend::Avx512(have) => avx512::macs(have, memory, tasks, order, records, tags),
+            _ => portable::macs(memory, tasks, order, records, tags),
+        }
+    }
+}
+
+impl Default for Backend {
+    fn default() -> Self {
+        Self::best()
+    }
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}

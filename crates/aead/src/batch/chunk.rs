@@ -1,0 +1,202 @@
+//! A stretch of a batch that goes through the kernels together.
+//!
+//! Order of work: sub-keys of XChaCha20, block 0 of every message for its one-time key, tags of what is to be opened,
+//! keystream over everything that may be written, tags of what was sealed. So what fails to authenticate is never
+//! decrypted, and working in place needs no copies.
+
+use std::fmt;
+
+use crate::low::portable::{Poly1305, hchacha20_words};
+use crate::low::{KeyWords, Keyring, MacRecord, Memory, Task, Use, scrub_stack, wipe};
+use crate::one::tags_match;
+
+use super::engine::{associated_of, ring};
+use super::{Backend, Job, Keys, Report, Status};
+
+/// Words of stack that the kernels may have used.
+const SCRUB_WORDS: usize = 512;
+
+/// Messages of fewer blocks than this have a bin each; above, bins get wider.
+const FINE: usize = 64;
+
+/// Bins in all: 64 fine ones, then 8 for each doubling.
+const BINS: usize = FINE + 8 * 26;
+
+/// Tasks gathered so far, and scratch for working on them.
+#[derive(Default)]
+pub(super) struct Chunk {
+    tasks: Vec<Task>,
+    /// First 16 bytes of the nonce of each task that needs a sub-key, and which task that is.
+    extended: Vec<(u32, [u32; 4])>,
+    derived: Vec<KeyWords>,
+    records: Vec<MacRecord>,
+    tags: Vec<[u8; 16]>,
+    order: Vec<u32>,
+}
+
+impl Chunk {
+    /// Tasks gathered.
+    pub(super) fn len(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Adds a task; with its nonce of 24 bytes if it is XChaCha20.
+    #[inline(always)]
+    pub(super) fn push(&mut self, task: Task, nonce: Option<&[u8; 24]>) {
+        if let Some(nonce) = nonce {
+            let words = nonce.as_chunks::<4>().0;
+            self.extended.push((
+                self.tasks.len() as u32,
+                std::array::from_fn(|i| u32::from_le_bytes(words[i])),
+            ));
+        }
+        self.tasks.push(task);
+    }
+
+    /// Works on everything gathered and leaves the chunk empty.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the parts of one batch, each borrowed in its own way"
+    )]
+    pub(super) fn run(
+        &mut self,
+        backend: Backend,
+        keys: &Keys,
+        jobs: &[Job],
+        memory: &mut Memory<'_>,
+        aad: &[u8],
+        statuses: &mut [Status],
+        report: &mut Report,
+    ) {
+        if self.tasks.is_empty() {
+            return;
+        }
+        self.derive(keys);
+        let count = self.tasks.len();
+        // All zeros from the start, and again from the end of every run.
+        if self.records.len() < count {
+            self.records.resize(count, MacRecord::default());
+        }
+        if self.tags.len() < count {
+            self.tags.resize(count, [0; 16]);
+        }
+        report
+            .cipher
+            .add(backend.one_time_keys(ring(keys, &self.derived), &self.tasks, &mut self.records));
+        if !aad.is_empty() {
+            self.absorb_associated(jobs, aad);
+        }
+
+        if self.sort(Use::Open) {
+            report
+                .mac
+                .add(backend.macs(memory, &self.tasks, &self.order, &self.records, &mut self.tags));
+            self.verify(memory, statuses);
+        }
+        report
+            .cipher
+            .add(backend.xor(memory, ring(keys, &self.derived), &self.tasks));
+        if self.sort(Use::Seal) {
+            report
+                .mac
+                .add(backend.macs(memory, &self.tasks, &self.order, &self.records, &mut self.tags));
+            for &index in &self.order {
+                let task = &self.tasks[index as usize];
+                memory.dst()[task.dst + task.len..][..16].copy_from_slice(&self.tags[index as usize]);
+            }
+        }
+        self.forget();
+    }
+
+    /// Derives the sub-keys of XChaCha20 messages (draft-irtf-cfrg-xchacha-03 section 2.3).
+    fn derive(&mut self, keys: &Keys) {
+        self.derived.clear();
+        // Reserved before it is filled, so that growing leaves no keys behind.
+        self.derived.reserve(self.extended.len());
+        for (index, nonce) in &self.extended {
+            let task = &mut self.tasks[*index as usize];
+            let mut sub_key = KeyWords::default();
+            hchacha20_words(&keys.words()[task.key as usize].0, nonce, &mut sub_key.0);
+            task.key = Keyring::DERIVED + self.derived.len() as u32;
+            self.derived.push(sub_key);
+            wipe(&mut sub_key.0);
+        }
+    }
+
+    /// Puts associated data, which most messages have none of, through the authenticator.
+    fn absorb_associated(&mut self, jobs: &[Job], aad: &[u8]) {
+        for (task, record) in self.tasks.iter().zip(&mut self.records) {
+            let bytes = associated_of(&jobs[task.job as usize], aad);
+            if !bytes.is_empty() {
+                let mut mac = Poly1305::resume(record);
+                mac.absorb(bytes);
+                record.h = mac.accumulator();
+                record.aad_len = bytes.len() as u32;
+            }
+        }
+    }
+
+    /// Lists the tasks of one direction, longest first; false if there are none. A counting sort, stable.
+    fn sort(&mut self, way: Use) -> bool {
+        let mut ends = [0u32; BINS];
+        for task in self.tasks.iter().filter(|task| task.way == way) {
+            ends[bin(task)] += 1;
+        }
+        let mut sum = 0;
+        for end in ends.iter_mut().rev() {
+            let count = *end;
+            *end = sum;
+            sum += count;
+        }
+        self.order.clear();
+        self.order.resize(sum as usize, 0);
+        for (index, task) in self.tasks.iter().enumerate().filter(|(_, task)| task.way == way) {
+            let place = &mut ends[bin(task)];
+            self.order[*place as usize] = index as u32;
+            *place += 1;
+        }
+        sum > 0
+    }
+
+    /// Compares the tags of what is to be opened; what fails is zeroed and left out of what follows.
+    fn verify(&mut self, memory: &mut Memory<'_>, statuses: &mut [Status]) {
+        for &index in &self.order {
+            let task = &mut self.tasks[index as usize];
+            let mut sent = [0; 16];
+            sent.copy_from_slice(&memory.src()[task.src + task.len..][..16]);
+            if !tags_match(&sent, &self.tags[index as usize]) {
+                memory.dst()[task.dst..][..task.len].fill(0);
+                statuses[task.job as usize] = Status::Unauthentic;
+                task.way = Use::Skip;
+                // The right tag of a forged message is a forgery.
+                wipe(&mut self.tags[index as usize]);
+            }
+        }
+    }
+
+    /// Wipes what was secret and empties the chunk.
+    fn forget(&mut self) {
+        wipe(&mut self.records[..self.tasks.len()]);
+        wipe(&mut self.derived);
+        self.tasks.clear();
+        self.extended.clear();
+        scrub_stack::<SCRUB_WORDS>();
+    }
+}
+
+/// The bin of a task: its blocks, or above 63 three significant bits after the first.
+#[inline(always)]
+fn bin(task: &Task) -> usize {
+    let blocks = task.mac_blocks();
+    if blocks < FINE {
+        return blocks;
+    }
+    let top = blocks.ilog2() as usize;
+    FINE + (top - 6) * 8 + (blocks >> (top - 3) & 7)
+}
+
+impl fmt::Debug for Chunk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Chunk({} tasks)", self.tasks.len())
+    }
+}

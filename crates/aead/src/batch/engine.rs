@@ -1,0 +1,201 @@
+//! Runs batches.
+
+use zeroize::Zeroize;
+
+use crate::cpu::HaveAvx512Ifma;
+use crate::low::portable::hchacha20_words;
+use crate::low::{self, KeyWords, Keyring, Lanes, Memory, Task, Text, Use};
+use crate::one::tags_match;
+use crate::{Error, Suite};
+
+use super::check::{Span, check};
+use super::chunk::Chunk;
+use super::{Backend, Job, Keys, Status, gcm};
+
+/// Jobs worked on at a time: enough that sorting by length fills the lanes, few enough that the text of common packets
+/// is still in the second-level cache when the authenticator comes to it.
+const CHUNK_JOBS: usize = 1024;
+
+/// Bytes of text worked on at a time, unless one job alone has more.
+const CHUNK_BYTES: usize = 512 * 1024;
+
+/// What a batch did.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Report {
+    /// Jobs that ended as [`Status::Done`].
+    pub done: usize,
+    /// Jobs that ended otherwise.
+    pub refused: usize,
+    /// How full the lanes of ChaCha20 were, counted in blocks of 64 bytes.
+    pub cipher: Lanes,
+    /// How full the lanes of Poly1305 were, counted in blocks of 16 bytes.
+    pub mac: Lanes,
+}
+
+/// Seals and opens batches of messages; owns the scratch memory.
+///
+/// Scratch grows to what the largest batch needs and stays; whatever was secret in it is wiped before a call returns.
+#[derive(Debug)]
+pub struct Engine {
+    backend: Backend,
+    chunk: Chunk,
+    spans: Vec<Span>,
+}
+
+impl Engine {
+    /// An engine with the best backend of this machine.
+    pub fn new() -> Self {
+        Self::with_backend(Backend::best())
+    }
+
+    /// An engine with a given backend.
+    pub fn with_backend(backend: Backend) -> Self {
+        Engine {
+            backend,
+            chunk: Chunk::default(),
+            spans: Vec::new(),
+        }
+    }
+
+    /// The backend in use.
+    pub const fn backend(&self) -> Backend {
+        self.backend
+    }
+
+    /// Runs every job and puts what became of each into `statuses`, in the order of the jobs.
+    ///
+    /// `aad` is the arena of associated data; it may be empty if no job has any. Jobs of one batch may be of any suite,
+    /// direction and length, and may share keys. Bytes of the arenas that no job names are left as they are.
+    ///
+    /// # Errors
+    /// [`Error::Job`] if a job breaks a rule and [`Error::StatusCount`] unless there is one status a job; nothing has
+    /// been read or written then, and `statuses` are as they were.
+    pub fn run(
+        &mut self,
+        keys: &Keys,
+        jobs: &[Job],
+        mut memory: Memory<'_>,
+        aad: &[u8],
+        statuses: &mut [Status],
+    ) -> Result<Report, Error> {
+        if statuses.len() != jobs.len() {
+            return Err(Error::StatusCount {
+                jobs: jobs.len(),
+                statuses: statuses.len(),
+            });
+        }
+        check(keys, jobs, &memory, aad, &mut self.spans)?;
+        let mut report = Report::default();
+        statuses.fill(Status::Done);
+        let mut bytes = 0;
+        for (index, job) in jobs.iter().enumerate() {
+            let extended = match keys.suite(job.slot) {
+                Some(Suite::ChaCha20Poly1305) => false,
+                Some(Suite::XChaCha20Poly1305) => true,
+                // The check refused empty slots, so what is left is AES.
+                _ => {
+                    statuses[index] = gcm::run(keys.expanded(job.slot), job, &mut memory, associated_of(job, aad));
+                    continue;
+                }
+            };
+            let task = task(job, index, extended);
+            if let Some(have) = self.backend.lone(jobs.len(), task.len) {
+                statuses[index] = lone(have, keys, job, &task, extended, &mut memory, associated_of(job, aad));
+                continue;
+            }
+            if bytes + job.message_len() > CHUNK_BYTES || self.chunk.len() == CHUNK_JOBS {
+                self.chunk
+                    .run(self.backend, keys, jobs, &mut memory, aad, statuses, &mut report);
+                bytes = 0;
+            }
+            bytes += job.message_len();
+            self.chunk.push(task, extended.then_some(&job.nonce));
+        }
+        self.chunk
+            .run(self.backend, keys, jobs, &mut memory, aad, statuses, &mut report);
+        report.refused = statuses.iter().filter(|&&status| status != Status::Done).count();
+        report.done = jobs.len() - report.refused;
+        Ok(report)
+    }
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The associated data of a job.
+#[inline(always)]
+pub(super) fn associated_of<'a>(job: &Job, aad: &'a [u8]) -> &'a [u8] {
+    if job.aad_len == 0 {
+        &[]
+    } else {
+        &aad[job.aad as usize..][..job.aad_len as usize]
+    }
+}
+
+/// The task of a ChaCha20 job.
+#[inline(always)]
+fn task(job: &Job, index: usize, extended: bool) -> Task {
+    let word = |at: usize| u32::from_le_bytes([job.nonce[at], job.nonce[at + 1], job.nonce[at + 2], job.nonce[at + 3]]);
+    // XChaCha20: the first 16 bytes go into the sub-key, the last 8 stand after four zeros.
+    let nonce = if extended {
+        [0, 0, word(16), word(20)]
+    } else {
+        [0, word(0), word(4), word(8)]
+    };
+    Task {
+        nonce,
+        src: job.src as usize,
+        dst: job.dst as usize,
+        len: job.len as usize,
+        key: job.slot.0,
+        job: index as u32,
+        way: if job.opens { Use::Open } else { Use::Seal },
+    }
+}
+
+/// Runs one job through the kernels for a message on its own.
+fn lone(
+    have: HaveAvx512Ifma,
+    keys: &Keys,
+    job: &Job,
+    task: &Task,
+    extended: bool,
+    memory: &mut Memory<'_>,
+    aad: &[u8],
+) -> Status {
+    let resident = &keys.words()[task.key as usize];
+    let mut sub_key = KeyWords::default();
+    if extended {
+        let words = job.nonce.as_chunks::<4>().0;
+        let head = std::array::from_fn(|i| u32::from_le_bytes(words[i]));
+        hchacha20_words(&resident.0, &head, &mut sub_key.0);
+    }
+    let key = if extended { &sub_key } else { resident };
+    let mut sent = [0; Suite::TAG_LEN];
+    if job.opens {
+        sent.copy_from_slice(&memory.src()[task.src + task.len..][..Suite::TAG_LEN]);
+    }
+    let made = low::one(have, key, &task.nonce, aad, &mut Text::of(memory, task), task.way);
+    if extended {
+        sub_key.zeroize();
+    }
+    let dst = memory.dst();
+    if !job.opens {
+        dst[task.dst + task.len..][..Suite::TAG_LEN].copy_from_slice(&made);
+    } else if !tags_match(&made, &sent) {
+        dst[task.dst..][..task.len].fill(0);
+        return Status::Unauthentic;
+    }
+    Status::Done
+}
+
+/// The ring of resident and derived keys.
+pub(super) fn ring<'a>(keys: &'a Keys, derived: &'a [KeyWords]) -> Keyring<'a> {
+    Keyring {
+        resident: keys.words(),
+        derived,
+    }
+}

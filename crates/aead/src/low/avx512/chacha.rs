@@ -1,0 +1,311 @@
+//! ChaCha20, vertical: word w of sixteen blocks stands in vector w, and each lane may be a block of another message.
+
+use std::arch::x86_64::*;
+
+use super::shuffle::{first_bytes, transpose_quarters, transpose_words};
+use crate::low::portable::{CLAMP, CONSTANTS};
+use crate::low::{KeyWords, Keyring, Lanes, MacRecord, Memory, Task, Use};
+
+/// Blocks at a time.
+const LANES: usize = 16;
+
+/// One state of sixteen blocks: word w of all of them in vector w.
+pub(super) type State = [__m512i; 16];
+
+// Rounds are macros because functions with target features cannot be marked `inline(always)`, and a call would put all
+// sixteen vectors through memory.
+
+/// One step of four quarter rounds side by side: `a += b; d = (d ^ a) <<< N`, for each of four.
+macro_rules! step {
+    ($v:ident, $a:expr, $b:expr, $d:expr, $n:literal) => {
+        for i in 0..4 {
+            $v[$a[i]] = _mm512_add_epi32($v[$a[i]], $v[$b[i]]);
+        }
+        for i in 0..4 {
+            $v[$d[i]] = _mm512_rol_epi32::<$n>(_mm512_xor_si512($v[$d[i]], $v[$a[i]]));
+        }
+    };
+}
+
+/// The four quarter rounds of one half of a double round, side by side so that their chains overlap.
+macro_rules! quarter_rounds {
+    ($v:ident, $a:expr, $b:expr, $c:expr, $d:expr) => {
+        step!($v, $a, $b, $d, 16);
+        step!($v, $c, $d, $b, 12);
+        step!($v, $a, $b, $d, 8);
+        step!($v, $c, $d, $b, 7);
+    };
+}
+
+/// Four columns, then four diagonals.
+macro_rules! double_round {
+    ($v:ident) => {
+        quarter_rounds!($v, [0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [12, 13, 14, 15]);
+        quarter_rounds!($v, [0, 1, 2, 3], [5, 6, 7, 4], [10, 11, 8, 9], [15, 12, 13, 14]);
+    };
+}
+
+/// Twenty rounds and the final addition.
+macro_rules! blocks {
+    ($start:expr) => {{
+        let start: State = $start;
+        let mut v = start;
+        for _ in 0..10 {
+            double_round!(v);
+        }
+        for i in 0..16 {
+            v[i] = _mm512_add_epi32(v[i], start[i]);
+        }
+        v
+    }};
+}
+
+pub(super) use {blocks, double_round, quarter_rounds, step};
+
+/// The keystream of sixteen blocks, one a vector, in the order of lanes that [`gather`] and [`spread`] have.
+///
+/// Lane 4L + j of the state is block 4j + L: quarter L of every word vector holds four lanes, and after the words are
+/// transposed within quarters, quarter L of each vector belongs to one block.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+pub(super) fn to_streams(v: &State) -> [__m512i; 16] {
+    let a = transpose_words(v[0], v[1], v[2], v[3]);
+    let b = transpose_words(v[4], v[5], v[6], v[7]);
+    let c = transpose_words(v[8], v[9], v[10], v[11]);
+    let d = transpose_words(v[12], v[13], v[14], v[15]);
+    let mut out = [_mm512_setzero_si512(); 16];
+    for j in 0..4 {
+        let four = transpose_quarters(a[j], b[j], c[j], d[j]);
+        out[4 * j..4 * j + 4].copy_from_slice(&four);
+    }
+    out
+}
+
+/// Loads 16 bytes from each of four places into the quarters of a vector.
+///
+/// # Safety
+/// Each place must be readable for 16 bytes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+unsafe fn load_quarters(places: [*const u8; 4]) -> __m512i {
+    // SAFETY: by the caller's promise.
+    let quarter = |i: usize| unsafe { _mm_loadu_si128(places[i].cast()) };
+    let v = _mm512_castsi128_si512(quarter(0));
+    let v = _mm512_inserti32x4::<1>(v, quarter(1));
+    let v = _mm512_inserti32x4::<2>(v, quarter(2));
+    _mm512_inserti32x4::<3>(v, quarter(3))
+}
+
+/// Words 12 to 15 of sixteen blocks, one block after the other.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Nonces([[u32; 4]; LANES]);
+
+impl Nonces {
+    /// As four vectors of four blocks each.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+    fn load(&self) -> [__m512i; 4] {
+        let at = self.0.as_ptr().cast::<__m512i>();
+        // SAFETY: the array is 256 bytes, aligned to 64.
+        std::array::from_fn(|i| unsafe { _mm512_load_si512(at.add(i)) })
+    }
+}
+
+/// The state of sixteen blocks, each with a key and a nonce of its own.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+fn gather(keys: &[&KeyWords; LANES], nonces: &Nonces) -> State {
+    let half = |offset: usize| {
+        let four = |i: usize| {
+            // SAFETY: a key has 32 bytes, and the offset is 0 or 16.
+            let place = |l: usize| unsafe { keys[4 * i + l].0.as_ptr().cast::<u8>().add(offset) };
+            // SAFETY: 16 bytes of a key each.
+            unsafe { load_quarters([place(0), place(1), place(2), place(3)]) }
+        };
+        transpose_words(four(0), four(1), four(2), four(3))
+    };
+    let (low, high) = (half(0), half(16));
+    let [n0, n1, n2, n3] = nonces.load();
+    let last = transpose_words(n0, n1, n2, n3);
+    let mut state = [_mm512_setzero_si512(); 16];
+    for i in 0..4 {
+        state[i] = _mm512_set1_epi32(CONSTANTS[i] as i32);
+    }
+    state[4..8].copy_from_slice(&low);
+    state[8..12].copy_from_slice(&high);
+    state[12..].copy_from_slice(&last);
+    state
+}
+
+/// The state of sixteen successive blocks of one message; `nonce` is that of the first.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+pub(super) fn spread(key: &KeyWords, nonce: &[u32; 4]) -> State {
+    let mut state = [_mm512_setzero_si512(); 16];
+    for i in 0..4 {
+        state[i] = _mm512_set1_epi32(CONSTANTS[i] as i32);
+        state[12 + i] = _mm512_set1_epi32(nonce[i] as i32);
+    }
+    for i in 0..8 {
+        state[4 + i] = _mm512_set1_epi32(key.0[i] as i32);
+    }
+    // Lane 4L + j is block 4j + L.
+    let number = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+    state[12] = _mm512_add_epi32(state[12], number);
+    state
+}
+
+/// Fills in r and s of each task's record from block 0 of its keystream.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+pub(super) fn one_time_keys(keys: Keyring<'_>, tasks: &[Task], records: &mut [MacRecord]) -> Lanes {
+    let zero = KeyWords::default();
+    let mut offered = 0;
+    let clamp: [__m512i; 4] = std::array::from_fn(|i| {
+        let half = CLAMP[i / 2];
+        _mm512_set1_epi32((half >> (32 * (i % 2))) as i32)
+    });
+    for (tasks, records) in tasks.chunks(LANES).zip(records.chunks_mut(LANES)) {
+        let mut lane_keys = [&zero; LANES];
+        let mut nonces = Nonces([[0; 4]; LANES]);
+        for ((task, key), nonce) in tasks.iter().zip(&mut lane_keys).zip(&mut nonces.0) {
+            *key = keys.get(task.key);
+            *nonce = task.nonce;
+        }
+        let mut v = blocks!(gather(&lane_keys, &nonces));
+        for i in 0..4 {
+            v[i] = _mm512_and_si512(v[i], clamp[i]);
+        }
+        // Only words 0 to 7 are wanted: 32 bytes of each block.
+        let low = transpose_words(v[0], v[1], v[2], v[3]);
+        let high = transpose_words(v[4], v[5], v[6], v[7]);
+        let first_two = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
+        let last_two = _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4);
+        let mut out = [_mm256_setzero_si256(); LANES];
+        for j in 0..4 {
+            let ab = _mm512_permutex2var_epi64(low[j], first_two, high[j]);
+            let cd = _mm512_permutex2var_epi64(low[j], last_two, high[j]);
+            out[4 * j] = _mm512_castsi512_si256(ab);
+            out[4 * j + 1] = _mm512_extracti64x4_epi64::<1>(ab);
+            out[4 * j + 2] = _mm512_castsi512_si256(cd);
+            out[4 * j + 3] = _mm512_extracti64x4_epi64::<1>(cd);
+        }
+        for (record, half) in records.iter_mut().zip(&out) {
+            // SAFETY: r and s are the first 32 bytes of the record, which is aligned to 64.
+            unsafe { _mm256_store_si256(std::ptr::from_mut(record).cast(), *half) };
+        }
+        offered += LANES as u64;
+    }
+    Lanes {
+        used: tasks.len() as u64,
+        offered,
+    }
+}
+
+/// Sixteen blocks about to be worked on.
+struct Stage<'a> {
+    keys: [&'a KeyWords; LANES],
+    nonces: Nonces,
+    src: [*const u8; LANES],
+    dst: [*mut u8; LANES],
+    /// Bytes of each block that there are, 1 to 64; 0 for a lane not in use.
+    len: [usize; LANES],
+}
+
+impl Stage<'_> {
+    /// Works on all lanes.
+    ///
+    /// # Safety
+    /// Each `src` must be readable and each `dst` writable for its `len` bytes, at most 64.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+    unsafe fn run(&self) {
+        let streams = to_streams(&blocks!(gather(&self.keys, &self.nonces)));
+        for (i, stream) in streams.iter().enumerate() {
+            let mask = first_bytes(self.len[i]);
+            // SAFETY: only the bytes of the mask are read, and they are readable.
+            let text = unsafe { _mm512_maskz_loadu_epi8(mask, self.src[i].cast()) };
+            // SAFETY: only the bytes of the mask are written, and they are writable.
+            unsafe { _mm512_mask_storeu_epi8(self.dst[i].cast(), mask, _mm512_xor_si512(text, *stream)) };
+        }
+    }
+}
+
+/// XORs sixteen vectors of keystream into 1024 bytes.
+///
+/// # Safety
+/// `src` must be readable and `dst` writable for 1024 bytes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+pub(super) unsafe fn xor_kilobyte(streams: &[__m512i; 16], src: *const u8, dst: *mut u8) {
+    for (i, stream) in streams.iter().enumerate() {
+        // SAFETY: 16 times 64 bytes are readable.
+        let text = unsafe { _mm512_loadu_si512(src.add(64 * i).cast()) };
+        // SAFETY: 16 times 64 bytes are writable.
+        unsafe { _mm512_storeu_si512(dst.add(64 * i).cast(), _mm512_xor_si512(text, *stream)) };
+    }
+}
+
+/// XORs the keystream into every task that is not to be skipped.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+pub(super) fn xor(memory: &mut Memory<'_>, keys: Keyring<'_>, tasks: &[Task]) -> Lanes {
+    let zero = KeyWords::default();
+    let (src, dst) = memory.pointers();
+    let mut stage = Stage {
+        keys: [&zero; LANES],
+        nonces: Nonces([[0; 4]; LANES]),
+        src: [src; LANES],
+        dst: [dst; LANES],
+        len: [0; LANES],
+    };
+    let mut count = 0;
+    let mut lanes = Lanes::default();
+    for task in tasks.iter().filter(|task| task.way != Use::Skip) {
+        assert!(memory.holds(task), "a task outside its memory");
+        let key = keys.get(task.key);
+        let mut nonce = task.nonce;
+        let mut at = 0;
+        while at < task.len {
+            nonce[0] = nonce[0].wrapping_add(1);
+            // SAFETY: the offsets are inside both arenas, as was asserted.
+            let (from, to) = unsafe { (src.add(task.src + at), dst.add(task.dst + at)) };
+            if task.len - at >= 64 * LANES {
+                let streams = to_streams(&blocks!(spread(key, &nonce)));
+                // SAFETY: as many bytes of the task are left.
+                unsafe { xor_kilobyte(&streams, from, to) };
+                nonce[0] = nonce[0].wrapping_add(LANES as u32 - 1);
+                at += 64 * LANES;
+                lanes.add(Lanes {
+                    used: LANES as u64,
+                    offered: LANES as u64,
+                });
+                continue;
+            }
+            stage.keys[count] = key;
+            stage.nonces.0[count] = nonce;
+            stage.src[count] = from;
+            stage.dst[count] = to;
+            stage.len[count] = (task.len - at).min(64);
+            count += 1;
+            at += 64;
+            if count == LANES {
+                // SAFETY: every lane was filled in with a part of a task, which the memory holds.
+                unsafe { stage.run() };
+                lanes.add(Lanes {
+                    used: LANES as u64,
+                    offered: LANES as u64,
+                });
+                count = 0;
+            }
+        }
+    }
+    if count > 0 {
+        stage.len[count..].fill(0);
+        // SAFETY: as above; lanes past the last touch no memory.
+        unsafe { stage.run() };
+        lanes.add(Lanes {
+            used: count as u64,
+            offered: LANES as u64,
+        });
+    }
+    lanes
+}

@@ -1,0 +1,329 @@
+//! One message: short ones from one or two horizontal groups of four blocks, longer ones with sixteen blocks at a time and
+//! the authenticator's multiplies between the rounds of the next sixteen.
+
+use std::arch::x86_64::*;
+
+use super::chacha::{State, blocks, double_round, quarter_rounds, spread, step, to_streams, xor_kilobyte};
+use super::long::{GROUP, LongMac, QUAD, absorb, load};
+use super::shuffle::{first_bytes, transpose_quarters};
+use crate::low::portable::{CLAMP, CONSTANTS, Poly1305};
+use crate::low::types::Text;
+use crate::low::{KeyWords, MacRecord, Use, scrub_stack, wipe};
+
+/// Bytes of a vertical pass.
+const PASS: usize = 1024;
+
+/// Bytes of text in the first pass, whose block 0 is the one-time key.
+const FIRST_PASS: usize = PASS - 64;
+
+/// Longest message for horizontal groups: seven blocks, after the one of the one-time key.
+const SHORT: usize = 7 * 64;
+
+/// Longest message of one horizontal group.
+const SHORTEST: usize = 3 * 64;
+
+/// Words of stack that long messages may leave vectors on.
+const SCRUB_WORDS: usize = 512;
+
+/// Seals or opens; gives the tag that the ciphertext should have.
+///
+/// When opening, the text is decrypted whether authentic or not: the caller compares the tags and wipes.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+pub(super) fn run(key: &KeyWords, nonce: &[u32; 4], aad: &[u8], text: &mut Text<'_>, way: Use) -> [u8; 16] {
+    if text.len() <= SHORTEST {
+        return short::<1>(key, nonce, aad, text, way);
+    }
+    if text.len() <= SHORT {
+        return short::<2>(key, nonce, aad, text, way);
+    }
+    // In a call of its own, so that the stack it used lies below and can be cleared.
+    let tag = long(key, nonce, aad, text, way);
+    scrub_stack::<SCRUB_WORDS>();
+    tag
+}
+
+/// An authenticator from the first 32 bytes of block 0.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+fn authenticator(block: __m512i) -> Poly1305 {
+    let mut record = MacRecord::default();
+    // SAFETY: r and s are the first 32 bytes of the record, which is aligned to 64.
+    unsafe { _mm256_store_si256(std::ptr::from_mut(&mut record).cast(), _mm512_castsi512_si256(block)) };
+    record.r[0] &= CLAMP[0];
+    record.r[1] &= CLAMP[1];
+    let mac = Poly1305::resume(&record);
+    wipe(std::slice::from_mut(&mut record));
+    mac
+}
+
+/// A half round of `GROUPS` times four blocks, one a quarter.
+macro_rules! half_round {
+    ($v:ident) => {
+        for s in &mut $v {
+            s[0] = _mm512_add_epi32(s[0], s[1]);
+            s[3] = _mm512_rol_epi32::<16>(_mm512_xor_si512(s[3], s[0]));
+        }
+        for s in &mut $v {
+            s[2] = _mm512_add_epi32(s[2], s[3]);
+            s[1] = _mm512_rol_epi32::<12>(_mm512_xor_si512(s[1], s[2]));
+        }
+        for s in &mut $v {
+            s[0] = _mm512_add_epi32(s[0], s[1]);
+            s[3] = _mm512_rol_epi32::<8>(_mm512_xor_si512(s[3], s[0]));
+        }
+        for s in &mut $v {
+            s[2] = _mm512_add_epi32(s[2], s[3]);
+            s[1] = _mm512_rol_epi32::<7>(_mm512_xor_si512(s[1], s[2]));
+        }
+    };
+}
+
+/// The keystream of `GROUPS` times four blocks, horizontally: rows of four blocks side by side in one vector. Less work at
+/// a time than sixteen blocks, and so sooner done.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+fn horizontal<const GROUPS: usize>(key: &KeyWords, nonce: &[u32; 4]) -> [[__m512i; 4]; GROUPS] {
+    let row = |words: &[u32; 4]| {
+        // SAFETY: four words are 16 bytes.
+        _mm512_broadcast_i32x4(unsafe { _mm_loadu_si128(words.as_ptr().cast()) })
+    };
+    let [k0, k1, k2, k3, k4, k5, k6, k7] = key.0;
+    let rows = [
+        row(&CONSTANTS),
+        row(&[k0, k1, k2, k3]),
+        row(&[k4, k5, k6, k7]),
+        row(nonce),
+    ];
+    let mut start = [rows; GROUPS];
+    for (i, s) in start.iter_mut().enumerate() {
+        let at = 4 * i as i32;
+        let number = _mm512_set_epi32(0, 0, 0, at + 3, 0, 0, 0, at + 2, 0, 0, 0, at + 1, 0, 0, 0, at);
+        s[3] = _mm512_add_epi32(s[3], number);
+    }
+    let mut v = start;
+    for _ in 0..10 {
+        half_round!(v);
+        // Diagonals come into columns by moving rows 0, 2 and 3 against row 1, which is the last to be ready.
+        for s in &mut v {
+            s[0] = _mm512_shuffle_epi32::<0x93>(s[0]);
+            s[2] = _mm512_shuffle_epi32::<0x39>(s[2]);
+            s[3] = _mm512_shuffle_epi32::<0x4e>(s[3]);
+        }
+        half_round!(v);
+        for s in &mut v {
+            s[0] = _mm512_shuffle_epi32::<0x39>(s[0]);
+            s[2] = _mm512_shuffle_epi32::<0x93>(s[2]);
+            s[3] = _mm512_shuffle_epi32::<0x4e>(s[3]);
+        }
+    }
+    let mut streams = [[_mm512_setzero_si512(); 4]; GROUPS];
+    for i in 0..GROUPS {
+        for k in 0..4 {
+            v[i][k] = _mm512_add_epi32(v[i][k], start[i][k]);
+        }
+        streams[i] = transpose_quarters(v[i][0], v[i][1], v[i][2], v[i][3]);
+    }
+    streams
+}
+
+/// Ciphertext of a short message, kept for the authenticator: it would wait long for what a masked store has written.
+#[repr(C, align(64))]
+struct Kept([[u8; 64]; 7]);
+
+/// Messages of `4 * GROUPS - 1` blocks at most.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+fn short<const GROUPS: usize>(key: &KeyWords, nonce: &[u32; 4], aad: &[u8], text: &mut Text<'_>, way: Use) -> [u8; 16] {
+    let streams = horizontal::<GROUPS>(key, nonce);
+    let mut mac = authenticator(streams[0][0]);
+    mac.absorb(aad);
+    if way != Use::Seal {
+        mac.absorb(text.src());
+    }
+    let mut kept = Kept([[0; 64]; 7]);
+    let (src, dst, len) = text.pointers();
+    for (i, stream) in streams.as_flattened()[1..].iter().enumerate() {
+        let at = 64 * i;
+        if at >= len {
+            break;
+        }
+        let mask = first_bytes((len - at).min(64));
+        // SAFETY: only the bytes of the mask are read, which are of the text.
+        let bytes = unsafe { _mm512_maskz_loadu_epi8(mask, src.add(at).cast()) };
+        let bytes = _mm512_xor_si512(bytes, *stream);
+        // SAFETY: only the bytes of the mask are written, which are of the text.
+        unsafe { _mm512_mask_storeu_epi8(dst.add(at).cast(), mask, bytes) };
+        if way == Use::Seal {
+            // SAFETY: a place of 64 bytes, aligned to 64.
+            unsafe { _mm512_store_si512(kept.0[i].as_mut_ptr().cast(), _mm512_maskz_mov_epi8(mask, bytes)) };
+        }
+    }
+    if way == Use::Seal {
+        mac.absorb(&kept.0.as_flattened()[..len]);
+    }
+    mac.finish(aad.len() as u64, len as u64)
+}
+
+/// Messages of more blocks.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+fn long(key: &KeyWords, nonce: &[u32; 4], aad: &[u8], text: &mut Text<'_>, way: Use) -> [u8; 16] {
+    let streams = to_streams(&blocks!(spread(key, nonce)));
+    let mut mac = authenticator(streams[0]);
+    absorb(&mut mac, aad);
+    let (src, dst, len) = text.pointers();
+    let mut nonce = *nonce;
+    nonce[0] = nonce[0].wrapping_add(16);
+    if len < 2 * PASS {
+        if way != Use::Seal {
+            absorb(&mut mac, text.src());
+        }
+        // SAFETY: the text is as long as its length.
+        unsafe { xor_tail(&streams[1..], src, dst, len.min(FIRST_PASS)) };
+        // SAFETY: likewise.
+        unsafe { xor_rest(key, &mut nonce, src, dst, FIRST_PASS.min(len), len) };
+        if way == Use::Seal {
+            absorb(&mut mac, text.dst());
+        }
+        return mac.finish(aad.len() as u64, len as u64);
+    }
+
+    let mut long = LongMac::start(&mac, true);
+    // Where the keystream has come to, and where the authenticator has.
+    let (mut x, mut p) = (FIRST_PASS, 0);
+    let ciphertext = if way == Use::Seal { dst.cast_const() } else { src };
+    if way == Use::Seal {
+        // SAFETY: there are two passes of text at least.
+        unsafe { xor_tail(&streams[1..], src, dst, FIRST_PASS) };
+        // One group alone starts the authenticator; then it follows the keystream.
+        // SAFETY: as above, and what is authenticated has been written.
+        unsafe { long.take(ciphertext, 1, true) };
+        p = GROUP;
+        // SAFETY: as above.
+        unsafe { stitched::<1>(key, &nonce, src.add(x), dst.add(x), &mut long, ciphertext.add(p)) };
+        p += QUAD;
+        x += PASS;
+        nonce[0] = nonce[0].wrapping_add(16);
+    } else {
+        // The authenticator goes ahead of the keystream, which may overwrite what it reads.
+        // SAFETY: there are two passes of text at least.
+        unsafe { long.take(ciphertext, PASS / GROUP, true) };
+        p += PASS;
+        // SAFETY: as above.
+        unsafe { xor_tail(&streams[1..], src, dst, FIRST_PASS) };
+    }
+    while x + PASS <= len && p + PASS <= len {
+        // SAFETY: a pass of text is left for both. Sealing, the authenticator reads below x; opening, its place stays
+        // ahead of what has been written, since p >= x and it reads before this pass writes.
+        unsafe { stitched::<2>(key, &nonce, src.add(x), dst.add(x), &mut long, ciphertext.add(p)) };
+        p += PASS;
+        x += PASS;
+        nonce[0] = nonce[0].wrapping_add(16);
+    }
+    if way == Use::Seal {
+        // SAFETY: the rest of the text.
+        unsafe { xor_rest(key, &mut nonce, src, dst, x, len) };
+    }
+    // SAFETY: whole groups of what is left.
+    unsafe { long.take(ciphertext.add(p), (len - p) / GROUP, false) };
+    p += (len - p) / GROUP * GROUP;
+    long.finish(&mut mac);
+    if way == Use::Seal {
+        mac.absorb(&text.dst()[p..]);
+    } else {
+        mac.absorb(&text.src()[p..]);
+        // SAFETY: the rest of the text.
+        unsafe { xor_rest(key, &mut nonce, src, dst, x, len) };
+    }
+    mac.finish(aad.len() as u64, len as u64)
+}
+
+/// XORs up to a pass of keystream into `len` bytes.
+///
+/// # Safety
+/// `src` must be readable and `dst` writable for `len` bytes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+unsafe fn xor_tail(streams: &[__m512i], src: *const u8, dst: *mut u8, len: usize) {
+    for (i, stream) in streams.iter().enumerate() {
+        let at = 64 * i;
+        let mask = first_bytes(len.saturating_sub(at).min(64));
+        // SAFETY: only the bytes of the mask are read.
+        let bytes = unsafe { _mm512_maskz_loadu_epi8(mask, src.wrapping_add(at).cast()) };
+        // SAFETY: only the bytes of the mask are written.
+        unsafe { _mm512_mask_storeu_epi8(dst.wrapping_add(at).cast(), mask, _mm512_xor_si512(bytes, *stream)) };
+    }
+}
+
+/// XORs the keystream from `x` to the end; `nonce` is that of the block at `x`.
+///
+/// # Safety
+/// `src` must be readable and `dst` writable for `len` bytes.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+unsafe fn xor_rest(key: &KeyWords, nonce: &mut [u32; 4], src: *const u8, dst: *mut u8, mut x: usize, len: usize) {
+    while x < len {
+        let left = len - x;
+        if left <= 256 {
+            // SAFETY: no more than what is left.
+            unsafe { xor_tail(&horizontal::<1>(key, nonce)[0], src.add(x), dst.add(x), left) };
+            return;
+        }
+        if left <= 512 {
+            let streams = horizontal::<2>(key, nonce);
+            // SAFETY: no more than what is left.
+            unsafe { xor_tail(streams.as_flattened(), src.add(x), dst.add(x), left) };
+            return;
+        }
+        let streams = to_streams(&blocks!(spread(key, nonce)));
+        // SAFETY: no more than what is left.
+        unsafe { xor_tail(&streams, src.add(x), dst.add(x), left.min(PASS)) };
+        nonce[0] = nonce[0].wrapping_add(16);
+        x += PASS;
+    }
+}
+
+/// One pass of keystream with `QUADS` quads (1 or 2) of the authenticator between its rounds.
+///
+/// # Safety
+/// `src` must be readable and `dst` writable for a pass, `ciphertext` readable for the quads; it is read before `dst` is
+/// written.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+unsafe fn stitched<const QUADS: usize>(
+    key: &KeyWords,
+    nonce: &[u32; 4],
+    src: *const u8,
+    dst: *mut u8,
+    mac: &mut LongMac,
+    ciphertext: *const u8,
+) {
+    let start: State = spread(key, nonce);
+    let mut v = start;
+    for quad in 0..2 {
+        if quad < QUADS {
+            let at = |i: usize| ciphertext.wrapping_add(QUAD * quad + GROUP * i);
+            double_round!(v);
+            // SAFETY: a group of the quad.
+            let mut wide = mac.quad_first(&unsafe { load(at(0)) });
+            double_round!(v);
+            // SAFETY: a group of the quad.
+            mac.quad_middle(&mut wide, &unsafe { load(at(1)) }, 1);
+            double_round!(v);
+            // SAFETY: a group of the quad.
+            mac.quad_middle(&mut wide, &unsafe { load(at(2)) }, 2);
+            double_round!(v);
+            // SAFETY: a group of the quad.
+            mac.quad_last(wide, &unsafe { load(at(3)) });
+            double_round!(v);
+        } else {
+            for _ in 0..5 {
+                double_round!(v);
+            }
+        }
+    }
+    for i in 0..16 {
+        v[i] = _mm512_add_epi32(v[i], start[i]);
+    }
+    // SAFETY: a pass is readable and writable.
+    unsafe { xor_kilobyte(&to_streams(&v), src, dst) };
+}

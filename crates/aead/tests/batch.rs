@@ -1,0 +1,437 @@
+//! Batches: every backend against the one-message calls of another library, every shape of batch.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use chacha20poly1305::aead::{AeadInOut, KeyInit};
+use common::noise;
+use sealway_aead::batch::{Backend, Engine, Job, Keys, Memory, Slot, Status};
+use sealway_aead::{Nonce, Suite};
+
+/// Value of guard bytes around outputs.
+const GUARD: u8 = 0xc3;
+
+/// One message of a test batch.
+struct Message {
+    suite: Suite,
+    key: Vec<u8>,
+    nonce: Vec<u8>,
+    aad: Vec<u8>,
+    plain: Vec<u8>,
+    sealed: Vec<u8>,
+    opens: bool,
+}
+
+/// A message sealed by an independent library.
+fn message(suite: Suite, len: usize, aad_len: usize, seed: u64, opens: bool) -> Message {
+    let key = noise(suite.key_len(), seed ^ 0x1111);
+    let nonce = noise(suite.nonce_len(), seed ^ 0x2222);
+    let aad = noise(aad_len, seed ^ 0x3333);
+    let plain = noise(len, seed ^ 0x4444);
+    fn run<C: AeadInOut + KeyInit>(key: &[u8], nonce: &[u8], aad: &[u8], plain: &[u8]) -> Vec<u8> {
+        let mut out = plain.to_vec();
+        let tag = C::new_from_slice(key)
+            .unwrap()
+            .encrypt_inout_detached(nonce.try_into().unwrap(), aad, out.as_mut_slice().into())
+            .unwrap();
+        out.extend_from_slice(&tag);
+        out
+    }
+    let sealed = match suite {
+        Suite::Aes128Gcm => run::<aes_gcm::Aes128Gcm>(&key, &nonce, &aad, &plain),
+        Suite::Aes256Gcm => run::<aes_gcm::Aes256Gcm>(&key, &nonce, &aad, &plain),
+        Suite::ChaCha20Poly1305 => run::<chacha20poly1305::ChaCha20Poly1305>(&key, &nonce, &aad, &plain),
+        Suite::XChaCha20Poly1305 => run::<chacha20poly1305::XChaCha20Poly1305>(&key, &nonce, &aad, &plain),
+    };
+    Message {
+        suite,
+        key,
+        nonce,
+        aad,
+        plain,
+        sealed,
+        opens,
+    }
+}
+
+/// Messages laid out in arenas, with guards between them.
+struct Layout {
+    keys: Keys,
+    jobs: Vec<Job>,
+    src: Vec<u8>,
+    dst: Vec<u8>,
+    want: Vec<u8>,
+    aad: Vec<u8>,
+}
+
+/// Lays messages out; message i starts `align(i)` bytes past a multiple of 64.
+fn layout(messages: &[Message], in_place: bool, align: impl Fn(usize) -> usize) -> Layout {
+    let mut keys = Keys::with_slots(messages.len());
+    let (mut src, mut dst, mut want, mut aad) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut jobs = Vec::with_capacity(messages.len());
+    for (i, m) in messages.iter().enumerate() {
+        keys.set(Slot(i as u32), m.suite, &m.key).unwrap();
+        let (input, output) = if m.opens {
+            (&m.sealed, &m.plain)
+        } else {
+            (&m.plain, &m.sealed)
+        };
+        let start = dst.len().next_multiple_of(64) + align(i) % 64 + 1;
+        dst.resize(start, GUARD);
+        want.resize(start, GUARD);
+        if in_place {
+            // The longer of both, and a tag that was opened stays behind the text.
+            let both: Vec<u8> = output
+                .iter()
+                .copied()
+                .chain(input.iter().skip(output.len()).copied())
+                .collect();
+            dst.extend_from_slice(input);
+            dst.resize(start + m.sealed.len(), GUARD);
+            want.extend_from_slice(&both);
+        } else {
+            dst.resize(start + output.len(), GUARD);
+            want.extend_from_slice(output);
+        }
+        let from = if in_place { start } else { src.len() };
+        src.extend_from_slice(input);
+        let range = from as u32..(from + input.len()) as u32;
+        let slot = Slot(i as u32);
+        let job = if m.opens {
+            Job::open(slot, &m.nonce, range, start as u32).unwrap()
+        } else {
+            Job::seal(
+                slot,
+                Nonce::assume_unique(m.suite, &m.nonce).unwrap(),
+                range,
+                start as u32,
+            )
+        };
+        jobs.push(job.with_aad(aad.len() as u32..(aad.len() + m.aad.len()) as u32));
+        aad.extend_from_slice(&m.aad);
+    }
+    dst.extend_from_slice(&[GUARD; 17]);
+    want.extend_from_slice(&[GUARD; 17]);
+    Layout {
+        keys,
+        jobs,
+        src,
+        dst,
+        want,
+        aad,
+    }
+}
+
+/// Runs the batch in one piece and checks every byte of the output arena.
+fn check(engine: &mut Engine, messages: &[Message], in_place: bool, align: impl Fn(usize) -> usize) {
+    let mut l = layout(messages, in_place, align);
+    let mut statuses = vec![Status::Failed; messages.len()];
+    let memory = if in_place {
+        Memory::InPlace(&mut l.dst)
+    } else {
+        Memory::Separate {
+            src: &l.src,
+            dst: &mut l.dst,
+        }
+    };
+    let report = engine.run(&l.keys, &l.jobs, memory, &l.aad, &mut statuses).unwrap();
+    assert_eq!((report.done, report.refused), (messages.len(), 0));
+    assert!(report.cipher.used <= report.cipher.offered && report.mac.used <= report.mac.offered);
+    assert!(statuses.iter().all(|&status| status == Status::Done));
+    if let Some(at) = (0..l.dst.len()).find(|&i| l.dst[i] != l.want[i]) {
+        panic!(
+            "{}: {} messages, in place {in_place}: byte {at} is wrong",
+            engine.backend(),
+            messages.len()
+        );
+    }
+}
+
+fn engines() -> Vec<Engine> {
+    Backend::available().map(Engine::with_backend).collect()
+}
+
+#[test]
+fn every_length_to_1100_at_every_alignment() {
+    for direction in [false, true] {
+        let messages: Vec<_> = (0..=1100)
+            .map(|len| message(Suite::ChaCha20Poly1305, len, 0, len as u64, direction))
+            .collect();
+        for mut engine in engines() {
+            for shift in 0..16 {
+                // Lengths and alignments meet in every combination over the sixteen rounds.
+                check(&mut engine, &messages, shift % 2 == 0, |i| i + shift);
+                check(&mut engine, &messages, shift % 2 == 1, |i| i + shift);
+            }
+        }
+    }
+}
+
+/// One message alone takes other paths than the same among many.
+#[test]
+fn every_length_to_1100_alone() {
+    for len in 0..=1100 {
+        for opens in [false, true] {
+            let one = [message(Suite::ChaCha20Poly1305, len, len % 35, len as u64, opens)];
+            for mut engine in engines() {
+                check(&mut engine, &one, len % 2 == 0, |_| len);
+            }
+        }
+    }
+}
+
+#[test]
+fn long_messages() {
+    for len in [
+        1983,
+        1984,
+        1985,
+        2047,
+        2048,
+        2049,
+        3007,
+        3008,
+        3009,
+        4095,
+        4096,
+        4097,
+        8191,
+        8192,
+        16_384,
+        16_385,
+        65_535,
+        65_536,
+        65_537,
+        (1 << 20) + 1,
+    ] {
+        for opens in [false, true] {
+            let one = [message(Suite::ChaCha20Poly1305, len, 13, len as u64, opens)];
+            for mut engine in engines() {
+                for in_place in [false, true] {
+                    check(&mut engine, &one, in_place, |_| len / 3);
+                }
+            }
+        }
+    }
+}
+
+/// Lengths of the mix that packets of a relay have.
+fn mixed(count: usize, seed: u64) -> Vec<Message> {
+    let suites = [
+        Suite::ChaCha20Poly1305,
+        Suite::ChaCha20Poly1305,
+        Suite::XChaCha20Poly1305,
+        Suite::ChaCha20Poly1305,
+        Suite::Aes128Gcm,
+        Suite::ChaCha20Poly1305,
+        Suite::Aes256Gcm,
+    ];
+    let dice = noise(4 * count, seed);
+    (0..count)
+        .map(|i| {
+            let d = &dice[4 * i..4 * i + 4];
+            let span = usize::from(d[1]) << 8 | usize::from(d[2]);
+            let len = match d[0] % 10 {
+                0..=3 => span % 33,
+                4..=6 => 33 + span % 96,
+                7..=8 => 129 + span % 384,
+                _ => 513 + span % 3584,
+            };
+            let aad = if d[3].is_multiple_of(4) {
+                usize::from(d[3] / 4)
+            } else {
+                0
+            };
+            message(
+                suites[i % suites.len()],
+                len,
+                aad,
+                seed + i as u64,
+                d[3].is_multiple_of(2),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn every_size_of_batch() {
+    for mut engine in engines() {
+        for count in [0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 255, 1025, 4096] {
+            for in_place in [false, true] {
+                check(&mut engine, &mixed(count, count as u64), in_place, |i| i * 7);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_hundred_thousand_jobs() {
+    // Made by the portable backend, which other tests tie to an independent library: this one is about size.
+    let suite = Suite::ChaCha20Poly1305;
+    let count = 100_000;
+    let mut keys = Keys::with_slots(1);
+    keys.set(Slot(0), suite, &[9; 32]).unwrap();
+    let len = |i: usize| (i * 31) % 90;
+    let mut jobs = Vec::new();
+    let (mut from, mut to) = (0u32, 0u32);
+    for i in 0..count {
+        let nonce: Vec<u8> = (i as u128).to_le_bytes()[..12].to_vec();
+        let n = len(i) as u32;
+        jobs.push(Job::seal(
+            Slot(0),
+            Nonce::assume_unique(suite, &nonce).unwrap(),
+            from..from + n,
+            to,
+        ));
+        from += n;
+        to += n + 16;
+    }
+    let src = noise(from as usize, 4);
+    let mut results = Backend::available().map(|backend| {
+        let mut dst = vec![0; to as usize];
+        let mut statuses = vec![Status::Failed; count];
+        let memory = Memory::Separate {
+            src: &src,
+            dst: &mut dst,
+        };
+        Engine::with_backend(backend)
+            .run(&keys, &jobs, memory, &[], &mut statuses)
+            .unwrap();
+        assert!(statuses.iter().all(|&s| s == Status::Done));
+        dst
+    });
+    let first = results.next().unwrap();
+    assert!(results.all(|other| other == first));
+}
+
+#[test]
+fn sorted_reversed_and_one_giant_among_dwarves() {
+    let suite = Suite::ChaCha20Poly1305;
+    let mut messages: Vec<_> = (0..200)
+        .map(|i| message(suite, i * 5, i % 3 * 8, i as u64, i % 2 == 0))
+        .collect();
+    for mut engine in engines() {
+        check(&mut engine, &messages, true, |i| i);
+    }
+    messages.reverse();
+    for mut engine in engines() {
+        check(&mut engine, &messages, false, |i| i);
+    }
+    messages.insert(57, message(suite, 16 << 20, 5, 99, false));
+    messages.insert(120, message(suite, (16 << 20) + 3, 0, 98, true));
+    for mut engine in engines() {
+        check(&mut engine, &messages, true, |i| i);
+    }
+}
+
+/// However a batch is cut, the bytes are the same.
+#[test]
+fn cutting_a_batch_changes_nothing() {
+    let messages = mixed(600, 5);
+    for mut engine in engines() {
+        for step in [1, 2, 15, 16, 17, 100] {
+            let mut l = layout(&messages, false, |i| i);
+            let mut statuses = vec![Status::Failed; messages.len()];
+            for (jobs, statuses) in l.jobs.chunks(step).zip(statuses.chunks_mut(step)) {
+                let memory = Memory::Separate {
+                    src: &l.src,
+                    dst: &mut l.dst,
+                };
+                engine.run(&l.keys, jobs, memory, &l.aad, statuses).unwrap();
+            }
+            assert!(l.dst == l.want, "{} in steps of {step}", engine.backend());
+        }
+    }
+}
+
+/// A flaw in any field fails its own job, zeroes its own output, and nothing else.
+#[test]
+fn tampering_is_found_and_contained() {
+    for mut engine in engines() {
+        for in_place in [false, true] {
+            for flaw in 0..5 {
+                let messages: Vec<_> = (0..60)
+                    .map(|i| message(Suite::ALL[i % 4], 1 + i * 41, 1 + i % 20, i as u64, i % 5 != 0))
+                    .collect();
+                let mut l = layout(&messages, in_place, |i| i);
+                let mut bad = Vec::new();
+                for (i, m) in messages.iter().enumerate().filter(|(i, m)| m.opens && i % 3 == 0) {
+                    let slot = Slot(i as u32);
+                    let at = l.jobs[..i].iter().map(Job::input_len).sum::<usize>();
+                    let text = &mut if in_place { &mut l.dst } else { &mut l.src }[..];
+                    let start = if in_place { position(&messages, in_place, i) } else { at };
+                    match flaw {
+                        0 => text[start + i % m.plain.len()] ^= 1 << (i % 8),
+                        1 => text[start + m.plain.len() + i % 16] ^= 1 << (i % 8),
+                        2 => {
+                            let mut key = m.key.clone();
+                            key[i % 16] ^= 0x40;
+                            l.keys.set(slot, m.suite, &key).unwrap();
+                        }
+                        3 | 4 => {
+                            let to = position(&messages, in_place, i) as u32;
+                            let range = start as u32..(start + m.sealed.len()) as u32;
+                            let before = l.jobs[..i]
+                                .iter()
+                                .zip(&messages)
+                                .map(|(_, m)| m.aad.len())
+                                .sum::<usize>();
+                            let mut nonce = m.nonce.clone();
+                            // A byte less of associated data, or another nonce.
+                            let mut aad = before as u32..(before + m.aad.len()) as u32;
+                            if flaw == 3 {
+                                aad.end -= 1;
+                            } else {
+                                nonce[i % 12] ^= 2;
+                            }
+                            l.jobs[i] = Job::open(slot, &nonce, range, to).unwrap().with_aad(aad);
+                        }
+                        _ => unreachable!(),
+                    }
+                    bad.push(i);
+                }
+                assert!(bad.len() > 10);
+                for &i in &bad {
+                    let at = position(&messages, in_place, i);
+                    l.want[at..at + messages[i].plain.len()].fill(0);
+                    if in_place && flaw == 1 {
+                        // The flawed tag stays where it came in.
+                        let tag = at + messages[i].plain.len();
+                        l.want[tag..tag + 16].copy_from_slice(&l.dst[tag..tag + 16]);
+                    }
+                }
+                let mut statuses = vec![Status::Failed; messages.len()];
+                let memory = if in_place {
+                    Memory::InPlace(&mut l.dst)
+                } else {
+                    Memory::Separate {
+                        src: &l.src,
+                        dst: &mut l.dst,
+                    }
+                };
+                let report = engine.run(&l.keys, &l.jobs, memory, &l.aad, &mut statuses).unwrap();
+                assert_eq!(report.refused, bad.len());
+                for (i, status) in statuses.iter().enumerate() {
+                    let want = if bad.contains(&i) {
+                        Status::Unauthentic
+                    } else {
+                        Status::Done
+                    };
+                    assert_eq!(*status, want, "{} job {i} flaw {flaw}", engine.backend());
+                }
+                assert!(l.dst == l.want, "{} flaw {flaw} in place {in_place}", engine.backend());
+            }
+        }
+    }
+}
+
+/// Where the output of message `i` starts in the arena that [`layout`] made with alignment i.
+fn position(messages: &[Message], in_place: bool, i: usize) -> usize {
+    let start = |end: usize, k: usize| end.next_multiple_of(64) + k % 64 + 1;
+    let end = messages[..i].iter().enumerate().fold(0, |end, (k, m)| {
+        let room = if in_place || !m.opens { &m.sealed } else { &m.plain };
+        start(end, k) + room.len()
+    });
+    start(end, i)
+}

@@ -1,0 +1,136 @@
+//! The workload `packets`: many small messages at once, each with its own key and nonce, sealed and opened in batches.
+//!
+//! Packets are drawn from a stated generator and seed: lengths 40 % uniform in 1 to 32 B, 30 % in 33 to 128, 20 % in 129
+//! to 512 and 10 % in 513 to 4096 (`mix`, mean 325.3 B); uniform in 1 to 32 B (`tiny`); or all alike. A pool has 131,072
+//! packets (16,384 in a quick run; of equal packets 8 MiB, at least 16), and batches walk through it. There is no
+//! associated data.
+//!
+//! Case parameters: `suite`, `op` (`seal`, `open`, `pair`: sealed and opened by the other end), `sizes` (`mix`, `tiny` or
+//! bytes), `batch` (packets given at once), `keys` (`fresh`: one a packet, set up inside the clock; `resident`: 1,000
+//! connections' keys, set up before), `threads`. Metrics: `rate` in 1/s, operations; `throughput` in B/s, contents;
+//! `latency_p50` and `latency_p99` in s, a batch from submission to done, and `packet_p50` and `packet_p99` in s/op, the
+//! same shared out over its packets, each only where a window has enough batches for it (11, 1,000); `lane_use` and
+//! `lane_use_mac`, how full the vector lanes of the batch engine's ChaCha20 and Poly1305 were, 1 for full, where its
+//! kernels for many messages ran.
+//!
+//! Subjects: our batch engine with the backend it chooses and, as subjects of their own (`sealway:avx2`, …), with the
+//! others this machine can run; peers packet by packet. All write from one arena into another, ciphertext and tag side by
+//! side. One thread is timed by its CPU clock (method `C`), several by the wall from a common start to the last end (`T`),
+//! batches for latency by the wall. `openssl` takes no part: it cannot be called packet by packet from here.
+//!
+//! Every packet of every timed batch is compared with the oracle's answer after the clock has stopped, in what it was
+//! written to and in full.
+
+mod cells;
+mod definition;
+mod mover;
+mod pool;
+mod threads;
+
+use std::time::Duration;
+
+use crate::measure::cpu::Method;
+use crate::plan::{Layout, Overhead, Plan, PlanError};
+use crate::result::{Case, Window};
+use crate::run::{self, Cell};
+use crate::stats::Better;
+use crate::workload::rows::{Metric, Reference, Scheme, THROUGHPUT};
+use crate::workload::subjects::{self, IN_PROCESS};
+use crate::workload::{LabError, Prepared, Request};
+
+/// Name of the workload.
+pub const NAME: &str = "packets";
+
+/// Names of all peers this workload knows.
+pub const PEERS: [&str; 3] = IN_PROCESS;
+
+/// What is spent besides warm-up and windows: the canaries, and once per cell the check for forgeries.
+const OVERHEAD: Overhead = Overhead {
+    per_cell: Duration::from_millis(8),
+    per_window: Duration::from_millis(8),
+};
+
+/// How much longer a visit is than its warm-up and window: the comparison of every output, and batches timed alone.
+const STRETCH: f64 = 1.4;
+
+const RATE: Metric = Metric {
+    name: "rate",
+    unit: "1/s",
+    better: Better::Higher,
+    value: |window, s| window.ops as f64 / s,
+    method: None,
+};
+
+/// A metric that the cell itself works out.
+macro_rules! figure {
+    ($name:literal, $unit:literal, $better:ident, $method:expr) => {
+        Metric {
+            name: $name,
+            unit: $unit,
+            better: Better::$better,
+            value: |window, _| figure(window, $name),
+            method: $method,
+        }
+    };
+}
+
+const METRICS: [Metric; 8] = [
+    RATE,
+    THROUGHPUT,
+    figure!("latency_p50", "s", Lower, Some(Method::Wall)),
+    figure!("latency_p99", "s", Lower, Some(Method::Wall)),
+    figure!("packet_p50", "s/op", Lower, Some(Method::Wall)),
+    figure!("packet_p99", "s/op", Lower, Some(Method::Wall)),
+    figure!("lane_use", "1", Higher, None),
+    figure!("lane_use_mac", "1", Higher, None),
+];
+
+fn figure(window: &Window, name: &str) -> f64 {
+    window.figures.get(name).map_or(f64::NAN, |value| value.get())
+}
+
+fn method(case: &Case, _: &str) -> Method {
+    if case.int("threads") == Some(1) {
+        Method::Thread
+    } else {
+        Method::Wall
+    }
+}
+
+/// Finds the subjects, makes the cells, fits the plan.
+pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
+    let mut found = subjects::find(&request.peers, &PEERS, |name| Err(format!("{name} is no peer here")))?;
+    let variants = definition::variants();
+    let entries = variants
+        .iter()
+        .map(|(backend, name)| definition::variant_subject(*backend, name));
+    found.subjects.splice(1..1, entries);
+    let specs = definition::specs(request.profile, request.suites(), run::cpus() as usize);
+    let cells = definition::cells(request.profile, &specs, &found);
+    Ok(Prepared {
+        plan: plan(request, &cells).map_err(LabError::Plan)?,
+        subjects: found.subjects,
+        scheme: Scheme {
+            name: NAME,
+            def: definition::hash(request.profile),
+            metrics: |_| &METRICS,
+            reference: Reference::Best(&PEERS),
+            method,
+            verified: |_, _| "full",
+        },
+        cells,
+        recommend: |_, _| Vec::new(),
+    })
+}
+
+/// Fits the windows to the time there is, less what the visits take besides.
+fn plan(request: &Request, cells: &[Box<dyn Cell>]) -> Result<Plan, PlanError> {
+    let layout = Layout::by_case(cells.iter().map(|cell| cell.case().canonical()));
+    let limit = request.limit().map(|limit| limit.div_f64(STRETCH));
+    let mut plan = Plan::new(request.profile, layout, OVERHEAD, limit)?;
+    plan.expected = plan.expected.mul_f64(STRETCH);
+    Ok(plan)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,287 @@
+//! The cells of one thread.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sealway_aead::batch::Lanes;
+
+use super::mover::{Mover, refuses_forgeries};
+use super::pool::Pool;
+use crate::result::Case;
+use crate::run::{Cell, CellError, Counted};
+use crate::stats::quantile;
+use crate::workload::chunk::{Chunk, not_prepared, repeat};
+
+/// Packets of a chunk, unless a batch has more: enough that reading the clocks costs nothing.
+pub(super) const CHUNK_PACKETS: usize = 4096;
+
+/// Part of a window, added to it, in which each batch is timed on its own.
+const LATENCY_SHARE: u32 = 3;
+
+/// Batches of a window from which on its median is given, and its 99th percentile.
+const MIN_MEDIAN: usize = 11;
+pub(super) const MIN_P99: usize = 1000;
+
+/// Most batches of a window that are timed on their own.
+const MAX_SAMPLES: usize = 1 << 18;
+
+/// What is done with a batch.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Op {
+    /// Sealed.
+    Seal,
+    /// Opened.
+    Open,
+    /// Sealed and then opened by the other end, which sets up its own keys if they are fresh; one operation.
+    Pair,
+}
+
+impl Op {
+    /// The case's word for it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Op::Seal => "seal",
+            Op::Open => "open",
+            Op::Pair => "pair",
+        }
+    }
+}
+
+/// Sets up who works on a pool.
+pub(super) type Make = Arc<dyn Fn(&Pool) -> Result<Box<dyn Mover>, CellError> + Send + Sync>;
+
+/// The arenas that batches are written to.
+#[derive(Default)]
+pub(super) struct Scratch {
+    wire: Vec<u8>,
+    text: Vec<u8>,
+}
+
+impl Scratch {
+    /// Makes room for the packets of a pool.
+    pub(super) fn fit(&mut self, pool: &Pool) {
+        if self.wire.len() < pool.sealed.len() {
+            self.wire.resize(pool.sealed.len(), 0);
+        }
+        if self.text.len() < pool.plain.len() {
+            self.text.resize(pool.plain.len(), 0);
+        }
+    }
+
+    /// Overwrites what an earlier chunk has left of `packets`, so that a mover that does nothing is caught.
+    pub(super) fn blank(&mut self, pool: &Pool, op: Op, packets: &Range<usize>) {
+        if op != Op::Open {
+            self.wire[pool.wires(packets)].fill(0xa5);
+        }
+        if op != Op::Seal {
+            self.text[pool.texts(packets)].fill(0x5a);
+        }
+    }
+
+    /// Moves one batch.
+    #[inline(always)]
+    pub(super) fn batch(
+        &mut self,
+        mover: &mut dyn Mover,
+        pool: &Pool,
+        op: Op,
+        packets: Range<usize>,
+    ) -> Result<(), CellError> {
+        match op {
+            Op::Seal => mover.seal(pool, packets, &mut self.wire),
+            Op::Open => mover.open(pool, packets, &pool.sealed, &mut self.text),
+            Op::Pair => {
+                mover.seal(pool, packets.clone(), &mut self.wire)?;
+                mover.open(pool, packets, &self.wire, &mut self.text)
+            }
+        }
+    }
+
+    /// Compares everything that was written with the oracle's answers.
+    pub(super) fn check(&self, pool: &Pool, op: Op, packets: &Range<usize>) -> Result<(), CellError> {
+        if op != Op::Open {
+            pool.check(packets, &self.wire[pool.wires(packets)], true)?;
+        }
+        if op != Op::Seal {
+            pool.check(packets, &self.text[pool.texts(packets)], false)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a cell does, without who does it.
+#[derive(Clone)]
+pub(super) struct Task {
+    pub(super) case: Case,
+    pub(super) subject: &'static str,
+    pub(super) pool: Arc<Pool>,
+    pub(super) op: Op,
+    pub(super) batch: usize,
+    pub(super) make: Make,
+}
+
+impl Task {
+    /// The packets after `last` that make the next chunk, from the start again after the end.
+    pub(super) fn next(&self, last: &Range<usize>, share: &Range<usize>) -> Range<usize> {
+        let per_chunk = self.batch * (CHUNK_PACKETS / self.batch).max(1);
+        let start = if last.end >= share.end { share.start } else { last.end };
+        start..(start + per_chunk).min(share.end)
+    }
+
+    /// Sets up who does it, and makes sure that it refuses forgeries.
+    pub(super) fn mover(&self) -> Result<Box<dyn Mover>, CellError> {
+        let mut mover = (self.make)(&self.pool)?;
+        refuses_forgeries(mover.as_mut(), &self.pool, self.batch)?;
+        mover.lanes();
+        Ok(mover)
+    }
+
+    /// Moves the packets batch by batch.
+    #[inline(always)]
+    pub(super) fn batches(&self, packets: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
+        let (batch, end) = (self.batch, packets.end);
+        packets
+            .clone()
+            .step_by(batch)
+            .map(move |first| first..(first + batch).min(end))
+    }
+}
+
+/// A case on the measuring thread. The arenas are shared by all cells, so that they cost memory once and no subject has
+/// better pages than another.
+pub(super) struct PacketCell {
+    task: Task,
+    latency: bool,
+    scratch: Rc<RefCell<Scratch>>,
+    mover: Option<Box<dyn Mover>>,
+}
+
+impl PacketCell {
+    /// A cell; with `latency`, each batch is timed in a further part of every window.
+    pub(super) fn new(task: Task, latency: bool, scratch: Rc<RefCell<Scratch>>) -> Self {
+        PacketCell {
+            task,
+            latency,
+            scratch,
+            mover: None,
+        }
+    }
+}
+
+impl Cell for PacketCell {
+    fn case(&self) -> &Case {
+        &self.task.case
+    }
+
+    fn subject(&self) -> &str {
+        self.task.subject
+    }
+
+    fn prepare(&mut self) -> Result<(), CellError> {
+        self.scratch.borrow_mut().fit(&self.task.pool);
+        self.mover = Some(self.task.mover()?);
+        Ok(())
+    }
+
+    fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
+        let mover = self.mover.as_mut().ok_or_else(not_prepared)?;
+        let mut walk = Walk {
+            task: &self.task,
+            mover: mover.as_mut(),
+            scratch: &mut self.scratch.borrow_mut(),
+            packets: 0..0,
+            samples: None,
+        };
+        repeat(&mut walk, warmup)?;
+        walk.mover.lanes();
+        let mut counted = repeat(&mut walk, window)?;
+        let lanes = walk.mover.lanes();
+        counted.figures.extend(lane_figures(lanes));
+        if self.latency {
+            walk.samples = Some(Vec::with_capacity(MAX_SAMPLES));
+            repeat(&mut walk, window / LATENCY_SHARE)?;
+            let samples = walk.samples.unwrap_or_default();
+            counted.figures.extend(latency_figures(&samples, self.task.batch));
+        }
+        Ok(counted)
+    }
+}
+
+/// Chunk after chunk through the pool.
+struct Walk<'a> {
+    task: &'a Task,
+    mover: &'a mut dyn Mover,
+    scratch: &'a mut Scratch,
+    packets: Range<usize>,
+    /// Seconds of each batch, where they are wanted.
+    samples: Option<Vec<f64>>,
+}
+
+impl Chunk for Walk<'_> {
+    fn reset(&mut self) {
+        let task = self.task;
+        self.packets = task.next(&self.packets, &(0..task.pool.count()));
+        self.scratch.blank(&task.pool, task.op, &self.packets);
+    }
+
+    fn work(&mut self) -> Result<(), CellError> {
+        let task = self.task;
+        match &mut self.samples {
+            None => {
+                for batch in task.batches(&self.packets) {
+                    self.scratch.batch(self.mover, &task.pool, task.op, batch)?;
+                }
+            }
+            Some(samples) => {
+                for batch in task.batches(&self.packets) {
+                    let start = Instant::now();
+                    self.scratch.batch(self.mover, &task.pool, task.op, batch)?;
+                    let taken = start.elapsed().as_secs_f64();
+                    if samples.len() < MAX_SAMPLES {
+                        samples.push(taken);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn verify(&mut self) -> Result<(), CellError> {
+        self.scratch.check(&self.task.pool, self.task.op, &self.packets)
+    }
+
+    fn counted(&self) -> (u64, u64) {
+        let bytes = self.task.pool.texts(&self.packets).len();
+        (self.packets.len() as u64, bytes as u64)
+    }
+}
+
+/// How full the lanes were, where there were any.
+fn lane_figures(lanes: [Lanes; 2]) -> impl Iterator<Item = (&'static str, f64)> {
+    ["lane_use", "lane_use_mac"]
+        .into_iter()
+        .zip(lanes)
+        .filter(|(_, lanes)| lanes.offered > 0)
+        .map(|(name, lanes)| (name, lanes.utilisation()))
+}
+
+/// The percentiles that so many samples support, of a batch and shared out over its packets.
+pub(super) fn latency_figures(samples: &[f64], batch: usize) -> Vec<(&'static str, f64)> {
+    let mut figures = Vec::new();
+    let wanted = [
+        (0.5, MIN_MEDIAN, "latency_p50", "packet_p50"),
+        (0.99, MIN_P99, "latency_p99", "packet_p99"),
+    ];
+    for (q, least, whole, each) in wanted {
+        if samples.len() >= least
+            && let Some(value) = quantile(samples, q)
+        {
+            figures.push((whole, value));
+            figures.push((each, value / batch as f64));
+        }
+    }
+    figures
+}

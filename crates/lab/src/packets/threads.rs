@@ -1,0 +1,165 @@
+//! Cells of several threads, each with its own part of the packets, its own arenas and its own keys.
+//!
+//! All threads start a chunk at the same instant, which is set a little ahead, and the chunk ends with the last of them. So
+//! a thread that had to wait for a CPU counts in full: this is read by the wall.
+
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::cells::{Scratch, Task};
+use crate::measure::clock::thread_cpu;
+use crate::result::Case;
+use crate::run::{Cell, CellError, Counted};
+
+/// How far ahead a start is set: longer than it takes to wake a thread.
+const AHEAD: Duration = Duration::from_micros(200);
+
+/// A case on several threads.
+pub(super) struct ThreadsCell {
+    task: Task,
+    threads: usize,
+}
+
+impl ThreadsCell {
+    pub(super) fn new(task: Task, threads: usize) -> Self {
+        ThreadsCell { task, threads }
+    }
+
+    /// The packets of each thread: whole batches, at least one.
+    fn shares(&self) -> Vec<Range<usize>> {
+        let batches = (self.task.pool.count() / self.task.batch / self.threads).max(1);
+        let packets = batches * self.task.batch;
+        (0..self.threads)
+            .map(|thread| thread * packets..((thread + 1) * packets).min(self.task.pool.count()))
+            .collect()
+    }
+}
+
+/// What a thread did between a start and its own end.
+struct Done {
+    end: Instant,
+    cpu: Duration,
+    ops: u64,
+    bytes: u64,
+}
+
+impl Cell for ThreadsCell {
+    fn case(&self) -> &Case {
+        &self.task.case
+    }
+
+    fn subject(&self) -> &str {
+        self.task.subject
+    }
+
+    fn prepare(&mut self) -> Result<(), CellError> {
+        self.task.mover().map(drop)
+    }
+
+    fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
+        thread::scope(|scope| {
+            let mut workers = Vec::new();
+            for share in self.shares() {
+                let (start, starts) = channel::<Instant>();
+                let (report, reports) = channel();
+                let task = &self.task;
+                scope.spawn(move || work(task, share, &starts, &report));
+                workers.push((start, reports));
+            }
+            // A thread says once that it is ready.
+            for (_, reports) in &workers {
+                reported(reports)??;
+            }
+            repeat(&workers, warmup)?;
+            repeat(&workers, window)
+            // Dropping the channels ends the threads.
+        })
+    }
+}
+
+type Worker = (Sender<Instant>, Receiver<Result<Done, CellError>>);
+
+/// The next report of a thread; an error if it has died.
+fn reported<T>(reports: &Receiver<T>) -> Result<T, CellError> {
+    reports.recv().map_err(|_| CellError::Failed {
+        what: "a thread of the cell ended early".to_owned(),
+    })
+}
+
+/// Chunks on all threads at once for `time`.
+fn repeat(workers: &[Worker], time: Duration) -> Result<Counted, CellError> {
+    let mut sum = Counted::default();
+    let (mut wall, mut cpu) = (Duration::ZERO, Duration::ZERO);
+    while wall < time {
+        let start = Instant::now() + AHEAD;
+        for (starts, _) in workers {
+            // A thread that is gone is told apart by its missing report.
+            let _ = starts.send(start);
+        }
+        let mut end = start;
+        for (_, reports) in workers {
+            let done = reported(reports)??;
+            end = end.max(done.end);
+            cpu += done.cpu;
+            sum.ops += done.ops;
+            sum.bytes += done.bytes;
+        }
+        wall += end - start;
+    }
+    sum.wall_s = wall.as_secs_f64();
+    sum.cpu_s = cpu.as_secs_f64();
+    Ok(sum)
+}
+
+/// One thread: a chunk for each start it is told, until nobody tells it another.
+fn work(task: &Task, share: Range<usize>, starts: &Receiver<Instant>, report: &Sender<Result<Done, CellError>>) {
+    let mut scratch = Scratch::default();
+    scratch.fit(&task.pool);
+    let mut mover = match (task.make)(&task.pool) {
+        Ok(mover) => mover,
+        Err(error) => {
+            let _ = report.send(Err(error));
+            return;
+        }
+    };
+    let mut packets = task.next(&(0..share.end), &share);
+    scratch.blank(&task.pool, task.op, &packets);
+    let ready = Done {
+        end: Instant::now(),
+        cpu: Duration::ZERO,
+        ops: 0,
+        bytes: 0,
+    };
+    if report.send(Ok(ready)).is_err() {
+        return;
+    }
+    while let Ok(start) = starts.recv() {
+        while Instant::now() < start {
+            std::hint::spin_loop();
+        }
+        let cpu = thread_cpu();
+        let moved = task
+            .batches(&packets)
+            .try_for_each(|batch| scratch.batch(mover.as_mut(), &task.pool, task.op, batch));
+        let end = Instant::now();
+        let cpu = cpu
+            .zip(thread_cpu())
+            .map_or(Duration::ZERO, |(before, after)| after.saturating_sub(before));
+        let done = moved
+            .and_then(|()| scratch.check(&task.pool, task.op, &packets))
+            .map(|()| Done {
+                end,
+                cpu,
+                ops: packets.len() as u64,
+                bytes: task.pool.texts(&packets).len() as u64,
+            });
+        // Before the report, or it would eat into the time until the next start.
+        packets = task.next(&packets, &share);
+        scratch.blank(&task.pool, task.op, &packets);
+        if report.send(done).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! The rows of the workload `packets`, sorted for display. Both reports use the same tables and words.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::finding::{Headline, rounds_note, verdict};
+use super::format::{clean, sig3_or, size, times};
+use super::view::{OURS, op_title, speed};
+use crate::result::{ResultRow, RunResult};
+
+/// The workload's name.
+pub(crate) const PACKETS: &str = "packets";
+
+/// Cases that make one table or one panel.
+pub(crate) struct Family<'a> {
+    pub(crate) title: String,
+    /// True where columns differ in the batch alone.
+    pub(crate) sweep: bool,
+    pub(crate) columns: Vec<Column<'a>>,
+}
+
+/// One case.
+pub(crate) struct Column<'a> {
+    pub(crate) title: String,
+    pub(crate) batch: i64,
+    rows: Vec<&'a ResultRow>,
+}
+
+impl<'a> Column<'a> {
+    /// The row of a subject.
+    pub(crate) fn row(&self, subject: &str, metric: &str) -> Option<&'a ResultRow> {
+        let mut rows = self.rows.iter().copied();
+        rows.find(|row| row.subject == subject && row.metric == metric)
+    }
+
+    /// The rows of all subjects.
+    pub(crate) fn all(&self, metric: &str) -> impl Iterator<Item = &'a ResultRow> {
+        self.rows.iter().copied().filter(move |row| row.metric == metric)
+    }
+}
+
+impl Family<'_> {
+    /// Those of `subjects` that have a row for `metric`, in that order.
+    pub(crate) fn subjects<'s>(&self, subjects: &[&'s str], metric: &str) -> Vec<&'s str> {
+        let has = |name: &&str| self.columns.iter().any(|column| column.row(name, metric).is_some());
+        subjects.iter().copied().filter(has).collect()
+    }
+}
+
+/// What a row's case says.
+struct Facts<'a> {
+    suite: &'a str,
+    op: &'a str,
+    sizes: &'a str,
+    keys: &'a str,
+    batch: i64,
+    threads: i64,
+}
+
+impl<'a> Facts<'a> {
+    fn of(row: &'a ResultRow) -> Facts<'a> {
+        let text = |name| row.case.text(name).unwrap_or("");
+        Facts {
+            suite: text("suite"),
+            op: text("op"),
+            sizes: text("sizes"),
+            keys: text("keys"),
+            batch: row.case.int("batch").unwrap_or(0),
+            threads: row.case.int("threads").unwrap_or(1),
+        }
+    }
+
+    /// `mix`, `tiny`, `128 B`.
+    fn size(&self) -> String {
+        self.sizes.parse().map_or_else(|_| clean(self.sizes), size)
+    }
+
+    /// `fresh keys`, and the threads if there are several.
+    fn variant(&self) -> String {
+        let mut text = format!("{} keys", clean(self.keys));
+        if self.threads > 1 {
+            text.push_str(&format!(", {} threads", self.threads));
+        }
+        text
+    }
+
+    /// `seal`, `open resident`, `seal 2 threads`.
+    fn short(&self) -> String {
+        let mut text = clean(self.op);
+        if self.keys != "fresh" {
+            text.push_str(&format!(" {}", clean(self.keys)));
+        }
+        if self.threads > 1 {
+            text.push_str(&format!(" {} threads", self.threads));
+        }
+        text
+    }
+}
+
+/// A case in a few words: `seal chacha20-poly1305 mix x4096`.
+pub(crate) fn case(row: &ResultRow) -> String {
+    let facts = Facts::of(row);
+    let rest = facts.short();
+    let rest = rest.strip_prefix(&clean(facts.op)).unwrap_or_default();
+    format!(
+        "{} {} {} x{}{rest}",
+        clean(facts.op),
+        clean(facts.suite),
+        facts.size(),
+        facts.batch
+    )
+}
+
+/// Rows of a run by case, cases in the order in which they stand.
+fn cases(run: &RunResult) -> Vec<Vec<&ResultRow>> {
+    let mut places = BTreeMap::new();
+    let mut cases: Vec<Vec<&ResultRow>> = Vec::new();
+    for row in run.results.iter().filter(|row| row.workload == PACKETS) {
+        let place = *places.entry(row.case.canonical()).or_insert(cases.len());
+        if place == cases.len() {
+            cases.push(Vec::new());
+        }
+        cases[place].push(row);
+    }
+    cases
+}
+
+/// The tables of a run: the mix by batch wherever it was swept, packets by size, and the rest of the mix by what is done.
+pub(crate) fn families(run: &RunResult) -> Vec<Family<'_>> {
+    let cases: Vec<(Facts<'_>, Vec<&ResultRow>)> = cases(run)
+        .into_iter()
+        .filter_map(|rows| Some((Facts::of(rows.first().copied()?), rows)))
+        .collect();
+    let line = |facts: &Facts<'_>| (facts.suite.to_owned(), facts.op.to_owned(), facts.variant());
+    let mut batches: BTreeMap<_, BTreeSet<i64>> = BTreeMap::new();
+    for (facts, _) in cases.iter().filter(|(facts, _)| facts.sizes == "mix") {
+        batches.entry(line(facts)).or_default().insert(facts.batch);
+    }
+    let swept = |facts: &Facts<'_>| batches.get(&line(facts)).is_some_and(|batches| batches.len() > 1);
+    // Cases of the mix that stand alone get company: all of the mix with the same suite and batch.
+    let alone: BTreeSet<(&str, i64)> = cases
+        .iter()
+        .filter(|(facts, _)| facts.sizes == "mix" && !swept(facts))
+        .map(|(facts, _)| (facts.suite, facts.batch))
+        .collect();
+    let mut found: BTreeMap<(usize, String), (bool, Vec<(i64, Column<'_>)>)> = BTreeMap::new();
+    let mut add = |rank, title: String, sweep, order, column| {
+        let family = found.entry((rank, title)).or_insert_with(|| (sweep, Vec::new()));
+        family.1.push((order, column));
+    };
+    for (facts, rows) in &cases {
+        let suite = clean(facts.suite);
+        let column = |title: String| Column {
+            title,
+            batch: facts.batch,
+            rows: rows.clone(),
+        };
+        if facts.sizes != "mix" {
+            let title = format!(
+                "{}, packets by size and batch: {suite}, {}",
+                op_title(facts.op),
+                facts.variant()
+            );
+            let order = facts.sizes.parse().unwrap_or(0);
+            add(
+                2,
+                title,
+                false,
+                order,
+                column(format!("{} x{}", facts.size(), facts.batch)),
+            );
+            continue;
+        }
+        if swept(facts) {
+            let title = format!(
+                "{}, the mix by batch size: {suite}, {}",
+                op_title(facts.op),
+                facts.variant()
+            );
+            add(0, title, true, facts.batch, column(facts.batch.to_string()));
+        }
+        if alone.contains(&(facts.suite, facts.batch)) {
+            let title = format!("The mix in batches of {}: {suite}", facts.batch);
+            add(1, title, false, 0, column(facts.short()));
+        }
+    }
+    let families = found.into_iter().map(|((_, title), (sweep, mut columns))| {
+        columns.sort_by_key(|(order, _)| *order);
+        Family {
+            title,
+            sweep,
+            columns: columns.into_iter().map(|(_, column)| column).collect(),
+        }
+    });
+    families.collect()
+}
+
+/// The answer of a run without long messages: our engine on the mix, in the case that leads the run.
+pub(crate) fn headline(run: &RunResult) -> Option<Headline> {
+    let wanted = |row: &&ResultRow| row.workload == PACKETS && row.subject == OURS && row.metric == "rate";
+    let rank = |row: &&ResultRow| {
+        let facts = Facts::of(row);
+        (
+            facts.op == "seal" && facts.sizes == "mix" && facts.keys == "fresh" && facts.threads == 1,
+            facts.batch == 4096,
+        )
+    };
+    let row = run.results.iter().filter(wanted).max_by_key(rank)?;
+    let facts = Facts::of(row);
+    let rate = format!("{} million", sig3_or(row.median.get() / 1e6, "?"));
+    let mut headline = Headline {
+        answer: format!("{OURS} moves {rate} packets a second ({}).", case(row)),
+        detail: format!("Packets in batches of {}, {}.", facts.batch, facts.variant()),
+        which: clean(facts.suite),
+        which_note: "many packets at once".to_owned(),
+        lead: "not known".to_owned(),
+        lead_note: "no peer took part".to_owned(),
+        sure: "not known".to_owned(),
+        sure_note: rounds_note(run),
+    };
+    if let Some(speed) = speed(row) {
+        headline.lead = times(speed.estimate);
+        headline.lead_note = format!("over {}, the best peer, packet by packet", clean(speed.to));
+        headline.sure = verdict(speed.verdict).2.to_owned();
+    }
+    Some(headline)
+}
+
+/// How full the lanes of our engine were, in one sentence; `None` where nothing was counted.
+pub(crate) fn lanes(run: &RunResult) -> Option<String> {
+    let figure = |metric: &str| {
+        let mut rows = run.results.iter().filter(|row| {
+            let facts = Facts::of(row);
+            row.workload == PACKETS
+                && row.subject == OURS
+                && row.metric == metric
+                && (facts.op, facts.sizes, facts.keys) == ("seal", "mix", "fresh")
+        });
+        let row = rows
+            .clone()
+            .find(|row| row.case.int("batch") == Some(4096))
+            .or_else(|| rows.next())?;
+        Some((row.median.get() * 100.0, row.case.int("batch")?))
+    };
+    let ((cipher, batch), (mac, _)) = (figure("lane_use")?, figure("lane_use_mac")?);
+    Some(format!(
+        "Lanes in use while {OURS} seals the mix in batches of {batch}: {} % for ChaCha20, {} % for Poly1305.",
+        sig3_or(cipher, "?"),
+        sig3_or(mac, "?")
+    ))
+}

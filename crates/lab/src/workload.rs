@@ -1,0 +1,338 @@
+//! What can be measured, and the run that all workloads share.
+//!
+//! A workload brings its cells, its plan and how its windows are read; the rest is here: the seed, the machine, the
+//! subjects, partial results after every round, warnings. Several workloads can share one result, one after the other.
+
+pub(crate) mod chunk;
+pub(crate) mod engine;
+mod error;
+pub(crate) mod noise;
+pub(crate) mod rows;
+pub(crate) mod subjects;
+
+use std::time::{Duration, SystemTime};
+
+use sealway_aead::Suite;
+use sealway_aead::cpu::Cpu;
+use sha2::{Digest, Sha256};
+
+use crate::measure::{SystemProbe, WarningCode, clock};
+use crate::plan::{Plan, PlanError, Profile};
+use crate::result::{Machine, PlanFacts, Recommendation, ResultRow, RunResult, SCHEMA, Subject, Warning};
+use crate::run::{Cell, Job, Observer, Outcome, Timing, execute};
+use crate::{machine, packets, primitives, run};
+
+pub use error::LabError;
+use rows::{Scheme, Table};
+
+/// Time limit of a standard run without a budget.
+const STANDARD_LIMIT: Duration = Duration::from_secs(10 * 60);
+
+/// Time limit of a full run without a budget.
+const FULL_LIMIT: Duration = Duration::from_secs(150 * 60);
+
+/// Names of all peers that any workload knows.
+pub const PEERS: [&str; 4] = primitives::PEERS;
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Workload {
+    /// One message at a time: see [`crate::primitives`].
+    Primitives,
+    /// Many messages at once: see [`crate::packets`].
+    Packets,
+}
+
+impl Workload {
+    /// Every workload, in the order in which a run of all takes them.
+    pub const ALL: [Workload; 2] = [Workload::Primitives, Workload::Packets];
+
+    /// The name on the command line and in result files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Workload::Primitives => primitives::NAME,
+            Workload::Packets => packets::NAME,
+        }
+    }
+
+    const fn peers(self) -> &'static [&'static str] {
+        match self {
+            Workload::Primitives => &primitives::PEERS,
+            Workload::Packets => &packets::PEERS,
+        }
+    }
+
+    fn prepare(self, request: &Request) -> Result<Prepared, LabError> {
+        match self {
+            Workload::Primitives => primitives::prepare(request),
+            Workload::Packets => packets::prepare(request),
+        }
+    }
+}
+
+/// What peers to measure beside our engine.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub enum Peers {
+    /// Those that are there.
+    #[default]
+    Auto,
+    /// None.
+    None,
+    /// These, and it is an error if one is not there. Names are those of [`PEERS`].
+    Named(Vec<String>),
+}
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// How long and how often.
+    pub profile: Profile,
+    /// Beside our engine.
+    pub peers: Peers,
+    /// Suites to measure; all if empty.
+    pub suites: Vec<Suite>,
+    /// Time limit for the whole run; the workload's own for the profile if absent.
+    pub budget: Option<Duration>,
+    /// Seed for the order of visits; drawn if absent.
+    pub seed: Option<u64>,
+    /// The command line, for the result file.
+    pub command: Vec<String>,
+}
+
+impl Request {
+    /// The suites, none left out unless the caller chose.
+    pub(crate) fn suites(&self) -> &[Suite] {
+        if self.suites.is_empty() {
+            &Suite::ALL
+        } else {
+            &self.suites
+        }
+    }
+
+    /// The time limit of one workload.
+    pub(crate) fn limit(&self) -> Option<Duration> {
+        self.budget.or(match self.profile {
+            Profile::Quick => self.profile.limit(),
+            Profile::Standard => Some(STANDARD_LIMIT),
+            Profile::Full => Some(FULL_LIMIT),
+        })
+    }
+
+    /// The request for one of several workloads: its share of the time, and those of the peers named that it knows.
+    fn share(&self, workload: Workload, of: usize) -> Request {
+        let mut share = self.clone();
+        share.budget = self
+            .budget
+            .map(|budget| budget / u32::try_from(of).unwrap_or(u32::MAX).max(1));
+        if of > 1
+            && let Peers::Named(names) = &self.peers
+        {
+            let elsewhere = |name: &String| {
+                Workload::ALL.iter().any(|other| other.peers().contains(&name.as_str()))
+                    && !workload.peers().contains(&name.as_str())
+            };
+            share.peers = Peers::Named(names.iter().filter(|name| !elsewhere(name)).cloned().collect());
+        }
+        share
+    }
+}
+
+/// A workload that is ready to run.
+pub(crate) struct Prepared {
+    pub(crate) subjects: Vec<Subject>,
+    pub(crate) cells: Vec<Box<dyn Cell>>,
+    pub(crate) plan: Plan,
+    pub(crate) scheme: Scheme,
+    /// What follows from the rows, on a machine of this architecture.
+    pub(crate) recommend: fn(&[ResultRow], &str) -> Vec<Recommendation>,
+}
+
+/// Measures one workload, or several one after the other into one result.
+///
+/// The observer gets the plan before the first window of each workload, and a valid partial result after every round. When
+/// it asks to stop, the result holds what is known by then, with `complete: false`. Of several workloads, one that has
+/// nothing of what was asked for (another suite's, say) is left out.
+///
+/// # Errors
+/// [`LabError`] when nothing could be measured. A subject that fails or gives wrong data is no error here: it is left out,
+/// and a warning with the code `cell-failed` or `cell-wrong` says so.
+pub fn run(workloads: &[Workload], request: &Request, observer: &mut dyn Observer) -> Result<RunResult, LabError> {
+    let seed = match request.seed {
+        Some(seed) => seed,
+        None => run::seed().map_err(LabError::Entropy)?,
+    };
+    let mut probe = SystemProbe::start();
+    let mut result = RunResult {
+        schema: SCHEMA,
+        run: run::run_id().map_err(LabError::Entropy)?,
+        started: run::rfc3339(SystemTime::now()),
+        ended: String::new(),
+        complete: false,
+        sealway: run::version(),
+        profile: request.profile.to_string(),
+        seed: seed.to_string(),
+        command: request.command.clone(),
+        machine: this_machine(),
+        plan: PlanFacts::default(),
+        warnings: Vec::new(),
+        subjects: Vec::new(),
+        results: Vec::new(),
+        windows: Vec::new(),
+        recommendation: Vec::new(),
+    };
+    result.warnings = machine::warnings(&result.machine, &clock::examine(), run::cpus());
+    result.warnings.extend(unknown_features());
+    let mut nothing = None;
+    for workload in workloads {
+        let prepared = match workload.prepare(&request.share(*workload, workloads.len())) {
+            Ok(prepared) => prepared,
+            Err(error @ LabError::Plan(PlanError::NoCells)) => {
+                nothing = Some(error);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        if measure(prepared, request.profile, seed, &mut probe, observer, &mut result)? {
+            return Ok(result);
+        }
+    }
+    match nothing {
+        Some(error) if result.plan.cells == 0 => Err(error),
+        _ => {
+            result.complete = true;
+            Ok(result)
+        }
+    }
+}
+
+/// Runs a workload into a result that may have others already; true if it was interrupted.
+fn measure(
+    prepared: Prepared,
+    profile: Profile,
+    seed: u64,
+    probe: &mut SystemProbe,
+    observer: &mut dyn Observer,
+    result: &mut RunResult,
+) -> Result<bool, LabError> {
+    let Prepared {
+        subjects,
+        mut cells,
+        plan,
+        scheme,
+        recommend,
+    } = prepared;
+    result
+        .warnings
+        .extend(standing_warnings(&plan, &subjects, &result.warnings));
+    for subject in subjects {
+        if !result.subjects.iter().any(|known| known.name == subject.name) {
+            result.subjects.push(subject);
+        }
+    }
+    let facts = plan.facts();
+    observer.planned(&facts);
+    result.plan = joined(&result.plan, facts);
+
+    let workload = scheme.name;
+    let rows = Table::new(&cells, scheme, profile);
+    // An extra round would break the promise of a quick run to be over in a minute.
+    let extra_rounds = if profile == Profile::Quick {
+        0
+    } else {
+        run::MAX_EXTRA_ROUNDS
+    };
+    let schedule = plan.schedule(seed);
+    let job = Job {
+        workload,
+        schedule: &schedule,
+        timing: Timing {
+            warmup: plan.warmup,
+            window: plan.window,
+            extra_rounds,
+        },
+    };
+    let base = result.clone();
+    let fill = |outcome: &Outcome| {
+        let mut result = base.clone();
+        result.ended = run::rfc3339(SystemTime::now());
+        let rows = rows.rows(outcome);
+        let mut advice = recommend(&rows, &result.machine.arch);
+        for index in advice.iter_mut().flat_map(|advice| &mut advice.because) {
+            *index += base.results.len();
+        }
+        result.recommendation.extend(advice);
+        result.results.extend(rows);
+        let before = u32::try_from(base.windows.len()).unwrap_or(u32::MAX);
+        result.windows.extend(outcome.windows.iter().cloned().map(|mut window| {
+            window.order = window.order.saturating_add(before);
+            window
+        }));
+        result.warnings.extend(outcome.warnings());
+        result
+    };
+    let outcome =
+        execute(&mut cells, &job, probe, observer, &mut |outcome| fill(outcome)).map_err(LabError::Schedule)?;
+    *result = fill(&outcome);
+    Ok(outcome.interrupted)
+}
+
+/// The plan of two workloads one after the other: sums of cells and time, the most rounds, the shortest window.
+fn joined(before: &PlanFacts, next: PlanFacts) -> PlanFacts {
+    if before.cells == 0 {
+        return next;
+    }
+    PlanFacts {
+        rounds: before.rounds.max(next.rounds),
+        window_s: before.window_s.min(next.window_s),
+        warmup_s: before.warmup_s.min(next.warmup_s),
+        cells: before.cells.saturating_add(next.cells),
+        expected_s: before.expected_s + next.expected_s,
+    }
+}
+
+/// Facts of this machine, with the features our engine can use.
+fn this_machine() -> Machine {
+    let mut machine = machine::capture(std::path::Path::new("/"));
+    machine.flags = Cpu::get()
+        .usable()
+        .iter()
+        .map(|feature| feature.name().to_owned())
+        .collect();
+    machine
+}
+
+/// What is known before the first window of a workload, without what was said of an earlier one.
+fn standing_warnings(plan: &Plan, subjects: &[Subject], said: &[Warning]) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    for subject in subjects.iter().filter(|subject| !subject.error.is_empty()) {
+        let text = format!("{} is {}.", subject.name, subject.error);
+        warnings.push(WarningCode::CellUnavailable.warn(&subject.name, &text));
+    }
+    if plan.cases_dropped > 0 {
+        let text = format!("The time limit left no room for {} cases.", plan.cases_dropped);
+        warnings.push(WarningCode::CasesDropped.warn("", &text));
+    }
+    warnings.retain(|warning| !said.contains(warning));
+    warnings
+}
+
+/// Words of the variable that hides features which name none.
+fn unknown_features() -> impl Iterator<Item = Warning> {
+    Cpu::get().unknown_words().iter().map(|word| {
+        let text = format!(
+            "{} names \"{word}\", which is no feature.",
+            sealway_aead::cpu::DISABLE_VARIABLE
+        );
+        WarningCode::UnknownFeature.warn("", &text)
+    })
+}
+
+/// The hash of a text that states everything which figures depend on.
+pub(crate) fn hash(definition: &str) -> String {
+    Sha256::digest(definition.as_bytes())
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}

@@ -1,0 +1,64 @@
+//! Why there is no result.
+
+use std::fmt;
+
+use crate::exit::Exit;
+use crate::plan::PlanError;
+use crate::run::{NoEntropy, ScheduleError};
+
+/// Why there is no result.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LabError {
+    /// The caller asked for what cannot be planned.
+    Plan(PlanError),
+    /// The caller named a peer that does not exist.
+    UnknownPeer {
+        /// The name.
+        name: String,
+        /// The names there are.
+        known: &'static [&'static str],
+    },
+    /// A peer that was asked for by name is not there.
+    PeerMissing {
+        /// The name.
+        name: String,
+        /// Why, and what to do.
+        why: String,
+    },
+    /// The system gave no random bytes.
+    Entropy(NoEntropy),
+    /// The lab's own mistake.
+    Schedule(ScheduleError),
+}
+
+impl LabError {
+    /// The exit code.
+    pub const fn exit(&self) -> Exit {
+        match self {
+            LabError::Plan(_) | LabError::UnknownPeer { .. } => Exit::Usage,
+            LabError::PeerMissing { .. } => Exit::PeerMissing,
+            LabError::Entropy(_) | LabError::Schedule(_) => Exit::Internal,
+        }
+    }
+}
+
+impl fmt::Display for LabError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LabError::Plan(error) => error.fmt(f),
+            LabError::UnknownPeer { name, known } => {
+                write!(
+                    f,
+                    "no peer here is called \"{name}\"; the peers are {}",
+                    known.join(", ")
+                )
+            }
+            LabError::PeerMissing { name, why } => write!(f, "peer {name}: {why}"),
+            LabError::Entropy(error) => error.fmt(f),
+            LabError::Schedule(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for LabError {}
