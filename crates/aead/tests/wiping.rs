@@ -161,7 +161,11 @@ fn keys_that_were_moved() {
 fn tables_of_keys() {
     for backend in Backend::available() {
         // AES does not depend on the backend; one job and many take different paths.
-        let suites = [(Suite::Aes256Gcm, 1), (Suite::ChaCha20Poly1305, 1), (Suite::XChaCha20Poly1305, 40)];
+        let suites = [
+            (Suite::Aes256Gcm, 1),
+            (Suite::ChaCha20Poly1305, 1),
+            (Suite::XChaCha20Poly1305, 40),
+        ];
         for (suite, count) in suites {
             let mut engine = Engine::with_backend(backend);
             let engine = &mut engine;
