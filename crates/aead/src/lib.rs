@@ -5,7 +5,7 @@
 //! [`Suite`] names the four ciphers. [`SealingKey`] and [`OpeningKey`] seal and open one message at a time, in place or
 //! out of place. [`Sealer`] and [`Opener`] add the rest of what a one-way stream of messages needs: a [`NonceSequence`]
 //! that cannot repeat, the soft limit at which to rekey and the hard limit at which sealing is refused. [`batch`] seals and
-//! opens thousands of small messages at once, each with its own key, nonce and length. [`derive`] turns
+//! opens thousands of small messages at once, each with its own key, nonce and length. [`mod@derive`] turns
 //! one shared secret into keys that never meet. [`cpu`] says what this machine can do and [`choose`] picks a suite from
 //! what both ends can do.
 //!

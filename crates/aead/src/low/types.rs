@@ -361,6 +361,7 @@ impl<'a> Text<'a> {
     }
 
     /// What has been written.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn dst(&self) -> &[u8] {
         // SAFETY: as for `src`.
@@ -382,6 +383,7 @@ impl<'a> Text<'a> {
     }
 
     /// Where to read, where to write, and how many bytes.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn pointers(&mut self) -> (*const u8, *mut u8, usize) {
         (self.src, self.dst, self.len)
