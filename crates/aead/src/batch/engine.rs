@@ -27,7 +27,8 @@ pub struct Report {
     pub done: usize,
     /// Jobs that ended otherwise.
     pub refused: usize,
-    /// How full the lanes of ChaCha20 were, counted in blocks of 64 bytes.
+    /// How full the lanes of ChaCha20 were, counted in blocks of 64 bytes. Messages that went on their own are in neither
+    /// count.
     pub cipher: Lanes,
     /// How full the lanes of Poly1305 were, counted in blocks of 16 bytes.
     pub mac: Lanes,
