@@ -77,10 +77,6 @@ pub(crate) struct Cipher {
 /// it is 3% ahead, at 1500 level, at 2048 11% behind, at 16 KiB 46%.
 const OWN_FROM: usize = 1408;
 
-/// Longest of the very short messages that our own kernels take too. Likewise: without text they are 5% ahead, at 64 bytes
-/// level, at 128 bytes 5% behind.
-const OWN_TO: usize = 64;
-
 enum Schedule {
     /// Expanded once. The library keeps it in memory of its own, which it clears when freeing it. ChaCha20 keys are also
     /// kept for our own kernels, where those run.
@@ -183,7 +179,7 @@ impl Cipher {
     ) -> Option<Result<[u8; 16], Error>> {
         let own = match &self.schedule {
             Schedule::Own(own) => own,
-            Schedule::Ready(_, Some(own)) if len <= OWN_TO || len >= OWN_FROM => own,
+            Schedule::Ready(_, Some(own)) if len >= OWN_FROM => own,
             _ => return None,
         };
         if nonce.len() != self.suite.nonce_len() {

@@ -20,6 +20,7 @@ impl Nonce {
     ///
     /// # Errors
     /// [`Error::NonceLength`] unless there are as many bytes as the suite's nonce has.
+    #[inline]
     pub fn assume_unique(suite: Suite, bytes: &[u8]) -> Result<Self, Error> {
         if bytes.len() != suite.nonce_len() {
             return Err(Error::NonceLength {
@@ -31,7 +32,12 @@ impl Nonce {
             bytes: [0; Suite::MAX_NONCE_LEN],
             len: suite.nonce_len() as u8,
         };
-        nonce.bytes[..bytes.len()].copy_from_slice(bytes);
+        // Of fixed length in the common case: no call to copy twelve bytes.
+        if let Ok(short) = <&[u8; 12]>::try_from(bytes) {
+            nonce.bytes[..12].copy_from_slice(short);
+        } else {
+            nonce.bytes[..bytes.len()].copy_from_slice(bytes);
+        }
         Ok(nonce)
     }
 

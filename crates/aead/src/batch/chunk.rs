@@ -13,8 +13,8 @@ use crate::one::tags_match;
 use super::engine::{associated_of, ring};
 use super::{Backend, Job, Keys, Report, Status};
 
-/// Words of stack that the kernels may have used.
-const SCRUB_WORDS: usize = 512;
+/// Words of stack that the kernels may have used: the deepest chain of frames is under 7 KiB.
+const SCRUB_WORDS: usize = 896;
 
 /// Messages of fewer blocks than this have a bin each; above, bins get wider.
 const FINE: usize = 64;

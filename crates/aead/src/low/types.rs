@@ -227,7 +227,8 @@ pub(crate) fn wipe<T: Copy + Default>(secrets: &mut [T]) {
 /// they ran out.
 #[inline(never)]
 pub(crate) fn scrub_stack<const WORDS: usize>() {
-    wipe(&mut [0u64; WORDS]);
+    // The compiler must lay out the zeros, since it cannot see what is done with them.
+    std::hint::black_box(&mut [0u64; WORDS]);
 }
 
 /// Blocks about to be worked on, `N` at a time, each perhaps of another message.
