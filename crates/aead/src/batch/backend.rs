@@ -77,10 +77,10 @@ impl Backend {
     }
 
     /// Messages from which on a batch is faster than one after the other. Measured with `examples/batch_speed fixed` on
-    /// Zen 4, messages of 128 bytes: four in a batch take 238 ns each, alone 201 ns; sixteen take 96 ns.
-    const FEW: usize = 6;
+    /// Zen 4, messages of 128 bytes: four in a batch take 204 ns each, alone 207 ns; sixteen in a batch take 90 ns.
+    const FEW: usize = 4;
 
-    /// Bytes from which on a message fills the lanes by itself. Likewise: 4096 bytes take 1190 ns among their like, 1340 ns
+    /// Bytes from which on a message fills the lanes by itself. Likewise: 4096 bytes take 1180 ns among their like, 1340 ns
     /// alone; 16 KiB alone run at 0.26 ns a byte, which batches do not reach.
     const LONG: usize = 8192;
 
