@@ -11,6 +11,7 @@ pub mod doctor;
 pub mod exit;
 pub mod machine;
 pub mod measure;
+pub mod peer;
 pub mod plan;
 pub mod primitives;
 pub mod recommend;
