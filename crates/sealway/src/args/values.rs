@@ -15,27 +15,67 @@ pub(crate) enum Workload {
     Later(&'static str),
 }
 
-const LATER: [(&str, &str); 5] = [
-    ("packets", "many small packets in batches"),
-    ("transports", "byte streams through proxies"),
-    ("requests", "HTTP requests"),
-    ("flows", "many short connections"),
-    ("files", "files from end to end"),
+/// Every workload: its name, what it is, and what this version makes of it; `None` for those of later versions.
+const WORKLOADS: &[(&str, &str, Option<Workload>)] = &[
+    (
+        "primitives",
+        "four suites: seal, open, key set-up, a fresh key per message",
+        Some(Workload::Primitives),
+    ),
+    ("packets", "many small packets in batches", None),
+    ("transports", "byte streams through proxies", None),
+    ("requests", "HTTP requests", None),
+    ("flows", "many short connections", None),
+    ("files", "files from end to end", None),
 ];
 
-/// Parser of a workload's name.
+/// The word for every workload of this version.
+const ALL: &str = "all";
+
+/// Names of the workloads that this version measures, or of those that later ones will.
+fn names(measured: bool) -> String {
+    let names: Vec<&str> = WORKLOADS
+        .iter()
+        .filter(|(_, _, workload)| workload.is_some() == measured)
+        .map(|(name, _, _)| *name)
+        .collect();
+    names.join(", ")
+}
+
+/// What this version measures, in a sentence; what comes later in another, if anything does.
+pub(crate) fn scope() -> String {
+    let later = names(false);
+    let text = format!("this version measures {}", names(true));
+    if later.is_empty() {
+        text
+    } else {
+        format!("{text}; later versions: {later}")
+    }
+}
+
+/// Help of the argument.
+pub(crate) fn workload_help() -> String {
+    let later = names(false);
+    if later.is_empty() {
+        "What to measure".to_owned()
+    } else {
+        format!("What to measure (in later versions: {later})")
+    }
+}
+
+/// Parser of a workload's name. Those of later versions are understood, so that the answer can say so, and not offered.
 pub(crate) fn workload() -> impl TypedValueParser<Value = Workload> {
-    let now = [
-        PossibleValue::new("primitives").help("four suites: seal, open, key set-up, a fresh key per message"),
-        PossibleValue::new("all").help("everything that this version measures"),
-    ];
-    let later = LATER.map(|(name, what)| PossibleValue::new(name).help(format!("{what} (not available yet)")));
-    PossibleValuesParser::new(now.into_iter().chain(later)).map(|name| match name.as_str() {
-        "primitives" => Workload::Primitives,
-        name => LATER
+    let named = WORKLOADS
+        .iter()
+        .map(|(name, what, workload)| PossibleValue::new(*name).help(*what).hide(workload.is_none()));
+    let all = PossibleValue::new(ALL).help("everything that this version measures");
+    PossibleValuesParser::new(named.chain([all])).map(|word| {
+        WORKLOADS
             .iter()
-            .find(|(later, _)| *later == name)
-            .map_or(Workload::All, |(name, _)| Workload::Later(name)),
+            .find(|(name, _, _)| *name == word)
+            .map_or(Workload::All, |(name, _, workload)| {
+                workload.unwrap_or(Workload::Later(name))
+            })
     })
 }
 

@@ -6,7 +6,7 @@ use sealway_lab::primitives::{self, Peers, Request};
 use sealway_lab::report::{html, json, terminal};
 use sealway_lab::result::RunResult;
 
-use crate::args::{LabRun, PeerWord, Workload};
+use crate::args::{LabRun, PeerWord, Workload, scope};
 use crate::output::{self, Target};
 use crate::problem::{Problem, note};
 use crate::progress::Progress;
@@ -14,10 +14,7 @@ use crate::stop::Stop;
 
 pub(crate) fn run(options: &LabRun) -> Result<Exit, Problem> {
     if let Workload::Later(name) = options.workload {
-        return Err(
-            Problem::new(Exit::Usage, format!("not available in this version yet: {name}"))
-                .hint("this version measures `primitives`"),
-        );
+        return Err(Problem::new(Exit::Usage, format!("not available in this version yet: {name}")).hint(scope()));
     }
     let request = request(options)?;
     // Before anything runs: a minute of measuring must not end in a path that cannot be written.
@@ -31,11 +28,9 @@ pub(crate) fn run(options: &LabRun) -> Result<Exit, Problem> {
         .as_deref()
         .map(|path| Target::check("--html", path))
         .transpose()?;
-    if (&json, &html) == (&Some(Target::Stdout), &Some(Target::Stdout)) {
-        return Err(
-            Problem::new(Exit::Usage, "--json and --html cannot both go to standard output")
-                .hint("give one of them a file name"),
-        );
+    output::apart(json.as_ref(), html.as_ref())?;
+    if options.workload == Workload::All {
+        note(scope());
     }
     let stop = Stop::install()?;
     let kept = match &json {
