@@ -199,8 +199,7 @@ fn changes_that_all_point_one_way_moved_together() {
         "{}",
         found.headline.text
     );
-
-    // The same with a control that moved as well.
+    // The same with a control that moved as well, and with one that was elsewhere.
     let found = compared(&old, &run("b", 99.0, 80.0));
     assert_eq!(found.headline.kind, HeadlineKind::MachineChanged);
     assert!(
@@ -209,7 +208,6 @@ fn changes_that_all_point_one_way_moved_together() {
         found.headline.text
     );
 
-    // On another machine the control says nothing about its speed.
     let mut elsewhere = run("b", 49.0, 50.0);
     elsewhere.machine.key = "m2".into();
     let text = compared(&old, &elsewhere).headline.text;

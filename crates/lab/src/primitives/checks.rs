@@ -104,7 +104,7 @@ fn key_scripts() -> Rc<Vec<Script>> {
     Rc::new(one_message_scripts(Suite::ChaCha20Poly1305, BYTES, 13).unwrap())
 }
 
-fn wrong<T: std::fmt::Debug>(outcome: Result<T, CellError>, words: &str) {
+fn wrong<T: fmt::Debug>(outcome: Result<T, CellError>, words: &str) {
     match outcome {
         Err(CellError::Wrong { what }) => assert!(what.contains(words), "{what}"),
         other => panic!("{words}: {other:?}"),
@@ -353,17 +353,17 @@ fn rounds_are_paired_by_their_number() {
     // The peer lacks round 1. In the rounds that both have, ours takes half the time.
     let ours = [Some(0.5), Some(4.0), Some(1.0), Some(2.0)];
     let theirs = [Some(1.0), None, Some(2.0), Some(4.0)];
-    let rows = rows("seal", Profile::Quick, &[("sealway", &ours), ("ring", &theirs)]);
-    let peer = values(find(&rows, "throughput", "ring"));
+    let table = rows("seal", Profile::Quick, &[("sealway", &ours), ("ring", &theirs)]);
+    let peer = values(find(&table, "throughput", "ring"));
     assert!(peer[1].is_nan() && peer.len() == 4, "{peer:?}");
-    let ratio = find(&rows, "throughput", "sealway").ratio.as_ref().unwrap();
+    let ratio = find(&table, "throughput", "sealway").ratio.as_ref().unwrap();
     for end in [ratio.estimate, ratio.low, ratio.high] {
         assert!((end.get() - 2.0).abs() < 1e-9, "{ratio:?}");
     }
     // A quick run shows ranges.
     assert_eq!((ratio.how.as_str(), ratio.level), ("range", 0.0));
     // Where there is no clock for CPU time, the wall's is taken.
-    let by_wall = super::checks::rows("seal", Profile::Quick, &[("sealway", &[Some(0.0)])]);
+    let by_wall = rows("seal", Profile::Quick, &[("sealway", &[Some(0.0)])]);
     assert_eq!(values(find(&by_wall, "throughput", "sealway")), [2e5]);
 }
 
