@@ -11,7 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use sealway_aead::Suite;
 
-pub(crate) use values::{Measured, PeerWord};
+pub(crate) use values::{Measured, PeerWord, scope};
 
 /// Version and commit of this build; clap wants them to live as long as the program.
 fn version() -> &'static str {
@@ -96,8 +96,8 @@ pub(crate) struct Lab {
 /// Options of a run.
 #[derive(Args, Debug)]
 pub(crate) struct LabRun {
-    /// What to measure
     #[arg(value_name = "WORKLOAD", value_parser = values::workload(), default_value = "primitives")]
+    #[arg(help = values::workload_help())]
     pub(crate) workload: Measured,
 
     /// 3 rounds of 0.5 s: under a minute for each workload, medians and ranges only
@@ -199,8 +199,9 @@ pub(crate) fn with_lab_commands(mut error: clap::Error) -> clap::Error {
     let about_workload =
         matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(a)) if a == "[WORKLOAD]");
     if error.kind() == ErrorKind::InvalidValue && about_workload {
-        let tip = "other lab commands: 'compare', 'doctor'".to_string();
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+        let tips = [scope(), "other lab commands: 'compare', 'doctor'".to_owned()];
+        let tips = tips.into_iter().map(Into::into).collect();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
     error
 }

@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use sealway_lab::exit::Exit;
+use sealway_lab::report::atomic::{self, Place, WriteError};
 use sealway_lab::report::terminal::Style;
 
 use crate::problem::Problem;
@@ -55,30 +56,35 @@ impl Target {
         let fail = |what: String, hint: &str| {
             Problem::new(Exit::Usage, format!("{option} {}: {what}", path.display())).hint(hint)
         };
-        match fs::metadata(path) {
-            Ok(found) if found.is_dir() => return Err(fail("is a folder".into(), "name a file in it")),
-            // A device or a pipe is written to directly. Opening a pipe here would wait for its reader.
-            Ok(found) if !found.is_file() => return Ok(Target::File(path.to_path_buf())),
-            Ok(_) => {
-                let opened = OpenOptions::new().append(true).open(path);
-                opened.map_err(|e| fail(e.to_string(), "nothing was run; choose a file that you may write"))?;
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => {
+        // The same look as the one before writing, so that what it refuses is refused now and not after the run.
+        let place = atomic::place(path).map_err(|error| match error {
+            WriteError::Target { what, .. } => fail(what.into(), "nothing was run; name a file, such as out.json"),
+            WriteError::Io { source, .. } => fail(
+                source.to_string(),
+                "nothing was run; check the path and your rights to it",
+            ),
+            other => Problem::new(Exit::Usage, other),
+        })?;
+        let target = match place {
+            // Opening a pipe here would wait for its reader.
+            Place::Direct(path) => return Ok(Target::File(path)),
+            Place::File(target) => target,
+        };
+        match OpenOptions::new().append(true).open(&target) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
                 return Err(fail(
                     error.to_string(),
-                    "nothing was run; check the path and your rights to it",
+                    "nothing was run; choose a file that you may write",
                 ));
             }
+            _ => {}
         }
         // The new file is made beside the old one before it takes the name, so the folder must allow that.
-        let Some(name) = path.file_name() else {
-            return Err(fail("names no file".into(), "name a file, such as out.json"));
-        };
-        let folder = path
+        let folder = target
             .parent()
             .filter(|p| !p.as_os_str().is_empty())
             .unwrap_or(Path::new("."));
+        let name = target.file_name().unwrap_or_default();
         let mut probe_name = std::ffi::OsString::from(".");
         probe_name.push(name);
         probe_name.push(format!(".{}", std::process::id()));
@@ -98,6 +104,50 @@ impl Target {
         }
         Ok(Target::File(path.to_path_buf()))
     }
+}
+
+/// Refuses two targets of which one would silently take the place of the other.
+pub(crate) fn apart(json: Option<&Target>, html: Option<&Target>) -> Result<(), Problem> {
+    let refuse = |what: &str, hint: &str| Err(Problem::new(Exit::Usage, what).hint(hint));
+    let (json, html) = match (json, html) {
+        (Some(Target::Stdout), Some(Target::Stdout)) => {
+            return refuse(
+                "--json and --html cannot both go to standard output",
+                "give one of them a file name",
+            );
+        }
+        (Some(Target::File(json)), Some(Target::File(html))) => (json, html),
+        _ => return Ok(()),
+    };
+    // A device takes both. A place that cannot be told was refused before.
+    let file = |path: &Path| match atomic::place(path) {
+        Ok(Place::File(file)) => Some(file),
+        _ => None,
+    };
+    let Some(page) = file(html) else { return Ok(()) };
+    if file(json).as_ref() == Some(&page) {
+        return refuse(
+            &format!("--json and --html lead to the same file: {}", page.display()),
+            "nothing was run; give them different names",
+        );
+    }
+    if file(&partial(json)).as_ref() == Some(&page) {
+        return refuse(
+            &format!(
+                "--html {}: finished rounds are kept there during the run",
+                html.display()
+            ),
+            "nothing was run; choose a name that is not the one of --json with .partial",
+        );
+    }
+    Ok(())
+}
+
+/// Where finished rounds are kept until the run ends.
+pub(crate) fn partial(target: &Path) -> PathBuf {
+    let mut path = target.as_os_str().to_owned();
+    path.push(".partial");
+    path.into()
 }
 
 #[cfg(test)]
@@ -132,7 +182,7 @@ mod tests {
             (folder.path().to_path_buf(), "is a folder"),
             (folder.path().join("none/out.json"), "there is no folder"),
             (file.join("out.json"), "Not a directory"),
-            (PathBuf::new(), "names no file"),
+            (PathBuf::new(), "does not name a file"),
         ] {
             let problem = Target::check("--json", &path).unwrap_err();
             assert_eq!(problem.exit(), Exit::Usage);

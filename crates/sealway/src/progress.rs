@@ -8,6 +8,7 @@ use sealway_lab::report::json;
 use sealway_lab::result::{PlanFacts, RunResult};
 use sealway_lab::run::Observer;
 
+use crate::output::partial;
 use crate::problem::note;
 use crate::stop::Stop;
 
@@ -98,10 +99,8 @@ struct Partial {
 
 impl Partial {
     fn beside(target: &Path) -> Partial {
-        let mut path = target.as_os_str().to_owned();
-        path.push(".partial");
         Partial {
-            path: path.into(),
+            path: partial(target),
             failed: false,
         }
     }

@@ -18,6 +18,8 @@ impl Stop {
         let flag = stop.clone();
         let handler = move || {
             if flag.0.swap(true, Ordering::Relaxed) {
+                // Nothing is unwound on this way out, and what the lab has started hears no Ctrl-C of its own.
+                sealway_lab::peer::end_all();
                 std::process::exit(i32::from(Exit::Interrupted.code()));
             }
             note("\nstopping after this window; Ctrl-C again leaves at once");

@@ -30,7 +30,13 @@ fn unknown_words_are_answered_with_what_is_known() {
     refused(&["labs"], &["'labs'", "'lab'"]);
     refused(
         &["lab", "primitves"],
-        &["primitves", "'primitives'", "packets", "files"],
+        &[
+            "primitves",
+            "'primitives'",
+            "later versions: transports, ",
+            "files",
+            "'compare'",
+        ],
     );
     refused(
         &["lab", "--suite", "aes-265-gcm"],
@@ -86,6 +92,51 @@ fn targets_are_checked_before_the_run() {
         );
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), "older");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn two_targets_that_are_one_file_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let inner = folder.path().join("inner");
+    fs::create_dir(&inner).unwrap();
+    let old = at("old");
+    fs::write(&old, "older").unwrap();
+    let same = |json: &str, html: &str| refused(&["lab", "--json", json, "--html", html], &["the same file", "hint: "]);
+    same(&old, &old);
+    same(&at("new"), &at("new"));
+    same(&at("new"), &at("inner/../new"));
+    same(&at("./old"), &at("inner/../old"));
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("old", folder.path().join("link")).unwrap();
+        std::os::unix::fs::symlink(".", folder.path().join("here")).unwrap();
+        same(&at("link"), &old);
+        same(&old, &at("link"));
+        same(&at("here/new"), &at("new"));
+    }
+    // Finished rounds are kept beside the JSON, and go when it stands.
+    refused(
+        &["lab", "--json", &at("new"), "--html", &at("new.partial")],
+        &["finished rounds", "hint: "],
+    );
+    assert_eq!(fs::read_to_string(&old).unwrap(), "older");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_that_leads_nowhere_is_refused_before_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink("nowhere", &link).unwrap();
+    for option in ["--json", "--html"] {
+        refused(
+            &["lab", option, link.to_str().unwrap()],
+            &["leads nowhere", option, "nothing was run"],
+        );
+    }
+    assert!(link.is_symlink());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 

@@ -123,6 +123,97 @@ fn a_full_disk_is_said_and_the_table_is_shown_all_the_same() {
 }
 
 #[test]
+fn all_says_what_it_is_in_this_version() {
+    for word in [&["lab"][..], &["lab", "all"]] {
+        // Refused for its budget before anything is measured.
+        let ran: Ran = sealway(&[word, &["--peers", "none", "--full", "--budget", "1s"]].concat())
+            .output()
+            .unwrap()
+            .into();
+        assert_eq!(ran.code, 2, "{ran:?}");
+        assert!(
+            ran.stderr
+                .contains("this version measures primitives; later versions: packets, transports"),
+            "{ran:?}"
+        );
+    }
+}
+
+/// A program in the place of openssl that says it is ready and then sleeps with a child of its own.
+#[cfg(target_os = "linux")]
+#[test]
+fn programs_do_not_hear_the_first_interrupt_and_do_not_outlive_the_second() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = "\
+#!/bin/sh
+case $1 in
+version) echo OpenSSL 3.0.0 test ;;
+*) trap 'echo heard >> \"$0.heard\"' INT; sleep 1000 & echo $$ $! > \"$0.pids.new\"; mv \"$0.pids.new\" \"$0.pids\"; wait ;;
+esac
+";
+    let path = folder.path().join("openssl");
+    // Another process writes it: a file that is open for writing anywhere cannot be started.
+    let written = Command::new("/bin/sh")
+        .args(["-c", "printf %s \"$2\" > \"$1\" && chmod 755 \"$1\"", "sh"])
+        .args([path.as_os_str(), program.as_ref()])
+        .status()
+        .unwrap();
+    assert!(written.success());
+    let search = format!("{}:/usr/bin:/bin", folder.path().display());
+    let mut child = {
+        use std::os::unix::process::CommandExt as _;
+        sealway(&["lab", "primitives", "--quick", "--peers", "openssl", "--suite=aes-128-gcm"])
+            .env("PATH", search)
+            // A group of its own, so that the whole of it can be interrupted as a terminal does.
+            .process_group(0)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let pids = folder.path().join("openssl.pids");
+    let from = std::time::Instant::now();
+    let soon = || from.elapsed().as_secs() < 60;
+    while !pids.exists() && soon() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let pids = fs::read_to_string(pids).unwrap();
+    let interrupt = || {
+        let group = format!("-{}", child.id());
+        assert!(
+            Command::new("kill")
+                .args(["-INT", "--", &group])
+                .status()
+                .unwrap()
+                .success()
+        );
+    };
+    interrupt();
+    let mut said = String::new();
+    while !said.contains("stopping after this window") {
+        assert_ne!(stderr.read_line(&mut said).unwrap(), 0, "{said}");
+    }
+    interrupt();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{said}");
+    assert!(
+        !folder.path().join("openssl.heard").exists(),
+        "the peer was interrupted too"
+    );
+    let runs = |pid: &str| {
+        fs::read_to_string(format!("/proc/{pid}/stat"))
+            .is_ok_and(|stat| !stat.rsplit(')').next().unwrap().trim_start().starts_with(['Z', 'X']))
+    };
+    assert_eq!(pids.split_whitespace().count(), 2, "{pids}");
+    for pid in pids.split_whitespace() {
+        while runs(pid) && soon() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert!(!runs(pid), "{pid} still runs");
+    }
+}
+
+#[test]
 fn a_peer_that_was_named_must_be_there() {
     let mut command = sealway(&["lab", "--quick", "--peers", "openssl"]);
     let ran: Ran = command.env("PATH", "/nonexistent").output().unwrap().into();

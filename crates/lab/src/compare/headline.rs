@@ -8,14 +8,14 @@ use crate::stats::{Verdict, median};
 /// Changed rows from which their common direction is suspect; fewer point the same way by chance.
 const MIN_CHANGED: usize = 5;
 
-/// Share of changed rows in one direction beyond which the machine is suspected.
+/// Share of changed rows in one direction beyond which they have moved together.
 const ONE_WAY: f64 = 0.8;
 
 /// The answer in a word.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HeadlineKind {
-    /// Rows changed, but the control moved as well or nearly all changes point the same way.
+    /// Rows changed, but most figures of the control moved as well.
     MachineChanged,
     /// Some rows are slower, none faster.
     Slower,
@@ -54,13 +54,25 @@ pub(super) fn headline(rows: &[Row], controls: &[ControlRow], absolutes: bool, n
             );
             (HeadlineKind::MachineChanged, text)
         }
+        // The control stood, so it is not the machine alone: what all rows share has changed.
         (None, 1..) if one_way => {
+            let (kind, word) = match (faster, slower) {
+                (0, _) => (HeadlineKind::Slower, "slower"),
+                (_, 0) => (HeadlineKind::Faster, "faster"),
+                (f, s) if f > s => (HeadlineKind::Mixed, "faster"),
+                _ => (HeadlineKind::Mixed, "slower"),
+            };
+            let control = if absolutes {
+                "most figures of the control did not"
+            } else {
+                "of the control these runs cannot tell whether it did"
+            };
             let text = format!(
-                "The machine changed, it seems: {} of {changed} changes point the same way. Measure both builds \
-                 again, alternating, before blaming the code",
+                "Everything of ours moved together: {} of {changed} changes are {word} against the control, and {control}. \
+                 Look for what all rows share, such as the build or the chosen code path",
                 faster.max(slower)
             );
-            (HeadlineKind::MachineChanged, text)
+            (kind, text)
         }
         _ => match (faster, slower, same, unknown) {
             (0, 1.., ..) => (HeadlineKind::Slower, "Slower against the control".to_owned()),

@@ -178,10 +178,44 @@ fn a_slower_machine_is_no_regression() {
 }
 
 #[test]
-fn changes_that_all_point_one_way_are_suspect() {
+fn changes_that_all_point_one_way_moved_together() {
     let old = run("a", 110.0, 100.0);
     let found = compared(&old, &run("b", 99.0, 100.0));
+    assert!(found.controls.iter().all(|row| !row.moved));
+    assert_eq!(found.headline.kind, HeadlineKind::Slower);
+    assert!(
+        found
+            .headline
+            .text
+            .starts_with("Everything of ours moved together: 6 of 6 changes are slower against the control, and most"),
+        "{}",
+        found.headline.text
+    );
+    assert!(!found.headline.text.contains("machine"), "{}", found.headline.text);
+    let found = compared(&old, &run("b", 130.0, 100.0));
+    assert_eq!(found.headline.kind, HeadlineKind::Faster);
+    assert!(
+        found.headline.text.contains("6 of 6 changes are faster"),
+        "{}",
+        found.headline.text
+    );
+    // The same with a control that moved as well, and with one that was elsewhere.
+    let found = compared(&old, &run("b", 99.0, 80.0));
     assert_eq!(found.headline.kind, HeadlineKind::MachineChanged);
+    assert!(
+        found.headline.text.starts_with("The machine changed: "),
+        "{}",
+        found.headline.text
+    );
+
+    let mut elsewhere = run("b", 49.0, 50.0);
+    elsewhere.machine.key = "m2".into();
+    let text = compared(&old, &elsewhere).headline.text;
+    assert!(
+        text.contains("moved together") && text.contains("cannot tell"),
+        "{text}"
+    );
+
     let mut new = run("b", 99.0, 100.0);
     set(&mut new, "sealway", 64, 110.0);
     set(&mut new, "sealway", 256, 110.0);

@@ -1,18 +1,26 @@
 //! `openssl speed` as a subject: a program of its own, which times itself.
 //!
 //! Always called with `-elapsed -aead`: without `-aead` it streams one endless message with neither nonce nor tag, and
-//! without `-elapsed` it divides by user CPU time. It takes whole seconds only, seals with 13 bytes of AAD, and sets a new
-//! nonce but not a new key for each message.
+//! without `-elapsed` it divides by user CPU time. It takes whole seconds only and seals with 13 bytes of AAD. Versions 3.0
+//! set a new nonce but not a new key for each message; others may set the key again for every message, and then their
+//! figure is key set-up and sealing together.
+//!
+//! It counts operations by the wall. So that a ratio to a subject inside this process compares like with like, a window
+//! also has the CPU time of those operations: that of the program's whole life ([`Method::Wait`]), times the share of
+//! its life in which it counted.
+//!
+//! [`Method::Wait`]: crate::measure::cpu::Method::Wait
 
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use sealway_aead::Suite;
 use sha2::{Digest, Sha256};
 
+use crate::peer::{self, Ended};
 use crate::result::{Case, Subject};
 use crate::run::{Cell, CellError, Counted};
 
@@ -28,8 +36,14 @@ pub(super) const SHORTEST: Duration = Duration::from_millis(1020);
 /// How long the program may take beyond the window it was given.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Most bytes of output that are read.
-const MAX_OUTPUT: u64 = 64 * 1024;
+/// Most bytes of output that are taken; it prints a few hundred.
+const MAX_OUTPUT: usize = 64 * 1024;
+
+/// Bytes per second above which a figure is no measurement: a hundred times what one core seals today.
+const MAX_RATE: f64 = 1e12;
+
+/// Share of its life that the program must have computed: below, it was not the one that did the work.
+const MIN_SHARE: f64 = 0.02;
 
 /// The program, found and asked for its version.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +64,8 @@ impl Program {
             .map(|folder| folder.join(NAME))
             .find(|path| path.is_file())
             .ok_or("not found on PATH; install the package openssl to compare with it")?;
-        let text = run(&path, &["version"], None, PATIENCE)?;
+        let ended = run(&path, &["version"], None, PATIENCE)?;
+        let text = String::from_utf8_lossy(&ended.output);
         let version = text.lines().next().unwrap_or_default().trim().to_owned();
         if !version.starts_with("OpenSSL ") {
             return Err(format!(
@@ -73,7 +88,9 @@ impl Program {
             role_argv: BTreeMap::from([("speed".to_owned(), argv)]),
             setup: "matched".to_owned(),
             differs: vec![
-                "times itself by the wall, in whole seconds".to_owned(),
+                "counts by the wall, in whole seconds; its CPU time is that of its whole life, scaled to them"
+                    .to_owned(),
+                keys(&self.version).to_owned(),
                 "its outputs are not compared with the oracle".to_owned(),
             ],
             error: String::new(),
@@ -98,6 +115,16 @@ impl Program {
     }
 }
 
+/// What a version does with the key from message to message, for the reader.
+fn keys(version: &str) -> &'static str {
+    let number = version.split_whitespace().nth(1).unwrap_or_default();
+    if number.starts_with("3.0.") {
+        "sets a new nonce, not a new key, for each message"
+    } else {
+        "may set the key again for every message: its figure is then key set-up and sealing together"
+    }
+}
+
 /// SHA-256 of a file, lower-case hex.
 fn sha256_of(path: &Path) -> Option<String> {
     let mut file = std::fs::File::open(path).ok()?;
@@ -117,60 +144,75 @@ pub(super) fn has(suite: Suite) -> bool {
     suite != Suite::XChaCha20Poly1305
 }
 
-/// Runs the program and returns what it printed.
+/// Runs the program to its end.
 fn run<S: AsRef<std::ffi::OsStr>>(
     path: &Path,
     arguments: &[S],
     environment: Option<(&str, &str)>,
     patience: Duration,
-) -> Result<String, String> {
-    let mut child = Command::new(path)
-        .args(arguments)
-        .envs(environment)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|error| format!("cannot start \"{}\": {error}", path.display()))?;
-    let status = wait(&mut child, patience)?;
-    let mut bytes = Vec::new();
-    if let Some(stdout) = child.stdout.take() {
-        // It has ended, so what it printed is in the pipe, which holds less than the bound.
-        stdout
-            .take(MAX_OUTPUT)
-            .read_to_end(&mut bytes)
-            .map_err(|error| format!("cannot read its output: {error}"))?;
-    }
-    if !status.success() {
-        return Err(format!("\"{}\" ended with {status}", path.display()));
-    }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// Waits for the child, and kills it when it takes too long.
-fn wait(child: &mut Child, patience: Duration) -> Result<std::process::ExitStatus, String> {
-    let deadline = Instant::now() + patience;
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Ok(status),
-            Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(2)),
-            Ok(None) => {
-                let killed = child.kill().and_then(|()| child.wait());
-                return Err(match killed {
-                    Ok(_) => format!("it did not end within {} s and was stopped", patience.as_secs()),
-                    Err(error) => format!("it did not end and cannot be stopped: {error}"),
-                });
-            }
-            Err(error) => return Err(format!("cannot wait for it: {error}")),
-        }
-    }
+) -> Result<Ended, String> {
+    let mut command = Command::new(path);
+    command.args(arguments).envs(environment);
+    command.stdin(Stdio::null()).stderr(Stdio::null());
+    peer::run(&mut command, MAX_OUTPUT, patience).map_err(|error| error.to_string())
 }
 
 /// Bytes per second out of the machine-readable output of one size: the line `+F:index:NAME:bytes-per-second`.
-pub(super) fn parse_throughput(output: &str) -> Option<f64> {
-    let line = output.lines().find(|line| line.starts_with("+F:"))?;
-    let value: f64 = line.rsplit(':').next()?.trim().parse().ok()?;
-    (value.is_finite() && value > 0.0).then_some(value)
+///
+/// # Errors
+/// What is wrong with the output, for the reader.
+fn parse_throughput(output: &str) -> Result<f64, String> {
+    let Some(line) = output.lines().find(|line| line.starts_with("+F:")) else {
+        let first: String = output.lines().next().unwrap_or_default().chars().take(100).collect();
+        return Err(format!("its output has no line with a throughput: {first:?}"));
+    };
+    let word = line.rsplit(':').next().unwrap_or_default().trim();
+    let named: String = word.chars().take(40).collect();
+    match word.parse::<f64>() {
+        Ok(value) if value > 0.0 && value <= MAX_RATE => Ok(value),
+        Ok(value) if value > MAX_RATE => Err(format!(
+            "it claims {named:?} bytes per second; above {MAX_RATE:e} that is no measurement"
+        )),
+        _ => Err(format!("it gives {named:?} as its bytes per second")),
+    }
+}
+
+/// What a window of `seconds` counted in messages of `bytes` bytes, from the output and the life of the program.
+///
+/// # Errors
+/// What about the figures cannot be, for the reader.
+fn counted(ended: &Ended, seconds: u64, bytes: usize) -> Result<Counted, String> {
+    let rate = parse_throughput(&String::from_utf8_lossy(&ended.output))?;
+    let wall_s = seconds as f64;
+    let ops = (rate * wall_s / bytes.max(1) as f64).round() as u64;
+    let (life, cpu) = (ended.wall.as_secs_f64(), ended.cpu.unwrap_or_default().as_secs_f64());
+    if life < wall_s {
+        return Err(format!(
+            "it ended after {life:.3} s and claims to have counted for {wall_s} s"
+        ));
+    }
+    // Loading, counting and leaving all compute without a pause, so the parts of its life have the same share of a CPU.
+    let share = cpu / life;
+    if share < MIN_SHARE {
+        return Err(format!(
+            "it used {cpu:.3} s of CPU time in {life:.3} s: either the machine is overloaded, or another program did the \
+             work"
+        ));
+    }
+    let cpu_s = wall_s * share;
+    let bytes = ops.saturating_mul(bytes as u64);
+    if bytes as f64 / cpu_s > MAX_RATE {
+        return Err(format!(
+            "{bytes} bytes in {cpu_s:.3} s of CPU time are above {MAX_RATE:e} bytes per second, which is no measurement"
+        ));
+    }
+    Ok(Counted {
+        ops,
+        bytes,
+        wall_s,
+        cpu_s,
+        figures: Vec::new(),
+    })
 }
 
 /// The variable that takes AES and carry-less multiply away from OpenSSL on this architecture, so that it does what it
@@ -229,75 +271,12 @@ impl Cell for OpensslCell {
         let seconds = window.as_secs_f64().round().max(1.0) as u64;
         let arguments = Program::arguments(self.suite, self.bytes, seconds);
         let patience = Duration::from_secs(seconds) + PATIENCE;
-        let output = run(&self.program.path, &arguments, self.environment, patience)
-            .map_err(|what| CellError::Failed { what })?;
-        let rate = parse_throughput(&output).ok_or_else(|| CellError::Failed {
-            what: format!(
-                "its output has no line with a throughput: {:?}",
-                output.lines().next().unwrap_or_default()
-            ),
-        })?;
-        let bytes = rate * seconds as f64;
-        let ops = (bytes / self.bytes as f64).round();
-        // It reports a rate over whole seconds; its own CPU time is that long as well, since it never waits.
-        Ok(Counted {
-            ops: ops as u64,
-            bytes: ops as u64 * self.bytes as u64,
-            wall_s: seconds as f64,
-            cpu_s: seconds as f64,
-            figures: Vec::new(),
-        })
+        run(&self.program.path, &arguments, self.environment, patience)
+            .and_then(|ended| counted(&ended, seconds, self.bytes))
+            .map_err(|what| CellError::Failed { what })
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn output_of_a_real_run() {
-        let text =
-            "+DT:AES-128-GCM:1:1420\n+R:1500577:AES-128-GCM:1.000000\n+H:1420\n+F:25:AES-128-GCM:2130819340.00\n";
-        assert_eq!(parse_throughput(text), Some(2_130_819_340.0));
-    }
-
-    #[test]
-    fn other_output_is_no_figure() {
-        for text in [
-            "",
-            "+F:",
-            "+F:25:X:",
-            "+F:25:X:nan",
-            "+F:25:X:-1",
-            "+F:25:X:0",
-            "+R:1:X:2",
-            "+F:25:X:1e999",
-        ] {
-            assert_eq!(parse_throughput(text), None, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn a_program_that_hangs_is_stopped_and_one_that_fails_is_an_error() {
-        let Some(sleep) = ["/bin/sleep", "/usr/bin/sleep"]
-            .iter()
-            .map(Path::new)
-            .find(|path| path.is_file())
-        else {
-            println!("skipped: no sleep program here");
-            return;
-        };
-        let text = run(sleep, &["60"], None, Duration::from_millis(20)).unwrap_err();
-        assert!(text.contains("was stopped"), "{text}");
-        assert!(
-            run(sleep, &["not-a-number"], None, PATIENCE)
-                .unwrap_err()
-                .contains("ended with")
-        );
-        assert!(
-            run(Path::new("/no/such/program"), &[] as &[&str], None, PATIENCE)
-                .unwrap_err()
-                .contains("cannot start")
-        );
-    }
-}
+#[path = "openssl_tests.rs"]
+mod tests;

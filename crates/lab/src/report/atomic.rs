@@ -113,6 +113,56 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
+/// Where the content of a path goes.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Place {
+    /// This file is replaced, or made: symbolic links are followed, and the folder is spelt in one way only as far as it
+    /// exists, so that two paths that lead to the same file give the same place.
+    File(PathBuf),
+    /// A device or a pipe, which is written to directly.
+    Direct(PathBuf),
+}
+
+/// Finds out where [`replace`] would put the content of `path`, without touching anything.
+///
+/// # Errors
+/// [`WriteError::Target`] when the path cannot name a file, [`WriteError::Io`] when the system does not let us look.
+pub fn place(path: &Path) -> Result<Place, WriteError> {
+    let look = |source| WriteError::Io {
+        path: path.to_owned(),
+        step: Step::Look,
+        source,
+    };
+    let target = |what| WriteError::Target {
+        path: path.to_owned(),
+        what,
+    };
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => return Err(target("it is a folder")),
+        Ok(found) if !found.is_file() => return Ok(Place::Direct(path.to_owned())),
+        Ok(_) => return fs::canonicalize(path).map(Place::File).map_err(look),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(look(error)),
+    }
+    let Some(name) = path.file_name() else {
+        return Err(target("it does not name a file"));
+    };
+    if path.is_symlink() {
+        return Err(target("it is a symbolic link that leads nowhere"));
+    }
+    let folder = fs::canonicalize(folder_of(path));
+    Ok(Place::File(
+        folder.map_or_else(|_| path.to_owned(), |folder| folder.join(name)),
+    ))
+}
+
+/// The folder that a path names a file in.
+fn folder_of(path: &Path) -> &Path {
+    path.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}
+
 /// Replaces the file at `path` with `content`.
 ///
 /// # Errors
@@ -138,46 +188,19 @@ pub fn replace_with(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result
             source,
         }
     };
-    let old = match fs::metadata(path) {
+    let target = match place(path)? {
+        Place::File(target) => target,
+        Place::Direct(path) => {
+            let mut device = OpenOptions::new().write(true).open(path).map_err(at(Step::Create))?;
+            return fill(&mut device).and_then(|()| device.flush()).map_err(at(Step::Write));
+        }
+    };
+    let old = match fs::metadata(&target) {
         Ok(found) => Some(found),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(at(Step::Look)(error)),
     };
-    if let Some(found) = &old {
-        if found.is_dir() {
-            return Err(WriteError::Target {
-                path: path.to_owned(),
-                what: "it is a folder",
-            });
-        }
-        if !found.is_file() {
-            let mut device = OpenOptions::new().write(true).open(path).map_err(at(Step::Create))?;
-            fill(&mut device)
-                .and_then(|()| device.flush())
-                .map_err(at(Step::Write))?;
-            return Ok(());
-        }
-    }
-    if path.file_name().is_none() {
-        return Err(WriteError::Target {
-            path: path.to_owned(),
-            what: "it does not name a file",
-        });
-    }
-    let target = if old.is_some() {
-        fs::canonicalize(path).map_err(at(Step::Look))?
-    } else if path.is_symlink() {
-        return Err(WriteError::Target {
-            path: path.to_owned(),
-            what: "it is a symbolic link that leads nowhere",
-        });
-    } else {
-        path.to_owned()
-    };
-    let folder = match target.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
+    let folder = folder_of(&target);
 
     // Dropping the temporary file removes it, so every early return below leaves the folder as it was.
     let mut temporary = tempfile::Builder::new();

@@ -1,5 +1,6 @@
 //! Work that is timed in small pieces, each checked with the clock stopped.
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crate::measure::clock::thread_cpu;
@@ -21,27 +22,74 @@ pub(crate) trait Chunk {
     fn counted(&self) -> (u64, u64);
 }
 
-/// Repeats chunks for `time`, and counts only what passes between the clock readings around the work.
+/// How many times its length a window may last with what is not timed: setting back, checking, being preempted.
+const PATIENCE: u32 = 3;
+
+/// Repeats chunks until `time` was spent on work, and counts only what passes between the clock readings around the work,
+/// less what the readings themselves cost.
+///
+/// Ends early, after a whole chunk, when everything together has taken [`PATIENCE`] times as long: a run keeps its promise
+/// about time also where the machine is not its own.
 pub(crate) fn repeat<C: Chunk>(chunk: &mut C, time: Duration) -> Result<Counted, CellError> {
+    let cost = reading_cost();
     let mut sum = Counted::default();
     let (mut wall, mut cpu) = (Duration::ZERO, Duration::ZERO);
-    while wall < time {
+    let began = Instant::now();
+    while wall < time && (sum.ops == 0 || began.elapsed() < time * PATIENCE) {
         chunk.reset();
-        let cpu_before = thread_cpu();
-        let before = Instant::now();
-        chunk.work()?;
-        wall += before.elapsed();
-        if let (Some(before), Some(after)) = (cpu_before, thread_cpu()) {
-            cpu += after.saturating_sub(before);
-        }
+        let (worked, spent) = timed(|| chunk.work());
+        worked?;
+        // Work that is too short to tell from the readings stays above zero.
+        wall += spent.wall.saturating_sub(cost.wall).max(Duration::from_nanos(1));
+        cpu += spent.cpu.saturating_sub(cost.cpu).max(Duration::from_nanos(1));
         chunk.verify()?;
         let (ops, bytes) = chunk.counted();
         sum.ops += ops;
         sum.bytes += bytes;
     }
     sum.wall_s = wall.as_secs_f64();
-    sum.cpu_s = cpu.as_secs_f64();
+    // Without a clock for the thread there is no CPU time, and readers take the wall's.
+    sum.cpu_s = if thread_cpu().is_some() { cpu.as_secs_f64() } else { 0.0 };
     Ok(sum)
+}
+
+/// What passed on two clocks.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spent {
+    wall: Duration,
+    cpu: Duration,
+}
+
+/// Reads the clocks around `work`.
+#[inline(always)]
+fn timed<T>(work: impl FnOnce() -> T) -> (T, Spent) {
+    let cpu = thread_cpu();
+    let wall = Instant::now();
+    let done = work();
+    let wall = wall.elapsed();
+    let cpu = match (cpu, thread_cpu()) {
+        (Some(before), Some(after)) => after.saturating_sub(before),
+        _ => Duration::ZERO,
+    };
+    (done, Spent { wall, cpu })
+}
+
+/// What [`timed`] shows around nothing: the median of many, found once. On chunks of a few microseconds it is several per
+/// cent, the same for every subject, and would pull all ratios towards 1.
+fn reading_cost() -> Spent {
+    static COST: OnceLock<Spent> = OnceLock::new();
+    *COST.get_or_init(|| {
+        let empty: Vec<Spent> = (0..501).map(|_| timed(|| std::hint::black_box(())).1).collect();
+        let median = |read: fn(&Spent) -> Duration| {
+            let mut values: Vec<Duration> = empty.iter().map(read).collect();
+            values.sort_unstable();
+            values[values.len() / 2]
+        };
+        Spent {
+            wall: median(|spent| spent.wall),
+            cpu: median(|spent| spent.cpu),
+        }
+    })
 }
 
 /// The error of a cell that is asked for a window before it was prepared.

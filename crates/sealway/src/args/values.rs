@@ -17,6 +17,7 @@ pub(crate) enum Measured {
     Later(&'static str),
 }
 
+/// Workloads that later versions will measure.
 const LATER: [(&str, &str); 4] = [
     ("transports", "byte streams through proxies"),
     ("requests", "HTTP requests"),
@@ -24,11 +25,26 @@ const LATER: [(&str, &str); 4] = [
     ("files", "files from end to end"),
 ];
 
-/// Parser of a workload's name.
+/// What this version measures, in a sentence, and what comes later.
+pub(crate) fn scope() -> String {
+    let now = Workload::ALL.map(Workload::name).join(" and ");
+    format!("this version measures {now}; later versions: {}", later())
+}
+
+fn later() -> String {
+    LATER.map(|(name, _)| name).join(", ")
+}
+
+/// Help of the argument.
+pub(crate) fn workload_help() -> String {
+    format!("What to measure (in later versions: {})", later())
+}
+
+/// Parser of a workload's name. Those of later versions are understood, so that the answer can say so, and not offered.
 pub(crate) fn workload() -> impl TypedValueParser<Value = Measured> {
     let now = Workload::ALL.map(|workload| PossibleValue::new(workload.name()).help(what(workload)));
     let all = PossibleValue::new("all").help("everything that this version measures, one after the other");
-    let later = LATER.map(|(name, what)| PossibleValue::new(name).help(format!("{what} (not available yet)")));
+    let later = LATER.map(|(name, what)| PossibleValue::new(name).help(what).hide(true));
     PossibleValuesParser::new(now.into_iter().chain([all]).chain(later)).map(|name| {
         let one = Workload::ALL.into_iter().find(|workload| workload.name() == name);
         let later = LATER.iter().find(|(later, _)| *later == name);

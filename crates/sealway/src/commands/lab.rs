@@ -6,7 +6,7 @@ use sealway_lab::report::{html, json, terminal};
 use sealway_lab::result::RunResult;
 use sealway_lab::workload::{self, Peers, Request, Workload};
 
-use crate::args::{LabRun, Measured, PeerWord};
+use crate::args::{LabRun, Measured, PeerWord, scope};
 use crate::output::{self, Target};
 use crate::problem::{Problem, note};
 use crate::progress::Progress;
@@ -17,10 +17,7 @@ pub(crate) fn run(options: &LabRun) -> Result<Exit, Problem> {
         Measured::All => Workload::ALL.to_vec(),
         Measured::One(workload) => vec![workload],
         Measured::Later(name) => {
-            return Err(
-                Problem::new(Exit::Usage, format!("not available in this version yet: {name}"))
-                    .hint("this version measures `primitives` and `packets`"),
-            );
+            return Err(Problem::new(Exit::Usage, format!("not available in this version yet: {name}")).hint(scope()));
         }
     };
     let request = request(options)?;
@@ -35,11 +32,9 @@ pub(crate) fn run(options: &LabRun) -> Result<Exit, Problem> {
         .as_deref()
         .map(|path| Target::check("--html", path))
         .transpose()?;
-    if (&json, &html) == (&Some(Target::Stdout), &Some(Target::Stdout)) {
-        return Err(
-            Problem::new(Exit::Usage, "--json and --html cannot both go to standard output")
-                .hint("give one of them a file name"),
-        );
+    output::apart(json.as_ref(), html.as_ref())?;
+    if options.workload == Measured::All {
+        note(scope());
     }
     let stop = Stop::install()?;
     let kept = match &json {
