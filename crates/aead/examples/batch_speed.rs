@@ -1,8 +1,9 @@
 //! Measures ChaCha20-Poly1305, many small messages and one large one, against other libraries in the same run.
 //!
 //! `cargo run --release -p sealway-aead --example batch_speed [FILTER]`. Subjects take turns within each round, and the
-//! figures are medians of the rounds. Every subject's output is compared with the first one's in the timed configuration.
-//! `SEALWAY_CPU_DISABLE=avx512` and the like choose the backend.
+//! figures are medians of the rounds, or with `FASTEST=1` the fastest round. `SOLO=1` leaves the peers out. Every
+//! subject's output is compared with the first one's in the timed configuration. `SEALWAY_CPU_DISABLE=avx512` and the like
+//! choose the backend.
 
 #![allow(clippy::unwrap_used)]
 

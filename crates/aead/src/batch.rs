@@ -47,9 +47,9 @@ mod backend;
 mod check;
 mod chunk;
 mod engine;
-mod gcm;
 mod job;
 mod keys;
+mod library;
 
 pub use backend::Backend;
 pub use engine::{Engine, Report};

@@ -121,6 +121,7 @@ impl SealingKey {
     /// # Errors
     /// [`Error::OutputLength`] unless `sealed` is exactly 16 bytes longer than `plaintext`; otherwise as
     /// [`SealingKey::seal_in_place`].
+    #[inline]
     pub fn seal_to(&self, nonce: Nonce, aad: &[u8], plaintext: &[u8], sealed: &mut [u8]) -> Result<(), Error> {
         check_len(self.suite(), plaintext.len())?;
         let need = plaintext.len().saturating_add(Suite::TAG_LEN);
@@ -187,6 +188,7 @@ impl OpeningKey {
     /// # Errors
     /// [`Error::TooShort`] if `sealed` cannot hold a tag, [`Error::OutputLength`] unless `plaintext` is exactly 16 bytes
     /// shorter than `sealed`; otherwise as [`OpeningKey::open_in_place`], with `plaintext` zeroed on failure.
+    #[inline]
     pub fn open_to(&self, nonce: &[u8], aad: &[u8], sealed: &[u8], plaintext: &mut [u8]) -> Result<(), Error> {
         let (ciphertext, tag) = sealed
             .split_last_chunk::<{ Suite::TAG_LEN }>()

@@ -13,8 +13,8 @@ use crate::one::tags_match;
 use super::engine::{associated_of, ring};
 use super::{Backend, Job, Keys, Report, Status};
 
-/// Words of stack that the kernels may have used.
-const SCRUB_WORDS: usize = 512;
+/// Words of stack that the kernels may have used: the deepest chain of frames is under 7 KiB.
+const SCRUB_WORDS: usize = 896;
 
 /// Messages of fewer blocks than this have a bin each; above, bins get wider.
 const FINE: usize = 64;
@@ -139,11 +139,19 @@ impl Chunk {
     /// Lists the tasks of one direction, longest first; false if there are none. A counting sort, stable.
     fn sort(&mut self, way: Use) -> bool {
         let mut ends = [0u32; BINS];
+        let (mut lowest, mut highest) = (BINS, 0);
         for task in self.tasks.iter().filter(|task| task.way == way) {
-            ends[bin(task)] += 1;
+            let bin = bin(task);
+            ends[bin] += 1;
+            lowest = lowest.min(bin);
+            highest = highest.max(bin);
+        }
+        if lowest > highest {
+            self.order.clear();
+            return false;
         }
         let mut sum = 0;
-        for end in ends.iter_mut().rev() {
+        for end in ends[lowest..=highest].iter_mut().rev() {
             let count = *end;
             *end = sum;
             sum += count;
@@ -155,7 +163,7 @@ impl Chunk {
             self.order[*place as usize] = index as u32;
             *place += 1;
         }
-        sum > 0
+        true
     }
 
     /// Compares the tags of what is to be opened; what fails is zeroed and left out of what follows.

@@ -8,9 +8,10 @@ use crate::low::{self, KeyWords, Keyring, Lanes, Memory, Task, Text, Use};
 use crate::one::tags_match;
 use crate::{Error, Suite};
 
+use super::backend::Lone;
 use super::check::{Span, check};
 use super::chunk::Chunk;
-use super::{Backend, Job, Keys, Status, gcm};
+use super::{Backend, Job, Keys, Status, library};
 
 /// Jobs worked on at a time: enough that sorting by length fills the lanes, few enough that the text of common packets
 /// is still in the second-level cache when the authenticator comes to it.
@@ -26,7 +27,8 @@ pub struct Report {
     pub done: usize,
     /// Jobs that ended otherwise.
     pub refused: usize,
-    /// How full the lanes of ChaCha20 were, counted in blocks of 64 bytes.
+    /// How full the lanes of ChaCha20 were, counted in blocks of 64 bytes. Messages that went on their own are in neither
+    /// count.
     pub cipher: Lanes,
     /// How full the lanes of Poly1305 were, counted in blocks of 16 bytes.
     pub mac: Lanes,
@@ -94,13 +96,13 @@ impl Engine {
                 Some(Suite::XChaCha20Poly1305) => true,
                 // The check refused empty slots, so what is left is AES.
                 _ => {
-                    statuses[index] = gcm::run(keys.expanded(job.slot), job, &mut memory, associated_of(job, aad));
+                    statuses[index] = library::gcm(keys.expanded(job.slot), job, &mut memory, associated_of(job, aad));
                     continue;
                 }
             };
             let task = task(job, index, extended);
-            if let Some(have) = self.backend.lone(jobs.len(), task.len) {
-                statuses[index] = lone(have, keys, job, &task, extended, &mut memory, associated_of(job, aad));
+            if let Some(how) = self.backend.lone(jobs.len(), task.len) {
+                statuses[index] = lone(how, keys, job, &task, extended, &mut memory, associated_of(job, aad));
                 continue;
             }
             if bytes + job.message_len() > CHUNK_BYTES || self.chunk.len() == CHUNK_JOBS {
@@ -156,16 +158,8 @@ fn task(job: &Job, index: usize, extended: bool) -> Task {
     }
 }
 
-/// Runs one job through the kernels for a message on its own.
-fn lone(
-    have: HaveAvx512Ifma,
-    keys: &Keys,
-    job: &Job,
-    task: &Task,
-    extended: bool,
-    memory: &mut Memory<'_>,
-    aad: &[u8],
-) -> Status {
+/// Runs one job on its own.
+fn lone(how: Lone, keys: &Keys, job: &Job, task: &Task, extended: bool, memory: &mut Memory<'_>, aad: &[u8]) -> Status {
     let resident = &keys.words()[task.key as usize];
     let mut sub_key = KeyWords::default();
     if extended {
@@ -174,14 +168,30 @@ fn lone(
         hchacha20_words(&resident.0, &head, &mut sub_key.0);
     }
     let key = if extended { &sub_key } else { resident };
+    let status = match how {
+        Lone::Own(have) => lone_own(have, key, job, task, memory, aad),
+        Lone::Library => library::chacha(key, task, job, memory, aad),
+    };
+    if extended {
+        sub_key.zeroize();
+    }
+    status
+}
+
+/// Runs one job through the kernels for one message.
+fn lone_own(
+    have: HaveAvx512Ifma,
+    key: &KeyWords,
+    job: &Job,
+    task: &Task,
+    memory: &mut Memory<'_>,
+    aad: &[u8],
+) -> Status {
     let mut sent = [0; Suite::TAG_LEN];
     if job.opens {
         sent.copy_from_slice(&memory.src()[task.src + task.len..][..Suite::TAG_LEN]);
     }
     let made = low::one(have, key, &task.nonce, aad, &mut Text::of(memory, task), task.way);
-    if extended {
-        sub_key.zeroize();
-    }
     let dst = memory.dst();
     if !job.opens {
         dst[task.dst + task.len..][..Suite::TAG_LEN].copy_from_slice(&made);

@@ -8,7 +8,9 @@ use crate::low::{KeyWords, Text};
 use crate::low::{Keyring, Lanes, MacRecord, Memory, Task, Use, wipe};
 
 pub(crate) use chacha::{CONSTANTS, block, hchacha20, hchacha20_words};
-pub(crate) use poly1305::{CLAMP, Limbs, Limbs26, Poly1305, limbs26, multiply, tag_of_limbs26};
+pub(crate) use poly1305::{CLAMP, Poly1305};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use poly1305::{Limbs, Limbs26, limbs26, multiply, tag_of_limbs26};
 
 /// Fills in r and s of each task's record from block 0 of its keystream (RFC 8439 section 2.6).
 pub(crate) fn one_time_keys(keys: Keyring<'_>, tasks: &[Task], records: &mut [MacRecord]) -> Lanes {

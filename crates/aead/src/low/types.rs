@@ -227,7 +227,8 @@ pub(crate) fn wipe<T: Copy + Default>(secrets: &mut [T]) {
 /// they ran out.
 #[inline(never)]
 pub(crate) fn scrub_stack<const WORDS: usize>() {
-    wipe(&mut [0u64; WORDS]);
+    // The compiler must lay out the zeros, since it cannot see what is done with them.
+    std::hint::black_box(&mut [0u64; WORDS]);
 }
 
 /// Blocks about to be worked on, `N` at a time, each perhaps of another message.
@@ -361,6 +362,7 @@ impl<'a> Text<'a> {
     }
 
     /// What has been written.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn dst(&self) -> &[u8] {
         // SAFETY: as for `src`.
@@ -382,6 +384,7 @@ impl<'a> Text<'a> {
     }
 
     /// Where to read, where to write, and how many bytes.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn pointers(&mut self) -> (*const u8, *mut u8, usize) {
         (self.src, self.dst, self.len)

@@ -22,24 +22,29 @@ const SHORT: usize = 7 * 64;
 /// Longest message of one horizontal group.
 const SHORTEST: usize = 3 * 64;
 
-/// Words of stack that long messages may leave vectors on.
-const SCRUB_WORDS: usize = 512;
+/// Words of stack that messages of one group, of two groups, and longer ones may leave vectors on: the frames of what is
+/// called from [`run`], with room to spare.
+const SCRUB: [usize; 3] = [128, 192, 768];
 
 /// Seals or opens; gives the tag that the ciphertext should have.
 ///
 /// When opening, the text is decrypted whether authentic or not: the caller compares the tags and wipes.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
 pub(super) fn run(key: &KeyWords, nonce: &[u32; 4], aad: &[u8], text: &mut Text<'_>, way: Use) -> [u8; 16] {
+    // Each in a call of its own, so that the stack it used lies below and can be cleared.
     if text.len() <= SHORTEST {
-        return short::<1>(key, nonce, aad, text, way);
+        let tag = short::<1, 3>(key, nonce, aad, text, way);
+        scrub_stack::<{ SCRUB[0] }>();
+        tag
+    } else if text.len() <= SHORT {
+        let tag = short::<2, 7>(key, nonce, aad, text, way);
+        scrub_stack::<{ SCRUB[1] }>();
+        tag
+    } else {
+        let tag = long(key, nonce, aad, text, way);
+        scrub_stack::<{ SCRUB[2] }>();
+        tag
     }
-    if text.len() <= SHORT {
-        return short::<2>(key, nonce, aad, text, way);
-    }
-    // In a call of its own, so that the stack it used lies below and can be cleared.
-    let tag = long(key, nonce, aad, text, way);
-    scrub_stack::<SCRUB_WORDS>();
-    tag
 }
 
 /// An authenticator from the first 32 bytes of block 0.
@@ -128,19 +133,25 @@ fn horizontal<const GROUPS: usize>(key: &KeyWords, nonce: &[u32; 4]) -> [[__m512
 
 /// Ciphertext of a short message, kept for the authenticator: it would wait long for what a masked store has written.
 #[repr(C, align(64))]
-struct Kept([[u8; 64]; 7]);
+struct Kept<const BLOCKS: usize>([[u8; 64]; BLOCKS]);
 
-/// Messages of `4 * GROUPS - 1` blocks at most.
-#[inline]
+/// Messages of `BLOCKS` blocks at most, one less than `4 * GROUPS`.
+#[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
-fn short<const GROUPS: usize>(key: &KeyWords, nonce: &[u32; 4], aad: &[u8], text: &mut Text<'_>, way: Use) -> [u8; 16] {
+fn short<const GROUPS: usize, const BLOCKS: usize>(
+    key: &KeyWords,
+    nonce: &[u32; 4],
+    aad: &[u8],
+    text: &mut Text<'_>,
+    way: Use,
+) -> [u8; 16] {
     let streams = horizontal::<GROUPS>(key, nonce);
     let mut mac = authenticator(streams[0][0]);
     mac.absorb(aad);
     if way != Use::Seal {
         mac.absorb(text.src());
     }
-    let mut kept = Kept([[0; 64]; 7]);
+    let mut kept = Kept([[0; 64]; BLOCKS]);
     let (src, dst, len) = text.pointers();
     for (i, stream) in streams.as_flattened()[1..].iter().enumerate() {
         let at = 64 * i;
