@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::plan::Profile;
 use crate::report;
 use crate::report::terminal::Style;
-use crate::result::{PlanFacts, RunResult};
+use crate::result::{PlanFacts, ResultRow, RunResult};
 use crate::run::{CellError, Counted, Observer};
 use crate::stats::SplitMix64;
 use crate::workload::{Peers, Workload, run};
@@ -297,6 +297,35 @@ fn a_run_of_all_fills_one_result() {
     for metric in ["rate", "throughput", "latency_p50", "packet_p50"] {
         assert!(rows.iter().any(|row| row.metric == metric), "{metric}");
     }
+    reports_show(result);
+
+    // One that has nothing of what was asked for is left out of all, and is an error alone.
+    let aes = request(&[Suite::Aes256Gcm], 6);
+    let error = run(&[Workload::Packets], &aes, &mut watcher).unwrap_err();
+    assert_eq!(error.exit(), Exit::Usage);
+}
+
+#[test]
+fn openssl_is_no_peer_here() {
+    let mut wanted = request(&[], 6);
+    wanted.peers = Peers::Named(vec!["openssl".to_owned()]);
+    let error = run(&[Workload::Packets], &wanted, &mut Watcher::default()).unwrap_err();
+    assert_eq!(error.exit(), Exit::Usage);
+    assert!(error.to_string().contains("\"openssl\"") && error.to_string().contains("ring"));
+}
+
+/// Renders a run of all; a second batch size is put beside the one that a short run has room for.
+fn reports_show(mut result: RunResult) {
+    let of_mix = |row: &&ResultRow| {
+        let case = Spec::MIX.case();
+        row.workload == NAME && row.case == case
+    };
+    let more: Vec<ResultRow> = result.results.iter().filter(of_mix).cloned().collect();
+    assert!(!more.is_empty());
+    result.results.extend(more.into_iter().map(|row| ResultRow {
+        case: row.case.with("batch", 16_i64),
+        ..row
+    }));
     let text = report::terminal::render(&result, &Style::default(), &[]);
     assert!(
         text.lines()
@@ -320,18 +349,4 @@ fn a_run_of_all_fills_one_result() {
     alone.recommendation.clear();
     let page = report::html::render(&alone);
     assert!(page.contains("million packets a second") && !page.contains("id=\"peers\""));
-
-    // One that has nothing of what was asked for is left out of all, and is an error alone.
-    let aes = request(&[Suite::Aes256Gcm], 6);
-    let error = run(&[Workload::Packets], &aes, &mut watcher).unwrap_err();
-    assert_eq!(error.exit(), Exit::Usage);
-}
-
-#[test]
-fn openssl_is_no_peer_here() {
-    let mut wanted = request(&[], 6);
-    wanted.peers = Peers::Named(vec!["openssl".to_owned()]);
-    let error = run(&[Workload::Packets], &wanted, &mut Watcher::default()).unwrap_err();
-    assert_eq!(error.exit(), Exit::Usage);
-    assert!(error.to_string().contains("\"openssl\"") && error.to_string().contains("ring"));
 }
