@@ -27,7 +27,7 @@ use crate::workload::subjects::{Found, ours};
 const VERSION: u32 = 1;
 
 /// Batch that stands for a busy relay.
-pub(super) const BATCH: usize = 4096;
+const BATCH: usize = 4096;
 
 /// Batch of the cases with other sizes than the mix.
 const SIZED_BATCH: usize = 1024;
@@ -73,7 +73,17 @@ pub(super) struct Spec {
 }
 
 impl Spec {
-    fn case(&self) -> Case {
+    /// The case that leads every run.
+    pub(super) const MIX: Spec = Spec {
+        suite: Suite::ChaCha20Poly1305,
+        op: Op::Seal,
+        sizes: Sizes::Mix,
+        batch: BATCH,
+        key_use: KeyUse::Fresh,
+        threads: 1,
+    };
+
+    pub(super) fn case(&self) -> Case {
         Case::new()
             .with("suite", self.suite.name())
             .with("op", self.op.name())
@@ -100,14 +110,7 @@ impl Spec {
 /// Every case, the most telling first: a time limit drops cases from the end.
 pub(super) fn specs(profile: Profile, suites: &[Suite], cpus: usize) -> Vec<Spec> {
     let quick = profile == Profile::Quick;
-    let base = Spec {
-        suite: Suite::ChaCha20Poly1305,
-        op: Op::Seal,
-        sizes: Sizes::Mix,
-        batch: BATCH,
-        key_use: KeyUse::Fresh,
-        threads: 1,
-    };
+    let base = Spec::MIX;
     let sized = |bytes, batch| Spec {
         sizes: Sizes::Fixed(bytes),
         batch,

@@ -17,7 +17,9 @@ use super::threads::ThreadsCell;
 use super::*;
 use crate::exit::Exit;
 use crate::plan::Profile;
-use crate::result::{PlanFacts, RunResult};
+use crate::report;
+use crate::report::terminal::Style;
+use crate::result::{PlanFacts, ResultRow, RunResult};
 use crate::run::{CellError, Counted, Observer};
 use crate::stats::SplitMix64;
 use crate::workload::{Peers, Workload, run};
@@ -188,13 +190,17 @@ fn wrong_work_is_caught_with_one_thread_and_with_two() {
         let two = visit(&mut ThreadsCell::new(broken(fault, op), 2));
         assert!(matches!(two, Err(CellError::Wrong { .. })), "{fault:?} {op:?}: {two:?}");
     }
+    let plain = broken(Fault::Sound, Op::Seal).pool.plain.len() as u64;
     for op in [Op::Seal, Op::Open, Op::Pair] {
         let scratch = Rc::new(RefCell::new(Scratch::default()));
         let one = visit(&mut PacketCell::new(broken(Fault::Sound, op), true, scratch)).unwrap();
         let two = visit(&mut ThreadsCell::new(broken(Fault::Sound, op), 2)).unwrap();
-        assert!(one.ops > 0 && one.ops % 256 == 0, "{one:?}");
-        assert!(two.ops > 0 && two.ops % 256 == 0, "both halves of the pool: {two:?}");
-        assert!(one.bytes > 0 && two.bytes % one.bytes.min(two.bytes) == 0);
+        // Chunks are the whole pool: from one thread, or a half from each of two.
+        for counted in [one, two] {
+            let pools = counted.ops / 256;
+            assert!(pools > 0 && counted.ops == pools * 256, "{counted:?}");
+            assert_eq!(counted.bytes, pools * plain, "{counted:?}");
+        }
     }
 }
 
@@ -291,6 +297,8 @@ fn a_run_of_all_fills_one_result() {
     for metric in ["rate", "throughput", "latency_p50", "packet_p50"] {
         assert!(rows.iter().any(|row| row.metric == metric), "{metric}");
     }
+    reports_show(result);
+
     // One that has nothing of what was asked for is left out of all, and is an error alone.
     let aes = request(&[Suite::Aes256Gcm], 6);
     let error = run(&[Workload::Packets], &aes, &mut watcher).unwrap_err();
@@ -304,4 +312,41 @@ fn openssl_is_no_peer_here() {
     let error = run(&[Workload::Packets], &wanted, &mut Watcher::default()).unwrap_err();
     assert_eq!(error.exit(), Exit::Usage);
     assert!(error.to_string().contains("\"openssl\"") && error.to_string().contains("ring"));
+}
+
+/// Renders a run of all; a second batch size is put beside the one that a short run has room for.
+fn reports_show(mut result: RunResult) {
+    let of_mix = |row: &&ResultRow| {
+        let case = Spec::MIX.case();
+        row.workload == NAME && row.case == case
+    };
+    let more: Vec<ResultRow> = result.results.iter().filter(of_mix).cloned().collect();
+    assert!(!more.is_empty());
+    result.results.extend(more.into_iter().map(|row| ResultRow {
+        case: row.case.with("batch", 16_i64),
+        ..row
+    }));
+    let text = report::terminal::render(&result, &Style::default(), &[]);
+    assert!(
+        text.lines()
+            .all(|line| line.starts_with("Repeat") || line.chars().count() <= 80),
+        "{text}"
+    );
+    for words in [
+        "the mix by batch size: chacha20-poly1305",
+        "128 B x16",
+        "Over all cases of packets",
+        "Lanes in use",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let page = report::html::render(&result);
+    assert!(
+        page.contains("id=\"packets-section\"") && page.contains("id=\"packets-0\"") && page.contains("id=\"peers\"")
+    );
+    let mut alone = result.clone();
+    alone.results.retain(|row| row.workload == NAME);
+    alone.recommendation.clear();
+    let page = report::html::render(&alone);
+    assert!(page.contains("million packets a second") && !page.contains("id=\"peers\""));
 }

@@ -70,7 +70,7 @@ fn rates(out: &mut Text, view: &View<'_>, family: &Family<'_>, used: &mut BTreeS
         let cells = compared.iter().map(|name| ratio_cell(column.row(name, "rate"), used));
         ratios.push(&column.title, cells.collect());
     }
-    out.heading(&format!("{}: 10^6 operations/s", family.title));
+    out.heading(&format!("{}: 10^6/s", family.title));
     if !compared.is_empty() {
         table.below("  speed as a ratio to the best peer of the case", ratios);
     }

@@ -53,7 +53,7 @@ pub(super) struct Table {
 }
 
 /// The widest name that is shown whole.
-const NAME: usize = 14;
+const NAME: usize = 16;
 const GAP: usize = 2;
 
 impl Table {
