@@ -14,6 +14,7 @@ use crate::pool::{Buf, Class};
 use crate::sock::Sock;
 use crate::stats::Traffic;
 use crate::stream::Stream;
+use crate::tls::hello;
 use crate::tls::records::{Kernel, Records};
 
 /// What was agreed on, for routing and fallbacks.
@@ -135,9 +136,10 @@ impl Wire<'_> {
 
 /// Runs the handshake of either side: the two types of connection share no trait.
 macro_rules! drive {
-    ($connection:ident, $wire:ident, $early:ident, $closed:ident) => {
+    ($connection:ident, $wire:ident, $early:ident, $closed:ident, $look:expr) => {
         loop {
             let filled = $wire.filled;
+            $look(&$wire.input[..filled]);
             let UnbufferedStatus { discard, state } =
                 $connection.process_tls_records(&mut $wire.input[..filled]);
             let next = match state {
@@ -191,10 +193,13 @@ pub(crate) async fn accept(config: Arc<ServerConfig>, mut sock: Sock, traffic: T
     // The buffer is taken only when the client has said something.
     sock.readable().await?;
     let mut wire = Wire::new(&mut sock, &traffic);
-    drive!(connection, wire, early, closed);
+    let mut sni = None;
+    drive!(connection, wire, early, closed, |seen: &[u8]| if sni.is_none() {
+        sni = hello::server_name(seen);
+    });
     wire.write().await?;
     let agreed = Agreed {
-        sni: connection.server_name().unwrap_or_default().to_ascii_lowercase(),
+        sni: sni.unwrap_or_default(),
         alpn: alpn(connection.alpn_protocol()),
     };
     let (secrets, kernel) = connection.dangerous_into_kernel_connection()?;
@@ -215,7 +220,7 @@ pub(crate) async fn connect(
     let mut connection = UnbufferedClientConnection::new(config, name)?;
     let (mut early, mut closed) = (Vec::new(), false);
     let mut wire = Wire::new(&mut sock, &traffic);
-    drive!(connection, wire, early, closed);
+    drive!(connection, wire, early, closed, |_: &[u8]| {});
     wire.write().await?;
     let agreed = Agreed {
         sni: String::new(),

@@ -2,5 +2,6 @@
 
 pub(crate) mod certs;
 pub(crate) mod handshake;
+pub(crate) mod hello;
 pub(crate) mod records;
 pub(crate) mod verify;

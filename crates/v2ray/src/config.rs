@@ -1,0 +1,1 @@
+//! `config.json`, parsed into valid types.

@@ -1,0 +1,1 @@
+//! Share links: `vless://`, `vmess://` and their kin.
