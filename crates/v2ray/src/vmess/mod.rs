@@ -1,0 +1,1 @@
+//! VMess with the AEAD header (`alterId` 0).
