@@ -50,6 +50,10 @@ pub enum Error {
         /// What it did.
         what: &'static str,
     },
+    /// A message of the V2Ray family, or of a neighbour, was wrong.
+    Wire(sealway_v2ray::Error),
+    /// Something we know and do not have.
+    Unsupported(&'static str),
     /// TLS failed.
     Tls(rustls::Error),
     /// The peer took longer than the policy allows.
@@ -98,6 +102,8 @@ impl fmt::Display for Error {
             Error::Forbidden { target, rule } => write!(f, "target {target} refused by {rule}"),
             Error::Unauthentic(why) => write!(f, "peer not authenticated: {why}"),
             Error::Protocol { of, what } => write!(f, "peer broke {of}: {what}"),
+            Error::Wire(error) => error.fmt(f),
+            Error::Unsupported(what) => write!(f, "not supported yet: {what}"),
             Error::Tls(error) => write!(f, "TLS: {error}"),
             Error::TimedOut(what) => write!(f, "time ran out: {what}"),
             Error::Io(error) => write!(f, "connection failed: {error}"),
@@ -111,6 +117,7 @@ impl std::error::Error for Error {
         match self {
             Error::Listen { source, .. } | Error::Connect { source, .. } | Error::Io(source) => Some(source),
             Error::Tls(source) => Some(source),
+            Error::Wire(source) => Some(source),
             _ => None,
         }
     }
@@ -125,5 +132,11 @@ impl From<io::Error> for Error {
 impl From<rustls::Error> for Error {
     fn from(error: rustls::Error) -> Self {
         Error::Tls(error)
+    }
+}
+
+impl From<sealway_v2ray::Error> for Error {
+    fn from(error: sealway_v2ray::Error) -> Self {
+        Error::Wire(error)
     }
 }

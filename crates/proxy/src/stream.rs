@@ -284,6 +284,11 @@ impl Stream {
         self.rx.end && self.rx.regions[PAYLOAD].is_empty()
     }
 
+    /// True if the peer has ended its direction, whatever waits.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.rx.end
+    }
+
     /// True if nothing that was received waits.
     pub(crate) fn is_drained(&self) -> bool {
         self.rx.is_empty()
