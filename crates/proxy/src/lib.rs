@@ -2,21 +2,33 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
+mod body;
 mod dial;
+mod engine;
 mod error;
 mod guard;
+mod http;
+mod inbound;
 mod layer;
+mod outbound;
 mod pool;
+mod proxy_protocol;
+mod random;
 mod relay;
 pub mod settings;
+mod router;
+mod server;
 mod sock;
 mod splice;
 mod stats;
 mod stream;
 mod tls;
+mod transport;
 mod udp;
 mod ws;
 
 pub use error::Error;
+pub use server::Server;
 pub use relay::Timeouts;
 pub use stats::{Counter, Stats};

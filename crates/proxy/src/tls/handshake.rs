@@ -186,13 +186,25 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// Accepts TLS on a fresh connection.
-pub(crate) async fn accept(config: Arc<ServerConfig>, mut sock: Sock, traffic: Traffic) -> Result<(Stream, Agreed), Error> {
+/// Accepts TLS on a fresh connection, of which `read` was received already.
+pub(crate) async fn accept(
+    config: Arc<ServerConfig>,
+    mut sock: Sock,
+    traffic: Traffic,
+    read: &[u8],
+) -> Result<(Stream, Agreed), Error> {
     let mut connection = UnbufferedServerConnection::new(config)?;
     let (mut early, mut closed) = (Vec::new(), false);
     // The buffer is taken only when the client has said something.
-    sock.readable().await?;
+    if read.is_empty() {
+        sock.readable().await?;
+    }
     let mut wire = Wire::new(&mut sock, &traffic);
+    wire.input
+        .get_mut(..read.len())
+        .ok_or(Error::protocol("TLS", "too much read ahead of the handshake"))?
+        .copy_from_slice(read);
+    wire.filled = read.len();
     let mut sni = None;
     drive!(connection, wire, early, closed, |seen: &[u8]| if sni.is_none() {
         sni = hello::server_name(seen);
