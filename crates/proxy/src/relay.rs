@@ -125,6 +125,10 @@ impl Way {
                 ready!(self.poll_splice(cx, from, to, moved))?;
                 continue;
             }
+            if from.wants_open() {
+                from.open()?;
+                continue;
+            }
             if from.is_ended() {
                 to.seal_end()?;
                 if to.can_half_close() {
@@ -135,7 +139,6 @@ impl Way {
             }
             let got = ready!(from.poll_fill(cx))?;
             self.bulk = got >= SPLICE_FROM;
-            from.open()?;
         }
     }
 

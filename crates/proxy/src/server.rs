@@ -293,13 +293,16 @@ fn bind_ip(
     for _ in 0..if tcp { tasks } else { 0 } {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
-        socket.set_reuse_address(true)?;
-        socket.set_reuse_port(true)?;
+        // When the system chooses the port, sharing must not be allowed yet: it would choose one that is shared already.
+        let given = address.port() != 0;
+        socket.set_reuse_address(given)?;
+        socket.set_reuse_port(given)?;
         if address.is_ipv6() {
             socket.set_only_v6(options.v6_only)?;
         }
         set_options(SockRef::from(&socket), options)?;
         socket.bind(&address.into())?;
+        socket.set_reuse_port(true)?;
         socket.listen(BACKLOG)?;
         let listener = TcpListener::from_std(socket.into())?;
         // The first one's port is the others' too, also when the system chose it.

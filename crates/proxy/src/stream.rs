@@ -36,6 +36,8 @@ struct Rx {
     want: Class,
     /// The peer has said, on some layer, that nothing follows.
     end: bool,
+    /// Something has arrived, or a layer was put in, since everything was opened as far as it goes.
+    fresh: bool,
 }
 
 /// What is to be sent.
@@ -112,6 +114,7 @@ impl Rx {
     /// Makes the payload so far input of the layer at `level` instead.
     fn demote(&mut self, level: usize) {
         self.regions[level] = std::mem::take(&mut self.regions[PAYLOAD]);
+        self.fresh = true;
     }
 
     /// Makes room to read behind the socket's region, and returns it.
@@ -157,6 +160,7 @@ impl Rx {
     /// Accounts for a read of `got` bytes into `room`.
     fn filled(&mut self, got: usize, room: usize) {
         self.regions[SOCKET].end += got;
+        self.fresh = true;
         let class = self.buf.as_ref().map_or(self.want, Buf::class);
         self.want = if got == room {
             class.larger()
@@ -200,6 +204,7 @@ impl Stream {
             self.rx.regions[PAYLOAD] = 0..early.len();
             self.rx.regions[SOCKET] = early.len()..held;
             self.rx.buf = Some(buf);
+            self.rx.fresh = true;
         }
     }
 
@@ -299,8 +304,14 @@ impl Stream {
         self.rx.end = true;
     }
 
+    /// True if [`Stream::open`] may find something that it has not seen.
+    pub(crate) fn wants_open(&self) -> bool {
+        self.rx.fresh
+    }
+
     /// Opens what has arrived as far as it goes.
     pub(crate) fn open(&mut self) -> Result<(), Error> {
+        self.rx.fresh = false;
         if self.rx.buf.is_none() {
             return Ok(());
         }
