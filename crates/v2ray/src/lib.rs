@@ -9,11 +9,16 @@
 pub mod address;
 pub mod config;
 mod error;
+pub mod http;
+pub mod httpupgrade;
 pub mod id;
 pub mod link;
+pub mod proxy_protocol;
+pub mod socks;
 mod step;
 pub mod vless;
 pub mod vmess;
+pub mod ws;
 
 pub use address::{Address, Destination, Domain, Network};
 pub use error::{Error, Fault, Protocol};
