@@ -152,7 +152,7 @@ impl Engine {
     }
 
     /// From accepting to a connection that only has to be carried.
-    async fn begin(&self, inbound: &Arc<Inbound>, sock: Sock, listener: Option<SocketAddr>) -> Result<Carry, Error> {
+    async fn begin(self: &Arc<Self>, inbound: &Arc<Inbound>, sock: Sock, listener: Option<SocketAddr>) -> Result<Carry, Error> {
         let deadline = Instant::now() + self.base.handshake;
         let accepting = inbound.side.accept(sock, inbound.traffic.clone());
         let accepted = tokio::time::timeout_at(deadline, accepting)
@@ -181,7 +181,7 @@ impl Engine {
     }
 
     async fn socks(
-        &self,
+        self: &Arc<Self>,
         inbound: &Arc<Inbound>,
         settings: &crate::settings::Socks,
         fresh: Fresh,
@@ -275,6 +275,29 @@ impl Engine {
         };
         if let Err(error) = ended {
             tracing::debug!("[{}] {source:?} broke off: {error}", inbound.tag);
+        }
+    }
+
+    /// Carries datagrams of a local client through an outbound that has been chosen.
+    #[expect(clippy::too_many_arguments, reason = "one call, of what one flow is")]
+    pub(crate) async fn carry_flow(
+        &self,
+        inbound: &Inbound,
+        outbound: &Outbound,
+        near: udp::PacketEnd,
+        to: Destination,
+        user: Arc<UserRecord>,
+        source: Option<SocketAddr>,
+        local: Option<SocketAddr>,
+    ) {
+        let caller = Caller {
+            source,
+            local,
+            remote: inbound.is_remote(),
+        };
+        match outbound.associate(&to, &caller).await {
+            Ok(far) => self.carry(inbound, Carry::Datagrams(Box::new((near, far)), user), source).await,
+            Err(error) => self.refused(inbound, source, &error),
         }
     }
 

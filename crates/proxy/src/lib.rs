@@ -8,7 +8,6 @@ mod dial;
 mod engine;
 mod error;
 mod guard;
-mod http;
 mod inbound;
 mod layer;
 mod outbound;
@@ -26,6 +25,7 @@ mod stream;
 mod tls;
 mod transport;
 mod udp;
+mod upgrade;
 mod ws;
 
 pub use error::Error;

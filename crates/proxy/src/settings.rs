@@ -281,8 +281,10 @@ pub struct HttpNetwork {
     pub headers: Vec<(String, String)>,
     /// Most bytes of the first payload that go into the request. 0: none do.
     pub early_data: usize,
-    /// Header that carries them; empty for the path (WebSocket only).
+    /// Header that carries them; empty for the path.
     pub early_data_header: String,
+    /// If one of these headers is present, the first address in `X-Forwarded-For` is the client's.
+    pub trusted_forwarded_for: Vec<String>,
 }
 
 impl Default for HttpNetwork {
@@ -293,6 +295,7 @@ impl Default for HttpNetwork {
             headers: Vec::new(),
             early_data: 0,
             early_data_header: "Sec-WebSocket-Protocol".into(),
+            trusted_forwarded_for: Vec::new(),
         }
     }
 }

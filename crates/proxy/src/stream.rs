@@ -201,7 +201,7 @@ impl Stream {
             buf[..early.len()].copy_from_slice(early);
             buf[early.len()..held].copy_from_slice(read);
             self.rx.regions = Default::default();
-            self.rx.regions[PAYLOAD] = 0..early.len();
+            self.rx.regions[TLS] = 0..early.len();
             self.rx.regions[SOCKET] = early.len()..held;
             self.rx.buf = Some(buf);
             self.rx.fresh = true;
@@ -237,6 +237,9 @@ impl Stream {
 
     /// Puts `bytes` in front of what was received, as if they had arrived now: for data that a handshake carried.
     pub(crate) fn unread(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        if !self.rx.regions[PAYLOAD].is_empty() {
+            self.rx.demote(WS);
+        }
         let held: usize = self.rx.regions.iter().map(Range::len).sum();
         let class = Class::holding(held + bytes.len() + 1)
             .ok_or(Error::protocol("stream", "more early data than the largest buffer"))?;
@@ -248,10 +251,11 @@ impl Stream {
             if let Some(old) = &self.rx.buf {
                 buf[at..at + len].copy_from_slice(&old[region.clone()]);
             }
-            *region = if level == PAYLOAD { 0..at + len } else { at..at + len };
+            *region = if level == WS { 0..at + len } else { at..at + len };
             at += len;
         }
         self.rx.buf = Some(buf);
+        self.rx.fresh = true;
         Ok(())
     }
 

@@ -8,12 +8,12 @@ use rustls::{ClientConfig, ServerConfig};
 use sealway_v2ray::Address;
 
 use crate::dial;
-use crate::http::{self, Upgrade};
 use crate::proxy_protocol;
 use crate::settings::{ClientTransport, DomainStrategy, HttpNetwork, Network, ServerTransport, SocketOptions};
 use crate::sock::Sock;
 use crate::stats::Traffic;
 use crate::stream::Stream;
+use crate::upgrade::{self, Upgrade};
 use crate::tls::certs::Certificates;
 use crate::tls::handshake::{self, Agreed};
 use crate::tls::build;
@@ -73,8 +73,16 @@ impl ServerSide {
         };
         match &self.network {
             Network::Raw => {}
-            Network::WebSocket(settings) => http::accept(&mut stream, settings, Upgrade::WebSocket).await?,
-            Network::HttpUpgrade(settings) => http::accept(&mut stream, settings, Upgrade::Plain).await?,
+            Network::WebSocket(settings) | Network::HttpUpgrade(settings) => {
+                let kind = match &self.network {
+                    Network::WebSocket(_) => Upgrade::WebSocket,
+                    _ => Upgrade::Plain,
+                };
+                if let Some(client) = upgrade::accept(&mut stream, settings, kind).await? {
+                    // The server in front says who the client is, but not its port.
+                    source = Some(SocketAddr::new(client, 0));
+                }
+            }
         }
         Ok(Accepted {
             stream,
@@ -141,11 +149,11 @@ impl ClientSide {
             Network::Raw => {}
             Network::WebSocket(settings) => {
                 let host = self.host(settings, host, port);
-                sent = http::connect(&mut stream, settings, &host, Upgrade::WebSocket, first).await?;
+                sent = upgrade::connect(&mut stream, settings, &host, Upgrade::WebSocket, first).await?;
             }
             Network::HttpUpgrade(settings) => {
                 let host = self.host(settings, host, port);
-                sent = http::connect(&mut stream, settings, &host, Upgrade::Plain, first).await?;
+                sent = upgrade::connect(&mut stream, settings, &host, Upgrade::Plain, first).await?;
             }
         }
         Ok((stream, sent))

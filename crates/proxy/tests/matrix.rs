@@ -82,3 +82,44 @@ async fn tcp() {
 async fn tcp_tls() {
     run(Network::Raw, true).await;
 }
+
+fn http() -> HttpNetwork {
+    HttpNetwork {
+        path: "/way".into(),
+        host: "front.example".into(),
+        ..HttpNetwork::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn websocket() {
+    run(Network::WebSocket(http()), false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn websocket_tls() {
+    run(Network::WebSocket(http()), true).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http_upgrade() {
+    run(Network::HttpUpgrade(http()), false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http_upgrade_tls() {
+    run(Network::HttpUpgrade(http()), true).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn early_data() {
+    for header in ["Sec-WebSocket-Protocol", "X-Early", ""] {
+        let http = HttpNetwork {
+            early_data: 2048,
+            early_data_header: header.into(),
+            ..http()
+        };
+        run(Network::WebSocket(http.clone()), false).await;
+        run(Network::HttpUpgrade(http), true).await;
+    }
+}
