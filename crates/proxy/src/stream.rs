@@ -270,8 +270,12 @@ impl Stream {
     }
 
     /// True if the end of what we send can be said without closing the connection.
+    ///
+    /// WebSocket has a close frame, but the peers in use take it for a failure: what they have received and not passed on
+    /// yet is thrown away, and nothing can be sent after it. So the end of a WebSocket connection is said when both
+    /// directions are through or the time of the other one has run out, as those peers do it too.
     pub(crate) fn can_half_close(&self) -> bool {
-        self.ws.as_ref().is_none_or(|ws| ws.is_server())
+        self.ws.is_none()
     }
 
     /// Payload that is ready.

@@ -25,11 +25,6 @@ impl Frames {
         }
     }
 
-    /// True if we granted the upgrade.
-    pub(crate) fn is_server(&self) -> bool {
-        self.role == Role::Server
-    }
-
     /// Bytes to leave in front of a payload that is about `payload` bytes long.
     pub(crate) fn header(&self, payload: usize) -> usize {
         head_len(payload, self.role)
