@@ -1,5 +1,5 @@
 //! Two engines, a target that checks what it gets, and settings to put between them.
-#![allow(dead_code, clippy::unwrap_used)]
+#![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)]
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -141,7 +141,10 @@ pub async fn target() -> SocketAddr {
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         loop {
-            let Ok((tcp, _)) = listener.accept().await else { return };
+            let Ok((tcp, _)) = listener.accept().await else {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                continue;
+            };
             tokio::spawn(async move {
                 let (mut read, mut write) = tcp.into_split();
                 let (Ok(up), Ok(down)) = (read.read_u64().await, read.read_u64().await) else {
