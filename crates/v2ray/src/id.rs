@@ -1,6 +1,7 @@
 //! User ids of VLESS and VMess.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
 use sha1::{Digest, Sha1};
@@ -85,6 +86,12 @@ impl UserId {
 impl PartialEq for UserId {
     fn eq(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl Hash for UserId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
     }
 }
 

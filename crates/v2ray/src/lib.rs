@@ -12,6 +12,8 @@ mod error;
 pub mod id;
 pub mod link;
 mod step;
+pub mod vless;
+pub mod vmess;
 
 pub use address::{Address, Destination, Domain, Network};
 pub use error::{Error, Fault, Protocol};
