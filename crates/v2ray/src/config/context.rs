@@ -46,7 +46,8 @@ impl<'a> Cx<'a> {
         // A key of the user's may hold anything; a message must not hand it to the terminal.
         let plain = key.len() <= 80 && key.chars().all(|c| !c.is_control());
         let key = if plain { key.to_owned() } else { quoted(key) };
-        self.path.push(if self.path.is_empty() { key } else { format!(".{key}") });
+        self.path
+            .push(if self.path.is_empty() { key } else { format!(".{key}") });
         let result = run(self);
         self.path.pop();
         result
@@ -79,12 +80,19 @@ impl<'a> Cx<'a> {
     }
 
     pub(crate) fn wrong_type(&mut self, value: &Value, wanted: &str) {
-        self.error(value.at, format!("{wanted} is expected here, not {}", value.type_name()), "");
+        self.error(
+            value.at,
+            format!("{wanted} is expected here, not {}", value.type_name()),
+            "",
+        );
     }
 
     /// Reports a key that no table entry answers to.
     pub(crate) fn unknown_key(&mut self, member: &Member, table: &'static Object) {
-        let names = table.keys.iter().flat_map(|key| std::iter::once(key.name).chain(key.aliases.iter().copied()));
+        let names = table
+            .keys
+            .iter()
+            .flat_map(|key| std::iter::once(key.name).chain(key.aliases.iter().copied()));
         let names = names.chain(table.others.iter().map(|other| other.name));
         let hint = if let Some(near) = nearest(&member.key, names) {
             format!("did you mean `{near}`?")
@@ -93,7 +101,11 @@ impl<'a> Cx<'a> {
         } else {
             String::new()
         };
-        let severity = if self.strict { Severity::Error } else { Severity::Warning };
+        let severity = if self.strict {
+            Severity::Error
+        } else {
+            Severity::Warning
+        };
         let text = format!("unknown key {} in {}", quoted(&member.key), table.title);
         self.report(severity, member.at, text, hint);
     }
@@ -113,7 +125,11 @@ impl<'a> Cx<'a> {
         }
         self.problems.push(Problem {
             severity,
-            file: self.files.get(usize::from(at.file)).map(|name| (*name).to_owned()).unwrap_or_default(),
+            file: self
+                .files
+                .get(usize::from(at.file))
+                .map(|name| (*name).to_owned())
+                .unwrap_or_default(),
             line: at.line,
             column: at.column,
             path: self.path.concat(),

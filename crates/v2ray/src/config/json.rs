@@ -139,7 +139,9 @@ impl<'a> Reader<'a> {
         let passed = self.bytes.get(self.column_from..self.next).unwrap_or_default();
         // Bytes that continue a character of UTF-8 are not counted.
         let characters = passed.iter().filter(|b| **b & 0xc0 != 0x80).count();
-        self.column = self.column.saturating_add(u32::try_from(characters).unwrap_or(u32::MAX));
+        self.column = self
+            .column
+            .saturating_add(u32::try_from(characters).unwrap_or(u32::MAX));
         self.column_from = self.next;
         Position {
             file: self.file,
@@ -201,7 +203,10 @@ impl<'a> Reader<'a> {
         let at = self.here();
         let data = match self.peek() {
             Some(b'{' | b'[') if depth >= MAX_DEPTH => {
-                return Err(self.fault(format!("more than {MAX_DEPTH} objects and arrays inside each other"), ""));
+                return Err(self.fault(
+                    format!("more than {MAX_DEPTH} objects and arrays inside each other"),
+                    "",
+                ));
             }
             Some(b'{') => self.object(depth + 1)?,
             Some(b'[') => self.array(depth + 1)?,
@@ -215,7 +220,10 @@ impl<'a> Reader<'a> {
 
     fn unexpected(&mut self, wanted: &str) -> Fault {
         let (got, hint) = match self.peek() {
-            None => ("the end of the file".into(), "look for a brace, bracket or quote that is not closed"),
+            None => (
+                "the end of the file".into(),
+                "look for a brace, bracket or quote that is not closed",
+            ),
             Some(b'\'') => ("\"'\"".into(), "strings stand in double quotes"),
             Some(b @ (b'}' | b']')) => (format!("\"{}\"", char::from(b)), "look for a comma too many before it"),
             Some(b @ 0x20..=0x7e) => (format!("\"{}\"", char::from(b)), ""),
@@ -284,13 +292,19 @@ impl<'a> Reader<'a> {
 
     fn word(&mut self) -> Result<Data, Fault> {
         let rest = self.bytes.get(self.next..).unwrap_or_default();
-        let len = rest.iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
+        let len = rest
+            .iter()
+            .take_while(|b| b.is_ascii_alphanumeric() || **b == b'_')
+            .count();
         let data = match rest.get(..len) {
             Some(b"true") => Data::Bool(true),
             Some(b"false") => Data::Bool(false),
             Some(b"null") => Data::Null,
             word => {
-                let word: String = String::from_utf8_lossy(word.unwrap_or_default()).chars().take(40).collect();
+                let word: String = String::from_utf8_lossy(word.unwrap_or_default())
+                    .chars()
+                    .take(40)
+                    .collect();
                 return Err(self.fault(format!("{word} is no JSON value"), "strings stand in double quotes"));
             }
         };
@@ -337,7 +351,12 @@ impl<'a> Reader<'a> {
                         hint: "close it with a double quote",
                     });
                 }
-                Some(b) => return Err(self.fault(format!("a string holds the control byte {b:#04x}"), "write \\t or \\u00XX")),
+                Some(b) => {
+                    return Err(self.fault(
+                        format!("a string holds the control byte {b:#04x}"),
+                        "write \\t or \\u00XX",
+                    ));
+                }
             }
         }
         match String::from_utf8(out) {

@@ -16,7 +16,10 @@ const fn v4(a: u8, b: u8, c: u8, prefix: u8) -> IpNet {
 }
 
 const fn v6(first: u16, last: u16, prefix: u8) -> IpNet {
-    IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::new(first, 0, 0, 0, 0, 0, 0, last), prefix))
+    IpNet::V6(Ipv6Net::new_assert(
+        Ipv6Addr::new(first, 0, 0, 0, 0, 0, 0, last),
+        prefix,
+    ))
 }
 
 /// What `geoip:private` stands for: the networks that are nobody's public address (RFC 6890 and its successors).
@@ -81,14 +84,25 @@ impl IpMatch {
             if code.trim_start_matches('!') == "private" {
                 return Some(IpMatch::Private(wanted));
             }
-            cx.later(Severity::Error, text.at, &format!("geoip files, as {} needs; only geoip:private is built in", quoted(text)));
+            cx.later(
+                Severity::Error,
+                text.at,
+                &format!("geoip files, as {} needs; only geoip:private is built in", quoted(text)),
+            );
             return None;
         }
         if bare.starts_with("ext:") || bare.starts_with("ext-ip:") {
-            cx.later(Severity::Error, text.at, &format!("geoip files, as {} needs", quoted(text)));
+            cx.later(
+                Severity::Error,
+                text.at,
+                &format!("geoip files, as {} needs", quoted(text)),
+            );
             return None;
         }
-        let net = text.parse::<IpNet>().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
+        let net = text
+            .parse::<IpNet>()
+            .ok()
+            .or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
         let net = net.map(|net| match net {
             // ::ffff:192.0.2.0/120 is 192.0.2.0/24.
             IpNet::V6(v6) if v6.prefix_len() >= 96 => match v6.addr().to_ipv4_mapped() {
@@ -101,7 +115,11 @@ impl IpMatch {
             Some(net) => Some(IpMatch::Net(net.trunc())),
             None => {
                 let hint = "write 192.0.2.7, 192.0.2.0/24, 2001:db8::/32 or geoip:private";
-                cx.error(text.at, format!("{} is neither an IP address nor a network", quoted(text)), hint);
+                cx.error(
+                    text.at,
+                    format!("{} is neither an IP address nor a network", quoted(text)),
+                    hint,
+                );
                 None
             }
         }
@@ -224,17 +242,29 @@ impl DomainMatch {
             "keyword" => Some(DomainMatch::Keyword(lower)),
             "regexp" => Pattern::read(rest, text.at, cx).map(DomainMatch::Regexp),
             "dotless" if lower.contains('.') => {
-                cx.error(text.at, format!("{} asks for a name without a dot and has one", quoted(text)), "");
+                cx.error(
+                    text.at,
+                    format!("{} asks for a name without a dot and has one", quoted(text)),
+                    "",
+                );
                 None
             }
             "dotless" => Some(DomainMatch::Dotless(lower)),
             "geosite" | "ext" | "ext-domain" | "ext-site" => {
-                cx.later(Severity::Error, text.at, &format!("geosite files, as {} needs", quoted(text)));
+                cx.later(
+                    Severity::Error,
+                    text.at,
+                    &format!("geosite files, as {} needs", quoted(text)),
+                );
                 None
             }
             _ => {
                 let hint = "the forms are full:, domain:, keyword:, regexp: and dotless:";
-                cx.error(text.at, format!("{} is no form of a domain condition", quoted(text)), hint);
+                cx.error(
+                    text.at,
+                    format!("{} is no form of a domain condition", quoted(text)),
+                    hint,
+                );
                 None
             }
         }

@@ -201,7 +201,11 @@ impl Decode for Levels {
             match name.trim().parse() {
                 Ok(level) => levels.insert(level, policy),
                 Err(_) => {
-                    cx.error(at, format!("{} is no level", quoted(&name)), "levels are whole numbers in quotes: \"0\"");
+                    cx.error(
+                        at,
+                        format!("{} is no level", quoted(&name)),
+                        "levels are whole numbers in quotes: \"0\"",
+                    );
                     return None;
                 }
             };
@@ -265,7 +269,7 @@ object! {
 
 object! {
     /// A DNS server with conditions.
-    pub struct DnsServerSettings: "dns.servers[]" {
+    pub(crate) struct DnsServerSettings: "dns.servers[]" {
         /// The server.
         address: At<String> = "address", required;
         /// Its port.
@@ -304,13 +308,19 @@ impl Decode for DnsServer {
 
     fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
         let address = match &value.data {
-            Data::String(text) => At { value: text.clone(), at: value.at },
+            Data::String(text) => At {
+                value: text.clone(),
+                at: value.at,
+            },
             _ => DnsServerSettings::decode(value, cx)?.address,
         };
         if address.eq_ignore_ascii_case("localhost") {
             return Some(DnsServer::System);
         }
-        let what = format!("the DNS server {}; the system's resolver answers instead", quoted(&address));
+        let what = format!(
+            "the DNS server {}; the system's resolver answers instead",
+            quoted(&address)
+        );
         cx.later(Severity::Warning, address.at, &what);
         Some(DnsServer::Other(address.value))
     }

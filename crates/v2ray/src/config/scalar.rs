@@ -205,7 +205,14 @@ impl Decode for Texts {
             Data::Array(_) => Vec::<At<String>>::decode(value, cx).map(Texts),
             Data::String(text) => {
                 let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
-                Some(Texts(parts.map(|part| At { value: part.to_owned(), at: value.at }).collect()))
+                Some(Texts(
+                    parts
+                        .map(|part| At {
+                            value: part.to_owned(),
+                            at: value.at,
+                        })
+                        .collect(),
+                ))
             }
             _ => {
                 cx.wrong_type(&value, "an array or a string");
@@ -318,7 +325,10 @@ pub(crate) fn from_env(text: &str, value: &Value, cx: &mut Cx<'_>) -> Option<Str
 
 /// One port.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Port(pub(crate) u16);
+pub struct Port(
+    /// The port.
+    pub u16,
+);
 
 impl Decode for Port {
     fn kind() -> Kind {
@@ -352,7 +362,7 @@ macro_rules! texts {
                     cx.wrong_type(&value, "a string");
                     return None;
                 };
-                let text = from_env(text, &value, cx)?;
+                let text = $crate::config::scalar::from_env(text, &value, cx)?;
                 let parse: fn(&str) -> Result<$Type, String> = $parse;
                 parse(text.trim()).map_err(|text| cx.error(value.at, text, $hint)).ok()
             }
@@ -402,7 +412,11 @@ impl Decode for Networks {
                 "tcp" => networks.tcp = true,
                 "udp" => networks.udp = true,
                 other => {
-                    cx.error(word.at, format!("{} is no network", quoted(other)), "write tcp, udp, or tcp,udp");
+                    cx.error(
+                        word.at,
+                        format!("{} is no network", quoted(other)),
+                        "write tcp, udp, or tcp,udp",
+                    );
                     return None;
                 }
             }
@@ -414,3 +428,6 @@ impl Decode for Networks {
         Some(networks)
     }
 }
+
+/// Names and their texts. Numbers are taken as texts.
+pub(crate) type ScalarMap = BTreeMap<String, super::sockopt::ScalarText>;

@@ -10,10 +10,10 @@ words! {
     pub enum Tproxy {
         /// It is not.
         Off = "off" | "";
-        /// The kernel redirected it (`SO_ORIGINAL_DST`).
-        Redirect = "redirect";
-        /// The socket is transparent (`IP_TRANSPARENT`): its local address is the destination.
-        Tproxy = "tproxy";
+    }
+    other {
+        LaterError "redirect": "transparent proxying (`tproxy`)";
+        LaterError "tproxy": "transparent proxying (`tproxy`)";
     }
 }
 
@@ -184,7 +184,7 @@ object! {
         tcp_fast_open: Option<FastOpen> = "tcpFastOpen";
         /// The length of a listener's TCP Fast Open queue, in place of that in `tcpFastOpen`.
         tcp_fast_open_queue: Option<u32> = "tcpFastOpenQueueLength";
-        /// How a dokodemo-door inbound with `followRedirect` finds the original destination.
+        /// Transparent proxying. Only `off` is supported yet.
         tproxy: Tproxy = "tproxy", default "\"off\"";
         /// Require the PROXY protocol, version 1 or 2, at the begin of each connection.
         accept_proxy_protocol: bool = "acceptProxyProtocol", default "false";
@@ -197,7 +197,7 @@ object! {
         /// Milliseconds that sent bytes may stay without acknowledgement. 0: the system's setting.
         tcp_user_timeout: u32 = "tcpUserTimeout", default "0";
         /// The congestion control, such as `bbr`. Empty: the system's setting.
-        tcp_congestion: String = "tcpCongestion" | "tcpcongestion";
+        tcp_congestion: String = "tcpCongestion";
         /// The bound on the advertised window, bytes. 0: none.
         tcp_window_clamp: u32 = "tcpWindowClamp", default "0";
         /// The largest segment, bytes. 0: the system's setting.

@@ -13,7 +13,7 @@ use super::tls::{Headers, Tls};
 
 words! {
     /// The transports.
-    pub enum TransportName {
+    pub(crate) enum TransportName {
         /// Bytes as they are.
         Raw = "raw" | "tcp" | "";
         /// WebSocket (RFC 6455).
@@ -39,7 +39,7 @@ words! {
 
 words! {
     /// The security layers.
-    pub enum SecurityName {
+    pub(crate) enum SecurityName {
         /// None.
         None = "none" | "";
         /// TLS.
@@ -53,7 +53,7 @@ words! {
 
 words! {
     /// What raw connections begin with.
-    pub enum HeaderName {
+    pub(crate) enum HeaderName {
         /// Nothing.
         None = "none" | "";
     }
@@ -64,7 +64,7 @@ words! {
 
 object! {
     /// What raw connections begin with.
-    pub struct RawHeader: "rawSettings.header" {
+    pub(crate) struct RawHeader: "rawSettings.header" {
         /// The kind of header.
         kind: HeaderName = "type", default "\"none\"";
     }
@@ -76,7 +76,7 @@ object! {
 
 object! {
     /// Bytes as they are.
-    pub struct RawSettings: "streamSettings.rawSettings" {
+    pub(crate) struct RawSettings: "streamSettings.rawSettings" {
         /// Require the PROXY protocol, version 1 or 2, at the begin of each connection.
         accept_proxy_protocol: bool = "acceptProxyProtocol", default "false";
         /// What connections begin with.
@@ -86,7 +86,7 @@ object! {
 
 object! {
     /// WebSocket.
-    pub struct WsSettings: "streamSettings.wsSettings" {
+    pub(crate) struct WsSettings: "streamSettings.wsSettings" {
         /// The path of the request. `?ed=N` at its end sends up to N bytes of early data inside the request.
         path: At<String> = "path", default "\"/\"";
         /// The Host header: sent by clients, and required of them by servers if it is not empty.
@@ -109,7 +109,7 @@ object! {
 
 object! {
     /// An HTTP upgrade, and bytes as they are after it.
-    pub struct HttpUpgradeSettings: "streamSettings.httpupgradeSettings" {
+    pub(crate) struct HttpUpgradeSettings: "streamSettings.httpupgradeSettings" {
         /// The path of the request. `?ed=N` at its end sends data before the answer has come.
         path: At<String> = "path", default "\"/\"";
         /// The Host header: sent by clients, and required of them by servers if it is not empty.
@@ -130,7 +130,7 @@ object! {
 
 object! {
     /// What carries the proxy protocol, and how it is protected.
-    pub struct StreamSettings: "streamSettings" {
+    pub(crate) struct StreamSettings: "streamSettings" {
         /// The transport.
         network: TransportName = "network" | "method", default "\"raw\"";
         /// The security layer.
@@ -235,7 +235,10 @@ impl Decode for Stream {
         let tls = match (s.security, s.tls) {
             (SecurityName::None, _) => None,
             (SecurityName::Tls, given) => {
-                let empty = || Value { at, data: super::json::Data::Object(Vec::new()) };
+                let empty = || Value {
+                    at,
+                    data: super::json::Data::Object(Vec::new()),
+                };
                 let given = given.unwrap_or_else(empty);
                 Some(Box::new(cx.within("tlsSettings", |cx| Tls::decode(given, cx))?))
             }
@@ -247,7 +250,10 @@ impl Decode for Stream {
                 let older = (ws.max_early_data, ws.early_data_header);
                 let upgrade = cx.within("wsSettings", |cx| upgrade(ws.path, ws.host, ws.headers, older, cx))?;
                 let heartbeat = (!ws.heartbeat.is_zero()).then_some(ws.heartbeat);
-                (Transport::WebSocket(Upgrade { heartbeat, ..upgrade }), ws.accept_proxy_protocol)
+                (
+                    Transport::WebSocket(Upgrade { heartbeat, ..upgrade }),
+                    ws.accept_proxy_protocol,
+                )
             }
             TransportName::HttpUpgrade => {
                 let http = s.http_upgrade;
@@ -292,7 +298,10 @@ fn upgrade(
         }
     }
     for (name, value) in &headers {
-        let token = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b));
+        let token = !name.is_empty()
+            && name
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b));
         if !token || value.chars().any(char::is_control) || host.chars().any(char::is_control) {
             let text = format!("{} is no header a request could have", quoted(name));
             cx.within("headers", |cx| cx.error(path.at, text, ""));
@@ -307,16 +316,28 @@ fn upgrade(
     let (limit, header) = older;
     let early_data = match (ed, limit) {
         (0, 0) => None,
-        (0, limit) => Some(EarlyData::Split { limit, header: (!header.is_empty()).then_some(header) }),
+        (0, limit) => Some(EarlyData::Split {
+            limit,
+            header: (!header.is_empty()).then_some(header),
+        }),
         (limit, _) => Some(EarlyData::Whole { limit }),
     };
     if ed.max(limit) > MAX_EARLY_DATA {
-        let text = format!("at most {MAX_EARLY_DATA} bytes of early data fit into a request, not {}", ed.max(limit));
+        let text = format!(
+            "at most {MAX_EARLY_DATA} bytes of early data fit into a request, not {}",
+            ed.max(limit)
+        );
         let key = if ed > 0 { "path" } else { "maxEarlyData" };
-        cx.within(key, |cx| cx.error(path.at, text, "2560 is what other programs recommend"));
+        cx.within(key, |cx| {
+            cx.error(path.at, text, "2560 is what other programs recommend")
+        });
         return None;
     }
-    let path = if text.starts_with('/') { text } else { format!("/{text}") };
+    let path = if text.starts_with('/') {
+        text
+    } else {
+        format!("/{text}")
+    };
     Some(Upgrade {
         path,
         host: (!host.is_empty()).then_some(host),
@@ -334,7 +355,10 @@ fn split_early_data(path: &str) -> (String, u32) {
     let mut ed = 0;
     let mut rest: Vec<&str> = Vec::new();
     for pair in query.split('&') {
-        match pair.strip_prefix("ed=").map(|n| percent_decode_str(n).decode_utf8_lossy().parse()) {
+        match pair
+            .strip_prefix("ed=")
+            .map(|n| percent_decode_str(n).decode_utf8_lossy().parse())
+        {
             Some(Ok(n)) => ed = n,
             _ => rest.push(pair),
         }
@@ -350,17 +374,28 @@ fn split_early_data(path: &str) -> (String, u32) {
 pub(crate) fn check_side(stream: &Stream, listens: bool, cx: &mut Cx<'_>) {
     if !listens {
         if stream.accept_proxy_protocol {
-            cx.warn(stream.at, "`acceptProxyProtocol` has no effect on an outbound", "remove it");
+            cx.warn(
+                stream.at,
+                "`acceptProxyProtocol` has no effect on an outbound",
+                "remove it",
+            );
         }
         return;
     }
     let Some(tls) = &stream.tls else { return };
-    let shown = tls.certificates.iter().any(|c| c.usage == super::tls::CertificateUsage::Encipherment);
+    let shown = tls
+        .certificates
+        .iter()
+        .any(|c| c.usage == super::tls::CertificateUsage::Encipherment);
     if !shown {
         let hint = "list one under `tlsSettings.certificates`, with `certificateFile` and `keyFile`";
         cx.error(stream.at, "an inbound with TLS needs a certificate", hint);
     }
     if tls.allow_insecure {
-        cx.report_late(Severity::Warning, stream.at, "`allowInsecure` has no effect on an inbound".into());
+        cx.report_late(
+            Severity::Warning,
+            stream.at,
+            "`allowInsecure` has no effect on an inbound".into(),
+        );
     }
 }

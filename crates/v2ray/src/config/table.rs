@@ -128,9 +128,15 @@ impl Fields {
                 let keep_old = !same && key.rank(&old.key) < key.rank(&new.key);
                 let (kept, dropped) = if keep_old { (old, new) } else { (new, old) };
                 let text = if same {
-                    format!("`{}` stands here again on line {}, and the last one counts", kept.key, kept.at.line)
+                    format!(
+                        "`{}` stands here again on line {}, and the last one counts",
+                        kept.key, kept.at.line
+                    )
                 } else {
-                    format!("`{}` on line {} is the same key and counts instead", kept.key, kept.at.line)
+                    format!(
+                        "`{}` on line {} is the same key and counts instead",
+                        kept.key, kept.at.line
+                    )
                 };
                 let (name, place) = (dropped.key.clone(), dropped.at);
                 cx.within(&name, |cx| cx.warn(place, text, "remove one of them"));
@@ -168,7 +174,10 @@ impl Fields {
 
 /// The first line of a meaning, as a hint.
 fn first_line(meaning: &[&str]) -> String {
-    meaning.first().map(|line| line.trim().trim_end_matches('.').to_owned()).unwrap_or_default()
+    meaning
+        .first()
+        .map(|line| line.trim().trim_end_matches('.').to_owned())
+        .unwrap_or_default()
 }
 
 impl Key {
@@ -180,7 +189,11 @@ impl Key {
         if self.name.eq_ignore_ascii_case(name) {
             return 0;
         }
-        1 + self.aliases.iter().take_while(|alias| !alias.eq_ignore_ascii_case(name)).count()
+        1 + self
+            .aliases
+            .iter()
+            .take_while(|alias| !alias.eq_ignore_ascii_case(name))
+            .count()
     }
 }
 
@@ -212,7 +225,7 @@ macro_rules! object {
         $vis:vis struct $Name:ident : $title:literal {
             $(
                 $(#[doc = $doc:literal])*
-                $field:ident : $Ty:ty = $key:literal $(| $alias:literal)* $(, default $default:literal)? $(, $required:ident)? ;
+                $field:ident : $Ty:ty = $key:literal $(| $alias:literal)* $(, $presence:ident $($json:literal)?)? ;
             )*
         }
         $( other { $( $why:ident $other:literal : $text:literal ; )* } )?
@@ -233,7 +246,7 @@ macro_rules! object {
                         name: $key,
                         aliases: &[$($alias),*],
                         kind: <$Ty as $crate::config::table::Decode>::kind,
-                        presence: $crate::config::table::object!(@presence $(default $default)? $($required)?),
+                        presence: $crate::config::table::object!(@presence $($presence $($json)?)?),
                         meaning: &[$($doc),*],
                         since: "0.1.0",
                     },
@@ -259,9 +272,11 @@ macro_rules! object {
             ) -> Option<Self> {
                 let mut fields = $crate::config::table::Fields::open(value, Self::TABLE, cx)?;
                 let mut keys = Self::TABLE.keys.iter();
+                // An object without keys uses neither.
+                let _ = (&mut fields, &mut keys);
                 // Every field is read before the first failure ends it, so that all problems are found at once.
                 $( let $field = keys.next().and_then(|key| fields.take::<$Ty>(key, cx)); )*
-                Some(Self { $( $field: $crate::config::table::object!(@value $field $(default $default)? $($required)?), )* })
+                Some(Self { $( $field: $crate::config::table::object!(@value $field $($presence $($json)?)?), )* })
             }
         }
     };
@@ -300,7 +315,7 @@ macro_rules! words {
 
             /// The word for it.
             #[allow(dead_code, reason = "not every enumeration is written back")]
-            pub fn as_str(self) -> &'static str {
+            $vis fn as_str(self) -> &'static str {
                 match self { $( Self::$Variant => $word, )* }
             }
         }
@@ -351,7 +366,9 @@ pub(crate) fn decode_word<T: Copy>(
         return None;
     };
     let text = text.trim();
-    let found = words.iter().find(|(_, names)| names.iter().any(|name| name.eq_ignore_ascii_case(text)));
+    let found = words
+        .iter()
+        .find(|(_, names)| names.iter().any(|name| name.eq_ignore_ascii_case(text)));
     if let Some((word, _)) = found {
         return Some(*word);
     }
@@ -362,11 +379,19 @@ pub(crate) fn decode_word<T: Copy>(
         }
         return None;
     }
-    let names: Vec<&str> = words.iter().flat_map(|(_, names)| names.iter().copied()).filter(|n| !n.is_empty()).collect();
+    let names: Vec<&str> = words
+        .iter()
+        .flat_map(|(_, names)| names.iter().copied())
+        .filter(|n| !n.is_empty())
+        .collect();
     let hint = match super::context::nearest(text, names.iter().copied()) {
         Some(near) => format!("did you mean \"{near}\"?"),
         None => format!("write one of {}", names.join(", ")),
     };
-    cx.error(value.at, format!("{} is not known here", super::context::quoted(text)), hint);
+    cx.error(
+        value.at,
+        format!("{} is not known here", super::context::quoted(text)),
+        hint,
+    );
     None
 }

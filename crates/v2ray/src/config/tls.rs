@@ -88,7 +88,7 @@ words! {
 
 object! {
     /// A certificate.
-    pub struct CertificateSettings: "tlsSettings.certificates[]" {
+    pub(crate) struct CertificateSettings: "tlsSettings.certificates[]" {
         /// The file with the certificate and the chain to its root, PEM.
         certificate_file: String = "certificateFile";
         /// The file with its key, PEM.
@@ -112,7 +112,7 @@ object! {
 
 /// Lines of text, written as an array or as one string.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Lines(
+pub(crate) struct Lines(
     /// The lines with line ends between them.
     pub String,
 );
@@ -175,12 +175,20 @@ impl Decode for Certificate {
             (true, true) => None,
         };
         let Some(certificate) = pem(s.certificate_file, s.certificate) else {
-            cx.error(at, "there is no certificate here", "give `certificateFile`, or `certificate` with lines of PEM");
+            cx.error(
+                at,
+                "there is no certificate here",
+                "give `certificateFile`, or `certificate` with lines of PEM",
+            );
             return None;
         };
         let key = pem(s.key_file, s.key);
         if s.usage == CertificateUsage::Encipherment && key.is_none() {
-            cx.error(at, "the certificate has no key", "give `keyFile`, or `key` with lines of PEM");
+            cx.error(
+                at,
+                "the certificate has no key",
+                "give `keyFile`, or `key` with lines of PEM",
+            );
             return None;
         }
         let period = (!s.ocsp_stapling.is_zero()).then_some(s.ocsp_stapling);
@@ -198,7 +206,7 @@ impl Decode for Certificate {
 
 object! {
     /// TLS.
-    pub struct TlsSettings: "streamSettings.tlsSettings" {
+    pub(crate) struct TlsSettings: "streamSettings.tlsSettings" {
         /// The name the server must prove to have. Empty: the address dialled.
         server_name: String = "serverName";
         /// Application protocols to offer or accept, best first.
@@ -248,7 +256,7 @@ object! {
 
 /// A list of groups.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Curves(
+pub(crate) struct Curves(
     /// The groups, best first.
     pub Vec<Curve>,
 );
@@ -262,7 +270,10 @@ impl Decode for Curves {
         let names = Texts::decode(value, cx)?.0;
         let wanted = names.len();
         let one = |name: At<String>| {
-            let value = Value { at: name.at, data: Data::String(name.value) };
+            let value = Value {
+                at: name.at,
+                data: Data::String(name.value),
+            };
             Curve::decode(value, &mut *cx)
         };
         let curves: Vec<Curve> = names.into_iter().filter_map(one).collect();
@@ -334,7 +345,12 @@ impl Decode for Tls {
         let decoders: [fn(&str) -> Option<[u8; 32]>; 2] = [hex32, |text| STANDARD.decode(text).ok()?.try_into().ok()];
         let pinned_certificates = digests("pinnedPeerCertSha256", &s.pinned_certificates, decoders[0], cx);
         let pinned_chains = digests("pinnedPeerCertificateChainSha256", &s.pinned_chains, decoders[1], cx);
-        let keys = digests("pinnedPeerCertificatePublicKeySha256", &s.pinned_public_keys, decoders[1], cx);
+        let keys = digests(
+            "pinnedPeerCertificatePublicKeySha256",
+            &s.pinned_public_keys,
+            decoders[1],
+            cx,
+        );
         Some(Tls {
             server_name: none_if_empty(s.server_name),
             alpn: s.alpn.iter().map(str::to_owned).collect(),
@@ -369,7 +385,11 @@ fn versions(s: &TlsSettings, cx: &mut Cx<'_>) -> Option<(TlsVersion, TlsVersion)
     }
     let max = s.max_version.map_or(TlsVersion::V13, |asked| asked.value);
     if max < min {
-        let at = s.max_version.or(s.min_version).map(|asked| asked.at).unwrap_or_default();
+        let at = s
+            .max_version
+            .or(s.min_version)
+            .map(|asked| asked.at)
+            .unwrap_or_default();
         let text = format!("no version is left between TLS {} and {}", min.as_str(), max.as_str());
         cx.within("maxVersion", |cx| cx.error(at, text, "1.2 and 1.3 are spoken"));
         return None;
@@ -381,7 +401,9 @@ fn cipher_suites(list: &At<String>, cx: &mut Cx<'_>) -> Option<Vec<CipherSuite>>
     let names = || list.split(':').map(str::trim).filter(|name| !name.is_empty());
     let mut suites = Vec::new();
     for name in names() {
-        let known = CipherSuite::WORDS.iter().find(|(_, words)| words.iter().any(|w| w.eq_ignore_ascii_case(name)));
+        let known = CipherSuite::WORDS
+            .iter()
+            .find(|(_, words)| words.iter().any(|w| w.eq_ignore_ascii_case(name)));
         match known {
             Some((suite, _)) => suites.push(*suite),
             None => {
@@ -392,13 +414,20 @@ fn cipher_suites(list: &At<String>, cx: &mut Cx<'_>) -> Option<Vec<CipherSuite>>
     }
     if suites.is_empty() && names().next().is_some() {
         let text = "no cipher suite is left";
-        cx.within("cipherSuites", |cx| cx.error(list.at, text, "name at least one AEAD suite of TLS 1.2 or 1.3"));
+        cx.within("cipherSuites", |cx| {
+            cx.error(list.at, text, "name at least one AEAD suite of TLS 1.2 or 1.3")
+        });
         return None;
     }
     Some(suites)
 }
 
-fn digests(key: &str, list: &At<Texts>, decode: fn(&str) -> Option<[u8; 32]>, cx: &mut Cx<'_>) -> Option<Vec<[u8; 32]>> {
+fn digests(
+    key: &str,
+    list: &At<Texts>,
+    decode: fn(&str) -> Option<[u8; 32]>,
+    cx: &mut Cx<'_>,
+) -> Option<Vec<[u8; 32]>> {
     let mut digests = Vec::new();
     for text in &list.0 {
         match decode(text.trim()) {

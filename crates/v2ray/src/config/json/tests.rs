@@ -24,15 +24,23 @@ fn every_key_and_value_knows_its_place() {
     let value = read(text.as_bytes(), 3).unwrap().value;
     assert_eq!(value.at, at(1, 1));
     let Data::Object(members) = value.data else { panic!() };
-    assert_eq!((members[0].key.as_str(), members[0].at, members[0].value.at), ("é", at(2, 3), at(2, 8)));
+    assert_eq!(
+        (members[0].key.as_str(), members[0].at, members[0].value.at),
+        ("é", at(2, 3), at(2, 8))
+    );
     assert_eq!((members[1].at, members[1].value.at), (at(4, 5), at(4, 10)));
-    let Data::Array(values) = &members[1].value.data else { panic!() };
+    let Data::Array(values) = &members[1].value.data else {
+        panic!()
+    };
     assert_eq!((values[0].at, values[1].at), (at(4, 11), at(4, 17)));
 }
 
 #[test]
 fn strings_as_go_reads_them() {
-    assert_eq!(string(r#""\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00""#), "\"\\/\u{8}\u{c}\n\r\té😀");
+    assert_eq!(
+        string(r#""\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00""#),
+        "\"\\/\u{8}\u{c}\n\r\té😀"
+    );
     assert_eq!(string(r#""\ud83d\u0041\ude00x""#), "\u{fffd}A\u{fffd}x");
     assert_eq!(string(b"\"a\xffb\""), "a\u{fffd}b");
     assert_eq!(read(b"[\"\xff\"]", 3).unwrap().not_utf8, [at(1, 2)]);
@@ -46,7 +54,15 @@ fn strings_as_go_reads_them() {
 
 #[test]
 fn numbers_keep_their_text() {
-    for text in ["0", "-0", "10", "1.50", "1e9", "-2E+10", "123456789012345678901234567890"] {
+    for text in [
+        "0",
+        "-0",
+        "10",
+        "1.50",
+        "1e9",
+        "-2E+10",
+        "123456789012345678901234567890",
+    ] {
         assert_eq!(read(text.as_bytes(), 0).unwrap().value.data, Data::Number(text.into()));
     }
     for text in ["01", "-", "1.", "1e", "1e+", "0x10", "1.2.3", "--1", "1-2"] {
@@ -62,15 +78,34 @@ fn faults_say_where_and_what() {
         fault("{}\n{}"),
         (2, 1, "there is more text after the end of the configuration".into())
     );
-    assert_eq!(fault("{\"a\":1,}"), (1, 8, "a key in double quotes is expected here, not \"}\"".into()));
+    assert_eq!(
+        fault("{\"a\":1,}"),
+        (1, 8, "a key in double quotes is expected here, not \"}\"".into())
+    );
     assert_eq!(fault("[1,]"), (1, 4, "a value is expected here, not \"]\"".into()));
-    assert_eq!(fault("[1 2]"), (1, 4, "a comma or a closing bracket is expected here, not \"2\"".into()));
+    assert_eq!(
+        fault("[1 2]"),
+        (1, 4, "a comma or a closing bracket is expected here, not \"2\"".into())
+    );
     assert_eq!(fault("{\"a\" 1}"), (1, 6, "a colon is expected here, not \"1\"".into()));
-    assert_eq!(fault("{\"a\":1"), (1, 7, "a comma or a closing brace is expected here, not the end of the file".into()));
-    assert_eq!(fault("{'a':1}"), (1, 2, "a key in double quotes is expected here, not \"'\"".into()));
+    assert_eq!(
+        fault("{\"a\":1"),
+        (
+            1,
+            7,
+            "a comma or a closing brace is expected here, not the end of the file".into()
+        )
+    );
+    assert_eq!(
+        fault("{'a':1}"),
+        (1, 2, "a key in double quotes is expected here, not \"'\"".into())
+    );
     assert_eq!(fault("[tru]"), (1, 2, "tru is no JSON value".into()));
     assert_eq!(fault("[1, /* 2"), (1, 5, "this comment has no end".into()));
-    assert_eq!(fault(b"[\x80]"), (1, 2, "a value is expected here, not the byte 0x80".into()));
+    assert_eq!(
+        fault(b"[\x80]"),
+        (1, 2, "a value is expected here, not the byte 0x80".into())
+    );
     assert_eq!(fault(b"\xff\xfe{\0}\0"), (1, 1, "the file is UTF-16".into()));
 }
 
