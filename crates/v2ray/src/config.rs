@@ -36,7 +36,7 @@ pub use inbound::{
 };
 pub use net::{DomainMatch, DomainMatches, IpMatch, IpMatches, Pattern, UserMatch, UserMatches, is_private};
 pub use observe::{
-    BufferSize, Dns, DnsServer, HostAnswer, LevelPolicy, Levels, Log, LogLevel, LogTarget, MaskAddress, Policy,
+    BufferSize, Dns, DnsServer, HostAnswer, Hosts, LevelPolicy, Levels, Log, LogLevel, LogTarget, MaskAddress, Policy,
     QueryStrategy, SystemPolicy,
 };
 pub use outbound::{

@@ -228,7 +228,7 @@ impl DomainMatch {
         }
     }
 
-    fn read(text: &At<String>, cx: &mut Cx<'_>) -> Option<Self> {
+    pub(crate) fn read(text: &At<String>, cx: &mut Cx<'_>) -> Option<Self> {
         let (form, rest) = text.split_once(':').unwrap_or(("keyword", text));
         let lower = rest.to_lowercase();
         let form = form.to_ascii_lowercase();

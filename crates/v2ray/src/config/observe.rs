@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::context::{Cx, quoted};
-use super::json::{Data, Value};
+use super::json::{Data, Member, Value};
+use super::net::DomainMatch;
 use super::problem::{At, Severity};
 use super::scalar::{Port, Texts, texts};
 use super::table::{Decode, Kind, object, words};
@@ -249,7 +250,7 @@ object! {
         /// Servers to ask. Only "localhost", the system's resolver, is supported yet.
         servers: Vec<DnsServer> = "servers";
         /// Fixed answers: a name, or a domain condition, and its address, addresses, or another name.
-        hosts: BTreeMap<String, HostAnswer> = "hosts";
+        hosts: Hosts = "hosts";
         /// Families of addresses to ask for.
         query_strategy: QueryStrategy = "queryStrategy", default "\"UseIP\"";
         /// Do not remember answers.
@@ -323,6 +324,55 @@ impl Decode for DnsServer {
         );
         cx.later(Severity::Warning, address.at, &what);
         Some(DnsServer::Other(address.value))
+    }
+}
+
+/// Fixed answers by name, in the order of the file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Hosts(Vec<(DomainMatch, HostAnswer)>);
+
+impl Hosts {
+    /// The answer for a name: that of the first condition that holds. Letter case and a dot at the end make no difference.
+    pub fn answer(&self, name: &str) -> Option<&HostAnswer> {
+        let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+        self.0
+            .iter()
+            .find(|(condition, _)| condition.matches(&name))
+            .map(|(_, answer)| answer)
+    }
+}
+
+impl Decode for Hosts {
+    fn kind() -> Kind {
+        Kind::Map(Box::new(HostAnswer::kind()))
+    }
+
+    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
+        let Data::Object(members) = value.data else {
+            cx.wrong_type(&value, "an object");
+            return None;
+        };
+        let wanted = members.len();
+        let one = |member: Member| {
+            // A bare name stands for itself here, not for a part of names as in rules.
+            let text = if member.key.contains(':') {
+                member.key.clone()
+            } else {
+                format!("full:{}", member.key)
+            };
+            cx.within(&member.key, |cx| {
+                let condition = DomainMatch::read(
+                    &At {
+                        value: text,
+                        at: member.at,
+                    },
+                    cx,
+                );
+                Some((condition?, HostAnswer::decode(member.value, cx)?))
+            })
+        };
+        let hosts: Vec<_> = members.into_iter().filter_map(one).collect();
+        (hosts.len() == wanted).then_some(Hosts(hosts))
     }
 }
 
