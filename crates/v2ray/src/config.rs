@@ -317,6 +317,3 @@ impl Tags {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;
