@@ -215,6 +215,20 @@ pub fn load(files: &[File<'_>], options: &Options<'_>) -> Loaded {
     }
 }
 
+/// Reads an outbound that stands alone, as a link makes one.
+pub(crate) fn read_outbound(text: &str) -> (Option<Outbound>, Vec<Problem>) {
+    let mut cx = Cx::new(&["link"], false, &|_| None);
+    let outbound = match json::read(text.as_bytes(), 0) {
+        Ok(document) => Outbound::decode(document.value, &mut cx),
+        Err(fault) => {
+            cx.error(fault.at, fault.text, fault.hint);
+            None
+        }
+    };
+    let outbound = outbound.filter(|_| cx.errors() == 0);
+    (outbound, cx.finish())
+}
+
 /// Reads the whole of a configuration.
 fn decode(mut value: Value, cx: &mut Cx<'_>) -> Option<Config> {
     let at = value.at;
