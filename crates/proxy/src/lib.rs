@@ -1,0 +1,34 @@
+//! Sockets, TLS, WebSocket, relay and routing of the proxy.
+
+#![forbid(unsafe_code)]
+
+mod access;
+mod body;
+mod dial;
+mod engine;
+mod error;
+mod guard;
+mod inbound;
+mod layer;
+mod outbound;
+mod pool;
+mod proxy_protocol;
+mod random;
+mod relay;
+pub mod settings;
+mod router;
+mod server;
+mod sock;
+mod splice;
+mod stats;
+mod stream;
+mod tls;
+mod transport;
+mod udp;
+mod upgrade;
+mod ws;
+
+pub use error::Error;
+pub use server::Server;
+pub use relay::Timeouts;
+pub use stats::{Counter, Stats};

@@ -1,0 +1,592 @@
+//! What a server is to do, as valid values. Everything that can be wrong about text has been found before.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sealway_v2ray::vless::fallback::Fallback;
+use sealway_v2ray::{Address, Destination, UserId};
+
+use crate::Timeouts;
+
+/// A whole server.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Where connections come in.
+    pub inbounds: Vec<Inbound>,
+    /// Where they go out. The first is the default.
+    pub outbounds: Vec<Outbound>,
+    /// Rules, of which the first that fits decides.
+    pub rules: Vec<Rule>,
+    /// When rules by address look up names.
+    pub domain_strategy: RouteByName,
+    /// Time limits and counters by user level; level 0 is used where a level is missing.
+    pub levels: Vec<(u32, Level)>,
+    /// Which counters of the whole are kept.
+    pub counters: SystemCounters,
+    /// Where accepted and refused connections are written; none by default.
+    pub access_log: AccessLog,
+}
+
+/// Time limits and counters of a user level.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Level {
+    /// From accepting to the end of the protocol header. Default 60 s.
+    pub handshake: Duration,
+    /// Afterwards.
+    pub timeouts: Timeouts,
+    /// Count what users of this level send.
+    pub count_uplink: bool,
+    /// Count what they receive.
+    pub count_downlink: bool,
+}
+
+impl Default for Level {
+    fn default() -> Self {
+        Level {
+            handshake: Duration::from_secs(60),
+            timeouts: Timeouts::default(),
+            count_uplink: false,
+            count_downlink: false,
+        }
+    }
+}
+
+/// Counters by inbound and outbound tag. All off by default.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct SystemCounters {
+    /// `inbound>>>TAG>>>traffic>>>uplink`.
+    pub inbound_uplink: bool,
+    /// `inbound>>>TAG>>>traffic>>>downlink`.
+    pub inbound_downlink: bool,
+    /// `outbound>>>TAG>>>traffic>>>uplink`.
+    pub outbound_uplink: bool,
+    /// `outbound>>>TAG>>>traffic>>>downlink`.
+    pub outbound_downlink: bool,
+}
+
+/// Where the access log goes.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub enum AccessLog {
+    /// Nowhere.
+    #[default]
+    Off,
+    /// Standard output.
+    Stdout,
+    /// The end of this file.
+    File(PathBuf),
+}
+
+/// When rules by address resolve a name.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum RouteByName {
+    /// Never: such rules fit addresses only.
+    #[default]
+    AsIs,
+    /// When no rule fitted the name.
+    IfNonMatch,
+    /// As soon as a rule by address is looked at.
+    OnDemand,
+}
+
+/// A unix socket's name.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum UnixName {
+    /// A path, and the mode the socket file is given.
+    Path(PathBuf, Option<u32>),
+    /// An abstract name, without the leading zero byte.
+    Abstract(Vec<u8>),
+}
+
+/// Where an inbound listens.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Listen {
+    /// A port on an address.
+    Port(SocketAddr),
+    /// A port on every address, IPv4 and IPv6.
+    EveryAddress(u16),
+    /// A unix socket.
+    Unix(UnixName),
+}
+
+/// An inbound.
+#[derive(Clone, Debug)]
+pub struct Inbound {
+    /// Its name, or empty.
+    pub tag: String,
+    /// Where it listens: one entry a port.
+    pub listen: Vec<Listen>,
+    /// What it speaks.
+    pub protocol: InboundProtocol,
+    /// What it speaks it over.
+    pub transport: ServerTransport,
+}
+
+/// What an inbound speaks.
+#[derive(Clone, Debug)]
+pub enum InboundProtocol {
+    /// Everything goes to one target.
+    Dokodemo(Dokodemo),
+    /// SOCKS 4, 4a and 5.
+    Socks(Socks),
+    /// HTTP proxy.
+    Http(HttpProxy),
+    /// VLESS.
+    Vless(VlessIn),
+    /// VMess.
+    Vmess(VmessIn),
+}
+
+/// A fixed target.
+#[derive(Clone, Debug)]
+pub struct Dokodemo {
+    /// The host; loopback of the listener's family if there is none.
+    pub address: Option<Address>,
+    /// The port; 0 means the listener's.
+    pub port: u16,
+    /// Accept streams.
+    pub tcp: bool,
+    /// Accept datagrams.
+    pub udp: bool,
+    /// User level.
+    pub level: u32,
+}
+
+/// A name and a password.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Account {
+    /// Name.
+    pub user: String,
+    /// Password.
+    pub pass: String,
+}
+
+/// SOCKS inbound.
+#[derive(Clone, Debug, Default)]
+pub struct Socks {
+    /// Who may use it. Empty: anyone.
+    pub accounts: Vec<Account>,
+    /// Allow UDP ASSOCIATE.
+    pub udp: bool,
+    /// Address told to clients for their datagrams; that of the TCP connection if there is none.
+    pub udp_address: Option<IpAddr>,
+    /// User level.
+    pub level: u32,
+}
+
+/// HTTP proxy inbound.
+#[derive(Clone, Debug, Default)]
+pub struct HttpProxy {
+    /// Who may use it. Empty: anyone.
+    pub accounts: Vec<Account>,
+    /// Accept requests without an absolute URI.
+    pub allow_transparent: bool,
+    /// User level.
+    pub level: u32,
+}
+
+/// A user of VLESS or VMess.
+#[derive(Clone, Debug)]
+pub struct User {
+    /// Secret id.
+    pub id: UserId,
+    /// Name in counters, rules and the access log, or empty.
+    pub email: String,
+    /// Level.
+    pub level: u32,
+}
+
+/// VLESS inbound.
+#[derive(Clone, Debug, Default)]
+pub struct VlessIn {
+    /// Who may use it.
+    pub users: Vec<User>,
+    /// Where everybody else is sent.
+    pub fallbacks: Vec<Fallback<FallbackTarget>>,
+}
+
+/// Where strangers are sent.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct FallbackTarget {
+    /// The host and port, or unix socket.
+    pub to: FallbackDial,
+    /// PROXY protocol version to announce the client with; 0 for none.
+    pub xver: u8,
+}
+
+/// Address of a fallback.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum FallbackDial {
+    /// TCP to a host.
+    Tcp(Address, u16),
+    /// TCP to a port of this machine: 127.0.0.1, then ::1.
+    Local(u16),
+    /// A unix socket.
+    Unix(UnixName),
+}
+
+/// VMess inbound.
+#[derive(Clone, Debug, Default)]
+pub struct VmessIn {
+    /// Who may use it.
+    pub users: Vec<User>,
+    /// Refuse the words `none` and `zero`.
+    pub secure_only: bool,
+}
+
+/// How an inbound's protocol is carried.
+#[derive(Clone, Debug, Default)]
+pub struct ServerTransport {
+    /// Between the socket, or TLS, and the protocol.
+    pub network: Network,
+    /// TLS on the socket.
+    pub tls: Option<ServerTls>,
+    /// The socket itself.
+    pub socket: SocketOptions,
+    /// Every connection begins with a PROXY protocol header.
+    pub accept_proxy_protocol: bool,
+}
+
+/// How an outbound's protocol is carried.
+#[derive(Clone, Debug, Default)]
+pub struct ClientTransport {
+    /// Between the socket, or TLS, and the protocol.
+    pub network: Network,
+    /// TLS on the socket.
+    pub tls: Option<ClientTls>,
+    /// The socket itself.
+    pub socket: SocketOptions,
+}
+
+/// What lies between the socket and the protocol.
+#[derive(Clone, Debug, Default)]
+pub enum Network {
+    /// Nothing.
+    #[default]
+    Raw,
+    /// WebSocket.
+    WebSocket(HttpNetwork),
+    /// HTTP upgrade to a plain stream.
+    HttpUpgrade(HttpNetwork),
+}
+
+/// Settings that WebSocket and HTTPUpgrade share.
+#[derive(Clone, Debug)]
+pub struct HttpNetwork {
+    /// Path; begins with `/`.
+    pub path: String,
+    /// Host header to require or send; if empty, any, and the name or address that was dialled.
+    pub host: String,
+    /// More headers to send.
+    pub headers: Vec<(String, String)>,
+    /// Most bytes of the first payload that go into the request. 0: none do.
+    pub early_data: usize,
+    /// Header that carries them; empty for the path.
+    pub early_data_header: String,
+    /// If one of these headers is present, the first address in `X-Forwarded-For` is the client's.
+    pub trusted_forwarded_for: Vec<String>,
+}
+
+impl Default for HttpNetwork {
+    fn default() -> Self {
+        HttpNetwork {
+            path: "/".into(),
+            host: String::new(),
+            headers: Vec::new(),
+            early_data: 0,
+            early_data_header: "Sec-WebSocket-Protocol".into(),
+            trusted_forwarded_for: Vec::new(),
+        }
+    }
+}
+
+/// PEM text, or the file that holds it.
+#[derive(Clone, Debug)]
+pub enum PemSource {
+    /// A file.
+    File(PathBuf),
+    /// The text.
+    Text(String),
+}
+
+/// A server certificate.
+#[derive(Clone, Debug)]
+pub struct Certificate {
+    /// The chain, the server's own first.
+    pub certificate: PemSource,
+    /// Its private key.
+    pub key: PemSource,
+    /// Never look at the files again.
+    pub once: bool,
+}
+
+/// Lowest and highest TLS version.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Versions {
+    /// Accept TLS 1.2.
+    pub tls12: bool,
+    /// Accept TLS 1.3.
+    pub tls13: bool,
+}
+
+impl Default for Versions {
+    fn default() -> Self {
+        Versions { tls12: true, tls13: true }
+    }
+}
+
+/// TLS of an inbound.
+#[derive(Clone, Debug, Default)]
+pub struct ServerTls {
+    /// Certificates, the first for clients that name no server.
+    pub certificates: Vec<Certificate>,
+    /// ALPN protocols in our order of preference. Empty: none is agreed on.
+    pub alpn: Vec<String>,
+    /// Versions.
+    pub versions: Versions,
+    /// Refuse server names that no certificate is for.
+    pub reject_unknown_sni: bool,
+    /// Let clients resume sessions.
+    pub resumption: bool,
+    /// Files are loaded again after this time.
+    pub reload: Option<Duration>,
+}
+
+/// TLS of an outbound.
+#[derive(Clone, Debug, Default)]
+pub struct ClientTls {
+    /// Name to ask for and check; the address dialled if empty.
+    pub server_name: String,
+    /// ALPN protocols to offer.
+    pub alpn: Vec<String>,
+    /// Versions.
+    pub versions: Versions,
+    /// Believe any certificate. The connection is then encrypted to whoever answers.
+    pub allow_insecure: bool,
+    /// SHA-256 digests of the certificates to believe; names and authorities then do not matter.
+    pub pinned: Vec<[u8; 32]>,
+    /// Names of which the certificate must have one, in place of the server name.
+    pub verify_names: Vec<String>,
+    /// Authorities to believe besides, or in place of, those of the system.
+    pub authorities: Vec<PemSource>,
+    /// Do not believe the system's authorities.
+    pub no_system_roots: bool,
+    /// Resume sessions.
+    pub resumption: bool,
+}
+
+/// Options of a socket. All default to the system's.
+#[derive(Clone, Debug, Default)]
+pub struct SocketOptions {
+    /// SO_MARK, for routing tables.
+    pub mark: Option<u32>,
+    /// Device to bind to (SO_BINDTODEVICE).
+    pub interface: Option<String>,
+    /// TCP Fast Open: length of the listener's queue; any value but 0 turns it on for dialling.
+    pub fast_open: Option<u32>,
+    /// Time before the first keep-alive probe.
+    pub keep_alive_idle: Option<Duration>,
+    /// Time between keep-alive probes.
+    pub keep_alive_interval: Option<Duration>,
+    /// TCP_USER_TIMEOUT.
+    pub user_timeout: Option<Duration>,
+    /// Congestion control by name.
+    pub congestion: Option<String>,
+    /// TCP_WINDOW_CLAMP, bytes.
+    pub window_clamp: Option<u32>,
+    /// TCP_MAXSEG, bytes.
+    pub max_segment: Option<u32>,
+    /// An IPv6 listener takes IPv6 only.
+    pub v6_only: bool,
+    /// How names are dialled.
+    pub domain_strategy: DomainStrategy,
+}
+
+/// Which addresses of a name are used.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct DomainStrategy {
+    /// Families, in order of preference.
+    pub families: Families,
+    /// A name without such an address is an error; otherwise the system's choice is used then.
+    pub force: bool,
+}
+
+/// Address families in order of preference.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Families {
+    /// As the system orders them.
+    #[default]
+    Any,
+    /// IPv4 only.
+    V4,
+    /// IPv6 only.
+    V6,
+    /// IPv4, then IPv6.
+    V4V6,
+    /// IPv6, then IPv4.
+    V6V4,
+}
+
+/// An outbound.
+#[derive(Clone, Debug)]
+pub struct Outbound {
+    /// Its name, or empty.
+    pub tag: String,
+    /// What it speaks.
+    pub protocol: OutboundProtocol,
+    /// What it speaks it over.
+    pub transport: ClientTransport,
+    /// Source address of its connections.
+    pub send_through: Option<IpAddr>,
+}
+
+/// What an outbound speaks.
+#[derive(Clone, Debug)]
+pub enum OutboundProtocol {
+    /// Straight to the target.
+    Freedom(Freedom),
+    /// Nowhere; with an HTTP 403 answer if true.
+    Blackhole {
+        /// Answer with `HTTP/1.1 403 Forbidden`.
+        http: bool,
+    },
+    /// VLESS.
+    Vless(VlessOut),
+    /// VMess.
+    Vmess(VmessOut),
+    /// SOCKS 5.
+    Socks(ProxyOut),
+    /// HTTP CONNECT.
+    Http(ProxyOut),
+}
+
+/// Straight to the target.
+#[derive(Clone, Debug, Default)]
+pub struct Freedom {
+    /// Host to go to instead, whatever the target.
+    pub redirect_host: Option<Address>,
+    /// Port to go to instead.
+    pub redirect_port: Option<u16>,
+    /// Which addresses of a name are used.
+    pub domain_strategy: DomainStrategy,
+    /// PROXY protocol version to announce the client with; 0 for none.
+    pub proxy_protocol: u8,
+    /// Rules on the address that is dialled; the first that fits decides.
+    pub final_rules: Vec<FinalRule>,
+    /// User level whose time limits hold.
+    pub level: u32,
+}
+
+/// A rule on the address that is dialled.
+#[derive(Clone, Debug)]
+pub struct FinalRule {
+    /// Allow or block.
+    pub allow: bool,
+    /// Stream, datagram or, if `None`, both.
+    pub network: Option<sealway_v2ray::Network>,
+    /// Ports; empty for all.
+    pub ports: Vec<(u16, u16)>,
+    /// Addresses; empty for all.
+    pub ips: Vec<IpMatch>,
+}
+
+/// VLESS outbound.
+#[derive(Clone, Debug)]
+pub struct VlessOut {
+    /// Server.
+    pub server: (Address, u16),
+    /// Our id there.
+    pub id: UserId,
+}
+
+/// VMess outbound.
+#[derive(Clone, Debug)]
+pub struct VmessOut {
+    /// Server.
+    pub server: (Address, u16),
+    /// Our id there.
+    pub id: UserId,
+    /// Cipher word.
+    pub security: VmessSecurity,
+    /// Lengths are authenticated (`AuthenticatedLength`).
+    pub authenticated_length: bool,
+    /// No end chunk is sent (`NoTerminationSignal`).
+    pub no_end: bool,
+}
+
+/// The word for VMess ciphers.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum VmessSecurity {
+    /// By this machine's hardware: AES-128-GCM or ChaCha20-Poly1305.
+    #[default]
+    Auto,
+    /// AES-128-GCM.
+    Aes128Gcm,
+    /// ChaCha20-Poly1305.
+    ChaCha20Poly1305,
+    /// Chunks in the clear.
+    None,
+    /// No chunks at all for streams.
+    Zero,
+}
+
+/// SOCKS or HTTP outbound.
+#[derive(Clone, Debug)]
+pub struct ProxyOut {
+    /// Server.
+    pub server: (Address, u16),
+    /// Our account there.
+    pub account: Option<Account>,
+}
+
+/// A set of addresses.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum IpMatch {
+    /// A network: address and prefix length.
+    Cidr(IpAddr, u8),
+    /// Private, loopback, link-local and other addresses that mean nothing on the Internet.
+    Private,
+    /// Everything else.
+    Not(Box<IpMatch>),
+}
+
+/// A set of names.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum DomainMatch {
+    /// This name.
+    Full(String),
+    /// This name and names below it.
+    Domain(String),
+    /// Names that contain this.
+    Keyword(String),
+    /// Names without a dot that contain this.
+    Dotless(String),
+}
+
+/// A routing rule: all conditions that are not empty must fit; of each, one entry.
+#[derive(Clone, Debug, Default)]
+pub struct Rule {
+    /// Names.
+    pub domains: Vec<DomainMatch>,
+    /// Target addresses.
+    pub ips: Vec<IpMatch>,
+    /// Target ports, from and to.
+    pub ports: Vec<(u16, u16)>,
+    /// Source addresses.
+    pub sources: Vec<IpMatch>,
+    /// Source ports.
+    pub source_ports: Vec<(u16, u16)>,
+    /// Stream or datagrams.
+    pub networks: Vec<sealway_v2ray::Network>,
+    /// E-mails of users.
+    pub users: Vec<String>,
+    /// Tags of inbounds.
+    pub inbound_tags: Vec<String>,
+    /// Tag of the outbound that it leads to.
+    pub outbound_tag: String,
+}
+
+/// A destination for a host and a port of any kind.
+pub(crate) fn destination(server: &(Address, u16)) -> Destination {
+    Destination::tcp(server.0.clone(), server.1)
+}
