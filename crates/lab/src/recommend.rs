@@ -2,11 +2,13 @@
 //!
 //! For two ends the cost of a suite is the larger of sealing at the one and opening at the other; here both ends are this
 //! machine. A choice is `clear` when it wins by more than the margin of the run's statistics, `slight` when it leads in
-//! every round but by less than that, `tie` when it does not, and `unknown` without figures.
+//! every round but by less than that, `tie` when it does not, and `unknown` without the rounds to tell. Rows marked
+//! `unusable` are not looked at. A choice that rests on a noisy row, or on one whose outputs were not compared, is `slight`
+//! at best.
 
 use sealway_aead::Suite;
 use sealway_aead::choose::{Offer, negotiate};
-use sealway_aead::cpu::Cpu;
+use sealway_aead::cpu::{Cpu, Feature};
 
 use crate::result::{Recommendation, ResultRow};
 use crate::stats::{Better, Rules, ratio};
@@ -19,6 +21,9 @@ const BULK: i64 = 16_384;
 
 /// Message size that stands for small messages.
 const SMALL: i64 = 64;
+
+/// Rounds below which nothing is called better.
+const LEAST_ROUNDS: u32 = 3;
 
 /// Suites between which speed decides. XChaCha20 is chosen for its nonce, not for speed.
 const CANDIDATES: [Suite; 3] = [Suite::Aes128Gcm, Suite::Aes256Gcm, Suite::ChaCha20Poly1305];
@@ -45,8 +50,7 @@ impl<'a> Figures<'a> {
                 && row.case.text("suite") == Some(suite.name())
                 && row.case.text("op") == Some(op)
                 && row.case.int("bytes") == bytes
-                && row.median.get() > 0.0
-                && row.median.is_finite()
+                && usable(row)
         })
     }
 
@@ -89,6 +93,7 @@ impl<'a> Figures<'a> {
                 && row.metric == "cpu_per_op"
                 && row.case.text("suite") == Some(suite.name())
                 && row.case.text("op") == Some("fresh-key")
+                && usable(row)
         })?;
         let row = self.row(index);
         let rounds = row.values.iter().map(|value| value.get()).collect();
@@ -110,20 +115,65 @@ impl<'a> Figures<'a> {
 
     /// How sure it is that `best` costs less than `second`.
     fn confidence(&self, best: &Cost, second: &Cost) -> &'static str {
+        let because = [best.because.as_slice(), &second.because].concat();
+        self.judge(&best.rounds, &second.rounds, &because)
+    }
+
+    /// How sure it is that the first costs less than the second, round by round, for figures from these rows.
+    fn judge(&self, first: &[f64], second: &[f64], because: &[usize]) -> &'static str {
         let rules = Rules::of("cpu_per_op");
         let rules = if self.intervals {
             rules
         } else {
             rules.without_intervals()
         };
-        let found = ratio("", &best.rounds, &second.rounds, Better::Lower, rules);
-        match found.verdict.as_str() {
-            "faster" => "clear",
-            "same" => "tie",
-            _ if found.high.get() < 1.0 => "slight",
-            _ if found.estimate.is_finite() => "tie",
-            _ => "unknown",
+        let found = ratio("", first, second, Better::Lower, rules);
+        let rows = || because.iter().map(|&index| self.row(index));
+        if rows().any(|row| row.rounds < LEAST_ROUNDS) || !found.estimate.is_finite() {
+            return "unknown";
         }
+        let shaky =
+            rows().any(|row| row.verified == "self" || row.flags.iter().any(|flag| SHAKY.contains(&flag.as_str())));
+        match found.verdict.as_str() {
+            "faster" if shaky => "slight",
+            "faster" => "clear",
+            "unknown" if found.high.get() < 1.0 => "slight",
+            _ => "tie",
+        }
+    }
+
+    /// Values of a row, round by round.
+    fn rounds(&self, index: usize) -> Vec<f64> {
+        self.row(index).values.iter().map(|value| value.get()).collect()
+    }
+}
+
+/// Marks of rows that a clear choice cannot rest on.
+const SHAKY: [&str; 2] = ["noisy", "two-modes"];
+
+/// True for a row with a figure that means something.
+fn usable(row: &ResultRow) -> bool {
+    row.median.get() > 0.0 && row.median.is_finite() && !row.flags.iter().any(|flag| flag == "unusable")
+}
+
+/// What an end without AES in hardware sees: rounds of AES-256-GCM over ChaCha20-Poly1305 there, with the rows.
+struct SoftAes {
+    /// How many times as long AES takes, median.
+    factor: f64,
+    rounds: Vec<f64>,
+    because: Vec<usize>,
+}
+
+impl SoftAes {
+    fn of(figures: &Figures<'_>) -> Option<SoftAes> {
+        let (soft, slow) = figures.throughput("openssl", Suite::Aes256Gcm, "seal-without-aes", BULK)?;
+        let (fast, quick) = figures.throughput("openssl", Suite::ChaCha20Poly1305, "seal", BULK)?;
+        let pairs = figures.rounds(quick).into_iter().zip(figures.rounds(slow));
+        Some(SoftAes {
+            factor: fast / soft,
+            rounds: pairs.map(|(a, b)| a / b).collect(),
+            because: vec![quick, slow],
+        })
     }
 }
 
@@ -175,22 +225,38 @@ fn server(figures: &Figures<'_>, cpu: &Cpu) -> Option<Recommendation> {
         );
         because.extend(&other.because);
     }
-    let hardware = if cpu.has_aes_gcm() { "has" } else { "does not have" };
-    reason += &format!(" This CPU {hardware} AES and carry-less multiply in hardware.");
+    let confidence = costs
+        .get(1)
+        .map_or("unknown", |second| figures.confidence(best, second));
+    reason += hardware(cpu);
     let offer = Offer::of(cpu);
     if let Ok(rule) = negotiate(&offer, &offer)
         && rule != best.suite
     {
         reason += &format!(" The built-in rule for two equal ends takes {rule}");
-        reason += match costs.iter().find(|cost| cost.suite == rule) {
-            Some(_) if rule == Suite::Aes256Gcm && best.suite == Suite::Aes128Gcm => ", for its longer key.",
-            _ => "; on this machine the measurement says otherwise.",
+        reason += if rule == Suite::Aes256Gcm && best.suite == Suite::Aes128Gcm {
+            ", for its longer key."
+        } else if confidence == "clear" {
+            "; on this machine the measurement says otherwise."
+        } else {
+            "; this run does not tell them apart well enough to overrule it."
         };
     }
-    let confidence = costs
-        .get(1)
-        .map_or("unknown", |second| figures.confidence(best, second));
     Some(recommendation("server", best.suite.name(), reason, because, confidence))
+}
+
+/// What the CPU has, also where the user hid it.
+fn hardware(cpu: &Cpu) -> &'static str {
+    let there = cpu.present();
+    let present = there.has(Feature::Aes) && (there.has(Feature::Pclmulqdq) || there.has(Feature::Pmull));
+    match (cpu.has_aes_gcm(), present) {
+        (true, _) => " This CPU has AES and carry-less multiply in hardware.",
+        (false, true) => {
+            " This CPU has AES and carry-less multiply in hardware; SEALWAY_CPU_DISABLE hides them from the built-in rule, \
+             not from the libraries that were measured."
+        }
+        (false, false) => " This CPU does not have AES and carry-less multiply in hardware.",
+    }
 }
 
 fn mobile(figures: &Figures<'_>, cpu: &Cpu, arch: &str) -> Option<Recommendation> {
@@ -219,69 +285,70 @@ fn mobile(figures: &Figures<'_>, cpu: &Cpu, arch: &str) -> Option<Recommendation
             figures.confidence(best, second),
         ));
     }
-    let (soft, slow) = figures.throughput("openssl", Suite::Aes256Gcm, "seal-without-aes", BULK)?;
-    let (fast, quick) = figures.throughput("openssl", chacha, "seal", BULK)?;
-    let reason = format!(
-        "Phones and small boards without AES in hardware: with it hidden, openssl seals {} at {} and {chacha} at {}, \
-         {} times as fast. Recent phones have AES in hardware (`sealway cpu` tells): measure there before you decide.",
+    let soft = SoftAes::of(figures)?;
+    let (aes, choice) = (
         Suite::Aes256Gcm,
-        rate(soft),
-        rate(fast),
-        factor(fast / soft)
+        if soft.factor > 1.0 { chacha } else { Suite::Aes256Gcm },
     );
-    // The ratio is taken between two cases of one program in the same rounds.
-    let numbers = |index: usize| {
-        figures
-            .row(index)
-            .values
-            .iter()
-            .map(|value| value.get())
-            .collect::<Vec<_>>()
+    let rate_of = |index: usize| rate(figures.row(index).median.get());
+    let reason = format!(
+        "Phones and small boards without AES in hardware: with it hidden on this machine, openssl seals {aes} at {} and \
+         {chacha} at {}, {} times as fast. Recent phones have AES in hardware (`sealway cpu` tells): measure there before \
+         you decide.",
+        rate_of(soft.because[1]),
+        rate_of(soft.because[0]),
+        factor(soft.factor)
+    );
+    let confidence = if soft.factor > 1.0 {
+        figures.judge(&vec![1.0; soft.rounds.len()], &soft.rounds, &soft.because)
+    } else {
+        figures.judge(&soft.rounds, &vec![1.0; soft.rounds.len()], &soft.because)
     };
-    let rules = Rules::of("throughput").without_intervals();
-    let found = ratio("", &numbers(quick), &numbers(slow), Better::Higher, rules);
-    let confidence = if found.verdict == "faster" { "clear" } else { "slight" };
     Some(recommendation(
         "mobile",
-        chacha.name(),
+        choice.name(),
         reason,
-        vec![quick, slow],
+        soft.because,
         confidence,
     ))
 }
 
+/// One suite for every end: the one whose loss is smaller where it loses.
 fn mixed_fleet(figures: &Figures<'_>) -> Option<Recommendation> {
     let (aes, chacha) = (Suite::Aes256Gcm, Suite::ChaCha20Poly1305);
     let (with, without) = (figures.message_cost(aes, BULK)?, figures.message_cost(chacha, BULK)?);
     let mut because = [with.because.as_slice(), &without.because].concat();
     let loss = without.median / with.median;
     let mut reason = format!(
-        "One suite for all, or peers you do not know: {chacha} takes {} times as long as {aes} here, and the same \
-         everywhere.",
+        "One suite for all, or peers you do not know: on this machine {chacha} takes {} times as long as {aes}.",
         factor(loss)
     );
-    let soft = figures.throughput("openssl", aes, "seal-without-aes", BULK);
-    let hard = figures.throughput("openssl", chacha, "seal", BULK);
-    let confidence = match (soft, hard) {
-        (Some((soft, slow)), Some((fast, quick))) => {
-            because.extend([slow, quick]);
+    let (choice, confidence) = match SoftAes::of(figures) {
+        Some(soft) => {
+            because.extend(&soft.because);
             reason += &format!(
-                " {aes} would take {} times as long as {chacha} on an end without AES in hardware. The smaller loss at \
-                 the worst end decides.",
-                factor(fast / soft)
+                " Without AES in hardware (hidden from openssl here) it is {aes} that takes {} times as long.",
+                factor(soft.factor)
             );
-            if fast / soft > loss * 1.2 { "clear" } else { "slight" }
+            let losses: Vec<f64> = without.rounds.iter().zip(&with.rounds).map(|(a, b)| a / b).collect();
+            reason += " The choice is the suite that loses less at the end where it loses.";
+            if loss < soft.factor {
+                (chacha, figures.judge(&losses, &soft.rounds, &because))
+            } else {
+                (aes, figures.judge(&soft.rounds, &losses, &because))
+            }
         }
-        _ => {
-            reason += " What AES costs an end without hardware for it was not measured here (openssl is missing).";
-            "unknown"
+        None => {
+            reason += " What AES costs an end without hardware for it was not measured (openssl is missing or failed); \
+                       the choice is the suite that needs no hardware.";
+            (chacha, "unknown")
         }
     };
     reason +=
         &format!(" Where both ends can negotiate, the built-in rule gives {aes} to pairs that have the hardware.");
     Some(recommendation(
         "mixed-fleet",
-        chacha.name(),
+        choice.name(),
         reason,
         because,
         confidence,
@@ -382,3 +449,7 @@ fn time(seconds: f64) -> String {
         format!("{} us", digits(seconds * 1e6))
     }
 }
+
+#[cfg(test)]
+#[path = "recommend_tests.rs"]
+mod tests;
