@@ -201,12 +201,13 @@ impl Engine {
         &self,
         inbound: &Inbound,
         to: &Destination,
-        source: Option<SocketAddr>,
+        (source, local): (Option<SocketAddr>, Option<SocketAddr>),
         email: &str,
     ) -> Arc<Outbound> {
         let question = Question {
             target: to,
             source,
+            local,
             email,
             inbound: &inbound.tag,
         };
@@ -239,7 +240,7 @@ impl Engine {
         match taken {
             Taken::Elsewhere(relay) => Ok(Carry::Stream(relay)),
             Taken::Stream { mut near, to, user } => {
-                let outbound = self.route(inbound, &to, source, &user.email).await;
+                let outbound = self.route(inbound, &to, (source, local), &user.email).await;
                 match outbound.connect(&to, &caller).await? {
                     Far::Stream(far) => {
                         let relay = Relay::new(*near, *far, user.level.timeouts, user.traffic.clone());
@@ -255,7 +256,7 @@ impl Engine {
                 }
             }
             Taken::Datagrams { near, to, user } => {
-                let outbound = self.route(inbound, &to, source, &user.email).await;
+                let outbound = self.route(inbound, &to, (source, local), &user.email).await;
                 let far = outbound.associate(&to, &caller).await?;
                 Ok(Carry::Datagrams(Box::new((*near, far)), user))
             }

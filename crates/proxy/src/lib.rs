@@ -4,6 +4,7 @@
 
 mod access;
 mod body;
+mod config;
 mod dial;
 mod engine;
 mod error;

@@ -4,8 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use sealway_v2ray::config::{DomainMatch, IpMatch, UserMatch, UserMatches};
 use sealway_v2ray::vless::fallback::Fallback;
-use sealway_v2ray::{Address, Destination, UserId};
+use sealway_v2ray::{Address, UserId};
 
 use crate::Timeouts;
 
@@ -382,8 +383,6 @@ pub struct SocketOptions {
     pub mark: Option<u32>,
     /// Device to bind to (SO_BINDTODEVICE).
     pub interface: Option<String>,
-    /// TCP Fast Open: length of the listener's queue; any value but 0 turns it on for dialling.
-    pub fast_open: Option<u32>,
     /// Time before the first keep-alive probe.
     pub keep_alive_idle: Option<Duration>,
     /// Time between keep-alive probes.
@@ -392,8 +391,6 @@ pub struct SocketOptions {
     pub user_timeout: Option<Duration>,
     /// Congestion control by name.
     pub congestion: Option<String>,
-    /// TCP_WINDOW_CLAMP, bytes.
-    pub window_clamp: Option<u32>,
     /// TCP_MAXSEG, bytes.
     pub max_segment: Option<u32>,
     /// An IPv6 listener takes IPv6 only.
@@ -473,8 +470,6 @@ pub struct Freedom {
     pub proxy_protocol: u8,
     /// Rules on the address that is dialled; the first that fits decides.
     pub final_rules: Vec<FinalRule>,
-    /// User level whose time limits hold.
-    pub level: u32,
 }
 
 /// A rule on the address that is dialled.
@@ -539,30 +534,6 @@ pub struct ProxyOut {
     pub account: Option<Account>,
 }
 
-/// A set of addresses.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum IpMatch {
-    /// A network: address and prefix length.
-    Cidr(IpAddr, u8),
-    /// Private, loopback, link-local and other addresses that mean nothing on the Internet.
-    Private,
-    /// Everything else.
-    Not(Box<IpMatch>),
-}
-
-/// A set of names.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum DomainMatch {
-    /// This name.
-    Full(String),
-    /// This name and names below it.
-    Domain(String),
-    /// Names that contain this.
-    Keyword(String),
-    /// Names without a dot that contain this.
-    Dotless(String),
-}
-
 /// A routing rule: all conditions that are not empty must fit; of each, one entry.
 #[derive(Clone, Debug, Default)]
 pub struct Rule {
@@ -578,15 +549,14 @@ pub struct Rule {
     pub source_ports: Vec<(u16, u16)>,
     /// Stream or datagrams.
     pub networks: Vec<sealway_v2ray::Network>,
+    /// Addresses the client came to.
+    pub locals: Vec<IpMatch>,
+    /// Ports the client came to.
+    pub local_ports: Vec<(u16, u16)>,
     /// E-mails of users.
-    pub users: Vec<String>,
+    pub users: UserMatches,
     /// Tags of inbounds.
     pub inbound_tags: Vec<String>,
     /// Tag of the outbound that it leads to.
     pub outbound_tag: String,
-}
-
-/// A destination for a host and a port of any kind.
-pub(crate) fn destination(server: &(Address, u16)) -> Destination {
-    Destination::tcp(server.0.clone(), server.1)
 }

@@ -194,7 +194,7 @@ pub(crate) async fn serve_udp(
         if flows.len() >= MAX_TARGETS {
             continue;
         }
-        let outbound = engine.route(inbound, &to, Some(owner), &user.email).await;
+        let outbound = engine.route(inbound, &to, (Some(owner), local), &user.email).await;
         let key = if outbound.is_open_to_all() { None } else { Some(to.clone()) };
         let (queue, waiting) = mpsc::channel(dokodemo::QUEUE);
         let _ = queue.try_send(datagram);
