@@ -9,6 +9,7 @@ mod auth_id;
 mod body;
 mod drain;
 mod kdf;
+mod keys;
 mod lengths;
 mod open;
 mod replay;
