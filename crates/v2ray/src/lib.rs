@@ -9,6 +9,8 @@
 pub mod address;
 pub mod config;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod http;
 pub mod httpupgrade;
 pub mod id;

@@ -25,6 +25,7 @@ pub use lengths::MAX_PADDING;
 pub use open::{ChunkOpener, Opened};
 pub use replay::{ReplayFilter, ReplayGuard, Seen};
 pub use request::{Accepted, Command, Request, RequestOpener, RequestRandom};
+pub(crate) use request::{fnv1a, parse_header};
 pub use seal::{ChunkSealer, Slots};
 pub use session::{Options, Security, Session};
 pub use users::{Match, Users};
