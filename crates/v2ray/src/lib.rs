@@ -24,5 +24,5 @@ pub mod ws;
 
 pub use address::{Address, Destination, Domain, Network};
 pub use error::{Error, Fault, Protocol};
-pub use id::UserId;
+pub use id::{UserId, same_secret};
 pub use step::Step;
