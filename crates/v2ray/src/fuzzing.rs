@@ -265,7 +265,11 @@ fn http_request(data: &[u8]) {
     if let Ok(Step::Done { value, .. }) = proxy::decode(data, true)
         && let proxy::Command::Forward(forward) = value.command
     {
-        // What is sent on is one request with the same border, or the next server would see another.
+        // What is sent on is one request with the same border, or the next server would see another. It may have two lines
+        // more than what came.
+        if forward.head.iter().filter(|byte| **byte == b'\n').count() > head::MAX_HEADERS {
+            return;
+        }
         match head::parse_request(&forward.head, usize::MAX, Protocol::Http) {
             Ok(Step::Done { value, used }) => {
                 assert_eq!(used, forward.head.len());
