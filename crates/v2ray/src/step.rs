@@ -80,6 +80,11 @@ impl<'a> Cursor<'a> {
         Ok(u16::from_be_bytes(self.array()?))
     }
 
+    /// What has not been read.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        &self.bytes[self.at..]
+    }
+
     /// How many bytes have been read.
     pub(crate) fn position(&self) -> usize {
         self.at
