@@ -6,8 +6,10 @@
 use std::fmt::Debug;
 
 use crate::address::Network;
+use crate::config::{File, Options as LoadOptions, load};
 use crate::http::body::Body;
 use crate::http::{head, proxy};
+use crate::link::Link;
 use crate::vless::fallback::{Fallback, Fallbacks};
 use crate::vmess::{self, ChunkOpener, Opened, Options, Security, Session};
 use crate::ws::frame::{Decoder, Event, Role};
@@ -39,6 +41,8 @@ pub const ENTRIES: &[Entry] = &[
     ("ws_frames", ws_frames),
     ("httpupgrade", httpupgrade),
     ("user_id", user_id),
+    ("config", config),
+    ("link", link),
 ];
 
 /// Runs the entry of this name.
@@ -393,5 +397,49 @@ fn user_id(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     if let Ok(id) = UserId::parse(&text) {
         assert_eq!(UserId::parse(&id.to_string()), Ok(id));
+    }
+}
+
+/// A file, or several with zero bytes between them.
+fn config(data: &[u8]) {
+    let files: Vec<File<'_>> = data
+        .split(|b| *b == 0)
+        .take(3)
+        .map(|text| File { name: "f", text })
+        .collect();
+    let env = |name: &str| (name == "PORT").then(|| "1".to_owned());
+    let errors = [false, true].map(|strict| {
+        let loaded = load(&files, &LoadOptions { strict, env: &env });
+        assert_eq!(
+            loaded.config.is_none(),
+            loaded.errors().next().is_some(),
+            "a configuration and an error, or neither"
+        );
+        for problem in &loaded.problems {
+            let told = problem.to_string();
+            assert!(!told.chars().any(char::is_control), "control characters in {told:?}");
+        }
+        loaded.config.is_none()
+    });
+    assert!(errors[1] || !errors[0], "strict reading accepts what the other refuses");
+}
+
+fn link(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match Link::parse(text) {
+        Ok(link) => {
+            assert_eq!(
+                Link::parse(&link.to_string()).as_ref(),
+                Ok(&link),
+                "writing a link lost something"
+            );
+            if let Ok((outbound, _)) = link.to_outbound() {
+                assert!(
+                    Link::from_outbound(&outbound).is_ok(),
+                    "an outbound of a link has no link"
+                );
+            }
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
     }
 }

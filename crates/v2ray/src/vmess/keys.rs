@@ -204,11 +204,11 @@ mod tests {
         for n in 0..21 {
             assert_eq!(matches(&keys, n, plain, [[0, 0, 0, 7]; 2]), [n]);
             assert_eq!(matches(&keys, n, plain, [[1; 4], [0, 0, 0, 7]]), [n]);
-            assert_eq!(matches(&keys, n, plain, [[0, 0, 0, 6], [1, 0, 0, 7]]), []);
+            assert_eq!(matches(&keys, n, plain, [[0, 0, 0, 6], [1, 0, 0, 7]]), [0_usize; 0]);
         }
         keys.set(2, &key(20));
         keys.pop();
-        assert_eq!(matches(&keys, 2, plain, [[0, 0, 0, 7]; 2]), []);
+        assert_eq!(matches(&keys, 2, plain, [[0, 0, 0, 7]; 2]), [0_usize; 0]);
         assert!(matches(&keys, 20, plain, [[0, 0, 0, 7]; 2]).contains(&2));
         for _ in 0..4 {
             keys.pop();

@@ -8,10 +8,7 @@ fn a_misspelt_key_is_named_with_its_place_and_the_likely_one() {
     let told = warned(text);
     let wanted =
         "c.json:3:17: warning: inbounds[0]: unknown key \"protocoll\" in inbounds[] (did you mean `protocol`?)";
-    assert_eq!(
-        told,
-        [wanted.replace(": inbounds[0]: unknown", ": inbounds[0]: unknown")]
-    );
+    assert_eq!(told, [wanted]);
     let options = Options {
         strict: true,
         env: &|_| None,
