@@ -12,7 +12,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let names: Vec<String> = std::env::args().skip(1).collect();
     let texts: Result<Vec<Vec<u8>>, _> = names.iter().map(std::fs::read).collect();
     let texts = texts?;
-    let files: Vec<File<'_>> = names.iter().zip(&texts).map(|(name, text)| File { name, text }).collect();
+    let files: Vec<File<'_>> = names
+        .iter()
+        .zip(&texts)
+        .map(|(name, text)| File { name, text })
+        .collect();
     let loaded = load(&files, &Options::default());
     for problem in &loaded.problems {
         eprintln!("{problem:?}");

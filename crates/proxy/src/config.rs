@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use sealway_v2ray::config::{
-    self, BlackholeResponse, CertificateUsage, Config, EarlyData, FastOpen, FinalAction, LogTarget, Networks, Pem, Ports,
-    RoutingStrategy, SocksAuth, Stream, TlsVersion, Transport, Tproxy, VmessSecurity as Word,
+    self, BlackholeResponse, CertificateUsage, Config, EarlyData, FastOpen, FinalAction, LogTarget, Networks, Pem,
+    Ports, RoutingStrategy, SocksAuth, Stream, TlsVersion, Tproxy, Transport, VmessSecurity as Word,
 };
 use sealway_v2ray::vless::fallback::Fallback;
 
@@ -46,10 +46,14 @@ impl Settings {
         }
         let mut levels = vec![0];
         for (at, inbound) in config.inbounds.iter().enumerate() {
-            settings.inbounds.push(self::inbound(&format!("inbounds[{at}]"), inbound, &mut levels)?);
+            settings
+                .inbounds
+                .push(self::inbound(&format!("inbounds[{at}]"), inbound, &mut levels)?);
         }
         for (at, outbound) in config.outbounds.iter().enumerate() {
-            settings.outbounds.push(self::outbound(&format!("outbounds[{at}]"), outbound)?);
+            settings
+                .outbounds
+                .push(self::outbound(&format!("outbounds[{at}]"), outbound)?);
         }
         for (at, rule) in config.routing.rules.iter().enumerate() {
             settings.rules.push(self::rule(&format!("routing.rules[{at}]"), rule)?);
@@ -93,7 +97,10 @@ fn ips(matches: &config::IpMatches) -> Vec<IpMatch> {
 
 fn rule(place: &str, rule: &config::Rule) -> Result<Rule, Error> {
     if rule.vless_routes.is_some() {
-        return Err(Error::config(format!("{place}.vlessRoute"), "not supported yet: routing by vlessRoute"));
+        return Err(Error::config(
+            format!("{place}.vlessRoute"),
+            "not supported yet: routing by vlessRoute",
+        ));
     }
     Ok(Rule {
         domains: rule.domains.0.iter().map(|set| set.value.clone()).collect(),
@@ -141,9 +148,10 @@ fn account(account: &config::Account) -> Account {
 
 fn inbound(place: &str, inbound: &config::Inbound, levels: &mut Vec<u32>) -> Result<Inbound, Error> {
     let listen = match &inbound.listen {
-        config::Listen::Ip { ip: Some(ip), ports } => {
-            ports.iter().map(|port| Listen::Port(SocketAddr::new(*ip, port))).collect()
-        }
+        config::Listen::Ip { ip: Some(ip), ports } => ports
+            .iter()
+            .map(|port| Listen::Port(SocketAddr::new(*ip, port)))
+            .collect(),
         config::Listen::Ip { ip: None, ports } => ports.iter().map(Listen::EveryAddress).collect(),
         config::Listen::Unix { name, mode } => vec![Listen::Unix(unix(name, *mode))],
         _ => return Err(Error::config(format!("{place}.listen"), "not supported yet")),
@@ -163,7 +171,11 @@ fn inbound(place: &str, inbound: &config::Inbound, levels: &mut Vec<u32>) -> Res
             levels.push(socks.level);
             let closed = socks.auth.value == SocksAuth::Password;
             InboundProtocol::Socks(Socks {
-                accounts: if closed { socks.accounts.iter().map(account).collect() } else { Vec::new() },
+                accounts: if closed {
+                    socks.accounts.iter().map(account).collect()
+                } else {
+                    Vec::new()
+                },
                 udp: socks.udp,
                 udp_address: socks.udp_address,
                 level: socks.level,
@@ -222,7 +234,12 @@ fn network(place: &str, stream: &Stream) -> Result<Network, Error> {
         Transport::Raw => return Ok(Network::Raw),
         Transport::WebSocket(upgrade) => (upgrade, true),
         Transport::HttpUpgrade(upgrade) => (upgrade, false),
-        _ => return Err(Error::config(format!("{place}.streamSettings"), "not supported yet: this transport")),
+        _ => {
+            return Err(Error::config(
+                format!("{place}.streamSettings"),
+                "not supported yet: this transport",
+            ));
+        }
     };
     if upgrade.heartbeat.is_some() {
         tracing::warn!("{place}.streamSettings.wsSettings.heartbeatPeriod: not supported yet: no pings are sent");
@@ -238,9 +255,18 @@ fn network(place: &str, stream: &Stream) -> Result<Network, Error> {
         headers: upgrade.headers.clone().into_iter().collect(),
         early_data,
         early_data_header,
-        trusted_forwarded_for: stream.sockopt.trusted_x_forwarded_for.iter().map(str::to_owned).collect(),
+        trusted_forwarded_for: stream
+            .sockopt
+            .trusted_x_forwarded_for
+            .iter()
+            .map(str::to_owned)
+            .collect(),
     };
-    Ok(if ws { Network::WebSocket(http) } else { Network::HttpUpgrade(http) })
+    Ok(if ws {
+        Network::WebSocket(http)
+    } else {
+        Network::HttpUpgrade(http)
+    })
 }
 
 fn pem(pem: &Pem) -> PemSource {
@@ -293,7 +319,10 @@ fn check_tls(place: &str, tls: &config::Tls) -> Result<(), Error> {
 
 fn server_tls(place: &str, tls: &config::Tls) -> Result<ServerTls, Error> {
     check_tls(place, tls)?;
-    let own = tls.certificates.iter().filter(|one| one.usage == CertificateUsage::Encipherment);
+    let own = tls
+        .certificates
+        .iter()
+        .filter(|one| one.usage == CertificateUsage::Encipherment);
     let certificates = own.filter_map(|one| {
         Some(Certificate {
             certificate: pem(&one.certificate),
@@ -313,7 +342,10 @@ fn server_tls(place: &str, tls: &config::Tls) -> Result<ServerTls, Error> {
 
 fn client_tls(place: &str, tls: &config::Tls) -> Result<ClientTls, Error> {
     check_tls(place, tls)?;
-    let authorities = tls.certificates.iter().filter(|one| one.usage == CertificateUsage::Verify);
+    let authorities = tls
+        .certificates
+        .iter()
+        .filter(|one| one.usage == CertificateUsage::Verify);
     Ok(ClientTls {
         server_name: tls.server_name.clone().unwrap_or_default(),
         alpn: tls.alpn.clone(),
@@ -348,7 +380,10 @@ fn socket(place: &str, stream: &Stream) -> Result<SocketOptions, Error> {
     let sockopt = &stream.sockopt;
     let place = format!("{place}.streamSettings.sockopt");
     if sockopt.tproxy != Tproxy::Off {
-        return Err(Error::config(format!("{place}.tproxy"), "not supported yet: transparent proxying"));
+        return Err(Error::config(
+            format!("{place}.tproxy"),
+            "not supported yet: transparent proxying",
+        ));
     }
     let left_out = [
         ("tcpFastOpen", matches!(sockopt.tcp_fast_open, Some(FastOpen::Queue(_)))),
@@ -361,7 +396,12 @@ fn socket(place: &str, stream: &Stream) -> Result<SocketOptions, Error> {
     for (key, _) in left_out.iter().filter(|(_, set)| *set) {
         tracing::warn!("{place}.{key}: not supported yet: the system's setting stays");
     }
-    let seconds = |value: i32| u64::try_from(value).ok().filter(|&value| value > 0).map(Duration::from_secs);
+    let seconds = |value: i32| {
+        u64::try_from(value)
+            .ok()
+            .filter(|&value| value > 0)
+            .map(Duration::from_secs)
+    };
     let number = |value: u32| (value > 0).then_some(value);
     Ok(SocketOptions {
         mark: u32::try_from(sockopt.mark).ok().and_then(number),
@@ -382,7 +422,10 @@ fn server(server: &config::Server) -> (sealway_v2ray::Address, u16) {
 
 fn outbound(place: &str, outbound: &config::Outbound) -> Result<Outbound, Error> {
     if outbound.mux.enabled.value {
-        return Err(Error::config(format!("{place}.mux"), "not supported yet: Mux.Cool; leave it out"));
+        return Err(Error::config(
+            format!("{place}.mux"),
+            "not supported yet: Mux.Cool; leave it out",
+        ));
     }
     let proxy = |proxy: &config::ProxyOutbound| ProxyOut {
         server: server(&proxy.server),

@@ -38,7 +38,11 @@ impl Guard {
                 && (rule.ports.is_empty() || rule.ports.iter().any(|&(low, high)| (low..=high).contains(&to.port())))
                 && (rule.ips.is_empty() || rule.ips.iter().any(|set| set.matches(to.ip())));
             if here {
-                return if rule.allow { Ok(()) } else { Err(forbidden(to, "a finalRules entry")) };
+                return if rule.allow {
+                    Ok(())
+                } else {
+                    Err(forbidden(to, "a finalRules entry"))
+                };
             }
         }
         if self.remote && is_private(to.ip()) {
@@ -66,13 +70,34 @@ mod tests {
     #[test]
     fn private_means_not_on_the_internet() {
         for private in [
-            "10.1.2.3", "127.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "169.254.169.254", "100.64.0.1",
-            "0.0.0.0", "224.0.0.1", "255.255.255.255", "::1", "::", "fe80::1", "fd00::1", "ff02::1", "::ffff:127.0.0.1",
+            "10.1.2.3",
+            "127.0.0.1",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "0.0.0.0",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::1",
+            "::",
+            "fe80::1",
+            "fd00::1",
+            "ff02::1",
+            "::ffff:127.0.0.1",
             "64:ff9b::10.0.0.1",
         ] {
             assert!(is_private(private.parse().unwrap()), "{private}");
         }
-        for public in ["1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "64:ff9b::8.8.8.8", "192.1.0.1"] {
+        for public in [
+            "1.1.1.1",
+            "172.32.0.1",
+            "100.128.0.1",
+            "2606:4700::1111",
+            "64:ff9b::8.8.8.8",
+            "192.1.0.1",
+        ] {
             assert!(!is_private(public.parse().unwrap()), "{public}");
         }
     }
@@ -80,7 +105,10 @@ mod tests {
     #[test]
     fn final_rules_go_before_the_guard() {
         let home: SocketAddr = "192.168.1.5:80".parse().unwrap();
-        let guard = |remote, rules: Vec<FinalRule>| Guard { rules: rules.into(), remote };
+        let guard = |remote, rules: Vec<FinalRule>| Guard {
+            rules: rules.into(),
+            remote,
+        };
         assert!(guard(false, vec![]).check(home, Network::Tcp).is_ok());
         assert!(guard(true, vec![]).check(home, Network::Tcp).is_err());
         let rule = |allow, network| FinalRule {

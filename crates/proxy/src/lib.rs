@@ -16,9 +16,9 @@ mod pool;
 mod proxy_protocol;
 mod random;
 mod relay;
-pub mod settings;
 mod router;
 mod server;
+pub mod settings;
 mod sock;
 mod splice;
 mod stats;
@@ -30,6 +30,6 @@ mod upgrade;
 mod ws;
 
 pub use error::Error;
-pub use server::Server;
 pub use relay::Timeouts;
+pub use server::Server;
 pub use stats::{Counter, Stats};

@@ -224,7 +224,11 @@ impl Relay {
     pub(crate) fn new(near: Stream, far: Stream, timeouts: Timeouts, user: Traffic) -> Self {
         let now = Instant::now();
         let holding = far.holds_prefix();
-        let first = if holding { HOLD.min(timeouts.idle) } else { timeouts.idle };
+        let first = if holding {
+            HOLD.min(timeouts.idle)
+        } else {
+            timeouts.idle
+        };
         Relay {
             near,
             far,

@@ -73,7 +73,10 @@ impl Router {
             && let Some(resolve) = resolve
         {
             let ips = resolve().await;
-            let found = self.rules.iter().find(|(rule, _)| rule_fits(rule, question, name.as_deref(), &ips));
+            let found = self
+                .rules
+                .iter()
+                .find(|(rule, _)| rule_fits(rule, question, name.as_deref(), &ips));
             return found.map(|(_, outbound)| *outbound);
         }
         None
@@ -87,11 +90,17 @@ fn rule_fits(rule: &Rule, question: &Question<'_>, name: Option<&str>, ips: &[Ip
         && port_fits(&rule.ports, target.port)
         && (rule.networks.is_empty() || rule.networks.contains(&target.network))
         && (rule.sources.is_empty()
-            || question.source.is_some_and(|from| rule.sources.iter().any(|set| set.matches(from.ip()))))
+            || question
+                .source
+                .is_some_and(|from| rule.sources.iter().any(|set| set.matches(from.ip()))))
         && (rule.source_ports.is_empty()
-            || question.source.is_some_and(|from| port_fits(&rule.source_ports, from.port())))
+            || question
+                .source
+                .is_some_and(|from| port_fits(&rule.source_ports, from.port())))
         && (rule.locals.is_empty()
-            || question.local.is_some_and(|to| rule.locals.iter().any(|set| set.matches(to.ip()))))
+            || question
+                .local
+                .is_some_and(|to| rule.locals.iter().any(|set| set.matches(to.ip()))))
         && (rule.local_ports.is_empty() || question.local.is_some_and(|to| port_fits(&rule.local_ports, to.port())))
         && (rule.users.is_empty() || rule.users.matches(question.email))
         && (rule.inbound_tags.is_empty() || rule.inbound_tags.iter().any(|tag| tag == question.inbound))
@@ -135,20 +144,37 @@ mod tests {
 
     #[test]
     fn a_rule_that_leads_nowhere_is_refused() {
-        let error = Router::new(&[to("gone")], RouteByName::AsIs, &["", "out"]).err().unwrap();
-        assert_eq!(error.to_string(), "routing.rules[0].outboundTag: there is no outbound with the tag \"gone\"");
+        let error = Router::new(&[to("gone")], RouteByName::AsIs, &["", "out"])
+            .err()
+            .unwrap();
+        assert_eq!(
+            error.to_string(),
+            "routing.rules[0].outboundTag: there is no outbound with the tag \"gone\""
+        );
         assert!(Router::new(&[to("")], RouteByName::AsIs, &["", "out"]).is_err());
     }
 
     #[tokio::test]
     async fn the_first_rule_that_fits_decides() {
-        let domain = |set, tag| Rule { domains: vec![set], ..to(tag) };
+        let domain = |set, tag| Rule {
+            domains: vec![set],
+            ..to(tag)
+        };
         let rules = [
             domain(DomainMatch::Full("a.example".into()), "0"),
             domain(DomainMatch::Domain("example".into()), "1"),
             domain(DomainMatch::Dotless("host".into()), "2"),
-            Rule { ports: vec![(80, 90)], networks: vec![Network::Tcp], users: email("a@b"), ..to("3") },
-            Rule { ports: vec![(100, 100)], users: email("x@y"), ..to("0") },
+            Rule {
+                ports: vec![(80, 90)],
+                networks: vec![Network::Tcp],
+                users: email("a@b"),
+                ..to("3")
+            },
+            Rule {
+                ports: vec![(100, 100)],
+                users: email("x@y"),
+                ..to("0")
+            },
         ];
         let router = Router::new(&rules, RouteByName::AsIs, &["0", "1", "2", "3"]).unwrap();
         assert_eq!(choose(&router, "A.example", 1, &[]).await, Some(0));
@@ -164,8 +190,14 @@ mod tests {
     #[tokio::test]
     async fn rules_by_address_resolve_when_told_to() {
         let rules = [
-            Rule { ips: vec![IpMatch::Private(true)], ..to("0") },
-            Rule { domains: vec![DomainMatch::Keyword("x".into())], ..to("1") },
+            Rule {
+                ips: vec![IpMatch::Private(true)],
+                ..to("0")
+            },
+            Rule {
+                domains: vec![DomainMatch::Keyword("x".into())],
+                ..to("1")
+            },
         ];
         let by = |by_name| Router::new(&rules, by_name, &["0", "1"]).unwrap();
         let private = ["10.0.0.1"];

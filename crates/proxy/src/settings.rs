@@ -332,7 +332,10 @@ pub struct Versions {
 
 impl Default for Versions {
     fn default() -> Self {
-        Versions { tls12: true, tls13: true }
+        Versions {
+            tls12: true,
+            tls13: true,
+        }
     }
 }
 

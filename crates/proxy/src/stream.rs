@@ -78,7 +78,11 @@ impl Rx {
     /// Where the output of the layer above `level` goes: behind what is there, else as far ahead as possible.
     fn out(&mut self, level: usize) -> usize {
         if self.regions[level + 1].is_empty() {
-            let floor = self.regions[level + 1..].iter().filter(|r| !r.is_empty()).map(|r| r.end).max();
+            let floor = self.regions[level + 1..]
+                .iter()
+                .filter(|r| !r.is_empty())
+                .map(|r| r.end)
+                .max();
             let at = floor.unwrap_or(0).min(self.regions[level].start);
             self.regions[level + 1] = at..at;
         }
@@ -445,7 +449,10 @@ impl Stream {
             let front = self.tls.as_ref().map_or(0, |tls| tls.front());
             self.tx.out.resize(tls_at + front, 0);
             let ws_at = self.tx.out.len();
-            let gap = self.ws.as_ref().map_or(0, |ws| ws.header(prefix.len() + now.len() + body));
+            let gap = self
+                .ws
+                .as_ref()
+                .map_or(0, |ws| ws.header(prefix.len() + now.len() + body));
             self.tx.out.resize(ws_at + gap, 0);
             self.tx.out.append(&mut prefix);
             match &mut self.sealer {
@@ -480,7 +487,11 @@ impl Stream {
 
     /// Makes room in the output for `payload` bytes and their framing.
     fn reserve(&mut self, payload: usize) {
-        let unit = self.sealer.as_ref().map_or(usize::MAX, |s| s.max_payload()).min(self.unit_room() - 128);
+        let unit = self
+            .sealer
+            .as_ref()
+            .map_or(usize::MAX, |s| s.max_payload())
+            .min(self.unit_room() - 128);
         let need = payload + (payload / unit + 1) * 128;
         if self.tx.out.capacity() == 0 {
             self.tx.out = pool::take_out(need);

@@ -20,7 +20,11 @@ fn read(text: &str) -> Config {
 }
 
 fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -55,8 +59,12 @@ async fn what_is_written_is_what_runs() {
                     "certificates": [{{"usage": "verify", "certificateFile": "{at_dir}/c.pem"}}]}}}}}}]}}"#,
         target.port()
     );
-    let server = Server::start(Settings::from_config(&read(&server)).unwrap()).await.unwrap();
-    let client = Server::start(Settings::from_config(&read(&client)).unwrap()).await.unwrap();
+    let server = Server::start(Settings::from_config(&read(&server)).unwrap())
+        .await
+        .unwrap();
+    let client = Server::start(Settings::from_config(&read(&client)).unwrap())
+        .await
+        .unwrap();
     let door = at(&client, "door");
     assert_eq!(door.port(), door_port);
     exchange_all("from text", door).await;
@@ -64,7 +72,10 @@ async fn what_is_written_is_what_runs() {
     client.shutdown(Duration::from_secs(10)).await;
     assert!(server.shutdown(Duration::from_secs(10)).await);
     let sent: usize = SIZES.iter().map(|(up, _)| up + 16).sum();
-    assert_eq!(stats.get("user>>>user@example>>>traffic>>>uplink").unwrap().get(), sent as u64);
+    assert_eq!(
+        stats.get("user>>>user@example>>>traffic>>>uplink").unwrap().get(),
+        sent as u64
+    );
     for _ in 0..100 {
         let log = std::fs::read_to_string(dir.path().join("access.log")).unwrap();
         if log.lines().count() == SIZES.len() {

@@ -54,14 +54,12 @@ fn same(a: &[u8], b: &[u8]) -> bool {
 }
 
 /// Negotiates.
-pub(crate) async fn take(
-    fresh: Fresh,
-    settings: &settings::Socks,
-    user: Arc<UserRecord>,
-) -> Result<Asked, Error> {
+pub(crate) async fn take(fresh: Fresh, settings: &settings::Socks, user: Arc<UserRecord>) -> Result<Asked, Error> {
     let deadline = fresh.deadline;
     let negotiating = negotiate(fresh, settings, user);
-    tokio::time::timeout_at(deadline, negotiating).await.map_err(|_| Error::TimedOut("SOCKS request"))?
+    tokio::time::timeout_at(deadline, negotiating)
+        .await
+        .map_err(|_| Error::TimedOut("SOCKS request"))?
 }
 
 async fn negotiate(mut fresh: Fresh, settings: &settings::Socks, user: Arc<UserRecord>) -> Result<Asked, Error> {
@@ -195,13 +193,21 @@ pub(crate) async fn serve_udp(
             continue;
         }
         let outbound = engine.route(inbound, &to, (Some(owner), local), &user.email).await;
-        let key = if outbound.is_open_to_all() { None } else { Some(to.clone()) };
+        let key = if outbound.is_open_to_all() {
+            None
+        } else {
+            Some(to.clone())
+        };
         let (queue, waiting) = mpsc::channel(dokodemo::QUEUE);
         let _ = queue.try_send(datagram);
         flows.insert(key, queue);
         let near = PacketEnd::Local(waiting, UdpReply::Socks(Arc::clone(&socket), from));
         let (engine, inbound, user) = (Arc::clone(engine), Arc::clone(inbound), Arc::clone(&user));
-        tokio::spawn(async move { engine.carry_flow(&inbound, &outbound, near, to, user, Some(owner), local).await });
+        tokio::spawn(async move {
+            engine
+                .carry_flow(&inbound, &outbound, near, to, user, Some(owner), local)
+                .await
+        });
     }
 }
 

@@ -119,7 +119,11 @@ impl Records {
         let (_, rx_key, rx_iv) = split(&secrets.rx.1)?;
         Ok(Records {
             tls13,
-            explicit: if !tls13 && suite != Suite::ChaCha20Poly1305 { 8 } else { 0 },
+            explicit: if !tls13 && suite != Suite::ChaCha20Poly1305 {
+                8
+            } else {
+                0
+            },
             opening: OpeningKey::new(suite, rx_key).map_err(internal)?,
             opened: Counter {
                 iv: rx_iv,
