@@ -207,7 +207,7 @@ impl Engine {
         match inbound::socks::take(fresh, settings, Arc::clone(&inbound.anyone)).await? {
             inbound::socks::Asked::Stream(taken) => self.dispatch(inbound, taken, source, local).await,
             inbound::socks::Asked::Associate(association) => {
-                inbound::socks::serve_udp(self, inbound, association).await?;
+                inbound::socks::serve_udp(self, inbound, *association).await?;
                 Ok(Carry::Nothing)
             }
         }

@@ -7,11 +7,14 @@ use common::*;
 use sealway_proxy::Server;
 use sealway_proxy::settings::*;
 
-fn protocols() -> Vec<(
+/// A name, what the server speaks, and what the client speaks to a server at an address.
+type Case = (
     &'static str,
     InboundProtocol,
     fn((sealway_v2ray::Address, u16)) -> OutboundProtocol,
-)> {
+);
+
+fn protocols() -> Vec<Case> {
     let vmess_in = || {
         InboundProtocol::Vmess(VmessIn {
             users: vec![user()],

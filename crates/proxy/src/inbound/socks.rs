@@ -25,7 +25,7 @@ pub(crate) enum Asked {
     /// A stream.
     Stream(Taken),
     /// Datagrams, while the connection lives.
-    Associate(Association),
+    Associate(Box<Association>),
 }
 
 /// An association for datagrams.
@@ -122,13 +122,13 @@ async fn negotiate(mut fresh: Fresh, settings: &settings::Socks, user: Arc<UserR
                             bound.set_ip(ip);
                         }
                         stream.send(&Reply::Succeeded.encode(version, bound)).await?;
-                        Ok(Asked::Associate(Association {
+                        Ok(Asked::Associate(Box::new(Association {
                             socket: Arc::new(socket),
                             owner: SocketAddr::new(owner.ip(), 0),
                             user,
                             local: fresh.accepted.local,
                             control: fresh.accepted.stream,
-                        }))
+                        })))
                     }
                 };
             }

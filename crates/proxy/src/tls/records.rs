@@ -146,11 +146,6 @@ impl Records {
         HEADER + self.explicit
     }
 
-    /// Bytes that a record adds behind its plaintext.
-    pub(crate) fn back(&self) -> usize {
-        Suite::TAG_LEN + usize::from(self.tls13)
-    }
-
     /// Seals a record around the plaintext that ends `buffer`; `at` is where [`Records::front`] bytes were left for it.
     ///
     /// At most [`MAX_PLAIN`] bytes may follow the gap.
@@ -209,7 +204,7 @@ impl Records {
     }
 
     /// Announces a new sending key and changes to it (RFC 8446 section 4.6.3).
-    fn key_update(&mut self, buffer: &mut Vec<u8>, ask_peer: bool) -> Result<(), Error> {
+    pub(crate) fn key_update(&mut self, buffer: &mut Vec<u8>, ask_peer: bool) -> Result<(), Error> {
         self.push(HANDSHAKE, &[KEY_UPDATE, 0, 0, 1, u8::from(ask_peer)], buffer)?;
         let (next, secrets) = match &mut self.kernel {
             Kernel::Client(kernel) => kernel.update_tx_secret()?,
