@@ -161,6 +161,11 @@ impl Stream {
         self.ws.is_none()
     }
 
+    /// The peer has shown who it is: from here on, large reads are worth their memory.
+    pub(crate) fn trust(&mut self) {
+        self.rx.most = Class::LARGEST;
+    }
+
     /// Payload that is ready.
     pub(crate) fn payload(&self) -> &[u8] {
         match &self.rx.buf {

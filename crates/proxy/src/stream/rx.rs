@@ -13,6 +13,8 @@ pub(super) struct Rx {
     pub(super) regions: [Range<usize>; 4],
     /// Class to take next: grows while reads fill the buffer, shrinks when they do not.
     pub(super) want: Class,
+    /// Largest class to want. Small until the peer has shown who it is: strangers get no more than 4 KiB at a time.
+    pub(super) most: Class,
     /// The peer has said, on some layer, that nothing follows.
     pub(super) end: bool,
     /// Something has arrived, or a layer was put in, since everything was opened as far as it goes.
@@ -123,7 +125,7 @@ impl Rx {
         self.fresh = true;
         let class = self.buf.as_ref().map_or(self.want, Buf::class);
         self.want = if got == room {
-            class.larger()
+            class.larger().min(self.most)
         } else if got < class.size() / 8 {
             class.smaller()
         } else {
