@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::Arc;
 
 use sealway_v2ray::Destination;
 
@@ -149,7 +149,8 @@ mod tests {
     fn the_line_is_the_one_that_is_parsed() {
         let source = Some("1.2.3.4:5678".parse().unwrap());
         let target = Destination::tcp(Address::parse("example.com").unwrap(), 443);
-        let line = |tags, chosen, email| accepted_line("2026/01/02 03:04:05.123456", source, &target, tags, chosen, email);
+        let line =
+            |tags, chosen, email| accepted_line("2026/01/02 03:04:05.123456", source, &target, tags, chosen, email);
         assert_eq!(
             line(("inTag", "outTag"), Chosen::Rule, "a@b"),
             "2026/01/02 03:04:05.123456 from 1.2.3.4:5678 accepted tcp:example.com:443 [inTag -> outTag] email: a@b\n"

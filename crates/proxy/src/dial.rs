@@ -51,7 +51,11 @@ fn choose(found: &[SocketAddr], strategy: DomainStrategy) -> Vec<SocketAddr> {
         Families::V4V6 => v4().chain(v6()).collect(),
         Families::V6V4 => v6().chain(v4()).collect(),
     };
-    if chosen.is_empty() && !strategy.force { found.to_vec() } else { chosen }
+    if chosen.is_empty() && !strategy.force {
+        found.to_vec()
+    } else {
+        chosen
+    }
 }
 
 /// Sets what can be set on any stream socket before it connects or listens.
@@ -85,11 +89,7 @@ pub(crate) fn set_options(socket: SockRef<'_>, options: &SocketOptions) -> io::R
 }
 
 /// Connects once to one address.
-pub(crate) async fn connect_to(
-    to: SocketAddr,
-    options: &SocketOptions,
-    source: Option<IpAddr>,
-) -> Result<Sock, Error> {
+pub(crate) async fn connect_to(to: SocketAddr, options: &SocketOptions, source: Option<IpAddr>) -> Result<Sock, Error> {
     let attempt = async {
         let domain = if to.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
         let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
@@ -185,7 +185,11 @@ mod tests {
         assert_eq!(by(Families::V4, false, &[v6, v4]), [v4]);
         assert_eq!(by(Families::V4V6, false, &[v6, v4]), [v4, v6]);
         assert_eq!(by(Families::V6V4, true, &[v4, v6]), [v6, v4]);
-        assert_eq!(by(Families::V4, false, &[v6]), [v6], "without force the other family is better than none");
+        assert_eq!(
+            by(Families::V4, false, &[v6]),
+            [v6],
+            "without force the other family is better than none"
+        );
         assert!(by(Families::V4, true, &[v6]).is_empty());
     }
 }

@@ -41,7 +41,11 @@ enum Carry {
 }
 
 fn level(levels: &HashMap<u32, Level>, number: u32) -> Level {
-    levels.get(&number).or_else(|| levels.get(&0)).copied().unwrap_or_default()
+    levels
+        .get(&number)
+        .or_else(|| levels.get(&0))
+        .copied()
+        .unwrap_or_default()
 }
 
 /// One counter of a pair, if it is wanted.
@@ -91,7 +95,10 @@ impl Engine {
                 Traffic::default()
             } else {
                 let [up, down] = stats.pair("inbound", &inbound.tag);
-                Traffic::new(pick(counters.inbound_uplink, &up), pick(counters.inbound_downlink, &down))
+                Traffic::new(
+                    pick(counters.inbound_uplink, &up),
+                    pick(counters.inbound_downlink, &down),
+                )
             };
             inbounds.push(Arc::new(Inbound {
                 tag: inbound.tag.clone(),
@@ -106,7 +113,10 @@ impl Engine {
             }));
         }
         if settings.outbounds.is_empty() {
-            return Err(Error::config("outbounds", "there is none; add one, for example {\"protocol\": \"freedom\"}"));
+            return Err(Error::config(
+                "outbounds",
+                "there is none; add one, for example {\"protocol\": \"freedom\"}",
+            ));
         }
         let mut outbounds = Vec::with_capacity(settings.outbounds.len());
         for (at, outbound) in settings.outbounds.iter().enumerate() {
@@ -115,7 +125,11 @@ impl Engine {
                 Traffic::default()
             } else {
                 let [up, down] = stats.pair("outbound", &outbound.tag);
-                Traffic::new(pick(counters.outbound_uplink, &up), pick(counters.outbound_downlink, &down)).reversed()
+                Traffic::new(
+                    pick(counters.outbound_uplink, &up),
+                    pick(counters.outbound_downlink, &down),
+                )
+                .reversed()
             };
             outbounds.push(Arc::new(Outbound::new(&format!("outbounds[{at}]"), outbound, traffic)?));
         }
@@ -152,7 +166,12 @@ impl Engine {
     }
 
     /// From accepting to a connection that only has to be carried.
-    async fn begin(self: &Arc<Self>, inbound: &Arc<Inbound>, sock: Sock, listener: Option<SocketAddr>) -> Result<Carry, Error> {
+    async fn begin(
+        self: &Arc<Self>,
+        inbound: &Arc<Inbound>,
+        sock: Sock,
+        listener: Option<SocketAddr>,
+    ) -> Result<Carry, Error> {
         let deadline = Instant::now() + self.base.handshake;
         let accepting = inbound.side.accept(sock, inbound.traffic.clone());
         let accepted = tokio::time::timeout_at(deadline, accepting)
@@ -167,9 +186,7 @@ impl Engine {
         let taken = match &inbound.kind {
             Kind::Dokodemo(settings) => inbound::dokodemo::take(fresh, settings, Arc::clone(&inbound.anyone))?,
             Kind::Socks(settings) => return self.socks(inbound, settings, fresh).await,
-            Kind::Http(settings) => {
-                inbound::http::take(fresh, settings, Arc::clone(&inbound.anyone)).await?
-            }
+            Kind::Http(settings) => inbound::http::take(fresh, settings, Arc::clone(&inbound.anyone)).await?,
             Kind::Vless { users, fallbacks } => inbound::vless::take(fresh, users, fallbacks, &self.base).await?,
             Kind::Vmess {
                 users,
@@ -190,7 +207,7 @@ impl Engine {
         match inbound::socks::take(fresh, settings, Arc::clone(&inbound.anyone)).await? {
             inbound::socks::Asked::Stream(taken) => self.dispatch(inbound, taken, source, local).await,
             inbound::socks::Asked::Associate(association) => {
-                inbound::socks::serve_udp(self, inbound, association).await?;
+                inbound::socks::serve_udp(self, inbound, *association).await?;
                 Ok(Carry::Nothing)
             }
         }
@@ -201,25 +218,29 @@ impl Engine {
         &self,
         inbound: &Inbound,
         to: &Destination,
-        source: Option<SocketAddr>,
+        (source, local): (Option<SocketAddr>, Option<SocketAddr>),
         email: &str,
     ) -> Arc<Outbound> {
         let question = Question {
             target: to,
             source,
+            local,
             email,
             inbound: &inbound.tag,
         };
         let resolve = async || {
             let found = dial::resolve(&to.address, to.port, DomainStrategy::default()).await;
-            found.map(|found| found.iter().map(SocketAddr::ip).collect()).unwrap_or_default()
+            found
+                .map(|found| found.iter().map(SocketAddr::ip).collect())
+                .unwrap_or_default()
         };
         let (at, chosen) = match self.router.choose(&question, resolve).await {
             Some(at) => (at, Chosen::Rule),
             None => (0, Chosen::Default),
         };
         let outbound = Arc::clone(&self.outbounds[at]);
-        self.access.accepted(source, to, (&inbound.tag, &outbound.tag), chosen, email);
+        self.access
+            .accepted(source, to, (&inbound.tag, &outbound.tag), chosen, email);
         outbound
     }
 
@@ -239,7 +260,7 @@ impl Engine {
         match taken {
             Taken::Elsewhere(relay) => Ok(Carry::Stream(relay)),
             Taken::Stream { mut near, to, user } => {
-                let outbound = self.route(inbound, &to, source, &user.email).await;
+                let outbound = self.route(inbound, &to, (source, local), &user.email).await;
                 match outbound.connect(&to, &caller).await? {
                     Far::Stream(far) => {
                         let relay = Relay::new(*near, *far, user.level.timeouts, user.traffic.clone());
@@ -255,7 +276,7 @@ impl Engine {
                 }
             }
             Taken::Datagrams { near, to, user } => {
-                let outbound = self.route(inbound, &to, source, &user.email).await;
+                let outbound = self.route(inbound, &to, (source, local), &user.email).await;
                 let far = outbound.associate(&to, &caller).await?;
                 Ok(Carry::Datagrams(Box::new((*near, far)), user))
             }
@@ -296,7 +317,10 @@ impl Engine {
             remote: inbound.is_remote(),
         };
         match outbound.associate(&to, &caller).await {
-            Ok(far) => self.carry(inbound, Carry::Datagrams(Box::new((near, far)), user), source).await,
+            Ok(far) => {
+                self.carry(inbound, Carry::Datagrams(Box::new((near, far)), user), source)
+                    .await
+            }
             Err(error) => self.refused(inbound, source, &error),
         }
     }

@@ -136,7 +136,9 @@ impl Outbound {
             OutboundProtocol::Freedom(freedom) => Kind::Freedom(freedom.clone(), freedom.final_rules.clone().into()),
             OutboundProtocol::Blackhole { http } => Kind::Blackhole { http: *http },
             OutboundProtocol::Vless(vless) => {
-                if settings.transport.tls.is_none() && vless.server.0.ip().is_none_or(|ip| !crate::guard::is_private(ip)) {
+                if settings.transport.tls.is_none()
+                    && vless.server.0.ip().is_none_or(|ip| !crate::guard::is_private(ip))
+                {
                     tracing::warn!("{place}: VLESS without TLS sends everything in the clear");
                 }
                 Kind::Vless {
@@ -177,12 +179,18 @@ impl Outbound {
             Kind::Vless { server, id } => self.vless(server, id, to).await?,
             Kind::Vmess(vmess) => self.vmess(vmess, to).await?,
             Kind::Socks(proxy) => {
-                let (mut stream, _) = self.side.connect(&proxy.server.0, proxy.server.1, &[], self.traffic.clone()).await?;
+                let (mut stream, _) = self
+                    .side
+                    .connect(&proxy.server.0, proxy.server.1, &[], self.traffic.clone())
+                    .await?;
                 crate::inbound::socks::request(&mut stream, proxy.account.as_ref(), to).await?;
                 stream
             }
             Kind::Http(proxy) => {
-                let (mut stream, _) = self.side.connect(&proxy.server.0, proxy.server.1, &[], self.traffic.clone()).await?;
+                let (mut stream, _) = self
+                    .side
+                    .connect(&proxy.server.0, proxy.server.1, &[], self.traffic.clone())
+                    .await?;
                 crate::inbound::http::request(&mut stream, proxy.account.as_ref(), to).await?;
                 stream
             }
@@ -211,7 +219,9 @@ impl Outbound {
                 Ok(PacketEnd::framed(stream, to.clone(), false))
             }
             Kind::Socks(_) => Err(Error::Unsupported("datagrams through a socks outbound")),
-            Kind::Http(_) => Err(Error::Unsupported("datagrams through an http outbound: HTTP proxies carry streams only")),
+            Kind::Http(_) => Err(Error::Unsupported(
+                "datagrams through an http outbound: HTTP proxies carry streams only",
+            )),
         }
     }
 
@@ -256,7 +266,10 @@ impl Outbound {
         };
         let mut header = Vec::new();
         request.encode(&mut header);
-        let (mut stream, sent) = self.side.connect(&server.0, server.1, &header, self.traffic.clone()).await?;
+        let (mut stream, sent) = self
+            .side
+            .connect(&server.0, server.1, &header, self.traffic.clone())
+            .await?;
         header.drain(..sent);
         stream.set_prefix(header);
         stream.set_opener(Box::new(VlessResponse));
@@ -267,7 +280,10 @@ impl Outbound {
         let session = vmess.session(to.network)?;
         let mut header = vmess.header(&session, to)?;
         let server = &vmess.settings.server;
-        let (mut stream, sent) = self.side.connect(&server.0, server.1, &header, self.traffic.clone()).await?;
+        let (mut stream, sent) = self
+            .side
+            .connect(&server.0, server.1, &header, self.traffic.clone())
+            .await?;
         header.drain(..sent);
         stream.set_prefix(header);
         if let Some(sealer) = VmessSeal::request(&session, !vmess.settings.no_end)? {

@@ -38,7 +38,9 @@ pub(crate) async fn read(sock: &mut Sock) -> Result<Told, Error> {
 
 /// A header of the version for a connection between these.
 pub(crate) fn header(version: u8, source: Option<SocketAddr>, destination: Option<SocketAddr>) -> Vec<u8> {
-    let ends = source.zip(destination).map(|(source, destination)| Endpoints { source, destination });
+    let ends = source
+        .zip(destination)
+        .map(|(source, destination)| Endpoints { source, destination });
     let mut out = Vec::new();
     encode(if version == 1 { Version::V1 } else { Version::V2 }, ends, &mut out);
     out

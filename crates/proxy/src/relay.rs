@@ -221,10 +221,16 @@ pub(crate) struct Relay {
 
 impl Relay {
     /// Starts carrying.
-    pub(crate) fn new(near: Stream, far: Stream, timeouts: Timeouts, user: Traffic) -> Self {
+    pub(crate) fn new(mut near: Stream, mut far: Stream, timeouts: Timeouts, user: Traffic) -> Self {
+        near.trust();
+        far.trust();
         let now = Instant::now();
         let holding = far.holds_prefix();
-        let first = if holding { HOLD.min(timeouts.idle) } else { timeouts.idle };
+        let first = if holding {
+            HOLD.min(timeouts.idle)
+        } else {
+            timeouts.idle
+        };
         Relay {
             near,
             far,

@@ -5,13 +5,13 @@ use std::net::{IpAddr, SocketAddr};
 use sealway_v2ray::{Address, Destination};
 
 use crate::Error;
-use crate::guard::fits;
-use crate::settings::{DomainMatch, RouteByName, Rule};
+use crate::settings::{RouteByName, Rule};
 
 /// What the rules look at.
 pub(crate) struct Question<'a> {
     pub(crate) target: &'a Destination,
     pub(crate) source: Option<SocketAddr>,
+    pub(crate) local: Option<SocketAddr>,
     pub(crate) email: &'a str,
     pub(crate) inbound: &'a str,
 }
@@ -20,17 +20,6 @@ pub(crate) struct Question<'a> {
 pub(crate) struct Router {
     rules: Vec<(Rule, usize)>,
     by_name: RouteByName,
-}
-
-fn name_fits(set: &DomainMatch, name: &str) -> bool {
-    match set {
-        DomainMatch::Full(full) => name == full,
-        DomainMatch::Domain(domain) => {
-            name.strip_suffix(domain.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-        }
-        DomainMatch::Keyword(word) => name.contains(word.as_str()),
-        DomainMatch::Dotless(word) => !name.contains('.') && name.contains(word.as_str()),
-    }
 }
 
 fn port_fits(ports: &[(u16, u16)], port: u16) -> bool {
@@ -84,7 +73,10 @@ impl Router {
             && let Some(resolve) = resolve
         {
             let ips = resolve().await;
-            let found = self.rules.iter().find(|(rule, _)| rule_fits(rule, question, name.as_deref(), &ips));
+            let found = self
+                .rules
+                .iter()
+                .find(|(rule, _)| rule_fits(rule, question, name.as_deref(), &ips));
             return found.map(|(_, outbound)| *outbound);
         }
         None
@@ -93,35 +85,54 @@ impl Router {
 
 fn rule_fits(rule: &Rule, question: &Question<'_>, name: Option<&str>, ips: &[IpAddr]) -> bool {
     let target = question.target;
-    (rule.domains.is_empty() || name.is_some_and(|name| rule.domains.iter().any(|set| name_fits(set, name))))
-        && (rule.ips.is_empty() || ips.iter().any(|&ip| rule.ips.iter().any(|set| fits(set, ip))))
+    (rule.domains.is_empty() || name.is_some_and(|name| rule.domains.iter().any(|set| set.matches(name))))
+        && (rule.ips.is_empty() || ips.iter().any(|&ip| rule.ips.iter().any(|set| set.matches(ip))))
         && port_fits(&rule.ports, target.port)
         && (rule.networks.is_empty() || rule.networks.contains(&target.network))
         && (rule.sources.is_empty()
-            || question.source.is_some_and(|from| rule.sources.iter().any(|set| fits(set, from.ip()))))
+            || question
+                .source
+                .is_some_and(|from| rule.sources.iter().any(|set| set.matches(from.ip()))))
         && (rule.source_ports.is_empty()
-            || question.source.is_some_and(|from| port_fits(&rule.source_ports, from.port())))
-        && (rule.users.is_empty() || rule.users.iter().any(|user| user == question.email))
+            || question
+                .source
+                .is_some_and(|from| port_fits(&rule.source_ports, from.port())))
+        && (rule.locals.is_empty()
+            || question
+                .local
+                .is_some_and(|to| rule.locals.iter().any(|set| set.matches(to.ip()))))
+        && (rule.local_ports.is_empty() || question.local.is_some_and(|to| port_fits(&rule.local_ports, to.port())))
+        && (rule.users.is_empty() || rule.users.matches(question.email))
         && (rule.inbound_tags.is_empty() || rule.inbound_tags.iter().any(|tag| tag == question.inbound))
 }
 
 #[cfg(test)]
 mod tests {
     use sealway_v2ray::Network;
+    use sealway_v2ray::config::{At, Position};
 
     use super::*;
-    use crate::settings::IpMatch;
+    use crate::settings::{DomainMatch, IpMatch, UserMatch, UserMatches};
 
     async fn choose(router: &Router, host: &str, port: u16, answer: &[&str]) -> Option<usize> {
         let target = Destination::tcp(Address::parse(host).unwrap(), port);
         let question = Question {
             target: &target,
             source: Some("192.0.2.9:1000".parse().unwrap()),
+            local: None,
             email: "a@b",
             inbound: "in",
         };
         let answer = answer.iter().map(|ip| ip.parse().unwrap()).collect();
         router.choose(&question, async || answer).await
+    }
+
+    fn email(text: &str) -> UserMatches {
+        let value = UserMatch::Email(text.into());
+        UserMatches(vec![At {
+            value,
+            at: Position::default(),
+        }])
     }
 
     fn to(tag: &str) -> Rule {
@@ -133,20 +144,37 @@ mod tests {
 
     #[test]
     fn a_rule_that_leads_nowhere_is_refused() {
-        let error = Router::new(&[to("gone")], RouteByName::AsIs, &["", "out"]).err().unwrap();
-        assert_eq!(error.to_string(), "routing.rules[0].outboundTag: there is no outbound with the tag \"gone\"");
+        let error = Router::new(&[to("gone")], RouteByName::AsIs, &["", "out"])
+            .err()
+            .unwrap();
+        assert_eq!(
+            error.to_string(),
+            "routing.rules[0].outboundTag: there is no outbound with the tag \"gone\""
+        );
         assert!(Router::new(&[to("")], RouteByName::AsIs, &["", "out"]).is_err());
     }
 
     #[tokio::test]
     async fn the_first_rule_that_fits_decides() {
-        let domain = |set, tag| Rule { domains: vec![set], ..to(tag) };
+        let domain = |set, tag| Rule {
+            domains: vec![set],
+            ..to(tag)
+        };
         let rules = [
             domain(DomainMatch::Full("a.example".into()), "0"),
             domain(DomainMatch::Domain("example".into()), "1"),
             domain(DomainMatch::Dotless("host".into()), "2"),
-            Rule { ports: vec![(80, 90)], networks: vec![Network::Tcp], users: vec!["a@b".into()], ..to("3") },
-            Rule { ports: vec![(100, 100)], users: vec!["x@y".into()], ..to("0") },
+            Rule {
+                ports: vec![(80, 90)],
+                networks: vec![Network::Tcp],
+                users: email("a@b"),
+                ..to("3")
+            },
+            Rule {
+                ports: vec![(100, 100)],
+                users: email("x@y"),
+                ..to("0")
+            },
         ];
         let router = Router::new(&rules, RouteByName::AsIs, &["0", "1", "2", "3"]).unwrap();
         assert_eq!(choose(&router, "A.example", 1, &[]).await, Some(0));
@@ -162,8 +190,14 @@ mod tests {
     #[tokio::test]
     async fn rules_by_address_resolve_when_told_to() {
         let rules = [
-            Rule { ips: vec![IpMatch::Private], ..to("0") },
-            Rule { domains: vec![DomainMatch::Keyword("x".into())], ..to("1") },
+            Rule {
+                ips: vec![IpMatch::Private(true)],
+                ..to("0")
+            },
+            Rule {
+                domains: vec![DomainMatch::Keyword("x".into())],
+                ..to("1")
+            },
         ];
         let by = |by_name| Router::new(&rules, by_name, &["0", "1"]).unwrap();
         let private = ["10.0.0.1"];

@@ -254,10 +254,15 @@ async fn reload(shared: Shared, at: usize, period: Duration) {
             () = reached(&mut watching, NOT_ACCEPTING) => return,
         }
         let engine = shared.engine.load_full();
-        let certificates = engine.inbounds.get(at).and_then(|inbound| inbound.side.certificates.clone());
+        let certificates = engine
+            .inbounds
+            .get(at)
+            .and_then(|inbound| inbound.side.certificates.clone());
         if let Some(certificates) = certificates {
             // Files are read where that may take its time.
-            let errors = tokio::task::spawn_blocking(move || certificates.reload()).await.unwrap_or_default();
+            let errors = tokio::task::spawn_blocking(move || certificates.reload())
+                .await
+                .unwrap_or_default();
             for error in errors {
                 tracing::warn!("certificate not loaded again, the old one stays: {error}");
             }

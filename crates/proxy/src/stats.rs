@@ -91,6 +91,9 @@ impl Stats {
     /// All counters, in the order of their names.
     pub fn all(&self) -> Vec<(String, Arc<Counter>)> {
         let counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
-        counters.iter().map(|(name, counter)| (name.clone(), Arc::clone(counter))).collect()
+        counters
+            .iter()
+            .map(|(name, counter)| (name.clone(), Arc::clone(counter)))
+            .collect()
     }
 }

@@ -8,6 +8,9 @@
 //! then bytes of the socket. Each layer opens in place and closes the gap that its framing leaves. What is written is
 //! built in one buffer too: one copy of the payload, every layer sealed around it where it lies.
 
+mod rx;
+mod seal;
+
 use std::future::poll_fn;
 use std::io;
 use std::ops::Range;
@@ -18,27 +21,16 @@ use crate::layer::{Open, Seal};
 use crate::pool::{self, Buf, Class};
 use crate::sock::Sock;
 use crate::stats::Traffic;
-use crate::tls::records::{MAX_PLAIN, Records};
+use crate::tls::records::Records;
 use crate::ws::Frames;
+
+use rx::Rx;
 
 /// Regions of the buffer, by how many layers their bytes are through.
 const SOCKET: usize = 0;
 const TLS: usize = 1;
 const WS: usize = 2;
 const PAYLOAD: usize = 3;
-
-/// What was received and not yet taken.
-#[derive(Default)]
-struct Rx {
-    buf: Option<Buf>,
-    regions: [Range<usize>; 4],
-    /// Class to take next: grows while reads fill the buffer, shrinks when they do not.
-    want: Class,
-    /// The peer has said, on some layer, that nothing follows.
-    end: bool,
-    /// Something has arrived, or a layer was put in, since everything was opened as far as it goes.
-    fresh: bool,
-}
 
 /// What is to be sent.
 #[derive(Default)]
@@ -61,115 +53,6 @@ pub(crate) struct Stream {
     opener: Option<Box<dyn Open>>,
     sealer: Option<Box<dyn Seal>>,
     traffic: Traffic,
-}
-
-impl Rx {
-    fn is_empty(&self) -> bool {
-        self.regions.iter().all(Range::is_empty)
-    }
-
-    fn release_if_empty(&mut self) {
-        if self.is_empty() {
-            self.buf = None;
-            self.regions = Default::default();
-        }
-    }
-
-    /// Where the output of the layer above `level` goes: behind what is there, else as far ahead as possible.
-    fn out(&mut self, level: usize) -> usize {
-        if self.regions[level + 1].is_empty() {
-            let floor = self.regions[level + 1..].iter().filter(|r| !r.is_empty()).map(|r| r.end).max();
-            let at = floor.unwrap_or(0).min(self.regions[level].start);
-            self.regions[level + 1] = at..at;
-        }
-        self.regions[level + 1].end
-    }
-
-    /// Accounts for what a layer did.
-    fn moved(&mut self, level: usize, consumed: usize, produced: usize) {
-        self.regions[level].start += consumed;
-        self.regions[level + 1].end += produced;
-    }
-
-    /// Hands the bytes at `level` up unchanged, as if the layer were not there.
-    fn pass(&mut self, level: usize) {
-        let from = self.regions[level].clone();
-        if from.is_empty() {
-            return;
-        }
-        if self.regions[level + 1].is_empty() {
-            self.regions[level + 1] = from.clone();
-        } else {
-            let to = self.regions[level + 1].end;
-            if to != from.start
-                && let Some(buf) = &mut self.buf
-            {
-                buf.copy_within(from.clone(), to);
-            }
-            self.regions[level + 1].end = to + from.len();
-        }
-        self.regions[level] = from.end..from.end;
-    }
-
-    /// Makes the payload so far input of the layer at `level` instead.
-    fn demote(&mut self, level: usize) {
-        self.regions[level] = std::mem::take(&mut self.regions[PAYLOAD]);
-        self.fresh = true;
-    }
-
-    /// Makes room to read behind the socket's region, and returns it.
-    fn make_room(&mut self) -> Result<&mut [u8], Error> {
-        let held: usize = self.regions.iter().map(Range::len).sum();
-        let fits = |class: Class| held < class.size();
-        let mut class = self.want;
-        while !fits(class) && class != Class::LARGEST {
-            class = class.larger();
-        }
-        if !fits(class) {
-            return Err(Error::protocol("stream", "a unit longer than the largest buffer"));
-        }
-        let mut at = 0;
-        let buf = match self.buf.take() {
-            Some(mut buf) if buf.class() >= class => {
-                for region in self.regions.iter_mut().rev() {
-                    let len = region.len();
-                    if region.start != at {
-                        buf.copy_within(region.clone(), at);
-                    }
-                    *region = at..at + len;
-                    at += len;
-                }
-                buf
-            }
-            old => {
-                let mut buf = Buf::take(class);
-                for region in self.regions.iter_mut().rev() {
-                    let len = region.len();
-                    if let Some(old) = &old {
-                        buf[at..at + len].copy_from_slice(&old[region.clone()]);
-                    }
-                    *region = at..at + len;
-                    at += len;
-                }
-                buf
-            }
-        };
-        Ok(&mut self.buf.insert(buf)[at..])
-    }
-
-    /// Accounts for a read of `got` bytes into `room`.
-    fn filled(&mut self, got: usize, room: usize) {
-        self.regions[SOCKET].end += got;
-        self.fresh = true;
-        let class = self.buf.as_ref().map_or(self.want, Buf::class);
-        self.want = if got == room {
-            class.larger()
-        } else if got < class.size() / 8 {
-            class.smaller()
-        } else {
-            class
-        };
-    }
 }
 
 impl Stream {
@@ -276,6 +159,11 @@ impl Stream {
     /// directions are through or the time of the other one has run out, as those peers do it too.
     pub(crate) fn can_half_close(&self) -> bool {
         self.ws.is_none()
+    }
+
+    /// The peer has shown who it is: from here on, large reads are worth their memory.
+    pub(crate) fn trust(&mut self) {
+        self.rx.most = Class::LARGEST;
     }
 
     /// Payload that is ready.
@@ -423,144 +311,13 @@ impl Stream {
         }
     }
 
-    /// Appends payload to what is to be sent, sealed by every layer.
-    pub(crate) fn seal(&mut self, mut payload: &[u8]) -> Result<(), Error> {
-        let prefix = std::mem::take(&mut self.tx.prefix);
-        let unit = self.sealer.as_ref().map_or(usize::MAX, |s| s.max_payload());
-        let room = self.unit_room();
-        // One piece is one unit of every layer. What does not fit together goes layer by layer.
-        let body = self.sealer.as_ref().map_or(0, |s| s.overhead());
-        let mut prefix = if prefix.len() + body < room {
-            prefix
-        } else {
-            self.wrap(&prefix)?;
-            Vec::new()
-        };
-        self.reserve(payload.len() + prefix.len());
-        while !payload.is_empty() || !prefix.is_empty() {
-            let most = unit.min(room - prefix.len() - body);
-            let (now, later) = payload.split_at(payload.len().min(most));
-            payload = later;
-            let tls_at = self.tx.out.len();
-            let front = self.tls.as_ref().map_or(0, |tls| tls.front());
-            self.tx.out.resize(tls_at + front, 0);
-            let ws_at = self.tx.out.len();
-            let gap = self.ws.as_ref().map_or(0, |ws| ws.header(prefix.len() + now.len() + body));
-            self.tx.out.resize(ws_at + gap, 0);
-            self.tx.out.append(&mut prefix);
-            match &mut self.sealer {
-                Some(sealer) if !now.is_empty() => sealer.seal(now, &mut self.tx.out)?,
-                _ => self.tx.out.extend_from_slice(now),
-            }
-            if let Some(ws) = &mut self.ws {
-                ws.seal(&mut self.tx.out, ws_at, gap)?;
-            }
-            if let Some(tls) = &mut self.tls {
-                tls.seal(&mut self.tx.out, tls_at)?;
-            }
+    /// Changes our sending key and asks the peer to change its own.
+    #[cfg(test)]
+    pub(crate) fn update_keys(&mut self) -> Result<(), Error> {
+        match &mut self.tls {
+            Some(tls) => tls.key_update(&mut self.tx.out, true),
+            None => Ok(()),
         }
-        Ok(())
-    }
-
-    /// Seals one datagram: exactly one piece of the body layer, however long.
-    pub(crate) fn seal_whole(&mut self, payload: &[u8]) -> Result<(), Error> {
-        let mut unit = std::mem::take(&mut self.tx.prefix);
-        match &mut self.sealer {
-            Some(sealer) => sealer.seal(payload, &mut unit)?,
-            None => unit.extend_from_slice(payload),
-        }
-        self.wrap(&unit)
-    }
-
-    /// Most bytes under the WebSocket layer that one unit of the layers below can take.
-    fn unit_room(&self) -> usize {
-        let below_ws = if self.tls.is_some() { MAX_PLAIN } else { 1 << 20 };
-        below_ws - self.ws.as_ref().map_or(0, |_| Frames::MAX_HEADER)
-    }
-
-    /// Makes room in the output for `payload` bytes and their framing.
-    fn reserve(&mut self, payload: usize) {
-        let unit = self.sealer.as_ref().map_or(usize::MAX, |s| s.max_payload()).min(self.unit_room() - 128);
-        let need = payload + (payload / unit + 1) * 128;
-        if self.tx.out.capacity() == 0 {
-            self.tx.out = pool::take_out(need);
-        } else {
-            self.tx.out.reserve(need);
-        }
-    }
-
-    /// Appends bytes of the body layer as frames and records.
-    fn wrap(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
-        let room = self.unit_room();
-        self.reserve(bytes.len());
-        while !bytes.is_empty() {
-            let (now, later) = bytes.split_at(bytes.len().min(room));
-            bytes = later;
-            let tls_at = self.tx.out.len();
-            let front = self.tls.as_ref().map_or(0, |tls| tls.front());
-            self.tx.out.resize(tls_at + front, 0);
-            let ws_at = self.tx.out.len();
-            let gap = self.ws.as_ref().map_or(0, |ws| ws.header(now.len()));
-            self.tx.out.resize(ws_at + gap, 0);
-            self.tx.out.extend_from_slice(now);
-            if let Some(ws) = &mut self.ws {
-                ws.seal(&mut self.tx.out, ws_at, gap)?;
-            }
-            if let Some(tls) = &mut self.tls {
-                tls.seal(&mut self.tx.out, tls_at)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Appends bytes below the WebSocket layer.
-    fn wrap_tls(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
-        let Some(tls) = &mut self.tls else {
-            self.tx.out.extend_from_slice(bytes);
-            return Ok(());
-        };
-        while !bytes.is_empty() {
-            let (now, later) = bytes.split_at(bytes.len().min(MAX_PLAIN));
-            bytes = later;
-            let at = self.tx.out.len();
-            self.tx.out.resize(at + tls.front(), 0);
-            self.tx.out.extend_from_slice(now);
-            tls.seal(&mut self.tx.out, at)?;
-        }
-        Ok(())
-    }
-
-    /// Appends what is held back for the first payload, without payload.
-    pub(crate) fn seal_prefix(&mut self) -> Result<(), Error> {
-        let prefix = std::mem::take(&mut self.tx.prefix);
-        self.wrap(&prefix)
-    }
-
-    /// Appends what says, on every layer that can, that nothing follows.
-    pub(crate) fn seal_end(&mut self) -> Result<(), Error> {
-        self.seal_prefix()?;
-        if let Some(sealer) = &mut self.sealer {
-            let mut end = Vec::new();
-            sealer.end(&mut end)?;
-            self.wrap(&end)?;
-        }
-        Ok(())
-    }
-
-    /// Appends what closes the transport: a WebSocket close frame and `close_notify`.
-    pub(crate) fn seal_close(&mut self) -> Result<(), Error> {
-        if std::mem::replace(&mut self.tx.closed, true) {
-            return Ok(());
-        }
-        if let Some(ws) = &mut self.ws {
-            let mut close = Vec::new();
-            ws.close(&mut close)?;
-            self.wrap_tls(&close)?;
-        }
-        if let Some(tls) = &mut self.tls {
-            tls.push_close(&mut self.tx.out)?;
-        }
-        Ok(())
     }
 
     /// True if something waits to be written.

@@ -7,17 +7,17 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ServerConfig};
 use sealway_v2ray::Address;
 
+use crate::Error;
 use crate::dial;
 use crate::proxy_protocol;
 use crate::settings::{ClientTransport, DomainStrategy, HttpNetwork, Network, ServerTransport, SocketOptions};
 use crate::sock::Sock;
 use crate::stats::Traffic;
 use crate::stream::Stream;
-use crate::upgrade::{self, Upgrade};
+use crate::tls::build;
 use crate::tls::certs::Certificates;
 use crate::tls::handshake::{self, Agreed};
-use crate::tls::build;
-use crate::Error;
+use crate::upgrade::{self, Upgrade};
 
 /// An inbound's transport, ready to accept.
 pub(crate) struct ServerSide {

@@ -160,7 +160,8 @@ pub(crate) struct Framed {
 
 impl PacketEnd {
     /// Datagrams of VLESS (`lengths`) or VMess in a stream.
-    pub(crate) fn framed(stream: Stream, target: Destination, lengths: bool) -> Self {
+    pub(crate) fn framed(mut stream: Stream, target: Destination, lengths: bool) -> Self {
+        stream.trust();
         PacketEnd::Framed(Box::new(Framed {
             stream,
             target,

@@ -79,7 +79,11 @@ pub(crate) async fn connect(
     kind: Upgrade,
     first: &[u8],
 ) -> Result<usize, Error> {
-    let headers: Vec<(&str, &str)> = settings.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let headers: Vec<(&str, &str)> = settings
+        .headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
     let place = early(settings);
     // In xray's style the header holds the whole of the first payload or nothing; in v2ray's, as much as fits.
     let along = match place {

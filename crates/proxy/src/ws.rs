@@ -79,7 +79,12 @@ impl Frames {
                 Event::Ping(payload) => {
                     // Whoever only pings and never reads gets no more than a few answers.
                     if reply.len() < 4096 {
-                        reply.extend(frame::control(Opcode::Pong, payload.as_bytes(), self.role, self.key()?)?);
+                        reply.extend(frame::control(
+                            Opcode::Pong,
+                            payload.as_bytes(),
+                            self.role,
+                            self.key()?,
+                        )?);
                     }
                 }
                 Event::Pong => {}

@@ -103,7 +103,10 @@ async fn tls_client(server: SocketAddr, tls: &ClientTls) -> tokio_rustls::client
     config.alpn_protocols = tls.alpn.iter().map(|alpn| alpn.clone().into_bytes()).collect();
     let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
     let tcp = TcpStream::connect(server).await.unwrap();
-    connector.connect(tls.server_name.clone().try_into().unwrap(), tcp).await.unwrap()
+    connector
+        .connect(tls.server_name.clone().try_into().unwrap(), tcp)
+        .await
+        .unwrap()
 }
 
 #[derive(Debug)]
@@ -159,7 +162,9 @@ async fn strangers_are_led_to_the_web_server_that_fits() {
         fallback("", "h2", "", h2, 0),
         fallback("other.example", "", "", sni, 0),
     ];
-    let server = Server::start(server_settings(vless(fallbacks), transport)).await.unwrap();
+    let server = Server::start(server_settings(vless(fallbacks), transport))
+        .await
+        .unwrap();
     let server_at = at(&server, "in");
     let ask = async |name, alpn: &[&str], request| ask(server_at, &certificate, name, alpn, request).await;
     let get = "GET /elsewhere HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -169,9 +174,20 @@ async fn strangers_are_led_to_the_web_server_that_fits() {
     assert_eq!(rest, get, "not exactly what was sent");
     let get = "GET /path?query HTTP/1.1\r\nHost: x\r\n\r\n";
     assert_eq!(ask("server.example", &[], get).await, format!("path|{get}"));
-    assert_eq!(ask("server.example", &["h2"], "PRI * HTTP/2.0\r\n\r\n").await, "h2|PRI * HTTP/2.0\r\n\r\n");
-    assert_eq!(ask("other.example", &[], "HEAD / HTTP/1.1\r\n\r\n").await, "sni|HEAD / HTTP/1.1\r\n\r\n");
-    assert!(ask("server.example", &[], "short\r\n\r\n").await.starts_with("plain|PROXY"), "18 bytes are not needed");
+    assert_eq!(
+        ask("server.example", &["h2"], "PRI * HTTP/2.0\r\n\r\n").await,
+        "h2|PRI * HTTP/2.0\r\n\r\n"
+    );
+    assert_eq!(
+        ask("other.example", &[], "HEAD / HTTP/1.1\r\n\r\n").await,
+        "sni|HEAD / HTTP/1.1\r\n\r\n"
+    );
+    assert!(
+        ask("server.example", &[], "short\r\n\r\n")
+            .await
+            .starts_with("plain|PROXY"),
+        "18 bytes are not needed"
+    );
     // Users get through as before.
     let target = target().await;
     let own = ClientTransport {
@@ -302,13 +318,19 @@ async fn a_half_closed_connection_has_its_own_time() {
 #[tokio::test]
 async fn a_client_that_says_nothing_is_closed_in_time() {
     for protocol in [vless(vec![]), vmess()] {
-        let server = Server::start(server_settings(protocol, ServerTransport::default())).await.unwrap();
+        let server = Server::start(server_settings(protocol, ServerTransport::default()))
+            .await
+            .unwrap();
         let mut stream = TcpStream::connect(at(&server, "in")).await.unwrap();
         stream.write_all(&[0]).await.unwrap();
         tokio::task::yield_now().await;
         tokio::time::pause();
         let since = Instant::now();
-        assert_eq!(stream.read(&mut [0]).await.unwrap_or(0), 0, "nothing is said to a stranger");
+        assert_eq!(
+            stream.read(&mut [0]).await.unwrap_or(0),
+            0,
+            "nothing is said to a stranger"
+        );
         let took = since.elapsed();
         assert!((57..=63).contains(&took.as_secs()), "{took:?}");
         tokio::time::resume();
@@ -338,10 +360,15 @@ async fn taken_before_close(server: SocketAddr, first: &[u8]) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stranger_on_vmess_is_heard_out_before_the_door_closes() {
-    let server = Server::start(server_settings(vmess(), ServerTransport::default())).await.unwrap();
+    let server = Server::start(server_settings(vmess(), ServerTransport::default()))
+        .await
+        .unwrap();
     for first in [vec![0; 16], pattern(5, 17), pattern(6, 54)] {
         let taken = within("drain", taken_before_close(at(&server, "in"), &first)).await;
-        assert!(taken >= 16 + 38, "closed after {taken} bytes: the length of the first field shows");
+        assert!(
+            taken >= 16 + 38,
+            "closed after {taken} bytes: the length of the first field shows"
+        );
     }
 }
 
@@ -409,7 +436,9 @@ async fn socks_and_http_work_as_inbound_and_as_outbound() {
         ..HttpProxy::default()
     });
     for (name, protocol) in [("socks", socks_in), ("http", http_in)] {
-        let server = Server::start(server_settings(protocol, ServerTransport::default())).await.unwrap();
+        let server = Server::start(server_settings(protocol, ServerTransport::default()))
+            .await
+            .unwrap();
         let proxy = |account| ProxyOut {
             server: (loopback(), at(&server, "in").port()),
             account,
@@ -439,9 +468,14 @@ async fn socks_udp(udp_target: SocketAddr) {
         udp: true,
         ..Socks::default()
     });
-    let server = Server::start(server_settings(socks, ServerTransport::default())).await.unwrap();
+    let server = Server::start(server_settings(socks, ServerTransport::default()))
+        .await
+        .unwrap();
     let mut control = TcpStream::connect(at(&server, "in")).await.unwrap();
-    control.write_all(&[5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0]).await.unwrap();
+    control
+        .write_all(&[5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0])
+        .await
+        .unwrap();
     let mut answer = [0; 12];
     control.read_exact(&mut answer).await.unwrap();
     assert_eq!(answer[..6], [5, 0, 5, 0, 0, 1]);
@@ -450,13 +484,20 @@ async fn socks_udp(udp_target: SocketAddr) {
     let head = |port: u16| [&[0, 0, 0, 1, 127, 0, 0, 1][..], &port.to_be_bytes()].concat();
     let own = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let mut got = [0; 100];
-    own.send_to(&[head(udp_target.port()), b"abc".to_vec()].concat(), relay).await.unwrap();
+    own.send_to(&[head(udp_target.port()), b"abc".to_vec()].concat(), relay)
+        .await
+        .unwrap();
     let len = within("socks datagram", own.recv(&mut got)).await.unwrap();
     assert_eq!(got[..len], [head(udp_target.port()), b"cba".to_vec()].concat());
     // Another socket of the same host is not the owner; its datagram must not come back to it, nor to the owner.
     let other = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    other.send_to(&[head(udp_target.port()), b"evil".to_vec()].concat(), relay).await.unwrap();
-    own.send_to(&[head(udp_target.port()), b"next".to_vec()].concat(), relay).await.unwrap();
+    other
+        .send_to(&[head(udp_target.port()), b"evil".to_vec()].concat(), relay)
+        .await
+        .unwrap();
+    own.send_to(&[head(udp_target.port()), b"next".to_vec()].concat(), relay)
+        .await
+        .unwrap();
     let len = within("socks datagram", own.recv(&mut got)).await.unwrap();
     assert_eq!(got[..len], [head(udp_target.port()), b"txen".to_vec()].concat());
     assert!(other.try_recv(&mut got).is_err());
@@ -464,7 +505,11 @@ async fn socks_udp(udp_target: SocketAddr) {
     let gone = async {
         loop {
             // With the connection gone the port is closed, which the system says.
-            if own.send_to(b"x", relay).await.is_err() || own.try_recv(&mut got).is_err_and(|e| e.kind() == std::io::ErrorKind::ConnectionRefused) {
+            if own.send_to(b"x", relay).await.is_err()
+                || own
+                    .try_recv(&mut got)
+                    .is_err_and(|e| e.kind() == std::io::ErrorKind::ConnectionRefused)
+            {
                 return;
             }
             if tokio::net::UdpSocket::bind(relay).await.is_ok() {

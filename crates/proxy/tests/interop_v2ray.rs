@@ -13,7 +13,10 @@ use sealway_proxy::settings::*;
 use tokio::net::TcpStream;
 
 fn peer() -> Option<&'static str> {
-    let found = Command::new("v2ray").arg("-version").output().is_ok_and(|out| out.status.success());
+    let found = Command::new("v2ray")
+        .arg("-version")
+        .output()
+        .is_ok_and(|out| out.status.success());
     if !found {
         assert!(
             std::env::var_os("SEALWAY_REQUIRE_PEERS").is_none_or(|value| value != "1"),
@@ -63,7 +66,11 @@ async fn start(program: &str, config: &str, files: &[(&str, &str)], port: u16) -
 }
 
 fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
 }
 
 /// One combination: what is spoken, over what.
@@ -80,7 +87,11 @@ impl Case {
     }
 
     fn stream_settings(&self, server: bool) -> String {
-        let network = if self.ws { r#""network":"ws","wsSettings":{"path":"/way"}"# } else { r#""network":"tcp""# };
+        let network = if self.ws {
+            r#""network":"ws","wsSettings":{"path":"/way"}"#
+        } else {
+            r#""network":"tcp""#
+        };
         let tls = match (self.tls, server) {
             (false, _) => "",
             (true, true) => {
@@ -105,8 +116,13 @@ impl Case {
 
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    let protocols =
-        [("vless", ""), ("vmess", "aes-128-gcm"), ("vmess", "chacha20-poly1305"), ("vmess", "auto"), ("vmess", "none")];
+    let protocols = [
+        ("vless", ""),
+        ("vmess", "aes-128-gcm"),
+        ("vmess", "chacha20-poly1305"),
+        ("vmess", "auto"),
+        ("vmess", "none"),
+    ];
     for (protocol, security) in protocols {
         for (ws, tls) in [(false, false), (false, true), (true, false), (true, true)] {
             cases.push(Case {
@@ -131,7 +147,9 @@ async fn check(name: &str, door: SocketAddr, udp_door: SocketAddr) {
         let sent = pattern(len as u64, len);
         socket.send(&sent).await.unwrap();
         let mut got = vec![0; 65536];
-        let n = within(&format!("{name}, datagram of {len}"), socket.recv(&mut got)).await.unwrap();
+        let n = within(&format!("{name}, datagram of {len}"), socket.recv(&mut got))
+            .await
+            .unwrap();
         got.truncate(n);
         got.reverse();
         assert!(got == sent, "{name}: datagram of {len} garbled");

@@ -7,14 +7,25 @@ use common::*;
 use sealway_proxy::Server;
 use sealway_proxy::settings::*;
 
-fn protocols() -> Vec<(&'static str, InboundProtocol, fn((sealway_v2ray::Address, u16)) -> OutboundProtocol)> {
+/// A name, what the server speaks, and what the client speaks to a server at an address.
+type Case = (
+    &'static str,
+    InboundProtocol,
+    fn((sealway_v2ray::Address, u16)) -> OutboundProtocol,
+);
+
+fn protocols() -> Vec<Case> {
     let vmess_in = || {
         InboundProtocol::Vmess(VmessIn {
             users: vec![user()],
             secure_only: false,
         })
     };
-    fn vmess(server: (sealway_v2ray::Address, u16), security: VmessSecurity, authenticated_length: bool) -> OutboundProtocol {
+    fn vmess(
+        server: (sealway_v2ray::Address, u16),
+        security: VmessSecurity,
+        authenticated_length: bool,
+    ) -> OutboundProtocol {
         OutboundProtocol::Vmess(VmessOut {
             server,
             id: id(),
@@ -32,12 +43,24 @@ fn protocols() -> Vec<(&'static str, InboundProtocol, fn((sealway_v2ray::Address
             }),
             |server| OutboundProtocol::Vless(VlessOut { server, id: id() }),
         ),
-        ("vmess aes", vmess_in(), |server| vmess(server, VmessSecurity::Aes128Gcm, false)),
-        ("vmess chacha", vmess_in(), |server| vmess(server, VmessSecurity::ChaCha20Poly1305, false)),
-        ("vmess aes, sealed lengths", vmess_in(), |server| vmess(server, VmessSecurity::Aes128Gcm, true)),
-        ("vmess auto", vmess_in(), |server| vmess(server, VmessSecurity::Auto, false)),
-        ("vmess none", vmess_in(), |server| vmess(server, VmessSecurity::None, false)),
-        ("vmess zero", vmess_in(), |server| vmess(server, VmessSecurity::Zero, false)),
+        ("vmess aes", vmess_in(), |server| {
+            vmess(server, VmessSecurity::Aes128Gcm, false)
+        }),
+        ("vmess chacha", vmess_in(), |server| {
+            vmess(server, VmessSecurity::ChaCha20Poly1305, false)
+        }),
+        ("vmess aes, sealed lengths", vmess_in(), |server| {
+            vmess(server, VmessSecurity::Aes128Gcm, true)
+        }),
+        ("vmess auto", vmess_in(), |server| {
+            vmess(server, VmessSecurity::Auto, false)
+        }),
+        ("vmess none", vmess_in(), |server| {
+            vmess(server, VmessSecurity::None, false)
+        }),
+        ("vmess zero", vmess_in(), |server| {
+            vmess(server, VmessSecurity::Zero, false)
+        }),
     ]
 }
 
@@ -51,7 +74,9 @@ async fn run(network: Network, tls: bool) {
             tls: tls.then_some(server_tls),
             ..ServerTransport::default()
         };
-        let server = Server::start(server_settings(protocol, server_transport)).await.unwrap();
+        let server = Server::start(server_settings(protocol, server_transport))
+            .await
+            .unwrap();
         let client_transport = ClientTransport {
             network: network.clone(),
             tls: tls.then(|| client_tls(&certificate)),
@@ -60,7 +85,10 @@ async fn run(network: Network, tls: bool) {
         let start = async |target| {
             let settings = Settings {
                 inbounds: vec![door(target)],
-                outbounds: vec![outbound(far((loopback(), at(&server, "in").port())), client_transport.clone())],
+                outbounds: vec![outbound(
+                    far((loopback(), at(&server, "in").port())),
+                    client_transport.clone(),
+                )],
                 ..Settings::default()
             };
             Server::start(settings).await.unwrap()

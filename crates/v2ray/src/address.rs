@@ -308,6 +308,8 @@ pub(crate) fn read_type_first(cursor: &mut Cursor<'_>, protocol: Protocol) -> Re
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::Step;
     use crate::step::parse;
@@ -385,12 +387,41 @@ mod tests {
         assert!(matches!(type_first(&[2]), Err(Error::Field { got: 2, .. })));
     }
 
+    /// A name of no length reached code that looked at its first byte.
+    #[test]
+    fn bug_domain_of_length_zero_is_refused() {
+        assert_eq!(port_first(&[0, 80, 2, 0]), Err(Error::DomainLength { got: 0 }));
+        assert_eq!(type_first(&[3, 0]), Err(Error::DomainLength { got: 0 }));
+    }
+
     #[test]
     fn mapped_ipv6_collapses() {
         let mut bytes = vec![0, 80, 3];
         bytes.extend_from_slice(&Ipv4Addr::new(192, 0, 2, 1).to_ipv6_mapped().octets());
         let address = port_first(&bytes).unwrap().done().unwrap().0;
         assert_eq!(address, Address::Ipv4(Ipv4Addr::new(192, 0, 2, 1)));
+    }
+
+    proptest! {
+        #[test]
+        fn any_address_comes_back(ip: [u8; 16], name in "[A-Za-z0-9._-]{1,255}", kind in 0..3u8, port: u16) {
+            let address = match kind {
+                0 => Address::from(IpAddr::from([ip[0], ip[1], ip[2], ip[3]])),
+                1 => Address::from(IpAddr::from(ip)),
+                _ => Address::parse(&name).unwrap(),
+            };
+            let (mut a, mut b) = (Vec::new(), Vec::new());
+            write_port_first(&address, port, &mut a);
+            write_type_first(&address, port, &mut b);
+            prop_assert_eq!(port_first(&a).unwrap().done(), Some((address.clone(), port)));
+            prop_assert_eq!(type_first(&b).unwrap().done(), Some((address, port)));
+        }
+
+        #[test]
+        fn total(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            let _ = port_first(&bytes);
+            let _ = type_first(&bytes);
+        }
     }
 
     #[test]

@@ -68,9 +68,9 @@ object! {
         /// Timeouts, buffers and which counters are kept.
         policy: Policy = "policy", default "{}";
         /// Where connections come in.
-        inbounds: Vec<At<Inbound>> = "inbounds";
+        inbounds: Vec<Inbound> = "inbounds";
         /// Where connections go out. The first is for whatever no rule is about.
-        outbounds: Vec<At<Outbound>> = "outbounds";
+        outbounds: Vec<Outbound> = "outbounds";
         /// Keep the counters that `policy` asks for.
         stats: Option<Stats> = "stats";
     }
@@ -130,7 +130,7 @@ impl Default for Options<'_> {
 pub struct Loaded {
     /// The configuration. `None` if, and only if, one of the problems is an error.
     pub config: Option<Config>,
-    /// What is wrong, in the order of the files as far as can be. At most some 200; a last one says if there are more.
+    /// What is wrong, in the order of the files. At most some 200; a last one says if there are more.
     pub problems: Vec<Problem>,
 }
 
@@ -234,23 +234,13 @@ fn decode(mut value: Value, cx: &mut Cx<'_>) -> Option<Config> {
     let at = value.at;
     // Ports and addresses may refer to it.
     cx.env = take_env(&mut value);
+    // Rules refer to these, also where the rest of an inbound or outbound cannot be read.
+    cx.tags.inbounds = find_tags(&value, "inbounds", cx);
+    cx.tags.outbounds = find_tags(&value, "outbounds", cx);
     let before = cx.errors();
     let missing_outbounds = !has(&value, "outbounds");
-    let s = Settings::decode(value, cx);
-    let whole = cx.errors() == before;
-    let s = s?;
-    let (mut inbounds, mut outbounds) = (Vec::new(), Vec::new());
-    let mut tags = Tags::default();
-    for (i, inbound) in s.inbounds.into_iter().enumerate() {
-        tags.check("inbounds", i, &inbound.value.tag, inbound.at, cx);
-        inbounds.push(inbound.value);
-    }
-    let mut tags = Tags::default();
-    for (i, outbound) in s.outbounds.into_iter().enumerate() {
-        tags.check("outbounds", i, &outbound.value.tag, outbound.at, cx);
-        outbounds.push(outbound.value);
-    }
-    if outbounds.is_empty() && whole {
+    let s = Settings::decode(value, cx)?;
+    if s.outbounds.is_empty() && cx.errors() == before {
         let text = if missing_outbounds {
             "`outbounds` is missing"
         } else {
@@ -262,22 +252,21 @@ fn decode(mut value: Value, cx: &mut Cx<'_>) -> Option<Config> {
             "add {\"protocol\": \"freedom\"} to connect straight to the target",
         );
     }
-    if inbounds.is_empty() && whole {
+    if s.inbounds.is_empty() && cx.errors() == before {
         cx.warn(
             at,
             "there is no inbound: nothing will ever connect",
             "add one under `inbounds`",
         );
     }
-    let mut routing = s.routing;
-    routing::link(&mut routing, &inbounds, &outbounds, whole, cx);
+    routing::check_sniffing(&s.routing, &s.inbounds, cx);
     Some(Config {
         log: s.log.unwrap_or_default(),
         dns: s.dns,
-        routing,
+        routing: s.routing,
         policy: s.policy,
-        inbounds,
-        outbounds,
+        inbounds: s.inbounds,
+        outbounds: s.outbounds,
         stats: s.stats.is_some(),
         env: std::mem::take(&mut cx.env),
     })
@@ -311,23 +300,27 @@ fn take_env(value: &mut Value) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Finds tags that are used twice.
-#[derive(Default)]
-struct Tags(HashMap<String, Position>);
-
-impl Tags {
-    fn check(&mut self, list: &str, i: usize, tag: &str, at: Position, cx: &mut Cx<'_>) {
-        if tag.is_empty() {
-            return;
-        }
-        if let Some(first) = self.0.get(tag) {
+/// The tags of a list and their places in it. Tells of those that are used twice.
+fn find_tags(value: &Value, list: &str, cx: &mut Cx<'_>) -> HashMap<String, usize> {
+    let mut found: HashMap<String, (usize, Position)> = HashMap::new();
+    let member = members(value).iter().rfind(|m| m.key.eq_ignore_ascii_case(list));
+    let values = match member.map(|m| &m.value.data) {
+        Some(Data::Array(values)) => values.as_slice(),
+        _ => &[],
+    };
+    for (i, value) in values.iter().enumerate() {
+        let Some((tag, at)) = merge::tag_value(value).filter(|(tag, _)| !tag.is_empty()) else {
+            continue;
+        };
+        if let Some((_, first)) = found.get(tag) {
             let text = format!("the one on line {} has the same tag {}", first.line, quoted(tag));
             let hint = "a tag is how rules and counters tell them apart";
             cx.within(list, |cx| {
                 cx.at_index(i, |cx| cx.within("tag", |cx| cx.error(at, text, hint)))
             });
         } else {
-            self.0.insert(tag.to_owned(), at);
+            found.insert(tag.to_owned(), (i, at));
         }
     }
+    found.into_iter().map(|(tag, (i, _))| (tag, i)).collect()
 }

@@ -83,6 +83,11 @@ impl UserId {
     }
 }
 
+/// Whether two secrets are the same, in a time that does not depend on where they differ. Their lengths may show.
+pub fn same_secret(a: &[u8], b: &[u8]) -> bool {
+    a.ct_eq(b).into()
+}
+
 impl PartialEq for UserId {
     fn eq(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
@@ -148,11 +153,6 @@ mod tests {
             let text = "a".repeat(got);
             assert_eq!(UserId::parse(&text), Err(Error::UserIdLength { got }));
         }
-        // 32 characters with a dash in them are short of a digit at the end.
-        assert_eq!(
-            UserId::parse("b831381d-63244d53ad4f8cda48b3081"),
-            Err(Error::UserIdText { at: 32 })
-        );
         assert_eq!(
             UserId::parse("b831381-d6324-4d53-ad4f-8cda48b30811"),
             Err(Error::UserIdText { at: 7 })
@@ -165,6 +165,21 @@ mod tests {
         assert!(UserId::parse("ééééééééééééééééé").is_err());
     }
 
+    /// 32 characters of which some are dashes are short of digits; reading on beyond the end was a crash.
+    #[test]
+    fn bug_user_id_of_32_characters_with_misplaced_dashes() {
+        for (text, at) in [
+            ("b831381d-63244d53ad4f8cda48b3081", 32),
+            ("-b831381d63244d53ad4f8cda48b3081", 0),
+            ("b831381d63244d53ad4f8cda48b3081-", 31),
+            ("b831381d63-244d53ad4f8cda48b3081", 10),
+            ("b831381d--63244d53ad4f8cda48b308", 9),
+            ("--------------------------------", 0),
+        ] {
+            assert_eq!(UserId::parse(text), Err(Error::UserIdText { at }), "{text}");
+        }
+    }
+
     #[test]
     fn random_ids_are_version_4() {
         assert_eq!(
@@ -175,6 +190,12 @@ mod tests {
             UserId::random([0; 16]).to_string(),
             "00000000-0000-4000-8000-000000000000"
         );
+    }
+
+    #[test]
+    fn secrets() {
+        assert!(same_secret(b"abc", b"abc") && same_secret(b"", b""));
+        assert!(!same_secret(b"abc", b"abd") && !same_secret(b"abc", b"ab") && !same_secret(b"", b"a"));
     }
 
     #[test]

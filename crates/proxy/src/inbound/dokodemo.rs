@@ -28,7 +28,12 @@ fn target(settings: &Dokodemo, network: Network, listener: Option<SocketAddr>) -
     });
     let port = match (settings.port, listener) {
         (0, Some(listener)) => listener.port(),
-        (0, None) => return Err(Error::config("dokodemo-door", "needs a port, for the listener has none")),
+        (0, None) => {
+            return Err(Error::config(
+                "dokodemo-door",
+                "needs a port, for the listener has none",
+            ));
+        }
         (port, _) => port,
     };
     // A target that is the listener itself would connect to itself until nothing is left.

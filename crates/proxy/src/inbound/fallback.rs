@@ -48,9 +48,9 @@ pub(crate) async fn take(
             Ok(Err(error)) => return Err(error),
         }
     }
-    let target = fallbacks
-        .choose(name, alpn, stream.payload())
-        .map_err(|_| Error::Unauthentic("VLESS: no such user, and no fallback fits; add one with neither name, alpn nor path"))?;
+    let target = fallbacks.choose(name, alpn, stream.payload()).map_err(|_| {
+        Error::Unauthentic("VLESS: no such user, and no fallback fits; add one with neither name, alpn nor path")
+    })?;
     let mut sock = dial(&target.to).await?;
     if target.xver > 0 {
         let mut header = proxy_protocol::header(target.xver, source, local);
@@ -60,7 +60,12 @@ pub(crate) async fn take(
         }
     }
     let far = Stream::new(sock, Traffic::default());
-    Ok(Taken::Elsewhere(Box::new(Relay::new(stream, far, level.timeouts, Traffic::default()))))
+    Ok(Taken::Elsewhere(Box::new(Relay::new(
+        stream,
+        far,
+        level.timeouts,
+        Traffic::default(),
+    ))))
 }
 
 async fn dial(to: &FallbackDial) -> Result<Sock, Error> {

@@ -32,6 +32,7 @@ pub(crate) struct UserRecord {
 }
 
 /// What an inbound speaks, ready to accept.
+#[expect(clippy::large_enum_variant, reason = "there is one for each inbound, made once")]
 pub(crate) enum Kind {
     Dokodemo(settings::Dokodemo),
     Socks(settings::Socks),

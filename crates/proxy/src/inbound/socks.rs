@@ -25,7 +25,7 @@ pub(crate) enum Asked {
     /// A stream.
     Stream(Taken),
     /// Datagrams, while the connection lives.
-    Associate(Association),
+    Associate(Box<Association>),
 }
 
 /// An association for datagrams.
@@ -54,14 +54,12 @@ fn same(a: &[u8], b: &[u8]) -> bool {
 }
 
 /// Negotiates.
-pub(crate) async fn take(
-    fresh: Fresh,
-    settings: &settings::Socks,
-    user: Arc<UserRecord>,
-) -> Result<Asked, Error> {
+pub(crate) async fn take(fresh: Fresh, settings: &settings::Socks, user: Arc<UserRecord>) -> Result<Asked, Error> {
     let deadline = fresh.deadline;
     let negotiating = negotiate(fresh, settings, user);
-    tokio::time::timeout_at(deadline, negotiating).await.map_err(|_| Error::TimedOut("SOCKS request"))?
+    tokio::time::timeout_at(deadline, negotiating)
+        .await
+        .map_err(|_| Error::TimedOut("SOCKS request"))?
 }
 
 async fn negotiate(mut fresh: Fresh, settings: &settings::Socks, user: Arc<UserRecord>) -> Result<Asked, Error> {
@@ -124,13 +122,13 @@ async fn negotiate(mut fresh: Fresh, settings: &settings::Socks, user: Arc<UserR
                             bound.set_ip(ip);
                         }
                         stream.send(&Reply::Succeeded.encode(version, bound)).await?;
-                        Ok(Asked::Associate(Association {
+                        Ok(Asked::Associate(Box::new(Association {
                             socket: Arc::new(socket),
                             owner: SocketAddr::new(owner.ip(), 0),
                             user,
                             local: fresh.accepted.local,
                             control: fresh.accepted.stream,
-                        }))
+                        })))
                     }
                 };
             }
@@ -194,14 +192,22 @@ pub(crate) async fn serve_udp(
         if flows.len() >= MAX_TARGETS {
             continue;
         }
-        let outbound = engine.route(inbound, &to, Some(owner), &user.email).await;
-        let key = if outbound.is_open_to_all() { None } else { Some(to.clone()) };
+        let outbound = engine.route(inbound, &to, (Some(owner), local), &user.email).await;
+        let key = if outbound.is_open_to_all() {
+            None
+        } else {
+            Some(to.clone())
+        };
         let (queue, waiting) = mpsc::channel(dokodemo::QUEUE);
         let _ = queue.try_send(datagram);
         flows.insert(key, queue);
         let near = PacketEnd::Local(waiting, UdpReply::Socks(Arc::clone(&socket), from));
         let (engine, inbound, user) = (Arc::clone(engine), Arc::clone(inbound), Arc::clone(&user));
-        tokio::spawn(async move { engine.carry_flow(&inbound, &outbound, near, to, user, Some(owner), local).await });
+        tokio::spawn(async move {
+            engine
+                .carry_flow(&inbound, &outbound, near, to, user, Some(owner), local)
+                .await
+        });
     }
 }
 

@@ -42,7 +42,13 @@ pub(crate) async fn take(
     });
     let user = in_time.await.map_err(|_| Error::TimedOut("VLESS header"))??;
     let Some(user) = user else {
-        let stranger = fallback::Stranger { stream, source, local, agreed, deadline };
+        let stranger = fallback::Stranger {
+            stream,
+            source,
+            local,
+            agreed,
+            deadline,
+        };
         return fallback::take(stranger, fallbacks, level).await;
     };
     let in_time = tokio::time::timeout_at(deadline, async {

@@ -45,7 +45,10 @@ fn versions(place: &str, versions: Versions) -> Result<Vec<&'static SupportedPro
         chosen.push(&rustls::version::TLS12);
     }
     if chosen.is_empty() {
-        return Err(Error::config(place, "no TLS version is left; 1.2 and 1.3 are supported"));
+        return Err(Error::config(
+            place,
+            "no TLS version is left; 1.2 and 1.3 are supported",
+        ));
     }
     Ok(chosen)
 }

@@ -73,7 +73,12 @@ impl Loaded {
         let key = PrivateKeyDer::from_pem_slice(&source.key.read()?)
             .map_err(|error| Error::config(&key_place, format!("holds no usable private key: {error}")))?;
         let names = EndEntityCert::try_from(&chain[0])
-            .map_err(|error| Error::config(source.certificate.place(), format!("is not a usable certificate: {error}")))?
+            .map_err(|error| {
+                Error::config(
+                    source.certificate.place(),
+                    format!("is not a usable certificate: {error}"),
+                )
+            })?
             .valid_dns_names()
             .map(str::to_ascii_lowercase)
             .collect();
@@ -108,7 +113,11 @@ pub(crate) struct Certificates {
 
 impl Certificates {
     /// Loads all sources.
-    pub(crate) fn load(sources: Vec<Source>, reject_unknown: bool, provider: Arc<CryptoProvider>) -> Result<Self, Error> {
+    pub(crate) fn load(
+        sources: Vec<Source>,
+        reject_unknown: bool,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<Self, Error> {
         let loaded: Result<Vec<_>, _> = sources
             .iter()
             .map(|source| Loaded::load(source, &provider).map(Arc::new))
@@ -129,10 +138,12 @@ impl Certificates {
             if source.once || matches!((&source.certificate, &source.key), (Pem::Inline(_), Pem::Inline(_))) {
                 return Arc::clone(old);
             }
-            Loaded::load(source, &self.provider).map(Arc::new).unwrap_or_else(|error| {
-                errors.push(error);
-                Arc::clone(old)
-            })
+            Loaded::load(source, &self.provider)
+                .map(Arc::new)
+                .unwrap_or_else(|error| {
+                    errors.push(error);
+                    Arc::clone(old)
+                })
         });
         let fresh: Vec<_> = fresh.collect();
         self.loaded.store(Arc::new(fresh));
@@ -198,9 +209,17 @@ mod tests {
             let chosen = |name| all.choose(name).map(|key| key.cert[0].to_vec());
             assert_eq!(chosen(None), Some(a_der.clone()));
             assert_eq!(chosen(Some("A.example")), Some(a_der.clone()));
-            assert_eq!(chosen(Some("x.b.example")), Some(b_der.clone()), "an exact name goes before a wildcard");
+            assert_eq!(
+                chosen(Some("x.b.example")),
+                Some(b_der.clone()),
+                "an exact name goes before a wildcard"
+            );
             assert_eq!(chosen(Some("y.b.example")), Some(a_der.clone()));
-            assert_eq!(chosen(Some("z.y.b.example")), (!reject).then(|| a_der.clone()), "a wildcard is one label");
+            assert_eq!(
+                chosen(Some("z.y.b.example")),
+                (!reject).then(|| a_der.clone()),
+                "a wildcard is one label"
+            );
             assert_eq!(chosen(Some("else.example")), (!reject).then(|| a_der.clone()));
         }
     }

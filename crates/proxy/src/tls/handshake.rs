@@ -140,15 +140,16 @@ macro_rules! drive {
         loop {
             let filled = $wire.filled;
             $look(&$wire.input[..filled]);
-            let UnbufferedStatus { discard, state } =
-                $connection.process_tls_records(&mut $wire.input[..filled]);
+            let UnbufferedStatus { discard, state } = $connection.process_tls_records(&mut $wire.input[..filled]);
             let next = match state {
                 Ok(state) => step(state, &mut $wire.out, &mut $early, &mut $closed),
                 Err(error) => {
                     // The peer is owed the alert, which `rustls` has queued.
                     let mut nothing = [];
-                    while let UnbufferedStatus { state: Ok(ConnectionState::EncodeTlsData(mut alert)), .. } =
-                        $connection.process_tls_records(&mut nothing)
+                    while let UnbufferedStatus {
+                        state: Ok(ConnectionState::EncodeTlsData(mut alert)),
+                        ..
+                    } = $connection.process_tls_records(&mut nothing)
                     {
                         let at = $wire.out.len();
                         $wire.out.resize(at + 512, 0);

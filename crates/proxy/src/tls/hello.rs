@@ -12,7 +12,10 @@ impl<'a> Fields<'a> {
 
     /// A field behind its length, which is a big-endian number of `width` bytes.
     fn sized(&mut self, width: usize) -> Option<&'a [u8]> {
-        let length = self.take(width)?.iter().fold(0, |sum, &byte| sum << 8 | usize::from(byte));
+        let length = self
+            .take(width)?
+            .iter()
+            .fold(0, |sum, &byte| sum << 8 | usize::from(byte));
         self.take(length)
     }
 }

@@ -6,3 +6,6 @@ pub(crate) mod handshake;
 pub(crate) mod hello;
 pub(crate) mod records;
 pub(crate) mod verify;
+
+#[cfg(test)]
+mod tests;

@@ -119,7 +119,11 @@ impl Records {
         let (_, rx_key, rx_iv) = split(&secrets.rx.1)?;
         Ok(Records {
             tls13,
-            explicit: if !tls13 && suite != Suite::ChaCha20Poly1305 { 8 } else { 0 },
+            explicit: if !tls13 && suite != Suite::ChaCha20Poly1305 {
+                8
+            } else {
+                0
+            },
             opening: OpeningKey::new(suite, rx_key).map_err(internal)?,
             opened: Counter {
                 iv: rx_iv,
@@ -140,11 +144,6 @@ impl Records {
     /// Bytes that a record adds in front of its plaintext.
     pub(crate) fn front(&self) -> usize {
         HEADER + self.explicit
-    }
-
-    /// Bytes that a record adds behind its plaintext.
-    pub(crate) fn back(&self) -> usize {
-        Suite::TAG_LEN + usize::from(self.tls13)
     }
 
     /// Seals a record around the plaintext that ends `buffer`; `at` is where [`Records::front`] bytes were left for it.
@@ -205,7 +204,7 @@ impl Records {
     }
 
     /// Announces a new sending key and changes to it (RFC 8446 section 4.6.3).
-    fn key_update(&mut self, buffer: &mut Vec<u8>, ask_peer: bool) -> Result<(), Error> {
+    pub(crate) fn key_update(&mut self, buffer: &mut Vec<u8>, ask_peer: bool) -> Result<(), Error> {
         self.push(HANDSHAKE, &[KEY_UPDATE, 0, 0, 1, u8::from(ask_peer)], buffer)?;
         let (next, secrets) = match &mut self.kernel {
             Kernel::Client(kernel) => kernel.update_tx_secret()?,

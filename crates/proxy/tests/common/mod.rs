@@ -237,7 +237,9 @@ pub async fn udp_exchange(what: &str, door: SocketAddr) {
         let sent = pattern(len as u64, len);
         socket.send(&sent).await.unwrap();
         let mut got = vec![0; 65536];
-        let n = within(&format!("{what}, datagram of {len}"), socket.recv(&mut got)).await.unwrap();
+        let n = within(&format!("{what}, datagram of {len}"), socket.recv(&mut got))
+            .await
+            .unwrap();
         got.truncate(n);
         got.reverse();
         assert!(got == sent, "{what}: datagram of {len} garbled");

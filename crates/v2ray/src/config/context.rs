@@ -1,6 +1,6 @@
 //! What is known while a file is read: where we are, and what was wrong so far.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::json::{Member, Value};
 use super::problem::{Position, Problem, Severity};
@@ -8,6 +8,13 @@ use super::table::Object;
 
 /// Most problems that are kept. Whoever has more starts with these.
 const MAX_PROBLEMS: usize = 200;
+
+/// The tags of a configuration, known before its parts are read.
+#[derive(Debug, Default)]
+pub(crate) struct Tags {
+    pub(crate) inbounds: HashMap<String, usize>,
+    pub(crate) outbounds: HashMap<String, usize>,
+}
 
 /// The state of a reading.
 pub(crate) struct Cx<'a> {
@@ -17,7 +24,9 @@ pub(crate) struct Cx<'a> {
     /// The `env` object of the files, which is asked before the environment of the process.
     pub(crate) env: BTreeMap<String, String>,
     path: Vec<String>,
-    problems: Vec<Problem>,
+    /// Which place in its list each tag has.
+    pub(crate) tags: Tags,
+    problems: Vec<(Position, Problem)>,
     errors: usize,
     left_out: usize,
 }
@@ -30,6 +39,7 @@ impl<'a> Cx<'a> {
             process_env,
             env: BTreeMap::new(),
             path: Vec::new(),
+            tags: Tags::default(),
             problems: Vec::new(),
             errors: 0,
             left_out: 0,
@@ -101,13 +111,21 @@ impl<'a> Cx<'a> {
         } else {
             String::new()
         };
-        let severity = if self.strict {
+        let text = format!("unknown key {} in {}", quoted(&member.key), table.title);
+        self.report(self.unknown_severity(), member.at, text, hint);
+    }
+
+    fn unknown_severity(&self) -> Severity {
+        if self.strict {
             Severity::Error
         } else {
             Severity::Warning
-        };
-        let text = format!("unknown key {} in {}", quoted(&member.key), table.title);
-        self.report(severity, member.at, text, hint);
+        }
+    }
+
+    /// Whether no more problems are kept.
+    pub(crate) fn is_full(&self) -> bool {
+        self.problems.len() >= MAX_PROBLEMS
     }
 
     /// Reports something that only shows once the object has been read.
@@ -118,12 +136,12 @@ impl<'a> Cx<'a> {
     fn report(&mut self, severity: Severity, at: Position, text: String, hint: String) {
         self.errors += usize::from(severity == Severity::Error);
         // An error is never left out for warnings' sake as long as none has been kept.
-        let room = self.problems.len() < MAX_PROBLEMS || (severity == Severity::Error && self.errors == 1);
+        let room = !self.is_full() || (severity == Severity::Error && self.errors == 1);
         if !room {
             self.left_out += 1;
             return;
         }
-        self.problems.push(Problem {
+        let problem = Problem {
             severity,
             file: self
                 .files
@@ -135,15 +153,18 @@ impl<'a> Cx<'a> {
             path: self.path.concat(),
             text,
             hint,
-        });
+        };
+        self.problems.push((at, problem));
     }
 
-    /// All problems in the order they were found, with a last one that says how many were left out.
+    /// All problems in the order of the files, with a last one that says how many were left out.
     pub(crate) fn finish(mut self) -> Vec<Problem> {
+        self.problems.sort_by_key(|(at, _)| *at);
+        let mut problems: Vec<Problem> = self.problems.into_iter().map(|(_, problem)| problem).collect();
         if self.left_out > 0
-            && let Some(last) = self.problems.last().cloned()
+            && let Some(last) = problems.last().cloned()
         {
-            self.problems.push(Problem {
+            problems.push(Problem {
                 severity: Severity::Warning,
                 path: String::new(),
                 text: format!("{} more problems are not listed", self.left_out),
@@ -151,7 +172,7 @@ impl<'a> Cx<'a> {
                 ..last
             });
         }
-        self.problems
+        problems
     }
 }
 

@@ -1,5 +1,7 @@
 //! `settings.fallbacks`: who answers strangers, and unix socket names.
 
+use std::collections::HashMap;
+
 use super::context::{Cx, quoted};
 use super::json::{Data, Value};
 use super::problem::At;
@@ -233,11 +235,12 @@ pub(crate) fn optional_host_port(text: &str) -> Result<(Option<Address>, Option<
 
 /// What is odd about a list of fallbacks.
 pub(crate) fn check(list: &[At<ReadFallback>], cx: &mut Cx<'_>) {
+    let mut last: HashMap<(&str, &str, &str), usize> = HashMap::new();
     for (i, one) in list.iter().enumerate() {
-        let keys = |f: &ReadFallback| (f.0.name.clone(), f.0.alpn.clone(), f.0.path.clone());
-        if list[i + 1..].iter().any(|later| keys(&later.value) == keys(&one.value)) {
+        let Fallback { name, alpn, path, .. } = &one.value.0;
+        if let Some(earlier) = last.insert((name, alpn, path), i) {
             let text = "a later fallback has the same name, alpn and path, and counts instead";
-            cx.at_index(i, |cx| cx.warn(one.at, text, "remove one of them"));
+            cx.at_index(earlier, |cx| cx.warn(list[earlier].at, text, "remove one of them"));
         }
     }
     let default = |f: &ReadFallback| f.0.name.is_empty() && f.0.alpn.is_empty() && f.0.path.is_empty();

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::json::{Data, Member, Value};
+use super::problem::Position;
 
 /// Puts a later file over what the earlier ones gave.
 ///
@@ -78,13 +79,17 @@ fn merge_list(base: &mut Member, over: Member, before: bool) {
 
 /// The tag of an inbound or outbound. Empty: it has none.
 fn tag(value: &Value) -> &str {
-    let Data::Object(members) = &value.data else { return "" };
-    match members
-        .iter()
-        .rfind(|m| m.key.eq_ignore_ascii_case("tag"))
-        .map(|m| &m.value.data)
-    {
-        Some(Data::String(tag)) => tag,
-        _ => "",
+    tag_value(value).map_or("", |(tag, _)| tag)
+}
+
+/// The tag of an inbound or outbound, and where it stands.
+pub(crate) fn tag_value(value: &Value) -> Option<(&str, Position)> {
+    let Data::Object(members) = &value.data else {
+        return None;
+    };
+    let member = members.iter().rfind(|m| m.key.eq_ignore_ascii_case("tag"))?;
+    match &member.value.data {
+        Data::String(tag) => Some((tag, member.value.at)),
+        _ => None,
     }
 }

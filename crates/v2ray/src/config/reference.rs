@@ -56,7 +56,8 @@ pub fn reference() -> String {
          Made from the tables the program itself reads by; `SEALWAY_BLESS=1 cargo test -p sealway-v2ray reference` \
          writes it anew.\n\n\
          Comments (`//`, `#`, `/* */`) may stand anywhere. Letter case of keys makes no difference. A list of strings \
-         may also be one string with commas. `null` is the same as no key. Unknown keys are warned about, and are \
+         may also be one string with commas. `null` is the same as no key, and so is an empty string \
+         where there is no default. Unknown keys are warned about, and are \
          errors with `-strict`. Keys under \"not supported yet\" are errors when they ask for something that would \
          not happen, and otherwise warnings.\n",
     );

@@ -4,7 +4,6 @@ use super::context::{Cx, quoted};
 use super::inbound::Inbound;
 use super::json::Value;
 use super::net::{DomainMatches, IpMatches, UserMatches};
-use super::outbound::Outbound;
 use super::problem::{At, Position, Severity};
 use super::scalar::{Networks, Ports, Texts};
 use super::table::{Decode, Kind, object, words};
@@ -113,7 +112,6 @@ pub struct Rule {
     pub outbound: usize,
     /// Where it is configured.
     pub at: Position,
-    tag_at: Position,
 }
 
 impl Decode for Rule {
@@ -150,6 +148,19 @@ impl Decode for Rule {
             cx.error(at, "the rule has no condition", hint);
             return None;
         }
+        let outbound = cx.tags.outbounds.get(tag.as_str()).copied();
+        if outbound.is_none() {
+            let text = format!("no outbound has the tag {}", quoted(&tag));
+            let hint = near_tag(&tag, cx.tags.outbounds.keys());
+            cx.within("outboundTag", |cx| cx.error(tag.at, text, hint));
+        }
+        for name in &s.inbound_tags.0 {
+            if !cx.tags.inbounds.contains_key(name.as_str()) && !cx.is_full() {
+                let text = format!("no inbound has the tag {}", quoted(name));
+                let hint = near_tag(name, cx.tags.inbounds.keys());
+                cx.within("inboundTag", |cx| cx.warn(name.at, text, hint));
+            }
+        }
         Some(Rule {
             name: s.name,
             domains: s.domains,
@@ -163,9 +174,8 @@ impl Decode for Rule {
             users: s.users,
             vless_routes: s.vless_routes,
             inbound_tags: s.inbound_tags.iter().map(str::to_owned).collect(),
-            tag_at: tag.at,
             outbound_tag: tag.value,
-            outbound: 0,
+            outbound: outbound?,
             at,
         })
     }
@@ -195,30 +205,8 @@ impl Decode for Routing {
     }
 }
 
-/// What can be told only when all parts are known. `whole` says whether every inbound and outbound could be read: if
-/// not, a tag that is missing may be that of one that could not.
-pub(crate) fn link(routing: &mut Routing, inbounds: &[Inbound], outbounds: &[Outbound], whole: bool, cx: &mut Cx<'_>) {
-    for (i, rule) in routing.rules.iter_mut().enumerate() {
-        let found = outbounds
-            .iter()
-            .position(|o| o.tag == rule.outbound_tag && !o.tag.is_empty());
-        rule.outbound = found.unwrap_or_default();
-        if found.is_none() && whole {
-            let tags = outbounds.iter().map(|o| o.tag.as_str());
-            let hint = near_tag(&rule.outbound_tag, tags);
-            let text = format!("no outbound has the tag {}", quoted(&rule.outbound_tag));
-            rule_path(i, cx, |cx| {
-                cx.within("outboundTag", |cx| cx.error(rule.tag_at, text, hint))
-            });
-        }
-        for tag in &rule.inbound_tags {
-            if whole && !inbounds.iter().any(|inbound| inbound.tag == *tag) {
-                let hint = near_tag(tag, inbounds.iter().map(|inbound| inbound.tag.as_str()));
-                let text = format!("no inbound has the tag {}", quoted(tag));
-                rule_path(i, cx, |cx| cx.within("inboundTag", |cx| cx.warn(rule.at, text, hint)));
-            }
-        }
-    }
+/// Tells of sniffing that is asked for and not done.
+pub(crate) fn check_sniffing(routing: &Routing, inbounds: &[Inbound], cx: &mut Cx<'_>) {
     // Names from sniffing would decide such rules for clients that send addresses.
     let by_name = routing.rules.iter().any(|rule| !rule.domains.is_empty());
     for (i, inbound) in inbounds
@@ -243,15 +231,15 @@ pub(crate) fn link(routing: &mut Routing, inbounds: &[Inbound], outbounds: &[Out
     }
 }
 
-fn rule_path<T>(i: usize, cx: &mut Cx<'_>, run: impl FnOnce(&mut Cx<'_>) -> T) -> T {
-    cx.within("routing", |cx| cx.within("rules", |cx| cx.at_index(i, run)))
-}
-
-fn near_tag<'t>(tag: &str, tags: impl Iterator<Item = &'t str> + Clone) -> String {
-    if let Some(near) = super::context::nearest(tag, tags.clone()) {
+/// Advice about a tag that nothing has.
+fn near_tag<'t>(tag: &str, tags: impl Iterator<Item = &'t String>) -> String {
+    // The order of a hash table is nobody's.
+    let mut tags: Vec<&str> = tags.map(String::as_str).take(1000).collect();
+    tags.sort_unstable();
+    if let Some(near) = super::context::nearest(tag, tags.iter().copied()) {
         return format!("did you mean {}?", quoted(near));
     }
-    let known: Vec<String> = tags.filter(|tag| !tag.is_empty()).take(8).map(quoted).collect();
+    let known: Vec<String> = tags.iter().take(8).map(|tag| quoted(tag)).collect();
     match known.is_empty() {
         true => "none has a tag".into(),
         false => format!("the tags are {}", known.join(", ")),

@@ -98,13 +98,17 @@ impl Decode for Duration {
     }
 }
 
+/// An empty string is the same as no key, as forms that write configurations leave them.
 impl<T: Decode> Decode for Option<T> {
     fn kind() -> Kind {
         T::kind()
     }
 
     fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        T::decode(value, cx).map(Some)
+        match &value.data {
+            Data::String(text) if text.is_empty() => Some(None),
+            _ => T::decode(value, cx).map(Some),
+        }
     }
 }
 

@@ -342,13 +342,12 @@ impl Decode for Tls {
             cx.within("allowInsecure", |cx| cx.warn(insecure.at, text, hint));
         }
         let none_if_empty = |text: String| (!text.is_empty()).then_some(text);
-        let decoders: [fn(&str) -> Option<[u8; 32]>; 2] = [hex32, |text| STANDARD.decode(text).ok()?.try_into().ok()];
-        let pinned_certificates = digests("pinnedPeerCertSha256", &s.pinned_certificates, decoders[0], cx);
-        let pinned_chains = digests("pinnedPeerCertificateChainSha256", &s.pinned_chains, decoders[1], cx);
+        let pinned_certificates = digests("pinnedPeerCertSha256", &s.pinned_certificates, hex32, cx);
+        let pinned_chains = digests("pinnedPeerCertificateChainSha256", &s.pinned_chains, base64_32, cx);
         let keys = digests(
             "pinnedPeerCertificatePublicKeySha256",
             &s.pinned_public_keys,
-            decoders[1],
+            base64_32,
             cx,
         );
         Some(Tls {
@@ -454,6 +453,11 @@ pub(crate) fn hex32(text: &str) -> Option<[u8; 32]> {
         *byte = u8::try_from(high? << 4 | low?).ok()?;
     }
     Some(out)
+}
+
+/// Reads the base64 of 32 bytes.
+fn base64_32(text: &str) -> Option<[u8; 32]> {
+    STANDARD.decode(text).ok()?.try_into().ok()
 }
 
 /// Header names and values.

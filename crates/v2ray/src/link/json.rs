@@ -116,17 +116,17 @@ pub(super) fn read(rest: &str) -> Result<Link, LinkError> {
     for (name, parameter) in FIELDS {
         link.set_parameter(parameter, field(name));
     }
-    match link.parameter("allowInsecure") {
-        "" => {}
-        "0" | "false" => link.set_parameter("allowInsecure", ""),
-        _ => link.set_parameter("allowInsecure", "1"),
-    }
     // Whatever else there is goes by its own name.
     for Member { key, .. } in &members {
         let known = OWN.contains(&key.as_str()) || FIELDS.iter().any(|(name, _)| name == key);
         if !known && link.parameter(key).is_empty() {
             link.set_parameter(key, field(key));
         }
+    }
+    match link.parameter("allowInsecure") {
+        "" => {}
+        "0" | "false" => link.set_parameter("allowInsecure", ""),
+        _ => link.set_parameter("allowInsecure", "1"),
     }
     Ok(link)
 }

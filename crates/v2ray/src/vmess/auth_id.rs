@@ -3,9 +3,10 @@
 use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 use aes::{Aes128Dec, Aes128Enc, Block};
 use md5::{Digest, Md5};
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 use super::kdf;
+use super::keys::Wanted;
 use crate::UserId;
 
 /// Seconds that the clocks of both ends may differ.
@@ -41,8 +42,8 @@ impl CommandKey {
         CommandKey(bytes)
     }
 
-    fn auth_key(&self) -> [u8; 16] {
-        kdf::AUTH_ID.derive(&self.0)
+    pub(super) fn auth_key(&self) -> Zeroizing<[u8; 16]> {
+        Zeroizing::new(kdf::AUTH_ID.derive(&self.0))
     }
 
     /// Makes an authentication id.
@@ -55,12 +56,12 @@ impl CommandKey {
         let crc = crc32fast::hash(&plain[..12]);
         plain[12..].copy_from_slice(&crc.to_be_bytes());
         let mut block = Block::from(plain);
-        Aes128Enc::new(&self.auth_key().into()).encrypt_block(&mut block);
+        Aes128Enc::new(&(*self.auth_key()).into()).encrypt_block(&mut block);
         block.into()
     }
 
     pub(super) fn decryptor(&self) -> Aes128Dec {
-        Aes128Dec::new(&self.auth_key().into())
+        Aes128Dec::new(&(*self.auth_key()).into())
     }
 }
 
@@ -85,6 +86,18 @@ pub(super) enum Trial {
     Fits,
     /// It is this user's, made this many seconds after our time (before it, if negative).
     Skewed(i64),
+}
+
+/// The high halves of the times that [`try_key`] would not take for noise.
+pub(super) fn plausible_times(now: i64) -> Wanted {
+    let high = |time: i64| {
+        let [a, b, c, d, ..] = time.to_be_bytes();
+        [a, b, c, d]
+    };
+    Wanted::new([
+        high(now.saturating_sub_unsigned(PLAUSIBLE_SKEW)),
+        high(now.saturating_add_unsigned(PLAUSIBLE_SKEW)),
+    ])
 }
 
 /// Tries one key. The time is looked at first: it costs next to nothing and tells almost all noise apart.

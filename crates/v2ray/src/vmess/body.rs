@@ -115,3 +115,6 @@ impl Framing {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

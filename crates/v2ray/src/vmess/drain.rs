@@ -91,9 +91,10 @@ mod tests {
         }
     }
 
-    /// The same number of bytes whether they come at once or one by one: what was wrong with them does not show.
+    /// A server that closed at the first wrong byte told probers how far they got (v2ray-core 2523). Now the same number of
+    /// bytes is taken whether they come at once or one by one, and whatever was wrong with them.
     #[test]
-    fn counts_from_the_first_byte() {
+    fn bug_v2ray_2523_refusals_come_after_a_number_of_bytes() {
         let profile = Profile::of(ids(&["a"]).iter());
         let mut one = Drain::new(profile, 5);
         let total = one.left();

@@ -148,7 +148,7 @@ pub(super) fn unauthentic(error: sealway_aead::Error) -> Error {
 }
 
 /// FNV-1a, 32 bits.
-fn fnv1a(bytes: &[u8]) -> u32 {
+pub(crate) fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |sum, byte| {
         (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
     })
@@ -279,7 +279,7 @@ impl<T: Clone> Default for RequestOpener<T> {
 }
 
 /// Reads an opened header. Nothing may be missing and nothing left over.
-pub(super) fn parse_header(header: &[u8]) -> Result<(Session, Command), Error> {
+pub(crate) fn parse_header(header: &[u8]) -> Result<(Session, Command), Error> {
     let malformed = |problem| Error::Malformed {
         protocol: Protocol::Vmess,
         problem,

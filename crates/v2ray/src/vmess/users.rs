@@ -2,27 +2,27 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use aes::Aes128Dec;
-
-use super::auth_id::{CommandKey, Trial, try_key};
+use super::auth_id::{CommandKey, Trial, plausible_times, try_key};
 use super::drain::Profile;
+use super::keys::{GROUP, Keys};
 use crate::{Error, Protocol, UserId};
 
-/// How many users who were last seen are tried first.
-const RECENT: usize = 64;
+/// How many groups of users in which one was last seen are tried first.
+const RECENT: usize = 32;
 /// Marks a free place among them.
 const NOBODY: u32 = u32::MAX;
 
 /// The users of an inbound.
 ///
 /// An authentication id does not say whose it is: every user's key has to be tried, one AES block each. So the expanded
-/// keys stand in one array by themselves, and users who were seen lately are tried before all others: a client that opens
-/// many connections costs at most [`Users::RECENT`] blocks, a stranger one block for each user.
+/// keys stand by themselves in groups of eight that are tried at once, and groups in which a user was seen lately are tried
+/// before all others: a client that opens many connections costs at most [`Users::RECENT`] blocks, a stranger one block for
+/// each user.
 pub struct Users<T> {
-    keys: Vec<Aes128Dec>,
+    keys: Keys,
     entries: Vec<Entry<T>>,
     recent: [AtomicU32; RECENT],
-    /// Where the next user goes among the recent ones.
+    /// Where the next group goes among the recent ones.
     turn: AtomicU32,
 }
 
@@ -46,13 +46,13 @@ pub struct Match<'a, T> {
 }
 
 impl<T> Users<T> {
-    /// How many users who were last seen are tried first.
-    pub const RECENT: usize = RECENT;
+    /// How many users are tried first, because they or their neighbours were seen lately.
+    pub const RECENT: usize = RECENT * GROUP;
 
     /// No users yet.
     pub fn new() -> Self {
         Users {
-            keys: Vec::new(),
+            keys: Keys::default(),
             entries: Vec::new(),
             recent: [const { AtomicU32::new(NOBODY) }; RECENT],
             turn: AtomicU32::new(0),
@@ -89,19 +89,20 @@ impl<T> Users<T> {
 
     fn push(&mut self, id: UserId, user: T) {
         let key = CommandKey::new(&id);
-        self.keys.push(key.decryptor());
+        self.keys.push(&key.auth_key());
         self.entries.push(Entry { id, key, user });
     }
 
     /// Removes a user.
     pub fn remove(&mut self, id: &UserId) -> Option<T> {
         let at = self.entries.iter().position(|entry| entry.id == *id)?;
-        self.keys.swap_remove(at);
-        // Numbers have changed, so nobody is recent any more.
-        for place in &self.recent {
-            place.store(NOBODY, Ordering::Relaxed);
+        let removed = self.entries.swap_remove(at);
+        // The last one has moved into the free place.
+        if let Some(moved) = self.entries.get(at) {
+            self.keys.set(at, &moved.key.auth_key());
         }
-        Some(self.entries.swap_remove(at).user)
+        self.keys.pop();
+        Some(removed.user)
     }
 
     /// How many users there are.
@@ -128,31 +129,43 @@ impl<T> Users<T> {
     pub fn find(&self, auth_id: &[u8; 16], now: i64) -> Result<Match<'_, T>, Error> {
         let mut tried = 0;
         let mut skew = None;
-        let mut fits = |key: &Aes128Dec| {
-            tried += 1;
-            match try_key(key, auth_id, now) {
-                Trial::Other => false,
-                Trial::Fits => true,
-                Trial::Skewed(seconds) => {
-                    skew = Some(seconds);
-                    false
+        let wanted = plausible_times(now);
+        let mut search = |group: usize| -> Option<&Entry<T>> {
+            tried += GROUP;
+            let mut bits = self.keys.matches(group, auth_id, wanted);
+            while bits != 0 {
+                let lane = bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                // A free place at the end of the last group has no entry.
+                let Some(entry) = self.entries.get(group * GROUP + lane) else {
+                    continue;
+                };
+                match try_key(&entry.key.decryptor(), auth_id, now) {
+                    Trial::Other => {}
+                    Trial::Fits => return Some(entry),
+                    Trial::Skewed(seconds) => skew = Some(seconds),
                 }
             }
+            None
         };
-        let recent = self.recent.iter().find_map(|place| {
-            let number = place.load(Ordering::Relaxed);
-            let at = usize::try_from(number).ok()?;
-            fits(self.keys.get(at)?).then_some(at)
-        });
+        let recent = self
+            .recent
+            .iter()
+            .find_map(|place| match place.load(Ordering::Relaxed) {
+                NOBODY => None,
+                group => search(usize::try_from(group).ok()?),
+            });
         let found = recent.or_else(|| {
-            let at = self.keys.iter().position(&mut fits)?;
-            // Users beyond 2^32 - 2 would merely never be recent.
-            let number = u32::try_from(at).unwrap_or(NOBODY);
-            let turn = self.turn.fetch_add(1, Ordering::Relaxed) as usize % RECENT;
-            self.recent[turn].store(number, Ordering::Relaxed);
-            Some(at)
+            (0..self.keys.groups()).find_map(|group| {
+                let entry = search(group)?;
+                // Groups beyond 2^32 - 2 would merely never be recent.
+                let number = u32::try_from(group).unwrap_or(NOBODY);
+                let turn = self.turn.fetch_add(1, Ordering::Relaxed) as usize % RECENT;
+                self.recent[turn].store(number, Ordering::Relaxed);
+                Some(entry)
+            })
         });
-        match (found.and_then(|at| self.entries.get(at)), skew) {
+        match (found, skew) {
             (Some(entry), _) => Ok(Match {
                 user: &entry.user,
                 id: &entry.id,
@@ -206,15 +219,16 @@ mod tests {
         for n in [0, 1, 4_999, 9_999] {
             let found = users.find(&auth_id(n, NOW - 5), NOW).unwrap();
             assert_eq!((*found.user, *found.id), (n, id(n)));
-            assert!(found.tried > n as usize, "the first time by going through all of them");
+            let before = n as usize / GROUP * GROUP;
+            assert!(found.tried > before, "the first time by going through all of them");
             let again = users.find(&auth_id(n, NOW), NOW).unwrap();
-            assert!(again.tried <= 4, "{} blocks for a user just seen", again.tried);
+            assert!(again.tried <= 3 * GROUP, "{} blocks for a user just seen", again.tried);
         }
-        // However many are seen, a user among the last 64 costs no more than 64 blocks.
-        for n in 100..164 {
+        // However many are seen, users of the groups last seen cost no more than those groups.
+        for n in (1000..1256).step_by(8) {
             users.find(&auth_id(n, NOW), NOW).unwrap();
         }
-        for n in 100..164 {
+        for n in 1000..1256 {
             assert!(users.find(&auth_id(n, NOW), NOW).unwrap().tried <= Users::<u32>::RECENT);
         }
     }

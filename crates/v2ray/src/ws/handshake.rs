@@ -170,7 +170,7 @@ pub(crate) fn check_target<'a>(
 fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((front, port))
-            if port.bytes().all(|b| b.is_ascii_digit()) && !(front.contains(':') && !front.ends_with(']')) =>
+            if port.bytes().all(|b| b.is_ascii_digit()) && (!front.contains(':') || front.ends_with(']')) =>
         {
             front
         }

@@ -4,6 +4,7 @@
 mod files;
 mod hostile;
 mod problems;
+mod transports;
 mod values;
 
 use sealway_v2ray::config::{Config, File, Loaded, Options, load};
