@@ -99,6 +99,11 @@ impl<'a> Cx<'a> {
 
     /// Reports a key that no table entry answers to.
     pub(crate) fn unknown_key(&mut self, member: &Member, table: &'static Object) {
+        // Advice costs time, and nobody would see it.
+        if self.is_full() {
+            self.report(self.unknown_severity(), member.at, String::new(), String::new());
+            return;
+        }
         let names = table
             .keys
             .iter()
@@ -120,6 +125,15 @@ impl<'a> Cx<'a> {
             Severity::Error
         } else {
             Severity::Warning
+        }
+    }
+
+    /// The name that `text` is most likely a misspelling of, unless nobody would see it.
+    pub(crate) fn nearest<'n>(&self, text: &str, names: &[&'n str]) -> Option<&'n str> {
+        if self.is_full() {
+            None
+        } else {
+            nearest(text, names.iter().copied())
         }
     }
 

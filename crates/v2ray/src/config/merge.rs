@@ -1,6 +1,6 @@
 //! Several files as one configuration.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::json::{Data, Member, Value};
 use super::problem::Position;
@@ -24,18 +24,25 @@ pub(crate) fn merge(base: &mut Value, over: Value, file_name: &str) {
         }
         return;
     }
-    let Data::Object(over) = over.data else { return };
+    let (Data::Object(members), Data::Object(over)) = (&mut base.data, over.data) else {
+        return;
+    };
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for (i, member) in members.iter().enumerate() {
+        places.insert(member.key.to_ascii_lowercase(), i);
+    }
     for member in over {
-        let Data::Object(members) = &mut base.data else { return };
-        let same = members.iter().rposition(|m| m.key.eq_ignore_ascii_case(&member.key));
         let key = member.key.to_ascii_lowercase();
-        match (same, key.as_str()) {
-            (None, _) => members.push(member),
+        match (places.get(&key), key.as_str()) {
+            (None, _) => {
+                places.insert(key, members.len());
+                members.push(member);
+            }
             (Some(_), _) if member.value.is_null() => {}
-            (Some(i), "inbounds") => merge_list(&mut members[i], member, false),
-            (Some(i), "outbounds") => merge_list(&mut members[i], member, !tail),
-            (Some(i), "env") => merge_map(&mut members[i], member),
-            (Some(i), _) => members[i] = member,
+            (Some(i), "inbounds") => merge_list(&mut members[*i], member, false),
+            (Some(i), "outbounds") => merge_list(&mut members[*i], member, !tail),
+            (Some(i), "env") => merge_map(&mut members[*i], member),
+            (Some(i), _) => members[*i] = member,
         }
     }
 }
@@ -43,10 +50,9 @@ pub(crate) fn merge(base: &mut Value, over: Value, file_name: &str) {
 fn merge_map(base: &mut Member, over: Member) {
     match (&mut base.value.data, over.value.data) {
         (Data::Object(members), Data::Object(over)) => {
-            for member in over {
-                members.retain(|m| m.key != member.key);
-                members.push(member);
-            }
+            let new: HashSet<String> = over.iter().map(|m| m.key.clone()).collect();
+            members.retain(|m| !new.contains(&m.key));
+            members.extend(over);
         }
         (_, data) => base.value.data = data,
     }

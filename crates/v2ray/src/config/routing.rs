@@ -149,7 +149,9 @@ impl Decode for Rule {
             return None;
         }
         let outbound = cx.tags.outbounds.get(tag.as_str()).copied();
-        if outbound.is_none() {
+        if outbound.is_none() && cx.is_full() {
+            cx.error(tag.at, "", "");
+        } else if outbound.is_none() {
             let text = format!("no outbound has the tag {}", quoted(&tag));
             let hint = near_tag(&tag, cx.tags.outbounds.keys());
             cx.within("outboundTag", |cx| cx.error(tag.at, text, hint));

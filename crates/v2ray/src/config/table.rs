@@ -384,7 +384,7 @@ pub(crate) fn decode_word<T: Copy>(
         .flat_map(|(_, names)| names.iter().copied())
         .filter(|n| !n.is_empty())
         .collect();
-    let hint = match super::context::nearest(text, names.iter().copied()) {
+    let hint = match cx.nearest(text, &names) {
         Some(near) => format!("did you mean \"{near}\"?"),
         None => format!("write one of {}", names.join(", ")),
     };
