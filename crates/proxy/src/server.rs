@@ -17,7 +17,7 @@ use crate::Error;
 use crate::dial::{accepted, set_options, unix_address};
 use crate::engine::Engine;
 use crate::inbound::{Kind, dokodemo};
-use crate::settings::{Listen, Settings, SocketOptions, UnixName};
+use crate::settings::{AccessLog, Listen, Settings, SocketOptions, UnixName};
 use crate::sock::Sock;
 use crate::stats::Stats;
 
@@ -66,6 +66,19 @@ enum Bound {
 }
 
 impl Server {
+    /// Builds everything that can fail before the first connection, certificates included, and lets go of it again.
+    /// Opens no socket and no log. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for what is wrong with the settings.
+    pub fn check(settings: &Settings) -> Result<(), Error> {
+        let settings = Settings {
+            access_log: AccessLog::Off,
+            ..settings.clone()
+        };
+        Engine::new(&settings, &Stats::default()).map(drop)
+    }
+
     /// Binds every listener and begins to serve. Must be called within a tokio runtime.
     ///
     /// # Errors
