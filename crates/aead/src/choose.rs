@@ -7,7 +7,13 @@
 use crate::cpu::Cpu;
 use crate::{Error, Suite};
 
-/// The order in which [`negotiate`] takes a suite that both ends may use.
+/// The order in which [`negotiate`] takes a suite that both ends may use. Part of the protocol: both ends must have it alike.
+///
+/// The first two are the rule, and both have keys of 256 bits. AES-128-GCM is behind ChaCha20-Poly1305 although it is
+/// faster where it may be used at all: nobody gets the shorter key, with its smaller margin when many keys are attacked at
+/// once, who offers one of the two. Where the ends share neither, speed decides: AES-128-GCM may only be taken when both
+/// have it in hardware, and XChaCha20-Poly1305 pays a sub-key for every message and for a longer nonce that a counter has
+/// no use for.
 const ORDER: [Suite; 4] = [
     Suite::Aes256Gcm,
     Suite::ChaCha20Poly1305,
@@ -81,7 +87,8 @@ impl Offer {
 
 /// All suites, the best for a machine with this CPU first.
 ///
-/// With AES and carry-less multiply in hardware the AES suites lead; without, they come last, being slow there and on
+/// By speed on this machine alone, keys of 256 bits first within a cipher; [`negotiate`] has an order of its own, because
+/// there the longer key matters more. With AES and carry-less multiply in hardware the AES suites lead; without, they come last, being slow there and on
 /// some systems not free of table look-ups. XChaCha20-Poly1305 costs a sub-key for every message, so it comes after
 /// ChaCha20-Poly1305; it is for random nonces, not for speed.
 pub const fn preference(cpu: &Cpu) -> [Suite; 4] {
@@ -179,6 +186,37 @@ mod tests {
     fn vmess_auto_never_means_none() {
         assert_eq!(vmess_auto(&with_aes()), Suite::Aes128Gcm);
         assert_eq!(vmess_auto(&without()), Suite::ChaCha20Poly1305);
+    }
+
+    /// The suite that two ends with these suites in common agree on: every set of suites, both kinds of hardware.
+    #[test]
+    fn the_order_of_negotiation() {
+        use Suite::{Aes128Gcm, Aes256Gcm, ChaCha20Poly1305, XChaCha20Poly1305};
+        let hardware = [Aes256Gcm, ChaCha20Poly1305, Aes128Gcm, XChaCha20Poly1305];
+        let plain = [ChaCha20Poly1305, XChaCha20Poly1305];
+        for set in 1..16usize {
+            let shared: Vec<_> = (0..4).filter(|i| set >> i & 1 == 1).map(|i| Suite::ALL[i]).collect();
+            let first = |order: &[Suite]| order.iter().copied().find(|suite| shared.contains(suite));
+            for (ours, theirs) in [(true, true), (true, false), (false, true), (false, false)] {
+                let expected = first(if ours && theirs { &hardware } else { &plain });
+                let (ours, theirs) = (Offer::new(&shared, ours).unwrap(), Offer::new(&shared, theirs).unwrap());
+                assert_eq!(negotiate(&ours, &theirs).ok(), expected, "{ours:?} {theirs:?}");
+            }
+        }
+        let both = |suites: &[Suite]| negotiate(&Offer::new(suites, true)?, &Offer::of(&with_aes()));
+        assert_eq!(both(&[XChaCha20Poly1305, Aes128Gcm]), Ok(Aes128Gcm));
+        assert_eq!(both(&[Aes128Gcm, ChaCha20Poly1305]), Ok(ChaCha20Poly1305));
+    }
+
+    #[test]
+    fn the_order_of_preference() {
+        use Suite::{Aes128Gcm, Aes256Gcm, ChaCha20Poly1305, XChaCha20Poly1305};
+        let hardware = [Aes256Gcm, Aes128Gcm, ChaCha20Poly1305, XChaCha20Poly1305];
+        let plain = [ChaCha20Poly1305, XChaCha20Poly1305, Aes256Gcm, Aes128Gcm];
+        assert_eq!(preference(&with_aes()), hardware);
+        assert_eq!(preference(&without()), plain);
+        assert_eq!(Offer::of(&with_aes()).suites(), hardware);
+        assert_eq!(Offer::of(&without()).suites(), plain);
     }
 
     #[test]

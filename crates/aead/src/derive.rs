@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! "sealway derive 1"                    16 bytes, the version of this layout
-//! usage                                  1 byte: 1 key, 2 initialisation vector, 3 next epoch, 4 export
+//! usage                                  1 byte: 1 key, 2 initialisation vector, 3 next epoch, 4 export,
+//!                                               5 exported pseudorandom key
 //! suite                                  1 byte: 1 aes-128-gcm, 2 aes-256-gcm, 3 chacha20-, 4 xchacha20-poly1305, 0 none
 //! direction                              1 byte: 1 initiator to responder, 2 responder to initiator, 0 none
 //! epoch                                  8 bytes, big-endian
@@ -13,13 +14,15 @@
 //! context length, context                2 bytes, big-endian, then that many
 //! ```
 //!
+//! The next epoch's secret and exports have suite 0 and direction 0, exports epoch 0.
 //! Every field has a fixed length or a length before it, so different labels never encode alike.
 
 use std::fmt;
+use std::hint::black_box;
 
 use hkdf::Hkdf;
 use sha2::{Sha256, Sha512};
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::{Error, Suite};
 
@@ -116,6 +119,31 @@ enum Usage {
     Iv = 2,
     NextEpoch = 3,
     Export = 4,
+    ExportPrk = 5,
+}
+
+/// Stack that is overwritten after a derivation, in words of eight bytes: several times what one uses.
+const STACK_WORDS: usize = 2048;
+
+/// Calls `f`, then overwrites the stack that it used.
+///
+/// The libraries of HKDF, HMAC and the hash keep pseudorandom keys and output in frames that they do not wipe. The frames
+/// of `f` and of the wiping start at the same place, because neither is inlined into this function.
+#[inline(never)]
+fn leaving_no_stack<T>(f: impl FnOnce() -> T) -> T {
+    #[inline(never)]
+    fn call<T>(f: impl FnOnce() -> T) -> T {
+        f()
+    }
+    #[inline(never)]
+    fn wipe() {
+        let mut stack = [0u64; STACK_WORDS];
+        stack.zeroize();
+        black_box(&stack);
+    }
+    let result = call(f);
+    wipe();
+    result
 }
 
 /// A pseudorandom key: the one secret from which everything else is expanded. Wiped when dropped.
@@ -128,13 +156,36 @@ impl Prk {
     /// HKDF-Extract (RFC 5869 section 2.2). An empty salt stands for zeros of the hash's length.
     pub fn extract(hash: Hash, salt: &[u8], secret: &[u8]) -> Self {
         let mut bytes = Zeroizing::new(vec![0; hash.output_len()]);
-        match hash {
-            Hash::Sha256 => bytes
-                .copy_from_slice(&Zeroizing::new(<[u8; 32]>::from(Hkdf::<Sha256>::extract(Some(salt), secret).0))[..]),
-            Hash::Sha512 => bytes
-                .copy_from_slice(&Zeroizing::new(<[u8; 64]>::from(Hkdf::<Sha512>::extract(Some(salt), secret).0))[..]),
-        }
+        leaving_no_stack(|| match hash {
+            Hash::Sha256 => {
+                let (mut prk, _) = Hkdf::<Sha256>::extract(Some(salt), secret);
+                bytes.copy_from_slice(&prk);
+                prk.zeroize();
+            }
+            Hash::Sha512 => {
+                let (mut prk, _) = Hkdf::<Sha512>::extract(Some(salt), secret);
+                bytes.copy_from_slice(&prk);
+                prk.zeroize();
+            }
+        });
         Prk { hash, bytes }
+    }
+
+    /// A pseudorandom key that was made elsewhere: the chaining key of a Noise handshake, the exporter of TLS.
+    ///
+    /// It must be uniformly random and of the hash's length. Anything else, a password or the coordinate of a
+    /// Diffie-Hellman exchange, goes through [`Prk::extract`]. The caller wipes the bytes that were passed in.
+    ///
+    /// # Errors
+    /// [`Error::SecretLength`] unless there are [`Hash::output_len`] bytes.
+    pub fn from_secret(hash: Hash, secret: &[u8]) -> Result<Self, Error> {
+        let (need, got) = (hash.output_len(), secret.len());
+        if got != need {
+            return Err(Error::SecretLength { need, got });
+        }
+        let mut bytes = Zeroizing::new(vec![0; need]);
+        bytes.copy_from_slice(secret);
+        Ok(Prk { hash, bytes })
     }
 
     /// HKDF-Expand (RFC 5869 section 2.3) with an `info` of the caller's, for protocols with labels of their own.
@@ -148,10 +199,10 @@ impl Prk {
     fn expand_parts(&self, info: &[&[u8]], output: &mut [u8]) -> Result<(), Error> {
         let too_long = Error::DerivedLength { got: output.len() };
         // The pseudorandom key has the length of the hash, so `from_prk` cannot refuse it.
-        let done = match self.hash {
+        let done = leaving_no_stack(|| match self.hash {
             Hash::Sha256 => Hkdf::<Sha256>::from_prk(&self.bytes).map(|hkdf| hkdf.expand_multi_info(info, output)),
             Hash::Sha512 => Hkdf::<Sha512>::from_prk(&self.bytes).map(|hkdf| hkdf.expand_multi_info(info, output)),
-        };
+        });
         match done {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(too_long),
@@ -218,15 +269,31 @@ impl Prk {
 
     /// The secret of the epoch after `epoch`, from which this one cannot be computed back. Drop this one to forget it.
     ///
+    /// `context` binds it as [`Label::context`] binds a key: to a transcript hash, a connection number.
+    ///
     /// # Errors
-    /// [`Error::LabelLength`] for a purpose that is too long.
-    pub fn next_epoch(&self, purpose: &str, epoch: u64) -> Result<Prk, Error> {
+    /// [`Error::LabelLength`] for a purpose or context that is too long.
+    pub fn next_epoch(&self, purpose: &str, epoch: u64, context: &[u8]) -> Result<Prk, Error> {
+        self.expand_prk(Usage::NextEpoch, epoch, purpose, context)
+    }
+
+    /// A secret of its own for another part of the protocol, to derive from further: an extra connection, a session to
+    /// resume. It is unrelated to what [`Prk::export`] gives under the same names.
+    ///
+    /// # Errors
+    /// [`Error::LabelLength`] for a purpose or context that is too long.
+    pub fn export_prk(&self, purpose: &str, context: &[u8]) -> Result<Prk, Error> {
+        self.expand_prk(Usage::ExportPrk, 0, purpose, context)
+    }
+
+    fn expand_prk(&self, usage: Usage, epoch: u64, purpose: &str, context: &[u8]) -> Result<Prk, Error> {
         let mut bytes = Zeroizing::new(vec![0; self.hash.output_len()]);
-        self.expand(Usage::NextEpoch, [0, 0], epoch, purpose, &[], &mut bytes)?;
+        self.expand(usage, [0, 0], epoch, purpose, context, &mut bytes)?;
         Ok(Prk { hash: self.hash, bytes })
     }
 
-    /// A secret for another part of the protocol: an extra connection, a ticket, a check string.
+    /// Bytes for another part of the protocol: a ticket, a check string. For a secret to derive from, see
+    /// [`Prk::export_prk`].
     ///
     /// # Errors
     /// [`Error::LabelLength`] for a purpose or context that is too long, [`Error::DerivedLength`] for an output longer

@@ -62,6 +62,20 @@ pub enum Error {
         /// Bytes of the counter.
         counter: usize,
     },
+    /// A nonce sequence made for another suite than the key.
+    SuiteMismatch {
+        /// Suite of the key.
+        key: Suite,
+        /// Suite of the sequence.
+        nonces: Suite,
+    },
+    /// A nonce sequence told to go back.
+    NonceBehind {
+        /// Number of its next nonce.
+        next: u64,
+        /// Number asked for.
+        got: u64,
+    },
     /// A message longer than one nonce of the suite may seal.
     TooLong {
         /// The suite.
@@ -83,6 +97,13 @@ pub enum Error {
     },
     /// The key or the nonce sequence is used up: derive new keys, then go on.
     Exhausted,
+    /// A pseudorandom key that has not the length of the hash's output.
+    SecretLength {
+        /// Bytes needed.
+        need: usize,
+        /// Bytes given.
+        got: usize,
+    },
     /// More key material than the hash can expand (RFC 5869: 255 times its output length).
     DerivedLength {
         /// Bytes asked for.
@@ -122,6 +143,9 @@ impl Error {
             Error::KeyLength { .. }
             | Error::NonceLength { .. }
             | Error::NonceLayout { .. }
+            | Error::SuiteMismatch { .. }
+            | Error::NonceBehind { .. }
+            | Error::SecretLength { .. }
             | Error::TooLong { .. }
             | Error::OutputLength { .. }
             | Error::Exhausted
@@ -156,6 +180,20 @@ impl fmt::Display for Error {
                 "a fixed field of {fixed} bytes and a counter of {counter} (at most 8) do not make the nonce of {suite}, \
                  which has {} bytes",
                 suite.nonce_len()
+            ),
+            Error::SuiteMismatch { key, nonces } => {
+                write!(
+                    f,
+                    "the key is for {key}, the nonce sequence for {nonces}; make both for one suite"
+                )
+            }
+            Error::NonceBehind { next, got } => write!(
+                f,
+                "the nonce sequence stands at number {next} and cannot go back to {got}; a number is used once"
+            ),
+            Error::SecretLength { need, got } => write!(
+                f,
+                "a pseudorandom key of {need} bytes is needed, not {got}; extract one from a secret of another length"
             ),
             Error::TooLong { suite, len } => {
                 write!(
@@ -204,6 +242,20 @@ mod tests {
         .to_string();
         assert_eq!(text, "aes-128-gcm takes a key of 16 bytes, not 32");
         assert_eq!(Error::Unauthentic.to_string(), "the message is not authentic");
+        let text = Error::SuiteMismatch {
+            key: Suite::Aes128Gcm,
+            nonces: Suite::Aes256Gcm,
+        }
+        .to_string();
+        assert_eq!(
+            text,
+            "the key is for aes-128-gcm, the nonce sequence for aes-256-gcm; make both for one suite"
+        );
+        let text = Error::NonceBehind { next: 7, got: 5 }.to_string();
+        assert_eq!(
+            text,
+            "the nonce sequence stands at number 7 and cannot go back to 5; a number is used once"
+        );
     }
 
     #[test]

@@ -49,5 +49,5 @@ pub use key::{OpeningKey, SealingKey};
 pub use limits::{Limits, RekeyPolicy};
 pub use nonce::{CounterOrder, Nonce, NonceBytes, NonceSequence, Numbered};
 pub use one::Tag;
-pub use stream::{Opener, Sealed, Sealer};
+pub use stream::{Opened, Opener, Sealed, Sealer};
 pub use suite::Suite;

@@ -79,6 +79,24 @@ impl Limits {
         self
     }
 
+    /// The soft limit of `other`, and of each hard limit the lower one.
+    #[must_use]
+    pub const fn lowered_to(self, other: Limits) -> Self {
+        Limits {
+            rekey: other.rekey,
+            max_messages: if other.max_messages < self.max_messages {
+                other.max_messages
+            } else {
+                self.max_messages
+            },
+            max_blocks: if other.max_blocks < self.max_blocks {
+                other.max_blocks
+            } else {
+                self.max_blocks
+            },
+        }
+    }
+
     /// These limits, with the hard ones lowered to at most the given messages.
     #[must_use]
     pub const fn with_max_messages(mut self, max: u64) -> Self {
@@ -123,6 +141,20 @@ mod tests {
         // (2^34.5)^2 = 2^69.
         assert!(limit * limit <= 1 << 69);
         assert!((limit + 1) * (limit + 1) > 1 << 69);
+    }
+
+    #[test]
+    fn lowering_takes_each_hard_limit_by_itself_and_the_new_soft_one() {
+        let limits = |rekey, max_messages, max_blocks| Limits {
+            rekey,
+            max_messages,
+            max_blocks,
+        };
+        let (soon, never) = (RekeyPolicy { bytes: 1, messages: 2 }, RekeyPolicy::NEVER);
+        let lowered = limits(soon, 5, 50).lowered_to(limits(never, 6, 40));
+        assert_eq!(lowered, limits(never, 5, 40));
+        let lowered = limits(never, 6, 40).lowered_to(limits(soon, 5, 50));
+        assert_eq!(lowered, limits(soon, 5, 40));
     }
 
     #[test]

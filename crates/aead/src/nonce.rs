@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::Deref;
 
+use zeroize::Zeroizing;
+
 use crate::{Error, Limits, Suite};
 
 /// Longest counter field, bytes.
@@ -137,10 +139,14 @@ enum Layout {
 
 /// A sequence of nonces in which none comes twice: a counter and a fixed field.
 ///
-/// It is not `Clone`, never goes back and never wraps. When the counter field or the limit set is used up, it refuses.
+/// It is not `Clone`, never goes back and never wraps. When the counter field or the limit set is used up, it refuses. A
+/// protocol whose counter does wrap (that of VMess has 16 bits and starts again after 65536 chunks of one key) repeats
+/// nonces by its own rule: a sequence serves it up to that end, and what comes after is for the code of that protocol to
+/// decide, with [`Nonce::assume_unique`] and in its own name.
 pub struct NonceSequence {
     suite: Suite,
-    base: [u8; Suite::MAX_NONCE_LEN],
+    /// Boxed and wiped: the initialisation vector is derived like a key, and moving the sequence leaves no copy behind.
+    base: Box<Zeroizing<[u8; Suite::MAX_NONCE_LEN]>>,
     layout: Layout,
     /// Number of the first nonce; the limits count from it.
     first: u64,
@@ -175,7 +181,7 @@ impl NonceSequence {
                 got: iv.len(),
             });
         }
-        let mut base = [0; Suite::MAX_NONCE_LEN];
+        let mut base = Box::new(Zeroizing::new([0; Suite::MAX_NONCE_LEN]));
         base[..iv.len()].copy_from_slice(iv);
         Ok(Self::new(suite, base, Layout::Xor))
     }
@@ -205,13 +211,13 @@ impl NonceSequence {
                 counter: width,
             });
         }
-        let mut base = [0; Suite::MAX_NONCE_LEN];
+        let mut base = Box::new(Zeroizing::new([0; Suite::MAX_NONCE_LEN]));
         base[..at].copy_from_slice(&fixed[..at]);
         base[at + width..suite.nonce_len()].copy_from_slice(&fixed[at..]);
         Ok(Self::new(suite, base, Layout::Field { at, width, order }))
     }
 
-    fn new(suite: Suite, base: [u8; Suite::MAX_NONCE_LEN], layout: Layout) -> Self {
+    fn new(suite: Suite, base: Box<Zeroizing<[u8; Suite::MAX_NONCE_LEN]>>, layout: Layout) -> Self {
         NonceSequence {
             suite,
             base,
@@ -232,23 +238,46 @@ impl NonceSequence {
 
     /// The same sequence with its next number set, for a protocol that says where to start.
     ///
-    /// Before the first nonce, the limits count from here. Later it only skips ahead: a number lower than the next one
-    /// is ignored, and a sequence that has ended stays so.
-    #[must_use]
-    pub fn starting_at(mut self, number: u64) -> Self {
-        if self.next == Some(self.first) {
+    /// Before the first nonce, any number will do and the limits count from it. Later the sequence only skips ahead, and
+    /// the skipped numbers count as used.
+    ///
+    /// # Errors
+    /// [`Error::NonceBehind`] for a number lower than the next one, once a nonce was taken. [`Error::Exhausted`] if the
+    /// sequence has ended or the number lies past its end: the counter field's or the hard limit's.
+    pub fn starting_at(mut self, number: u64) -> Result<Self, Error> {
+        let next = self.next.ok_or(Error::Exhausted)?;
+        if next == self.first {
             self.first = number;
-            self.next = Some(number);
-        } else {
-            self.next = self.next.map(|next| next.max(number));
+        } else if number < next {
+            return Err(Error::NonceBehind { next, got: number });
         }
+        self.next = Some(number);
+        if self.next_number().is_none() {
+            return Err(Error::Exhausted);
+        }
+        Ok(self)
+    }
+
+    /// The same sequence with the soft limit of `limits`, and with hard limits that are never higher than before.
+    ///
+    /// The suite's own hard limits ([`Limits::of`]) and the end of the counter field hold whatever is set here.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = self.limits.lowered_to(limits);
         self
     }
 
-    /// The same sequence with the message limits of `limits`; the counter field's own end still holds.
-    #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+    /// The limits in force, the end of the counter field aside.
+    pub const fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// The same sequence without hard limits: an opener goes on as far as the counter field does.
+    ///
+    /// Hard limits bind the end that seals. Only for a sequence whose numbers are never sealed with.
+    pub(crate) fn following_peer(mut self) -> Self {
+        self.limits.max_messages = u64::MAX;
+        self.limits.max_blocks = u64::MAX;
         self
     }
 
@@ -269,14 +298,19 @@ impl NonceSequence {
         self.next.filter(|&next| self.end().is_none_or(|end| next < end))
     }
 
-    /// Refuses a suite whose nonce has another length.
+    /// The suite it was made for.
+    pub const fn suite(&self) -> Suite {
+        self.suite
+    }
+
+    /// Refuses a key of another suite: even with nonces of the same length, its limits would be the wrong ones.
     pub(crate) fn check_fits(&self, suite: Suite) -> Result<(), Error> {
-        if self.suite.nonce_len() == suite.nonce_len() {
+        if self.suite == suite {
             Ok(())
         } else {
-            Err(Error::NonceLength {
-                need: suite.nonce_len(),
-                got: self.suite.nonce_len(),
+            Err(Error::SuiteMismatch {
+                key: suite,
+                nonces: self.suite,
             })
         }
     }
@@ -307,7 +341,7 @@ impl NonceSequence {
 
     /// The nonce with a given number.
     fn at(&self, number: u64) -> Nonce {
-        let mut bytes = self.base;
+        let mut bytes: [u8; Suite::MAX_NONCE_LEN] = **self.base;
         match self.layout {
             Layout::Xor => {
                 let end = self.suite.nonce_len();
@@ -345,118 +379,4 @@ impl fmt::Debug for NonceSequence {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::RekeyPolicy;
-
-    fn hex(nonce: &Nonce) -> String {
-        nonce.to_bytes().iter().map(|b| format!("{b:02x}")).collect()
-    }
-
-    #[test]
-    fn xor_layout_follows_tls13() {
-        let mut sequence = NonceSequence::xor(Suite::Aes128Gcm, &[0xff; 12])
-            .unwrap()
-            .starting_at(0x0102);
-        assert_eq!(hex(&sequence.advance().unwrap().nonce), "fffffffffffffffffffffefd");
-        assert_eq!(hex(&sequence.advance().unwrap().nonce), "fffffffffffffffffffffefc");
-    }
-
-    #[test]
-    fn field_layouts() {
-        let mut s = NonceSequence::fixed_then_counter(Suite::ChaCha20Poly1305, &[0xaa; 4]).unwrap();
-        assert_eq!(hex(&s.advance().unwrap().nonce), "aaaaaaaa0000000000000000");
-        assert_eq!(hex(&s.advance().unwrap().nonce), "aaaaaaaa0000000000000001");
-        let mut s = NonceSequence::counter_then_fixed(Suite::Aes128Gcm, 2, CounterOrder::BigEndian, &[7; 10]).unwrap();
-        s = s.starting_at(0x1234);
-        assert_eq!(hex(&s.advance().unwrap().nonce), "123407070707070707070707");
-        let mut s =
-            NonceSequence::counter_then_fixed(Suite::ChaCha20Poly1305, 4, CounterOrder::LittleEndian, &[9; 8]).unwrap();
-        s = s.starting_at(0x0a0b0c0d);
-        assert_eq!(hex(&s.advance().unwrap().nonce), "0d0c0b0a0909090909090909");
-    }
-
-    #[test]
-    fn layouts_that_do_not_fit_are_refused() {
-        for fixed in [0, 1, 2, 3, 12, 13, 24, 100] {
-            let result = NonceSequence::fixed_then_counter(Suite::Aes256Gcm, &vec![0; fixed]);
-            assert!(matches!(result, Err(Error::NonceLayout { .. })), "{fixed}");
-        }
-        assert!(NonceSequence::fixed_then_counter(Suite::XChaCha20Poly1305, &[0; 16]).is_ok());
-        let order = CounterOrder::BigEndian;
-        assert!(NonceSequence::counter_then_fixed(Suite::Aes256Gcm, 0, order, &[0; 12]).is_err());
-        assert!(NonceSequence::counter_then_fixed(Suite::Aes256Gcm, 9, order, &[0; 3]).is_err());
-        assert!(NonceSequence::xor(Suite::Aes256Gcm, &[0; 24]).is_err());
-    }
-
-    #[test]
-    fn a_narrow_counter_ends_and_never_wraps() {
-        let order = CounterOrder::BigEndian;
-        let mut s = NonceSequence::counter_then_fixed(Suite::Aes128Gcm, 1, order, &[0; 11]).unwrap();
-        let mut seen = std::collections::HashSet::new();
-        for number in 0..256 {
-            let step = s.advance().unwrap();
-            assert_eq!(step.number, number);
-            assert!(seen.insert(hex(&step.nonce)));
-        }
-        for _ in 0..3 {
-            assert!(matches!(s.advance(), Err(Error::Exhausted)));
-        }
-        assert_eq!(s.remaining(), 0);
-    }
-
-    #[test]
-    fn the_end_of_u64_is_the_end() {
-        let limits = Limits::of(Suite::ChaCha20Poly1305);
-        let mut s = NonceSequence::xor(Suite::ChaCha20Poly1305, &[0; 12])
-            .unwrap()
-            .with_limits(limits);
-        assert_eq!(s.remaining(), u64::MAX);
-        s = s.starting_at(u64::MAX);
-        assert_eq!(s.remaining(), 1);
-        assert_eq!(hex(&s.advance().unwrap().nonce), "00000000ffffffffffffffff");
-        assert!(matches!(s.advance(), Err(Error::Exhausted)));
-        assert!(matches!(s.starting_at(0).advance(), Err(Error::Exhausted)));
-    }
-
-    #[test]
-    fn a_start_moves_the_limits_and_never_goes_back() {
-        let limits = Limits::of(Suite::Aes256Gcm).with_max_messages(3);
-        let mut s = NonceSequence::xor(Suite::Aes256Gcm, &[0; 12])
-            .unwrap()
-            .with_limits(limits)
-            .starting_at(1 << 60);
-        assert_eq!(s.remaining(), 3);
-        assert_eq!(s.advance().unwrap().number, 1 << 60);
-        s = s.starting_at(5);
-        assert_eq!(s.advance().unwrap().number, (1 << 60) + 1);
-        s = s.starting_at((1 << 60) + 2);
-        assert_eq!(s.advance().unwrap().number, (1 << 60) + 2);
-        assert!(matches!(s.advance(), Err(Error::Exhausted)));
-    }
-
-    #[test]
-    fn soft_and_hard_limits() {
-        let limits = Limits {
-            rekey: RekeyPolicy {
-                bytes: u64::MAX,
-                messages: 3,
-            },
-            max_messages: 5,
-            max_blocks: u64::MAX,
-        };
-        let mut s = NonceSequence::xor(Suite::Aes256Gcm, &[0; 12])
-            .unwrap()
-            .with_limits(limits);
-        let due: Vec<bool> = (0..5).map(|_| s.advance().unwrap().rekey).collect();
-        assert_eq!(due, [false, false, true, true, true]);
-        assert!(matches!(s.advance(), Err(Error::Exhausted)));
-    }
-
-    #[test]
-    fn debug_does_not_show_the_fixed_field() {
-        let s = NonceSequence::xor(Suite::Aes256Gcm, &[0xab; 12]).unwrap();
-        assert!(!format!("{s:?}").contains("171"));
-        assert!(!format!("{s:?}").to_lowercase().contains("ab"));
-    }
-}
+mod tests;

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use std::collections::HashMap;
 
 use sealway_aead::derive::{Direction, Hash, Label, Prk};
@@ -23,7 +25,7 @@ fn all_labels_are_apart() {
         };
         for suite in Suite::ALL {
             for direction in DIRECTIONS {
-                for epoch in [0, 1, 255, 256, u64::MAX] {
+                for epoch in [0, 1, 255, 256, 1 + (1 << 32), 1 << 63, u64::MAX] {
                     for purpose in ["", "a", "ab"] {
                         for context in [&b""[..], b"a", b"b", b"ab"] {
                             let label = Label::new(purpose, suite, direction).epoch(epoch).context(context);
@@ -44,11 +46,27 @@ fn all_labels_are_apart() {
                 check(&out, format!("export {purpose} {context:?}"));
             }
         }
-        let mut next = prk;
+        let mut prks = Vec::new();
+        for purpose in ["", "a", "ab"] {
+            for context in [&b""[..], b"a", b"ab"] {
+                let exported = prk.export_prk(purpose, context).unwrap();
+                prks.push((format!("exported secret {purpose} {context:?}"), exported));
+                for epoch in [0, 1, 255, 256, 1 + (1 << 32), 1 << 63, u64::MAX] {
+                    let next = prk.next_epoch(purpose, epoch, context).unwrap();
+                    prks.push((format!("after epoch {epoch} {purpose} {context:?}"), next));
+                }
+            }
+        }
         for epoch in 0..5 {
-            next = next.next_epoch("a", epoch).unwrap();
-            let traffic = next.traffic(&Label::new("a", Suite::Aes256Gcm, DIRECTIONS[0])).unwrap();
-            check(traffic.key(), format!("after epoch {epoch}"));
+            let next = prks.last().unwrap().1.next_epoch("a", epoch, b"").unwrap();
+            prks.push((format!("after epoch {epoch} in turn"), next));
+        }
+        for (what, prk) in &prks {
+            let traffic = prk.traffic(&Label::new("a", Suite::Aes256Gcm, DIRECTIONS[0])).unwrap();
+            check(traffic.key(), what.clone());
+            // Empty info and a known label: the bytes of two secrets are equal only if the secrets are.
+            prk.expand_raw(b"", &mut out).unwrap();
+            check(&out, format!("expanded from {what}"));
         }
     }
 }
@@ -76,16 +94,44 @@ fn the_layout_is_fixed() {
     assert_eq!(hex(traffic.key()), KEY);
     assert_eq!(hex(traffic.iv()), IV);
     let prk = Prk::extract(Hash::Sha512, b"salt", b"secret")
-        .next_epoch("test", 7)
+        .next_epoch("test", 7 + (9 << 32), b"transcript")
         .unwrap();
     let mut out = [0; 20];
     prk.export("test", b"ctx", &mut out).unwrap();
     assert_eq!(hex(&out), EXPORT);
+    let prk = prk.export_prk("test", b"ctx").unwrap();
+    prk.expand_raw(b"raw", &mut out).unwrap();
+    assert_eq!(hex(&out), EXPORTED_PRK);
+}
+
+/// RFC 5869 test case 1: its pseudorandom key, taken as it stands, expands as the extracted one does.
+#[test]
+fn a_secret_from_elsewhere_is_the_pseudorandom_key_itself() {
+    let salt: Vec<u8> = (0..=0x0c).collect();
+    let info: Vec<u8> = (0xf0..=0xf9).collect();
+    let okm = "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf34007208d5b887185865";
+    let prk = "077709362c2e32df0ddc3f0dc47bba6390b6c73bb50f9c3122ec844ad7c2b3e5";
+    let prk = common::hex(prk);
+    let given = Prk::from_secret(Hash::Sha256, &prk).unwrap();
+    let extracted = Prk::extract(Hash::Sha256, &salt, &[0x0b; 22]);
+    for prk in [given, extracted] {
+        let mut out = [0; 42];
+        prk.expand_raw(&info, &mut out).unwrap();
+        assert_eq!(out[..], common::hex(okm));
+    }
+    for (hash, need) in [(Hash::Sha256, 32), (Hash::Sha512, 64)] {
+        for got in [0, 31, 33, 63, 65, 96 - need] {
+            let refused = Prk::from_secret(hash, &vec![1; got]).unwrap_err();
+            assert_eq!(refused, Error::SecretLength { need, got });
+        }
+        assert!(Prk::from_secret(hash, &vec![1; need]).is_ok());
+    }
 }
 
 const KEY: &str = "a7db5b88b2a31f103e7c491f51626c4f9d3869ef4291332ac84cb45e13b8a3bb";
 const IV: &str = "f883165e78744aa9277c2148";
-const EXPORT: &str = "d6f4566cf6e62c510f20956a986bce125acfe2e3";
+const EXPORT: &str = "5243d803d2c1b098045613398c8acc0ca2b10b02";
+const EXPORTED_PRK: &str = "09d8107e43d4b3215cd34c4e951efa5286d258cc";
 
 #[test]
 fn too_long_is_refused() {
@@ -103,6 +149,9 @@ fn too_long_is_refused() {
         Err(Error::LabelLength { got: 65_536 })
     );
     assert!(prk.export("x", &context[..65_535], &mut [0; 4]).is_ok());
+    let refused = Error::LabelLength { got: 65_536 };
+    assert_eq!(prk.next_epoch("x", 0, &context).unwrap_err(), refused);
+    assert_eq!(prk.export_prk("x", &context).unwrap_err(), refused);
     assert_eq!(
         prk.export("x", b"", &mut vec![0; 255 * 32 + 1]),
         Err(Error::DerivedLength { got: 8161 })
