@@ -6,11 +6,7 @@ use super::source::{Crate, Place};
 use super::workspace::{Package, Target, TargetKind};
 
 /// The one module of a crate that may hold `unsafe`, for the crates that have one.
-const PLACES: [(&str, &str); 3] = [
-    ("sealway-aead", "low"),
-    ("sealway-cuda", "driver"),
-    ("sealway-proxy", "splice"),
-];
+const PLACES: [(&str, &str); 2] = [("sealway-aead", "low"), ("sealway-cuda", "driver")];
 
 /// Where `unsafe` or its lint levels stand against the rule, in code that is not only compiled for tests.
 pub fn findings(package: &Package, target: &Target, krate: &Crate, root: &Path) -> Vec<String> {

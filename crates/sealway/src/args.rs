@@ -1,5 +1,6 @@
 //! What the command line accepts, and the help, man pages and completions that follow from it.
 
+mod proxy;
 mod values;
 
 use std::path::PathBuf;
@@ -11,10 +12,11 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use sealway_aead::Suite;
 
+pub(crate) use proxy::{Link, Run, Uuid, with_two_dashes};
 pub(crate) use values::{Measured, PeerWord, scope};
 
 /// Version and commit of this build; clap wants them to live as long as the program.
-fn version() -> &'static str {
+pub(crate) fn version() -> &'static str {
     static VERSION: LazyLock<String> = LazyLock::new(sealway_lab::run::version);
     &VERSION
 }
@@ -32,6 +34,9 @@ Exit codes:
     8  the store is unavailable or has a newer schema
   130  interrupted; partial results were written";
 
+/// The proxy's codes are those of the programs that it stands in for.
+const RUN_DIFFERS: &str = "`sealway run` has codes of its own: see `sealway run --help`.";
+
 const ENVIRONMENT: &str = "\
 Environment:
   SEALWAY_CPU_DISABLE  CPU features to do without (aes,avx2,avx512,…); `sealway cpu` lists them
@@ -39,11 +44,13 @@ Environment:
 
 /// Encrypted transport with proof
 ///
-/// Sealway seals bytes into records with an authenticated cipher that suits the hardware of both ends, and measures how
-/// fast that is on this machine, side by side with other implementations.
+/// Sealway seals bytes into records with an authenticated cipher that suits the hardware of both ends, carries
+/// connections as V2Ray and Xray do, and measures how fast that is on this machine, side by side with other
+/// implementations.
 #[derive(Debug, Parser)]
 #[command(name = "sealway", version = version(), max_term_width = 100, arg_required_else_help = true)]
-#[command(after_help = EXIT_CODES, after_long_help = format!("{EXIT_CODES}\n\n{ENVIRONMENT}"))]
+#[command(after_help = format!("{EXIT_CODES}\n\n{RUN_DIFFERS}"))]
+#[command(after_long_help = format!("{EXIT_CODES}\n\n{RUN_DIFFERS}\n\n{ENVIRONMENT}"))]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -67,12 +74,17 @@ pub(crate) enum Command {
     },
     /// Measure ciphers and transports on this machine
     Lab(Box<Lab>),
+    /// Turn share links into configurations and back
+    #[command(subcommand, disable_help_subcommand = true)]
+    Link(Link),
     /// Write man pages
     Man {
         /// An existing folder to write them to
         #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
         folder: PathBuf,
     },
+    Run(Run),
+    Uuid(Uuid),
 }
 
 /// Measure ciphers and transports on this machine

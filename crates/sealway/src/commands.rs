@@ -5,4 +5,7 @@ pub(crate) mod completions;
 pub(crate) mod cpu;
 pub(crate) mod doctor;
 pub(crate) mod lab;
+pub(crate) mod link;
 pub(crate) mod man;
+pub(crate) mod run;
+pub(crate) mod uuid;

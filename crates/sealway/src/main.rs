@@ -17,7 +17,7 @@ use args::{Cli, Command, LabCommand};
 use sealway_lab::exit::Exit;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(args::with_two_dashes(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => {
             let error = args::with_lab_commands(error);
@@ -38,7 +38,11 @@ fn main() -> ExitCode {
             Some(LabCommand::Compare(compare)) => commands::compare::run(&compare),
             Some(LabCommand::Doctor { json }) => commands::doctor::run(json),
         },
+        Command::Link(link) => commands::link::run(&link),
         Command::Man { folder } => commands::man::run(&folder),
+        // Its exit codes are those of the programs that it stands in for.
+        Command::Run(run) => return commands::run::run(&run),
+        Command::Uuid(uuid) => commands::uuid::run(&uuid),
     };
     match outcome {
         Ok(exit) => ExitCode::from(exit.code()),

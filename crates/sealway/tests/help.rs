@@ -32,7 +32,12 @@ fn help_is_what_was_reviewed() {
         ("sealway-lab", &["lab"]),
         ("sealway-lab-compare", &["lab", "compare"]),
         ("sealway-lab-doctor", &["lab", "doctor"]),
+        ("sealway-link", &["link"]),
+        ("sealway-link-from-config", &["link", "from-config"]),
+        ("sealway-link-to-config", &["link", "to-config"]),
         ("sealway-man", &["man"]),
+        ("sealway-run", &["run"]),
+        ("sealway-uuid", &["uuid"]),
     ] {
         for (flag, suffix) in [("-h", "short"), ("--help", "long")] {
             let ran = run(&[words, &[flag]].concat());
@@ -44,7 +49,13 @@ fn help_is_what_was_reviewed() {
 
 #[test]
 fn help_fits_its_width() {
-    for words in [&["--help"][..], &["lab", "--help"], &["lab", "compare", "--help"]] {
+    for words in [
+        &["--help"][..],
+        &["lab", "--help"],
+        &["lab", "compare", "--help"],
+        &["run", "--help"],
+        &["link", "from-config", "--help"],
+    ] {
         let text = run(words).stdout;
         for line in text.lines() {
             assert!(line.chars().count() <= 100, "{line}");
@@ -99,7 +110,9 @@ fn completions_know_every_command() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let ran = run(&["completions", shell]);
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{shell}");
-        for word in ["sealway", "lab", "compare", "doctor", "cpu", "budget"] {
+        for word in [
+            "sealway", "lab", "compare", "doctor", "cpu", "budget", "run", "confdir", "link", "uuid",
+        ] {
             assert!(ran.stdout.contains(word), "{shell}: {word}");
         }
     }
@@ -136,7 +149,12 @@ fn man_pages_are_written_for_every_command() {
         "-lab",
         "-lab-compare",
         "-lab-doctor",
+        "-link",
+        "-link-from-config",
+        "-link-to-config",
         "-man",
+        "-run",
+        "-uuid",
     ]
     .map(|name| format!("sealway{name}.1"));
     expected.sort();

@@ -2,6 +2,9 @@
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
+#[cfg(target_os = "linux")]
+pub mod proxy;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -19,6 +22,14 @@ pub fn sealway(arguments: &[&str]) -> Command {
     command.args(arguments).stdin(Stdio::null());
     for name in ["SEALWAY_CPU_DISABLE", "NO_COLOR", "CLICOLOR_FORCE", "COLUMNS", "TERM"] {
         command.env_remove(name);
+    }
+    for family in ["XRAY", "V2RAY"] {
+        for what in ["CONFIG", "CONFDIR", "CERT"] {
+            let name = format!("{family}_LOCATION_{what}");
+            command
+                .env_remove(name.to_lowercase().replace('_', "."))
+                .env_remove(name);
+        }
     }
     command
 }

@@ -1,0 +1,188 @@
+//! The body layer of VLESS and VMess on a stream.
+
+use std::ops::Range;
+
+use sealway_v2ray::vless::decode_response;
+use sealway_v2ray::vmess::{self, CHUNK_PAYLOAD, ChunkOpener, ChunkSealer, MAX_CHUNK_PAYLOAD, Session};
+use sealway_v2ray::{Network, Step};
+
+use crate::layer::{Open, Opened, Seal};
+use crate::{Error, random};
+
+/// The response header of VLESS, after which the payload follows as it is.
+pub(crate) struct VlessResponse;
+
+impl Open for VlessResponse {
+    fn open(&mut self, buffer: &mut [u8], out: usize, input: Range<usize>) -> Result<Opened, Error> {
+        if input.is_empty() {
+            return Ok(Opened::default());
+        }
+        match decode_response(&buffer[input.clone()])? {
+            Step::More(_) => Ok(Opened::default()),
+            Step::Done { used, .. } => {
+                let rest = input.start + used..input.end;
+                let produced = rest.len();
+                buffer.copy_within(rest, out);
+                Ok(Opened {
+                    consumed: input.len(),
+                    produced,
+                    end: false,
+                    through: true,
+                })
+            }
+        }
+    }
+
+    fn may_end(&self) -> bool {
+        false
+    }
+}
+
+/// The chunks of VMess, after the response header if there is one to come.
+pub(crate) struct VmessOpen {
+    /// The session, until the response header has been read.
+    response: Option<Box<Session>>,
+    chunks: Option<ChunkOpener>,
+    datagrams: bool,
+    ended: bool,
+}
+
+impl VmessOpen {
+    /// The request's body, as the server. `None` if it is the payload itself.
+    pub(crate) fn request(session: &Session) -> Result<Option<Self>, Error> {
+        Ok(ChunkOpener::request(session)?.map(|chunks| VmessOpen {
+            response: None,
+            chunks: Some(chunks),
+            datagrams: session.network == Network::Udp,
+            ended: false,
+        }))
+    }
+
+    /// The response, header first, as the client.
+    pub(crate) fn response(session: Session) -> Result<Self, Error> {
+        Ok(VmessOpen {
+            chunks: ChunkOpener::response(&session)?,
+            datagrams: session.network == Network::Udp,
+            response: Some(Box::new(session)),
+            ended: false,
+        })
+    }
+}
+
+impl Open for VmessOpen {
+    fn open(&mut self, buffer: &mut [u8], out: usize, input: Range<usize>) -> Result<Opened, Error> {
+        let mut done = Opened::default();
+        let mut at = input.start;
+        if let Some(session) = &self.response {
+            match session.open_response(&buffer[input.clone()])? {
+                Step::More(_) => return Ok(done),
+                Step::Done { used, .. } => at += used,
+            }
+            self.response = None;
+        }
+        let Some(chunks) = &mut self.chunks else {
+            buffer.copy_within(at..input.end, out);
+            return Ok(Opened {
+                consumed: input.len(),
+                produced: input.end - at,
+                end: false,
+                through: true,
+            });
+        };
+        while at < input.end && !self.ended {
+            match chunks.open_next(&mut buffer[at..input.end])? {
+                vmess::Opened::More(_) => break,
+                vmess::Opened::End { used } => {
+                    at += used;
+                    self.ended = true;
+                }
+                vmess::Opened::Chunk { payload, used } => {
+                    let len = payload.len();
+                    let mut to = out + done.produced;
+                    let payload = at + payload.start..at + payload.end;
+                    if self.datagrams {
+                        // The size field in front of the payload leaves room for a plain length.
+                        buffer.copy_within(payload, to + 2);
+                        buffer[to..to + 2].copy_from_slice(&(len as u16).to_be_bytes());
+                        to += 2;
+                    } else {
+                        buffer.copy_within(payload, to);
+                    }
+                    done.produced = to + len - out;
+                    at += used;
+                }
+            }
+        }
+        done.consumed = if self.ended { input.len() } else { at - input.start };
+        done.end = self.ended;
+        Ok(done)
+    }
+
+    fn may_end(&self) -> bool {
+        self.response.is_none()
+    }
+}
+
+/// Seals payload into chunks of VMess.
+pub(crate) struct VmessSeal {
+    chunks: ChunkSealer,
+    /// Say where the body ends.
+    end: bool,
+}
+
+impl VmessSeal {
+    /// The request's body, as the client. `None` if it is the payload itself.
+    pub(crate) fn request(session: &Session, end: bool) -> Result<Option<Self>, Error> {
+        Ok(ChunkSealer::request(session)?.map(|chunks| VmessSeal { chunks, end }))
+    }
+
+    /// The response's body, as the server. `None` if it is the payload itself.
+    pub(crate) fn response(session: &Session) -> Result<Option<Self>, Error> {
+        Ok(ChunkSealer::response(session)?.map(|chunks| VmessSeal { chunks, end: true }))
+    }
+}
+
+/// Padding is not authenticated and not secret, but it must not be predictable; without random bytes it is refused.
+fn pad(failed: &mut Result<(), Error>) -> impl FnMut(&mut [u8]) + '_ {
+    |out| {
+        if let Err(error) = random::fill(out) {
+            *failed = Err(error);
+        }
+    }
+}
+
+impl Seal for VmessSeal {
+    fn max_payload(&self) -> usize {
+        CHUNK_PAYLOAD
+    }
+
+    fn overhead(&self) -> usize {
+        self.chunks.max_overhead()
+    }
+
+    fn seal(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+        if payload.len() > MAX_CHUNK_PAYLOAD {
+            return Err(Error::protocol("VMess", "a datagram longer than a chunk"));
+        }
+        let at = out.len();
+        out.resize(at + payload.len() + self.chunks.max_overhead(), 0);
+        let mut failed = Ok(());
+        let len = self.chunks.seal_to(payload, &mut out[at..], &mut pad(&mut failed))?;
+        failed?;
+        out.truncate(at + len);
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
+        if !self.end {
+            return Ok(());
+        }
+        let at = out.len();
+        out.resize(at + self.chunks.max_overhead(), 0);
+        let mut failed = Ok(());
+        let len = self.chunks.seal_end(&mut out[at..], &mut pad(&mut failed))?;
+        failed?;
+        out.truncate(at + len);
+        Ok(())
+    }
+}

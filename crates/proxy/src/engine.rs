@@ -1,0 +1,341 @@
+//! A running configuration: one value. Connections hold it for as long as they need it.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sealway_v2ray::Destination;
+use tokio::time::Instant;
+
+use crate::Error;
+use crate::access::{Access, Chosen};
+use crate::dial;
+use crate::inbound::{self, Fresh, Inbound, Kind, Taken, UserRecord};
+use crate::outbound::{Caller, Far, Outbound};
+use crate::relay::Relay;
+use crate::router::{Question, Router};
+use crate::settings::{DomainStrategy, Level, Settings};
+use crate::sock::Sock;
+use crate::stats::{Counter, Stats, Traffic};
+use crate::transport::ServerSide;
+use crate::udp;
+
+/// How long a black hole's answer stays readable before the connection closes.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Inbounds, outbounds, rules and counters of one configuration.
+pub(crate) struct Engine {
+    pub(crate) inbounds: Vec<Arc<Inbound>>,
+    outbounds: Vec<Arc<Outbound>>,
+    router: Router,
+    access: Access,
+    base: Level,
+}
+
+/// What there is to carry.
+enum Carry {
+    Stream(Box<Relay>),
+    Datagrams(Box<(udp::PacketEnd, udp::PacketEnd)>, Arc<UserRecord>),
+    Nothing,
+}
+
+fn level(levels: &HashMap<u32, Level>, number: u32) -> Level {
+    levels
+        .get(&number)
+        .or_else(|| levels.get(&0))
+        .copied()
+        .unwrap_or_default()
+}
+
+/// One counter of a pair, if it is wanted.
+fn pick(wanted: bool, counter: &Arc<Counter>) -> Option<Arc<Counter>> {
+    wanted.then(|| Arc::clone(counter))
+}
+
+impl Engine {
+    /// Builds everything that can fail before the first connection.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for certificates, tags and users that do not work.
+    pub(crate) fn new(settings: &Settings, stats: &Stats) -> Result<Self, Error> {
+        let levels: HashMap<u32, Level> = settings.levels.iter().copied().collect();
+        let mut inbounds = Vec::with_capacity(settings.inbounds.len());
+        let mut seen = std::collections::HashSet::new();
+        for (at, inbound) in settings.inbounds.iter().enumerate() {
+            let place = format!("inbounds[{at}]");
+            if !inbound.tag.is_empty() && !seen.insert(inbound.tag.as_str()) {
+                let what = format!("two inbounds have the tag {:?}", inbound.tag);
+                return Err(Error::config(format!("{place}.tag"), what));
+            }
+            let mut record = |user: &crate::settings::User| {
+                let level = level(&levels, user.level);
+                let counted = !user.email.is_empty();
+                let traffic = if counted && (level.count_uplink || level.count_downlink) {
+                    let [up, down] = stats.pair("user", &user.email);
+                    Traffic::new(pick(level.count_uplink, &up), pick(level.count_downlink, &down))
+                } else {
+                    Traffic::default()
+                };
+                Arc::new(UserRecord {
+                    email: user.email.clone(),
+                    level,
+                    traffic,
+                })
+            };
+            let kind = inbound::kind(&place, &inbound.protocol, &mut record)?;
+            let own = match &kind {
+                Kind::Dokodemo(dokodemo) => dokodemo.level,
+                Kind::Socks(socks) => socks.level,
+                Kind::Http(http) => http.level,
+                Kind::Vless { .. } | Kind::Vmess { .. } => 0,
+            };
+            let counters = &settings.counters;
+            let traffic = if inbound.tag.is_empty() {
+                Traffic::default()
+            } else {
+                let [up, down] = stats.pair("inbound", &inbound.tag);
+                Traffic::new(
+                    pick(counters.inbound_uplink, &up),
+                    pick(counters.inbound_downlink, &down),
+                )
+            };
+            inbounds.push(Arc::new(Inbound {
+                tag: inbound.tag.clone(),
+                kind,
+                side: ServerSide::new(&format!("{place}.streamSettings"), &inbound.transport)?,
+                traffic,
+                anyone: Arc::new(UserRecord {
+                    email: String::new(),
+                    level: level(&levels, own),
+                    traffic: Traffic::default(),
+                }),
+            }));
+        }
+        if settings.outbounds.is_empty() {
+            return Err(Error::config(
+                "outbounds",
+                "there is none; add one, for example {\"protocol\": \"freedom\"}",
+            ));
+        }
+        let mut outbounds = Vec::with_capacity(settings.outbounds.len());
+        for (at, outbound) in settings.outbounds.iter().enumerate() {
+            let counters = &settings.counters;
+            let traffic = if outbound.tag.is_empty() {
+                Traffic::default()
+            } else {
+                let [up, down] = stats.pair("outbound", &outbound.tag);
+                Traffic::new(
+                    pick(counters.outbound_uplink, &up),
+                    pick(counters.outbound_downlink, &down),
+                )
+                .reversed()
+            };
+            outbounds.push(Arc::new(Outbound::new(&format!("outbounds[{at}]"), outbound, traffic)?));
+        }
+        let tags: Vec<&str> = outbounds.iter().map(|outbound| outbound.tag.as_str()).collect();
+        Ok(Engine {
+            router: Router::new(&settings.rules, settings.domain_strategy, &tags)?,
+            inbounds,
+            outbounds,
+            access: Access::open(&settings.access_log)?,
+            base: level(&levels, 0),
+        })
+    }
+
+    /// Serves one connection to its end.
+    pub(crate) async fn serve(self: Arc<Self>, inbound: Arc<Inbound>, sock: Sock, listener: Option<SocketAddr>) {
+        let source = sock.peer();
+        // What it takes to begin is freed before the long part.
+        let begun = Box::pin(self.begin(&inbound, sock, listener)).await;
+        match begun {
+            Ok(carry) => self.carry(&inbound, carry, source).await,
+            Err(error) => self.refused(&inbound, source, &error),
+        }
+    }
+
+    fn refused(&self, inbound: &Inbound, source: Option<SocketAddr>, error: &Error) {
+        match error {
+            // A client that connects and leaves is not worth a line.
+            Error::Closed => tracing::debug!("[{}] {source:?}: {error}", inbound.tag),
+            _ => {
+                self.access.rejected(source, error);
+                tracing::info!("[{}] {source:?} refused: {error}", inbound.tag);
+            }
+        }
+    }
+
+    /// From accepting to a connection that only has to be carried.
+    async fn begin(
+        self: &Arc<Self>,
+        inbound: &Arc<Inbound>,
+        sock: Sock,
+        listener: Option<SocketAddr>,
+    ) -> Result<Carry, Error> {
+        let deadline = Instant::now() + self.base.handshake;
+        let accepting = inbound.side.accept(sock, inbound.traffic.clone());
+        let accepted = tokio::time::timeout_at(deadline, accepting)
+            .await
+            .map_err(|_| Error::TimedOut("TLS and transport handshake"))??;
+        let (source, local) = (accepted.source, accepted.local);
+        let fresh = Fresh {
+            accepted,
+            listener,
+            deadline,
+        };
+        let taken = match &inbound.kind {
+            Kind::Dokodemo(settings) => inbound::dokodemo::take(fresh, settings, Arc::clone(&inbound.anyone))?,
+            Kind::Socks(settings) => return self.socks(inbound, settings, fresh).await,
+            Kind::Http(settings) => inbound::http::take(fresh, settings, Arc::clone(&inbound.anyone)).await?,
+            Kind::Vless { users, fallbacks } => inbound::vless::take(fresh, users, fallbacks, &self.base).await?,
+            Kind::Vmess {
+                users,
+                replays,
+                secure_only,
+            } => inbound::vmess::take(fresh, users, replays, *secure_only).await?,
+        };
+        self.dispatch(inbound, taken, source, local).await
+    }
+
+    async fn socks(
+        self: &Arc<Self>,
+        inbound: &Arc<Inbound>,
+        settings: &crate::settings::Socks,
+        fresh: Fresh,
+    ) -> Result<Carry, Error> {
+        let (source, local) = (fresh.accepted.source, fresh.accepted.local);
+        match inbound::socks::take(fresh, settings, Arc::clone(&inbound.anyone)).await? {
+            inbound::socks::Asked::Stream(taken) => self.dispatch(inbound, taken, source, local).await,
+            inbound::socks::Asked::Associate(association) => {
+                inbound::socks::serve_udp(self, inbound, *association).await?;
+                Ok(Carry::Nothing)
+            }
+        }
+    }
+
+    /// Chooses the outbound.
+    pub(crate) async fn route(
+        &self,
+        inbound: &Inbound,
+        to: &Destination,
+        (source, local): (Option<SocketAddr>, Option<SocketAddr>),
+        email: &str,
+    ) -> Arc<Outbound> {
+        let question = Question {
+            target: to,
+            source,
+            local,
+            email,
+            inbound: &inbound.tag,
+        };
+        let resolve = async || {
+            let found = dial::resolve(&to.address, to.port, DomainStrategy::default()).await;
+            found
+                .map(|found| found.iter().map(SocketAddr::ip).collect())
+                .unwrap_or_default()
+        };
+        let (at, chosen) = match self.router.choose(&question, resolve).await {
+            Some(at) => (at, Chosen::Rule),
+            None => (0, Chosen::Default),
+        };
+        let outbound = Arc::clone(&self.outbounds[at]);
+        self.access
+            .accepted(source, to, (&inbound.tag, &outbound.tag), chosen, email);
+        outbound
+    }
+
+    /// Chooses the outbound and connects.
+    async fn dispatch(
+        &self,
+        inbound: &Inbound,
+        taken: Taken,
+        source: Option<SocketAddr>,
+        local: Option<SocketAddr>,
+    ) -> Result<Carry, Error> {
+        let caller = Caller {
+            source,
+            local,
+            remote: inbound.is_remote(),
+        };
+        match taken {
+            Taken::Elsewhere(relay) => Ok(Carry::Stream(relay)),
+            Taken::Stream { mut near, to, user } => {
+                let outbound = self.route(inbound, &to, (source, local), &user.email).await;
+                match outbound.connect(&to, &caller).await? {
+                    Far::Stream(far) => {
+                        let relay = Relay::new(*near, *far, user.level.timeouts, user.traffic.clone());
+                        Ok(Carry::Stream(Box::new(relay)))
+                    }
+                    Far::Nowhere(answer) => {
+                        if let Some(answer) = answer {
+                            near.send(answer).await?;
+                            tokio::time::sleep(FAREWELL).await;
+                        }
+                        Ok(Carry::Nothing)
+                    }
+                }
+            }
+            Taken::Datagrams { near, to, user } => {
+                let outbound = self.route(inbound, &to, (source, local), &user.email).await;
+                let far = outbound.associate(&to, &caller).await?;
+                Ok(Carry::Datagrams(Box::new((*near, far)), user))
+            }
+        }
+    }
+
+    async fn carry(&self, inbound: &Inbound, carry: Carry, source: Option<SocketAddr>) {
+        let ended = match carry {
+            Carry::Nothing => return,
+            Carry::Stream(relay) => Box::pin(relay.run()).await.map(|ended| {
+                tracing::debug!("[{}] {source:?} ended: {ended:?}", inbound.tag);
+            }),
+            Carry::Datagrams(ends, user) => {
+                let (near, far) = *ends;
+                udp::carry(near, far, user.level.timeouts.idle, user.traffic.clone()).await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!("[{}] {source:?} broke off: {error}", inbound.tag);
+        }
+    }
+
+    /// Carries datagrams of a local client through an outbound that has been chosen.
+    #[expect(clippy::too_many_arguments, reason = "one call, of what one flow is")]
+    pub(crate) async fn carry_flow(
+        &self,
+        inbound: &Inbound,
+        outbound: &Outbound,
+        near: udp::PacketEnd,
+        to: Destination,
+        user: Arc<UserRecord>,
+        source: Option<SocketAddr>,
+        local: Option<SocketAddr>,
+    ) {
+        let caller = Caller {
+            source,
+            local,
+            remote: inbound.is_remote(),
+        };
+        match outbound.associate(&to, &caller).await {
+            Ok(far) => {
+                self.carry(inbound, Carry::Datagrams(Box::new((near, far)), user), source)
+                    .await
+            }
+            Err(error) => self.refused(inbound, source, &error),
+        }
+    }
+
+    /// Serves what an inbound has taken without a connection of its own.
+    pub(crate) async fn carry_on(
+        &self,
+        inbound: &Inbound,
+        taken: Taken,
+        source: Option<SocketAddr>,
+        local: Option<SocketAddr>,
+    ) {
+        match self.dispatch(inbound, taken, source, local).await {
+            Ok(carry) => self.carry(inbound, carry, source).await,
+            Err(error) => self.refused(inbound, source, &error),
+        }
+    }
+}

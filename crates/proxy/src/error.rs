@@ -1,0 +1,142 @@
+//! What can go wrong, by whose fault it is.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+/// An error of the proxy.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The configuration asks for something that cannot be done: where, and what is wrong.
+    Config {
+        /// The place, such as `inbounds[0].streamSettings.tlsSettings`.
+        place: String,
+        /// What is wrong there and what to do.
+        what: String,
+    },
+    /// An address could not be listened on.
+    Listen {
+        /// The address.
+        on: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A target or a next hop could not be reached.
+    Connect {
+        /// What was dialled.
+        to: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The name has no usable address.
+    Resolve {
+        /// The name.
+        name: String,
+    },
+    /// The target is not allowed, with the name of the rule that says so.
+    Forbidden {
+        /// The target.
+        target: String,
+        /// The rule.
+        rule: &'static str,
+    },
+    /// The peer could not prove who it is. Deliberately without detail towards the peer; the detail is for our log.
+    Unauthentic(&'static str),
+    /// The peer broke a protocol: which, and how.
+    Protocol {
+        /// The protocol.
+        of: &'static str,
+        /// What it did.
+        what: &'static str,
+    },
+    /// A message of the V2Ray family, or of a neighbour, was wrong.
+    Wire(sealway_v2ray::Error),
+    /// Something we know and do not have.
+    Unsupported(&'static str),
+    /// TLS failed.
+    Tls(rustls::Error),
+    /// The peer took longer than the policy allows.
+    TimedOut(&'static str),
+    /// The connection broke.
+    Io(io::Error),
+    /// The peer closed before it had said what it wanted.
+    Closed,
+}
+
+impl Error {
+    /// A protocol error.
+    pub(crate) fn protocol(of: &'static str, what: &'static str) -> Error {
+        Error::Protocol { of, what }
+    }
+
+    /// A configuration error.
+    pub(crate) fn config(place: impl Into<String>, what: impl Into<String>) -> Error {
+        Error::Config {
+            place: place.into(),
+            what: what.into(),
+        }
+    }
+
+    /// An error of connecting to an address.
+    pub(crate) fn connect(to: SocketAddr, source: io::Error) -> Error {
+        Error::Connect {
+            to: to.to_string(),
+            source,
+        }
+    }
+
+    /// True if the connection was reset rather than closed.
+    pub(crate) fn is_reset(&self) -> bool {
+        matches!(self, Error::Io(error) if error.kind() == io::ErrorKind::ConnectionReset)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Config { place, what } => write!(f, "{place}: {what}"),
+            Error::Listen { on, source } => write!(f, "cannot listen on {on}: {source}"),
+            Error::Connect { to, source } => write!(f, "cannot connect to {to}: {source}"),
+            Error::Resolve { name } => write!(f, "no address for the name {name}"),
+            Error::Forbidden { target, rule } => write!(f, "target {target} refused by {rule}"),
+            Error::Unauthentic(why) => write!(f, "peer not authenticated: {why}"),
+            Error::Protocol { of, what } => write!(f, "peer broke {of}: {what}"),
+            Error::Wire(error) => error.fmt(f),
+            Error::Unsupported(what) => write!(f, "not supported yet: {what}"),
+            Error::Tls(error) => write!(f, "TLS: {error}"),
+            Error::TimedOut(what) => write!(f, "time ran out: {what}"),
+            Error::Io(error) => write!(f, "connection failed: {error}"),
+            Error::Closed => f.write_str("peer closed the connection early"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Listen { source, .. } | Error::Connect { source, .. } | Error::Io(source) => Some(source),
+            Error::Tls(source) => Some(source),
+            Error::Wire(source) => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Error::Io(error)
+    }
+}
+
+impl From<rustls::Error> for Error {
+    fn from(error: rustls::Error) -> Self {
+        Error::Tls(error)
+    }
+}
+
+impl From<sealway_v2ray::Error> for Error {
+    fn from(error: sealway_v2ray::Error) -> Self {
+        Error::Wire(error)
+    }
+}

@@ -1,0 +1,84 @@
+//! Strangers on a VLESS inbound are led to a web server, who answers them as if nothing else were here.
+
+use std::future::poll_fn;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use sealway_v2ray::vless::fallback::Fallbacks;
+use tokio::time::Instant;
+
+use super::Taken;
+use crate::Error;
+use crate::dial;
+use crate::proxy_protocol;
+use crate::relay::Relay;
+use crate::settings::{DomainStrategy, FallbackDial, FallbackTarget, Level, SocketOptions};
+use crate::sock::Sock;
+use crate::stats::Traffic;
+use crate::stream::Stream;
+use crate::tls::handshake::Agreed;
+
+/// Who is to be led away.
+pub(crate) struct Stranger {
+    pub(crate) stream: Stream,
+    pub(crate) source: Option<SocketAddr>,
+    pub(crate) local: Option<SocketAddr>,
+    pub(crate) agreed: Agreed,
+    pub(crate) deadline: Instant,
+}
+
+/// Chooses a fallback and connects to it. What was read goes there exactly as it came.
+pub(crate) async fn take(
+    stranger: Stranger,
+    fallbacks: &Fallbacks<FallbackTarget>,
+    level: &Level,
+) -> Result<Taken, Error> {
+    let Stranger {
+        mut stream,
+        source,
+        local,
+        agreed,
+        deadline,
+    } = stranger;
+    let (name, alpn) = (agreed.sni.as_str(), agreed.alpn.as_str());
+    while fallbacks.wants_more(name, alpn, stream.payload()) {
+        match tokio::time::timeout_at(deadline, stream.more()).await {
+            Ok(Ok(true)) => {}
+            // Whatever has come so far is what the web server gets to see.
+            Ok(Ok(false)) | Err(_) => break,
+            Ok(Err(error)) => return Err(error),
+        }
+    }
+    let target = fallbacks.choose(name, alpn, stream.payload()).map_err(|_| {
+        Error::Unauthentic("VLESS: no such user, and no fallback fits; add one with neither name, alpn nor path")
+    })?;
+    let mut sock = dial(&target.to).await?;
+    if target.xver > 0 {
+        let mut header = proxy_protocol::header(target.xver, source, local);
+        while !header.is_empty() {
+            let wrote = poll_fn(|cx| sock.poll_write(cx, &header)).await?;
+            header.drain(..wrote);
+        }
+    }
+    let far = Stream::new(sock, Traffic::default());
+    Ok(Taken::Elsewhere(Box::new(Relay::new(
+        stream,
+        far,
+        level.timeouts,
+        Traffic::default(),
+    ))))
+}
+
+async fn dial(to: &FallbackDial) -> Result<Sock, Error> {
+    let options = SocketOptions::default();
+    match to {
+        FallbackDial::Tcp(host, port) => dial::connect(host, *port, DomainStrategy::default(), &options, None).await,
+        FallbackDial::Local(port) => {
+            let local = [
+                SocketAddr::from((Ipv4Addr::LOCALHOST, *port)),
+                SocketAddr::from((Ipv6Addr::LOCALHOST, *port)),
+            ];
+            dial::connect_any(&local, &options, None).await
+        }
+        FallbackDial::Unix(name) => dial::connect_unix(name),
+    }
+}

@@ -1,0 +1,89 @@
+//! VLESS, as the server.
+
+use std::sync::Arc;
+
+use sealway_v2ray::vless::fallback::Fallbacks;
+use sealway_v2ray::vless::first::{First, inspect};
+use sealway_v2ray::vless::{Command, Flow, RESPONSE, Request, Users, check_flow};
+use sealway_v2ray::{Network, Step};
+
+use super::{Fresh, Taken, UserRecord, fallback};
+use crate::Error;
+use crate::settings::{FallbackTarget, Level};
+use crate::transport::Accepted;
+use crate::udp::PacketEnd;
+
+/// Reads the request header; sends strangers to a fallback.
+pub(crate) async fn take(
+    fresh: Fresh,
+    users: &Users<Arc<UserRecord>>,
+    fallbacks: &Fallbacks<FallbackTarget>,
+    level: &Level,
+) -> Result<Taken, Error> {
+    let Fresh { accepted, deadline, .. } = fresh;
+    let Accepted {
+        mut stream,
+        source,
+        local,
+        agreed,
+    } = accepted;
+    let in_time = tokio::time::timeout_at(deadline, async {
+        loop {
+            if !stream.more().await? {
+                return Err(Error::Closed);
+            }
+            match inspect(stream.payload(), users) {
+                First::User(found) => return Ok(Some(Arc::clone(found.user))),
+                First::Stranger(_) if !fallbacks.is_empty() => return Ok(None),
+                First::Stranger(sealway_v2ray::vless::first::Stranger::Short) => {}
+                First::Stranger(_) => return Err(Error::Unauthentic("VLESS: no such user")),
+            }
+        }
+    });
+    let user = in_time.await.map_err(|_| Error::TimedOut("VLESS header"))??;
+    let Some(user) = user else {
+        let stranger = fallback::Stranger {
+            stream,
+            source,
+            local,
+            agreed,
+            deadline,
+        };
+        return fallback::take(stranger, fallbacks, level).await;
+    };
+    let in_time = tokio::time::timeout_at(deadline, async {
+        loop {
+            match Request::decode(stream.payload())? {
+                Step::Done { value, used } => {
+                    stream.consume(used);
+                    return Ok(value);
+                }
+                Step::More(_) => {
+                    if !stream.more().await? {
+                        return Err(Error::Closed);
+                    }
+                }
+            }
+        }
+    });
+    let request = in_time.await.map_err(|_| Error::TimedOut("VLESS header"))??;
+    check_flow(request.flow, Flow::None, &request.command)?;
+    let to = match request.command {
+        Command::Connect(to) => to,
+        Command::Mux => return Err(Error::Unsupported("Mux.Cool on a VLESS inbound")),
+        Command::Reverse => return Err(Error::Unsupported("VLESS reverse tunnels")),
+    };
+    stream.set_prefix(RESPONSE.to_vec());
+    Ok(match to.network {
+        Network::Tcp => Taken::Stream {
+            near: Box::new(stream),
+            to,
+            user,
+        },
+        Network::Udp => Taken::Datagrams {
+            near: Box::new(PacketEnd::framed(stream, to.clone(), true)),
+            to,
+            user,
+        },
+    })
+}

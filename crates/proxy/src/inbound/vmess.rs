@@ -1,0 +1,114 @@
+//! VMess, as the server.
+
+use std::sync::{Arc, Mutex, Once, PoisonError};
+
+use sealway_v2ray::vmess::{Command, Drain, ReplayGuard, RequestOpener, Security, Users};
+use sealway_v2ray::{Network, Step};
+
+use super::{Fresh, Taken, UserRecord};
+use crate::body::{VmessOpen, VmessSeal};
+use crate::outbound::unix_time;
+use crate::stream::Stream;
+use crate::udp::PacketEnd;
+use crate::{Error, random};
+
+/// Said once: the words `none` and `zero` leave the payload in the clear.
+static CLEAR: Once = Once::new();
+
+/// Reads the request header. Whatever is wrong with it, the client is heard out before the connection closes.
+pub(crate) async fn take(
+    fresh: Fresh,
+    users: &Users<Arc<UserRecord>>,
+    replays: &Mutex<ReplayGuard>,
+    secure_only: bool,
+) -> Result<Taken, Error> {
+    let mut stream = fresh.accepted.stream;
+    let mut drain = Drain::new(users.drain_profile(), u64::from_le_bytes(random::bytes()?));
+    let in_time = async {
+        let header = read(&mut stream, &mut drain, users, replays, secure_only).await;
+        if header.is_err() {
+            hear_out(&mut stream, &mut drain).await;
+        }
+        header
+    };
+    let header = tokio::time::timeout_at(fresh.deadline, in_time).await;
+    let (user, session, command) = header.map_err(|_| Error::TimedOut("VMess header"))??;
+    let Command::Connect(to) = command else {
+        return Err(Error::Unsupported("Mux.Cool on a VMess inbound"));
+    };
+    if let Some(opener) = VmessOpen::request(&session)? {
+        stream.set_opener(Box::new(opener));
+    }
+    stream.set_prefix(session.seal_response()?.to_vec());
+    if let Some(sealer) = VmessSeal::response(&session)? {
+        stream.set_sealer(Box::new(sealer));
+    }
+    Ok(match to.network {
+        Network::Tcp => Taken::Stream {
+            near: Box::new(stream),
+            to,
+            user,
+        },
+        Network::Udp => Taken::Datagrams {
+            near: Box::new(PacketEnd::framed(stream, to.clone(), false)),
+            to,
+            user,
+        },
+    })
+}
+
+type Header = (Arc<UserRecord>, sealway_v2ray::vmess::Session, Command);
+
+async fn read(
+    stream: &mut Stream,
+    drain: &mut Drain,
+    users: &Users<Arc<UserRecord>>,
+    replays: &Mutex<ReplayGuard>,
+    secure_only: bool,
+) -> Result<Header, Error> {
+    let mut opener = RequestOpener::new();
+    loop {
+        let had = stream.payload().len();
+        if !stream.more().await? {
+            return Err(Error::Closed);
+        }
+        drain.consume(stream.payload().len() - had);
+        let now = unix_time();
+        let seconds = u64::try_from(now).unwrap_or(0);
+        let mut first_time = |seen| {
+            let mut replays = replays.lock().unwrap_or_else(PoisonError::into_inner);
+            replays.insert(seen, seconds)
+        };
+        match opener.handle(stream.payload(), now, users, &mut first_time)? {
+            Step::More(_) => {}
+            Step::Done { value, used } => {
+                if value.session.security == Security::None {
+                    if secure_only {
+                        return Err(Error::Unauthentic("VMess: security none is refused here"));
+                    }
+                    CLEAR.call_once(|| {
+                        tracing::warn!("a VMess client sends its payload in the clear (security none or zero)");
+                    });
+                }
+                stream.consume(used);
+                return Ok((value.user, value.session, value.command));
+            }
+        }
+    }
+}
+
+/// Reads on until as many bytes have come as for any other refusal.
+async fn hear_out(stream: &mut Stream, drain: &mut Drain) {
+    let mut have = stream.payload().len();
+    while drain.left() > 0 {
+        stream.consume(have);
+        match stream.more().await {
+            Ok(true) => {}
+            Ok(false) | Err(_) => return,
+        }
+        have = stream.payload().len();
+        if drain.consume(have) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Sockets, TLS, WebSocket, relay and routing of the proxy.
+//!
+//! [`settings::Settings`] say what a server does, [`settings::Settings::from_config`] makes them of a `config.json` that has
+//! been read, and [`Server::start`] runs them. Wire formats come from `sealway-v2ray`, ciphers from `sealway-aead`.
+//!
+//! A connection passes three stages. *Begin*: PROXY protocol, TLS, HTTP upgrade and the protocol's header, all under one
+//! deadline and in small buffers, for nobody knows yet who is speaking. *Dispatch*: the first rule that fits names an
+//! outbound, which dials. *Carry*: payload moves both ways until both are done, in buffers that are held only while there is
+//! something in them, or inside the kernel where nothing has to be opened or sealed.
+
+#![forbid(unsafe_code)]
+
+mod access;
+mod body;
+mod config;
+mod dial;
+mod engine;
+mod error;
+mod guard;
+mod inbound;
+mod layer;
+mod outbound;
+mod pool;
+mod proxy_protocol;
+mod random;
+mod relay;
+mod router;
+mod server;
+pub mod settings;
+mod sock;
+mod splice;
+mod stats;
+mod stream;
+mod tls;
+mod transport;
+mod udp;
+mod upgrade;
+mod ws;
+
+pub use error::Error;
+pub use relay::Timeouts;
+pub use server::Server;
+pub use stats::{Counter, Stats};

@@ -1,0 +1,324 @@
+//! Carrying a connection: payload from one end to the other, both ways, until both are done.
+//!
+//! One task carries both directions. They share each end's TLS state (a key update received on one is answered on the
+//! other), one idle timer and one pair of sockets; as one task they need no lock, wake nobody but themselves, and a
+//! waiting connection costs one future instead of two. What it gives up, the two directions of one connection on two
+//! cores at once, matters only when a single connection moves more than one core can, in both directions.
+//!
+//! There is one timer a connection, set when it starts and looked at when it fires: reading and writing only note that
+//! something moved.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::Interest;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::Error;
+use crate::splice::Pipe;
+use crate::stats::Traffic;
+use crate::stream::Stream;
+
+/// How long a request header waits for the first payload, so that both leave together.
+const HOLD: Duration = Duration::from_millis(20);
+
+/// A read of at least this many bytes says that the kernel should move the rest by itself.
+const SPLICE_FROM: usize = 16 << 10;
+
+/// How long a connection may go on, each from the last byte that moved.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Timeouts {
+    /// With both directions open. Default 300 s.
+    pub idle: Duration,
+    /// After the target has ended its direction. Default 1 s; 0 closes at once.
+    pub uplink_only: Duration,
+    /// After the client has ended its direction. Default 1 s; 0 closes at once.
+    pub downlink_only: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Timeouts {
+            idle: Duration::from_secs(300),
+            uplink_only: Duration::from_secs(1),
+            downlink_only: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Why a connection ended without an error.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Ended {
+    /// Both directions were ended by their senders.
+    Done,
+    /// Nothing moved for as long as the policy allows.
+    Idle,
+}
+
+/// Where a direction stands.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Phase {
+    Open,
+    /// The end has been sealed and is being written.
+    Ending,
+    Done,
+}
+
+/// One direction.
+struct Way {
+    phase: Phase,
+    /// Large reads follow each other: let the kernel move the bytes if it can.
+    bulk: bool,
+    /// Bytes spliced since the source last had nothing.
+    burst: usize,
+    pipe: Option<Pipe>,
+}
+
+impl Way {
+    fn new() -> Self {
+        Way {
+            phase: Phase::Open,
+            bulk: false,
+            burst: 0,
+            pipe: None,
+        }
+    }
+
+    /// Moves what can be moved. Ready when this direction is done.
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &mut Stream,
+        to: &mut Stream,
+        moved: &mut usize,
+    ) -> Poll<Result<(), Error>> {
+        loop {
+            if to.wants_flush() {
+                ready!(to.poll_flush(cx))?;
+            }
+            match self.phase {
+                Phase::Done => return Poll::Ready(Ok(())),
+                Phase::Ending => {
+                    if to.can_half_close() {
+                        ready!(to.sock.poll_shutdown(cx))?;
+                    }
+                    self.phase = Phase::Done;
+                    continue;
+                }
+                Phase::Open => {}
+            }
+            let ready = from.payload().len();
+            if ready > 0 {
+                let done = if to.is_raw_tx() {
+                    ready!(to.poll_write_raw(cx, from.payload()))?
+                } else {
+                    to.seal(from.payload())?;
+                    ready
+                };
+                from.consume(done);
+                *moved += done;
+                continue;
+            }
+            if self.pipe.is_some() || self.bulk && from.is_raw_rx() && from.is_drained() && to.is_raw_tx() {
+                ready!(self.poll_splice(cx, from, to, moved))?;
+                continue;
+            }
+            if from.wants_open() {
+                from.open()?;
+                continue;
+            }
+            if from.is_ended() {
+                to.seal_end()?;
+                if to.can_half_close() {
+                    to.seal_close()?;
+                }
+                self.phase = Phase::Ending;
+                continue;
+            }
+            let got = ready!(from.poll_fill(cx))?;
+            self.bulk = got >= SPLICE_FROM;
+        }
+    }
+
+    /// One round through the pipe. Ready when there is something else to look at.
+    fn poll_splice(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &mut Stream,
+        to: &mut Stream,
+        moved: &mut usize,
+    ) -> Poll<Result<(), Error>> {
+        if self.pipe.is_none() {
+            if from.is_ended() {
+                self.bulk = false;
+                return Poll::Ready(Ok(()));
+            }
+            // Nothing is taken before there is something to move.
+            ready!(from.sock.poll_read_ready(cx))?;
+            match Pipe::take() {
+                Ok(pipe) => self.pipe = Some(pipe),
+                Err(_) => {
+                    self.bulk = false;
+                    return Poll::Ready(Ok(()));
+                }
+            }
+        }
+        let Some(pipe) = &mut self.pipe else {
+            return Poll::Ready(Ok(()));
+        };
+        if pipe.filled() == 0 {
+            let filled = from.sock.poll_io(cx, Interest::READABLE, |fd| pipe.fill(fd));
+            match filled {
+                Poll::Pending => {
+                    // The burst is over. After a small one, what comes next is likely small too and better copied.
+                    self.bulk = self.burst >= SPLICE_FROM;
+                    self.burst = 0;
+                    if let Some(pipe) = self.pipe.take() {
+                        pipe.give_back();
+                    }
+                    return Poll::Pending;
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
+                Poll::Ready(Ok(0)) => {
+                    from.set_ended();
+                    self.bulk = false;
+                    if let Some(pipe) = self.pipe.take() {
+                        pipe.give_back();
+                    }
+                    return Poll::Ready(Ok(()));
+                }
+                Poll::Ready(Ok(n)) => {
+                    self.burst += n;
+                    from.traffic().received(n);
+                }
+            }
+        }
+        while pipe.filled() > 0 {
+            let n = ready!(to.sock.poll_io(cx, Interest::WRITABLE, |fd| pipe.drain(fd)))?;
+            to.traffic().sent(n);
+            *moved += n;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A connection being carried. `near` is the client's end, `far` the target's.
+pub(crate) struct Relay {
+    near: Stream,
+    far: Stream,
+    up: Way,
+    down: Way,
+    timeouts: Timeouts,
+    /// Payload of the user, uplink as received.
+    user: Traffic,
+    last: Instant,
+    /// A request header waits for the first payload.
+    holding: bool,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Relay {
+    /// Starts carrying.
+    pub(crate) fn new(mut near: Stream, mut far: Stream, timeouts: Timeouts, user: Traffic) -> Self {
+        near.trust();
+        far.trust();
+        let now = Instant::now();
+        let holding = far.holds_prefix();
+        let first = if holding {
+            HOLD.min(timeouts.idle)
+        } else {
+            timeouts.idle
+        };
+        Relay {
+            near,
+            far,
+            up: Way::new(),
+            down: Way::new(),
+            timeouts,
+            user,
+            last: now,
+            holding,
+            timer: Box::pin(sleep_until(now + first)),
+        }
+    }
+
+    /// Time allowed from the last byte on, as things stand.
+    fn allowed(&self) -> Duration {
+        match (self.up.phase != Phase::Done, self.down.phase != Phase::Done) {
+            (true, true) => self.timeouts.idle,
+            (true, false) => self.timeouts.uplink_only,
+            (false, true) => self.timeouts.downlink_only,
+            (false, false) => Duration::ZERO,
+        }
+    }
+
+    /// Carries to the end. On return both sockets are closed; after a reset, with a reset.
+    pub(crate) async fn run(mut self) -> Result<Ended, Error> {
+        let ended = std::future::poll_fn(|cx| self.poll(cx)).await;
+        match &ended {
+            Ok(Ended::Done | Ended::Idle) => {
+                // Both transports are told that this was the end; nobody waits for them to hear it.
+                for stream in [&mut self.near, &mut self.far] {
+                    if stream.seal_close().is_ok() {
+                        let _ = std::future::poll_fn(|cx| Poll::Ready(stream.poll_flush(cx))).await;
+                    }
+                }
+            }
+            Err(error) if error.is_reset() => {
+                self.near.sock.reset_on_close();
+                self.far.sock.reset_on_close();
+            }
+            Err(_) => {}
+        }
+        ended
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Ended, Error>> {
+        let before = (self.up.phase, self.down.phase);
+        let (mut up, mut down) = (0, 0);
+        let up_done = self.up.poll(cx, &mut self.near, &mut self.far, &mut up);
+        let down_done = self.down.poll(cx, &mut self.far, &mut self.near, &mut down);
+        // Replies that opening one direction made (a pong, a key update) leave now, not with the next payload.
+        for (stream, way) in [(&mut self.far, &self.up), (&mut self.near, &self.down)] {
+            if way.phase == Phase::Open
+                && stream.wants_flush()
+                && let Poll::Ready(Err(error)) = stream.poll_flush(cx)
+            {
+                return Poll::Ready(Err(error));
+            }
+        }
+        self.user.received(up);
+        self.user.sent(down);
+        if up + down > 0 {
+            self.last = Instant::now();
+        }
+        match (up_done, down_done) {
+            (Poll::Ready(Err(error)), _) | (_, Poll::Ready(Err(error))) => return Poll::Ready(Err(error)),
+            (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => return Poll::Ready(Ok(Ended::Done)),
+            _ => {}
+        }
+        if before != (self.up.phase, self.down.phase) {
+            // One direction has ended: a shorter time begins now.
+            self.last = Instant::now();
+            let at = self.last + self.allowed();
+            self.timer.as_mut().reset(at);
+        }
+        loop {
+            ready!(self.timer.as_mut().poll(cx));
+            let now = Instant::now();
+            if std::mem::take(&mut self.holding) && self.far.holds_prefix() {
+                self.far.seal_prefix()?;
+                if let Poll::Ready(Err(error)) = self.far.poll_flush(cx) {
+                    return Poll::Ready(Err(error));
+                }
+            }
+            let at = self.last + self.allowed();
+            if now >= at {
+                return Poll::Ready(Ok(Ended::Idle));
+            }
+            self.timer.as_mut().reset(at);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! What lies between a protocol and the network: HTTP upgrades, TLS, sockets.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How an inbound's protocol is carried.
+#[derive(Clone, Debug, Default)]
+pub struct ServerTransport {
+    /// Between the socket, or TLS, and the protocol.
+    pub network: Network,
+    /// TLS on the socket.
+    pub tls: Option<ServerTls>,
+    /// The socket itself.
+    pub socket: SocketOptions,
+    /// Every connection begins with a PROXY protocol header.
+    pub accept_proxy_protocol: bool,
+}
+
+/// How an outbound's protocol is carried.
+#[derive(Clone, Debug, Default)]
+pub struct ClientTransport {
+    /// Between the socket, or TLS, and the protocol.
+    pub network: Network,
+    /// TLS on the socket.
+    pub tls: Option<ClientTls>,
+    /// The socket itself.
+    pub socket: SocketOptions,
+}
+
+/// What lies between the socket and the protocol.
+#[derive(Clone, Debug, Default)]
+pub enum Network {
+    /// Nothing.
+    #[default]
+    Raw,
+    /// WebSocket.
+    WebSocket(HttpNetwork),
+    /// HTTP upgrade to a plain stream.
+    HttpUpgrade(HttpNetwork),
+}
+
+/// Settings that WebSocket and HTTPUpgrade share.
+#[derive(Clone, Debug)]
+pub struct HttpNetwork {
+    /// Path; begins with `/`.
+    pub path: String,
+    /// Host header to require or send; if empty, any, and the name or address that was dialled.
+    pub host: String,
+    /// More headers to send.
+    pub headers: Vec<(String, String)>,
+    /// Most bytes of the first payload that go into the request. 0: none do.
+    pub early_data: usize,
+    /// Header that carries them; empty for the path.
+    pub early_data_header: String,
+    /// If one of these headers is present, the first address in `X-Forwarded-For` is the client's.
+    pub trusted_forwarded_for: Vec<String>,
+}
+
+impl Default for HttpNetwork {
+    fn default() -> Self {
+        HttpNetwork {
+            path: "/".into(),
+            host: String::new(),
+            headers: Vec::new(),
+            early_data: 0,
+            early_data_header: "Sec-WebSocket-Protocol".into(),
+            trusted_forwarded_for: Vec::new(),
+        }
+    }
+}
+
+/// PEM text, or the file that holds it.
+#[derive(Clone, Debug)]
+pub enum PemSource {
+    /// A file.
+    File(PathBuf),
+    /// The text.
+    Text(String),
+}
+
+/// A server certificate.
+#[derive(Clone, Debug)]
+pub struct Certificate {
+    /// The chain, the server's own first.
+    pub certificate: PemSource,
+    /// Its private key.
+    pub key: PemSource,
+    /// Never look at the files again.
+    pub once: bool,
+}
+
+/// Lowest and highest TLS version.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Versions {
+    /// Accept TLS 1.2.
+    pub tls12: bool,
+    /// Accept TLS 1.3.
+    pub tls13: bool,
+}
+
+impl Default for Versions {
+    fn default() -> Self {
+        Versions {
+            tls12: true,
+            tls13: true,
+        }
+    }
+}
+
+/// TLS of an inbound.
+#[derive(Clone, Debug, Default)]
+pub struct ServerTls {
+    /// Certificates, the first for clients that name no server.
+    pub certificates: Vec<Certificate>,
+    /// ALPN protocols in our order of preference. Empty: none is agreed on.
+    pub alpn: Vec<String>,
+    /// Versions.
+    pub versions: Versions,
+    /// Refuse server names that no certificate is for.
+    pub reject_unknown_sni: bool,
+    /// Let clients resume sessions.
+    pub resumption: bool,
+    /// Files are loaded again after this time.
+    pub reload: Option<Duration>,
+}
+
+/// TLS of an outbound.
+#[derive(Clone, Debug, Default)]
+pub struct ClientTls {
+    /// Name to ask for and check; the address dialled if empty.
+    pub server_name: String,
+    /// ALPN protocols to offer.
+    pub alpn: Vec<String>,
+    /// Versions.
+    pub versions: Versions,
+    /// Believe any certificate. The connection is then encrypted to whoever answers.
+    pub allow_insecure: bool,
+    /// SHA-256 digests of the certificates to believe; names and authorities then do not matter.
+    pub pinned: Vec<[u8; 32]>,
+    /// Names of which the certificate must have one, in place of the server name.
+    pub verify_names: Vec<String>,
+    /// Authorities to believe besides, or in place of, those of the system.
+    pub authorities: Vec<PemSource>,
+    /// Do not believe the system's authorities.
+    pub no_system_roots: bool,
+    /// Resume sessions.
+    pub resumption: bool,
+}
+
+/// Options of a socket. All default to the system's.
+#[derive(Clone, Debug, Default)]
+pub struct SocketOptions {
+    /// SO_MARK, for routing tables.
+    pub mark: Option<u32>,
+    /// Device to bind to (SO_BINDTODEVICE).
+    pub interface: Option<String>,
+    /// Time before the first keep-alive probe.
+    pub keep_alive_idle: Option<Duration>,
+    /// Time between keep-alive probes.
+    pub keep_alive_interval: Option<Duration>,
+    /// TCP_USER_TIMEOUT.
+    pub user_timeout: Option<Duration>,
+    /// Congestion control by name.
+    pub congestion: Option<String>,
+    /// TCP_MAXSEG, bytes.
+    pub max_segment: Option<u32>,
+    /// An IPv6 listener takes IPv6 only.
+    pub v6_only: bool,
+    /// How names are dialled.
+    pub domain_strategy: DomainStrategy,
+}
+
+/// Which addresses of a name are used.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct DomainStrategy {
+    /// Families, in order of preference.
+    pub families: Families,
+    /// A name without such an address is an error; otherwise the system's choice is used then.
+    pub force: bool,
+}
+
+/// Address families in order of preference.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Families {
+    /// As the system orders them.
+    #[default]
+    Any,
+    /// IPv4 only.
+    V4,
+    /// IPv6 only.
+    V6,
+    /// IPv4, then IPv6.
+    V4V6,
+    /// IPv6, then IPv4.
+    V6V4,
+}

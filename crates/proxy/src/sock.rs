@@ -1,0 +1,116 @@
+//! A connected byte-stream socket: TCP or unix.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+
+/// A connected stream socket.
+#[derive(Debug)]
+pub(crate) enum Sock {
+    /// TCP.
+    Tcp(TcpStream),
+    /// Unix domain.
+    Unix(UnixStream),
+}
+
+/// Runs the same expression on whichever socket it is.
+macro_rules! each {
+    ($sock:expr, $it:ident => $do:expr) => {
+        match $sock {
+            Sock::Tcp($it) => $do,
+            Sock::Unix($it) => $do,
+        }
+    };
+}
+
+impl Sock {
+    /// Address of the peer, if it has an IP address.
+    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+        match self {
+            Sock::Tcp(tcp) => tcp.peer_addr().ok().map(unmapped),
+            Sock::Unix(_) => None,
+        }
+    }
+
+    /// Our own address, if it is an IP address.
+    pub(crate) fn local(&self) -> Option<SocketAddr> {
+        match self {
+            Sock::Tcp(tcp) => tcp.local_addr().ok().map(unmapped),
+            Sock::Unix(_) => None,
+        }
+    }
+
+    /// Ready when a read may give something. Costs no system call while nothing has arrived.
+    pub(crate) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(self, sock => sock.poll_read_ready(cx))
+    }
+
+    /// Reads; 0 is the end of the stream.
+    pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+        let mut into = ReadBuf::new(into);
+        ready!(each!(self, sock => Pin::new(sock).poll_read(cx, &mut into)))?;
+        Poll::Ready(Ok(into.filled().len()))
+    }
+
+    /// Writes some of `from`, at least one byte.
+    pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
+        match ready!(each!(self, sock => Pin::new(sock).poll_write(cx, from))) {
+            Ok(0) => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+            other => Poll::Ready(other),
+        }
+    }
+
+    /// Ends our direction of the stream.
+    pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match ready!(each!(self, sock => Pin::new(sock).poll_shutdown(cx))) {
+            // The peer has reset the connection meanwhile: there is nothing left to end.
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => Poll::Ready(Ok(())),
+            other => Poll::Ready(other),
+        }
+    }
+
+    /// Runs a non-blocking system call when the socket is ready for it. `WouldBlock` means: not now, wait.
+    pub(crate) fn poll_io<T>(
+        &self,
+        cx: &mut Context<'_>,
+        interest: Interest,
+        mut call: impl FnMut(BorrowedFd<'_>) -> io::Result<T>,
+    ) -> Poll<io::Result<T>> {
+        loop {
+            ready!(if interest.is_readable() {
+                self.poll_read_ready(cx)
+            } else {
+                each!(self, sock => sock.poll_write_ready(cx))
+            })?;
+            let done = each!(self, sock => sock.try_io(interest, || call(sock.as_fd())));
+            match done {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                other => return Poll::Ready(other),
+            }
+        }
+    }
+
+    /// Waits until a read may give something.
+    pub(crate) async fn readable(&self) -> io::Result<()> {
+        poll_fn(|cx| self.poll_read_ready(cx)).await
+    }
+
+    /// Makes the kernel answer later data with RST instead of FIN, for when the other side was reset.
+    pub(crate) fn reset_on_close(&self) {
+        if let Sock::Tcp(tcp) = self {
+            // A socket that cannot be told is closed in the ordinary way.
+            let _ = socket2::SockRef::from(tcp).set_linger(Some(std::time::Duration::ZERO));
+        }
+    }
+}
+
+/// An IPv4-mapped IPv6 address as the IPv4 address that it is.
+pub(crate) fn unmapped(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}

@@ -1,0 +1,99 @@
+//! Counters of bytes, by user, inbound and outbound.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A number of bytes that grows while they move.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds `bytes`.
+    #[inline]
+    pub(crate) fn add(&self, bytes: usize) {
+        self.0.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes so far.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Bytes so far, and starts again at 0; no byte is lost or counted twice in between.
+    pub fn take(&self) -> u64 {
+        self.0.swap(0, Ordering::Relaxed)
+    }
+}
+
+/// Where the bytes of one end of a connection are counted, if anywhere.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Traffic {
+    received: Option<Arc<Counter>>,
+    sent: Option<Arc<Counter>>,
+}
+
+impl Traffic {
+    /// Counts received and sent bytes in these.
+    pub(crate) fn new(received: Option<Arc<Counter>>, sent: Option<Arc<Counter>>) -> Self {
+        Traffic { received, sent }
+    }
+
+    /// Accounts for bytes that arrived.
+    #[inline]
+    pub(crate) fn received(&self, bytes: usize) {
+        if let Some(counter) = &self.received {
+            counter.add(bytes);
+        }
+    }
+
+    /// Accounts for bytes that left.
+    #[inline]
+    pub(crate) fn sent(&self, bytes: usize) {
+        if let Some(counter) = &self.sent {
+            counter.add(bytes);
+        }
+    }
+
+    /// The same counters seen from the other end.
+    pub(crate) fn reversed(self) -> Self {
+        Traffic {
+            received: self.sent,
+            sent: self.received,
+        }
+    }
+}
+
+/// All counters of a running server, by name: `inbound>>>TAG>>>traffic>>>uplink` and its like.
+#[derive(Debug, Default)]
+pub struct Stats {
+    counters: Mutex<BTreeMap<String, Arc<Counter>>>,
+}
+
+impl Stats {
+    /// The counter of that name, made if there is none.
+    pub(crate) fn counter(&self, name: String) -> Arc<Counter> {
+        let mut counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(counters.entry(name).or_default())
+    }
+
+    /// The counters of one subject: uplink, downlink.
+    pub(crate) fn pair(&self, kind: &str, name: &str) -> [Arc<Counter>; 2] {
+        ["uplink", "downlink"].map(|way| self.counter(format!("{kind}>>>{name}>>>traffic>>>{way}")))
+    }
+
+    /// The counter of that name, if there is one.
+    pub fn get(&self, name: &str) -> Option<Arc<Counter>> {
+        let counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        counters.get(name).map(Arc::clone)
+    }
+
+    /// All counters, in the order of their names.
+    pub fn all(&self) -> Vec<(String, Arc<Counter>)> {
+        let counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        counters
+            .iter()
+            .map(|(name, counter)| (name.clone(), Arc::clone(counter)))
+            .collect()
+    }
+}

@@ -1,0 +1,364 @@
+//! One end of a proxied connection: a socket, and what lies between its bytes and the payload.
+//!
+//! ```text
+//!  socket ── TLS records ── WebSocket frames ── body (VMess chunks, a response header) ── payload
+//! ```
+//!
+//! What is read lies in one buffer, in regions that follow each other: payload, then what each layer has not opened yet,
+//! then bytes of the socket. Each layer opens in place and closes the gap that its framing leaves. What is written is
+//! built in one buffer too: one copy of the payload, every layer sealed around it where it lies.
+
+mod rx;
+mod seal;
+
+use std::future::poll_fn;
+use std::io;
+use std::ops::Range;
+use std::task::{Context, Poll, ready};
+
+use crate::Error;
+use crate::layer::{Open, Seal};
+use crate::pool::{self, Buf, Class};
+use crate::sock::Sock;
+use crate::stats::Traffic;
+use crate::tls::records::Records;
+use crate::ws::Frames;
+
+use rx::Rx;
+
+/// Regions of the buffer, by how many layers their bytes are through.
+const SOCKET: usize = 0;
+const TLS: usize = 1;
+const WS: usize = 2;
+const PAYLOAD: usize = 3;
+
+/// What is to be sent.
+#[derive(Default)]
+struct Tx {
+    out: Vec<u8>,
+    sent: usize,
+    /// Bytes that precede the first payload, held so that they leave together with it.
+    prefix: Vec<u8>,
+    /// The transport has been told that nothing follows.
+    closed: bool,
+}
+
+/// One end of a connection.
+pub(crate) struct Stream {
+    pub(crate) sock: Sock,
+    rx: Rx,
+    tx: Tx,
+    tls: Option<Box<Records>>,
+    ws: Option<Box<Frames>>,
+    opener: Option<Box<dyn Open>>,
+    sealer: Option<Box<dyn Seal>>,
+    traffic: Traffic,
+}
+
+impl Stream {
+    /// A bare socket. `traffic` counts its bytes.
+    pub(crate) fn new(sock: Sock, traffic: Traffic) -> Self {
+        Stream {
+            sock,
+            rx: Rx::default(),
+            tx: Tx::default(),
+            tls: None,
+            ws: None,
+            opener: None,
+            sealer: None,
+            traffic,
+        }
+    }
+
+    /// Puts TLS records between the socket and the rest. `read` was received and not opened yet; `early` was opened by
+    /// the handshake already.
+    pub(crate) fn set_tls(&mut self, records: Records, read: &[u8], early: &[u8], end: bool) {
+        self.tls = Some(Box::new(records));
+        let held = read.len() + early.len();
+        self.rx.end = end;
+        if held == 0 {
+            return;
+        }
+        if let Some(class) = Class::holding(held + 1) {
+            let mut buf = Buf::take(class);
+            buf[..early.len()].copy_from_slice(early);
+            buf[early.len()..held].copy_from_slice(read);
+            self.rx.regions = Default::default();
+            self.rx.regions[TLS] = 0..early.len();
+            self.rx.regions[SOCKET] = early.len()..held;
+            self.rx.buf = Some(buf);
+            self.rx.fresh = true;
+        }
+    }
+
+    /// Puts WebSocket frames between what is there and the payload.
+    pub(crate) fn set_ws(&mut self, frames: Frames) {
+        self.rx.demote(TLS);
+        self.ws = Some(Box::new(frames));
+    }
+
+    /// Opens what arrives from here on.
+    pub(crate) fn set_opener(&mut self, opener: Box<dyn Open>) {
+        self.rx.demote(WS);
+        self.opener = Some(opener);
+    }
+
+    /// Seals what is sent from here on.
+    pub(crate) fn set_sealer(&mut self, sealer: Box<dyn Seal>) {
+        self.sealer = Some(sealer);
+    }
+
+    /// Sets bytes that leave ahead of the first payload, below the body layer, above WebSocket.
+    pub(crate) fn set_prefix(&mut self, prefix: Vec<u8>) {
+        self.tx.prefix = prefix;
+    }
+
+    /// True while bytes set with [`Stream::set_prefix`] wait for the first payload.
+    pub(crate) fn holds_prefix(&self) -> bool {
+        !self.tx.prefix.is_empty()
+    }
+
+    /// Puts `bytes` in front of what was received, as if they had arrived now: for data that a handshake carried.
+    pub(crate) fn unread(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        if !self.rx.regions[PAYLOAD].is_empty() {
+            self.rx.demote(WS);
+        }
+        let held: usize = self.rx.regions.iter().map(Range::len).sum();
+        let class = Class::holding(held + bytes.len() + 1)
+            .ok_or(Error::protocol("stream", "more early data than the largest buffer"))?;
+        let mut buf = Buf::take(class);
+        buf[..bytes.len()].copy_from_slice(bytes);
+        let mut at = bytes.len();
+        for (level, region) in self.rx.regions.iter_mut().enumerate().rev() {
+            let len = region.len();
+            if let Some(old) = &self.rx.buf {
+                buf[at..at + len].copy_from_slice(&old[region.clone()]);
+            }
+            *region = if level == WS { 0..at + len } else { at..at + len };
+            at += len;
+        }
+        self.rx.buf = Some(buf);
+        self.rx.fresh = true;
+        Ok(())
+    }
+
+    /// True if what the socket gives is payload as it is.
+    pub(crate) fn is_raw_rx(&self) -> bool {
+        self.tls.is_none() && self.ws.is_none() && self.opener.is_none()
+    }
+
+    /// True if payload can go to the socket as it is.
+    pub(crate) fn is_raw_tx(&self) -> bool {
+        self.tls.is_none() && self.ws.is_none() && self.sealer.is_none() && self.tx.prefix.is_empty()
+    }
+
+    /// True if the end of what we send can be said without closing the connection.
+    ///
+    /// WebSocket has a close frame, but the peers in use take it for a failure: what they have received and not passed on
+    /// yet is thrown away, and nothing can be sent after it. So the end of a WebSocket connection is said when both
+    /// directions are through or the time of the other one has run out, as those peers do it too.
+    pub(crate) fn can_half_close(&self) -> bool {
+        self.ws.is_none()
+    }
+
+    /// The peer has shown who it is: from here on, large reads are worth their memory.
+    pub(crate) fn trust(&mut self) {
+        self.rx.most = Class::LARGEST;
+    }
+
+    /// Payload that is ready.
+    pub(crate) fn payload(&self) -> &[u8] {
+        match &self.rx.buf {
+            Some(buf) => &buf[self.rx.regions[PAYLOAD].clone()],
+            None => &[],
+        }
+    }
+
+    /// Takes `n` bytes of payload away.
+    pub(crate) fn consume(&mut self, n: usize) {
+        let region = &mut self.rx.regions[PAYLOAD];
+        region.start += n.min(region.len());
+    }
+
+    /// True if the peer has ended its direction and all payload has been taken.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.rx.end && self.rx.regions[PAYLOAD].is_empty()
+    }
+
+    /// True if the peer has ended its direction, whatever waits.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.rx.end
+    }
+
+    /// True if nothing that was received waits.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.rx.is_empty()
+    }
+
+    /// The peer has ended its direction: nothing is read any more.
+    pub(crate) fn set_ended(&mut self) {
+        self.rx.end = true;
+    }
+
+    /// True if [`Stream::open`] may find something that it has not seen.
+    pub(crate) fn wants_open(&self) -> bool {
+        self.rx.fresh
+    }
+
+    /// Opens what has arrived as far as it goes.
+    pub(crate) fn open(&mut self) -> Result<(), Error> {
+        self.rx.fresh = false;
+        if self.rx.buf.is_none() {
+            return Ok(());
+        }
+        match &mut self.tls {
+            None => self.rx.pass(SOCKET),
+            Some(tls) => {
+                let out = self.rx.out(SOCKET);
+                let input = self.rx.regions[SOCKET].clone();
+                if let Some(buf) = &mut self.rx.buf {
+                    let opened = tls.open(buf, out, input)?;
+                    self.rx.moved(SOCKET, opened.consumed, opened.produced);
+                    self.rx.end |= opened.end;
+                    self.tx.out.append(&mut tls.reply);
+                }
+            }
+        }
+        match &mut self.ws {
+            None => self.rx.pass(TLS),
+            Some(ws) => {
+                let out = self.rx.out(TLS);
+                let input = self.rx.regions[TLS].clone();
+                let mut reply = Vec::new();
+                if let Some(buf) = &mut self.rx.buf {
+                    let opened = ws.open(buf, out, input, &mut reply)?;
+                    self.rx.moved(TLS, opened.consumed, opened.produced);
+                    self.rx.end |= opened.end;
+                }
+                if !reply.is_empty() {
+                    self.wrap_tls(&reply)?;
+                }
+            }
+        }
+        if let Some(opener) = &mut self.opener {
+            let out = self.rx.out(WS);
+            let input = self.rx.regions[WS].clone();
+            if let Some(buf) = &mut self.rx.buf {
+                let opened = opener.open(buf, out, input)?;
+                self.rx.moved(WS, opened.consumed, opened.produced);
+                self.rx.end |= opened.end;
+                if opened.through {
+                    self.opener = None;
+                }
+            }
+        }
+        if self.opener.is_none() {
+            self.rx.pass(WS);
+        }
+        Ok(())
+    }
+
+    /// Reads what the socket has. `Ok(0)`: the stream has ended. Holds no buffer while pending with nothing unfinished.
+    pub(crate) fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Error>> {
+        if self.rx.end {
+            return Poll::Ready(Ok(0));
+        }
+        if self.sock.poll_read_ready(cx)?.is_pending() {
+            self.rx.release_if_empty();
+            return Poll::Pending;
+        }
+        let room = self.rx.make_room()?;
+        let space = room.len();
+        match self.sock.poll_read(cx, room) {
+            Poll::Pending => {
+                self.rx.release_if_empty();
+                Poll::Pending
+            }
+            Poll::Ready(Ok(0)) => {
+                self.rx.end = true;
+                let unfinished = self.rx.regions[..PAYLOAD].iter().any(|r| !r.is_empty());
+                let whole = self.opener.as_ref().is_none_or(|opener| opener.may_end());
+                if unfinished || !whole {
+                    return Poll::Ready(Err(Error::Io(io::ErrorKind::UnexpectedEof.into())));
+                }
+                self.rx.release_if_empty();
+                Poll::Ready(Ok(0))
+            }
+            Poll::Ready(Ok(got)) => {
+                self.rx.filled(got, space);
+                self.traffic.received(got);
+                Poll::Ready(Ok(got))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error.into())),
+        }
+    }
+
+    /// Waits until there is more payload than before. `Ok(false)`: the peer has ended its direction.
+    pub(crate) async fn more(&mut self) -> Result<bool, Error> {
+        let had = self.payload().len();
+        loop {
+            self.open()?;
+            if self.payload().len() > had {
+                return Ok(true);
+            }
+            if self.rx.end {
+                return Ok(false);
+            }
+            if self.wants_flush() {
+                self.flush().await?;
+            }
+            poll_fn(|cx| self.poll_fill(cx)).await?;
+        }
+    }
+
+    /// Changes our sending key and asks the peer to change its own.
+    #[cfg(test)]
+    pub(crate) fn update_keys(&mut self) -> Result<(), Error> {
+        match &mut self.tls {
+            Some(tls) => tls.key_update(&mut self.tx.out, true),
+            None => Ok(()),
+        }
+    }
+
+    /// True if something waits to be written.
+    pub(crate) fn wants_flush(&self) -> bool {
+        self.tx.sent < self.tx.out.len()
+    }
+
+    /// Writes what waits; when all is written the buffer is given back.
+    pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        while self.wants_flush() {
+            let wrote = ready!(self.sock.poll_write(cx, &self.tx.out[self.tx.sent..]))?;
+            self.tx.sent += wrote;
+            self.traffic.sent(wrote);
+        }
+        self.tx.sent = 0;
+        if self.tx.out.capacity() > 0 {
+            pool::give_out(std::mem::take(&mut self.tx.out));
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Writes what waits.
+    pub(crate) async fn flush(&mut self) -> Result<(), Error> {
+        poll_fn(|cx| self.poll_flush(cx)).await
+    }
+
+    /// Seals and writes.
+    pub(crate) async fn send(&mut self, payload: &[u8]) -> Result<(), Error> {
+        self.seal(payload)?;
+        self.flush().await
+    }
+
+    /// Writes payload that needs no sealing straight from where it lies.
+    pub(crate) fn poll_write_raw(&mut self, cx: &mut Context<'_>, payload: &[u8]) -> Poll<Result<usize, Error>> {
+        let wrote = ready!(self.sock.poll_write(cx, payload))?;
+        self.traffic.sent(wrote);
+        Poll::Ready(Ok(wrote))
+    }
+
+    /// Counts bytes that moved without passing through memory.
+    pub(crate) fn traffic(&self) -> &Traffic {
+        &self.traffic
+    }
+}

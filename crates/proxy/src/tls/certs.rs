@@ -1,0 +1,253 @@
+//! Server certificates: loading, choosing by name, loading again.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use webpki::EndEntityCert;
+
+use crate::Error;
+
+/// Where PEM text comes from.
+#[derive(Clone, Debug)]
+pub(crate) enum Pem {
+    /// A file, read again from time to time.
+    File(PathBuf),
+    /// Text in the configuration.
+    Inline(String),
+}
+
+impl Pem {
+    fn read(&self) -> Result<Vec<u8>, Error> {
+        match self {
+            Pem::File(path) => std::fs::read(path)
+                .map_err(|error| Error::config(path.display().to_string(), format!("cannot be read: {error}"))),
+            Pem::Inline(text) => Ok(text.clone().into_bytes()),
+        }
+    }
+
+    /// Where to look when it is wrong.
+    fn place(&self) -> String {
+        match self {
+            Pem::File(path) => path.display().to_string(),
+            Pem::Inline(_) => "certificate in the configuration".into(),
+        }
+    }
+}
+
+/// One certificate and its key.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub(crate) certificate: Pem,
+    pub(crate) key: Pem,
+    /// Never read again.
+    pub(crate) once: bool,
+}
+
+/// All certificates of PEM text.
+pub(crate) fn certificates(pem: &Pem) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let bytes = pem.read()?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    match certificates {
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        Ok(_) => Err(Error::config(pem.place(), "holds no certificate; PEM is expected")),
+        Err(error) => Err(Error::config(pem.place(), format!("is not PEM: {error}"))),
+    }
+}
+
+struct Loaded {
+    key: Arc<CertifiedKey>,
+    names: Vec<String>,
+}
+
+impl Loaded {
+    fn load(source: &Source, provider: &CryptoProvider) -> Result<Loaded, Error> {
+        let chain = certificates(&source.certificate)?;
+        let key_place = source.key.place();
+        let key = PrivateKeyDer::from_pem_slice(&source.key.read()?)
+            .map_err(|error| Error::config(&key_place, format!("holds no usable private key: {error}")))?;
+        let names = EndEntityCert::try_from(&chain[0])
+            .map_err(|error| {
+                Error::config(
+                    source.certificate.place(),
+                    format!("is not a usable certificate: {error}"),
+                )
+            })?
+            .valid_dns_names()
+            .map(str::to_ascii_lowercase)
+            .collect();
+        let key = CertifiedKey::from_der(chain, key, provider)
+            .map_err(|error| Error::config(key_place, format!("does not fit the certificate: {error}")))?;
+        Ok(Loaded {
+            key: Arc::new(key),
+            names,
+        })
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.names.iter().any(|own| own == name)
+    }
+
+    /// `*.example.org` stands for exactly one label (RFC 6125 section 6.4.3).
+    fn covers(&self, name: &str) -> bool {
+        let Some((_, parent)) = name.split_once('.') else {
+            return false;
+        };
+        self.names.iter().any(|own| own.strip_prefix("*.") == Some(parent))
+    }
+}
+
+/// The certificates of one inbound.
+pub(crate) struct Certificates {
+    sources: Vec<Source>,
+    provider: Arc<CryptoProvider>,
+    loaded: ArcSwap<Vec<Arc<Loaded>>>,
+    reject_unknown: bool,
+}
+
+impl Certificates {
+    /// Loads all sources.
+    pub(crate) fn load(
+        sources: Vec<Source>,
+        reject_unknown: bool,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<Self, Error> {
+        let loaded: Result<Vec<_>, _> = sources
+            .iter()
+            .map(|source| Loaded::load(source, &provider).map(Arc::new))
+            .collect();
+        Ok(Certificates {
+            sources,
+            provider,
+            loaded: ArcSwap::from_pointee(loaded?),
+            reject_unknown,
+        })
+    }
+
+    /// Loads again what may have changed. What cannot be loaded stays as it was; its errors are returned.
+    pub(crate) fn reload(&self) -> Vec<Error> {
+        let mut errors = Vec::new();
+        let old = self.loaded.load();
+        let fresh = self.sources.iter().zip(old.iter()).map(|(source, old)| {
+            if source.once || matches!((&source.certificate, &source.key), (Pem::Inline(_), Pem::Inline(_))) {
+                return Arc::clone(old);
+            }
+            Loaded::load(source, &self.provider)
+                .map(Arc::new)
+                .unwrap_or_else(|error| {
+                    errors.push(error);
+                    Arc::clone(old)
+                })
+        });
+        let fresh: Vec<_> = fresh.collect();
+        self.loaded.store(Arc::new(fresh));
+        errors
+    }
+
+    /// The certificate for a server name: exact, then wildcard, then the first unless unknown names are refused.
+    fn choose(&self, name: Option<&str>) -> Option<Arc<CertifiedKey>> {
+        let loaded = self.loaded.load();
+        let first = loaded.first()?;
+        let Some(name) = name.map(str::to_ascii_lowercase) else {
+            return Some(Arc::clone(&first.key));
+        };
+        let by_name = loaded
+            .iter()
+            .find(|loaded| loaded.has(&name))
+            .or_else(|| loaded.iter().find(|loaded| loaded.covers(&name)));
+        match by_name {
+            Some(found) => Some(Arc::clone(&found.key)),
+            None if self.reject_unknown => None,
+            None => Some(Arc::clone(&first.key)),
+        }
+    }
+}
+
+impl ResolvesServerCert for Certificates {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.choose(hello.server_name())
+    }
+}
+
+impl fmt::Debug for Certificates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Certificates({})", self.sources.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(names: &[&str]) -> (Source, Vec<u8>) {
+        let names: Vec<String> = names.iter().map(|&name| name.into()).collect();
+        let made = rcgen::generate_simple_self_signed(names).unwrap();
+        let source = Source {
+            certificate: Pem::Inline(made.cert.pem()),
+            key: Pem::Inline(made.signing_key.serialize_pem()),
+            once: false,
+        };
+        (source, made.cert.der().to_vec())
+    }
+
+    fn provider() -> Arc<CryptoProvider> {
+        Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+    }
+
+    #[test]
+    fn the_name_chooses() {
+        let (a, a_der) = source(&["a.example", "*.b.example"]);
+        let (b, b_der) = source(&["x.b.example"]);
+        for reject in [false, true] {
+            let all = Certificates::load(vec![a.clone(), b.clone()], reject, provider()).unwrap();
+            let chosen = |name| all.choose(name).map(|key| key.cert[0].to_vec());
+            assert_eq!(chosen(None), Some(a_der.clone()));
+            assert_eq!(chosen(Some("A.example")), Some(a_der.clone()));
+            assert_eq!(
+                chosen(Some("x.b.example")),
+                Some(b_der.clone()),
+                "an exact name goes before a wildcard"
+            );
+            assert_eq!(chosen(Some("y.b.example")), Some(a_der.clone()));
+            assert_eq!(
+                chosen(Some("z.y.b.example")),
+                (!reject).then(|| a_der.clone()),
+                "a wildcard is one label"
+            );
+            assert_eq!(chosen(Some("else.example")), (!reject).then(|| a_der.clone()));
+        }
+    }
+
+    #[test]
+    fn a_changed_file_is_loaded_and_a_broken_one_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let (cert, key) = (dir.path().join("c.pem"), dir.path().join("k.pem"));
+        let write = |names: &[&str]| {
+            let (source, der) = source(names);
+            std::fs::write(&cert, source.certificate.read().unwrap()).unwrap();
+            std::fs::write(&key, source.key.read().unwrap()).unwrap();
+            der
+        };
+        let first = write(&["a.example"]);
+        let files = Source {
+            certificate: Pem::File(cert.clone()),
+            key: Pem::File(key.clone()),
+            once: false,
+        };
+        let all = Certificates::load(vec![files], false, provider()).unwrap();
+        let now = || all.choose(None).unwrap().cert[0].to_vec();
+        assert_eq!(now(), first);
+        let second = write(&["a.example"]);
+        assert!(all.reload().is_empty());
+        assert_eq!(now(), second);
+        std::fs::write(&key, "not a key").unwrap();
+        assert_eq!(all.reload().len(), 1);
+        assert_eq!(now(), second);
+    }
+}

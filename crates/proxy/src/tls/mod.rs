@@ -1,0 +1,11 @@
+//! TLS: settings turned into what `rustls` takes, the handshake, and the records after it.
+
+pub(crate) mod build;
+pub(crate) mod certs;
+pub(crate) mod handshake;
+pub(crate) mod hello;
+pub(crate) mod records;
+pub(crate) mod verify;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! Two ends over a socket pair: every suite of both versions, key updates, ends, and bytes that are not authentic.
+
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+
+use crate::Error;
+use crate::sock::Sock;
+use crate::stats::Traffic;
+use crate::stream::Stream;
+use crate::tls::handshake::{accept, connect};
+
+/// Both configurations with this suite only.
+fn configs(suite: rustls::SupportedCipherSuite) -> (Arc<ServerConfig>, Arc<ClientConfig>) {
+    let made = rcgen::generate_simple_self_signed(vec!["server.example".to_owned()]).unwrap();
+    let certificate = CertificateDer::from_pem_slice(made.cert.pem().as_bytes()).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(made.signing_key.serialize_pem().as_bytes()).unwrap();
+    let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+    provider.cipher_suites = vec![suite];
+    let provider = Arc::new(provider);
+    let versions: &[_] = match suite {
+        rustls::SupportedCipherSuite::Tls12(_) => &[&rustls::version::TLS12],
+        _ => &[&rustls::version::TLS13],
+    };
+    let mut server = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(versions)
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.clone()], key)
+        .unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate).unwrap();
+    let mut client = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(versions)
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    server.enable_secret_extraction = true;
+    client.enable_secret_extraction = true;
+    (Arc::new(server), Arc::new(client))
+}
+
+async fn ends(suite: rustls::SupportedCipherSuite) -> (Stream, Stream) {
+    let (server, client) = configs(suite);
+    let (a, b) = UnixStream::pair().unwrap();
+    let name = "server.example".try_into().unwrap();
+    let (near, far) = tokio::join!(
+        accept(server, Sock::Unix(a), Traffic::default(), &[]),
+        connect(client, name, Sock::Unix(b), Traffic::default()),
+    );
+    let (near, agreed) = near.unwrap();
+    assert_eq!(agreed.sni, "server.example");
+    (near, far.unwrap().0)
+}
+
+async fn pass(from: &mut Stream, to: &mut Stream, payload: &[u8]) {
+    from.seal(payload).unwrap();
+    let sending = async { from.flush().await.unwrap() };
+    let taking = async {
+        let mut got = Vec::new();
+        while got.len() < payload.len() {
+            assert!(to.more().await.unwrap(), "ended early");
+            got.extend_from_slice(to.payload());
+            to.consume(to.payload().len());
+        }
+        got
+    };
+    let ((), got) = tokio::join!(sending, taking);
+    assert!(got == payload, "{} bytes garbled", payload.len());
+}
+
+fn suites() -> Vec<rustls::SupportedCipherSuite> {
+    let all = rustls::crypto::aws_lc_rs::default_provider().cipher_suites;
+    let usable = |suite: &rustls::SupportedCipherSuite| !format!("{:?}", suite.suite()).contains("RSA");
+    let suites: Vec<_> = all.into_iter().filter(usable).collect();
+    assert_eq!(suites.len(), 6, "{suites:?}");
+    suites
+}
+
+#[tokio::test]
+async fn every_suite_carries_bytes_both_ways() {
+    for suite in suites() {
+        let (mut near, mut far) = ends(suite).await;
+        for len in [1, 2, 16_383, 16_384, 16_385, 300_000] {
+            let payload: Vec<u8> = (0..len).map(|i| (i * 7 % 251) as u8).collect();
+            pass(&mut near, &mut far, &payload).await;
+            pass(&mut far, &mut near, &payload).await;
+        }
+        far.seal_close().unwrap();
+        far.flush().await.unwrap();
+        assert!(!near.more().await.unwrap(), "the end was not heard");
+    }
+}
+
+#[tokio::test]
+async fn keys_change_in_both_directions_and_bytes_go_on() {
+    for suite in suites().into_iter().filter(|suite| suite.tls13().is_some()) {
+        let (mut near, mut far) = ends(suite).await;
+        pass(&mut near, &mut far, b"before").await;
+        // The peer is asked to change its key too, which it answers along with what it sends next.
+        near.update_keys().unwrap();
+        pass(&mut near, &mut far, b"after the first").await;
+        pass(&mut far, &mut near, b"answer under the new key").await;
+        far.update_keys().unwrap();
+        far.update_keys().unwrap();
+        pass(&mut far, &mut near, b"after two at once").await;
+        pass(&mut near, &mut far, b"and back").await;
+    }
+}
+
+#[tokio::test]
+async fn a_changed_byte_ends_the_connection_and_gives_no_payload() {
+    for suite in suites() {
+        let (mut near, mut far) = ends(suite).await;
+        pass(&mut near, &mut far, b"before").await;
+        let Sock::Unix(raw) = &mut near.sock else {
+            panic!("a unix socket");
+        };
+        let mut record = vec![23, 3, 3, 0, 64];
+        record.extend_from_slice(&[9; 64]);
+        raw.write_all(&record).await.unwrap();
+        assert!(matches!(far.more().await, Err(Error::Protocol { of: "TLS", .. })));
+        assert!(far.payload().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_record_that_is_too_long_is_refused_before_it_has_come() {
+    let (mut near, mut far) = ends(suites()[0]).await;
+    let Sock::Unix(raw) = &mut near.sock else {
+        panic!("a unix socket");
+    };
+    raw.write_all(&[23, 3, 3, 0x41, 0x01]).await.unwrap();
+    assert!(matches!(far.more().await, Err(Error::Protocol { of: "TLS", .. })));
+}

@@ -1,0 +1,106 @@
+//! WebSocket frames on a stream.
+
+use std::ops::Range;
+
+use sealway_v2ray::ws::frame::{self, CLOSE_NORMAL, Decoder, Event, MAX_HEAD, Opcode, Role, head_len};
+
+use crate::layer::Opened;
+use crate::{Error, random};
+
+/// Both directions of a WebSocket connection. Borders of messages mean nothing.
+pub(crate) struct Frames {
+    role: Role,
+    decoder: Decoder,
+}
+
+impl Frames {
+    /// Most bytes a frame adds to its payload.
+    pub(crate) const MAX_HEADER: usize = MAX_HEAD;
+
+    /// Frames after the handshake. `role` is ours.
+    pub(crate) fn new(role: Role) -> Self {
+        Frames {
+            role,
+            decoder: Decoder::new(role),
+        }
+    }
+
+    /// Bytes to leave in front of a payload that is about `payload` bytes long.
+    pub(crate) fn header(&self, payload: usize) -> usize {
+        head_len(payload, self.role)
+    }
+
+    fn key(&self) -> Result<[u8; 4], Error> {
+        match self.role {
+            Role::Client => random::bytes(),
+            Role::Server => Ok([0; 4]),
+        }
+    }
+
+    /// Makes a frame of what stands in `out` behind `at` and a gap of `gap` bytes. If the payload came out shorter than
+    /// was expected when the gap was left, it is moved.
+    pub(crate) fn seal(&mut self, out: &mut Vec<u8>, at: usize, gap: usize) -> Result<(), Error> {
+        let payload = out.len() - at - gap;
+        let need = head_len(payload, self.role);
+        if need > gap {
+            out.splice(at..at, std::iter::repeat_n(0, need - gap));
+        } else if need < gap {
+            out.drain(at..at + gap - need);
+        }
+        let key = self.key()?;
+        frame::seal_in_place(&mut out[at..], payload, Opcode::Binary, self.role, key)?;
+        Ok(())
+    }
+
+    /// Appends a close frame.
+    pub(crate) fn close(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
+        out.extend(frame::control(Opcode::Close, &CLOSE_NORMAL, self.role, self.key()?)?);
+        Ok(())
+    }
+
+    /// Unmasks what has come. Answers to pings are appended to `reply`.
+    pub(crate) fn open(
+        &mut self,
+        buffer: &mut [u8],
+        out: usize,
+        input: Range<usize>,
+        reply: &mut Vec<u8>,
+    ) -> Result<Opened, Error> {
+        let mut done = Opened::default();
+        let mut at = input.start;
+        while at < input.end {
+            let (event, used) = self.decoder.handle(&mut buffer[at..input.end])?;
+            match event {
+                Event::Data(payload) => {
+                    let to = out + done.produced;
+                    done.produced += payload.len();
+                    buffer.copy_within(at + payload.start..at + payload.end, to);
+                }
+                Event::Ping(payload) => {
+                    // Whoever only pings and never reads gets no more than a few answers.
+                    if reply.len() < 4096 {
+                        reply.extend(frame::control(
+                            Opcode::Pong,
+                            payload.as_bytes(),
+                            self.role,
+                            self.key()?,
+                        )?);
+                    }
+                }
+                Event::Pong => {}
+                Event::Close(_) => {
+                    done.end = true;
+                    at = input.end;
+                    break;
+                }
+                Event::More => {
+                    at += used;
+                    break;
+                }
+            }
+            at += used;
+        }
+        done.consumed = at - input.start;
+        Ok(done)
+    }
+}

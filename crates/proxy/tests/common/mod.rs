@@ -1,0 +1,252 @@
+//! Two engines, a target that checks what it gets, and settings to put between them.
+#![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)]
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use sealway_proxy::Server;
+use sealway_proxy::settings::*;
+use sealway_v2ray::{Address, UserId};
+use sha2::{Digest, Sha256};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+
+pub const ID: &str = "b831381d-6324-4d53-ad4f-8cda48b30811";
+
+pub fn id() -> UserId {
+    UserId::parse(ID).unwrap()
+}
+
+pub fn loopback() -> Address {
+    Address::from(IpAddr::V4(Ipv4Addr::LOCALHOST))
+}
+
+pub fn any_port() -> Vec<Listen> {
+    vec![Listen::Port("127.0.0.1:0".parse().unwrap())]
+}
+
+/// A certificate for `names`, as PEM: certificate, key.
+pub fn certificate(names: &[&str]) -> (String, String) {
+    let names: Vec<String> = names.iter().map(|&name| name.into()).collect();
+    let made = rcgen::generate_simple_self_signed(names).unwrap();
+    (made.cert.pem(), made.signing_key.serialize_pem())
+}
+
+pub fn server_tls(names: &[&str]) -> (ServerTls, String) {
+    let (certificate, key) = certificate(names);
+    let tls = ServerTls {
+        certificates: vec![Certificate {
+            certificate: PemSource::Text(certificate.clone()),
+            key: PemSource::Text(key),
+            once: true,
+        }],
+        alpn: vec!["h2".into(), "http/1.1".into()],
+        ..ServerTls::default()
+    };
+    (tls, certificate)
+}
+
+/// Trusts exactly the server's own certificate.
+pub fn client_tls(certificate: &str) -> ClientTls {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject;
+    let der = CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap();
+    ClientTls {
+        server_name: "server.example".into(),
+        pinned: vec![Sha256::digest(&der).into()],
+        ..ClientTls::default()
+    }
+}
+
+/// Straight out, also to this machine.
+pub fn freedom() -> Outbound {
+    Outbound {
+        tag: "direct".into(),
+        protocol: OutboundProtocol::Freedom(Freedom {
+            final_rules: vec![FinalRule {
+                allow: true,
+                network: None,
+                ports: vec![],
+                ips: vec![],
+            }],
+            ..Freedom::default()
+        }),
+        transport: ClientTransport::default(),
+        send_through: None,
+    }
+}
+
+pub fn user() -> User {
+    User {
+        id: id(),
+        email: "user@example".into(),
+        level: 0,
+    }
+}
+
+pub fn inbound(tag: &str, protocol: InboundProtocol, transport: ServerTransport) -> Inbound {
+    Inbound {
+        tag: tag.into(),
+        listen: any_port(),
+        protocol,
+        transport,
+    }
+}
+
+pub fn door(target: SocketAddr) -> Inbound {
+    let dokodemo = Dokodemo {
+        address: Some(Address::from(target.ip())),
+        port: target.port(),
+        tcp: true,
+        udp: true,
+        level: 0,
+    };
+    inbound("door", InboundProtocol::Dokodemo(dokodemo), ServerTransport::default())
+}
+
+pub fn outbound(protocol: OutboundProtocol, transport: ClientTransport) -> Outbound {
+    Outbound {
+        tag: "proxy".into(),
+        protocol,
+        transport,
+        send_through: None,
+    }
+}
+
+pub fn server_settings(protocol: InboundProtocol, transport: ServerTransport) -> Settings {
+    Settings {
+        inbounds: vec![inbound("in", protocol, transport)],
+        outbounds: vec![freedom()],
+        ..Settings::default()
+    }
+}
+
+/// A pattern that no misplaced block can imitate.
+pub fn pattern(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut out = Vec::with_capacity(len + 8);
+    while out.len() < len {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        out.extend_from_slice(&state.to_le_bytes());
+    }
+    out.truncate(len);
+    out
+}
+
+/// Reads two lengths, then takes `up` bytes while it sends `down`, then sends the digest of what it took.
+pub async fn target() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let Ok((tcp, _)) = listener.accept().await else {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                continue;
+            };
+            tokio::spawn(async move {
+                let (mut read, mut write) = tcp.into_split();
+                let (Ok(up), Ok(down)) = (read.read_u64().await, read.read_u64().await) else {
+                    return;
+                };
+                let sending = async {
+                    write.write_all(&pattern(7, down as usize)).await.unwrap();
+                    write
+                };
+                let taking = async {
+                    let mut hash = Sha256::new();
+                    let mut left = up as usize;
+                    let mut buffer = vec![0; 65536];
+                    while left > 0 {
+                        let most = left.min(buffer.len());
+                        let got = read.read(&mut buffer[..most]).await.unwrap();
+                        assert!(got > 0, "upload cut off with {left} bytes to come");
+                        hash.update(&buffer[..got]);
+                        left -= got;
+                    }
+                    hash.finalize()
+                };
+                let (mut write, digest) = tokio::join!(sending, taking);
+                let _ = write.write_all(&digest).await;
+            });
+        }
+    });
+    address
+}
+
+/// The other side of [`target`], through whatever `stream` leads through.
+pub async fn exchange<S: AsyncRead + AsyncWrite>(stream: S, up: usize, down: usize) {
+    let (mut read, mut write) = tokio::io::split(stream);
+    let payload = pattern(3, up);
+    let sending = async {
+        write.write_u64(up as u64).await.unwrap();
+        write.write_u64(down as u64).await.unwrap();
+        write.write_all(&payload).await.unwrap();
+        write.flush().await.unwrap();
+        write
+    };
+    let taking = async {
+        let mut got = vec![0; down];
+        read.read_exact(&mut got).await.expect("download cut off");
+        assert!(got == pattern(7, down), "download garbled");
+        let mut digest = [0; 32];
+        read.read_exact(&mut digest).await.expect("no digest");
+        digest
+    };
+    let (_write, digest) = tokio::join!(sending, taking);
+    assert_eq!(digest, <[u8; 32]>::from(Sha256::digest(&payload)), "upload garbled");
+}
+
+pub const SIZES: [(usize, usize); 4] = [(1, 1), (65536, 65536), (5 << 20, 3 << 20), (0, 9_000_000)];
+
+pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(Duration::from_secs(30), future).await {
+        Ok(done) => done,
+        Err(_) => panic!("{what}: no end after 30 s"),
+    }
+}
+
+/// Every size through a door.
+pub async fn exchange_all(what: &str, door: SocketAddr) {
+    for (up, down) in SIZES {
+        let stream = TcpStream::connect(door).await.unwrap();
+        within(&format!("{what}, {up} up, {down} down"), exchange(stream, up, down)).await;
+    }
+}
+
+/// Answers every datagram with its bytes reversed.
+pub async fn udp_target() -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut buffer = vec![0; 65536];
+        while let Ok((len, from)) = socket.recv_from(&mut buffer).await {
+            buffer[..len].reverse();
+            let _ = socket.send_to(&buffer[..len], from).await;
+        }
+    });
+    address
+}
+
+/// Datagrams of several sizes through a door.
+pub async fn udp_exchange(what: &str, door: SocketAddr) {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    socket.connect(door).await.unwrap();
+    for len in [1, 2, 1400, 9000, 60_000] {
+        let sent = pattern(len as u64, len);
+        socket.send(&sent).await.unwrap();
+        let mut got = vec![0; 65536];
+        let n = within(&format!("{what}, datagram of {len}"), socket.recv(&mut got))
+            .await
+            .unwrap();
+        got.truncate(n);
+        got.reverse();
+        assert!(got == sent, "{what}: datagram of {len} garbled");
+    }
+}
+
+/// The address of a started server's inbound.
+pub fn at(server: &Server, tag: &str) -> SocketAddr {
+    *server.addresses(tag).first().expect("listens")
+}

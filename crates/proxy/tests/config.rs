@@ -1,0 +1,105 @@
+//! From the text of two `config.json` to bytes that arrive.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::time::Duration;
+
+use common::*;
+use sealway_proxy::Server;
+use sealway_proxy::settings::Settings;
+use sealway_v2ray::config::{Config, File, Options, load};
+
+fn read(text: &str) -> Config {
+    let file = File {
+        name: "config.json",
+        text: text.as_bytes(),
+    };
+    let loaded = load(&[file], &Options::default());
+    loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.problems))
+}
+
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_written_is_what_runs() {
+    let target = target().await;
+    let dir = tempfile::tempdir().unwrap();
+    let (certificate, key) = certificate(&["server.example"]);
+    std::fs::write(dir.path().join("c.pem"), certificate).unwrap();
+    std::fs::write(dir.path().join("k.pem"), key).unwrap();
+    let at_dir = dir.path().display();
+    let (port, door_port) = (free_port(), free_port());
+    let server = format!(
+        r#"{{ // a comment
+        "log": {{"access": "{at_dir}/access.log"}},
+        "stats": {{}},
+        "policy": {{"levels": {{"0": {{"statsUserUplink": true, "connIdle": 60}}}}}},
+        "inbounds": [{{"tag": "in", "listen": "127.0.0.1", "port": {port}, "protocol": "vless",
+            "settings": {{"decryption": "none", "clients": [{{"id": "{ID}", "email": "user@example"}}]}},
+            "streamSettings": {{"network": "ws", "security": "tls", "wsSettings": {{"path": "/way"}},
+                "tlsSettings": {{"certificates": [{{"certificateFile": "{at_dir}/c.pem", "keyFile": "{at_dir}/k.pem"}}]}}}}}}],
+        "outbounds": [{{"tag": "hole", "protocol": "blackhole"}},
+            {{"tag": "direct", "protocol": "freedom", "settings": {{"finalRules": [{{"action": "allow"}}]}}}}],
+        "routing": {{"rules": [{{"user": "user@example", "ip": ["127.0.0.0/8"], "outboundTag": "direct"}}]}}}}"#
+    );
+    let client = format!(
+        r#"{{"inbounds": [{{"tag": "door", "listen": "127.0.0.1", "port": {door_port}, "protocol": "dokodemo-door",
+            "settings": {{"address": "127.0.0.1", "port": {}}}}}],
+        "outbounds": [{{"protocol": "vless", "settings": {{"vnext": [{{"address": "127.0.0.1", "port": {port},
+                "users": [{{"id": "{ID}", "encryption": "none"}}]}}]}},
+            "streamSettings": {{"network": "ws", "security": "tls", "wsSettings": {{"path": "/way?ed=2048"}},
+                "tlsSettings": {{"serverName": "server.example", "disableSystemRoot": true,
+                    "certificates": [{{"usage": "verify", "certificateFile": "{at_dir}/c.pem"}}]}}}}}}]}}"#,
+        target.port()
+    );
+    let server = Server::start(Settings::from_config(&read(&server)).unwrap())
+        .await
+        .unwrap();
+    let client = Server::start(Settings::from_config(&read(&client)).unwrap())
+        .await
+        .unwrap();
+    let door = at(&client, "door");
+    assert_eq!(door.port(), door_port);
+    exchange_all("from text", door).await;
+    let stats = server.stats().clone();
+    client.shutdown(Duration::from_secs(10)).await;
+    assert!(server.shutdown(Duration::from_secs(10)).await);
+    let sent: usize = SIZES.iter().map(|(up, _)| up + 16).sum();
+    assert_eq!(
+        stats.get("user>>>user@example>>>traffic>>>uplink").unwrap().get(),
+        sent as u64
+    );
+    for _ in 0..100 {
+        let log = std::fs::read_to_string(dir.path().join("access.log")).unwrap();
+        if log.lines().count() == SIZES.len() {
+            let want = format!(" accepted tcp:{target} [in -> direct] email: user@example");
+            assert!(log.lines().all(|line| line.ends_with(&want)), "{log}");
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("the access log lacks lines");
+}
+
+#[test]
+fn what_is_not_there_is_refused_by_name() {
+    let text = r#"{"outbounds": [{"protocol": "freedom", "mux": {"enabled": true}}]}"#;
+    let file = File {
+        name: "config.json",
+        text: text.as_bytes(),
+    };
+    let loaded = load(&[file], &Options::default());
+    // Whichever of the two looks first, it must be named.
+    let said = match loaded.config {
+        Some(config) => Settings::from_config(&config).unwrap_err().to_string(),
+        None => format!("{:?}", loaded.problems),
+    };
+    assert!(said.to_lowercase().contains("mux"), "{said}");
+}

@@ -1,0 +1,43 @@
+//! A process that has run out of descriptors goes on when it has some again. Alone in its process, for the limit is everyone's.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::time::Duration;
+
+use common::*;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use sealway_proxy::Server;
+use sealway_proxy::settings::*;
+use tokio::net::TcpStream;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn running_out_is_survived() {
+    let target = target().await;
+    let settings = Settings {
+        inbounds: vec![door(target)],
+        outbounds: vec![freedom()],
+        ..Settings::default()
+    };
+    let server = Server::start(settings).await.unwrap();
+    let door = at(&server, "door");
+    let before = getrlimit(Resource::Nofile);
+    let used = std::fs::read_dir("/proc/self/fd").unwrap().count() as u64;
+    let low = Rlimit {
+        current: Some(used + 6),
+        ..before
+    };
+    setrlimit(Resource::Nofile, low).unwrap();
+    let mut held = Vec::new();
+    for _ in 0..12 {
+        match TcpStream::connect(door).await {
+            Ok(stream) => held.push(stream),
+            Err(_) => break,
+        }
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    drop(held);
+    setrlimit(Resource::Nofile, before).unwrap();
+    let stream = TcpStream::connect(door).await.unwrap();
+    within("after running out", exchange(stream, 1000, 1000)).await;
+}

@@ -1,0 +1,153 @@
+//! Every protocol over every transport, two engines in one process.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::*;
+use sealway_proxy::Server;
+use sealway_proxy::settings::*;
+
+/// A name, what the server speaks, and what the client speaks to a server at an address.
+type Case = (
+    &'static str,
+    InboundProtocol,
+    fn((sealway_v2ray::Address, u16)) -> OutboundProtocol,
+);
+
+fn protocols() -> Vec<Case> {
+    let vmess_in = || {
+        InboundProtocol::Vmess(VmessIn {
+            users: vec![user()],
+            secure_only: false,
+        })
+    };
+    fn vmess(
+        server: (sealway_v2ray::Address, u16),
+        security: VmessSecurity,
+        authenticated_length: bool,
+    ) -> OutboundProtocol {
+        OutboundProtocol::Vmess(VmessOut {
+            server,
+            id: id(),
+            security,
+            authenticated_length,
+            no_end: false,
+        })
+    }
+    vec![
+        (
+            "vless",
+            InboundProtocol::Vless(VlessIn {
+                users: vec![user()],
+                fallbacks: vec![],
+            }),
+            |server| OutboundProtocol::Vless(VlessOut { server, id: id() }),
+        ),
+        ("vmess aes", vmess_in(), |server| {
+            vmess(server, VmessSecurity::Aes128Gcm, false)
+        }),
+        ("vmess chacha", vmess_in(), |server| {
+            vmess(server, VmessSecurity::ChaCha20Poly1305, false)
+        }),
+        ("vmess aes, sealed lengths", vmess_in(), |server| {
+            vmess(server, VmessSecurity::Aes128Gcm, true)
+        }),
+        ("vmess auto", vmess_in(), |server| {
+            vmess(server, VmessSecurity::Auto, false)
+        }),
+        ("vmess none", vmess_in(), |server| {
+            vmess(server, VmessSecurity::None, false)
+        }),
+        ("vmess zero", vmess_in(), |server| {
+            vmess(server, VmessSecurity::Zero, false)
+        }),
+    ]
+}
+
+async fn run(network: Network, tls: bool) {
+    let target = target().await;
+    let udp_target = udp_target().await;
+    for (name, protocol, far) in protocols() {
+        let (server_tls, certificate) = server_tls(&["server.example"]);
+        let server_transport = ServerTransport {
+            network: network.clone(),
+            tls: tls.then_some(server_tls),
+            ..ServerTransport::default()
+        };
+        let server = Server::start(server_settings(protocol, server_transport))
+            .await
+            .unwrap();
+        let client_transport = ClientTransport {
+            network: network.clone(),
+            tls: tls.then(|| client_tls(&certificate)),
+            ..ClientTransport::default()
+        };
+        let start = async |target| {
+            let settings = Settings {
+                inbounds: vec![door(target)],
+                outbounds: vec![outbound(
+                    far((loopback(), at(&server, "in").port())),
+                    client_transport.clone(),
+                )],
+                ..Settings::default()
+            };
+            Server::start(settings).await.unwrap()
+        };
+        let client = start(target).await;
+        exchange_all(name, at(&client, "door")).await;
+        let udp_client = start(udp_target).await;
+        let udp_door = *udp_client.addresses("door").last().unwrap();
+        udp_exchange(name, udp_door).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tcp() {
+    run(Network::Raw, false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tcp_tls() {
+    run(Network::Raw, true).await;
+}
+
+fn http() -> HttpNetwork {
+    HttpNetwork {
+        path: "/way".into(),
+        host: "front.example".into(),
+        ..HttpNetwork::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn websocket() {
+    run(Network::WebSocket(http()), false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn websocket_tls() {
+    run(Network::WebSocket(http()), true).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http_upgrade() {
+    run(Network::HttpUpgrade(http()), false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http_upgrade_tls() {
+    run(Network::HttpUpgrade(http()), true).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn early_data() {
+    for header in ["Sec-WebSocket-Protocol", "X-Early", ""] {
+        let http = HttpNetwork {
+            early_data: 2048,
+            early_data_header: header.into(),
+            ..http()
+        };
+        run(Network::WebSocket(http.clone()), false).await;
+        run(Network::HttpUpgrade(http), true).await;
+    }
+}

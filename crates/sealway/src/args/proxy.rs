@@ -1,0 +1,198 @@
+//! The proxy's commands.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand, ValueHint};
+
+const RUN_EXIT_CODES: &str = "\
+Exit codes:
+    0  stopped by SIGINT or SIGTERM; with --test: the configuration is usable
+    1  an address cannot be listened on, or an internal error; starting again later may help
+    2  the command line is wrong
+   23  the configuration is wrong; starting again does not help";
+
+const RUN_ENVIRONMENT: &str = "\
+Environment (V2RAY_… in place of XRAY_… is understood as well):
+  XRAY_LOCATION_CONFIG   folder of the config.json to take when none is named
+  XRAY_LOCATION_CONFDIR  what --confdir says
+  XRAY_LOCATION_CERT     folder that relative paths of certificates start from";
+
+/// Run the proxy
+///
+/// Serves a config.json as V2Ray and Xray know it. Several files are put together: an inbound or outbound takes the
+/// place of an earlier one with its tag, and every other key replaces the earlier one whole. Long options may have one
+/// dash (-config, -confdir, -test, -strict, -format), as those programs write them.
+///
+/// SIGINT or SIGTERM stops accepting and lets connections finish for ten seconds; a second one ends them at once.
+#[derive(Args, Debug)]
+#[command(after_help = RUN_EXIT_CODES, after_long_help = format!("{RUN_EXIT_CODES}\n\n{RUN_ENVIRONMENT}"))]
+pub(crate) struct Run {
+    /// A configuration, `stdin:` for standard input [default: config.json here]
+    #[arg(short, long = "config", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) config: Vec<PathBuf>,
+
+    /// Also take every .json and .jsonc file of this folder, in the order of their names
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) confdir: Option<PathBuf>,
+
+    /// Only say whether the configuration is usable, certificates included
+    #[arg(long)]
+    pub(crate) test: bool,
+
+    /// Make errors of unknown keys, which are otherwise warned about
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    /// Form of the configuration
+    #[arg(long, default_value = "auto", value_parser = PossibleValuesParser::new(["auto", "json"]))]
+    pub(crate) format: String,
+}
+
+/// Make a user id
+///
+/// Prints a random id, or the one that a text of up to 30 bytes stands for: the same text gives the same id here and in
+/// V2Ray and Xray. An id is all that a user needs to be let in: keep it secret, and do not make it from a text that can be
+/// guessed.
+#[derive(Args, Debug)]
+pub(crate) struct Uuid {
+    /// Text to make the id from [default: random]
+    #[arg(value_name = "TEXT")]
+    pub(crate) text: Option<String>,
+
+    /// The same as TEXT
+    #[arg(short = 'i', value_name = "TEXT", conflicts_with = "text")]
+    pub(crate) input: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Link {
+    /// Print the configuration that a share link stands for
+    ///
+    /// The answer is a whole config.json: a local SOCKS and HTTP inbound, and the link's outbound.
+    ToConfig {
+        /// The link (vless:// or vmess://), - to read it from standard input
+        #[arg(value_name = "LINK")]
+        link: String,
+
+        /// Port of the local inbound
+        #[arg(long, value_name = "PORT", default_value_t = 1080, value_parser = clap::value_parser!(u16).range(1..))]
+        port: u16,
+
+        /// Print the outbound only
+        #[arg(long, conflicts_with = "port")]
+        outbound: bool,
+    },
+    /// Print the share links of a configuration's outbounds
+    ///
+    /// One line for every VLESS and VMess outbound. What an outbound says and no link can say is named on standard error.
+    FromConfig {
+        /// The configuration, `stdin:` for standard input
+        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+
+        /// Only the outbound with this tag
+        #[arg(long, value_name = "TAG")]
+        tag: Option<String>,
+
+        /// Write VMess links in the older form that v2rayN began (base64 of JSON)
+        #[arg(long)]
+        v2rayn: bool,
+    },
+}
+
+/// Long options of `run` that may be written with one dash, and whether a value follows.
+const SINGLE_DASH: [(&str, bool); 5] = [
+    ("config", true),
+    ("confdir", true),
+    ("format", true),
+    ("test", false),
+    ("strict", false),
+];
+
+/// The arguments as clap takes them: after `run`, a long option with one dash gets its second. A switch may have a value
+/// there (`-test=true`), as those programs' flags have.
+pub(crate) fn with_two_dashes(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut out: Vec<OsString> = arguments.collect();
+    if out.get(1).is_none_or(|word| word != "run") {
+        return out;
+    }
+    let mut literal = false;
+    let rest: Vec<OsString> = out.split_off(2);
+    for word in rest {
+        // What follows an option that takes a value is that value, whatever it looks like.
+        let is_value = literal || out.last().is_some_and(|last| last == "-c" || takes_value(last));
+        literal |= word == "--";
+        match word.to_str().filter(|_| !is_value).map(two_dashes) {
+            Some(Spelling::Changed(word)) => out.push(word.into()),
+            Some(Spelling::Off) => {}
+            Some(Spelling::Kept) | None => out.push(word),
+        }
+    }
+    out
+}
+
+fn takes_value(word: &OsString) -> bool {
+    let long = word.to_str().and_then(|word| word.strip_prefix("--"));
+    long.is_some_and(|long| SINGLE_DASH.contains(&(long, true)))
+}
+
+enum Spelling {
+    Kept,
+    Changed(String),
+    /// A switch that is set to false, which is the same as absent.
+    Off,
+}
+
+fn two_dashes(word: &str) -> Spelling {
+    let Some(bare) = word.strip_prefix('-') else {
+        return Spelling::Kept;
+    };
+    let bare = bare.strip_prefix('-').unwrap_or(bare);
+    let (name, value) = bare.split_once('=').map_or((bare, None), |(n, v)| (n, Some(v)));
+    match SINGLE_DASH.iter().find(|(known, _)| *known == name) {
+        None => Spelling::Kept,
+        Some((_, true)) => Spelling::Changed(format!("--{bare}")),
+        Some((_, false)) => match value {
+            None | Some("true" | "1" | "t" | "T" | "TRUE" | "True") => Spelling::Changed(format!("--{name}")),
+            Some("false" | "0" | "f" | "F" | "FALSE" | "False") => Spelling::Off,
+            Some(_) => Spelling::Changed(format!("--{bare}")),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed(words: &str) -> String {
+        let words = with_two_dashes(words.split(' ').map(OsString::from));
+        words.join(" ".as_ref()).to_string_lossy().into_owned()
+    }
+
+    #[test]
+    fn one_dash_becomes_two_for_run_only() {
+        for (given, wanted) in [
+            ("sealway run -c a -test", "sealway run -c a --test"),
+            (
+                "sealway run -config a -config=b -confdir d",
+                "sealway run --config a --config=b --confdir d",
+            ),
+            (
+                "sealway run -format json -strict=true",
+                "sealway run --format json --strict",
+            ),
+            ("sealway run -test=false --config a", "sealway run --config a"),
+            ("sealway run -test=maybe", "sealway run --test=maybe"),
+            ("sealway run -c -test", "sealway run -c -test"),
+            ("sealway run -config -test", "sealway run --config -test"),
+            ("sealway run -c=a -h", "sealway run -c=a -h"),
+            ("sealway run -- -test", "sealway run -- -test"),
+            ("sealway lab -test", "sealway lab -test"),
+            ("sealway", "sealway"),
+        ] {
+            assert_eq!(changed(given), wanted);
+        }
+    }
+}

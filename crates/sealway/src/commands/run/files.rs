@@ -1,0 +1,191 @@
+//! Which configurations are read, and what is said of them.
+
+use std::fmt;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use sealway_v2ray::config::Problem;
+
+use crate::problem::note;
+
+/// A configuration that was read.
+pub(crate) struct Source {
+    /// Its name, for messages.
+    pub(crate) name: String,
+    /// Its bytes.
+    pub(crate) text: Vec<u8>,
+}
+
+/// Why there is none.
+#[derive(Debug)]
+pub(crate) enum Missing {
+    Unreadable { name: String, error: io::Error },
+    Empty { folder: PathBuf },
+    Nowhere,
+    FromNetwork { name: String },
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Missing::Unreadable { name, error } => write!(f, "{name}: {error}"),
+            Missing::Empty { folder } => write!(f, "{}: no .json or .jsonc file is in there", folder.display()),
+            Missing::Nowhere => f.write_str("there is no config.json here, and none is named"),
+            Missing::FromNetwork { name } => write!(f, "{name}: not supported yet: configurations from the network"),
+        }
+    }
+}
+
+impl Missing {
+    /// What to do about it.
+    pub(crate) fn hint(&self) -> &'static str {
+        match self {
+            Missing::Unreadable { .. } => "check the path and your rights to it",
+            Missing::Empty { .. } => "put one there or name another folder",
+            Missing::Nowhere => "name one: sealway run -c FILE",
+            Missing::FromNetwork { .. } => "fetch it first and name the file",
+        }
+    }
+}
+
+/// A variable that says where things are, by any of its names.
+pub(crate) fn location(what: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let upper = what.to_uppercase();
+    ["XRAY", "V2RAY"].iter().find_map(|family| {
+        let dotted = format!("{}.location.{what}", family.to_lowercase());
+        let value = env(&dotted).or_else(|| env(&format!("{family}_LOCATION_{upper}")));
+        value.filter(|value| !value.is_empty()).map(PathBuf::from)
+    })
+}
+
+/// The files to read, in the order in which they go over each other.
+pub(crate) fn names(
+    named: &[PathBuf],
+    folder: Option<&Path>,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Vec<PathBuf>, Missing> {
+    let mut files = named.to_vec();
+    if let Some(folder) = folder.map(Path::to_path_buf).or_else(|| location("confdir", env)) {
+        let found = in_folder(&folder)?;
+        if found.is_empty() {
+            return Err(Missing::Empty { folder });
+        }
+        files.extend(found);
+    }
+    if files.is_empty() {
+        let here = PathBuf::from("config.json");
+        let elsewhere = location("config", env).map(|folder| folder.join("config.json"));
+        let found = std::iter::once(here).chain(elsewhere).find(|file| file.is_file());
+        files.push(found.ok_or(Missing::Nowhere)?);
+    }
+    Ok(files)
+}
+
+fn in_folder(folder: &Path) -> Result<Vec<PathBuf>, Missing> {
+    let unreadable = |error| Missing::Unreadable {
+        name: folder.display().to_string(),
+        error,
+    };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let file = entry.map_err(unreadable)?.path();
+        let extension = file.extension().and_then(|e| e.to_str()).unwrap_or_default();
+        if ["json", "jsonc"]
+            .iter()
+            .any(|known| extension.eq_ignore_ascii_case(known))
+            && file.is_file()
+        {
+            files.push(file);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Reads one file, or standard input for `stdin:`.
+pub(crate) fn read(file: &Path) -> Result<Source, Missing> {
+    let name = file.display().to_string();
+    let text = if name == "stdin:" {
+        let mut text = Vec::new();
+        io::stdin().lock().read_to_end(&mut text).map(|_| text)
+    } else if name.starts_with("http://") || name.starts_with("https://") {
+        return Err(Missing::FromNetwork { name });
+    } else {
+        std::fs::read(file)
+    };
+    match text {
+        Ok(text) => Ok(Source { name, text }),
+        Err(error) => Err(Missing::Unreadable { name, error }),
+    }
+}
+
+/// Prints what is wrong with a configuration to standard error, in the form that editors jump to.
+pub(crate) fn problems(found: &[Problem]) {
+    for problem in found {
+        let line = Problem {
+            hint: String::new(),
+            ..problem.clone()
+        };
+        note(line);
+        if !problem.hint.is_empty() {
+            note(format_args!("  hint: {}", problem.hint));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn variables_have_four_names() {
+        for name in [
+            "xray.location.confdir",
+            "XRAY_LOCATION_CONFDIR",
+            "v2ray.location.confdir",
+            "V2RAY_LOCATION_CONFDIR",
+        ] {
+            let env = |asked: &str| (asked == name).then(|| "/there".to_owned());
+            assert_eq!(location("confdir", &env).unwrap(), Path::new("/there"), "{name}");
+        }
+        assert_eq!(location("confdir", &|_| Some(String::new())), None);
+    }
+
+    #[test]
+    fn a_folder_comes_behind_the_named_files_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["20.json", "10.JSONC", "notes.txt", "30.json"] {
+            std::fs::write(folder.path().join(name), "{}").unwrap();
+        }
+        std::fs::create_dir(folder.path().join("15.json")).unwrap();
+        let found = names(&["first.json".into()], Some(folder.path()), &|_| None).unwrap();
+        let found: Vec<_> = found.iter().map(|f| f.file_name().unwrap().to_str().unwrap()).collect();
+        assert_eq!(found, ["first.json", "10.JSONC", "20.json", "30.json"]);
+        let env = |asked: &str| (asked == "XRAY_LOCATION_CONFDIR").then(|| folder.path().display().to_string());
+        assert_eq!(names(&[], None, &env).unwrap().len(), 3);
+    }
+
+    #[test]
+    fn a_folder_without_any_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let empty = names(&[], Some(folder.path()), &|_| None).unwrap_err();
+        assert!(matches!(empty, Missing::Empty { .. }), "{empty:?}");
+        let absent = names(&[], Some(&folder.path().join("absent")), &|_| None).unwrap_err();
+        assert!(matches!(absent, Missing::Unreadable { .. }), "{absent:?}");
+        assert!(matches!(
+            read(Path::new("https://example.org/c.json")),
+            Err(Missing::FromNetwork { .. })
+        ));
+    }
+
+    #[test]
+    fn the_environment_names_a_folder_with_a_config() {
+        let folder = tempfile::tempdir().unwrap();
+        let env = |asked: &str| (asked == "V2RAY_LOCATION_CONFIG").then(|| folder.path().display().to_string());
+        assert!(matches!(names(&[], None, &env), Err(Missing::Nowhere)));
+        std::fs::write(folder.path().join("config.json"), "{}").unwrap();
+        assert_eq!(names(&[], None, &env).unwrap(), [folder.path().join("config.json")]);
+    }
+}

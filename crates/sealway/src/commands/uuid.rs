@@ -1,0 +1,25 @@
+//! `sealway uuid`.
+
+use sealway_lab::exit::Exit;
+use sealway_v2ray::UserId;
+
+use crate::args::Uuid;
+use crate::output;
+use crate::problem::Problem;
+
+pub(crate) fn run(options: &Uuid) -> Result<Exit, Problem> {
+    let id = match options.text.as_ref().or(options.input.as_ref()) {
+        Some(text) => UserId::parse(text).map_err(|e| {
+            Problem::new(Exit::Usage, format!("no id can be made from {text:?}: {e}"))
+                .hint("give a text of 1 to 30 bytes, the 32 hexadecimal digits of an id, or nothing for a random one")
+        })?,
+        None => {
+            let mut random = [0; 16];
+            getrandom::fill(&mut random)
+                .map_err(|e| Problem::new(Exit::Internal, format!("the system gives no random bytes: {e}")))?;
+            UserId::random(random)
+        }
+    };
+    output::print(&format!("{id}\n"))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,161 @@
+//! `sealway uuid` and `sealway link`.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+
+use common::{Ran, run, sealway, workspace};
+use serde_json::Value;
+
+const LINK: &str = "vless://b831381d-6324-4d53-ad4f-8cda48b30811@proxy.example.org:443\
+    ?type=ws&security=tls&encryption=none&alpn=http%2F1.1&host=proxy.example.org&path=%2Fchat&sni=proxy.example.org#a%20name";
+
+fn answer(arguments: &[&str]) -> String {
+    let ran = run(arguments);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{arguments:?}: {ran:?}");
+    ran.stdout
+}
+
+fn refused(arguments: &[&str], words: &[&str]) {
+    let ran = run(arguments);
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{arguments:?}: {ran:?}");
+    for word in words {
+        assert!(ran.stderr.contains(word), "lacks {word:?}: {ran:?}");
+    }
+}
+
+#[test]
+fn ids_are_random_or_follow_from_a_text() {
+    let (one, two) = (answer(&["uuid"]), answer(&["uuid"]));
+    assert_ne!(one, two);
+    for id in [&one, &two] {
+        assert_eq!(id.len(), 37, "{id}");
+        assert_eq!((&id[14..15], &id[8..9]), ("4", "-"), "{id}");
+        assert!("89ab".contains(&id[19..20]), "{id}");
+    }
+    // The one that other programs of the family make of this text.
+    assert_eq!(answer(&["uuid", "example"]), "feb54431-301b-52bb-a6dd-e1e93e81bb9e\n");
+    assert_eq!(answer(&["uuid", "-i", "example"]), answer(&["uuid", "example"]));
+    assert_eq!(answer(&["uuid", one.trim_end()]), one);
+    refused(&["uuid", &"x".repeat(31)], &["no id can be made", "hint: "]);
+    refused(&["uuid", ""], &["no id can be made"]);
+}
+
+#[test]
+fn a_link_becomes_a_configuration_and_a_link_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = answer(&["link", "to-config", LINK]);
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["inbounds"][0]["port"], 1080);
+    assert_eq!(value["outbounds"][0]["tag"], "a name");
+    let file = folder.path().join("client.json");
+    fs::write(&file, &text).unwrap();
+    let file = file.to_str().unwrap();
+    assert_eq!(answer(&["run", "-test", "-strict", "-c", file]), "Configuration OK.\n");
+    assert_eq!(answer(&["link", "from-config", file]).trim_end(), LINK);
+    assert_eq!(
+        answer(&["link", "from-config", file, "--tag", "a name"]).trim_end(),
+        LINK
+    );
+    refused(
+        &["link", "from-config", file, "--tag", "another"],
+        &["another", "a name"],
+    );
+    let port: Value = serde_json::from_str(&answer(&["link", "to-config", LINK, "--port", "2080"])).unwrap();
+    assert_eq!(port["inbounds"][0]["port"], 2080);
+    let outbound: Value = serde_json::from_str(&answer(&["link", "to-config", LINK, "--outbound"])).unwrap();
+    assert_eq!(outbound["outbounds"], value["outbounds"]);
+    assert_eq!(outbound.get("inbounds"), None);
+}
+
+#[test]
+fn a_link_may_come_from_standard_input() {
+    let mut child = sealway(&["link", "to-config", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(format!("{LINK}\n").as_bytes())
+        .unwrap();
+    let ran: Ran = child.wait_with_output().unwrap().into();
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    assert_eq!(ran.stdout, answer(&["link", "to-config", LINK]));
+}
+
+#[test]
+fn every_client_under_examples_goes_to_a_link_and_back() {
+    for entry in fs::read_dir(workspace().join("examples")).unwrap() {
+        let file = entry.unwrap().path().join("client.json");
+        if !file.exists() {
+            continue;
+        }
+        let file = file.to_str().unwrap();
+        for form in [&[][..], &["--v2rayn"]] {
+            let link = answer(&[&["link", "from-config", file], form].concat());
+            let folder = tempfile::tempdir().unwrap();
+            let back = folder.path().join("back.json");
+            fs::write(&back, answer(&["link", "to-config", link.trim_end()])).unwrap();
+            let back = back.to_str().unwrap();
+            assert_eq!(answer(&[&["link", "from-config", back], form].concat()), link, "{file}");
+            let is_json = form.len() == 1 && link.starts_with("vmess://");
+            assert_eq!(!link.contains('@'), is_json, "{link}");
+        }
+    }
+}
+
+#[test]
+fn what_no_link_can_say_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("c.json");
+    let text = r#"{"inbounds": [{"port": 1, "protocol": "socks"}], "outbounds": [
+        {"tag": "up", "protocol": "vless", "sendThrough": "127.0.0.1", "settings": {"address": "a.example", "port": 1,
+            "id": "b831381d-6324-4d53-ad4f-8cda48b30811", "encryption": "none"}},
+        {"tag": "direct", "protocol": "freedom"}]}"#;
+    fs::write(&file, text).unwrap();
+    let file = file.to_str().unwrap();
+    let ran = run(&["link", "from-config", file]);
+    assert_eq!((ran.code, ran.stdout.lines().count()), (0, 1), "{ran:?}");
+    assert!(
+        ran.stderr.contains("\"up\"") && ran.stderr.contains("sendThrough"),
+        "{ran:?}"
+    );
+    refused(&["link", "from-config", file, "--tag", "direct"], &["freedom"]);
+}
+
+#[test]
+fn bad_links_and_files_are_refused() {
+    refused(&["link", "to-config", "https://example.org"], &["vless:// or vmess://"]);
+    refused(
+        &["link", "to-config", "trojan://x@a:1"],
+        &["not supported yet", "trojan"],
+    );
+    refused(
+        &[
+            "link",
+            "to-config",
+            "vless://b831381d-6324-4d53-ad4f-8cda48b30811@a:99999",
+        ],
+        &["the port"],
+    );
+    refused(
+        &["link", "to-config", &LINK.replace("type=ws", "type=grpc")],
+        &["not supported yet"],
+    );
+    refused(&["link", "to-config", LINK, "--port", "0"], &["--port"]);
+    refused(&["link", "from-config", "/no/such.json"], &["/no/such.json"]);
+    refused(&["link"], &["to-config", "from-config"]);
+    let server = workspace().join("examples/vless-tcp/server.json");
+    refused(
+        &["link", "from-config", server.to_str().unwrap()],
+        &["no outbound speaks", "hint: "],
+    );
+}

@@ -1,0 +1,326 @@
+//! `config.json`, parsed into valid types.
+//!
+//! [`load`] takes the text of one file or several and gives back a [`Config`] in which nothing is left to check, or
+//! all the [`Problem`]s at once, each with its place. Whatever the tables of keys do not know is warned about; what
+//! other programs have and this one does not have yet is named as such. [`reference()`] writes the tables down.
+
+mod context;
+mod fallback;
+mod inbound;
+pub(crate) mod json;
+mod merge;
+mod net;
+mod observe;
+mod outbound;
+mod problem;
+mod reference;
+mod routing;
+mod scalar;
+mod sockopt;
+mod stream;
+mod table;
+mod tls;
+mod user;
+
+use std::collections::{BTreeMap, HashMap};
+
+use context::{Cx, quoted};
+use json::{Data, Member, Value};
+use scalar::ScalarMap;
+use table::{Decode, object};
+
+pub use fallback::{FallbackDial, FallbackTarget, UnixName};
+pub use inbound::{
+    DokodemoSettings, HttpSettings, Inbound, InboundProtocol, Listen, Sniffing, SocksAuth, SocksSettings, VlessInbound,
+    VmessInbound,
+};
+pub use net::{DomainMatch, DomainMatches, IpMatch, IpMatches, Pattern, UserMatch, UserMatches, is_private};
+pub use observe::{
+    BufferSize, Dns, DnsServer, HostAnswer, Hosts, LevelPolicy, Levels, Log, LogLevel, LogTarget, MaskAddress, Policy,
+    QueryStrategy, SystemPolicy,
+};
+pub use outbound::{
+    BlackholeResponse, FinalAction, FinalRule, FreedomSettings, Mux, Outbound, OutboundProtocol, ProxyOutbound,
+    Redirect, Server, VlessOutbound, VmessOutbound, VmessSecurity,
+};
+pub use problem::{At, Position, Problem, Severity};
+pub use reference::reference;
+pub use routing::{Routing, RoutingStrategy, Rule};
+pub use scalar::{Networks, Port, Ports, Texts};
+pub use sockopt::{
+    CustomSockopt, CustomType, CustomValue, DomainStrategy, FastOpen, NumberText, ScalarText, Sockopt, Tproxy,
+};
+pub use stream::{EarlyData, Stream, Transport, Upgrade};
+pub use tls::{Certificate, CertificateUsage, CipherSuite, Curve, Headers, Pem, Tls, TlsVersion};
+pub use user::{Account, Experiments, User};
+
+object! {
+    /// What a file may hold.
+    struct Settings: "the top level" {
+        /// Names for `env:NAME` in ports and addresses, asked before the environment of the process.
+        env: ScalarMap = "env";
+        /// What is logged, and where to.
+        log: Option<Log> = "log";
+        /// Name resolution.
+        dns: Dns = "dns", default "{}";
+        /// Which outbound a connection takes.
+        routing: Routing = "routing", default "{}";
+        /// Timeouts, buffers and which counters are kept.
+        policy: Policy = "policy", default "{}";
+        /// Where connections come in.
+        inbounds: Vec<Inbound> = "inbounds";
+        /// Where connections go out. The first is for whatever no rule is about.
+        outbounds: Vec<Outbound> = "outbounds";
+        /// Keep the counters that `policy` asks for.
+        stats: Option<Stats> = "stats";
+    }
+    other {
+        LaterError "api": "the management API (`api`)";
+        LaterError "metrics": "`metrics`";
+        LaterError "fakedns": "fake DNS (`fakedns`)";
+        LaterError "observatory": "measuring outbounds (`observatory`)";
+        LaterError "burstObservatory": "measuring outbounds (`burstObservatory`)";
+        LaterWarning "geodata": "fetching geo files (`geodata`)";
+        Accepted "version": "";
+        Gone "inbound": "write `inbounds`, a list of objects";
+        Gone "inboundDetour": "write its objects into `inbounds`";
+        Gone "outbound": "write `outbounds`, a list of objects";
+        Gone "outboundDetour": "write its objects into `outbounds`";
+        Gone "transport": "write the settings into the `streamSettings` of each inbound and outbound";
+        Gone "reverse": "it has no successor here yet";
+    }
+}
+
+object! {
+    /// Counters. An empty object switches them on.
+    struct Stats: "stats" {
+    }
+}
+
+/// A file.
+#[derive(Clone, Copy, Debug)]
+pub struct File<'a> {
+    /// Its name, for messages; "tail" in it matters to the order of outbounds (see [`load`]).
+    pub name: &'a str,
+    /// Its bytes.
+    pub text: &'a [u8],
+}
+
+/// How to read.
+#[derive(Clone, Copy)]
+pub struct Options<'a> {
+    /// Make errors of unknown keys.
+    pub strict: bool,
+    /// Gives the value of a variable of the environment, for `env:NAME`.
+    pub env: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl Default for Options<'_> {
+    /// Not strict, and an empty environment.
+    fn default() -> Self {
+        Options {
+            strict: false,
+            env: &|_| None,
+        }
+    }
+}
+
+/// What came of a reading.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The configuration. `None` if, and only if, one of the problems is an error.
+    pub config: Option<Config>,
+    /// What is wrong, in the order of the files. At most some 200; a last one says if there are more.
+    pub problems: Vec<Problem>,
+}
+
+impl Loaded {
+    /// The errors among the problems.
+    pub fn errors(&self) -> impl Iterator<Item = &Problem> {
+        self.problems
+            .iter()
+            .filter(|problem| problem.severity == Severity::Error)
+    }
+}
+
+/// A configuration in which every value is valid and every reference leads somewhere.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Config {
+    /// What is logged, and where to.
+    pub log: Log,
+    /// Name resolution.
+    pub dns: Dns,
+    /// Which outbound a connection takes.
+    pub routing: Routing,
+    /// Timeouts, buffers and which counters are kept.
+    pub policy: Policy,
+    /// Where connections come in.
+    pub inbounds: Vec<Inbound>,
+    /// Where connections go out. There is at least one, and the first is the default.
+    pub outbounds: Vec<Outbound>,
+    /// Whether counters are kept at all.
+    pub stats: bool,
+    /// Names for `env:NAME`.
+    pub env: BTreeMap<String, String>,
+}
+
+/// Reads the text of one file, or of several in the order they were given.
+///
+/// Later files go over earlier ones: inbounds and outbounds whose tag is there already take that one's place (an
+/// untagged one that of the first untagged one); new inbounds are put behind the others, new outbounds before them, or
+/// behind if the file's name has "tail" in it; `env` gains the new names; every other key replaces the earlier one
+/// whole.
+///
+/// # Errors
+/// All problems are collected in [`Loaded::problems`]; [`Loaded::config`] is `None` if one of them is an error. A
+/// syntax error ends the reading of its file, and then nothing else is told of any file.
+pub fn load(files: &[File<'_>], options: &Options<'_>) -> Loaded {
+    let names: Vec<&str> = files.iter().map(|file| file.name).collect();
+    let mut cx = Cx::new(&names, options.strict, options.env);
+    let mut whole: Option<Value> = None;
+    for (i, file) in files.iter().enumerate() {
+        let Ok(index) = u16::try_from(i) else {
+            cx.error(Position::default(), "more than 65536 files", "");
+            break;
+        };
+        match json::read(file.text, index) {
+            Ok(document) => {
+                for at in document.not_utf8 {
+                    cx.warn(
+                        at,
+                        "this string is not UTF-8; what is not is replaced",
+                        "save the file as UTF-8",
+                    );
+                }
+                match &mut whole {
+                    Some(base) => merge::merge(base, document.value, file.name),
+                    None => whole = Some(document.value),
+                }
+            }
+            Err(fault) => cx.error(fault.at, fault.text, fault.hint),
+        }
+    }
+    if files.is_empty() {
+        cx.error(Position::default(), "there is no configuration", "name a file with -c");
+    }
+    let config = match whole {
+        Some(value) if cx.errors() == 0 => Config::decode(value, &mut cx),
+        _ => None,
+    };
+    let config = config.filter(|_| cx.errors() == 0);
+    Loaded {
+        config,
+        problems: cx.finish(),
+    }
+}
+
+/// Reads an outbound that stands alone, as a link makes one.
+pub(crate) fn read_outbound(text: &str) -> (Option<Outbound>, Vec<Problem>) {
+    let mut cx = Cx::new(&["link"], false, &|_| None);
+    let outbound = match json::read(text.as_bytes(), 0) {
+        Ok(document) => Outbound::decode(document.value, &mut cx),
+        Err(fault) => {
+            cx.error(fault.at, fault.text, fault.hint);
+            None
+        }
+    };
+    let outbound = outbound.filter(|_| cx.errors() == 0);
+    (outbound, cx.finish())
+}
+
+/// Reads the whole of a configuration.
+fn decode(mut value: Value, cx: &mut Cx<'_>) -> Option<Config> {
+    let at = value.at;
+    // Ports and addresses may refer to it.
+    cx.env = take_env(&mut value);
+    // Rules refer to these, also where the rest of an inbound or outbound cannot be read.
+    cx.tags.inbounds = find_tags(&value, "inbounds", cx);
+    cx.tags.outbounds = find_tags(&value, "outbounds", cx);
+    let before = cx.errors();
+    let missing_outbounds = !has(&value, "outbounds");
+    let s = Settings::decode(value, cx)?;
+    if s.outbounds.is_empty() && cx.errors() == before {
+        let text = if missing_outbounds {
+            "`outbounds` is missing"
+        } else {
+            "there is no outbound"
+        };
+        cx.error(
+            at,
+            text,
+            "add {\"protocol\": \"freedom\"} to connect straight to the target",
+        );
+    }
+    if s.inbounds.is_empty() && cx.errors() == before {
+        cx.warn(
+            at,
+            "there is no inbound: nothing will ever connect",
+            "add one under `inbounds`",
+        );
+    }
+    routing::check_sniffing(&s.routing, &s.inbounds, cx);
+    Some(Config {
+        log: s.log.unwrap_or_default(),
+        dns: s.dns,
+        routing: s.routing,
+        policy: s.policy,
+        inbounds: s.inbounds,
+        outbounds: s.outbounds,
+        stats: s.stats.is_some(),
+        env: std::mem::take(&mut cx.env),
+    })
+}
+
+fn members(value: &Value) -> &[Member] {
+    match &value.data {
+        Data::Object(members) => members,
+        _ => &[],
+    }
+}
+
+fn has(value: &Value, key: &str) -> bool {
+    members(value)
+        .iter()
+        .any(|m| m.key.eq_ignore_ascii_case(key) && !m.value.is_null())
+}
+
+/// The names of the `env` object. What is wrong about it is told when its turn comes.
+fn take_env(value: &mut Value) -> BTreeMap<String, String> {
+    let env = members(value).iter().rfind(|m| m.key.eq_ignore_ascii_case("env"));
+    let pairs = env.map(|m| members(&m.value)).unwrap_or_default();
+    let text = |value: &Value| match &value.data {
+        Data::String(text) => Some(text.clone()),
+        Data::Number(text) => Some(text.to_string()),
+        _ => None,
+    };
+    pairs
+        .iter()
+        .filter_map(|m| Some((m.key.clone(), text(&m.value)?)))
+        .collect()
+}
+
+/// The tags of a list and their places in it. Tells of those that are used twice.
+fn find_tags(value: &Value, list: &str, cx: &mut Cx<'_>) -> HashMap<String, usize> {
+    let mut found: HashMap<String, (usize, Position)> = HashMap::new();
+    let member = members(value).iter().rfind(|m| m.key.eq_ignore_ascii_case(list));
+    let values = match member.map(|m| &m.value.data) {
+        Some(Data::Array(values)) => values.as_slice(),
+        _ => &[],
+    };
+    for (i, value) in values.iter().enumerate() {
+        let Some((tag, at)) = merge::tag_value(value).filter(|(tag, _)| !tag.is_empty()) else {
+            continue;
+        };
+        if let Some((_, first)) = found.get(tag) {
+            let text = format!("the one on line {} has the same tag {}", first.line, quoted(tag));
+            let hint = "a tag is how rules and counters tell them apart";
+            cx.within(list, |cx| {
+                cx.at_index(i, |cx| cx.within("tag", |cx| cx.error(at, text, hint)))
+            });
+        } else {
+            found.insert(tag.to_owned(), (i, at));
+        }
+    }
+    found.into_iter().map(|(tag, (i, _))| (tag, i)).collect()
+}

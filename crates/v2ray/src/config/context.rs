@@ -1,0 +1,225 @@
+//! What is known while a file is read: where we are, and what was wrong so far.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::json::{Member, Value};
+use super::problem::{Position, Problem, Severity};
+use super::table::Object;
+
+/// Most problems that are kept. Whoever has more starts with these.
+const MAX_PROBLEMS: usize = 200;
+
+/// The tags of a configuration, known before its parts are read.
+#[derive(Debug, Default)]
+pub(crate) struct Tags {
+    pub(crate) inbounds: HashMap<String, usize>,
+    pub(crate) outbounds: HashMap<String, usize>,
+}
+
+/// The state of a reading.
+pub(crate) struct Cx<'a> {
+    files: &'a [&'a str],
+    strict: bool,
+    process_env: &'a dyn Fn(&str) -> Option<String>,
+    /// The `env` object of the files, which is asked before the environment of the process.
+    pub(crate) env: BTreeMap<String, String>,
+    path: Vec<String>,
+    /// Which place in its list each tag has.
+    pub(crate) tags: Tags,
+    problems: Vec<(Position, Problem)>,
+    errors: usize,
+    left_out: usize,
+}
+
+impl<'a> Cx<'a> {
+    pub(crate) fn new(files: &'a [&'a str], strict: bool, process_env: &'a dyn Fn(&str) -> Option<String>) -> Self {
+        Cx {
+            files,
+            strict,
+            process_env,
+            env: BTreeMap::new(),
+            path: Vec::new(),
+            tags: Tags::default(),
+            problems: Vec::new(),
+            errors: 0,
+            left_out: 0,
+        }
+    }
+
+    /// The value of a variable of the environment.
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        self.env.get(name).cloned().or_else(|| (self.process_env)(name))
+    }
+
+    /// Does something inside a key.
+    pub(crate) fn within<T>(&mut self, key: &str, run: impl FnOnce(&mut Self) -> T) -> T {
+        // A key of the user's may hold anything; a message must not hand it to the terminal.
+        let plain = key.len() <= 80 && key.chars().all(|c| !c.is_control());
+        let key = if plain { key.to_owned() } else { quoted(key) };
+        self.path
+            .push(if self.path.is_empty() { key } else { format!(".{key}") });
+        let result = run(self);
+        self.path.pop();
+        result
+    }
+
+    /// Does something inside an element of a list.
+    pub(crate) fn at_index<T>(&mut self, index: usize, run: impl FnOnce(&mut Self) -> T) -> T {
+        self.path.push(format!("[{index}]"));
+        let result = run(self);
+        self.path.pop();
+        result
+    }
+
+    /// How many errors there were so far.
+    pub(crate) fn errors(&self) -> usize {
+        self.errors
+    }
+
+    pub(crate) fn error(&mut self, at: Position, text: impl Into<String>, hint: impl Into<String>) {
+        self.report(Severity::Error, at, text.into(), hint.into());
+    }
+
+    pub(crate) fn warn(&mut self, at: Position, text: impl Into<String>, hint: impl Into<String>) {
+        self.report(Severity::Warning, at, text.into(), hint.into());
+    }
+
+    /// Names something that other programs have and we do not have yet.
+    pub(crate) fn later(&mut self, severity: Severity, at: Position, what: &str) {
+        self.report(severity, at, format!("not supported yet: {what}"), String::new());
+    }
+
+    pub(crate) fn wrong_type(&mut self, value: &Value, wanted: &str) {
+        self.error(
+            value.at,
+            format!("{wanted} is expected here, not {}", value.type_name()),
+            "",
+        );
+    }
+
+    /// Reports a key that no table entry answers to.
+    pub(crate) fn unknown_key(&mut self, member: &Member, table: &'static Object) {
+        // Advice costs time, and nobody would see it.
+        if self.is_full() {
+            self.report(self.unknown_severity(), member.at, String::new(), String::new());
+            return;
+        }
+        let names = table
+            .keys
+            .iter()
+            .flat_map(|key| std::iter::once(key.name).chain(key.aliases.iter().copied()));
+        let names = names.chain(table.others.iter().map(|other| other.name));
+        let hint = if let Some(near) = nearest(&member.key, names) {
+            format!("did you mean `{near}`?")
+        } else if let Some(home) = super::reference::home_of(&member.key, table) {
+            format!("`{}` belongs to {home}", member.key)
+        } else {
+            String::new()
+        };
+        let text = format!("unknown key {} in {}", quoted(&member.key), table.title);
+        self.report(self.unknown_severity(), member.at, text, hint);
+    }
+
+    fn unknown_severity(&self) -> Severity {
+        if self.strict {
+            Severity::Error
+        } else {
+            Severity::Warning
+        }
+    }
+
+    /// The name that `text` is most likely a misspelling of, unless nobody would see it.
+    pub(crate) fn nearest<'n>(&self, text: &str, names: &[&'n str]) -> Option<&'n str> {
+        if self.is_full() {
+            None
+        } else {
+            nearest(text, names.iter().copied())
+        }
+    }
+
+    /// Whether no more problems are kept.
+    pub(crate) fn is_full(&self) -> bool {
+        self.problems.len() >= MAX_PROBLEMS
+    }
+
+    /// Reports something that only shows once the object has been read.
+    pub(crate) fn report_late(&mut self, severity: Severity, at: Position, text: String) {
+        self.report(severity, at, text, String::new());
+    }
+
+    fn report(&mut self, severity: Severity, at: Position, text: String, hint: String) {
+        self.errors += usize::from(severity == Severity::Error);
+        // An error is never left out for warnings' sake as long as none has been kept.
+        let room = !self.is_full() || (severity == Severity::Error && self.errors == 1);
+        if !room {
+            self.left_out += 1;
+            return;
+        }
+        let problem = Problem {
+            severity,
+            file: self
+                .files
+                .get(usize::from(at.file))
+                .map(|name| (*name).to_owned())
+                .unwrap_or_default(),
+            line: at.line,
+            column: at.column,
+            path: self.path.concat(),
+            text,
+            hint,
+        };
+        self.problems.push((at, problem));
+    }
+
+    /// All problems in the order of the files, with a last one that says how many were left out.
+    pub(crate) fn finish(mut self) -> Vec<Problem> {
+        self.problems.sort_by_key(|(at, _)| *at);
+        let mut problems: Vec<Problem> = self.problems.into_iter().map(|(_, problem)| problem).collect();
+        if self.left_out > 0
+            && let Some(last) = problems.last().cloned()
+        {
+            problems.push(Problem {
+                severity: Severity::Warning,
+                path: String::new(),
+                text: format!("{} more problems are not listed", self.left_out),
+                hint: String::new(),
+                ..last
+            });
+        }
+        problems
+    }
+}
+
+/// The name that `text` is most likely a misspelling of.
+pub(crate) fn nearest<'n>(text: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    if text.len() > 64 {
+        return None;
+    }
+    let text = text.to_lowercase();
+    let limit = (text.chars().count() / 3).clamp(1, 4);
+    names
+        .filter(|name| !name.is_empty())
+        .map(|name| (strsim::damerau_levenshtein(&text, &name.to_lowercase()), name))
+        .filter(|(distance, name)| *distance <= limit && *distance < name.len())
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// A text of the user's between quotes, without control characters and not endlessly long.
+pub(crate) fn quoted(text: &str) -> String {
+    const MOST: usize = 80;
+    let mut out = String::from("\"");
+    for (i, c) in text.chars().enumerate() {
+        if i == MOST {
+            out.push('…');
+            break;
+        }
+        if c.is_control() {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out.push('"');
+    out
+}

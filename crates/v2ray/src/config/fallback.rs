@@ -1,0 +1,252 @@
+//! `settings.fallbacks`: who answers strangers, and unix socket names.
+
+use std::collections::HashMap;
+
+use super::context::{Cx, quoted};
+use super::json::{Data, Value};
+use super::problem::At;
+use super::table::{Decode, Kind, object};
+use crate::Address;
+use crate::vless::fallback::Fallback;
+
+/// The name of a unix socket.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum UnixName {
+    /// A path in the file system.
+    Path(String),
+    /// An abstract name (Linux), without the zero byte it begins with.
+    Abstract {
+        /// The name.
+        name: String,
+        /// Filled with zero bytes to the full length of a socket address (`@@name`).
+        padded: bool,
+    },
+}
+
+/// Longest name of a unix socket that fits into a socket address of Linux with a zero byte, bytes.
+const MAX_UNIX: usize = 107;
+
+impl UnixName {
+    /// Reads `/path`, `@name` or `@@name`. `None`: it is neither.
+    pub(crate) fn parse(text: &str) -> Option<Result<Self, String>> {
+        let name = if text.starts_with('/') {
+            UnixName::Path(text.to_owned())
+        } else if let Some(name) = text.strip_prefix("@@") {
+            UnixName::Abstract {
+                name: name.to_owned(),
+                padded: true,
+            }
+        } else if let Some(name) = text.strip_prefix('@') {
+            UnixName::Abstract {
+                name: name.to_owned(),
+                padded: false,
+            }
+        } else {
+            return None;
+        };
+        Some(if text.len() > MAX_UNIX || text.contains('\0') || text.len() < 2 {
+            Err(format!(
+                "{} is no name of a unix socket, which has at most {MAX_UNIX} bytes",
+                quoted(text)
+            ))
+        } else {
+            Ok(name)
+        })
+    }
+}
+
+/// Where strangers are sent.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct FallbackTarget {
+    /// The address to dial.
+    pub to: FallbackDial,
+    /// Version of the PROXY protocol to announce the client with: 1 or 2. 0: none.
+    pub xver: u8,
+}
+
+/// Address of a fallback.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum FallbackDial {
+    /// A port of this machine: 127.0.0.1, then ::1.
+    Local(u16),
+    /// TCP to a host.
+    Tcp(Address, u16),
+    /// A unix socket.
+    Unix(UnixName),
+}
+
+/// The text of a `dest`, which may be a number.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Dest(String);
+
+impl Decode for Dest {
+    fn kind() -> Kind {
+        Kind::text("port of this machine, `host:port`, path of a unix socket, or `@` and an abstract name")
+    }
+
+    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
+        match value.data {
+            Data::Number(text) => Some(Dest(text.into())),
+            Data::String(_) => String::decode(value, cx).map(Dest),
+            _ => {
+                cx.wrong_type(&value, "a port or a string");
+                None
+            }
+        }
+    }
+}
+
+object! {
+    /// Where to send a connection that is not a user's. Empty keys fit any connection.
+    struct FallbackSettings: "fallbacks[]" {
+        /// The server name (SNI), or a part of it.
+        name: String = "name";
+        /// The agreed ALPN protocol.
+        alpn: String = "alpn";
+        /// The path of the HTTP request.
+        path: At<String> = "path", default "\"\"";
+        /// What kind of address `dest` is: `tcp` or `unix`. Empty: as it looks.
+        kind: At<String> = "type", default "\"\"";
+        /// Where to send it.
+        dest: At<Dest> = "dest", required;
+        /// The version of the PROXY protocol to announce the client with. 0: none.
+        xver: At<u8> = "xver", default "0";
+    }
+}
+
+/// A fallback as it is read.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ReadFallback(pub(crate) Fallback<FallbackTarget>);
+
+impl Decode for ReadFallback {
+    fn kind() -> Kind {
+        Kind::Object(FallbackSettings::TABLE)
+    }
+
+    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
+        let s = FallbackSettings::decode(value, cx)?;
+        let to = cx.within("dest", |cx| dial(&s.dest, &s.kind, cx));
+        let path_fits = s.path.is_empty() || s.path.starts_with('/');
+        if !path_fits {
+            let text = format!("{} does not begin with a slash", quoted(&s.path));
+            cx.within("path", |cx| cx.error(s.path.at, text, ""));
+        }
+        if s.xver.value > 2 {
+            let text = format!("there is no version {} of the PROXY protocol", s.xver.value);
+            cx.within("xver", |cx| cx.error(s.xver.at, text, "write 0, 1 or 2"));
+        }
+        let target = FallbackTarget {
+            to: to?,
+            xver: s.xver.value,
+        };
+        (path_fits && target.xver <= 2).then(|| {
+            ReadFallback(Fallback {
+                name: s.name.to_lowercase(),
+                alpn: s.alpn.to_lowercase(),
+                path: s.path.value,
+                target,
+            })
+        })
+    }
+}
+
+fn dial(dest: &At<Dest>, kind: &At<String>, cx: &mut Cx<'_>) -> Option<FallbackDial> {
+    let text = dest.value.0.trim();
+    let unix = UnixName::parse(text);
+    let wanted = kind.to_ascii_lowercase();
+    let read = match (wanted.as_str(), unix) {
+        ("" | "unix", Some(unix)) => unix.map(FallbackDial::Unix),
+        ("unix", None) => Err(format!("{} is no name of a unix socket", quoted(text))),
+        ("serve", _) => {
+            cx.later(
+                super::problem::Severity::Error,
+                kind.at,
+                "fallbacks that serve by themselves",
+            );
+            return None;
+        }
+        ("" | "tcp", _) if text == "serve-ws-none" => {
+            cx.later(
+                super::problem::Severity::Error,
+                dest.at,
+                "fallbacks that serve by themselves",
+            );
+            return None;
+        }
+        ("" | "tcp", _) => host_port(text).map(|(host, port)| match host {
+            Some(host) => FallbackDial::Tcp(host, port),
+            None => FallbackDial::Local(port),
+        }),
+        (other, _) => {
+            let text = format!("{} is no type of fallback", quoted(other));
+            cx.error(kind.at, text, "write tcp or unix, or leave it out");
+            return None;
+        }
+    };
+    let hint = "write a port, host:port, /path/of/a/socket or @abstract";
+    read.map_err(|text| cx.error(dest.at, text, hint)).ok()
+}
+
+/// Reads `80`, `host:80`, `[::1]:80`.
+fn host_port(text: &str) -> Result<(Option<Address>, u16), String> {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) => (Some(host), port),
+        None => (None, text),
+    };
+    let digits = !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
+    let Some(port) = port.parse::<u16>().ok().filter(|port| digits && *port != 0) else {
+        return Err(format!("{} ends in no port from 1 to 65535", quoted(text)));
+    };
+    match host {
+        None => Ok((None, port)),
+        Some(host) if host.contains(':') && !host.starts_with('[') => {
+            Err(format!("{} wants brackets around its IPv6 address", quoted(text)))
+        }
+        Some(host) => Address::parse(host)
+            .map(|host| (Some(host), port))
+            .map_err(|error| error.to_string()),
+    }
+}
+
+/// Reads `host:port`, where either may be missing, as `redirect` has it.
+pub(crate) fn optional_host_port(text: &str) -> Result<(Option<Address>, Option<u16>), String> {
+    let Some((host, port)) = text.rsplit_once(':') else {
+        return Err(format!("{} is not host:port", quoted(text)));
+    };
+    if host.contains(':') && !host.starts_with('[') {
+        return Err(format!("{} wants brackets around its IPv6 address", quoted(text)));
+    }
+    let host = match host {
+        "" => None,
+        host => Some(Address::parse(host).map_err(|error| error.to_string())?),
+    };
+    let port = match port {
+        "" => None,
+        port => {
+            let ports = port
+                .parse::<u16>()
+                .ok()
+                .filter(|_| port.bytes().all(|b| b.is_ascii_digit()));
+            Some(ports.ok_or_else(|| format!("{} ends in no port", quoted(text)))?).filter(|port| *port != 0)
+        }
+    };
+    Ok((host, port))
+}
+
+/// What is odd about a list of fallbacks.
+pub(crate) fn check(list: &[At<ReadFallback>], cx: &mut Cx<'_>) {
+    let mut last: HashMap<(&str, &str, &str), usize> = HashMap::new();
+    for (i, one) in list.iter().enumerate() {
+        let Fallback { name, alpn, path, .. } = &one.value.0;
+        if let Some(earlier) = last.insert((name, alpn, path), i) {
+            let text = "a later fallback has the same name, alpn and path, and counts instead";
+            cx.at_index(earlier, |cx| cx.warn(list[earlier].at, text, "remove one of them"));
+        }
+    }
+    let default = |f: &ReadFallback| f.0.name.is_empty() && f.0.alpn.is_empty() && f.0.path.is_empty();
+    if let Some(first) = list.first().filter(|_| !list.iter().any(|f| default(&f.value))) {
+        let text =
+            "no fallback fits every connection; those that none fits are closed, which shows that this is a proxy";
+        cx.warn(first.at, text, "add one with nothing but a `dest`");
+    }
+}

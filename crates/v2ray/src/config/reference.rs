@@ -1,0 +1,168 @@
+//! The reference of all keys, made from the tables that the reading itself goes by.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use super::inbound::InboundProtocol;
+use super::outbound::OutboundProtocol;
+use super::table::{Decode, Key, Kind, Object, Presence, Why};
+use super::{Config, Settings};
+
+/// Every table, each once, the way down from the top of a configuration.
+fn objects() -> Vec<&'static Object> {
+    let mut all: Vec<&'static Object> = Vec::new();
+    let mut seen: BTreeSet<&'static str> = BTreeSet::new();
+    fn visit(object: &'static Object, seen: &mut BTreeSet<&'static str>, all: &mut Vec<&'static Object>) {
+        if !seen.insert(object.title) {
+            return;
+        }
+        all.push(object);
+        for key in object.keys {
+            visit_kind((key.kind)(), seen, all);
+        }
+        let protocols: &[&'static Object] = match object.title {
+            "inbounds[]" => &InboundProtocol::TABLES,
+            "outbounds[]" => &OutboundProtocol::TABLES,
+            "streamSettings" => &[super::tls::TlsSettings::TABLE],
+            _ => &[],
+        };
+        for object in protocols {
+            visit(object, seen, all);
+        }
+    }
+    fn visit_kind(kind: Kind, seen: &mut BTreeSet<&'static str>, all: &mut Vec<&'static Object>) {
+        match kind {
+            Kind::Text(_) => {}
+            Kind::List(kind) | Kind::Map(kind) => visit_kind(*kind, seen, all),
+            Kind::Object(object) => visit(object, seen, all),
+        }
+    }
+    visit(Settings::TABLE, &mut seen, &mut all);
+    all
+}
+
+/// Where a key belongs that stands in the wrong object.
+pub(crate) fn home_of(key: &str, wrong: &Object) -> Option<&'static str> {
+    objects()
+        .into_iter()
+        .find(|object| object.title != wrong.title && object.keys.iter().any(|k| k.is_called(key)))
+        .map(|object| object.title)
+}
+
+/// The reference of every key of `config.json`, as Markdown.
+pub fn reference() -> String {
+    let mut out = String::from(
+        "# Keys of config.json\n\n\
+         Made from the tables the program itself reads by; `SEALWAY_BLESS=1 cargo test -p sealway-v2ray reference` \
+         writes it anew.\n\n\
+         Comments (`//`, `#`, `/* */`) may stand anywhere. Letter case of keys makes no difference. A list of strings \
+         may also be one string with commas. `null` is the same as no key, and so is an empty string \
+         where there is no default. Unknown keys are warned about, and are \
+         errors with `-strict`. Keys under \"not supported yet\" are errors when they ask for something that would \
+         not happen, and otherwise warnings.\n",
+    );
+    for object in objects() {
+        write_object(object, &mut out);
+    }
+    out
+}
+
+fn write_object(object: &Object, out: &mut String) {
+    let title = if object.title == Settings::TABLE.title {
+        "The top level"
+    } else {
+        object.title
+    };
+    let code = if title == object.title { "`" } else { "" };
+    let _ = write!(out, "\n## {code}{title}{code}\n\n{}\n", joined(object.about));
+    if !object.keys.is_empty() {
+        out.push_str("\n| Key | Type | Default | Meaning | Since |\n|---|---|---|---|---|\n");
+    }
+    for key in object.keys {
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {} | {} |",
+            names(key),
+            cell(&kind((key.kind)())),
+            default(key),
+            cell(&joined(key.meaning)),
+            key.since
+        );
+    }
+    for (why, heading) in [
+        (Why::LaterError, "Not supported yet, and an error"),
+        (Why::LaterWarning, "Not supported yet, and a warning"),
+        (Why::Gone, "Obsolete, and an error"),
+        (Why::Accepted, "Accepted without effect"),
+    ] {
+        let others: Vec<String> = object
+            .others
+            .iter()
+            .filter(|other| other.why == why)
+            .map(|other| match (why, other.text.trim_end_matches('.')) {
+                (Why::Gone, text) => format!("`{}` ({text})", other.name),
+                (Why::Accepted, text) if !text.is_empty() => format!("`{}` ({})", other.name, lower_first(text)),
+                _ => format!("`{}`", other.name),
+            })
+            .collect();
+        if !others.is_empty() {
+            let _ = write!(out, "\n{heading}: {}.\n", others.join(", "));
+        }
+    }
+}
+
+fn lower_first(text: &str) -> String {
+    let mut chars = text.chars();
+    chars
+        .next()
+        .map(|c| c.to_lowercase().chain(chars).collect())
+        .unwrap_or_default()
+}
+
+fn names(key: &Key) -> String {
+    let all: Vec<String> = std::iter::once(&key.name)
+        .chain(key.aliases)
+        .map(|name| format!("`{name}`"))
+        .collect();
+    all.join(" or ")
+}
+
+fn default(key: &Key) -> String {
+    match key.presence {
+        Presence::Required => "required".into(),
+        Presence::Default(json) => format!("`{json}`"),
+        Presence::Optional => "none".into(),
+    }
+}
+
+fn kind(kind: Kind) -> String {
+    match kind {
+        Kind::Text(text) => text,
+        Kind::List(inner) => format!("list of {}", self::kind(*inner)),
+        Kind::Map(inner) => format!("names, and for each {}", self::kind(*inner)),
+        Kind::Object(object) => format!("object `{}`", object.title),
+    }
+}
+
+fn joined(lines: &[&str]) -> String {
+    let lines: Vec<&str> = lines.iter().map(|line| line.trim()).collect();
+    lines.join(" ")
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+/// A configuration is an object with the keys of the top level.
+impl Decode for Config {
+    fn kind() -> Kind {
+        Kind::Object(Settings::TABLE)
+    }
+
+    fn decode(value: super::json::Value, cx: &mut super::context::Cx<'_>) -> Option<Self> {
+        super::decode(value, cx)
+    }
+}
+
+#[cfg(test)]
+mod tests;

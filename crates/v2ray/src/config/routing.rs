@@ -1,0 +1,249 @@
+//! `routing`: which outbound a connection takes.
+
+use super::context::{Cx, quoted};
+use super::inbound::Inbound;
+use super::json::Value;
+use super::net::{DomainMatches, IpMatches, UserMatches};
+use super::problem::{At, Position, Severity};
+use super::scalar::{Networks, Ports, Texts};
+use super::table::{Decode, Kind, object, words};
+
+words! {
+    /// When rules about addresses make us resolve a name.
+    pub enum RoutingStrategy {
+        /// Never: such rules are about addresses only.
+        AsIs = "AsIs" | "";
+        /// When no rule fits the name; the rules are then asked again with its addresses.
+        IpIfNonMatch = "IPIfNonMatch";
+        /// When the first rule about addresses is reached.
+        IpOnDemand = "IPOnDemand";
+    }
+}
+
+object! {
+    /// A rule. Every condition that is given must hold; of a list, one entry.
+    struct RuleSettings: "routing.rules[]" {
+        /// The name of the rule, for the reader.
+        name: String = "ruleTag";
+        /// The target's name.
+        domains: DomainMatches = "domain" | "domains";
+        /// The target's address.
+        ips: IpMatches = "ip";
+        /// The target's port.
+        ports: Option<Ports> = "port";
+        /// The kind of traffic.
+        networks: Option<Networks> = "network";
+        /// The client's address.
+        sources: IpMatches = "source" | "sourceIP";
+        /// The client's port.
+        source_ports: Option<Ports> = "sourcePort";
+        /// Our own address, as the client sees it.
+        local_ips: IpMatches = "localIP";
+        /// Our own port.
+        local_ports: Option<Ports> = "localPort";
+        /// The user's e-mail.
+        users: UserMatches = "user";
+        /// The number a VLESS client wrote into bytes 6 and 7 of its id.
+        vless_routes: Option<Ports> = "vlessRoute";
+        /// The tag of the inbound.
+        inbound_tags: Texts = "inboundTag";
+        /// The tag of the outbound to take.
+        outbound_tag: Option<At<String>> = "outboundTag";
+    }
+    other {
+        LaterError "balancerTag": "balancers";
+        LaterError "protocol": "rules about sniffed protocols (`protocol`)";
+        LaterError "attrs": "rules about HTTP requests (`attrs`)";
+        LaterError "process": "rules about processes (`process`)";
+        LaterError "localOS": "rules about the system (`localOS`)";
+        LaterWarning "webhook": "`webhook`";
+        Accepted "type": "It could only be \"field\".";
+        Accepted "domainMatcher": "";
+    }
+}
+
+object! {
+    /// Which outbound a connection takes: that of the first rule that fits, or else the first outbound.
+    struct RoutingSettings: "routing" {
+        /// When rules about addresses make us resolve a name.
+        domain_strategy: RoutingStrategy = "domainStrategy", default "\"AsIs\"";
+        /// The rules in the order they are asked.
+        rules: Vec<Rule> = "rules";
+    }
+    other {
+        LaterError "balancers": "balancers";
+        Accepted "domainMatcher": "";
+        Gone "settings": "write what is in it directly under `routing`";
+        Accepted "strategy": "It could only be \"rules\".";
+    }
+}
+
+/// A rule.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Rule {
+    /// The name of the rule. Empty: none.
+    pub name: String,
+    /// The target's name. Empty: any target.
+    pub domains: DomainMatches,
+    /// The target's address. Empty: any target.
+    pub ips: IpMatches,
+    /// The target's port.
+    pub ports: Option<Ports>,
+    /// The kind of traffic.
+    pub networks: Option<Networks>,
+    /// The client's address. Empty: any client.
+    pub sources: IpMatches,
+    /// The client's port.
+    pub source_ports: Option<Ports>,
+    /// Our own address. Empty: any.
+    pub local_ips: IpMatches,
+    /// Our own port.
+    pub local_ports: Option<Ports>,
+    /// The user's e-mail. Empty: any user, or none.
+    pub users: UserMatches,
+    /// The number a VLESS client wrote into bytes 6 and 7 of its id.
+    pub vless_routes: Option<Ports>,
+    /// Tags of inbounds. Empty: any inbound.
+    pub inbound_tags: Vec<String>,
+    /// The tag of the outbound to take.
+    pub outbound_tag: String,
+    /// The outbound to take: an index into [`Config::outbounds`](super::Config::outbounds).
+    pub outbound: usize,
+    /// Where it is configured.
+    pub at: Position,
+}
+
+impl Decode for Rule {
+    fn kind() -> Kind {
+        Kind::Object(RuleSettings::TABLE)
+    }
+
+    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
+        let at = value.at;
+        let before = cx.errors();
+        let s = RuleSettings::decode(value, cx)?;
+        let Some(tag) = s.outbound_tag else {
+            // A balancer has been named already.
+            if cx.errors() == before {
+                cx.error(at, "the rule leads nowhere", "name an outbound: \"outboundTag\": \"…\"");
+            }
+            return None;
+        };
+        let conditions = [
+            !s.domains.is_empty(),
+            !s.ips.is_empty(),
+            s.ports.is_some(),
+            s.networks.is_some(),
+            !s.sources.is_empty(),
+            s.source_ports.is_some(),
+            !s.local_ips.is_empty(),
+            s.local_ports.is_some(),
+            !s.users.is_empty(),
+            s.vless_routes.is_some(),
+            !s.inbound_tags.is_empty(),
+        ];
+        if !conditions.contains(&true) && cx.errors() == before {
+            let hint = "for a rule that always fits, write \"network\": \"tcp,udp\"";
+            cx.error(at, "the rule has no condition", hint);
+            return None;
+        }
+        let outbound = cx.tags.outbounds.get(tag.as_str()).copied();
+        if outbound.is_none() && cx.is_full() {
+            cx.error(tag.at, "", "");
+        } else if outbound.is_none() {
+            let text = format!("no outbound has the tag {}", quoted(&tag));
+            let hint = near_tag(&tag, cx.tags.outbounds.keys());
+            cx.within("outboundTag", |cx| cx.error(tag.at, text, hint));
+        }
+        for name in &s.inbound_tags.0 {
+            if !cx.tags.inbounds.contains_key(name.as_str()) && !cx.is_full() {
+                let text = format!("no inbound has the tag {}", quoted(name));
+                let hint = near_tag(name, cx.tags.inbounds.keys());
+                cx.within("inboundTag", |cx| cx.warn(name.at, text, hint));
+            }
+        }
+        Some(Rule {
+            name: s.name,
+            domains: s.domains,
+            ips: s.ips,
+            ports: s.ports,
+            networks: s.networks,
+            sources: s.sources,
+            source_ports: s.source_ports,
+            local_ips: s.local_ips,
+            local_ports: s.local_ports,
+            users: s.users,
+            vless_routes: s.vless_routes,
+            inbound_tags: s.inbound_tags.iter().map(str::to_owned).collect(),
+            outbound_tag: tag.value,
+            outbound: outbound?,
+            at,
+        })
+    }
+}
+
+/// Which outbound a connection takes.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Routing {
+    /// When rules about addresses make us resolve a name.
+    pub domain_strategy: RoutingStrategy,
+    /// The rules. The first that fits decides; if none does, the first outbound is taken.
+    pub rules: Vec<Rule>,
+}
+
+impl Decode for Routing {
+    fn kind() -> Kind {
+        Kind::Object(RoutingSettings::TABLE)
+    }
+
+    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
+        let s = RoutingSettings::decode(value, cx)?;
+        Some(Routing {
+            domain_strategy: s.domain_strategy,
+            rules: s.rules,
+        })
+    }
+}
+
+/// Tells of sniffing that is asked for and not done.
+pub(crate) fn check_sniffing(routing: &Routing, inbounds: &[Inbound], cx: &mut Cx<'_>) {
+    // Names from sniffing would decide such rules for clients that send addresses.
+    let by_name = routing.rules.iter().any(|rule| !rule.domains.is_empty());
+    for (i, inbound) in inbounds
+        .iter()
+        .enumerate()
+        .filter(|(_, inbound)| inbound.sniffing.enabled.value)
+    {
+        let (severity, what) = match by_name {
+            true => (
+                Severity::Error,
+                "`sniffing`; rules about domains would miss clients that send addresses",
+            ),
+            false => (
+                Severity::Warning,
+                "`sniffing`; targets are dialled as the client gives them",
+            ),
+        };
+        let at = inbound.sniffing.enabled.at;
+        cx.within("inbounds", |cx| {
+            cx.at_index(i, |cx| cx.within("sniffing", |cx| cx.later(severity, at, what)))
+        });
+    }
+}
+
+/// Advice about a tag that nothing has.
+fn near_tag<'t>(tag: &str, tags: impl Iterator<Item = &'t String>) -> String {
+    // The order of a hash table is nobody's.
+    let mut tags: Vec<&str> = tags.map(String::as_str).take(1000).collect();
+    tags.sort_unstable();
+    if let Some(near) = super::context::nearest(tag, tags.iter().copied()) {
+        return format!("did you mean {}?", quoted(near));
+    }
+    let known: Vec<String> = tags.iter().take(8).map(|tag| quoted(tag)).collect();
+    match known.is_empty() {
+        true => "none has a tag".into(),
+        false => format!("the tags are {}", known.join(", ")),
+    }
+}

@@ -1,0 +1,464 @@
+//! `streamSettings.tlsSettings`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::context::{Cx, quoted};
+use super::json::{Data, Value};
+use super::problem::{At, Position, Severity};
+use super::scalar::Texts;
+use super::table::{Decode, Kind, object, words};
+
+words! {
+    /// A version of TLS.
+    pub enum TlsVersion {
+        /// TLS 1.0, which we do not speak.
+        V10 = "1.0";
+        /// TLS 1.1, which we do not speak.
+        V11 = "1.1";
+        /// TLS 1.2.
+        V12 = "1.2";
+        /// TLS 1.3.
+        V13 = "1.3";
+    }
+}
+
+words! {
+    /// A cipher suite of TLS, by its IANA name.
+    pub enum CipherSuite {
+        /// TLS 1.3.
+        Tls13Aes128Gcm = "TLS_AES_128_GCM_SHA256";
+        /// TLS 1.3.
+        Tls13Aes256Gcm = "TLS_AES_256_GCM_SHA384";
+        /// TLS 1.3.
+        Tls13Chacha20Poly1305 = "TLS_CHACHA20_POLY1305_SHA256";
+        /// TLS 1.2.
+        EcdheEcdsaAes128Gcm = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256";
+        /// TLS 1.2.
+        EcdheEcdsaAes256Gcm = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384";
+        /// TLS 1.2.
+        EcdheEcdsaChacha20Poly1305 = "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256";
+        /// TLS 1.2.
+        EcdheRsaAes128Gcm = "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256";
+        /// TLS 1.2.
+        EcdheRsaAes256Gcm = "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384";
+        /// TLS 1.2.
+        EcdheRsaChacha20Poly1305 = "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256";
+    }
+}
+
+words! {
+    /// A group for the key exchange of TLS.
+    pub enum Curve {
+        /// X25519.
+        X25519 = "x25519";
+        /// secp256r1.
+        P256 = "curveP256" | "P-256" | "secp256r1";
+        /// secp384r1.
+        P384 = "curveP384" | "P-384" | "secp384r1";
+        /// X25519 with ML-KEM-768.
+        X25519MlKem768 = "X25519MLKEM768";
+        /// secp256r1 with ML-KEM-768.
+        Secp256r1MlKem768 = "SecP256r1MLKEM768";
+    }
+    other {
+        LaterError "curveP521": "the group secp521r1";
+        LaterError "SecP384r1MLKEM1024": "the group SecP384r1MLKEM1024";
+        Gone "X25519Kyber768Draft00": "write X25519MLKEM768";
+    }
+}
+
+words! {
+    /// What a certificate is for.
+    pub enum CertificateUsage {
+        /// This end shows it, and holds its key.
+        Encipherment = "encipherment" | "";
+        /// The other end's chain may end at it.
+        Verify = "verify";
+        /// A client's chain may end at it.
+        VerifyClient = "verifyclient";
+    }
+    other {
+        LaterError "issue": "certificates made on the fly (`issue`)";
+    }
+}
+
+object! {
+    /// A certificate.
+    pub(crate) struct CertificateSettings: "tlsSettings.certificates[]" {
+        /// The file with the certificate and the chain to its root, PEM.
+        certificate_file: String = "certificateFile";
+        /// The file with its key, PEM.
+        key_file: String = "keyFile";
+        /// The certificate itself, as lines of PEM.
+        certificate: Lines = "certificate";
+        /// The key itself, as lines of PEM.
+        key: Lines = "key";
+        /// What it is for.
+        usage: CertificateUsage = "usage", default "\"encipherment\"";
+        /// How often the files and the OCSP answer are renewed. 0: the files every hour, and no OCSP.
+        ocsp_stapling: Duration = "ocspStapling", default "0";
+        /// Never read the files again.
+        one_time_loading: bool = "oneTimeLoading", default "false";
+    }
+    other {
+        Accepted "buildChain": "Only certificates made on the fly need it.";
+        Accepted "serveOnNode": "";
+    }
+}
+
+/// Lines of text, written as an array or as one string.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Lines(
+    /// The lines with line ends between them.
+    pub String,
+);
+
+impl Decode for Lines {
+    fn kind() -> Kind {
+        Kind::text("list of lines")
+    }
+
+    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
+        match value.data {
+            Data::String(text) => Some(Lines(text)),
+            _ => Vec::<String>::decode(value, cx).map(|lines| Lines(lines.join("\n"))),
+        }
+    }
+}
+
+/// Where PEM text is found.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Pem {
+    /// In this file.
+    File(String),
+    /// Here.
+    Inline(String),
+}
+
+/// A certificate, and its key where its use needs one.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Certificate {
+    /// The certificate and its chain.
+    pub certificate: Pem,
+    /// Its key. Always there for [`CertificateUsage::Encipherment`].
+    pub key: Option<Pem>,
+    /// What it is for.
+    pub usage: CertificateUsage,
+    /// How often to staple a fresh OCSP answer, if at all.
+    pub ocsp_stapling: Option<Duration>,
+    /// How often the files are read again, if at all.
+    pub reload: Option<Duration>,
+    /// Where it is configured.
+    pub at: Position,
+}
+
+/// How often files of certificates are read again.
+const RELOAD: Duration = Duration::from_secs(3600);
+
+impl Decode for Certificate {
+    fn kind() -> Kind {
+        Kind::Object(CertificateSettings::TABLE)
+    }
+
+    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
+        let at = value.at;
+        let s = CertificateSettings::decode(value, cx)?;
+        // As in the peers, a file goes before lines.
+        let pem = |file: String, lines: Lines| match (file.is_empty(), lines.0.is_empty()) {
+            (false, _) => Some(Pem::File(file)),
+            (true, false) => Some(Pem::Inline(lines.0)),
+            (true, true) => None,
+        };
+        let Some(certificate) = pem(s.certificate_file, s.certificate) else {
+            cx.error(
+                at,
+                "there is no certificate here",
+                "give `certificateFile`, or `certificate` with lines of PEM",
+            );
+            return None;
+        };
+        let key = pem(s.key_file, s.key);
+        if s.usage == CertificateUsage::Encipherment && key.is_none() {
+            cx.error(
+                at,
+                "the certificate has no key",
+                "give `keyFile`, or `key` with lines of PEM",
+            );
+            return None;
+        }
+        let period = (!s.ocsp_stapling.is_zero()).then_some(s.ocsp_stapling);
+        let files = matches!(certificate, Pem::File(_));
+        Some(Certificate {
+            certificate,
+            key,
+            usage: s.usage,
+            ocsp_stapling: period,
+            reload: (files && !s.one_time_loading).then(|| period.unwrap_or(RELOAD)),
+            at,
+        })
+    }
+}
+
+object! {
+    /// TLS.
+    pub(crate) struct TlsSettings: "streamSettings.tlsSettings" {
+        /// The name the server must prove to have. Empty: the address dialled.
+        server_name: String = "serverName";
+        /// Application protocols to offer or accept, best first.
+        alpn: Texts = "alpn";
+        /// The lowest version to speak. TLS 1.0 and 1.1 are never spoken.
+        min_version: Option<At<TlsVersion>> = "minVersion";
+        /// The highest version to speak.
+        max_version: Option<At<TlsVersion>> = "maxVersion";
+        /// Cipher suites by IANA name, best first, with colons between them. Empty: the library's choice.
+        cipher_suites: At<String> = "cipherSuites", default "\"\"";
+        /// Groups for the key exchange, best first. Empty: the library's choice.
+        curves: Curves = "curvePreferences";
+        /// Certificates to show, or to trust.
+        certificates: Vec<Certificate> = "certificates";
+        /// Refuse clients that ask for a name no certificate has.
+        reject_unknown_sni: bool = "rejectUnknownSni", default "false";
+        /// Resume earlier sessions.
+        session_resumption: bool = "enableSessionResumption" | "sessionTicket", default "false";
+        /// Trust the certificates given here only, not the system's.
+        disable_system_root: bool = "disableSystemRoot", default "false";
+        /// The browser whose hello to imitate. Recognised; our library's own hello is sent.
+        fingerprint: At<String> = "fingerprint", default "\"\"";
+        /// SHA-256 of certificates, in hex: the server's certificate, or one of its chain, must be one of them.
+        pinned_certificates: At<Texts> = "pinnedPeerCertSha256", default "[]";
+        /// SHA-256 over the hashes of the chain, in base64: the server's chain must be one of them.
+        pinned_chains: At<Texts> = "pinnedPeerCertificateChainSha256", default "[]";
+        /// SHA-256 of public keys, in base64: one of the server's chain must be one of them.
+        pinned_public_keys: At<Texts> = "pinnedPeerCertificatePublicKeySha256", default "[]";
+        /// Names of which the server's certificate must have one, in place of `serverName`.
+        verify_names: Texts = "verifyPeerCertByName" | "verifyPeerCertInNames";
+        /// Require a certificate of each client.
+        verify_client: bool = "verifyClientCertificate", default "false";
+        /// The file to write session secrets to, for reading captures.
+        key_log: String = "masterKeyLog";
+        /// Do not check the server's certificate.
+        allow_insecure: Option<At<bool>> = "allowInsecure";
+    }
+    other {
+        LaterError "echServerKeys": "encrypted client hello (`echServerKeys`)";
+        LaterError "echConfigList": "encrypted client hello (`echConfigList`)";
+        LaterError "echForceQuery": "encrypted client hello (`echForceQuery`)";
+        LaterError "echSockopt": "encrypted client hello (`echSockopt`)";
+        Accepted "show": "";
+        Accepted "preferServerCipherSuites": "";
+    }
+}
+
+/// A list of groups.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Curves(
+    /// The groups, best first.
+    pub Vec<Curve>,
+);
+
+impl Decode for Curves {
+    fn kind() -> Kind {
+        Kind::List(Box::new(Curve::kind()))
+    }
+
+    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
+        let names = Texts::decode(value, cx)?.0;
+        let wanted = names.len();
+        let one = |name: At<String>| {
+            let value = Value {
+                at: name.at,
+                data: Data::String(name.value),
+            };
+            Curve::decode(value, &mut *cx)
+        };
+        let curves: Vec<Curve> = names.into_iter().filter_map(one).collect();
+        (curves.len() == wanted).then_some(Curves(curves))
+    }
+}
+
+/// TLS, ready to be used.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Tls {
+    /// The name the server must prove to have. `None`: the address dialled.
+    pub server_name: Option<String>,
+    /// Application protocols, best first.
+    pub alpn: Vec<String>,
+    /// The lowest version, TLS 1.2 or 1.3.
+    pub min_version: TlsVersion,
+    /// The highest version, TLS 1.2 or 1.3.
+    pub max_version: TlsVersion,
+    /// Cipher suites, best first. Empty: the library's choice.
+    pub cipher_suites: Vec<CipherSuite>,
+    /// Groups for the key exchange, best first. Empty: the library's choice.
+    pub curves: Vec<Curve>,
+    /// Certificates to show or to trust.
+    pub certificates: Vec<Certificate>,
+    /// Refuse clients that ask for a name no certificate has.
+    pub reject_unknown_sni: bool,
+    /// Resume earlier sessions.
+    pub session_resumption: bool,
+    /// Do not trust the system's certificates.
+    pub disable_system_root: bool,
+    /// The browser whose hello to imitate, as it was written. Empty: none was named.
+    pub fingerprint: String,
+    /// SHA-256 of certificates, one of which must be in the server's chain. Empty: no such check.
+    pub pinned_certificates: Vec<[u8; 32]>,
+    /// SHA-256 over the hashes of the chain. Empty: no such check.
+    pub pinned_chains: Vec<[u8; 32]>,
+    /// SHA-256 of public keys, one of which must be in the server's chain. Empty: no such check.
+    pub pinned_public_keys: Vec<[u8; 32]>,
+    /// Names of which the server's certificate must have one. Empty: `server_name`.
+    pub verify_names: Vec<String>,
+    /// Require a certificate of each client.
+    pub verify_client: bool,
+    /// The file to write session secrets to.
+    pub key_log: Option<String>,
+    /// Do not check the server's certificate.
+    pub allow_insecure: bool,
+}
+
+impl Decode for Tls {
+    fn kind() -> Kind {
+        Kind::Object(TlsSettings::TABLE)
+    }
+
+    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
+        let s = TlsSettings::decode(value, cx)?;
+        let (min_version, max_version) = versions(&s, cx)?;
+        let cipher_suites = cipher_suites(&s.cipher_suites, cx)?;
+        if !s.fingerprint.is_empty() {
+            let text = "the fingerprint is noted but not imitated; the hello is that of our TLS library";
+            cx.within("fingerprint", |cx| cx.warn(s.fingerprint.at, text, ""));
+        }
+        if let Some(insecure) = s.allow_insecure.filter(|insecure| insecure.value) {
+            let text = "the server's certificate will not be checked; anyone on the way can read and change everything";
+            let hint = "pin the certificate with `pinnedPeerCertSha256` instead";
+            cx.within("allowInsecure", |cx| cx.warn(insecure.at, text, hint));
+        }
+        let none_if_empty = |text: String| (!text.is_empty()).then_some(text);
+        let pinned_certificates = digests("pinnedPeerCertSha256", &s.pinned_certificates, hex32, cx);
+        let pinned_chains = digests("pinnedPeerCertificateChainSha256", &s.pinned_chains, base64_32, cx);
+        let keys = digests(
+            "pinnedPeerCertificatePublicKeySha256",
+            &s.pinned_public_keys,
+            base64_32,
+            cx,
+        );
+        Some(Tls {
+            server_name: none_if_empty(s.server_name),
+            alpn: s.alpn.iter().map(str::to_owned).collect(),
+            min_version,
+            max_version,
+            cipher_suites,
+            curves: s.curves.0,
+            certificates: s.certificates,
+            reject_unknown_sni: s.reject_unknown_sni,
+            session_resumption: s.session_resumption,
+            disable_system_root: s.disable_system_root,
+            fingerprint: s.fingerprint.value,
+            pinned_certificates: pinned_certificates?,
+            pinned_chains: pinned_chains?,
+            pinned_public_keys: keys?,
+            verify_names: s.verify_names.iter().map(str::to_owned).collect(),
+            verify_client: s.verify_client,
+            key_log: none_if_empty(s.key_log),
+            allow_insecure: s.allow_insecure.is_some_and(|insecure| insecure.value),
+        })
+    }
+}
+
+fn versions(s: &TlsSettings, cx: &mut Cx<'_>) -> Option<(TlsVersion, TlsVersion)> {
+    let mut min = TlsVersion::V12;
+    if let Some(asked) = s.min_version {
+        if asked.value < TlsVersion::V12 {
+            let text = format!("TLS {} is never spoken; 1.2 is the lowest version here", asked.as_str());
+            cx.within("minVersion", |cx| cx.warn(asked.at, text, "write \"1.2\""));
+        }
+        min = min.max(asked.value);
+    }
+    let max = s.max_version.map_or(TlsVersion::V13, |asked| asked.value);
+    if max < min {
+        let at = s
+            .max_version
+            .or(s.min_version)
+            .map(|asked| asked.at)
+            .unwrap_or_default();
+        let text = format!("no version is left between TLS {} and {}", min.as_str(), max.as_str());
+        cx.within("maxVersion", |cx| cx.error(at, text, "1.2 and 1.3 are spoken"));
+        return None;
+    }
+    Some((min, max))
+}
+
+fn cipher_suites(list: &At<String>, cx: &mut Cx<'_>) -> Option<Vec<CipherSuite>> {
+    let names = || list.split(':').map(str::trim).filter(|name| !name.is_empty());
+    let mut suites = Vec::new();
+    for name in names() {
+        let known = CipherSuite::WORDS
+            .iter()
+            .find(|(_, words)| words.iter().any(|w| w.eq_ignore_ascii_case(name)));
+        match known {
+            Some((suite, _)) => suites.push(*suite),
+            None => {
+                let text = format!("the cipher suite {} is not spoken here and left out", quoted(name));
+                cx.within("cipherSuites", |cx| cx.report_late(Severity::Warning, list.at, text));
+            }
+        }
+    }
+    if suites.is_empty() && names().next().is_some() {
+        let text = "no cipher suite is left";
+        cx.within("cipherSuites", |cx| {
+            cx.error(list.at, text, "name at least one AEAD suite of TLS 1.2 or 1.3")
+        });
+        return None;
+    }
+    Some(suites)
+}
+
+fn digests(
+    key: &str,
+    list: &At<Texts>,
+    decode: fn(&str) -> Option<[u8; 32]>,
+    cx: &mut Cx<'_>,
+) -> Option<Vec<[u8; 32]>> {
+    let mut digests = Vec::new();
+    for text in &list.0 {
+        match decode(text.trim()) {
+            Some(digest) => digests.push(digest),
+            None => {
+                let text_is = format!("{} is not the 32 bytes of a SHA-256", quoted(text));
+                cx.within(key, |cx| cx.error(text.at, text_is, ""));
+                return None;
+            }
+        }
+    }
+    Some(digests)
+}
+
+/// Reads 64 hexadecimal digits, with or without colons between the bytes.
+pub(crate) fn hex32(text: &str) -> Option<[u8; 32]> {
+    let digits: Vec<u8> = text.bytes().filter(|b| *b != b':').collect();
+    if digits.len() != 64 {
+        return None;
+    }
+    let mut out = [0; 32];
+    for (byte, pair) in out.iter_mut().zip(digits.chunks_exact(2)) {
+        let [high, low] = [pair[0], pair[1]].map(|d| char::from(d).to_digit(16));
+        *byte = u8::try_from(high? << 4 | low?).ok()?;
+    }
+    Some(out)
+}
+
+/// Reads the base64 of 32 bytes.
+fn base64_32(text: &str) -> Option<[u8; 32]> {
+    STANDARD.decode(text).ok()?.try_into().ok()
+}
+
+/// Header names and values.
+pub type Headers = BTreeMap<String, String>;

@@ -1,0 +1,261 @@
+//! The one error of this crate's wire formats, sorted by who is at fault.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+/// Who has to change something.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Fault {
+    /// The other end, or someone in between, sent something wrong.
+    Peer,
+    /// The user's own configuration or command is wrong.
+    User,
+    /// The calling code broke a rule of this library.
+    Caller,
+    /// The machine could not do it.
+    Environment,
+}
+
+/// The protocol an error speaks of.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Protocol {
+    /// VLESS, version 0.
+    Vless,
+    /// VMess with the AEAD header.
+    Vmess,
+    /// SOCKS 4, 4a and 5.
+    Socks,
+    /// HTTP as a proxy protocol.
+    Http,
+    /// The PROXY protocol, versions 1 and 2.
+    ProxyProtocol,
+    /// WebSocket (RFC 6455).
+    WebSocket,
+    /// The plain HTTP upgrade.
+    HttpUpgrade,
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Protocol::Vless => "VLESS",
+            Protocol::Vmess => "VMess",
+            Protocol::Socks => "SOCKS",
+            Protocol::Http => "HTTP",
+            Protocol::ProxyProtocol => "PROXY protocol",
+            Protocol::WebSocket => "WebSocket",
+            Protocol::HttpUpgrade => "HTTPUpgrade",
+        })
+    }
+}
+
+/// Why a call failed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Error {
+    // The peer's fault.
+    /// A field holds a value that the protocol forbids or that we do not speak.
+    Field {
+        /// The protocol.
+        protocol: Protocol,
+        /// The field.
+        field: &'static str,
+        /// Its value.
+        got: u64,
+    },
+    /// The bytes break a rule of the protocol.
+    Malformed {
+        /// The protocol.
+        protocol: Protocol,
+        /// The rule, as what was found: "the head has no colon".
+        problem: &'static str,
+    },
+    /// A part is longer than its limit.
+    TooLong {
+        /// The protocol.
+        protocol: Protocol,
+        /// The part.
+        what: &'static str,
+        /// The limit, bytes.
+        limit: usize,
+    },
+    /// A byte that no domain name we accept may hold, in an address from the wire.
+    DomainByte {
+        /// The byte.
+        got: u8,
+    },
+    /// A domain name of length 0 or above 255 bytes.
+    DomainLength {
+        /// Bytes given.
+        got: usize,
+    },
+    /// No user has this id, name or password.
+    UnknownUser {
+        /// The protocol.
+        protocol: Protocol,
+    },
+    /// A known VMess user's clock is too far from ours.
+    ClockSkew {
+        /// The peer's time less ours, seconds.
+        seconds: i64,
+    },
+    /// This header or session was seen before.
+    Replayed {
+        /// The protocol.
+        protocol: Protocol,
+    },
+    /// A seal did not authenticate.
+    Unauthentic {
+        /// The protocol.
+        protocol: Protocol,
+    },
+    /// The client's flow is not the account's, or is not allowed for the command.
+    Flow {
+        /// Why.
+        problem: &'static str,
+    },
+    /// The server refused the request.
+    Refused {
+        /// The protocol.
+        protocol: Protocol,
+        /// Its code: a SOCKS reply or an HTTP status.
+        code: u16,
+    },
+    // The user's fault.
+    /// A user id text of a length that is neither an id nor a name to make one of.
+    UserIdLength {
+        /// Bytes given.
+        got: usize,
+    },
+    /// A user id text of 32 to 36 characters that is not hexadecimal digits and dashes.
+    UserIdText {
+        /// Offset of the first byte that does not belong, or of the end of the text.
+        at: usize,
+    },
+    /// Two users of one inbound have the same id.
+    DuplicateId,
+    // The caller's fault.
+    /// A buffer is too small.
+    Buffer {
+        /// Bytes needed.
+        need: usize,
+        /// Bytes given.
+        got: usize,
+    },
+    /// A payload or a field does not fit what it has to be written into.
+    DoesNotFit {
+        /// The protocol.
+        protocol: Protocol,
+        /// The part.
+        what: &'static str,
+        /// The most that fits, bytes.
+        limit: usize,
+        /// Bytes given.
+        got: usize,
+    },
+    /// A call out of order: after the end of a stream, or before its begin.
+    OutOfOrder {
+        /// What was done when.
+        what: &'static str,
+    },
+    /// The AEAD core refused.
+    Aead(sealway_aead::Error),
+}
+
+impl Error {
+    /// Who is at fault.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Error::Field { .. }
+            | Error::Malformed { .. }
+            | Error::TooLong { .. }
+            | Error::DomainByte { .. }
+            | Error::DomainLength { .. }
+            | Error::UnknownUser { .. }
+            | Error::ClockSkew { .. }
+            | Error::Replayed { .. }
+            | Error::Unauthentic { .. }
+            | Error::Flow { .. }
+            | Error::Refused { .. } => Fault::Peer,
+            Error::UserIdLength { .. } | Error::UserIdText { .. } | Error::DuplicateId => Fault::User,
+            Error::Buffer { .. } | Error::DoesNotFit { .. } | Error::OutOfOrder { .. } => Fault::Caller,
+            Error::Aead(error) => match error.fault() {
+                sealway_aead::Fault::Peer => Fault::Peer,
+                sealway_aead::Fault::Caller => Fault::Caller,
+                sealway_aead::Fault::Environment => Fault::Environment,
+            },
+        }
+    }
+}
+
+impl From<sealway_aead::Error> for Error {
+    fn from(error: sealway_aead::Error) -> Self {
+        Error::Aead(error)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Field { protocol, field, got } => write!(f, "{protocol}: {field} is {got}, which we do not accept"),
+            Error::Malformed { protocol, problem } => write!(f, "{protocol}: {problem}"),
+            Error::TooLong { protocol, what, limit } => {
+                write!(f, "{protocol}: {what} is longer than {limit} bytes")
+            }
+            Error::DomainByte { got } => write!(
+                f,
+                "a domain name holds the byte {got:#04x}; only letters, digits, \"-\", \".\" and \"_\" may stand in one"
+            ),
+            Error::DomainLength { got } => write!(f, "a domain name has 1 to 255 bytes, not {got}"),
+            Error::UnknownUser { protocol } => {
+                write!(
+                    f,
+                    "{protocol}: no user has these credentials; compare the id or password on both ends"
+                )
+            }
+            Error::ClockSkew { seconds } => write!(
+                f,
+                "VMess: the peer's clock is {} s {} ours; set both by NTP (at most 120 s may lie between them)",
+                seconds.unsigned_abs(),
+                if *seconds < 0 { "behind" } else { "ahead of" }
+            ),
+            Error::Replayed { protocol } => {
+                write!(f, "{protocol}: this request was seen before; someone may replay it")
+            }
+            Error::Unauthentic { protocol } => write!(f, "{protocol}: the message is not authentic"),
+            Error::Flow { problem } => write!(f, "VLESS flow: {problem}"),
+            Error::Refused { protocol, code } => write!(f, "the {protocol} server refused with code {code}"),
+            Error::UserIdLength { got } => write!(
+                f,
+                "a user id has 32 to 36 characters, or is a name of 1 to 30 bytes, not {got}; `sealway uuid` makes one"
+            ),
+            Error::UserIdText { at } => write!(
+                f,
+                "a user id of 32 to 36 characters is 32 hexadecimal digits with dashes between groups; the fault is at \
+                 character {}",
+                at.saturating_add(1)
+            ),
+            Error::DuplicateId => f.write_str("two users of one inbound have the same id; give each its own"),
+            Error::Buffer { need, got } => write!(f, "a buffer of {need} bytes is needed, not {got}"),
+            Error::DoesNotFit {
+                protocol,
+                what,
+                limit,
+                got,
+            } => {
+                write!(f, "{protocol}: {what} of {got} bytes does not fit; at most {limit} do")
+            }
+            Error::OutOfOrder { what } => f.write_str(what),
+            Error::Aead(error) => error.fmt(f),
+        }
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match self {
+            Error::Aead(error) => Some(error),
+            _ => None,
+        }
+    }
+}

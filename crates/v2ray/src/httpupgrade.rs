@@ -1,0 +1,213 @@
+//! HTTPUpgrade: the handshake of WebSocket without its key and without its frames. After it, bytes pass as they are.
+
+use crate::http::client::push;
+use crate::http::head::{parse_request, parse_response};
+use crate::ws::early;
+use crate::ws::handshake::{
+    Answer, BAD_REQUEST, Client, Early, NOT_FOUND, Server, check_target, client_address, path_of,
+};
+use crate::{Error, Protocol, Step};
+
+/// Longest head of either side, bytes.
+pub const MAX_HEAD: usize = 12 * 1024;
+
+const PROTOCOL: Protocol = Protocol::HttpUpgrade;
+
+fn malformed(problem: &'static str) -> Error {
+    Error::Malformed {
+        protocol: PROTOCOL,
+        problem,
+    }
+}
+
+/// Reads a handshake, as the server. Bytes behind the head are the beginning of the stream and must be kept: see `used`.
+pub fn accept(bytes: &[u8], server: &Server) -> Step<Answer> {
+    let refused = |reply, error| Answer::Refuse { reply, error };
+    let (head, used) = match parse_request(bytes, MAX_HEAD, PROTOCOL) {
+        Ok(Step::More(n)) => return Step::More(n),
+        Ok(Step::Done { value, used }) => (value, used),
+        Err(error) => {
+            let value = refused(BAD_REQUEST, error);
+            return Step::Done {
+                value,
+                used: bytes.len(),
+            };
+        }
+    };
+    let headers = &head.headers;
+    let value = match check_target(&head, server, PROTOCOL) {
+        Err(error) => refused(NOT_FOUND, error),
+        Ok(_) if head.method != "GET" => refused(BAD_REQUEST, malformed("the handshake is not a GET")),
+        Ok(_) if !headers.has_word("upgrade", "websocket") || !headers.has_word("connection", "upgrade") => {
+            refused(BAD_REQUEST, malformed("the request asks for no upgrade"))
+        }
+        Ok(in_path) => {
+            let early = match &server.early {
+                Early::Path => in_path.and_then(early::decode),
+                Early::Header(name) => headers.get(name).and_then(early::decode),
+                Early::Protocol => None,
+            };
+            Answer::Upgrade {
+                reply: b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+                    .to_vec(),
+                early: early.unwrap_or_default(),
+                client: client_address(headers, &server.trusted),
+            }
+        }
+    };
+    Step::Done { value, used }
+}
+
+/// The head of a handshake, as the client. With [`Early::Protocol`], early data is simply sent behind the head, without waiting
+/// for the answer, and none is to be given here.
+///
+/// # Errors
+/// [`Error::DoesNotFit`] for a path, host or header that cannot be written, or if the head would be above [`MAX_HEAD`].
+pub fn request(client: &Client<'_>) -> Result<Vec<u8>, Error> {
+    let mut path = path_of(client.path)?;
+    // v2ray writes this text padded; both are read.
+    let text = if client.early_data.is_empty() {
+        String::new()
+    } else {
+        early::encode(client.early_data)
+    };
+    if client.early == Early::Path {
+        path.push_str(&text);
+    }
+    let mut head = format!("GET {path} HTTP/1.1\r\n");
+    push(&mut head, "Host", client.host)?;
+    for (name, value) in client.headers {
+        push(&mut head, name, value)?;
+    }
+    if let Early::Header(name) = &client.early
+        && !text.is_empty()
+    {
+        push(&mut head, name, &text)?;
+    }
+    head.push_str("Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    if head.len() > MAX_HEAD {
+        return Err(Error::DoesNotFit {
+            protocol: PROTOCOL,
+            what: "the handshake",
+            limit: MAX_HEAD,
+            got: head.len(),
+        });
+    }
+    Ok(head.into_bytes())
+}
+
+/// Reads the server's answer. What follows is the stream.
+///
+/// # Errors
+/// [`Error::Refused`] for another status than 101, [`Error::Malformed`] for an answer that upgrades to something else.
+pub fn parse_answer(bytes: &[u8]) -> Result<Step<()>, Error> {
+    let (head, used) = match parse_response(bytes, MAX_HEAD, PROTOCOL)? {
+        Step::More(n) => return Ok(Step::More(n)),
+        Step::Done { value, used } => (value, used),
+    };
+    if head.status != 101 {
+        return Err(Error::Refused {
+            protocol: PROTOCOL,
+            code: head.status,
+        });
+    }
+    if !head.headers.has_word("upgrade", "websocket") || !head.headers.has_word("connection", "upgrade") {
+        return Err(malformed("the server upgrades to something else"));
+    }
+    Ok(Step::Done { value: (), used })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server() -> Server {
+        Server {
+            path: "/up".into(),
+            host: Some("a.example".into()),
+            ..Server::default()
+        }
+    }
+
+    /// Bytes behind the head were lost (xray-core 3152).
+    #[test]
+    fn bug_xray_3152_bytes_behind_the_head_are_kept() {
+        let client = Client {
+            host: "a.example",
+            path: "/up",
+            ..Client::default()
+        };
+        let mut sent = request(&client).unwrap();
+        for n in 0..sent.len() {
+            assert_eq!(accept(&sent[..n], &server()), Step::More(1));
+        }
+        let whole = sent.len();
+        sent.extend_from_slice(b"first bytes");
+        let Step::Done {
+            value: Answer::Upgrade { reply, early, .. },
+            used,
+        } = accept(&sent, &server())
+        else {
+            panic!()
+        };
+        assert_eq!((used, early.len()), (whole, 0));
+        for n in 0..reply.len() {
+            assert_eq!(parse_answer(&reply[..n]), Ok(Step::More(1)));
+        }
+        let more = [&reply[..], b"x"].concat();
+        assert_eq!(
+            parse_answer(&more),
+            Ok(Step::Done {
+                value: (),
+                used: reply.len()
+            })
+        );
+    }
+
+    #[test]
+    fn early_data_in_both_of_v2rays_styles() {
+        for early in [Early::Header("X-Early".into()), Early::Path] {
+            let client = Client {
+                host: "a.example",
+                path: "/up",
+                early: early.clone(),
+                early_data: b"hello",
+                ..Client::default()
+            };
+            let sent = request(&client).unwrap();
+            let server = Server { early, ..server() };
+            let Some(Answer::Upgrade { early, .. }) = accept(&sent, &server).done() else {
+                panic!()
+            };
+            assert_eq!(early, b"hello");
+        }
+        // As v2ray pads it.
+        let sent = "GET /up HTTP/1.1\r\nHost: a.example\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nX-Early: aGVsbG8=\r\n\r\n";
+        let server = Server {
+            early: Early::Header("x-early".into()),
+            ..server()
+        };
+        let Some(Answer::Upgrade { early, .. }) = accept(sent.as_bytes(), &server).done() else {
+            panic!()
+        };
+        assert_eq!(early, b"hello");
+    }
+
+    #[test]
+    fn refusals() {
+        let ask = |text: &str| match accept(text.as_bytes(), &server()).done() {
+            Some(Answer::Refuse { reply, .. }) => reply,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(ask("GET / HTTP/1.1\r\nHost: a.example\r\n\r\n"), NOT_FOUND);
+        assert_eq!(ask("GET /up HTTP/1.1\r\nHost: b.example\r\n\r\n"), NOT_FOUND);
+        assert_eq!(ask("GET /up HTTP/1.1\r\nHost: a.example\r\n\r\n"), BAD_REQUEST);
+        assert_eq!(ask("nonsense\r\n\r\n"), BAD_REQUEST);
+        assert_eq!(ask(&"x".repeat(MAX_HEAD)), BAD_REQUEST);
+        assert!(matches!(
+            parse_answer(b"HTTP/1.1 404 x\r\n\r\n"),
+            Err(Error::Refused { code: 404, .. })
+        ));
+        assert!(parse_answer(b"HTTP/1.1 101 x\r\n\r\n").is_err());
+    }
+}

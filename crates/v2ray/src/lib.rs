@@ -1,0 +1,54 @@
+//! The V2Ray family on the wire, its `config.json` and its share links.
+//!
+//! Nothing here opens a socket, reads a clock or draws a random number: bytes, times and random bytes come in as
+//! arguments, and bytes and events go out. Needing more input is a normal result ([`Step::More`]), so every parser can
+//! be driven by sockets, by a test that feeds one byte at a time, or by a fuzzer.
+//!
+//! ```
+//! use sealway_v2ray::{Destination, Domain, Step, UserId, vless};
+//!
+//! let mut users = vless::Users::new();
+//! users.insert(UserId::parse("b831381d-6324-4d53-ad4f-8cda48b30811")?, "alice")?;
+//!
+//! // A client sends a header, and the first payload behind it.
+//! let mut wire = Vec::new();
+//! let to = Destination::tcp(Domain::new("example.com")?, 443);
+//! let request = vless::Request {
+//!     id: UserId::parse("b831381d-6324-4d53-ad4f-8cda48b30811")?,
+//!     flow: vless::Flow::None,
+//!     command: vless::Command::Connect(to.clone()),
+//! };
+//! request.encode(&mut wire);
+//! wire.extend_from_slice(b"hello");
+//!
+//! // The server looks at what has come so far.
+//! assert_eq!(vless::Request::decode(&wire[..20])?, Step::More(1));
+//! let Step::Done { value, used } = vless::Request::decode(&wire)? else { panic!("the header is complete") };
+//! assert_eq!(value.command, vless::Command::Connect(to));
+//! assert_eq!(users.find(&value.id).map(|found| *found.user), Some("alice"));
+//! assert_eq!(&wire[used..], b"hello");
+//! # Ok::<(), sealway_v2ray::Error>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod address;
+pub mod config;
+mod error;
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod http;
+pub mod httpupgrade;
+pub mod id;
+pub mod link;
+pub mod proxy_protocol;
+pub mod socks;
+mod step;
+pub mod vless;
+pub mod vmess;
+pub mod ws;
+
+pub use address::{Address, Destination, Domain, Network};
+pub use error::{Error, Fault, Protocol};
+pub use id::{UserId, same_secret};
+pub use step::Step;

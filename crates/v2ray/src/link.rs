@@ -1,0 +1,263 @@
+//! Share links: `vless://`, and `vmess://` in both of its forms.
+//!
+//! The URI form is `scheme://id@host:port?query#name` with percent-encoded values. The older form of VMess is base64 of a
+//! JSON object. A [`Link`] holds what either says, also what this program cannot do yet, so that reading and writing a
+//! link loses nothing; turning it into an outbound is where that is told.
+
+mod json;
+mod outbound;
+mod uri;
+
+use std::collections::BTreeMap;
+use std::error::Error as StdError;
+use std::fmt;
+use std::str::FromStr;
+
+pub use outbound::Made;
+
+use crate::config::Problem;
+use crate::{Address, UserId};
+
+/// The protocols that links are read and written for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Scheme {
+    /// `vless://`
+    Vless,
+    /// `vmess://`
+    Vmess,
+}
+
+impl Scheme {
+    /// The scheme, without `://`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Scheme::Vless => "vless",
+            Scheme::Vmess => "vmess",
+        }
+    }
+}
+
+/// The two ways to write a VMess link. VLESS has the first only.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Form {
+    /// `vmess://id@host:port?query#name`
+    #[default]
+    Uri,
+    /// `vmess://` and base64 of JSON, as v2rayN began it (version 2).
+    Json,
+}
+
+/// What a share link says. Texts are as the other end meant them, without percent-encoding; an empty one is the same as
+/// none.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Link {
+    /// The protocol.
+    pub scheme: Scheme,
+    /// How it was written, and will be.
+    pub form: Form,
+    /// A name for the reader (`#name`, `ps`).
+    pub name: String,
+    /// The server (`add`).
+    pub address: Address,
+    /// Its port.
+    pub port: u16,
+    /// The user's id.
+    pub id: UserId,
+    /// VLESS: its own encryption, `none` by default. VMess: how the payload is sealed (`scy`), `auto` by default.
+    pub encryption: String,
+    /// VMess of old (`aid`). 0 is the only value that is spoken.
+    pub alter_id: u32,
+    /// The transport (`type`, `net`); `raw` by default, which links also call `tcp`.
+    pub network: String,
+    /// The security layer (`security`, `tls`): `none` by default, `tls`, `reality`.
+    pub security: String,
+    /// Everything else, by its name in the URI form, without empty values: `flow`; `sni`, `alpn`, `fp`, `ech`, `pcs`,
+    /// `allowInsecure` for TLS; `pbk`, `sid`, `spx`, `pqv` for REALITY; `headerType`, `host`, `path`, `seed`,
+    /// `serviceName`, `mode`, `authority`, `extra`, `fm` for transports. Names that are not known are kept too.
+    pub parameters: BTreeMap<String, String>,
+}
+
+/// Longest link that is read, bytes.
+pub const MAX_LEN: usize = 64 << 10;
+
+/// Why a link could not be read, written or turned into an outbound. The fault is the user's.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum LinkError {
+    /// A link of a protocol that is not supported yet.
+    NotSupported {
+        /// The scheme.
+        scheme: &'static str,
+    },
+    /// It begins with no scheme that is known.
+    Scheme,
+    /// It is longer than [`MAX_LEN`].
+    TooLong,
+    /// A part of it is wrong.
+    Part {
+        /// The part, such as "the port".
+        part: &'static str,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// An outbound of a protocol that has no links, or with something that no link can say.
+    NoLink {
+        /// What it is.
+        what: &'static str,
+    },
+    /// What it says cannot be made an outbound.
+    Outbound(Vec<Problem>),
+}
+
+impl fmt::Display for LinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LinkError::NotSupported { scheme } => write!(f, "not supported yet: {scheme}:// links"),
+            LinkError::Scheme => f.write_str("a share link begins with vless:// or vmess://"),
+            LinkError::TooLong => write!(f, "the link is longer than {MAX_LEN} bytes"),
+            LinkError::Part { part, problem } => write!(f, "{part} of the link is wrong: {problem}"),
+            LinkError::NoLink { what } => write!(f, "there is no share link for {what}"),
+            LinkError::Outbound(problems) => {
+                f.write_str("the link asks for what cannot be done")?;
+                for problem in problems {
+                    write!(f, "; {}: {}", problem.path, problem.text)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl StdError for LinkError {}
+
+impl LinkError {
+    fn part(part: &'static str, problem: impl fmt::Display) -> Self {
+        LinkError::Part {
+            part,
+            problem: problem.to_string(),
+        }
+    }
+}
+
+impl Link {
+    /// A plain link: raw, without a security layer.
+    pub fn new(scheme: Scheme, id: UserId, address: Address, port: u16) -> Self {
+        Link {
+            scheme,
+            form: Form::Uri,
+            name: String::new(),
+            address,
+            port,
+            id,
+            encryption: default_encryption(scheme).to_owned(),
+            alter_id: 0,
+            network: "raw".to_owned(),
+            security: "none".to_owned(),
+            parameters: BTreeMap::new(),
+        }
+    }
+
+    /// Reads a link. White space around it does not matter.
+    ///
+    /// # Errors
+    /// Any [`LinkError`] but [`LinkError::NoLink`] and [`LinkError::Outbound`].
+    pub fn parse(text: &str) -> Result<Self, LinkError> {
+        let text = text.trim();
+        if text.len() > MAX_LEN {
+            return Err(LinkError::TooLong);
+        }
+        let Some((scheme, rest)) = text.split_once("://") else {
+            return Err(LinkError::Scheme);
+        };
+        match scheme.to_ascii_lowercase().as_str() {
+            "vless" => uri::read(Scheme::Vless, rest),
+            "vmess" if rest.split('#').next().is_some_and(|r| r.contains('@')) => uri::read(Scheme::Vmess, rest),
+            "vmess" => json::read(rest),
+            "trojan" => Err(LinkError::NotSupported { scheme: "trojan" }),
+            "ss" => Err(LinkError::NotSupported { scheme: "ss" }),
+            "hysteria2" | "hy2" => Err(LinkError::NotSupported { scheme: "hysteria2" }),
+            "tuic" => Err(LinkError::NotSupported { scheme: "tuic" }),
+            _ => Err(LinkError::Scheme),
+        }
+    }
+
+    /// A parameter, or the empty text.
+    pub fn parameter(&self, name: &str) -> &str {
+        self.parameters.get(name).map_or("", String::as_str)
+    }
+
+    /// Sets a parameter, or takes it away if the text is empty.
+    pub fn set_parameter(&mut self, name: &str, text: impl Into<String>) {
+        let text = text.into();
+        if text.is_empty() {
+            self.parameters.remove(name);
+        } else {
+            self.parameters.insert(name.to_owned(), text);
+        }
+    }
+
+    /// Sets transport and security from the words of a link.
+    fn set_words(&mut self, network: &str, security: &str) {
+        self.network = match network.to_ascii_lowercase().as_str() {
+            "" | "tcp" | "raw" => "raw".to_owned(),
+            "websocket" => "ws".to_owned(),
+            other => other.to_owned(),
+        };
+        self.security = match security.to_ascii_lowercase().as_str() {
+            "" => "none".to_owned(),
+            other => other.to_owned(),
+        };
+    }
+
+    /// The word links have for the transport.
+    fn network_word(&self) -> &str {
+        // Every program knows "tcp", only newer ones "raw".
+        if self.network == "raw" { "tcp" } else { &self.network }
+    }
+}
+
+fn default_encryption(scheme: Scheme) -> &'static str {
+    match scheme {
+        Scheme::Vless => "none",
+        Scheme::Vmess => "auto",
+    }
+}
+
+fn parse_id(text: &str) -> Result<UserId, LinkError> {
+    UserId::parse(text).map_err(|error| LinkError::part("the id", error))
+}
+
+fn parse_port(text: &str) -> Result<u16, LinkError> {
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let port = text.parse().ok().filter(|port| digits && *port != 0);
+    port.ok_or_else(|| LinkError::part("the port", "it is a number from 1 to 65535"))
+}
+
+fn parse_address(text: &str) -> Result<Address, LinkError> {
+    if !text.is_ascii() {
+        return Err(LinkError::part("the host", "letters beyond ASCII are written as xn--…"));
+    }
+    Address::parse(text).map_err(|error| LinkError::part("the host", error))
+}
+
+impl FromStr for Link {
+    type Err = LinkError;
+
+    fn from_str(text: &str) -> Result<Self, LinkError> {
+        Link::parse(text)
+    }
+}
+
+impl fmt::Display for Link {
+    /// The link, in its [`form`](Link::form).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.scheme, self.form) {
+            (Scheme::Vmess, Form::Json) => f.write_str(&json::write(self)),
+            _ => f.write_str(&uri::write(self)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

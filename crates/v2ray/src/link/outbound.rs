@@ -1,0 +1,282 @@
+//! Links and outbounds.
+
+use serde_json::{Map, Value, json};
+
+use super::{Form, Link, LinkError, Scheme};
+use crate::UserId;
+use crate::config::{
+    DomainStrategy, EarlyData, Outbound, OutboundProtocol, Problem, Server, Sockopt, Tls, TlsVersion, Transport,
+    Upgrade, read_outbound,
+};
+
+/// What came of turning an outbound into a link.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Made {
+    /// The link.
+    pub link: Link,
+    /// Keys of the outbound that no link can say and that are left out.
+    pub left_out: Vec<&'static str>,
+}
+
+impl Link {
+    /// The outbound as it stands in a configuration, with the link's name as its tag.
+    pub fn to_json(&self) -> Value {
+        let mut settings = json!({
+            "address": self.address.to_string(),
+            "port": self.port,
+            "id": self.id.to_string(),
+        });
+        match self.scheme {
+            Scheme::Vless => {
+                settings["encryption"] = self.encryption.as_str().into();
+                if !self.parameter("flow").is_empty() {
+                    settings["flow"] = self.parameter("flow").into();
+                }
+            }
+            Scheme::Vmess => {
+                settings["security"] = self.encryption.as_str().into();
+                if self.alter_id != 0 {
+                    settings["alterId"] = self.alter_id.into();
+                }
+            }
+        }
+        let mut outbound = json!({
+            "protocol": self.scheme.as_str(),
+            "settings": settings,
+            "streamSettings": self.stream(),
+        });
+        if !self.name.is_empty() {
+            outbound["tag"] = self.name.as_str().into();
+        }
+        outbound
+    }
+
+    /// The outbound, and warnings about what in it has no effect.
+    ///
+    /// # Errors
+    /// [`LinkError::Outbound`] if the link asks for something that is wrong or not supported yet.
+    pub fn to_outbound(&self) -> Result<(Outbound, Vec<Problem>), LinkError> {
+        let (outbound, problems) = read_outbound(&self.to_json().to_string());
+        match outbound {
+            Some(outbound) => Ok((outbound, problems)),
+            None => Err(LinkError::Outbound(problems)),
+        }
+    }
+
+    fn stream(&self) -> Value {
+        let mut stream = Map::new();
+        let text = |name: &str| Value::from(self.parameter(name));
+        let given = |pairs: &[(&str, &str)]| {
+            let mut map = Map::new();
+            for (key, parameter) in pairs {
+                if !self.parameter(parameter).is_empty() {
+                    map.insert((*key).to_owned(), text(parameter));
+                }
+            }
+            map
+        };
+        stream.insert("network".into(), self.network.as_str().into());
+        stream.insert("security".into(), self.security.as_str().into());
+        let http = || given(&[("path", "path"), ("host", "host")]);
+        let mut put = |key: &str, map: Map<String, Value>| {
+            if !map.is_empty() {
+                stream.insert(key.to_owned(), Value::Object(map));
+            }
+        };
+        match self.network.as_str() {
+            "raw" => {
+                let header = given(&[("type", "headerType")]);
+                if !header.is_empty() {
+                    put(
+                        "rawSettings",
+                        Map::from_iter([("header".to_owned(), Value::Object(header))]),
+                    );
+                }
+            }
+            "ws" => put("wsSettings", http()),
+            "httpupgrade" => put("httpupgradeSettings", http()),
+            "grpc" => put(
+                "grpcSettings",
+                given(&[("serviceName", "serviceName"), ("authority", "authority")]),
+            ),
+            "xhttp" => put(
+                "xhttpSettings",
+                given(&[("path", "path"), ("host", "host"), ("mode", "mode")]),
+            ),
+            "kcp" => put("kcpSettings", given(&[("seed", "seed")])),
+            _ => {}
+        }
+        if !self.parameter("fm").is_empty() {
+            put("finalmask", Map::from_iter([("settings".to_owned(), text("fm"))]));
+        }
+        match self.security.as_str() {
+            "tls" => {
+                let mut tls = given(&[
+                    ("serverName", "sni"),
+                    ("alpn", "alpn"),
+                    ("fingerprint", "fp"),
+                    ("echConfigList", "ech"),
+                    ("pinnedPeerCertSha256", "pcs"),
+                ]);
+                if self.parameter("allowInsecure") == "1" {
+                    tls.insert("allowInsecure".into(), true.into());
+                }
+                put("tlsSettings", tls);
+            }
+            "reality" => put(
+                "realitySettings",
+                given(&[
+                    ("serverName", "sni"),
+                    ("fingerprint", "fp"),
+                    ("publicKey", "pbk"),
+                    ("shortId", "sid"),
+                    ("spiderX", "spx"),
+                    ("mldsa65Verify", "pqv"),
+                ]),
+            ),
+            _ => {}
+        }
+        Value::Object(stream)
+    }
+
+    /// The link for an outbound, in the URI form.
+    ///
+    /// # Errors
+    /// [`LinkError::NoLink`] if the protocol has no links.
+    pub fn from_outbound(outbound: &Outbound) -> Result<Made, LinkError> {
+        let new = |scheme, id: UserId, server: &Server| Link::new(scheme, id, server.address.clone(), server.port);
+        let mut left_out = Vec::new();
+        let mut link = match &outbound.protocol {
+            OutboundProtocol::Vless(vless) => new(Scheme::Vless, vless.id, &vless.server),
+            OutboundProtocol::Vmess(vmess) => {
+                if vmess.experiments != Default::default() {
+                    left_out.push("settings.experiments");
+                }
+                let mut link = new(Scheme::Vmess, vmess.id, &vmess.server);
+                link.encryption = vmess.security.as_str().to_owned();
+                link
+            }
+            OutboundProtocol::Freedom(_) => {
+                return Err(LinkError::NoLink {
+                    what: "a freedom outbound",
+                });
+            }
+            OutboundProtocol::Blackhole(_) => {
+                return Err(LinkError::NoLink {
+                    what: "a blackhole outbound",
+                });
+            }
+            OutboundProtocol::Socks(_) => {
+                return Err(LinkError::NoLink {
+                    what: "a socks outbound",
+                });
+            }
+            OutboundProtocol::Http(_) => {
+                return Err(LinkError::NoLink {
+                    what: "an http outbound",
+                });
+            }
+        };
+        link.form = Form::Uri;
+        link.name = outbound.tag.clone();
+        match &outbound.stream.transport {
+            Transport::Raw => {}
+            Transport::WebSocket(upgrade) => link.take_upgrade("ws", upgrade, &mut left_out),
+            Transport::HttpUpgrade(upgrade) => link.take_upgrade("httpupgrade", upgrade, &mut left_out),
+        }
+        if let Some(tls) = &outbound.stream.tls {
+            link.take_tls(tls, &mut left_out);
+        }
+        if outbound.send_through.is_some() {
+            left_out.push("sendThrough");
+        }
+        if outbound.mux.enabled.value {
+            left_out.push("mux");
+        }
+        if !is_plain(&outbound.stream.sockopt) {
+            left_out.push("streamSettings.sockopt");
+        }
+        Ok(Made { link, left_out })
+    }
+
+    fn take_upgrade(&mut self, network: &str, upgrade: &Upgrade, left_out: &mut Vec<&'static str>) {
+        self.network = network.to_owned();
+        let mut path = upgrade.path.clone();
+        match upgrade.early_data {
+            Some(EarlyData::Whole { limit }) => {
+                let mark = if path.contains('?') { '&' } else { '?' };
+                path = format!("{path}{mark}ed={limit}");
+            }
+            Some(EarlyData::Split { .. }) => left_out.push("maxEarlyData"),
+            None => {}
+        }
+        if path != "/" {
+            self.set_parameter("path", path);
+        }
+        self.set_parameter("host", upgrade.host.clone().unwrap_or_default());
+        if !upgrade.headers.is_empty() {
+            left_out.push("headers");
+        }
+        if upgrade.heartbeat.is_some() {
+            left_out.push("heartbeatPeriod");
+        }
+    }
+
+    fn take_tls(&mut self, tls: &Tls, left_out: &mut Vec<&'static str>) {
+        self.security = "tls".to_owned();
+        self.set_parameter("sni", tls.server_name.clone().unwrap_or_default());
+        self.set_parameter("alpn", tls.alpn.join(","));
+        self.set_parameter("fp", tls.fingerprint.clone());
+        self.set_parameter("allowInsecure", if tls.allow_insecure { "1" } else { "" });
+        let pins: Vec<String> = tls.pinned_certificates.iter().map(|pin| hex(pin)).collect();
+        self.set_parameter("pcs", pins.join(","));
+        let versions = (tls.min_version, tls.max_version) != (TlsVersion::V12, TlsVersion::V13);
+        for (set, key) in [
+            (versions, "minVersion and maxVersion"),
+            (!tls.cipher_suites.is_empty(), "cipherSuites"),
+            (!tls.curves.is_empty(), "curvePreferences"),
+            (!tls.certificates.is_empty(), "certificates"),
+            (tls.disable_system_root, "disableSystemRoot"),
+            (tls.session_resumption, "enableSessionResumption"),
+            (!tls.pinned_chains.is_empty(), "pinnedPeerCertificateChainSha256"),
+            (
+                !tls.pinned_public_keys.is_empty(),
+                "pinnedPeerCertificatePublicKeySha256",
+            ),
+            (!tls.verify_names.is_empty(), "verifyPeerCertByName"),
+            (tls.key_log.is_some(), "masterKeyLog"),
+        ] {
+            if set {
+                left_out.push(key);
+            }
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Whether nothing is set that would be lost. Where the values come from does not matter.
+fn is_plain(sockopt: &Sockopt) -> bool {
+    let s = sockopt;
+    let numbers = [
+        s.tcp_user_timeout,
+        s.tcp_window_clamp,
+        s.tcp_max_seg,
+        s.rx_buf_size,
+        s.tx_buf_size,
+    ];
+    s.mark == 0
+        && s.tcp_fast_open.is_none()
+        && s.tcp_fast_open_queue.is_none()
+        && s.domain_strategy == DomainStrategy::AsIs
+        && s.tcp_keep_alive_interval == 0
+        && s.tcp_keep_alive_idle == 0
+        && numbers.iter().all(|n| *n == 0)
+        && s.tcp_congestion.is_empty()
+        && !s.tcp_mptcp
+        && s.interface.is_empty()
+        && s.custom.is_empty()
+}

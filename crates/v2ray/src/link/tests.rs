@@ -1,0 +1,324 @@
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use proptest::prelude::*;
+
+use super::*;
+use crate::config::{EarlyData, OutboundProtocol, Transport, VmessSecurity};
+
+const ID: &str = "b831381d-6324-4d53-ad4f-8cda48b30811";
+
+fn parse(text: &str) -> Link {
+    Link::parse(text).unwrap()
+}
+
+#[test]
+fn a_vless_link() {
+    let text = format!(
+        "vless://{ID}@[2001:db8::1]:443?type=ws&security=tls&encryption=none&alpn=h2%2Chttp%2F1.1&fp=&host=h.example&path=%2Fa%3Fed%3D2048&sni=s.example#%E5%90%8D%20a"
+    );
+    let link = parse(&text);
+    assert_eq!(
+        (link.scheme, link.form, link.name.as_str()),
+        (Scheme::Vless, Form::Uri, "名 a")
+    );
+    assert_eq!((link.address.to_string().as_str(), link.port), ("2001:db8::1", 443));
+    assert_eq!(
+        (link.network.as_str(), link.security.as_str(), link.encryption.as_str()),
+        ("ws", "tls", "none")
+    );
+    assert_eq!(link.parameter("alpn"), "h2,http/1.1");
+    assert_eq!(link.parameter("path"), "/a?ed=2048");
+    assert!(!link.parameters.contains_key("fp"));
+    // Written in one order, without what is empty.
+    assert_eq!(link.to_string(), text.replace("&fp=", ""));
+
+    let (outbound, problems) = link.to_outbound().unwrap();
+    assert_eq!(problems, []);
+    assert_eq!(outbound.tag, "名 a");
+    let OutboundProtocol::Vless(vless) = &outbound.protocol else {
+        panic!()
+    };
+    assert_eq!((vless.id.to_string().as_str(), vless.server.port), (ID, 443));
+    let Transport::WebSocket(upgrade) = &outbound.stream.transport else {
+        panic!()
+    };
+    assert_eq!(
+        (upgrade.path.as_str(), upgrade.host.as_deref()),
+        ("/a", Some("h.example"))
+    );
+    assert_eq!(upgrade.early_data, Some(EarlyData::Whole { limit: 2048 }));
+    let tls = outbound.stream.tls.as_ref().unwrap();
+    assert_eq!((tls.server_name.as_deref(), tls.alpn.len()), (Some("s.example"), 2));
+    let made = Link::from_outbound(&outbound).unwrap();
+    assert_eq!((made.link, made.left_out), (link, vec![]));
+}
+
+#[test]
+fn a_vmess_link_of_the_older_form() {
+    let json = format!(
+        r#"{{"v":"2","ps":"a b","add":"192.0.2.1","port":443,"id":"{ID}","aid":0,"net":"ws","type":"none","host":"h","path":"/p","tls":"tls","sni":"s","alpn":"","fp":"chrome","insecure":"1"}}"#
+    );
+    for body in [
+        STANDARD.encode(&json),
+        STANDARD_NO_PAD.encode(&json),
+        URL_SAFE_NO_PAD.encode(&json),
+        STANDARD.encode(&json).chars().flat_map(|c| [c, '\n']).collect(),
+    ] {
+        let link = parse(&format!("  VMESS://{body} "));
+        assert_eq!(
+            (link.form, link.name.as_str(), link.encryption.as_str()),
+            (Form::Json, "a b", "auto")
+        );
+        assert_eq!((link.network.as_str(), link.security.as_str()), ("ws", "tls"));
+        assert_eq!(
+            (link.parameter("headerType"), link.parameter("allowInsecure")),
+            ("none", "1")
+        );
+        assert_eq!(parse(&link.to_string()), link);
+        let (outbound, problems) = link.to_outbound().unwrap();
+        let OutboundProtocol::Vmess(vmess) = outbound.protocol else {
+            panic!()
+        };
+        assert_eq!(vmess.security, VmessSecurity::Auto);
+        // The fingerprint, and that nothing is checked.
+        assert_eq!(problems.len(), 2);
+    }
+    let link = parse(&format!(
+        "vmess://{}",
+        STANDARD.encode(format!(r#"{{"add":"a","port":"1","id":"{ID}"}}"#))
+    ));
+    assert_eq!(
+        (link.network.as_str(), link.security.as_str(), link.encryption.as_str()),
+        ("raw", "none", "auto")
+    );
+    let grpc = format!(
+        r#"{{"add":"a","port":"1","id":"{ID}","net":"grpc","path":"svc","type":"multi","host":"auth","scy":"none","aid":"64"}}"#
+    );
+    let link = parse(&format!("vmess://{}", STANDARD.encode(grpc)));
+    assert_eq!(
+        (
+            link.parameter("serviceName"),
+            link.parameter("mode"),
+            link.parameter("authority")
+        ),
+        ("svc", "multi", "auth")
+    );
+    assert_eq!((link.alter_id, parse(&link.to_string())), (64, link.clone()));
+}
+
+#[test]
+fn a_vmess_link_of_the_uri_form() {
+    let link = parse(&format!(
+        "vmess://{ID}@a.example:1/?type=httpupgrade&security=tls&insecure=1#x"
+    ));
+    assert_eq!(
+        (link.form, link.encryption.as_str(), link.parameter("allowInsecure")),
+        (Form::Uri, "auto", "1")
+    );
+    assert_eq!(
+        link.to_string(),
+        format!("vmess://{ID}@a.example:1?type=httpupgrade&security=tls&allowInsecure=1#x")
+    );
+    let aes = parse(&format!("vmess://{ID}@a.example:1?encryption=aes-128-gcm"));
+    assert_eq!(
+        aes.to_string(),
+        format!("vmess://{ID}@a.example:1?type=tcp&security=none&encryption=aes-128-gcm")
+    );
+}
+
+#[test]
+fn what_cannot_be_done_is_named() {
+    for (scheme, text) in [
+        ("trojan", "trojan://p@h:1"),
+        ("ss", "ss://YTpi@h:1#x"),
+        ("hysteria2", "hy2://p@h:1"),
+    ] {
+        assert_eq!(Link::parse(text), Err(LinkError::NotSupported { scheme }));
+    }
+    assert_eq!(Link::parse("https://a"), Err(LinkError::Scheme));
+    assert_eq!(Link::parse(""), Err(LinkError::Scheme));
+    assert_eq!(
+        Link::parse(&format!("vless://{}", "a".repeat(MAX_LEN))),
+        Err(LinkError::TooLong)
+    );
+    for (query, what) in [
+        ("type=grpc&serviceName=x", "not supported yet: the transport grpc"),
+        ("security=reality&pbk=k", "not supported yet: REALITY"),
+        (
+            "flow=xtls-rprx-vision&security=tls",
+            "not supported yet: the flow xtls-rprx-vision",
+        ),
+        (
+            "encryption=mlkem768x25519plus.native.1rtt.k",
+            "not supported yet: VLESS encryption",
+        ),
+        ("headerType=http", "not supported yet: the header type http"),
+        ("security=tls&ech=x", "not supported yet: encrypted client hello"),
+        ("type=xhttp", "not supported yet: the transport xhttp"),
+    ] {
+        let link = parse(&format!("vless://{ID}@h:1?{query}"));
+        // Nothing is lost for all that.
+        assert_eq!(parse(&link.to_string()), link);
+        let error = link.to_outbound().unwrap_err().to_string();
+        assert!(error.contains(what), "{error}");
+    }
+}
+
+#[test]
+fn wrong_parts_are_named() {
+    for (text, wanted) in [
+        ("vless://h:1", "the id"),
+        ("vless://@h:1", "the id"),
+        (&format!("vless://{ID}@h"), "the port"),
+        (&format!("vless://{ID}@h:0"), "the port"),
+        (&format!("vless://{ID}@h:65536"), "the port"),
+        (&format!("vless://{ID}@h:+1"), "the port"),
+        (&format!("vless://{ID}@::1:1"), "the host"),
+        (&format!("vless://{ID}@bücher.example:1"), "the host"),
+        (&format!("vless://{ID}@[::1:1"), "the host"),
+        (&format!("vless://{ID}@h:1?a=%ff"), "the query"),
+        (&format!("vless://{ID}@h:1#%ff"), "the name"),
+        ("vmess://%%%", "the body"),
+        ("vmess://e30x", "the body"),
+        ("vmess://W10=", "the body"),
+        ("vmess://e30=", "the id"),
+    ] {
+        match Link::parse(text) {
+            Err(LinkError::Part { part, .. }) => assert_eq!(part, wanted, "{text}"),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_no_link_can_say_is_listed() {
+    let text = format!(
+        r#"{{"protocol":"vmess","sendThrough":"127.0.0.1","settings":{{"address":"a","port":1,"id":"{ID}","experiments":"AuthenticatedLength"}},"streamSettings":{{"network":"ws","security":"tls","wsSettings":{{"headers":{{"a":"b"}},"maxEarlyData":9}},"tlsSettings":{{"minVersion":"1.3"}},"sockopt":{{"mark":1}}}}}}"#
+    );
+    let (outbound, problems) = crate::config::read_outbound(&text);
+    assert_eq!(problems, []);
+    assert_eq!(
+        Link::from_outbound(&outbound.unwrap()).unwrap().left_out,
+        [
+            "settings.experiments",
+            "maxEarlyData",
+            "headers",
+            "minVersion and maxVersion",
+            "sendThrough",
+            "streamSettings.sockopt"
+        ]
+    );
+    let (freedom, _) = crate::config::read_outbound(r#"{"protocol":"freedom"}"#);
+    let error = Link::from_outbound(&freedom.unwrap()).unwrap_err();
+    assert_eq!(error.to_string(), "there is no share link for a freedom outbound");
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof!["[a-z0-9]{1,8}", "[ -~]{1,12}", "\\PC{1,6}"]
+}
+
+fn address() -> impl Strategy<Value = Address> {
+    prop_oneof![
+        any::<[u8; 4]>().prop_map(|ip| Address::from(std::net::IpAddr::from(ip))),
+        any::<[u8; 16]>().prop_map(|ip| Address::from(std::net::IpAddr::from(ip))),
+        "[a-z]{1,8}\\.[a-z]{2,5}".prop_map(|name| Address::parse(&name).unwrap()),
+    ]
+}
+
+fn link(form: Form) -> impl Strategy<Value = Link> {
+    const NAMES: [&str; 11] = [
+        "flow",
+        "sni",
+        "alpn",
+        "fp",
+        "ech",
+        "pcs",
+        "pbk",
+        "headerType",
+        "host",
+        "path",
+        "fm",
+    ];
+    let parameters = proptest::collection::btree_map(proptest::sample::select(&NAMES[..]), text(), 0..6);
+    let words = (
+        proptest::sample::select(&["raw", "ws", "httpupgrade", "xhttp"][..]),
+        proptest::sample::select(&["none", "tls", "reality"][..]),
+        proptest::sample::select(&["auto", "none", "aes-128-gcm", "zero"][..]),
+    );
+    let vless = any::<bool>().prop_map(move |vless| vless && form == Form::Uri);
+    (
+        vless,
+        any::<[u8; 16]>(),
+        address(),
+        1u16..,
+        words,
+        proptest::option::of(text()),
+        parameters,
+        any::<bool>(),
+    )
+        .prop_map(
+            move |(vless, id, address, port, (network, security, encryption), name, parameters, insecure)| {
+                let scheme = if vless { Scheme::Vless } else { Scheme::Vmess };
+                let mut link = Link::new(scheme, UserId::from_bytes(id), address, port);
+                link.form = form;
+                link.name = name.unwrap_or_default();
+                link.network = network.to_owned();
+                link.security = security.to_owned();
+                link.encryption = encryption.to_owned();
+                link.parameters = parameters
+                    .into_iter()
+                    .map(|(key, text)| (key.to_owned(), text))
+                    .collect();
+                link.set_parameter("allowInsecure", if insecure { "1" } else { "" });
+                link
+            },
+        )
+}
+
+proptest! {
+    #[test]
+    fn writing_and_reading_loses_nothing(uri in link(Form::Uri), json in link(Form::Json)) {
+        prop_assert_eq!(Link::parse(&uri.to_string()), Ok(uri));
+        prop_assert_eq!(Link::parse(&json.to_string()), Ok(json));
+    }
+
+    #[test]
+    fn links_and_outbounds_say_the_same(
+        id in any::<[u8; 16]>(), address in address(), port in 1u16..,
+        network in proptest::sample::select(&["raw", "ws", "httpupgrade"][..]), vless in any::<bool>(), tls in any::<bool>(),
+        path in "/[a-z/%]{1,8}(\\?ed=[1-9][0-9]{1,2})?", host in "[a-z]{0,5}", sni in "[a-z.]{0,9}", name in text(),
+        encryption in proptest::sample::select(&["auto", "none", "zero", "aes-128-gcm", "chacha20-poly1305"][..]),
+        pin in proptest::option::of("[0-9a-f]{64}"), insecure in any::<bool>(), alpn in proptest::bool::ANY,
+    ) {
+        let scheme = if vless { Scheme::Vless } else { Scheme::Vmess };
+        let mut link = Link::new(scheme, UserId::from_bytes(id), address, port);
+        link.name = name;
+        link.network = network.to_owned();
+        if !vless {
+            link.encryption = encryption.to_owned();
+        }
+        if network != "raw" {
+            link.set_parameter("path", path);
+            link.set_parameter("host", host);
+        }
+        if tls {
+            link.security = "tls".to_owned();
+            link.set_parameter("sni", sni);
+            link.set_parameter("pcs", pin.unwrap_or_default());
+            link.set_parameter("allowInsecure", if insecure { "1" } else { "" });
+            link.set_parameter("alpn", if alpn { "h2,http/1.1" } else { "" });
+        }
+        let (outbound, _) = link.to_outbound().unwrap();
+        let made = Link::from_outbound(&outbound).unwrap();
+        prop_assert_eq!(made.left_out, Vec::<&str>::new());
+        prop_assert_eq!(made.link, link);
+    }
+
+    #[test]
+    fn never_panics(text in "(vless|vmess)://\\PC{0,60}", bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+        let _ = Link::parse(&text);
+        if let Ok(link) = Link::parse(&format!("vmess://{}", STANDARD.encode(bytes))) {
+            let _ = link.to_outbound();
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! VMess with the AEAD header (`alterId` 0).
+//!
+//! A client makes a [`Session`], seals a [`Request`] with it and sends its body through [`ChunkSealer::request`]. A server
+//! has a [`RequestOpener`] for each connection, which finds the user, asks whether the header was seen before, and gives
+//! back the same [`Session`]; it answers with [`Session::seal_response`] and [`ChunkSealer::response`]. Whatever is wrong with
+//! a header, the server reads on until its [`Drain`] is empty and closes then.
+
+mod auth_id;
+mod body;
+mod drain;
+mod kdf;
+mod keys;
+mod lengths;
+mod open;
+mod replay;
+mod request;
+mod response;
+mod seal;
+mod session;
+mod users;
+
+pub use auth_id::{CommandKey, MAX_SKEW};
+pub use drain::{Drain, Profile};
+pub use lengths::MAX_PADDING;
+pub use open::{ChunkOpener, Opened};
+pub use replay::{ReplayFilter, ReplayGuard, Seen};
+pub use request::{Accepted, Command, Request, RequestOpener, RequestRandom};
+pub(crate) use request::{fnv1a, parse_header};
+pub use seal::{ChunkSealer, Slots};
+pub use session::{Options, Security, Session};
+pub use users::{Match, Users};
+
+/// Payload bytes of a chunk that make it a little under 16 KiB on the wire: few enough to be read in one go by any peer,
+/// many enough that the cost of a chunk does not count.
+pub const CHUNK_PAYLOAD: usize = 16_384 - 18 - 16 - MAX_PADDING;
+
+/// Longest payload of one chunk: what a 16-bit size leaves beside the tag and the padding.
+pub const MAX_CHUNK_PAYLOAD: usize = 65_535 - 16 - MAX_PADDING;
+
+/// Most bytes one chunk can take on the wire; a buffer to open chunks in must hold them.
+pub const MAX_CHUNK: usize = 18 + 65_535 + 16;
+
+#[cfg(test)]
+pub(crate) mod tests;
