@@ -171,7 +171,7 @@ impl fmt::Display for PlanError {
             }
             PlanError::LimitTooShort { limit, needed } => write!(
                 f,
-                "the time limit of {:.1} s is too short: one case alone takes {:.1} s; raise the limit, choose fewer \
+                "the time limit of {:.1} s is too short: the first case, with the programs that take whole seconds, takes {:.1} s; raise the limit, choose fewer \
                  peers or a shorter profile",
                 limit.as_secs_f64(),
                 needed.as_secs_f64()

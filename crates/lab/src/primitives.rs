@@ -154,7 +154,14 @@ fn plan(request: &Request, cells: &[Box<dyn Cell>]) -> Result<Plan, PlanError> {
     let slow = cells.iter().filter(|cell| cell.subject() == openssl::NAME).count() as u32;
     let programs = openssl::SHORTEST * slow * request.profile.rounds();
     let left = limit.map(|limit| limit.saturating_sub(programs));
-    let mut plan = Plan::new(request.profile, layout, OVERHEAD, left)?;
+    let mut plan = Plan::new(request.profile, layout, OVERHEAD, left).map_err(|error| match error {
+        // Said in the user's terms: the limit that was given, and all that it would have to cover.
+        PlanError::LimitTooShort { limit: _, needed } => PlanError::LimitTooShort {
+            limit: limit.unwrap_or(Duration::MAX),
+            needed: needed + programs,
+        },
+        other => other,
+    })?;
     plan.expected += programs;
     Ok(plan)
 }

@@ -67,7 +67,10 @@ fn request(options: &LabRun) -> Result<Request, Problem> {
         suites: options.suite.clone(),
         budget: options.budget,
         seed: options.seed,
-        command: std::env::args().collect(),
+        // Where the program lies may say who the user is; its name repeats the run as well.
+        command: std::iter::once("sealway".to_owned())
+            .chain(std::env::args().skip(1))
+            .collect(),
     })
 }
 
