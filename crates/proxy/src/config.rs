@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use sealway_v2ray::config::{
-    self, BlackholeResponse, CertificateUsage, Config, EarlyData, FastOpen, FinalAction, LogTarget, Networks, Pem,
-    Ports, RoutingStrategy, SocksAuth, Stream, TlsVersion, Tproxy, Transport, VmessSecurity as Word,
+    self, BlackholeResponse, CertificateUsage, Config, EarlyData, FastOpen, FinalAction, Hosts, Log, LogTarget,
+    Networks, Pem, Ports, RoutingStrategy, SocksAuth, Stream, TlsVersion, Tproxy, Transport, VmessSecurity as Word,
 };
 use sealway_v2ray::vless::fallback::Fallback;
 
@@ -35,6 +35,22 @@ impl Settings {
             },
             ..Settings::default()
         };
+        // Promises that would be broken in silence: addresses that a log was to hide, answers that were to be fixed.
+        if config.log.mask_address != Log::default().mask_address {
+            return Err(Error::config(
+                "log.maskAddress",
+                "not supported yet: the access log writes whole addresses; leave it out, or the access log off",
+            ));
+        }
+        if config.dns.hosts != Hosts::default() {
+            return Err(Error::config(
+                "dns.hosts",
+                "not supported yet: the system's resolver is asked; put fixed answers into /etc/hosts",
+            ));
+        }
+        if config.log.dns {
+            tracing::warn!("log.dnsLog: not supported yet: DNS queries are not logged");
+        }
         if config.stats {
             let system = &config.policy.system;
             settings.counters = SystemCounters {

@@ -103,3 +103,26 @@ fn what_is_not_there_is_refused_by_name() {
     };
     assert!(said.to_lowercase().contains("mux"), "{said}");
 }
+
+#[test]
+fn what_would_be_broken_in_silence_is_refused() {
+    for (text, words) in [
+        (r#"{"log": {"maskAddress": "half"}, "outbounds": [{"protocol": "freedom"}]}"#, "log.maskAddress"),
+        (r#"{"dns": {"hosts": {"a.example": "127.0.0.1"}}, "outbounds": [{"protocol": "freedom"}]}"#, "dns.hosts"),
+    ] {
+        let file = File {
+            name: "config.json",
+            text: text.as_bytes(),
+        };
+        let config = load(&[file], &Options::default()).config.unwrap();
+        let said = Settings::from_config(&config).unwrap_err().to_string();
+        assert!(said.contains(words) && said.contains("not supported yet"), "{said}");
+    }
+    let whole = r#"{"log": {"maskAddress": ""}, "outbounds": [{"protocol": "freedom"}]}"#;
+    let file = File {
+        name: "config.json",
+        text: whole.as_bytes(),
+    };
+    let config = load(&[file], &Options::default()).config.unwrap();
+    assert!(Settings::from_config(&config).is_ok());
+}

@@ -66,11 +66,12 @@ pub(crate) fn find(
 /// Our engine, and what was hidden from it.
 pub(crate) fn ours() -> Subject {
     let disabled = std::env::var(DISABLE_VARIABLE).unwrap_or_default();
-    let differs = if disabled.is_empty() {
-        vec![]
-    } else {
-        vec![format!("{DISABLE_VARIABLE}={disabled}")]
-    };
+    let mut differs = vec!["keys and nonces without the counting of a Sealer, as the peers have none".to_owned()];
+    if !disabled.is_empty() {
+        differs.push(format!(
+            "{DISABLE_VARIABLE}={disabled} (kernels of our own and the choice of suite; not the libraries underneath)"
+        ));
+    }
     Subject {
         name: Sealway::NAME.to_owned(),
         version: crate::run::version(),
@@ -113,6 +114,11 @@ fn in_process(name: &str) -> Subject {
         version,
         kind: "in-process".to_owned(),
         setup: "matched".to_owned(),
+        differs: if name == RustCrypto::NAME {
+            vec!["built for the baseline CPU with detection at run time, as cargo builds it".to_owned()]
+        } else {
+            Vec::new()
+        },
         ..Subject::default()
     }
 }
