@@ -97,13 +97,19 @@ fn targets_are_checked_before_the_run() {
 
 #[test]
 fn two_targets_that_are_one_file_are_refused() {
+    // With a budget that no run can keep, a check that fails to refuse ends at once too.
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
     let inner = folder.path().join("inner");
     fs::create_dir(&inner).unwrap();
     let old = at("old");
     fs::write(&old, "older").unwrap();
-    let same = |json: &str, html: &str| refused(&["lab", "--json", json, "--html", html], &["the same file", "hint: "]);
+    let same = |json: &str, html: &str| {
+        refused(
+            &["lab", "--full", "--budget=1s", "--json", json, "--html", html],
+            &["the same file", "hint: "],
+        )
+    };
     same(&old, &old);
     same(&at("new"), &at("new"));
     same(&at("new"), &at("inner/../new"));
@@ -118,7 +124,15 @@ fn two_targets_that_are_one_file_are_refused() {
     }
     // Finished rounds are kept beside the JSON, and go when it stands.
     refused(
-        &["lab", "--json", &at("new"), "--html", &at("new.partial")],
+        &[
+            "lab",
+            "--full",
+            "--budget=1s",
+            "--json",
+            &at("new"),
+            "--html",
+            &at("new.partial"),
+        ],
         &["finished rounds", "hint: "],
     );
     assert_eq!(fs::read_to_string(&old).unwrap(), "older");
@@ -132,7 +146,7 @@ fn a_link_that_leads_nowhere_is_refused_before_the_run() {
     std::os::unix::fs::symlink("nowhere", &link).unwrap();
     for option in ["--json", "--html"] {
         refused(
-            &["lab", option, link.to_str().unwrap()],
+            &["lab", "--full", "--budget=1s", option, link.to_str().unwrap()],
             &["leads nowhere", option, "nothing was run"],
         );
     }

@@ -148,7 +148,7 @@ fn programs_do_not_hear_the_first_interrupt_and_do_not_outlive_the_second() {
 #!/bin/sh
 case $1 in
 version) echo OpenSSL 3.0.0 test ;;
-*) trap 'echo heard >> \"$0.heard\"' INT; sleep 1000 & echo $$ $! > \"$0.pids.new\"; mv \"$0.pids.new\" \"$0.pids\"; wait ;;
+*) trap 'echo heard >> \"$0.heard\"' INT; sleep 200 & echo $$ $! > \"$0.pids.new\"; mv \"$0.pids.new\" \"$0.pids\"; wait ;;
 esac
 ";
     let path = folder.path().join("openssl");

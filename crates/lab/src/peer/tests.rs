@@ -77,7 +77,7 @@ fn a_program_that_ends_well_leaves_its_output_and_its_times() {
 
 #[test]
 fn a_background_child_that_holds_the_pipe_holds_nobody_and_is_ended() {
-    let ended = run_script("sleep 1000 & echo $!", 100, AMPLE).unwrap();
+    let ended = run_script("sleep 200 & echo $!", 100, AMPLE).unwrap();
     let pid = String::from_utf8(ended.output).unwrap();
     assert!(ended.wall < AMPLE && pid.trim().parse::<u32>().is_ok(), "{pid:?}");
     assert!(gone(&pid));
@@ -102,7 +102,7 @@ fn endless_output_is_stopped_at_the_bound() {
 #[test]
 fn a_program_that_hangs_is_ended_with_its_children() {
     let folder = tempfile::tempdir().unwrap();
-    let path = script(folder.path(), "peer", "sleep 1000 & echo $! > child; wait");
+    let path = script(folder.path(), "peer", "sleep 200 & echo $! > child; wait");
     let peer = Peer::start(Command::new(path).current_dir(folder.path()), 100).unwrap();
     let note = folder.path().join("child");
     let from = Instant::now();
@@ -117,7 +117,7 @@ fn a_program_that_hangs_is_ended_with_its_children() {
 
 #[test]
 fn dropping_ends_the_group() {
-    let peer = Peer::start(Command::new("/bin/sh").args(["-c", "sleep 1000 & wait"]), 100).unwrap();
+    let peer = Peer::start(Command::new("/bin/sh").args(["-c", "sleep 200 & wait"]), 100).unwrap();
     let pid = peer.id().to_string();
     drop(peer);
     assert!(gone(&pid));

@@ -105,7 +105,7 @@ fn a_peer_that_cannot_be_believed_is_a_failure_of_its_cell() {
             "while :; do echo yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; done",
             "more than 65536 bytes",
         ),
-        ("sleep 1000 & echo nothing", "\"nothing\""),
+        ("sleep 200 & echo nothing", "\"nothing\""),
         ("exit 1", "ended with"),
     ] {
         let program = Program {
@@ -120,7 +120,7 @@ fn a_peer_that_cannot_be_believed_is_a_failure_of_its_cell() {
     }
     assert!(
         run(
-            &script(folder.path(), "hang", "sleep 1000"),
+            &script(folder.path(), "hang", "sleep 200"),
             &[] as &[&str],
             None,
             Duration::from_millis(5)
