@@ -107,8 +107,14 @@ fn what_is_not_there_is_refused_by_name() {
 #[test]
 fn what_would_be_broken_in_silence_is_refused() {
     for (text, words) in [
-        (r#"{"log": {"maskAddress": "half"}, "outbounds": [{"protocol": "freedom"}]}"#, "log.maskAddress"),
-        (r#"{"dns": {"hosts": {"a.example": "127.0.0.1"}}, "outbounds": [{"protocol": "freedom"}]}"#, "dns.hosts"),
+        (
+            r#"{"log": {"maskAddress": "half"}, "outbounds": [{"protocol": "freedom"}]}"#,
+            "log.maskAddress",
+        ),
+        (
+            r#"{"dns": {"hosts": {"a.example": "127.0.0.1"}}, "outbounds": [{"protocol": "freedom"}]}"#,
+            "dns.hosts",
+        ),
     ] {
         let file = File {
             name: "config.json",
