@@ -17,8 +17,8 @@ use crate::relay::Relay;
 use crate::router::{Question, Router};
 use crate::settings::{DomainStrategy, Level, Settings};
 use crate::sock::Sock;
-use crate::stream::Stream;
 use crate::stats::{Counter, Stats, Traffic};
+use crate::stream::Stream;
 use crate::transport::ServerSide;
 use crate::udp;
 
@@ -194,7 +194,12 @@ impl Engine {
             Kind::Dokodemo(settings) => inbound::dokodemo::take(fresh, settings, Arc::clone(&inbound.anyone))?,
             Kind::Socks(settings) => return self.socks(inbound, settings, fresh).await,
             Kind::Http(settings) => {
-                let asked = http::take(fresh, Arc::clone(settings), Arc::clone(&inbound.anyone), inbound.is_remote());
+                let asked = http::take(
+                    fresh,
+                    Arc::clone(settings),
+                    Arc::clone(&inbound.anyone),
+                    inbound.is_remote(),
+                );
                 return self.http(inbound, asked.await?, source, local).await;
             }
             Kind::Vless { users, fallbacks } => inbound::vless::take(fresh, users, fallbacks, &self.base).await?,

@@ -49,3 +49,45 @@ impl Held {
         let _ = timeout_at(deadline, taking).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::sock::Sock;
+    use crate::stats::Traffic;
+
+    async fn pair() -> (TcpStream, Stream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (tcp, _) = listener.accept().await.unwrap();
+        (client, Stream::new(Sock::Tcp(tcp), Traffic::default()))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_waits_for_as_long_as_is_said() {
+        for _ in 0..20 {
+            let (_client, near) = pair().await;
+            let since = Instant::now();
+            Held::default().hold(near).await;
+            let took = since.elapsed().as_secs();
+            assert!((SHORTEST..=LONGEST + 1).contains(&took), "{took}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_leaves_is_let_go_and_who_comes_too_many_does_not_wait() {
+        let held = Held::default();
+        let (client, near) = pair().await;
+        drop(client);
+        let since = Instant::now();
+        held.hold(near).await;
+        assert!(since.elapsed() < Duration::from_secs(1));
+        let all = held.room.try_acquire_many(MAX_HELD as u32).unwrap();
+        let (_client, near) = pair().await;
+        held.hold(near).await;
+        assert!(since.elapsed() < Duration::from_secs(1));
+        drop(all);
+    }
+}

@@ -211,7 +211,13 @@ impl Outbound {
             Kind::Freedom(freedom, rules) => {
                 let guard = self.guard(rules, caller);
                 let redirect = redirect(freedom);
-                let open = Open::bind(self.source, freedom.domain_strategy, guard, redirect, self.traffic.clone())?;
+                let open = Open::bind(
+                    self.source,
+                    freedom.domain_strategy,
+                    guard,
+                    redirect,
+                    self.traffic.clone(),
+                )?;
                 Ok(PacketEnd::Socket(Box::new(open)))
             }
             Kind::Blackhole { .. } => Err(Error::Forbidden {

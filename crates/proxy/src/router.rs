@@ -50,7 +50,8 @@ impl Router {
     {
         let mut resolve = Some(resolve);
         let name = match &question.target.address {
-            Address::Domain(domain) => Some(domain.as_str().to_ascii_lowercase()),
+            // With a dot at its end it is the same name, and must not pass by a rule about it.
+            Address::Domain(domain) => Some(domain.as_str().trim_end_matches('.').to_ascii_lowercase()),
             _ => None,
         };
         let mut ips: Vec<IpAddr> = question.target.address.ip().into_iter().collect();
@@ -107,104 +108,4 @@ fn rule_fits(rule: &Rule, question: &Question<'_>, name: Option<&str>, ips: &[Ip
 }
 
 #[cfg(test)]
-mod tests {
-    use sealway_v2ray::Network;
-    use sealway_v2ray::config::{At, Position};
-
-    use super::*;
-    use crate::settings::{DomainMatch, IpMatch, UserMatch, UserMatches};
-
-    async fn choose(router: &Router, host: &str, port: u16, answer: &[&str]) -> Option<usize> {
-        let target = Destination::tcp(Address::parse(host).unwrap(), port);
-        let question = Question {
-            target: &target,
-            source: Some("192.0.2.9:1000".parse().unwrap()),
-            local: None,
-            email: "a@b",
-            inbound: "in",
-        };
-        let answer = answer.iter().map(|ip| ip.parse().unwrap()).collect();
-        router.choose(&question, async || answer).await
-    }
-
-    fn email(text: &str) -> UserMatches {
-        let value = UserMatch::Email(text.into());
-        UserMatches(vec![At {
-            value,
-            at: Position::default(),
-        }])
-    }
-
-    fn to(tag: &str) -> Rule {
-        Rule {
-            outbound_tag: tag.into(),
-            ..Rule::default()
-        }
-    }
-
-    #[test]
-    fn a_rule_that_leads_nowhere_is_refused() {
-        let error = Router::new(&[to("gone")], RouteByName::AsIs, &["", "out"])
-            .err()
-            .unwrap();
-        assert_eq!(
-            error.to_string(),
-            "routing.rules[0].outboundTag: there is no outbound with the tag \"gone\""
-        );
-        assert!(Router::new(&[to("")], RouteByName::AsIs, &["", "out"]).is_err());
-    }
-
-    #[tokio::test]
-    async fn the_first_rule_that_fits_decides() {
-        let domain = |set, tag| Rule {
-            domains: vec![set],
-            ..to(tag)
-        };
-        let rules = [
-            domain(DomainMatch::Full("a.example".into()), "0"),
-            domain(DomainMatch::Domain("example".into()), "1"),
-            domain(DomainMatch::Dotless("host".into()), "2"),
-            Rule {
-                ports: vec![(80, 90)],
-                networks: vec![Network::Tcp],
-                users: email("a@b"),
-                ..to("3")
-            },
-            Rule {
-                ports: vec![(100, 100)],
-                users: email("x@y"),
-                ..to("0")
-            },
-        ];
-        let router = Router::new(&rules, RouteByName::AsIs, &["0", "1", "2", "3"]).unwrap();
-        assert_eq!(choose(&router, "A.example", 1, &[]).await, Some(0));
-        assert_eq!(choose(&router, "b.a.example", 1, &[]).await, Some(1));
-        assert_eq!(choose(&router, "example", 1, &[]).await, Some(1));
-        assert_eq!(choose(&router, "notexample", 1, &[]).await, None);
-        assert_eq!(choose(&router, "myhost", 1, &[]).await, Some(2));
-        assert_eq!(choose(&router, "my.host", 1, &[]).await, None);
-        assert_eq!(choose(&router, "192.0.2.1", 85, &[]).await, Some(3));
-        assert_eq!(choose(&router, "192.0.2.1", 100, &[]).await, None);
-    }
-
-    #[tokio::test]
-    async fn rules_by_address_resolve_when_told_to() {
-        let rules = [
-            Rule {
-                ips: vec![IpMatch::Private(true)],
-                ..to("0")
-            },
-            Rule {
-                domains: vec![DomainMatch::Keyword("x".into())],
-                ..to("1")
-            },
-        ];
-        let by = |by_name| Router::new(&rules, by_name, &["0", "1"]).unwrap();
-        let private = ["10.0.0.1"];
-        assert_eq!(choose(&by(RouteByName::AsIs), "x", 1, &private).await, Some(1));
-        assert_eq!(choose(&by(RouteByName::OnDemand), "x", 1, &private).await, Some(0));
-        assert_eq!(choose(&by(RouteByName::IfNonMatch), "x", 1, &private).await, Some(1));
-        assert_eq!(choose(&by(RouteByName::IfNonMatch), "y", 1, &private).await, Some(0));
-        assert_eq!(choose(&by(RouteByName::AsIs), "10.0.0.1", 1, &[]).await, Some(0));
-    }
-}
+mod tests;

@@ -9,6 +9,7 @@ use common::*;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sealway_proxy::Server;
 use sealway_proxy::settings::*;
+use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -40,4 +41,19 @@ async fn running_out_is_survived() {
     setrlimit(Resource::Nofile, before).unwrap();
     let stream = TcpStream::connect(door).await.unwrap();
     within("after running out", exchange(stream, 1000, 1000)).await;
+    // Enough for a client and for accepting it, not for dialling its target: it is let go, and the next one is served.
+    let is_free = |n: &u64| !std::path::Path::new(&format!("/proc/self/fd/{n}")).exists();
+    let last = (0..).filter(is_free).nth(1).unwrap();
+    let low = Rlimit {
+        current: Some(last + 1),
+        ..before
+    };
+    setrlimit(Resource::Nofile, low).unwrap();
+    let mut stream = TcpStream::connect(door).await.unwrap();
+    let end = within("a dial without descriptors", stream.read(&mut [0])).await;
+    setrlimit(Resource::Nofile, before).unwrap();
+    assert_eq!(end.unwrap_or(0), 0);
+    drop(stream);
+    let stream = TcpStream::connect(door).await.unwrap();
+    within("after running out again", exchange(stream, 1000, 1000)).await;
 }

@@ -117,7 +117,12 @@ impl Open {
         Poll::Ready(Ok(address))
     }
 
-    pub(super) fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8], to: &Destination) -> Poll<Result<(), Error>> {
+    pub(super) fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+        to: &Destination,
+    ) -> Poll<Result<(), Error>> {
         let elsewhere = self.redirect.of(to);
         let mut address = match ready!(self.poll_address(cx, elsewhere.as_ref().unwrap_or(to))) {
             Ok(address) => address,

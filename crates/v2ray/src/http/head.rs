@@ -155,8 +155,17 @@ fn find(bytes: &[u8], limit: usize, protocol: Protocol) -> Result<Step<&str>, Er
             what: "the head",
             limit,
         }),
+        // Some would take this for the end of a line; whoever waits for the end of the head would wait for ever.
+        None if has_bare_lf(window) => Err(Error::Malformed {
+            protocol,
+            problem: "a line ends without CR",
+        }),
         None => Ok(Step::More(1)),
     }
+}
+
+fn has_bare_lf(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&b'\n') || bytes.windows(2).any(|pair| pair[1] == b'\n' && pair[0] != b'\r')
 }
 
 /// Offset of the first CR LF CR LF. Looks at every fourth byte where it can: a head that comes byte by byte is searched
@@ -281,6 +290,10 @@ mod tests {
             assert!(request(head.as_bytes()).is_err(), "{head:?}");
         }
         assert!(request(b"GET /\xff HTTP/1.1\r\n\r\n").is_err());
+        // These have no end that we would accept, and are not waited for.
+        for head in ["GET / HTTP/1.1\nHost: a\n\n", "GET / HTTP/1.1\r\nA: b\nC:", "\n"] {
+            assert!(request(head.as_bytes()).is_err(), "{head:?}");
+        }
         for head in [
             "HTTP/1.1 99 x\r\n\r\n",
             "HTTP/1.1 1000 x\r\n\r\n",

@@ -1,0 +1,520 @@
+//! Time limits, ends and resets, and what strangers see.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use common::*;
+use sealway_proxy::settings::*;
+use sealway_proxy::{Server, Timeouts};
+use sealway_v2ray::Destination;
+use sealway_v2ray::vmess::{self, CommandKey, Request, RequestRandom, Security, Session};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+fn vless() -> InboundProtocol {
+    InboundProtocol::Vless(VlessIn {
+        users: vec![user()],
+        fallbacks: vec![],
+    })
+}
+
+fn vmess() -> InboundProtocol {
+    InboundProtocol::Vmess(VmessIn {
+        users: vec![user()],
+        secure_only: false,
+    })
+}
+
+async fn start(protocol: InboundProtocol, transport: ServerTransport) -> Server {
+    Server::start(server_settings(protocol, transport)).await.unwrap()
+}
+
+/// Everything the other end says, and whether it then ends (`true`) or resets the connection.
+async fn to_the_end(stream: &mut TcpStream) -> (Vec<u8>, bool) {
+    let mut said = Vec::new();
+    let ended = within("end", stream.read_to_end(&mut said)).await;
+    (said, ended.is_ok())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dribbling_does_not_win_time() {
+    let (tls, _) = server_tls(&["server.example"]);
+    let ws = || Network::WebSocket(HttpNetwork::default());
+    let plain = ServerTransport::default;
+    // Each waits for more than it gets: a header, a ClientHello, a head, an announcement.
+    let hello = [&[0x16, 3, 1, 0x10, 0, 1, 0, 0x0f, 0xfc, 3, 3][..], &[7; 4000]].concat();
+    let head = [&b"GET / HTTP/1.1\r\nA: "[..], &[b'a'; 6000]].concat();
+    let cases = [
+        (
+            "vless",
+            vless(),
+            plain(),
+            [&[0][..], id().as_bytes(), &[0, 1, 0, 80, 2, 255], &[b'a'; 200]].concat(),
+        ),
+        ("vmess", vmess(), plain(), vec![1; 15]),
+        (
+            "tls",
+            vless(),
+            ServerTransport {
+                tls: Some(tls),
+                ..plain()
+            },
+            hello,
+        ),
+        (
+            "websocket",
+            vless(),
+            ServerTransport {
+                network: ws(),
+                ..plain()
+            },
+            head.clone(),
+        ),
+        (
+            "proxy protocol",
+            vless(),
+            ServerTransport {
+                accept_proxy_protocol: true,
+                ..plain()
+            },
+            b"PROXY TCP6 ".to_vec(),
+        ),
+        ("http", InboundProtocol::Http(HttpProxy::default()), plain(), head),
+        (
+            "socks",
+            InboundProtocol::Socks(Socks::default()),
+            plain(),
+            [&[5, 1, 0, 5, 1, 0, 3, 255][..], &[b'a'; 200]].concat(),
+        ),
+    ];
+    for (name, protocol, transport, bytes) in cases {
+        let mut settings = server_settings(protocol, transport);
+        settings.levels = vec![(
+            0,
+            Level {
+                handshake: Duration::from_millis(300),
+                ..Level::default()
+            },
+        )];
+        let server = Server::start(settings).await.unwrap();
+        let stream = TcpStream::connect(at(&server, "in")).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        let (mut read, mut write) = stream.into_split();
+        let dribbling = async {
+            // The last byte, with which it might be whole, never comes.
+            let pieces = bytes.chunks(bytes.len().div_ceil(600)).take(600);
+            for piece in pieces {
+                if write.write_all(piece).await.is_err() {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        let closed = async {
+            let mut buffer = [0; 64];
+            while read.read(&mut buffer).await.unwrap_or(0) > 0 {}
+        };
+        let ended = async {
+            tokio::select! {
+                () = dribbling => {}
+                () = closed => {}
+            }
+        };
+        within(name, ended).await;
+    }
+}
+
+/// A door, with these limits, to a target that the test plays.
+async fn between(timeouts: Timeouts) -> (Server, TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut settings = Settings {
+        inbounds: vec![door(listener.local_addr().unwrap())],
+        outbounds: vec![freedom()],
+        ..Settings::default()
+    };
+    settings.levels = vec![(
+        0,
+        Level {
+            timeouts,
+            ..Level::default()
+        },
+    )];
+    let server = Server::start(settings).await.unwrap();
+    let near = TcpStream::connect(at(&server, "door")).await.unwrap();
+    let (far, _) = within("accept", listener.accept()).await.unwrap();
+    (server, near, far)
+}
+
+const LONG: Duration = Duration::from_secs(3600);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_direction_has_its_own_limit_and_zero_ends_at_once() {
+    // The client ends; the target, which goes on, has no time.
+    let limits = |uplink_only, downlink_only| Timeouts {
+        idle: LONG,
+        uplink_only,
+        downlink_only,
+    };
+    let (_server, mut near, mut far) = between(limits(LONG, Duration::ZERO)).await;
+    near.write_all(b"last words").await.unwrap();
+    near.shutdown().await.unwrap();
+    let mut got = String::new();
+    within("upload", far.read_to_string(&mut got)).await.unwrap();
+    assert_eq!(got, "last words", "what was sent before the end arrives");
+    assert_eq!(to_the_end(&mut near).await.0, b"");
+    // The target ends; the client has time.
+    let (_server, mut near, mut far) = between(limits(LONG, Duration::ZERO)).await;
+    far.shutdown().await.unwrap();
+    assert_eq!(to_the_end(&mut near).await, (vec![], true));
+    near.write_all(b"later").await.unwrap();
+    near.shutdown().await.unwrap();
+    let mut got = String::new();
+    within("upload", far.read_to_string(&mut got)).await.unwrap();
+    assert_eq!(got, "later");
+    // The other way round.
+    let (_server, mut near, mut far) = between(limits(Duration::ZERO, LONG)).await;
+    far.write_all(b"last words").await.unwrap();
+    far.shutdown().await.unwrap();
+    assert_eq!(to_the_end(&mut near).await.0, b"last words");
+    assert_eq!(to_the_end(&mut far).await.0, b"");
+    let (_server, mut near, mut far) = between(limits(Duration::ZERO, LONG)).await;
+    near.shutdown().await.unwrap();
+    assert_eq!(to_the_end(&mut far).await, (vec![], true));
+    far.write_all(b"later").await.unwrap();
+    drop(far);
+    assert_eq!(to_the_end(&mut near).await, (b"later".to_vec(), true));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn activity_keeps_a_connection_and_the_lack_of_it_ends_it() {
+    let limits = Timeouts {
+        idle: Duration::from_secs(2),
+        ..Timeouts::default()
+    };
+    let (_server, mut near, mut far) = between(limits).await;
+    // Longer than the limit in all, never longer than it at once; either direction counts.
+    for round in 0..12 {
+        let (from, to) = if round % 2 == 0 {
+            (&mut near, &mut far)
+        } else {
+            (&mut far, &mut near)
+        };
+        from.write_all(b"x").await.unwrap();
+        assert_eq!(within("byte", to.read_u8()).await.unwrap(), b'x', "closed while in use");
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+    assert_eq!(to_the_end(&mut near).await.0, b"");
+    assert_eq!(to_the_end(&mut far).await.0, b"");
+}
+
+/// A client before each kind of server, with both ends of it played by the test.
+async fn pairs() -> Vec<(&'static str, Server, Server, TcpListener)> {
+    let (tls, certificate) = server_tls(&["server.example"]);
+    let upgrade = Network::HttpUpgrade(HttpNetwork::default());
+    let mut pairs = Vec::new();
+    let over = |network: &Network, with_tls: bool| {
+        (
+            ServerTransport {
+                network: network.clone(),
+                tls: with_tls.then(|| tls.clone()),
+                ..ServerTransport::default()
+            },
+            ClientTransport {
+                network: network.clone(),
+                tls: with_tls.then(|| client_tls(&certificate)),
+                ..ClientTransport::default()
+            },
+        )
+    };
+    let raw = Network::Raw;
+    for (name, protocol, (server_side, client_side)) in [
+        ("vless", vless(), over(&raw, false)),
+        ("vless tls", vless(), over(&raw, true)),
+        ("vless httpupgrade", vless(), over(&upgrade, false)),
+        ("vmess", vmess(), over(&raw, false)),
+        ("vmess httpupgrade tls", vmess(), over(&upgrade, true)),
+        ("socks", InboundProtocol::Socks(Socks::default()), over(&raw, false)),
+        ("http", InboundProtocol::Http(HttpProxy::default()), over(&raw, false)),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut settings = server_settings(protocol, server_side);
+        let timeouts = Timeouts {
+            uplink_only: LONG,
+            downlink_only: LONG,
+            idle: LONG,
+        };
+        let level = Level {
+            timeouts,
+            ..Level::default()
+        };
+        settings.levels = vec![(0, level)];
+        let server = Server::start(settings).await.unwrap();
+        let to = (loopback(), at(&server, "in").port());
+        let proxy = |server| ProxyOut { server, account: None };
+        let out = match name.split(' ').next() {
+            Some("vless") => OutboundProtocol::Vless(VlessOut { server: to, id: id() }),
+            Some("vmess") => OutboundProtocol::Vmess(VmessOut {
+                server: to,
+                id: id(),
+                security: VmessSecurity::Auto,
+                authenticated_length: false,
+                no_end: false,
+            }),
+            Some("socks") => OutboundProtocol::Socks(proxy(to)),
+            _ => OutboundProtocol::Http(proxy(to)),
+        };
+        let client = Server::start(Settings {
+            inbounds: vec![door(listener.local_addr().unwrap())],
+            outbounds: vec![outbound(out, client_side)],
+            levels: vec![(0, level)],
+            ..Settings::default()
+        })
+        .await
+        .unwrap();
+        pairs.push((name, server, client, listener));
+    }
+    pairs
+}
+
+async fn ends(client: &Server, listener: &TcpListener) -> (TcpStream, TcpStream) {
+    let mut near = TcpStream::connect(at(client, "door")).await.unwrap();
+    near.write_all(b"hello").await.unwrap();
+    let (mut far, _) = within("accept", listener.accept()).await.unwrap();
+    let mut got = [0; 5];
+    within("hello", far.read_exact(&mut got)).await.unwrap();
+    far.write_all(b"hello").await.unwrap();
+    within("hello", near.read_exact(&mut got)).await.unwrap();
+    (near, far)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn either_direction_may_end_first() {
+    let late = pattern(9, 200_000);
+    for (name, _server, client, listener) in pairs().await {
+        let (mut near, mut far) = ends(&client, &listener).await;
+        near.shutdown().await.unwrap();
+        assert_eq!(to_the_end(&mut far).await, (vec![], true), "{name}");
+        far.write_all(&late).await.unwrap();
+        drop(far);
+        assert!(
+            to_the_end(&mut near).await == (late.clone(), true),
+            "{name}: download after the upload's end"
+        );
+        let (mut near, mut far) = ends(&client, &listener).await;
+        far.shutdown().await.unwrap();
+        assert_eq!(to_the_end(&mut near).await, (vec![], true), "{name}");
+        near.write_all(&late).await.unwrap();
+        drop(near);
+        assert!(
+            to_the_end(&mut far).await == (late.clone(), true),
+            "{name}: upload after the download's end"
+        );
+    }
+}
+
+/// Closes with a reset.
+fn reset(stream: TcpStream) {
+    socket2::SockRef::from(&stream)
+        .set_linger(Some(Duration::ZERO))
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reset_is_passed_on_as_one() {
+    for (name, _server, client, listener) in pairs().await {
+        let (near, mut far) = ends(&client, &listener).await;
+        reset(near);
+        assert_eq!(to_the_end(&mut far).await, (vec![], false), "{name}: the client's");
+        let (mut near, far) = ends(&client, &listener).await;
+        reset(far);
+        assert_eq!(to_the_end(&mut near).await, (vec![], false), "{name}: the target's");
+    }
+}
+
+/// What an outsider sees who sends this: what is said, and whether it ends in good order.
+async fn seen(server: &Server, sent: &[u8]) -> (Vec<u8>, bool) {
+    let mut stream = TcpStream::connect(at(server, "in")).await.unwrap();
+    // The server may have ended while this is being written; what it said is still there to be read.
+    let _ = stream.write_all(sent).await;
+    to_the_end(&mut stream).await
+}
+
+/// A VMess header of the user with this id, made at a time that differs from now by so many seconds.
+fn vmess_header(id: &sealway_v2ray::UserId, late: i64, seed: u8) -> Vec<u8> {
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap();
+    let to = Destination::tcp(loopback(), 9);
+    let options = Security::Aes128Gcm.usual_options();
+    let session = Session::new(&[seed; 33], Security::Aes128Gcm, options, to.network).unwrap();
+    let request = Request {
+        session,
+        command: vmess::Command::Connect(to),
+    };
+    let random = RequestRandom {
+        auth: [seed; 4],
+        nonce: [seed; 8],
+        padding_len: 3,
+        padding: [seed; 15],
+    };
+    let mut out = Vec::new();
+    let time = now.as_secs() as i64 + late;
+    request.seal(&CommandKey::new(id), time, &random, &mut out).unwrap();
+    out
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_all_see_the_same() {
+    let junk = pattern(8, 20_000);
+    let then = |first: Vec<u8>| [first, junk.clone()].concat();
+    // VLESS without fallbacks.
+    let server = start(vless(), ServerTransport::default()).await;
+    let known = |rest: &[u8]| [&[0][..], id().as_bytes(), rest].concat();
+    let mut wrong_id = *id().as_bytes();
+    wrong_id[15] ^= 1;
+    for sent in [
+        pattern(1, 17),
+        pattern(2, 100),
+        junk.clone(),
+        b"GET / HTTP/1.1\r\nHost: server.example\r\n\r\n".to_vec(),
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 and what follows in a ClientHello".to_vec(),
+        [&[0][..], &wrong_id, &[0, 1, 0, 80, 1, 127, 0, 0, 1]].concat(),
+        [&[1][..], id().as_bytes(), &[0, 1, 0, 80, 1, 127, 0, 0, 1]].concat(),
+        known(&[0, 9]),
+        known(&[0, 1, 0, 80, 9]),
+        known(&[0, 1, 0, 80, 2, 0]),
+        known(&[0, 3]),
+        known(&[1, 0xff, 1]),
+        then(known(&[0, 9])),
+        then(known(&[0, 3])),
+    ] {
+        assert_eq!(
+            seen(&server, &sent).await,
+            (vec![], true),
+            "vless, {} bytes: {:02x?}",
+            sent.len(),
+            &sent[..17]
+        );
+    }
+    // VMess: more than it listens to, whatever is wrong.
+    let server = start(vmess(), ServerTransport::default()).await;
+    let other = sealway_v2ray::UserId::parse("somebody else").unwrap();
+    let valid = vmess_header(&id(), 0, 1);
+    let changed = |at: usize| {
+        let mut header = vmess_header(&id(), 0, at as u8);
+        header[at] ^= 1;
+        header
+    };
+    for (name, sent) in [
+        ("junk", junk.clone()),
+        ("an unknown user", then(vmess_header(&other, 0, 2))),
+        ("a clock that is wrong", then(vmess_header(&id(), 600, 3))),
+        ("a changed id", then(changed(5))),
+        ("a changed length", then(changed(20))),
+        ("a changed nonce", then(changed(36))),
+        ("a changed header", then(changed(60))),
+        ("a web browser", then(b"GET / HTTP/1.1\r\n\r\n".to_vec())),
+    ] {
+        assert_eq!(seen(&server, &sent).await, (vec![], true), "vmess, {name}");
+    }
+    // A header that is used again, after it was right once.
+    let mut first = TcpStream::connect(at(&server, "in")).await.unwrap();
+    first.write_all(&valid).await.unwrap();
+    let first_end = async {
+        // Its target, port 9, does not answer; what matters is that the header was taken.
+        tokio::time::timeout(Duration::from_secs(10), first.read(&mut [0; 64])).await
+    };
+    let used = then(valid);
+    let (_, again) = tokio::join!(first_end, seen(&server, &used));
+    assert_eq!(again, (vec![], true), "vmess, a header used twice");
+    // WebSocket: a path that is not ours, and a host that is not.
+    let http = HttpNetwork {
+        path: "/way".into(),
+        host: "front.example".into(),
+        ..HttpNetwork::default()
+    };
+    let key = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AQIDBAUGBwgJCgsMDQ4PEA==";
+    for network in [Network::WebSocket(http.clone()), Network::HttpUpgrade(http)] {
+        let transport = ServerTransport {
+            network,
+            ..ServerTransport::default()
+        };
+        let server = start(vless(), transport).await;
+        for (path, host) in [
+            ("/", "front.example"),
+            ("/way2", "front.example"),
+            ("/way", "other.example"),
+        ] {
+            for rest in [&b""[..], &junk] {
+                let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{key}\r\n\r\n").into_bytes();
+                let (said, ended) = seen(&server, &[request, rest.to_vec()].concat()).await;
+                let said = String::from_utf8(said).unwrap();
+                assert_eq!(
+                    said, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+                    "{path} {host}"
+                );
+                assert!(ended, "{path} {host}");
+            }
+        }
+    }
+    // TLS: at most an alert, as any TLS server would say it, and an end in good order.
+    let (tls, _) = server_tls(&["server.example"]);
+    let transport = ServerTransport {
+        tls: Some(tls),
+        ..ServerTransport::default()
+    };
+    let server = start(vless(), transport).await;
+    for sent in [
+        b"GET / HTTP/1.1\r\nHost: server.example\r\n\r\n".to_vec(),
+        junk.clone(),
+        then(vec![0x16, 3, 1, 0, 4, 1, 0, 0, 0]),
+        then(vec![0x17, 3, 3, 0, 4]),
+    ] {
+        let (said, ended) = seen(&server, &sent).await;
+        assert!(
+            said.is_empty() || said.len() == 7 && said[..5] == [0x15, 3, 3, 0, 2],
+            "{said:02x?}"
+        );
+        assert!(ended);
+    }
+}
+
+/// Strangers inside TLS, whom only the protocol refuses, hear the end of TLS and nothing else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_within_tls_hear_its_end() {
+    let (tls, certificate) = server_tls(&["server.example"]);
+    for protocol in [vless(), vmess()] {
+        let transport = ServerTransport {
+            tls: Some(tls.clone()),
+            ..ServerTransport::default()
+        };
+        let server = start(protocol, transport).await;
+        let mut roots = rustls::RootCertStore::empty();
+        let der = <rustls::pki_types::CertificateDer<'_> as rustls::pki_types::pem::PemObject>::from_pem_slice(
+            certificate.as_bytes(),
+        );
+        roots.add(der.unwrap()).unwrap();
+        let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
+        let tcp = TcpStream::connect::<SocketAddr>(at(&server, "in")).await.unwrap();
+        let mut stream = connector
+            .connect("server.example".try_into().unwrap(), tcp)
+            .await
+            .unwrap();
+        stream.write_all(&pattern(1, 20_000)).await.unwrap();
+        stream.flush().await.unwrap();
+        let mut said = Vec::new();
+        // Without close_notify this would be an error.
+        within("end", stream.read_to_end(&mut said)).await.unwrap();
+        assert_eq!(said, b"");
+    }
+}

@@ -1,0 +1,286 @@
+//! Datagrams: through every outbound that carries them, from owners only, and not for ever.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use common::*;
+use sealway_proxy::settings::*;
+use sealway_proxy::{Server, Timeouts};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UdpSocket};
+
+async fn serve(protocol: InboundProtocol) -> Server {
+    Server::start(server_settings(protocol, ServerTransport::default()))
+        .await
+        .unwrap()
+}
+
+fn socks() -> InboundProtocol {
+    InboundProtocol::Socks(Socks {
+        udp: true,
+        ..Socks::default()
+    })
+}
+
+/// Sends a datagram and checks the answer of a target that reverses.
+async fn round(what: &str, socket: &UdpSocket, len: usize) {
+    let sent = pattern(len as u64, len);
+    socket.send(&sent).await.unwrap();
+    let mut got = vec![0; 65_536];
+    let n = within(&format!("{what}, datagram of {len}"), socket.recv(&mut got))
+        .await
+        .unwrap();
+    got.truncate(n);
+    got.reverse();
+    assert!(got == sent, "{what}: datagram of {len} garbled");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_outbound_carries_datagrams_and_a_lost_one_ends_nothing() {
+    let target = udp_target().await;
+    let user_id = || user();
+    let vless = serve(InboundProtocol::Vless(VlessIn {
+        users: vec![user_id()],
+        fallbacks: vec![],
+    }))
+    .await;
+    let vmess = serve(InboundProtocol::Vmess(VmessIn {
+        users: vec![user_id()],
+        secure_only: false,
+    }))
+    .await;
+    let account = Account {
+        user: "someone".into(),
+        pass: "secret".into(),
+    };
+    let closed = serve(InboundProtocol::Socks(Socks {
+        accounts: vec![account.clone()],
+        udp: true,
+        ..Socks::default()
+    }))
+    .await;
+    let server = |server: &Server| (loopback(), at(server, "in").port());
+    // The longest that UDP has over IPv4; less where something is written around it.
+    let cases = [
+        ("freedom", freedom().protocol, 65_507),
+        (
+            "vless",
+            OutboundProtocol::Vless(VlessOut {
+                server: server(&vless),
+                id: id(),
+            }),
+            65_507,
+        ),
+        (
+            "vmess",
+            OutboundProtocol::Vmess(VmessOut {
+                server: server(&vmess),
+                id: id(),
+                security: VmessSecurity::Auto,
+                authenticated_length: false,
+                no_end: false,
+            }),
+            65_456,
+        ),
+        (
+            "socks",
+            OutboundProtocol::Socks(ProxyOut {
+                server: server(&closed),
+                account: Some(account),
+            }),
+            65_507 - 10,
+        ),
+    ];
+    for (name, protocol, longest) in cases {
+        let client = Server::start(Settings {
+            inbounds: vec![door(target)],
+            outbounds: vec![outbound(protocol, ClientTransport::default())],
+            ..Settings::default()
+        })
+        .await
+        .unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        socket.connect(client.addresses("door").last().unwrap()).await.unwrap();
+        for len in [1, 1400, longest] {
+            round(name, &socket, len).await;
+        }
+        if longest < 65_507 {
+            // Too long for the protocol: lost, as on any network. What follows it is not.
+            socket.send(&pattern(1, 65_507)).await.unwrap();
+        }
+        round(name, &socket, 100).await;
+    }
+}
+
+/// Asks for an association. Returns the connection it lives with and the address to send to.
+async fn associate(server: &Server) -> (TcpStream, SocketAddr) {
+    let mut control = TcpStream::connect(at(server, "in")).await.unwrap();
+    control
+        .write_all(&[5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0])
+        .await
+        .unwrap();
+    let mut answer = [0; 12];
+    control.read_exact(&mut answer).await.unwrap();
+    assert_eq!(answer[..6], [5, 0, 5, 0, 0, 1]);
+    let port = u16::from_be_bytes([answer[10], answer[11]]);
+    (control, SocketAddr::from(([127, 0, 0, 1], port)))
+}
+
+fn packet(fragment: u8, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
+    [
+        &[0, 0, fragment, 1, 127, 0, 0, 1][..],
+        &to.port().to_be_bytes(),
+        payload,
+    ]
+    .concat()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_association_serves_its_owner_only_and_only_whole_datagrams() {
+    let target = udp_target().await;
+    let server = serve(socks()).await;
+    let (control, relay) = associate(&server).await;
+    let own = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let elsewhere = UdpSocket::bind("127.0.0.2:0").await.unwrap();
+    // Another host is not the owner, not even before the owner has sent anything.
+    elsewhere.send_to(&packet(0, target, b"evil"), relay).await.unwrap();
+    // Neither what is no datagram nor a fragment pins a port or passes.
+    for len in 0..10 {
+        own.send_to(&packet(0, target, b"")[..len], relay).await.unwrap();
+    }
+    own.send_to(&packet(1, target, b"piece"), relay).await.unwrap();
+    own.send_to(&packet(0, target, b"abc"), relay).await.unwrap();
+    let mut got = [0; 100];
+    let len = within("answer", own.recv(&mut got)).await.unwrap();
+    assert_eq!(got[..len], packet(0, target, b"cba"), "with the true source");
+    let other = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    other.send_to(&packet(0, target, b"evil"), relay).await.unwrap();
+    own.send_to(&packet(0, target, b"next"), relay).await.unwrap();
+    let len = within("answer", own.recv(&mut got)).await.unwrap();
+    assert_eq!(got[..len], packet(0, target, b"txen"));
+    assert!(other.try_recv(&mut got).is_err() && elsewhere.try_recv(&mut got).is_err());
+    drop(control);
+    let free = async {
+        while UdpSocket::bind(relay).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    within("end of the association", free).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_rules_are_asked_for_every_target_of_an_association() {
+    let (open, blocked) = (udp_target().await, UdpSocket::bind("127.0.0.1:0").await.unwrap());
+    let forbidden = blocked.local_addr().unwrap();
+    let mut settings = server_settings(socks(), ServerTransport::default());
+    settings.outbounds.push(Outbound {
+        tag: "nowhere".into(),
+        ..outbound(OutboundProtocol::Blackhole { http: false }, ClientTransport::default())
+    });
+    settings.rules = vec![Rule {
+        ports: vec![(forbidden.port(), forbidden.port())],
+        outbound_tag: "nowhere".into(),
+        ..Rule::default()
+    }];
+    let server = Server::start(settings).await.unwrap();
+    let (_control, relay) = associate(&server).await;
+    let own = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let mut got = [0; 100];
+    for _ in 0..2 {
+        // That the first target may be reached opens nothing for the second.
+        own.send_to(&packet(0, open, b"a"), relay).await.unwrap();
+        within("answer", own.recv(&mut got)).await.unwrap();
+        own.send_to(&packet(0, forbidden, b"b"), relay).await.unwrap();
+    }
+    own.send_to(&packet(0, open, b"c"), relay).await.unwrap();
+    within("answer", own.recv(&mut got)).await.unwrap();
+    assert!(blocked.try_recv(&mut got).is_err(), "a rule was passed by");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_end_of_the_servers_connection_ends_an_association_through_it() {
+    let target = udp_target().await;
+    let far = serve(socks()).await;
+    let client = Server::start(Settings {
+        inbounds: vec![door(target)],
+        outbounds: vec![outbound(
+            OutboundProtocol::Socks(ProxyOut {
+                server: (loopback(), at(&far, "in").port()),
+                account: None,
+            }),
+            ClientTransport::default(),
+        )],
+        ..Settings::default()
+    })
+    .await
+    .unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    socket.connect(client.addresses("door").last().unwrap()).await.unwrap();
+    round("first", &socket, 10).await;
+    // The same address serves again after the server was started anew; the old association cannot be used any more.
+    let listen = at(&far, "in");
+    far.shutdown(Duration::ZERO).await;
+    let mut again = server_settings(socks(), ServerTransport::default());
+    again.inbounds[0].listen = vec![Listen::Port(listen)];
+    let start = async {
+        loop {
+            match Server::start(again.clone()).await {
+                Ok(server) => return server,
+                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    };
+    let _far = within("start", start).await;
+    let answered = async {
+        let mut got = [0; 100];
+        loop {
+            socket.send(b"abc").await.unwrap();
+            if let Ok(Ok(len)) = tokio::time::timeout(Duration::from_millis(100), socket.recv(&mut got)).await {
+                return got[..len].to_vec();
+            }
+        }
+    };
+    assert_eq!(within("second association", answered).await, b"cba");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_of_a_door_ends_when_nothing_moves() {
+    let target = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let mut settings = Settings {
+        inbounds: vec![door(target.local_addr().unwrap())],
+        outbounds: vec![freedom()],
+        ..Settings::default()
+    };
+    let timeouts = Timeouts {
+        idle: Duration::from_millis(200),
+        ..Timeouts::default()
+    };
+    settings.levels = vec![(
+        0,
+        Level {
+            timeouts,
+            ..Level::default()
+        },
+    )];
+    let server = Server::start(settings).await.unwrap();
+    let client = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    client.connect(server.addresses("door").last().unwrap()).await.unwrap();
+    // A new session has a new socket, and so another port.
+    let seen = async || {
+        client.send(b"x").await.unwrap();
+        within("datagram", target.recv_from(&mut [0; 8])).await.unwrap().1
+    };
+    let first = seen().await;
+    let renewed = async {
+        loop {
+            tokio::time::sleep(Duration::from_millis(400)).await;
+            if seen().await != first {
+                return;
+            }
+        }
+    };
+    within("end of the session", renewed).await;
+}
