@@ -318,7 +318,7 @@ impl Engine {
         }
     }
 
-    async fn relay(&self, inbound: &Inbound, relay: Relay, source: Option<SocketAddr>) -> Result<(), Error> {
+    async fn relay(&self, inbound: &Inbound, relay: Box<Relay>, source: Option<SocketAddr>) -> Result<(), Error> {
         let ended = Box::pin(relay.run()).await?;
         tracing::debug!("[{}] {source:?} ended: {ended:?}", inbound.tag);
         Ok(())
@@ -327,14 +327,14 @@ impl Engine {
     async fn carry(&self, inbound: &Inbound, carry: Carry, source: Option<SocketAddr>) {
         let ended = match carry {
             Carry::Nothing => return,
-            Carry::Stream(relay) => self.relay(inbound, *relay, source).await,
+            Carry::Stream(relay) => self.relay(inbound, relay, source).await,
             Carry::Refused(near, error) => return Box::pin(self.hold(inbound, *near, source, &error)).await,
             Carry::Requests(session) => {
                 let local = session.caller.local;
                 match Box::pin(http::serve(self, inbound, *session)).await {
                     Ok(None) => return,
                     Ok(Some(tunnel)) => match Box::pin(self.dispatch(inbound, tunnel, source, local)).await {
-                        Ok(Carry::Stream(relay)) => self.relay(inbound, *relay, source).await,
+                        Ok(Carry::Stream(relay)) => self.relay(inbound, relay, source).await,
                         Ok(Carry::Refused(near, error)) => {
                             return Box::pin(self.hold(inbound, *near, source, &error)).await;
                         }

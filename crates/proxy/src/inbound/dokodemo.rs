@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use sealway_v2ray::{Address, Destination, Network};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::{Fresh, Inbound, Taken, UserRecord};
 use crate::Error;
@@ -17,6 +19,8 @@ use crate::udp::{Datagram, PacketEnd, Reply};
 
 /// Clients of a UDP port that are served at once.
 pub(crate) const MAX_CLIENTS: usize = 4096;
+/// Ended clients are looked for this often at most, when there is no room for new ones.
+const SWEEP: Duration = Duration::from_secs(1);
 /// Datagrams of one client that may wait. More are dropped, as a full socket would.
 pub(crate) const QUEUE: usize = 128;
 
@@ -65,6 +69,7 @@ pub(crate) async fn serve_udp(engine: Arc<Engine>, inbound: Arc<Inbound>, settin
         Err(error) => return tracing::error!("[{}] {error}", inbound.tag),
     };
     let mut clients: HashMap<SocketAddr, mpsc::Sender<Datagram>> = HashMap::new();
+    let mut swept: Option<Instant> = None;
     let mut buffer = vec![0; 65_535];
     loop {
         let (len, client) = match socket.recv_from(&mut buffer).await {
@@ -85,7 +90,11 @@ pub(crate) async fn serve_udp(engine: Arc<Engine>, inbound: Arc<Inbound>, settin
             }
         }
         if clients.len() >= MAX_CLIENTS {
-            clients.retain(|_, queue| !queue.is_closed());
+            // Looking through all of them for every stranger would be work that strangers can order.
+            if swept.is_none_or(|last| last.elapsed() >= SWEEP) {
+                clients.retain(|_, queue| !queue.is_closed());
+                swept = Some(Instant::now());
+            }
             if clients.len() >= MAX_CLIENTS {
                 continue;
             }

@@ -132,7 +132,7 @@ object! {
         ips: IpMatches = "ip";
     }
     other {
-        LaterWarning "blockDelay": "`blockDelay`; what is blocked is closed at once";
+        LaterWarning "blockDelay": "`blockDelay`; what is blocked is left waiting for 30 to 90 seconds";
     }
 }
 

@@ -1,0 +1,220 @@
+//! What strangers see: whatever they send, the same.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::net::SocketAddr;
+
+use common::*;
+use sealway_proxy::Server;
+use sealway_proxy::settings::*;
+use sealway_v2ray::Destination;
+use sealway_v2ray::vmess::{self, CommandKey, Request, RequestRandom, Security, Session};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+fn vless() -> InboundProtocol {
+    InboundProtocol::Vless(VlessIn {
+        users: vec![user()],
+        fallbacks: vec![],
+    })
+}
+
+fn vmess() -> InboundProtocol {
+    InboundProtocol::Vmess(VmessIn {
+        users: vec![user()],
+        secure_only: false,
+    })
+}
+
+async fn start(protocol: InboundProtocol, transport: ServerTransport) -> Server {
+    Server::start(server_settings(protocol, transport)).await.unwrap()
+}
+
+/// Everything the other end says, and whether it then ends (`true`) or resets the connection.
+async fn to_the_end(stream: &mut TcpStream) -> (Vec<u8>, bool) {
+    let mut said = Vec::new();
+    let ended = within("end", stream.read_to_end(&mut said)).await;
+    (said, ended.is_ok())
+}
+
+/// What an outsider sees who sends this: what is said, and whether it ends in good order.
+async fn seen(server: &Server, sent: &[u8]) -> (Vec<u8>, bool) {
+    let mut stream = TcpStream::connect(at(server, "in")).await.unwrap();
+    // The server may have ended while this is being written; what it said is still there to be read.
+    let _ = stream.write_all(sent).await;
+    to_the_end(&mut stream).await
+}
+
+/// A VMess header of the user with this id, made at a time that differs from now by so many seconds.
+fn vmess_header(id: &sealway_v2ray::UserId, port: u16, late: i64, seed: u8) -> Vec<u8> {
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap();
+    let to = Destination::tcp(loopback(), port);
+    let options = Security::Aes128Gcm.usual_options();
+    let session = Session::new(&[seed; 33], Security::Aes128Gcm, options, to.network).unwrap();
+    let request = Request {
+        session,
+        command: vmess::Command::Connect(to),
+    };
+    let random = RequestRandom {
+        auth: [seed; 4],
+        nonce: [seed; 8],
+        padding_len: 3,
+        padding: [seed; 15],
+    };
+    let mut out = Vec::new();
+    let time = now.as_secs() as i64 + late;
+    request.seal(&CommandKey::new(id), time, &random, &mut out).unwrap();
+    out
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_all_see_the_same() {
+    let junk = pattern(8, 20_000);
+    let then = |first: Vec<u8>| [first, junk.clone()].concat();
+    // VLESS without fallbacks.
+    let server = start(vless(), ServerTransport::default()).await;
+    let known = |rest: &[u8]| [&[0][..], id().as_bytes(), rest].concat();
+    let mut wrong_id = *id().as_bytes();
+    wrong_id[15] ^= 1;
+    for sent in [
+        pattern(1, 18),
+        pattern(2, 100),
+        junk.clone(),
+        b"GET / HTTP/1.1\r\nHost: server.example\r\n\r\n".to_vec(),
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 and what follows in a ClientHello".to_vec(),
+        [&[0][..], &wrong_id, &[0, 1, 0, 80, 1, 127, 0, 0, 1]].concat(),
+        [&[1][..], id().as_bytes(), &[0, 1, 0, 80, 1, 127, 0, 0, 1]].concat(),
+        known(&[0, 9]),
+        known(&[0, 1, 0, 80, 9]),
+        known(&[0, 1, 0, 80, 2, 0]),
+        known(&[0, 3]),
+        known(&[1, 0xff, 1]),
+        then(known(&[0, 9])),
+        then(known(&[0, 3])),
+    ] {
+        assert_eq!(
+            seen(&server, &sent).await,
+            (vec![], true),
+            "vless, {} bytes: {:02x?}",
+            sent.len(),
+            &sent[..17]
+        );
+    }
+    // VMess: more than it listens to, whatever is wrong.
+    let server = start(vmess(), ServerTransport::default()).await;
+    let other = sealway_v2ray::UserId::parse("somebody else").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let valid = vmess_header(&id(), listener.local_addr().unwrap().port(), 0, 1);
+    let changed = |at: usize| {
+        let mut header = vmess_header(&id(), 9, 0, at as u8);
+        header[at] ^= 1;
+        header
+    };
+    for (name, sent) in [
+        ("junk", junk.clone()),
+        ("an unknown user", then(vmess_header(&other, 9, 0, 2))),
+        ("a clock that is wrong", then(vmess_header(&id(), 9, 600, 3))),
+        ("a changed id", then(changed(5))),
+        ("a changed length", then(changed(20))),
+        ("a changed nonce", then(changed(36))),
+        ("a changed header", then(changed(60))),
+        ("a web browser", then(b"GET / HTTP/1.1\r\n\r\n".to_vec())),
+    ] {
+        assert_eq!(seen(&server, &sent).await, (vec![], true), "vmess, {name}");
+    }
+    // A header that is used again, after it was right once.
+    let mut first = TcpStream::connect(at(&server, "in")).await.unwrap();
+    first.write_all(&valid).await.unwrap();
+    let _far = within("accept", listener.accept()).await.unwrap();
+    let again = seen(&server, &then(valid)).await;
+    assert_eq!(again, (vec![], true), "vmess, a header used twice");
+    // WebSocket: a path that is not ours, and a host that is not.
+    let http = HttpNetwork {
+        path: "/way".into(),
+        host: "front.example".into(),
+        ..HttpNetwork::default()
+    };
+    let key = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AQIDBAUGBwgJCgsMDQ4PEA==";
+    for network in [Network::WebSocket(http.clone()), Network::HttpUpgrade(http)] {
+        let transport = ServerTransport {
+            network,
+            ..ServerTransport::default()
+        };
+        let server = start(vless(), transport).await;
+        for (path, host) in [
+            ("/", "front.example"),
+            ("/way2", "front.example"),
+            ("/way", "other.example"),
+        ] {
+            for rest in [&b""[..], &junk] {
+                let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{key}\r\n\r\n").into_bytes();
+                let (said, ended) = seen(&server, &[request, rest.to_vec()].concat()).await;
+                let said = String::from_utf8(said).unwrap();
+                assert_eq!(
+                    said, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+                    "{path} {host}"
+                );
+                assert!(ended, "{path} {host}");
+            }
+        }
+    }
+    // TLS: at most an alert, as any TLS server would say it, and an end in good order.
+    let (tls, _) = server_tls(&["server.example"]);
+    let transport = ServerTransport {
+        tls: Some(tls),
+        ..ServerTransport::default()
+    };
+    let server = start(vless(), transport).await;
+    for sent in [
+        b"GET / HTTP/1.1\r\nHost: server.example\r\n\r\n".to_vec(),
+        junk.clone(),
+        then(vec![0x16, 3, 1, 0, 4, 1, 0, 0, 0]),
+        then(vec![0x17, 3, 3, 0, 4]),
+    ] {
+        let (said, ended) = seen(&server, &sent).await;
+        assert!(
+            said.is_empty() || said.len() == 7 && said[..5] == [0x15, 3, 3, 0, 2],
+            "{said:02x?}"
+        );
+        assert!(ended);
+    }
+}
+
+/// Strangers inside TLS, whom only the protocol refuses, hear the end of TLS and nothing else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_within_tls_hear_its_end() {
+    let (tls, certificate) = server_tls(&["server.example"]);
+    for protocol in [vless(), vmess()] {
+        let transport = ServerTransport {
+            tls: Some(tls.clone()),
+            ..ServerTransport::default()
+        };
+        let server = start(protocol, transport).await;
+        let mut roots = rustls::RootCertStore::empty();
+        let der = <rustls::pki_types::CertificateDer<'_> as rustls::pki_types::pem::PemObject>::from_pem_slice(
+            certificate.as_bytes(),
+        );
+        roots.add(der.unwrap()).unwrap();
+        let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
+        let tcp = TcpStream::connect::<SocketAddr>(at(&server, "in")).await.unwrap();
+        let mut stream = connector
+            .connect("server.example".try_into().unwrap(), tcp)
+            .await
+            .unwrap();
+        stream.write_all(&pattern(1, 20_000)).await.unwrap();
+        stream.flush().await.unwrap();
+        let mut said = Vec::new();
+        // Without close_notify this would be an error.
+        within("end", stream.read_to_end(&mut said)).await.unwrap();
+        assert_eq!(said, b"");
+    }
+}
