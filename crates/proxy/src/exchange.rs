@@ -5,16 +5,15 @@
 
 use std::future::{Future, poll_fn};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use sealway_v2ray::Step;
 use sealway_v2ray::http::body::Body;
 use sealway_v2ray::http::proxy::{Forward, UNAVAILABLE, decode_response};
 use tokio::time::{Instant, sleep_until};
 
-use crate::Error;
 use crate::stats::Traffic;
 use crate::stream::Stream;
+use crate::{Error, Timeouts};
 
 /// Responses of the class 1xx that are passed on before the real one. A server that sends more is not serving.
 const MAX_INTERIM: usize = 16;
@@ -39,7 +38,9 @@ pub(crate) struct Exchange<'a> {
     response: Option<Body>,
     interim: usize,
     keep_alive: bool,
-    idle: Duration,
+    /// The server takes no more of the request.
+    refused: bool,
+    timeouts: Timeouts,
     user: Traffic,
 }
 
@@ -49,7 +50,7 @@ impl<'a> Exchange<'a> {
         near: &'a mut Stream,
         mut far: Stream,
         forward: &'a Forward,
-        idle: Duration,
+        timeouts: Timeouts,
         user: Traffic,
     ) -> Self {
         far.trust();
@@ -61,7 +62,8 @@ impl<'a> Exchange<'a> {
             response: None,
             interim: 0,
             keep_alive: false,
-            idle,
+            refused: false,
+            timeouts,
             user,
         }
     }
@@ -90,28 +92,37 @@ impl<'a> Exchange<'a> {
 
     async fn carry(&mut self) -> Result<(), Error> {
         self.far.seal(&self.forward.head)?;
-        let idle = self.idle;
-        let mut last = Instant::now();
+        let Timeouts { idle, uplink_only, .. } = self.timeouts;
+        let (mut answered, mut last) = (false, Instant::now());
         let mut timer = Box::pin(sleep_until(last + idle));
         poll_fn(|cx| {
             let mut moved = 0;
-            let up = self.poll_up(cx, &mut moved);
-            if let Poll::Ready(Err(error)) = up {
-                return Poll::Ready(Err(error));
+            if let Poll::Ready(Err(error)) = self.poll_up(cx, &mut moved) {
+                return Poll::Ready(if answered { Ok(()) } else { Err(error) });
             }
-            let down = self.poll_down(cx, &mut moved);
-            if down.is_ready() {
-                return down;
+            if !answered && self.poll_down(cx, &mut moved)?.is_ready() {
+                answered = true;
+                last = Instant::now();
+                timer.as_mut().reset(last + uplink_only);
+            }
+            // A server may have answered before it has the whole request, and go on taking it.
+            if answered && (self.refused || self.request.is_over() && !self.far.wants_flush()) {
+                return Poll::Ready(Ok(()));
             }
             if moved > 0 {
                 last = Instant::now();
             }
             loop {
                 ready!(timer.as_mut().poll(cx));
-                if Instant::now() >= last + idle {
-                    return Poll::Ready(Err(Error::TimedOut("HTTP response")));
+                let at = last + if answered { uplink_only } else { idle };
+                if Instant::now() >= at {
+                    return Poll::Ready(if answered {
+                        Ok(())
+                    } else {
+                        Err(Error::TimedOut("HTTP response"))
+                    });
                 }
-                timer.as_mut().reset(last + idle);
+                timer.as_mut().reset(at);
             }
         })
         .await
@@ -120,13 +131,16 @@ impl<'a> Exchange<'a> {
     /// Moves the request's body. Pending when it is through: what comes then is the response.
     fn poll_up(&mut self, cx: &mut Context<'_>, moved: &mut usize) -> Poll<Result<(), Error>> {
         loop {
+            if self.refused {
+                return Poll::Pending;
+            }
             if self.far.wants_flush() {
                 match self.far.poll_flush(cx) {
                     Poll::Pending => return Poll::Pending,
                     // A server that has answered and left does not want the rest; its answer is what counts.
                     Poll::Ready(Err(_)) => {
                         self.far.discard();
-                        self.keep_alive = false;
+                        self.refused = true;
                         return Poll::Pending;
                     }
                     Poll::Ready(Ok(())) => {}

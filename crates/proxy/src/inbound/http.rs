@@ -130,7 +130,7 @@ pub(crate) async fn serve(engine: &Engine, inbound: &Inbound, session: Session) 
             }
         };
         let idle = user.level.timeouts.idle;
-        match Exchange::new(&mut near, far, &forward, idle, user.traffic.clone())
+        match Exchange::new(&mut near, far, &forward, user.level.timeouts, user.traffic.clone())
             .run()
             .await?
         {
