@@ -4,6 +4,7 @@
 mod common;
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use common::*;
 use sealway_proxy::Server;
@@ -43,6 +44,8 @@ async fn seen(server: &Server, sent: &[u8]) -> (Vec<u8>, bool) {
     let mut stream = TcpStream::connect(at(server, "in")).await.unwrap();
     // The server may have ended while this is being written; what it said is still there to be read.
     let _ = stream.write_all(sent).await;
+    // A reset behind the end shows only to who does not look at once.
+    tokio::time::sleep(Duration::from_millis(50)).await;
     to_the_end(&mut stream).await
 }
 
