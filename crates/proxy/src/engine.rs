@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use sealway_v2ray::Destination;
 use tokio::time::Instant;
@@ -11,18 +10,17 @@ use tokio::time::Instant;
 use crate::Error;
 use crate::access::{Access, Chosen};
 use crate::dial;
-use crate::inbound::{self, Fresh, Inbound, Kind, Taken, UserRecord};
+use crate::hold::Held;
+use crate::inbound::{self, Fresh, Inbound, Kind, Taken, UserRecord, http};
 use crate::outbound::{Caller, Far, Outbound};
 use crate::relay::Relay;
 use crate::router::{Question, Router};
 use crate::settings::{DomainStrategy, Level, Settings};
 use crate::sock::Sock;
+use crate::stream::Stream;
 use crate::stats::{Counter, Stats, Traffic};
 use crate::transport::ServerSide;
 use crate::udp;
-
-/// How long a black hole's answer stays readable before the connection closes.
-const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Inbounds, outbounds, rules and counters of one configuration.
 pub(crate) struct Engine {
@@ -30,6 +28,7 @@ pub(crate) struct Engine {
     outbounds: Vec<Arc<Outbound>>,
     router: Router,
     access: Access,
+    held: Held,
     base: Level,
 }
 
@@ -37,6 +36,10 @@ pub(crate) struct Engine {
 enum Carry {
     Stream(Box<Relay>),
     Datagrams(Box<(udp::PacketEnd, udp::PacketEnd)>, Arc<UserRecord>),
+    /// HTTP requests, each to wherever it says.
+    Requests(Box<http::Session>),
+    /// A client whose target is refused.
+    Refused(Box<Stream>, Error),
     Nothing,
 }
 
@@ -139,15 +142,16 @@ impl Engine {
             inbounds,
             outbounds,
             access: Access::open(&settings.access_log)?,
+            held: Held::default(),
             base: level(&levels, 0),
         })
     }
 
     /// Serves one connection to its end.
     pub(crate) async fn serve(self: Arc<Self>, inbound: Arc<Inbound>, sock: Sock, listener: Option<SocketAddr>) {
-        let source = sock.peer();
+        let mut source = sock.peer();
         // What it takes to begin is freed before the long part.
-        let begun = Box::pin(self.begin(&inbound, sock, listener)).await;
+        let begun = Box::pin(self.begin(&inbound, sock, listener, &mut source)).await;
         match begun {
             Ok(carry) => self.carry(&inbound, carry, source).await,
             Err(error) => self.refused(&inbound, source, &error),
@@ -171,6 +175,7 @@ impl Engine {
         inbound: &Arc<Inbound>,
         sock: Sock,
         listener: Option<SocketAddr>,
+        told: &mut Option<SocketAddr>,
     ) -> Result<Carry, Error> {
         let deadline = Instant::now() + self.base.handshake;
         let accepting = inbound.side.accept(sock, inbound.traffic.clone());
@@ -178,6 +183,8 @@ impl Engine {
             .await
             .map_err(|_| Error::TimedOut("TLS and transport handshake"))??;
         let (source, local) = (accepted.source, accepted.local);
+        // Who a server in front says the client is, is also whom the log blames.
+        *told = source;
         let fresh = Fresh {
             accepted,
             listener,
@@ -186,7 +193,10 @@ impl Engine {
         let taken = match &inbound.kind {
             Kind::Dokodemo(settings) => inbound::dokodemo::take(fresh, settings, Arc::clone(&inbound.anyone))?,
             Kind::Socks(settings) => return self.socks(inbound, settings, fresh).await,
-            Kind::Http(settings) => inbound::http::take(fresh, settings, Arc::clone(&inbound.anyone)).await?,
+            Kind::Http(settings) => {
+                let asked = http::take(fresh, Arc::clone(settings), Arc::clone(&inbound.anyone), inbound.is_remote());
+                return self.http(inbound, asked.await?, source, local).await;
+            }
             Kind::Vless { users, fallbacks } => inbound::vless::take(fresh, users, fallbacks, &self.base).await?,
             Kind::Vmess {
                 users,
@@ -207,10 +217,30 @@ impl Engine {
         match inbound::socks::take(fresh, settings, Arc::clone(&inbound.anyone)).await? {
             inbound::socks::Asked::Stream(taken) => self.dispatch(inbound, taken, source, local).await,
             inbound::socks::Asked::Associate(association) => {
-                inbound::socks::serve_udp(self, inbound, *association).await?;
+                inbound::associate::serve(self, inbound, *association).await?;
                 Ok(Carry::Nothing)
             }
+            inbound::socks::Asked::Http(asked) => self.http(inbound, asked, source, local).await,
         }
+    }
+
+    async fn http(
+        &self,
+        inbound: &Inbound,
+        asked: http::Asked,
+        source: Option<SocketAddr>,
+        local: Option<SocketAddr>,
+    ) -> Result<Carry, Error> {
+        match asked {
+            http::Asked::Tunnel(taken) => self.dispatch(inbound, taken, source, local).await,
+            http::Asked::Forward(session) => Ok(Carry::Requests(session)),
+        }
+    }
+
+    /// Logs the refusal and lets the client wait.
+    pub(crate) async fn hold(&self, inbound: &Inbound, near: Stream, source: Option<SocketAddr>, error: &Error) {
+        self.refused(inbound, source, error);
+        self.held.hold(near).await;
     }
 
     /// Chooses the outbound.
@@ -261,18 +291,18 @@ impl Engine {
             Taken::Elsewhere(relay) => Ok(Carry::Stream(relay)),
             Taken::Stream { mut near, to, user } => {
                 let outbound = self.route(inbound, &to, (source, local), &user.email).await;
-                match outbound.connect(&to, &caller).await? {
-                    Far::Stream(far) => {
+                match outbound.connect(&to, &caller).await {
+                    Ok(Far::Stream(far)) => {
                         let relay = Relay::new(*near, *far, user.level.timeouts, user.traffic.clone());
                         Ok(Carry::Stream(Box::new(relay)))
                     }
-                    Far::Nowhere(answer) => {
-                        if let Some(answer) = answer {
-                            near.send(answer).await?;
-                            tokio::time::sleep(FAREWELL).await;
-                        }
+                    Ok(Far::Nowhere(answer)) => {
+                        // The client reads the answer before it sees the end, for it is not reset.
+                        near.leave(answer.unwrap_or_default()).await;
                         Ok(Carry::Nothing)
                     }
+                    Err(error @ Error::Forbidden { .. }) => Ok(Carry::Refused(near, error)),
+                    Err(error) => Err(error),
                 }
             }
             Taken::Datagrams { near, to, user } => {
@@ -283,12 +313,32 @@ impl Engine {
         }
     }
 
+    async fn relay(&self, inbound: &Inbound, relay: Relay, source: Option<SocketAddr>) -> Result<(), Error> {
+        let ended = Box::pin(relay.run()).await?;
+        tracing::debug!("[{}] {source:?} ended: {ended:?}", inbound.tag);
+        Ok(())
+    }
+
     async fn carry(&self, inbound: &Inbound, carry: Carry, source: Option<SocketAddr>) {
         let ended = match carry {
             Carry::Nothing => return,
-            Carry::Stream(relay) => Box::pin(relay.run()).await.map(|ended| {
-                tracing::debug!("[{}] {source:?} ended: {ended:?}", inbound.tag);
-            }),
+            Carry::Stream(relay) => self.relay(inbound, *relay, source).await,
+            Carry::Refused(near, error) => return Box::pin(self.hold(inbound, *near, source, &error)).await,
+            Carry::Requests(session) => {
+                let local = session.caller.local;
+                match Box::pin(http::serve(self, inbound, *session)).await {
+                    Ok(None) => return,
+                    Ok(Some(tunnel)) => match Box::pin(self.dispatch(inbound, tunnel, source, local)).await {
+                        Ok(Carry::Stream(relay)) => self.relay(inbound, *relay, source).await,
+                        Ok(Carry::Refused(near, error)) => {
+                            return Box::pin(self.hold(inbound, *near, source, &error)).await;
+                        }
+                        Ok(_) => return,
+                        Err(error) => return self.refused(inbound, source, &error),
+                    },
+                    Err(error) => return self.refused(inbound, source, &error),
+                }
+            }
             Carry::Datagrams(ends, user) => {
                 let (near, far) = *ends;
                 udp::carry(near, far, user.level.timeouts.idle, user.traffic.clone()).await

@@ -16,7 +16,7 @@ use crate::settings::{self, FinalRule, Freedom, OutboundProtocol, VmessOut, Vmes
 use crate::stats::Traffic;
 use crate::stream::Stream;
 use crate::transport::ClientSide;
-use crate::udp::{Open, PacketEnd};
+use crate::udp::{Open, PacketEnd, Redirect, Relayed};
 use crate::{Error, random};
 
 /// Who wants to go out.
@@ -125,6 +125,13 @@ pub(crate) enum Far {
     Nowhere(Option<&'static [u8]>),
 }
 
+fn redirect(freedom: &Freedom) -> Redirect {
+    Redirect {
+        host: freedom.redirect_host.clone(),
+        port: freedom.redirect_port,
+    }
+}
+
 /// Answer of a black hole that speaks HTTP.
 const FORBIDDEN: &[u8] =
     b"HTTP/1.1 403 Forbidden\r\nConnection: close\r\nCache-Control: max-age=3600, public\r\nContent-Length: 0\r\n\r\n";
@@ -161,7 +168,7 @@ impl Outbound {
 
     /// True if one association serves all targets of a client.
     pub(crate) fn is_open_to_all(&self) -> bool {
-        matches!(self.kind, Kind::Freedom(..))
+        matches!(self.kind, Kind::Freedom(..) | Kind::Socks(_))
     }
 
     fn guard(&self, rules: &Arc<[FinalRule]>, caller: &Caller) -> Guard {
@@ -203,7 +210,8 @@ impl Outbound {
         match &self.kind {
             Kind::Freedom(freedom, rules) => {
                 let guard = self.guard(rules, caller);
-                let open = Open::bind(self.source, freedom.domain_strategy, guard, self.traffic.clone())?;
+                let redirect = redirect(freedom);
+                let open = Open::bind(self.source, freedom.domain_strategy, guard, redirect, self.traffic.clone())?;
                 Ok(PacketEnd::Socket(Box::new(open)))
             }
             Kind::Blackhole { .. } => Err(Error::Forbidden {
@@ -218,7 +226,7 @@ impl Outbound {
                 let stream = self.vmess(vmess, to).await?;
                 Ok(PacketEnd::framed(stream, to.clone(), false))
             }
-            Kind::Socks(_) => Err(Error::Unsupported("datagrams through a socks outbound")),
+            Kind::Socks(proxy) => self.relayed(proxy).await,
             Kind::Http(_) => Err(Error::Unsupported(
                 "datagrams through an http outbound: HTTP proxies carry streams only",
             )),
@@ -233,9 +241,9 @@ impl Outbound {
         to: &Destination,
         caller: &Caller,
     ) -> Result<Stream, Error> {
-        let host = freedom.redirect_host.as_ref().unwrap_or(&to.address);
-        let port = freedom.redirect_port.unwrap_or(to.port);
-        let addresses = dial::resolve(host, port, freedom.domain_strategy).await?;
+        let elsewhere = redirect(freedom).of(to);
+        let to = elsewhere.as_ref().unwrap_or(to);
+        let addresses = dial::resolve(&to.address, to.port, freedom.domain_strategy).await?;
         let mut allowed = Vec::with_capacity(addresses.len());
         let mut refused = None;
         for address in addresses {
@@ -256,6 +264,28 @@ impl Outbound {
             }
         }
         Ok(Stream::new(sock, self.traffic.clone()))
+    }
+
+    /// Asks a SOCKS server to relay datagrams.
+    async fn relayed(&self, proxy: &settings::ProxyOut) -> Result<PacketEnd, Error> {
+        let (host, port) = &proxy.server;
+        // What passes here is the server's work, not the client's traffic.
+        let (mut control, _) = self.side.connect(host, *port, &[], Traffic::default()).await?;
+        let (address, port) = crate::inbound::socks::associate(&mut control, proxy.account.as_ref()).await?;
+        let server = control.sock.peer();
+        let relay = match (address.ip(), server) {
+            // "Where you are connected to".
+            (Some(ip), Some(server)) if ip.is_unspecified() => SocketAddr::new(server.ip(), port),
+            (Some(ip), _) => SocketAddr::new(ip, port),
+            (None, _) => {
+                let found = dial::resolve(&address, port, Default::default()).await?;
+                found.first().copied().ok_or(Error::Resolve {
+                    name: address.to_string(),
+                })?
+            }
+        };
+        let relayed = Relayed::new(control, relay, self.source, self.traffic.clone()).await?;
+        Ok(PacketEnd::Relayed(Box::new(relayed)))
     }
 
     async fn vless(&self, server: &(Address, u16), id: &UserId, to: &Destination) -> Result<Stream, Error> {

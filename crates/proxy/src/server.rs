@@ -2,27 +2,24 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
-use tokio::net::{TcpListener, UdpSocket, UnixListener};
+use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use crate::Error;
-use crate::dial::{accepted, set_options, unix_address};
+use crate::dial::accepted;
 use crate::engine::Engine;
 use crate::inbound::{Kind, dokodemo};
-use crate::settings::{AccessLog, Listen, Settings, SocketOptions, UnixName};
+use crate::listen::{self, Bound, SocketFile};
+use crate::settings::{AccessLog, Settings};
 use crate::sock::Sock;
 use crate::stats::Stats;
 
-/// Connections that wait to be accepted, per listener.
-const BACKLOG: i32 = 4096;
 /// Pause after a failed accept, so that a process out of descriptors does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Failed accepts are logged this often at most.
@@ -55,14 +52,7 @@ pub struct Server {
     stats: Arc<Stats>,
     addresses: HashMap<String, Vec<SocketAddr>>,
     /// Files of unix sockets, removed at the end.
-    files: Vec<std::path::PathBuf>,
-}
-
-/// A bound socket.
-enum Bound {
-    Tcp(TcpListener),
-    Unix(UnixListener),
-    Udp(UdpSocket),
+    _files: Vec<SocketFile>,
 }
 
 impl Server {
@@ -98,19 +88,16 @@ impl Server {
             };
             for listen in &inbound.listen {
                 let options = &inbound.transport.socket;
-                let sockets = bind(listen, options, tasks, tcp, udp).map_err(|source| Error::Listen {
-                    on: format!("{listen:?}"),
+                let sockets = listen::bind(listen, options, tasks, tcp, udp).map_err(|source| Error::Listen {
+                    on: listen::name(listen),
                     source,
                 })?;
-                if let Listen::Unix(UnixName::Path(path, _)) = listen {
-                    files.push(path.clone());
-                }
                 let own = addresses.entry(inbound.tag.clone()).or_default();
                 for socket in sockets {
                     own.extend(match &socket {
                         Bound::Tcp(tcp) => tcp.local_addr().ok(),
                         Bound::Udp(udp) => udp.local_addr().ok(),
-                        Bound::Unix(_) => None,
+                        Bound::Unix(..) => None,
                     });
                     bound.push((at, socket));
                 }
@@ -132,7 +119,8 @@ impl Server {
                     let next = async move || listener.accept().await.and_then(|(tcp, _)| accepted(tcp));
                     tokio::spawn(accept(shared, at, address, next));
                 }
-                Bound::Unix(listener) => {
+                Bound::Unix(listener, file) => {
+                    files.extend(file);
                     let next = async move || listener.accept().await.map(|(unix, _)| Sock::Unix(unix));
                     tokio::spawn(accept(shared, at, None, next));
                 }
@@ -151,7 +139,7 @@ impl Server {
             ended,
             stats,
             addresses,
-            files,
+            _files: files,
         })
     }
 
@@ -180,9 +168,6 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stage.send_replace(Stage::Stopped);
-        for file in &self.files {
-            let _ = std::fs::remove_file(file);
-        }
     }
 }
 
@@ -281,82 +266,4 @@ async fn reload(shared: Shared, at: usize, period: Duration) {
             }
         }
     }
-}
-
-fn bind(listen: &Listen, options: &SocketOptions, tasks: usize, tcp: bool, udp: bool) -> io::Result<Vec<Bound>> {
-    let address = match listen {
-        Listen::Unix(name) => return bind_unix(name).map(|unix| vec![Bound::Unix(unix)]),
-        Listen::Port(address) => *address,
-        Listen::EveryAddress(port) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, *port)),
-    };
-    match bind_ip(address, options, tasks, tcp, udp) {
-        // A system without IPv6 still has every IPv4 address.
-        Err(_) if matches!(listen, Listen::EveryAddress(_)) => {
-            let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port()));
-            bind_ip(address, options, tasks, tcp, udp)
-        }
-        bound => bound,
-    }
-}
-
-fn bind_ip(
-    mut address: SocketAddr,
-    options: &SocketOptions,
-    tasks: usize,
-    tcp: bool,
-    udp: bool,
-) -> io::Result<Vec<Bound>> {
-    let mut bound = Vec::new();
-    // One listener a core: the kernel spreads connections over them, and no core waits for another to accept.
-    for _ in 0..if tcp { tasks } else { 0 } {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_nonblocking(true)?;
-        // When the system chooses the port, sharing must not be allowed yet: it would choose one that is shared already.
-        let given = address.port() != 0;
-        socket.set_reuse_address(given)?;
-        socket.set_reuse_port(given)?;
-        if address.is_ipv6() {
-            socket.set_only_v6(options.v6_only)?;
-        }
-        set_options(SockRef::from(&socket), options)?;
-        socket.bind(&address.into())?;
-        socket.set_reuse_port(true)?;
-        socket.listen(BACKLOG)?;
-        let listener = TcpListener::from_std(socket.into())?;
-        // The first one's port is the others' too, also when the system chose it.
-        address = listener.local_addr()?;
-        bound.push(Bound::Tcp(listener));
-    }
-    if udp {
-        let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
-        socket.set_nonblocking(true)?;
-        if address.is_ipv6() {
-            socket.set_only_v6(options.v6_only)?;
-        }
-        socket.bind(&address.into())?;
-        bound.push(Bound::Udp(UdpSocket::from_std(socket.into())?));
-    }
-    Ok(bound)
-}
-
-/// Keeps two servers from taking the same socket file at the same moment.
-static UNIX_BIND: Mutex<()> = Mutex::new(());
-
-fn bind_unix(name: &UnixName) -> io::Result<UnixListener> {
-    let _alone = UNIX_BIND.lock().unwrap_or_else(PoisonError::into_inner);
-    if let UnixName::Path(path, _) = name
-        && std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket())
-    {
-        // Left behind by a server that is gone, unless somebody answers.
-        if std::os::unix::net::UnixStream::connect(path).is_ok() {
-            return Err(io::ErrorKind::AddrInUse.into());
-        }
-        std::fs::remove_file(path)?;
-    }
-    let listener = std::os::unix::net::UnixListener::bind_addr(&unix_address(name)?)?;
-    if let UnixName::Path(path, Some(mode)) = name {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(*mode))?;
-    }
-    listener.set_nonblocking(true)?;
-    UnixListener::from_std(listener)
 }

@@ -10,6 +10,9 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
+/// Most bytes that are taken from a peer after our end, bytes.
+const MAX_LEFT: usize = 256 << 10;
+
 /// A connected stream socket.
 #[derive(Debug)]
 pub(crate) enum Sock {
@@ -99,6 +102,23 @@ impl Sock {
     /// Waits until a read may give something.
     pub(crate) async fn readable(&self) -> io::Result<()> {
         poll_fn(|cx| self.poll_read_ready(cx)).await
+    }
+
+    /// Ends our direction and takes what is still on its way, up to a limit. A socket that is closed with something unread
+    /// is reset, which overtakes what was said last and shows how much of what came was read.
+    ///
+    /// The caller limits the time.
+    pub(crate) async fn leave(&mut self) {
+        if poll_fn(|cx| self.poll_shutdown(cx)).await.is_err() {
+            return;
+        }
+        let (mut taken, mut buffer) = (0, [0; 1024]);
+        while taken < MAX_LEFT {
+            match poll_fn(|cx| self.poll_read(cx, &mut buffer)).await {
+                Ok(0) | Err(_) => return,
+                Ok(got) => taken += got,
+            }
+        }
     }
 
     /// Makes the kernel answer later data with RST instead of FIN, for when the other side was reset.

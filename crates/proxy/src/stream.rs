@@ -15,6 +15,7 @@ use std::future::poll_fn;
 use std::io;
 use std::ops::Range;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use crate::Error;
 use crate::layer::{Open, Seal};
@@ -31,6 +32,9 @@ const SOCKET: usize = 0;
 const TLS: usize = 1;
 const WS: usize = 2;
 const PAYLOAD: usize = 3;
+
+/// How long a connection that is over may take to end in good order.
+pub(crate) const LINGER: Duration = Duration::from_secs(2);
 
 /// What is to be sent.
 #[derive(Default)]
@@ -348,6 +352,34 @@ impl Stream {
     pub(crate) async fn send(&mut self, payload: &[u8]) -> Result<(), Error> {
         self.seal(payload)?;
         self.flush().await
+    }
+
+    /// Forgets what waits to be written, after the peer has refused it.
+    pub(crate) fn discard(&mut self) {
+        self.tx.sent = self.tx.out.len();
+    }
+
+    /// Says on every layer that nothing follows, as far as that can be written at once; nobody waits for the peer to hear it.
+    pub(crate) async fn finish(&mut self) {
+        if self.seal_end().and_then(|()| self.seal_close()).is_ok() {
+            let _ = poll_fn(|cx| Poll::Ready(self.poll_flush(cx))).await;
+        }
+    }
+
+    /// Says last words, if there are any, and leaves in good order. Without any, what was held back for a first payload is
+    /// not said either.
+    pub(crate) async fn leave(&mut self, words: &[u8]) {
+        if words.is_empty() {
+            self.tx.prefix.clear();
+        }
+        let leaving = async {
+            self.seal(words)?;
+            self.seal_close()?;
+            self.flush().await?;
+            self.sock.leave().await;
+            Ok::<(), Error>(())
+        };
+        let _ = tokio::time::timeout(LINGER, leaving).await;
     }
 
     /// Writes payload that needs no sealing straight from where it lies.

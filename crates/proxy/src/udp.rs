@@ -1,34 +1,33 @@
 //! Carrying datagrams: between a client's packets, however they are framed, and the target.
 
-use std::collections::HashMap;
+mod open;
+mod relayed;
+
 use std::future::{Future, poll_fn};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::pin::Pin;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use sealway_v2ray::vless::packet;
-use sealway_v2ray::{Address, Destination, Network, Step};
-use socket2::{Domain, Protocol, Socket, Type};
+use sealway_v2ray::vmess::MAX_CHUNK_PAYLOAD;
+use sealway_v2ray::{Destination, Step};
 use tokio::io::ReadBuf;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use crate::Error;
-use crate::dial::resolve;
-use crate::guard::Guard;
 use crate::pool::{Buf, Class};
-use crate::settings::DomainStrategy;
 use crate::sock::unmapped;
 use crate::stats::Traffic;
 use crate::stream::Stream;
 
+pub(crate) use open::{Open, Redirect};
+pub(crate) use relayed::Relayed;
+
 /// Longest datagram, bytes.
 const MAX: usize = 65_535;
-/// Names whose address one association remembers.
-const MAX_NAMES: usize = 64;
 
 /// A datagram on its way, and the other end of it: where it goes, or where it came from.
 pub(crate) struct Datagram {
@@ -48,105 +47,12 @@ pub(crate) enum Reply {
 pub(crate) enum PacketEnd {
     /// The Internet: one unconnected socket, so that any host may answer.
     Socket(Box<Open>),
+    /// A SOCKS server that relays them.
+    Relayed(Box<Relayed>),
     /// A stream of datagrams with their lengths: VLESS, or VMess with a chunk each.
     Framed(Box<Framed>),
     /// A client of a local inbound.
     Local(mpsc::Receiver<Datagram>, Reply),
-}
-
-type Resolving = Pin<Box<dyn Future<Output = Result<Vec<SocketAddr>, Error>> + Send>>;
-
-/// A socket that sends anywhere.
-pub(crate) struct Open {
-    socket: UdpSocket,
-    v6: bool,
-    strategy: DomainStrategy,
-    guard: Guard,
-    names: HashMap<Destination, SocketAddr>,
-    resolving: Option<Resolving>,
-    traffic: Traffic,
-}
-
-impl Open {
-    /// Binds a socket for both families, or for IPv4 where that is all there is.
-    pub(crate) fn bind(
-        source: Option<IpAddr>,
-        strategy: DomainStrategy,
-        guard: Guard,
-        traffic: Traffic,
-    ) -> Result<Self, Error> {
-        let bind = |ip: IpAddr| {
-            let domain = if ip.is_ipv6() { Domain::IPV6 } else { Domain::IPV4 };
-            let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
-            if ip.is_ipv6() {
-                socket.set_only_v6(false)?;
-            }
-            socket.set_nonblocking(true)?;
-            socket.bind(&SocketAddr::new(ip, 0).into())?;
-            UdpSocket::from_std(socket.into())
-        };
-        let socket = match source {
-            Some(ip) => bind(ip)?,
-            None => bind(Ipv6Addr::UNSPECIFIED.into()).or_else(|_| bind(Ipv4Addr::UNSPECIFIED.into()))?,
-        };
-        let v6 = socket.local_addr()?.is_ipv6();
-        Ok(Open {
-            socket,
-            v6,
-            strategy,
-            guard,
-            names: HashMap::new(),
-            resolving: None,
-            traffic,
-        })
-    }
-
-    fn poll_address(&mut self, cx: &mut Context<'_>, to: &Destination) -> Poll<Result<SocketAddr, Error>> {
-        if let Some(address) = to.socket_addr() {
-            return Poll::Ready(Ok(address));
-        }
-        if let Some(&address) = self.names.get(to) {
-            return Poll::Ready(Ok(address));
-        }
-        let resolving = self.resolving.get_or_insert_with(|| {
-            let (host, port, strategy) = (to.address.clone(), to.port, self.strategy);
-            Box::pin(async move { resolve(&host, port, strategy).await })
-        });
-        let found = ready!(resolving.as_mut().poll(cx));
-        self.resolving = None;
-        let address = found?.into_iter().find(|a| self.v6 || a.is_ipv4());
-        let address = address.ok_or_else(|| Error::Resolve { name: to.to_string() })?;
-        if self.names.len() < MAX_NAMES {
-            self.names.insert(to.clone(), address);
-        }
-        Poll::Ready(Ok(address))
-    }
-
-    fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8], to: &Destination) -> Poll<Result<(), Error>> {
-        let mut address = match ready!(self.poll_address(cx, to)) {
-            Ok(address) => address,
-            // One name that does not exist is no reason to end the association.
-            Err(error) => {
-                tracing::debug!("datagram dropped: {error}");
-                return Poll::Ready(Ok(()));
-            }
-        };
-        if let Err(error) = self.guard.check(address, Network::Udp) {
-            tracing::warn!("datagram dropped: {error}");
-            return Poll::Ready(Ok(()));
-        }
-        if self.v6
-            && let IpAddr::V4(v4) = address.ip()
-        {
-            address.set_ip(v4.to_ipv6_mapped().into());
-        }
-        match ready!(self.socket.poll_send_to(cx, bytes, address)) {
-            Ok(sent) => self.traffic.sent(sent),
-            // Unreachable hosts and datagrams too long for the path concern this datagram only.
-            Err(error) => tracing::debug!("datagram to {address} dropped: {error}"),
-        }
-        Poll::Ready(Ok(()))
-    }
 }
 
 /// Datagrams in a stream.
@@ -172,29 +78,8 @@ impl PacketEnd {
     /// Receives one datagram into `slot`. False: the end.
     fn poll_recv(&mut self, cx: &mut Context<'_>, slot: &mut Slot) -> Poll<Result<bool, Error>> {
         match self {
-            PacketEnd::Socket(open) => {
-                ready!(open.socket.poll_recv_ready(cx))?;
-                let buf = slot.take();
-                let mut into = ReadBuf::new(buf);
-                let from = match open.socket.poll_recv_from(cx, &mut into) {
-                    Poll::Ready(Ok(from)) => unmapped(from),
-                    // An answer that a port is closed belongs to one datagram, not to the association.
-                    Poll::Ready(Err(error)) => {
-                        tracing::debug!("receiving: {error}");
-                        cx.waker().wake_by_ref();
-                        slot.clear();
-                        return Poll::Pending;
-                    }
-                    Poll::Pending => {
-                        slot.clear();
-                        return Poll::Pending;
-                    }
-                };
-                let len = into.filled().len();
-                open.traffic.received(len);
-                slot.fill(len, Destination::udp(Address::from(from.ip()), from.port()));
-                Poll::Ready(Ok(true))
-            }
+            PacketEnd::Socket(open) => open.poll_recv(cx, slot),
+            PacketEnd::Relayed(relayed) => relayed.poll_recv(cx, slot),
             PacketEnd::Framed(framed) => loop {
                 if let Step::Done { value, used } = packet::decode(framed.stream.payload()) {
                     let len = value.len();
@@ -229,10 +114,19 @@ impl PacketEnd {
     fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8], peer: &Destination) -> Poll<Result<(), Error>> {
         match self {
             PacketEnd::Socket(open) => open.poll_send(cx, bytes, peer),
+            PacketEnd::Relayed(relayed) => relayed.poll_send(cx, bytes, peer),
             PacketEnd::Framed(framed) => {
                 // What is still being written goes first; then there is room for one more.
                 ready!(framed.stream.poll_flush(cx))?;
-                if !bytes.is_empty() {
+                let most = if framed.lengths {
+                    packet::MAX_WRITE
+                } else {
+                    MAX_CHUNK_PAYLOAD
+                };
+                if bytes.len() > most {
+                    // One that does not fit is lost, as on any network; the association is not.
+                    tracing::debug!("datagram of {} bytes dropped: {most} fit", bytes.len());
+                } else if !bytes.is_empty() {
                     if framed.lengths {
                         let head = packet::head(bytes.len())?;
                         let mut whole = Vec::with_capacity(head.len() + bytes.len());
@@ -280,6 +174,28 @@ impl PacketEnd {
             if sealed.is_ok() {
                 let _ = poll_fn(|cx| Poll::Ready(framed.stream.poll_flush(cx))).await;
             }
+        }
+    }
+}
+
+/// Receives one datagram of a socket into `slot`, not before there is one. `None`: the system told of something else, such as
+/// a port that is closed, which belongs to one datagram and not to the association.
+fn poll_socket(cx: &mut Context<'_>, socket: &UdpSocket, slot: &mut Slot) -> Poll<Result<Option<(usize, SocketAddr)>, Error>> {
+    ready!(socket.poll_recv_ready(cx))?;
+    let mut into = ReadBuf::new(slot.take());
+    match socket.poll_recv_from(cx, &mut into) {
+        Poll::Ready(Ok(from)) => {
+            let len = into.filled().len();
+            Poll::Ready(Ok(Some((len, unmapped(from)))))
+        }
+        Poll::Ready(Err(error)) => {
+            tracing::debug!("receiving: {error}");
+            slot.clear();
+            Poll::Ready(Ok(None))
+        }
+        Poll::Pending => {
+            slot.clear();
+            Poll::Pending
         }
     }
 }

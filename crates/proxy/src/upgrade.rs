@@ -62,9 +62,7 @@ pub(crate) async fn accept(
                 return Ok(client);
             }
             Answer::Refuse { reply, error } => {
-                stream.send(reply).await?;
-                stream.seal_close()?;
-                stream.flush().await?;
+                stream.leave(reply).await;
                 return Err(error.into());
             }
         }

@@ -39,6 +39,37 @@ pub(crate) async fn take(
         agreed,
         deadline,
     } = stranger;
+    let reaching = async {
+        let target = choose(&mut stream, &agreed, fallbacks, deadline).await?;
+        let mut sock = dial(&target.to).await?;
+        if target.xver > 0 {
+            let mut header = proxy_protocol::header(target.xver, source, local);
+            while !header.is_empty() {
+                let wrote = poll_fn(|cx| sock.poll_write(cx, &header)).await?;
+                header.drain(..wrote);
+            }
+        }
+        Ok(sock)
+    };
+    match reaching.await {
+        Ok(sock) => {
+            let far = Stream::new(sock, Traffic::default());
+            let relay = Relay::new(stream, far, level.timeouts, Traffic::default());
+            Ok(Taken::Elsewhere(Box::new(relay)))
+        }
+        Err(error) => {
+            stream.leave(&[]).await;
+            Err(error)
+        }
+    }
+}
+
+async fn choose<'a>(
+    stream: &mut Stream,
+    agreed: &Agreed,
+    fallbacks: &'a Fallbacks<FallbackTarget>,
+    deadline: Instant,
+) -> Result<&'a FallbackTarget, Error> {
     let (name, alpn) = (agreed.sni.as_str(), agreed.alpn.as_str());
     while fallbacks.wants_more(name, alpn, stream.payload()) {
         match tokio::time::timeout_at(deadline, stream.more()).await {
@@ -48,24 +79,9 @@ pub(crate) async fn take(
             Ok(Err(error)) => return Err(error),
         }
     }
-    let target = fallbacks.choose(name, alpn, stream.payload()).map_err(|_| {
+    fallbacks.choose(name, alpn, stream.payload()).map_err(|_| {
         Error::Unauthentic("VLESS: no such user, and no fallback fits; add one with neither name, alpn nor path")
-    })?;
-    let mut sock = dial(&target.to).await?;
-    if target.xver > 0 {
-        let mut header = proxy_protocol::header(target.xver, source, local);
-        while !header.is_empty() {
-            let wrote = poll_fn(|cx| sock.poll_write(cx, &header)).await?;
-            header.drain(..wrote);
-        }
-    }
-    let far = Stream::new(sock, Traffic::default());
-    Ok(Taken::Elsewhere(Box::new(Relay::new(
-        stream,
-        far,
-        level.timeouts,
-        Traffic::default(),
-    ))))
+    })
 }
 
 async fn dial(to: &FallbackDial) -> Result<Sock, Error> {

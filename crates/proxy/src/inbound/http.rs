@@ -3,33 +3,78 @@
 use std::sync::Arc;
 
 use sealway_v2ray::http::client;
-use sealway_v2ray::http::proxy::{BAD_REQUEST, CONNECTED, Command, LOGIN_REQUIRED, decode};
+use sealway_v2ray::http::proxy::{
+    BAD_REQUEST, CONNECTED, Command, Forward, LOGIN_REQUIRED, Request, UNAVAILABLE, decode,
+};
 use sealway_v2ray::{Destination, Step};
+use tokio::time::{Instant, timeout_at};
 
-use super::{Fresh, Taken, UserRecord, socks};
+use super::{Fresh, Inbound, Taken, UserRecord, socks};
 use crate::Error;
+use crate::engine::Engine;
+use crate::exchange::{Exchange, Kept};
+use crate::outbound::{Caller, Far};
 use crate::settings::{Account, HttpProxy};
 use crate::stream::Stream;
 
-/// Reads a request. A CONNECT becomes a tunnel; any other is sent on, one to a connection.
-pub(crate) async fn take(fresh: Fresh, settings: &HttpProxy, user: Arc<UserRecord>) -> Result<Taken, Error> {
-    let deadline = fresh.deadline;
-    let mut stream = fresh.accepted.stream;
-    let asked = tokio::time::timeout_at(deadline, negotiate(&mut stream, settings)).await;
-    let to = asked.map_err(|_| Error::TimedOut("HTTP request"))??;
+/// What a client asked for.
+pub(crate) enum Asked {
+    /// A tunnel.
+    Tunnel(Taken),
+    /// A request to be sent on, after which others may follow.
+    Forward(Box<Session>),
+}
+
+/// A client that sends requests, each perhaps to another host.
+pub(crate) struct Session {
+    near: Stream,
+    forward: Forward,
+    settings: Arc<HttpProxy>,
+    user: Arc<UserRecord>,
+    pub(crate) caller: Caller,
+}
+
+/// Reads the first request.
+pub(crate) async fn take(
+    mut fresh: Fresh,
+    settings: Arc<HttpProxy>,
+    user: Arc<UserRecord>,
+    remote: bool,
+) -> Result<Asked, Error> {
+    let asked = timeout_at(fresh.deadline, read(&mut fresh.accepted.stream, &settings)).await;
+    let request = asked.map_err(|_| Error::TimedOut("HTTP request"))??;
+    let caller = Caller {
+        source: fresh.accepted.source,
+        local: fresh.accepted.local,
+        remote,
+    };
+    let mut near = fresh.accepted.stream;
+    match request.command {
+        Command::Connect(to) => tunnel(near, to, user).await.map(Asked::Tunnel),
+        Command::Forward(forward) => {
+            near.trust();
+            Ok(Asked::Forward(Box::new(Session {
+                near,
+                forward,
+                settings,
+                user,
+                caller,
+            })))
+        }
+    }
+}
+
+async fn tunnel(mut near: Stream, to: Destination, user: Arc<UserRecord>) -> Result<Taken, Error> {
+    near.send(CONNECTED).await?;
     Ok(Taken::Stream {
-        near: Box::new(stream),
+        near: Box::new(near),
         to,
         user,
     })
 }
 
-async fn refuse(stream: &mut Stream, answer: &[u8], error: Error) -> Result<Destination, Error> {
-    stream.send(answer).await?;
-    Err(error)
-}
-
-async fn negotiate(stream: &mut Stream, settings: &HttpProxy) -> Result<Destination, Error> {
+/// Reads the head of a request. Who sends a wrong one, or may not send any, is told so.
+async fn read(stream: &mut Stream, settings: &HttpProxy) -> Result<Request, Error> {
     let (request, used) = loop {
         match decode(stream.payload(), settings.allow_transparent) {
             Ok(Step::Done { value, used }) => break (value, used),
@@ -38,28 +83,79 @@ async fn negotiate(stream: &mut Stream, settings: &HttpProxy) -> Result<Destinat
                     return Err(Error::Closed);
                 }
             }
-            Err(error) => return refuse(stream, BAD_REQUEST, error.into()).await,
+            Err(error) => {
+                stream.leave(BAD_REQUEST).await;
+                return Err(error.into());
+            }
         }
     };
-    if !settings.accounts.is_empty() {
-        let known = request
+    let known = settings.accounts.is_empty()
+        || request
             .login
             .as_ref()
             .is_some_and(|(user, pass)| socks::is_known(&settings.accounts, user, pass));
-        if !known {
-            let error = Error::Unauthentic("HTTP: wrong name or password, or none");
-            return refuse(stream, LOGIN_REQUIRED, error).await;
-        }
+    if !known {
+        stream.leave(LOGIN_REQUIRED).await;
+        return Err(Error::Unauthentic("HTTP: wrong name or password, or none"));
     }
     stream.consume(used);
-    match request.command {
-        Command::Connect(to) => {
-            stream.send(CONNECTED).await?;
-            Ok(to)
+    Ok(request)
+}
+
+/// Sends requests on until the client has no more. If it asks for a tunnel after them, that is what there is left to carry.
+pub(crate) async fn serve(engine: &Engine, inbound: &Inbound, session: Session) -> Result<Option<Taken>, Error> {
+    let Session {
+        mut near,
+        mut forward,
+        settings,
+        user,
+        caller,
+    } = session;
+    let ends = (caller.source, caller.local);
+    loop {
+        let outbound = engine.route(inbound, &forward.to, ends, &user.email).await;
+        let far = match outbound.connect(&forward.to, &caller).await {
+            Ok(Far::Stream(far)) => *far,
+            Ok(Far::Nowhere(answer)) => {
+                near.leave(answer.unwrap_or_default()).await;
+                return Ok(None);
+            }
+            Err(error @ Error::Forbidden { .. }) => {
+                engine.hold(inbound, near, caller.source, &error).await;
+                return Ok(None);
+            }
+            Err(error) => {
+                near.leave(UNAVAILABLE).await;
+                return Err(error);
+            }
+        };
+        let idle = user.level.timeouts.idle;
+        match Exchange::new(&mut near, far, &forward, idle, user.traffic.clone())
+            .run()
+            .await?
+        {
+            Kept::Open => {}
+            Kept::Closed => {
+                near.leave(&[]).await;
+                return Ok(None);
+            }
         }
-        Command::Forward(forward) => {
-            stream.unread(&forward.head)?;
-            Ok(forward.to)
+        // The first byte of the next request may take as long as a connection may be idle, the rest as long as the first head.
+        if near.payload().is_empty() {
+            match timeout_at(Instant::now() + idle, near.more()).await {
+                Ok(Ok(true)) => {}
+                Ok(Ok(false)) | Err(_) => {
+                    near.leave(&[]).await;
+                    return Ok(None);
+                }
+                Ok(Err(error)) => return Err(error),
+            }
+        }
+        let deadline = Instant::now() + user.level.handshake;
+        let next = timeout_at(deadline, read(&mut near, &settings)).await;
+        match next.map_err(|_| Error::TimedOut("HTTP request"))??.command {
+            Command::Connect(to) => return tunnel(near, to, user).await.map(Some),
+            Command::Forward(next) => forward = next,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Where connections come in: what each protocol makes of a fresh connection.
 
+pub(crate) mod associate;
 pub(crate) mod dokodemo;
 pub(crate) mod fallback;
 pub(crate) mod http;
@@ -36,7 +37,7 @@ pub(crate) struct UserRecord {
 pub(crate) enum Kind {
     Dokodemo(settings::Dokodemo),
     Socks(settings::Socks),
-    Http(settings::HttpProxy),
+    Http(Arc<settings::HttpProxy>),
     Vless {
         users: vless_wire::Users<Arc<UserRecord>>,
         fallbacks: Fallbacks<FallbackTarget>,
@@ -102,7 +103,7 @@ pub(crate) fn kind(
     Ok(match protocol {
         InboundProtocol::Dokodemo(dokodemo) => Kind::Dokodemo(dokodemo.clone()),
         InboundProtocol::Socks(socks) => Kind::Socks(socks.clone()),
-        InboundProtocol::Http(http) => Kind::Http(http.clone()),
+        InboundProtocol::Http(http) => Kind::Http(Arc::new(http.clone())),
         InboundProtocol::Vless(vless) => {
             let mut users = vless_wire::Users::new();
             for user in &vless.users {

@@ -10,8 +10,15 @@ use sealway_v2ray::{Network, Step};
 use super::{Fresh, Taken, UserRecord, fallback};
 use crate::Error;
 use crate::settings::{FallbackTarget, Level};
+use crate::stream::Stream;
 use crate::transport::Accepted;
 use crate::udp::PacketEnd;
+
+/// Whatever is wrong, the connection ends in the same way.
+async fn refuse(mut stream: Stream, error: Error) -> Result<Taken, Error> {
+    stream.leave(&[]).await;
+    Err(error)
+}
 
 /// Reads the request header; sends strangers to a fallback.
 pub(crate) async fn take(
@@ -40,7 +47,11 @@ pub(crate) async fn take(
             }
         }
     });
-    let user = in_time.await.map_err(|_| Error::TimedOut("VLESS header"))??;
+    let user = match in_time.await {
+        Ok(Ok(user)) => user,
+        Ok(Err(error)) => return refuse(stream, error).await,
+        Err(_) => return refuse(stream, Error::TimedOut("VLESS header")).await,
+    };
     let Some(user) = user else {
         let stranger = fallback::Stranger {
             stream,
@@ -66,12 +77,18 @@ pub(crate) async fn take(
             }
         }
     });
-    let request = in_time.await.map_err(|_| Error::TimedOut("VLESS header"))??;
-    check_flow(request.flow, Flow::None, &request.command)?;
+    let request = match in_time.await {
+        Ok(Ok(request)) => request,
+        Ok(Err(error)) => return refuse(stream, error).await,
+        Err(_) => return refuse(stream, Error::TimedOut("VLESS header")).await,
+    };
+    if let Err(error) = check_flow(request.flow, Flow::None, &request.command) {
+        return refuse(stream, error.into()).await;
+    }
     let to = match request.command {
         Command::Connect(to) => to,
-        Command::Mux => return Err(Error::Unsupported("Mux.Cool on a VLESS inbound")),
-        Command::Reverse => return Err(Error::Unsupported("VLESS reverse tunnels")),
+        Command::Mux => return refuse(stream, Error::Unsupported("Mux.Cool on a VLESS inbound")).await,
+        Command::Reverse => return refuse(stream, Error::Unsupported("VLESS reverse tunnels")).await,
     };
     stream.set_prefix(RESPONSE.to_vec());
     Ok(match to.network {

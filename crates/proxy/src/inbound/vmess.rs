@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
-use sealway_v2ray::vmess::{Command, Drain, ReplayGuard, RequestOpener, Security, Users};
-use sealway_v2ray::{Network, Step};
+use sealway_v2ray::vmess::{Command, Drain, ReplayGuard, RequestOpener, Security, Session, Users};
+use sealway_v2ray::{Destination, Network, Step};
 
 use super::{Fresh, Taken, UserRecord};
 use crate::body::{VmessOpen, VmessSeal};
@@ -32,15 +32,23 @@ pub(crate) async fn take(
         header
     };
     let header = tokio::time::timeout_at(fresh.deadline, in_time).await;
-    let (user, session, command) = header.map_err(|_| Error::TimedOut("VMess header"))??;
-    let Command::Connect(to) = command else {
-        return Err(Error::Unsupported("Mux.Cool on a VMess inbound"));
+    let refusal = match header {
+        Ok(Ok((user, session, Command::Connect(to)))) => return welcome(stream, user, &session, to),
+        Ok(Ok(_)) => Error::Unsupported("Mux.Cool on a VMess inbound"),
+        Ok(Err(error)) => error,
+        Err(_) => Error::TimedOut("VMess header"),
     };
-    if let Some(opener) = VmessOpen::request(&session)? {
+    stream.leave(&[]).await;
+    Err(refusal)
+}
+
+/// A stream whose header was right.
+fn welcome(mut stream: Stream, user: Arc<UserRecord>, session: &Session, to: Destination) -> Result<Taken, Error> {
+    if let Some(opener) = VmessOpen::request(session)? {
         stream.set_opener(Box::new(opener));
     }
     stream.set_prefix(session.seal_response()?.to_vec());
-    if let Some(sealer) = VmessSeal::response(&session)? {
+    if let Some(sealer) = VmessSeal::response(session)? {
         stream.set_sealer(Box::new(sealer));
     }
     Ok(match to.network {
@@ -57,7 +65,7 @@ pub(crate) async fn take(
     })
 }
 
-type Header = (Arc<UserRecord>, sealway_v2ray::vmess::Session, Command);
+type Header = (Arc<UserRecord>, Session, Command);
 
 async fn read(
     stream: &mut Stream,

@@ -13,7 +13,7 @@ use crate::Error;
 use crate::pool::{Buf, Class};
 use crate::sock::Sock;
 use crate::stats::Traffic;
-use crate::stream::Stream;
+use crate::stream::{LINGER, Stream};
 use crate::tls::hello;
 use crate::tls::records::{Kernel, Records};
 
@@ -159,7 +159,12 @@ macro_rules! drive {
                             break;
                         }
                     }
-                    let _ = $wire.write().await;
+                    let leaving = async {
+                        $wire.write().await?;
+                        $wire.sock.leave().await;
+                        Ok::<(), Error>(())
+                    };
+                    let _ = tokio::time::timeout(LINGER, leaving).await;
                     Err(Error::Tls(error))
                 }
             };

@@ -85,6 +85,11 @@ impl Body {
         self.0 == State::UntilClose
     }
 
+    /// Whether it comes in chunks.
+    pub fn is_chunked(&self) -> bool {
+        !matches!(self.0, State::Length(_) | State::UntilClose)
+    }
+
     /// How many of the bytes that have come belong to the body.
     ///
     /// # Errors

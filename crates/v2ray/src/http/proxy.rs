@@ -1,7 +1,7 @@
 //! The proxy's side: CONNECT, and plain requests whose target is an absolute URI.
 //!
-//! A plain request is sent on in origin form with `Connection: close`; the connection to the client is kept when it asked for
-//! that and the response has a border ([`Response::keep_alive`]).
+//! A plain request is sent on in origin form with `Connection: close`; the connection to the client is kept unless it asked
+//! otherwise (HTTP/1.0: when it asked for that) and if the response has a border ([`Response::keep_alive`]).
 
 use super::body::Body;
 use super::client::host_and_port;
@@ -55,6 +55,8 @@ pub struct Forward {
     pub to: Destination,
     /// Its method.
     pub method: String,
+    /// The minor version the client speaks. Before HTTP/1.1 there were neither chunks nor responses of the class 1xx.
+    pub minor: u8,
     /// The head to send.
     pub head: Vec<u8>,
     /// The body that follows.
@@ -142,6 +144,10 @@ fn forward(head: &RequestHead<'_>, transparent: bool) -> Result<Forward, Error> 
     } else {
         return Err(wrong("a plain request to a proxy needs an absolute http URI"));
     };
+    // RFC 9112 section 3.2: who reads the one and who the other would not mean the same server.
+    if head.headers.all("host").count() > 1 {
+        return Err(wrong("there is more than one host"));
+    }
     let to = authority(host, 80)?;
     let body = Body::of_request(head)?;
     let path = match path.as_bytes().first() {
@@ -151,7 +157,12 @@ fn forward(head: &RequestHead<'_>, transparent: bool) -> Result<Forward, Error> 
         Some(b'/') => path.to_owned(),
         Some(_) => format!("/{path}"),
     };
-    let mut out = format!("{} {path} HTTP/1.1\r\nHost: {}\r\n", head.method, host_of(&to));
+    let mut out = format!(
+        "{} {path} HTTP/1.{}\r\nHost: {}\r\n",
+        head.method,
+        head.minor,
+        host_of(&to)
+    );
     copy_headers(&head.headers, &["host"], &mut out);
     out.push_str("Connection: close\r\n\r\n");
     let headers = &head.headers;
@@ -160,9 +171,10 @@ fn forward(head: &RequestHead<'_>, transparent: bool) -> Result<Forward, Error> 
     Ok(Forward {
         to,
         method: head.method.to_owned(),
+        minor: head.minor,
         head: out.into_bytes(),
         body,
-        keep_alive: asked && !refused,
+        keep_alive: (asked || head.minor > 0) && !refused,
     })
 }
 
@@ -218,6 +230,9 @@ pub fn decode_response(bytes: &[u8], request: &Forward) -> Result<Step<Response>
                 return Err(wrong("the server switches protocols, which was not asked for"));
             }
             let body = Body::of_response(&head, &request.method)?;
+            if request.minor == 0 && body.is_chunked() {
+                return Err(wrong("chunks for a client of HTTP/1.0, which cannot read them"));
+            }
             let interim = (100..200).contains(&head.status);
             let keep_alive = request.keep_alive && !body.is_until_close();
             let mut out = format!("HTTP/1.1 {:03} {}\r\n", head.status, head.reason);
@@ -307,8 +322,11 @@ mod tests {
         assert!(got.keep_alive);
         assert!(!got.body.is_over());
         let got = forwarded("GET http://[2001:db8::1] HTTP/1.0\r\n\r\n");
-        assert!(got.head.starts_with(b"GET / HTTP/1.1\r\nHost: [2001:db8::1]\r\n"));
+        assert!(got.head.starts_with(b"GET / HTTP/1.0\r\nHost: [2001:db8::1]\r\n"));
         assert!(!got.keep_alive);
+        assert!(forwarded("GET http://a.example HTTP/1.0\r\nProxy-Connection: Keep-Alive\r\n\r\n").keep_alive);
+        assert!(forwarded("GET http://a.example HTTP/1.1\r\n\r\n").keep_alive);
+        assert!(!forwarded("GET http://a.example HTTP/1.1\r\nConnection: Close\r\n\r\n").keep_alive);
         let got = forwarded("GET HTTP://a.example?q HTTP/1.1\r\n\r\n");
         assert!(got.head.starts_with(b"GET /?q HTTP/1.1\r\nHost: a.example\r\n"));
         assert!(
@@ -327,6 +345,8 @@ mod tests {
         ] {
             assert!(decode(head.as_bytes(), false).is_err(), "{head}");
         }
+        let hosts = "GET http://a/ HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n";
+        assert!(decode(hosts.as_bytes(), false).is_err());
         let smuggled = "POST http://a/ HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n";
         assert!(decode(smuggled.as_bytes(), false).is_err());
         let got = decode(b"GET /x HTTP/1.1\r\nHost: a.example:81\r\n\r\n", true)
@@ -369,5 +389,9 @@ mod tests {
         assert!(r.interim && r.body.is_over());
         assert_eq!(r.head, b"HTTP/1.1 100 Continue\r\n\r\n");
         assert!(got("HTTP/1.1 101 x\r\n\r\n").is_err());
+        let old = forwarded("GET http://a.example/ HTTP/1.0\r\n\r\n");
+        let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        assert!(decode_response(chunked, &old).is_err());
+        assert!(decode_response(chunked, &request).is_ok());
     }
 }

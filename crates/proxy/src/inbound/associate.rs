@@ -1,0 +1,137 @@
+//! Datagrams of a SOCKS client, for as long as its connection lives.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use sealway_v2ray::socks::udp;
+use sealway_v2ray::{Destination, Network};
+use tokio::net::UdpSocket;
+use tokio::sync::mpsc;
+
+use super::{Inbound, UserRecord, dokodemo};
+use crate::Error;
+use crate::engine::Engine;
+use crate::outbound::Outbound;
+use crate::sock::unmapped;
+use crate::stream::Stream;
+use crate::udp::{Datagram, PacketEnd, Reply};
+
+/// Flows of one association that are served at once. An outbound that reaches every target needs one for all of them,
+/// others need one for each.
+const MAX_FLOWS: usize = 256;
+/// Targets of which one association remembers what the rules said.
+const MAX_ROUTES: usize = 1024;
+
+/// An association for datagrams.
+pub(crate) struct Association {
+    pub(super) control: Stream,
+    pub(super) socket: Arc<UdpSocket>,
+    /// The only address datagrams are taken from; the port is pinned by the first one.
+    pub(super) owner: SocketAddr,
+    pub(super) user: Arc<UserRecord>,
+    pub(super) local: Option<SocketAddr>,
+}
+
+/// Relays datagrams until the connection that asked for it ends.
+pub(crate) async fn serve(engine: &Arc<Engine>, inbound: &Arc<Inbound>, association: Association) -> Result<(), Error> {
+    let Association {
+        mut control,
+        socket,
+        mut owner,
+        user,
+        local,
+    } = association;
+    let mut routes: HashMap<Destination, Arc<Outbound>> = HashMap::new();
+    let mut flows: Flows = Flows::default();
+    let mut buffer = vec![0; 65_535];
+    loop {
+        let (len, from) = tokio::select! {
+            received = socket.recv_from(&mut buffer) => match received {
+                Ok(received) => received,
+                // The answer that a port of the client is closed; the association lives as long as its connection.
+                Err(_) => continue,
+            },
+            more = control.more() => match more {
+                Ok(true) => {
+                    let len = control.payload().len();
+                    control.consume(len);
+                    continue;
+                }
+                _ => return Ok(()),
+            },
+        };
+        let from = unmapped(from);
+        if from.ip() != owner.ip() || owner.port() != 0 && owner.port() != from.port() {
+            continue;
+        }
+        let Ok((mut to, payload)) = udp::decode(&buffer[..len]) else {
+            continue;
+        };
+        owner.set_port(from.port());
+        to.network = Network::Udp;
+        // Every target is asked for: that one of them may go straight out says nothing of the others.
+        let outbound = match routes.get(&to) {
+            Some(outbound) => Arc::clone(outbound),
+            None => {
+                if routes.len() >= MAX_ROUTES {
+                    routes.clear();
+                }
+                let outbound = engine.route(inbound, &to, (Some(from), local), &user.email).await;
+                routes.insert(to.clone(), Arc::clone(&outbound));
+                outbound
+            }
+        };
+        let target = (!outbound.is_open_to_all()).then(|| to.clone());
+        let datagram = Datagram {
+            bytes: buffer[payload].to_vec(),
+            to: to.clone(),
+        };
+        let Some(waiting) = flows.push(&outbound, target, datagram) else {
+            continue;
+        };
+        let near = PacketEnd::Local(waiting, Reply::Socks(Arc::clone(&socket), from));
+        let (engine, inbound, user) = (Arc::clone(engine), Arc::clone(inbound), Arc::clone(&user));
+        tokio::spawn(async move {
+            engine
+                .carry_flow(&inbound, &outbound, near, to, user, Some(from), local)
+                .await
+        });
+    }
+}
+
+/// The flows of one association.
+#[derive(Default)]
+struct Flows {
+    // The outbound is kept alive by whoever holds the engine; its address is only a name here.
+    queues: HashMap<(usize, Option<Destination>), mpsc::Sender<Datagram>>,
+}
+
+impl Flows {
+    /// Hands a datagram to its flow. If that has to be made, its end of the queue is returned. What does not fit is dropped,
+    /// as a full socket would.
+    fn push(
+        &mut self,
+        outbound: &Arc<Outbound>,
+        target: Option<Destination>,
+        mut datagram: Datagram,
+    ) -> Option<mpsc::Receiver<Datagram>> {
+        let flow = (Arc::as_ptr(outbound) as usize, target);
+        if let Some(queue) = self.queues.get(&flow) {
+            match queue.try_send(datagram) {
+                Ok(()) | Err(mpsc::error::TrySendError::Full(_)) => return None,
+                Err(mpsc::error::TrySendError::Closed(back)) => datagram = back,
+            }
+        }
+        if self.queues.len() >= MAX_FLOWS {
+            self.queues.retain(|_, queue| !queue.is_closed());
+            if self.queues.len() >= MAX_FLOWS {
+                return None;
+            }
+        }
+        let (queue, waiting) = mpsc::channel(dokodemo::QUEUE);
+        let _ = queue.try_send(datagram);
+        self.queues.insert(flow, queue);
+        Some(waiting)
+    }
+}

@@ -1,0 +1,196 @@
+//! Sockets that are listened on.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use tokio::net::{TcpListener, UdpSocket, UnixListener};
+
+use crate::dial::{set_options, unix_address};
+use crate::settings::{Listen, SocketOptions, UnixName};
+
+/// Connections that wait to be accepted, per listener.
+const BACKLOG: i32 = 4096;
+
+/// A bound socket.
+pub(crate) enum Bound {
+    Tcp(TcpListener),
+    Unix(UnixListener, Option<SocketFile>),
+    Udp(UdpSocket),
+}
+
+/// What an address is called in messages.
+pub(crate) fn name(listen: &Listen) -> String {
+    match listen {
+        Listen::Port(address) => address.to_string(),
+        Listen::EveryAddress(port) => format!("port {port} of every address"),
+        Listen::Unix(UnixName::Path(path, _)) => path.display().to_string(),
+        Listen::Unix(UnixName::Abstract(name)) => format!("@{}", String::from_utf8_lossy(name).trim_end_matches('\0')),
+    }
+}
+
+/// Binds one `listen` of an inbound: a listener a core for streams, one socket for datagrams.
+pub(crate) fn bind(
+    listen: &Listen,
+    options: &SocketOptions,
+    tasks: usize,
+    tcp: bool,
+    udp: bool,
+) -> io::Result<Vec<Bound>> {
+    let address = match listen {
+        Listen::Unix(name) => return bind_unix(name).map(|(unix, file)| vec![Bound::Unix(unix, file)]),
+        Listen::Port(address) => *address,
+        Listen::EveryAddress(port) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, *port)),
+    };
+    match bind_ip(address, options, tasks, tcp, udp) {
+        // A system without IPv6 still has every IPv4 address.
+        Err(_) if matches!(listen, Listen::EveryAddress(_)) => {
+            let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port()));
+            bind_ip(address, options, tasks, tcp, udp)
+        }
+        bound => bound,
+    }
+}
+
+fn bind_ip(
+    mut address: SocketAddr,
+    options: &SocketOptions,
+    tasks: usize,
+    tcp: bool,
+    udp: bool,
+) -> io::Result<Vec<Bound>> {
+    let mut bound = Vec::new();
+    // One listener a core: the kernel spreads connections over them, and no core waits for another to accept.
+    for _ in 0..if tcp { tasks } else { 0 } {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_nonblocking(true)?;
+        // When the system chooses the port, sharing must not be allowed yet: it would choose one that is shared already.
+        let given = address.port() != 0;
+        socket.set_reuse_address(given)?;
+        socket.set_reuse_port(given)?;
+        if address.is_ipv6() {
+            socket.set_only_v6(options.v6_only)?;
+        }
+        set_options(SockRef::from(&socket), options)?;
+        socket.bind(&address.into())?;
+        socket.set_reuse_port(true)?;
+        socket.listen(BACKLOG)?;
+        let listener = TcpListener::from_std(socket.into())?;
+        // The first one's port is the others' too, also when the system chose it.
+        address = listener.local_addr()?;
+        bound.push(Bound::Tcp(listener));
+    }
+    if udp {
+        let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+        socket.set_nonblocking(true)?;
+        if address.is_ipv6() {
+            socket.set_only_v6(options.v6_only)?;
+        }
+        socket.bind(&address.into())?;
+        bound.push(Bound::Udp(UdpSocket::from_std(socket.into())?));
+    }
+    Ok(bound)
+}
+
+/// The file of a unix socket, and the lock that says whose it is. Both are removed when this is dropped.
+pub(crate) struct SocketFile {
+    path: PathBuf,
+    lock: PathBuf,
+    _locked: File,
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // In this order: whoever finds no lock may take the path, and must not lose its socket to us.
+        let _ = std::fs::remove_file(&self.path);
+        let _ = std::fs::remove_file(&self.lock);
+    }
+}
+
+/// Takes the lock of a path, which a server holds for as long as it listens there and the system lets go of if it dies.
+fn lock(path: &Path) -> io::Result<(PathBuf, File)> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let name = PathBuf::from(name);
+    loop {
+        // A lock is no place for a link that somebody else has put there.
+        let no_links = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(no_links)
+            .open(&name)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let what = format!("another server listens here: it holds {}", name.display());
+                return Err(io::Error::new(io::ErrorKind::AddrInUse, what));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        // Its last holder may have removed it between the two calls; then the lock is one of nothing.
+        let ours = file.metadata()?;
+        match std::fs::symlink_metadata(&name) {
+            Ok(found) if found.ino() == ours.ino() && found.dev() == ours.dev() => return Ok((name, file)),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn bind_unix(name: &UnixName) -> io::Result<(UnixListener, Option<SocketFile>)> {
+    let UnixName::Path(path, mode) = name else {
+        return listen_unix(name).map(|listener| (listener, None));
+    };
+    let (lock, locked) = lock(path)?;
+    // From here on an error removes the lock again, but not what somebody else has at the path.
+    let taken = || {
+        match std::fs::symlink_metadata(path) {
+            Ok(found) if found.file_type().is_socket() => {
+                // Left behind by a server that is gone, unless a program without our lock answers.
+                if std::os::unix::net::UnixStream::connect(path).is_ok() {
+                    let what = "another program listens here";
+                    return Err(io::Error::new(io::ErrorKind::AddrInUse, what));
+                }
+                std::fs::remove_file(path)?;
+            }
+            Ok(_) => {
+                let what = "there is a file of another kind; remove it or choose another path";
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
+            }
+            Err(_) => {}
+        }
+        let listener = listen_unix(name)?;
+        if let Some(mode) = mode {
+            std::fs::set_permissions(path, Permissions::from_mode(*mode))?;
+        }
+        Ok(listener)
+    };
+    match taken() {
+        Ok(listener) => {
+            let file = SocketFile {
+                path: path.clone(),
+                lock,
+                _locked: locked,
+            };
+            Ok((listener, Some(file)))
+        }
+        Err(error) => {
+            let _ = std::fs::remove_file(lock);
+            Err(error)
+        }
+    }
+}
+
+fn listen_unix(name: &UnixName) -> io::Result<UnixListener> {
+    let listener = std::os::unix::net::UnixListener::bind_addr(&unix_address(name)?)?;
+    listener.set_nonblocking(true)?;
+    UnixListener::from_std(listener)
+}

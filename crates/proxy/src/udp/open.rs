@@ -1,0 +1,165 @@
+//! Datagrams straight to their targets.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use sealway_v2ray::{Address, Destination, Network};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::UdpSocket;
+
+use super::{Slot, poll_socket};
+use crate::Error;
+use crate::dial::resolve;
+use crate::guard::Guard;
+use crate::settings::DomainStrategy;
+use crate::stats::Traffic;
+
+/// Names whose address one association remembers.
+const MAX_NAMES: usize = 64;
+
+/// Where traffic goes in place of its target.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Redirect {
+    /// The host. `None`: the target's.
+    pub(crate) host: Option<Address>,
+    /// The port. `None`: the target's.
+    pub(crate) port: Option<u16>,
+}
+
+impl Redirect {
+    /// Where to go in place of `to`, or `None` if that stands.
+    pub(crate) fn of(&self, to: &Destination) -> Option<Destination> {
+        if self.host.is_none() && self.port.is_none() {
+            return None;
+        }
+        Some(Destination {
+            network: to.network,
+            address: self.host.clone().unwrap_or_else(|| to.address.clone()),
+            port: self.port.unwrap_or(to.port),
+        })
+    }
+}
+
+type Resolving = Pin<Box<dyn Future<Output = Result<Vec<SocketAddr>, Error>> + Send>>;
+
+/// A socket that sends anywhere.
+pub(crate) struct Open {
+    socket: UdpSocket,
+    v6: bool,
+    strategy: DomainStrategy,
+    guard: Guard,
+    redirect: Redirect,
+    names: HashMap<Destination, SocketAddr>,
+    resolving: Option<Resolving>,
+    /// With a redirect: where the last datagram went, and where it was meant to go.
+    redirected: Option<(SocketAddr, Destination)>,
+    traffic: Traffic,
+}
+
+impl Open {
+    /// Binds a socket for both families, or for IPv4 where that is all there is.
+    pub(crate) fn bind(
+        source: Option<IpAddr>,
+        strategy: DomainStrategy,
+        guard: Guard,
+        redirect: Redirect,
+        traffic: Traffic,
+    ) -> Result<Self, Error> {
+        let bind = |ip: IpAddr| {
+            let domain = if ip.is_ipv6() { Domain::IPV6 } else { Domain::IPV4 };
+            let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
+            if ip.is_ipv6() {
+                socket.set_only_v6(false)?;
+            }
+            socket.set_nonblocking(true)?;
+            socket.bind(&SocketAddr::new(ip, 0).into())?;
+            UdpSocket::from_std(socket.into())
+        };
+        let socket = match source {
+            Some(ip) => bind(ip)?,
+            None => bind(Ipv6Addr::UNSPECIFIED.into()).or_else(|_| bind(Ipv4Addr::UNSPECIFIED.into()))?,
+        };
+        let v6 = socket.local_addr()?.is_ipv6();
+        Ok(Open {
+            socket,
+            v6,
+            strategy,
+            guard,
+            redirect,
+            names: HashMap::new(),
+            resolving: None,
+            redirected: None,
+            traffic,
+        })
+    }
+
+    fn poll_address(&mut self, cx: &mut Context<'_>, to: &Destination) -> Poll<Result<SocketAddr, Error>> {
+        if let Some(address) = to.socket_addr() {
+            return Poll::Ready(Ok(address));
+        }
+        if let Some(&address) = self.names.get(to) {
+            return Poll::Ready(Ok(address));
+        }
+        let resolving = self.resolving.get_or_insert_with(|| {
+            let (host, port, strategy) = (to.address.clone(), to.port, self.strategy);
+            Box::pin(async move { resolve(&host, port, strategy).await })
+        });
+        let found = ready!(resolving.as_mut().poll(cx));
+        self.resolving = None;
+        let address = found?.into_iter().find(|a| self.v6 || a.is_ipv4());
+        let address = address.ok_or_else(|| Error::Resolve { name: to.to_string() })?;
+        if self.names.len() < MAX_NAMES {
+            self.names.insert(to.clone(), address);
+        }
+        Poll::Ready(Ok(address))
+    }
+
+    pub(super) fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8], to: &Destination) -> Poll<Result<(), Error>> {
+        let elsewhere = self.redirect.of(to);
+        let mut address = match ready!(self.poll_address(cx, elsewhere.as_ref().unwrap_or(to))) {
+            Ok(address) => address,
+            // One name that does not exist is no reason to end the association.
+            Err(error) => {
+                tracing::debug!("datagram dropped: {error}");
+                return Poll::Ready(Ok(()));
+            }
+        };
+        if let Err(error) = self.guard.check(address, Network::Udp) {
+            tracing::warn!("datagram dropped: {error}");
+            return Poll::Ready(Ok(()));
+        }
+        if elsewhere.is_some() {
+            self.redirected = Some((address, to.clone()));
+        }
+        if self.v6
+            && let IpAddr::V4(v4) = address.ip()
+        {
+            address.set_ip(v4.to_ipv6_mapped().into());
+        }
+        match ready!(self.socket.poll_send_to(cx, bytes, address)) {
+            Ok(sent) => self.traffic.sent(sent),
+            // Unreachable hosts and datagrams too long for the path concern this datagram only.
+            Err(error) => tracing::debug!("datagram to {address} dropped: {error}"),
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Receives one datagram into `slot`.
+    pub(super) fn poll_recv(&mut self, cx: &mut Context<'_>, slot: &mut Slot) -> Poll<Result<bool, Error>> {
+        loop {
+            if let Some((len, from)) = ready!(poll_socket(cx, &self.socket, slot))? {
+                self.traffic.received(len);
+                let from = match &self.redirected {
+                    // The client knows nothing of the redirect and waits for an answer from where it sent to.
+                    Some((address, meant)) if *address == from => meant.clone(),
+                    _ => Destination::udp(Address::from(from.ip()), from.port()),
+                };
+                slot.fill(len, from);
+                return Poll::Ready(Ok(true));
+            }
+        }
+    }
+}
