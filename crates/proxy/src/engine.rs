@@ -9,16 +9,16 @@ use tokio::time::Instant;
 
 use crate::Error;
 use crate::access::{Access, Chosen};
-use crate::dial;
 use crate::hold::Held;
 use crate::inbound::{self, Fresh, Inbound, Kind, Taken, UserRecord, http};
+use crate::names::Names;
 use crate::outbound::{Caller, Far, Outbound};
 use crate::relay::Relay;
 use crate::router::{Question, Router};
 use crate::settings::{DomainStrategy, Level, Settings};
 use crate::sock::Sock;
-use crate::stream::Stream;
 use crate::stats::{Counter, Stats, Traffic};
+use crate::stream::Stream;
 use crate::transport::ServerSide;
 use crate::udp;
 
@@ -28,6 +28,7 @@ pub(crate) struct Engine {
     outbounds: Vec<Arc<Outbound>>,
     router: Router,
     access: Access,
+    names: Arc<Names>,
     held: Held,
     base: Level,
 }
@@ -121,6 +122,7 @@ impl Engine {
                 "there is none; add one, for example {\"protocol\": \"freedom\"}",
             ));
         }
+        let names = Arc::new(Names::new(settings));
         let mut outbounds = Vec::with_capacity(settings.outbounds.len());
         for (at, outbound) in settings.outbounds.iter().enumerate() {
             let counters = &settings.counters;
@@ -134,14 +136,16 @@ impl Engine {
                 )
                 .reversed()
             };
-            outbounds.push(Arc::new(Outbound::new(&format!("outbounds[{at}]"), outbound, traffic)?));
+            let place = format!("outbounds[{at}]");
+            outbounds.push(Arc::new(Outbound::new(&place, outbound, Arc::clone(&names), traffic)?));
         }
         let tags: Vec<&str> = outbounds.iter().map(|outbound| outbound.tag.as_str()).collect();
         Ok(Engine {
             router: Router::new(&settings.rules, settings.domain_strategy, &tags)?,
             inbounds,
             outbounds,
-            access: Access::open(&settings.access_log)?,
+            access: Access::open(&settings.access_log, settings.mask_address)?,
+            names,
             held: Held::default(),
             base: level(&levels, 0),
         })
@@ -194,7 +198,12 @@ impl Engine {
             Kind::Dokodemo(settings) => inbound::dokodemo::take(fresh, settings, Arc::clone(&inbound.anyone))?,
             Kind::Socks(settings) => return self.socks(inbound, settings, fresh).await,
             Kind::Http(settings) => {
-                let asked = http::take(fresh, Arc::clone(settings), Arc::clone(&inbound.anyone), inbound.is_remote());
+                let asked = http::take(
+                    fresh,
+                    Arc::clone(settings),
+                    Arc::clone(&inbound.anyone),
+                    inbound.is_remote(),
+                );
                 return self.http(inbound, asked.await?, source, local).await;
             }
             Kind::Vless { users, fallbacks } => inbound::vless::take(fresh, users, fallbacks, &self.base).await?,
@@ -259,7 +268,10 @@ impl Engine {
             inbound: &inbound.tag,
         };
         let resolve = async || {
-            let found = dial::resolve(&to.address, to.port, DomainStrategy::default()).await;
+            let found = self
+                .names
+                .resolve(&to.address, to.port, DomainStrategy::default())
+                .await;
             found
                 .map(|found| found.iter().map(SocketAddr::ip).collect())
                 .unwrap_or_default()

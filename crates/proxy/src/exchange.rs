@@ -45,7 +45,13 @@ pub(crate) struct Exchange<'a> {
 
 impl<'a> Exchange<'a> {
     /// Begins an exchange over a connection to the server.
-    pub(crate) fn new(near: &'a mut Stream, mut far: Stream, forward: &'a Forward, idle: Duration, user: Traffic) -> Self {
+    pub(crate) fn new(
+        near: &'a mut Stream,
+        mut far: Stream,
+        forward: &'a Forward,
+        idle: Duration,
+        user: Traffic,
+    ) -> Self {
         far.trust();
         Exchange {
             near,
@@ -169,7 +175,10 @@ impl<'a> Exchange<'a> {
                         if value.interim {
                             self.interim += 1;
                             if self.interim > MAX_INTERIM {
-                                return Poll::Ready(Err(Error::protocol("HTTP", "responses of the class 1xx without end")));
+                                return Poll::Ready(Err(Error::protocol(
+                                    "HTTP",
+                                    "responses of the class 1xx without end",
+                                )));
                             }
                             // HTTP/1.0 has no such thing (RFC 9110 section 15.2).
                             if self.forward.minor > 0 {

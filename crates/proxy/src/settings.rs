@@ -13,8 +13,8 @@ use sealway_v2ray::{Address, UserId};
 use crate::Timeouts;
 
 pub use transport::{
-    Certificate, ClientTls, ClientTransport, DomainStrategy, Families, HttpNetwork, Network, PemSource, ServerTls,
-    ServerTransport, SocketOptions, Versions,
+    Certificate, CipherSuite, ClientTls, ClientTransport, Curve, DomainStrategy, Families, HttpNetwork, Network,
+    PemSource, ServerTls, ServerTransport, SocketOptions, Versions,
 };
 
 /// A whole server.

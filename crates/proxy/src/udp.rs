@@ -180,7 +180,11 @@ impl PacketEnd {
 
 /// Receives one datagram of a socket into `slot`, not before there is one. `None`: the system told of something else, such as
 /// a port that is closed, which belongs to one datagram and not to the association.
-fn poll_socket(cx: &mut Context<'_>, socket: &UdpSocket, slot: &mut Slot) -> Poll<Result<Option<(usize, SocketAddr)>, Error>> {
+fn poll_socket(
+    cx: &mut Context<'_>,
+    socket: &UdpSocket,
+    slot: &mut Slot,
+) -> Poll<Result<Option<(usize, SocketAddr)>, Error>> {
     ready!(socket.poll_recv_ready(cx))?;
     let mut into = ReadBuf::new(slot.take());
     match socket.poll_recv_from(cx, &mut into) {

@@ -40,8 +40,8 @@ pub use locate::problem_at;
 pub use mask::MaskAddress;
 pub use net::{DomainMatch, DomainMatches, IpMatch, IpMatches, Pattern, UserMatch, UserMatches, is_private};
 pub use observe::{
-    Dns, DnsServer, HostAnswer, Hosts, LevelPolicy, Levels, Log, LogLevel, LogTarget, Policy,
-    QueryStrategy, SystemPolicy,
+    Dns, DnsServer, HostAnswer, Hosts, LevelPolicy, Levels, Log, LogLevel, LogTarget, Policy, QueryStrategy,
+    SystemPolicy,
 };
 pub use outbound::{
     BlackholeResponse, FinalAction, FinalRule, FreedomSettings, Mux, Outbound, OutboundProtocol, ProxyOutbound,

@@ -4,6 +4,7 @@ pub(crate) mod build;
 pub(crate) mod certs;
 pub(crate) mod handshake;
 pub(crate) mod hello;
+pub(crate) mod provider;
 pub(crate) mod records;
 pub(crate) mod verify;
 

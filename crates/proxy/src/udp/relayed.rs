@@ -34,9 +34,14 @@ impl Relayed {
             SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         };
-        let source = source.filter(|ip| ip.is_ipv4() == relay.is_ipv4()).unwrap_or(unspecified);
+        let source = source
+            .filter(|ip| ip.is_ipv4() == relay.is_ipv4())
+            .unwrap_or(unspecified);
         let socket = UdpSocket::bind(SocketAddr::new(source, 0)).await?;
-        socket.connect(relay).await.map_err(|error| Error::connect(relay, error))?;
+        socket
+            .connect(relay)
+            .await
+            .map_err(|error| Error::connect(relay, error))?;
         Ok(Relayed {
             control,
             socket,
@@ -45,7 +50,12 @@ impl Relayed {
         })
     }
 
-    pub(super) fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8], to: &Destination) -> Poll<Result<(), Error>> {
+    pub(super) fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+        to: &Destination,
+    ) -> Poll<Result<(), Error>> {
         self.out.clear();
         udp::write_head(&to.address, to.port, &mut self.out);
         self.out.extend_from_slice(bytes);

@@ -425,7 +425,9 @@ fn read_protocol(name: InboundProtocolName, settings: Value, cx: &mut Cx<'_>) ->
             if let Some(user) = s.users.iter().find(ends) {
                 let what = "an inbound that ends streams without a last chunk (`NoTerminationSignal`)";
                 cx.within("clients", |cx| {
-                    cx.within("experiments", |cx| cx.later(Severity::Warning, user.experiments.at, what));
+                    cx.within("experiments", |cx| {
+                        cx.later(Severity::Warning, user.experiments.at, what)
+                    });
                 });
             }
             let users = s.users.into_iter().map(|user| User {

@@ -58,9 +58,8 @@ pub fn is_private(ip: IpAddr) -> bool {
     let IpAddr::V6(v6) = ip else { return false };
     let inside = match v6.octets() {
         // NAT64, and the old form of IPv4 inside IPv6.
-        [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d] | [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d] => {
-            [a, b, c, d]
-        }
+        [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d]
+        | [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d] => [a, b, c, d],
         [0x20, 0x02, a, b, c, d, ..] => [a, b, c, d],
         _ => return false,
     };

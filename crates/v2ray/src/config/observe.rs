@@ -187,6 +187,12 @@ words! {
     }
 }
 
+impl Default for QueryStrategy {
+    fn default() -> Self {
+        QueryStrategy::UseIp
+    }
+}
+
 object! {
     /// Name resolution. The system's resolver answers what `hosts` does not.
     pub struct Dns: "dns" {

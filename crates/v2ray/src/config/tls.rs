@@ -192,7 +192,9 @@ impl Decode for Certificate {
         let period = (!s.ocsp_stapling.is_zero()).then_some(s.ocsp_stapling.value);
         if period.is_some() && s.usage == CertificateUsage::Encipherment {
             let what = "OCSP answers (`ocspStapling`); the files are read again at that interval";
-            cx.within("ocspStapling", |cx| cx.later(Severity::Warning, s.ocsp_stapling.at, what));
+            cx.within("ocspStapling", |cx| {
+                cx.later(Severity::Warning, s.ocsp_stapling.at, what)
+            });
         }
         let files = matches!(certificate, Pem::File(_));
         Some(Certificate {
@@ -350,17 +352,38 @@ impl Decode for Tls {
         }
         if !s.key_log.is_empty() {
             let text = "session secrets are written to this file: whoever has it can read the captured connections";
-            cx.within("masterKeyLog", |cx| cx.warn(s.key_log.at, text, "take it out when you have what you need"));
+            cx.within("masterKeyLog", |cx| {
+                cx.warn(s.key_log.at, text, "take it out when you have what you need")
+            });
         }
-        let insecure_at = s.allow_insecure.filter(|insecure| insecure.value).map(|insecure| insecure.at);
+        let insecure_at = s
+            .allow_insecure
+            .filter(|insecure| insecure.value)
+            .map(|insecure| insecure.at);
         let of_clients = [
             ("serverName", !s.server_name.is_empty(), s.server_name.at),
             ("fingerprint", !s.fingerprint.is_empty(), s.fingerprint.at),
-            ("pinnedPeerCertSha256", !s.pinned_certificates.is_empty(), s.pinned_certificates.at),
-            ("pinnedPeerCertificateChainSha256", !s.pinned_chains.is_empty(), s.pinned_chains.at),
-            ("pinnedPeerCertificatePublicKeySha256", !s.pinned_public_keys.is_empty(), s.pinned_public_keys.at),
+            (
+                "pinnedPeerCertSha256",
+                !s.pinned_certificates.is_empty(),
+                s.pinned_certificates.at,
+            ),
+            (
+                "pinnedPeerCertificateChainSha256",
+                !s.pinned_chains.is_empty(),
+                s.pinned_chains.at,
+            ),
+            (
+                "pinnedPeerCertificatePublicKeySha256",
+                !s.pinned_public_keys.is_empty(),
+                s.pinned_public_keys.at,
+            ),
             ("verifyPeerCertByName", !s.verify_names.is_empty(), s.verify_names.at),
-            ("disableSystemRoot", s.disable_system_root.value, s.disable_system_root.at),
+            (
+                "disableSystemRoot",
+                s.disable_system_root.value,
+                s.disable_system_root.at,
+            ),
             ("allowInsecure", insecure_at.is_some(), insecure_at.unwrap_or_default()),
         ];
         let of_servers = [
@@ -371,7 +394,8 @@ impl Decode for Tls {
         let set = |keys: &[(&'static str, bool, Position)], usage: CertificateUsage| {
             let set = keys.iter().filter(|(_, set, _)| *set).map(|(key, _, at)| (*key, *at));
             let certificates = s.certificates.iter().filter(|one| one.usage == usage);
-            set.chain(certificates.map(|one| ("certificates", one.at))).collect::<Vec<_>>()
+            set.chain(certificates.map(|one| ("certificates", one.at)))
+                .collect::<Vec<_>>()
         };
         let of_clients = set(&of_clients, CertificateUsage::Verify);
         let of_servers = set(&of_servers, CertificateUsage::VerifyClient);

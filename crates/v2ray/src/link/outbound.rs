@@ -258,12 +258,7 @@ fn hex(bytes: &[u8]) -> String {
 /// Whether nothing is set that would be lost. Where the values come from does not matter.
 fn is_plain(sockopt: &Sockopt) -> bool {
     let s = sockopt;
-    let numbers = [
-        s.tcp_user_timeout,
-        s.tcp_max_seg,
-        s.rx_buf_size,
-        s.tx_buf_size,
-    ];
+    let numbers = [s.tcp_user_timeout, s.tcp_max_seg, s.rx_buf_size, s.tx_buf_size];
     s.mark == 0
         && s.domain_strategy.value == DomainStrategy::AsIs
         && s.tcp_keep_alive_interval == 0

@@ -279,9 +279,7 @@ fn rules_match() {
     }
     let users = rule(r#""user":["Ann@example.com","regexp:^b"]"#).users;
     assert!(users.matches("ann@EXAMPLE.com") && users.matches("bob") && !users.matches("cy") && !users.matches(""));
-    let rule = rule(
-        r#""type":"field","network":"udp","port":"53,1000-2000","sourceIP":"10.0.0.0/8","sourcePort":1"#,
-    );
+    let rule = rule(r#""type":"field","network":"udp","port":"53,1000-2000","sourceIP":"10.0.0.0/8","sourcePort":1"#);
     assert!(rule.networks.unwrap().udp && rule.ports.unwrap().contains(1500));
     assert!(!rule.sources.is_empty() && rule.source_ports.unwrap().contains(1));
 }

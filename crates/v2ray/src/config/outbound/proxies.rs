@@ -9,8 +9,8 @@ use super::super::stream::is_header;
 use super::super::table::{Decode, object, words};
 use super::super::tls::Headers;
 
-use super::check_level;
 use super::super::user::{Account, Experiments, FlowName, check_alter_id, check_encryption};
+use super::check_level;
 use crate::{Address, UserId};
 
 object! {
@@ -320,12 +320,20 @@ pub(super) fn read_proxy(settings: Value, http: bool, cx: &mut Cx<'_>) -> Option
 fn check_headers(headers: &At<Headers>, http: bool, cx: &mut Cx<'_>) -> Option<()> {
     cx.within("headers", |cx| {
         if !headers.is_empty() && !http {
-            cx.warn(headers.at, "`headers` have no effect on a socks outbound", "take them out");
+            cx.warn(
+                headers.at,
+                "`headers` have no effect on a socks outbound",
+                "take them out",
+            );
         }
         let wrong = headers.iter().find(|(name, value)| !is_header(name, value));
         let Some((name, _)) = wrong else { return Some(()) };
         let text = format!("{} is no header a request could have", quoted(name));
-        cx.error(headers.at, text, "names are letters, digits and dashes; values have no line ends");
+        cx.error(
+            headers.at,
+            text,
+            "names are letters, digits and dashes; values have no line ends",
+        );
         None
     })
 }
