@@ -9,4 +9,6 @@ pub(crate) mod records;
 pub(crate) mod verify;
 
 #[cfg(test)]
+mod settings_tests;
+#[cfg(test)]
 mod tests;
