@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use sealway_v2ray::Destination;
 
 use crate::Error;
-use crate::settings;
+use crate::settings::{self, MaskAddress};
 
 /// Lines that may wait for a slow disk. More are dropped and counted.
 const QUEUE: usize = 8192;
@@ -30,16 +30,18 @@ pub(crate) enum Chosen {
 pub(crate) struct Access {
     lines: Option<SyncSender<String>>,
     dropped: Arc<AtomicU64>,
+    mask: MaskAddress,
 }
 
 impl Access {
     /// Opens the log.
-    pub(crate) fn open(settings: &settings::AccessLog) -> Result<Self, Error> {
+    pub(crate) fn open(settings: &settings::AccessLog, mask: MaskAddress) -> Result<Self, Error> {
         let out: Box<dyn Write + Send> = match settings {
             settings::AccessLog::Off => {
                 return Ok(Access {
                     lines: None,
                     dropped: Arc::default(),
+                    mask,
                 });
             }
             settings::AccessLog::Stdout => Box::new(std::io::stdout()),
@@ -60,12 +62,13 @@ impl Access {
         Ok(Access {
             lines: Some(lines),
             dropped,
+            mask,
         })
     }
 
     fn push(&self, line: impl FnOnce() -> String) {
         if let Some(lines) = &self.lines
-            && let Err(TrySendError::Full(_)) = lines.try_send(line())
+            && let Err(TrySendError::Full(_)) = lines.try_send(self.mask.hide(&line()).into_owned())
         {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }

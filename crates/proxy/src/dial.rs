@@ -41,7 +41,7 @@ pub(crate) async fn resolve(host: &Address, port: u16, strategy: DomainStrategy)
 }
 
 /// Orders addresses by strategy; without force, what remains if none fits is what was found.
-fn choose(found: &[SocketAddr], strategy: DomainStrategy) -> Vec<SocketAddr> {
+pub(crate) fn choose(found: &[SocketAddr], strategy: DomainStrategy) -> Vec<SocketAddr> {
     let v4 = || found.iter().filter(|a| a.is_ipv4()).copied();
     let v6 = || found.iter().filter(|a| a.is_ipv6()).copied();
     let chosen: Vec<SocketAddr> = match strategy.families {
@@ -58,14 +58,37 @@ fn choose(found: &[SocketAddr], strategy: DomainStrategy) -> Vec<SocketAddr> {
     }
 }
 
-/// Sets what can be set on any stream socket before it connects or listens.
-pub(crate) fn set_options(socket: SockRef<'_>, options: &SocketOptions) -> io::Result<()> {
+/// A stream socket: of Multipath TCP if that is wanted and the kernel has it, else of TCP.
+pub(crate) fn stream_socket(domain: Domain, options: &SocketOptions) -> io::Result<Socket> {
+    if options.multipath
+        && let Ok(socket) = Socket::new(domain, Type::STREAM, Some(Protocol::MPTCP))
+    {
+        return Ok(socket);
+    }
+    Socket::new(domain, Type::STREAM, Some(Protocol::TCP))
+}
+
+/// Sets what can be set on any socket, also one for datagrams.
+pub(crate) fn set_common_options(socket: &SockRef<'_>, options: &SocketOptions) -> io::Result<()> {
     if let Some(mark) = options.mark {
         socket.set_mark(mark)?;
     }
     if let Some(interface) = &options.interface {
         socket.bind_device(Some(interface.as_bytes()))?;
     }
+    let bytes = |size: u32| usize::try_from(size).unwrap_or(usize::MAX);
+    if let Some(size) = options.receive_buffer {
+        socket.set_recv_buffer_size(bytes(size))?;
+    }
+    if let Some(size) = options.send_buffer {
+        socket.set_send_buffer_size(bytes(size))?;
+    }
+    Ok(())
+}
+
+/// Sets what can be set on a stream socket before it connects or listens.
+pub(crate) fn set_options(socket: SockRef<'_>, options: &SocketOptions) -> io::Result<()> {
+    set_common_options(&socket, options)?;
     if options.keep_alive_idle.is_some() || options.keep_alive_interval.is_some() {
         let mut probes = TcpKeepalive::new();
         if let Some(idle) = options.keep_alive_idle {
@@ -92,7 +115,7 @@ pub(crate) fn set_options(socket: SockRef<'_>, options: &SocketOptions) -> io::R
 pub(crate) async fn connect_to(to: SocketAddr, options: &SocketOptions, source: Option<IpAddr>) -> Result<Sock, Error> {
     let attempt = async {
         let domain = if to.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
-        let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
+        let socket = stream_socket(domain, options)?;
         socket.set_nonblocking(true)?;
         socket.set_tcp_nodelay(true)?;
         set_options(SockRef::from(&socket), options)?;

@@ -9,9 +9,9 @@ use tokio::time::Instant;
 
 use crate::Error;
 use crate::access::{Access, Chosen};
-use crate::dial;
 use crate::hold::Held;
 use crate::inbound::{self, Fresh, Inbound, Kind, Taken, UserRecord, http};
+use crate::names::Names;
 use crate::outbound::{Caller, Far, Outbound};
 use crate::relay::Relay;
 use crate::router::{Question, Router};
@@ -28,6 +28,7 @@ pub(crate) struct Engine {
     outbounds: Vec<Arc<Outbound>>,
     router: Router,
     access: Access,
+    names: Arc<Names>,
     held: Held,
     base: Level,
 }
@@ -121,6 +122,7 @@ impl Engine {
                 "there is none; add one, for example {\"protocol\": \"freedom\"}",
             ));
         }
+        let names = Arc::new(Names::new(settings));
         let mut outbounds = Vec::with_capacity(settings.outbounds.len());
         for (at, outbound) in settings.outbounds.iter().enumerate() {
             let counters = &settings.counters;
@@ -134,14 +136,16 @@ impl Engine {
                 )
                 .reversed()
             };
-            outbounds.push(Arc::new(Outbound::new(&format!("outbounds[{at}]"), outbound, traffic)?));
+            let place = format!("outbounds[{at}]");
+            outbounds.push(Arc::new(Outbound::new(&place, outbound, Arc::clone(&names), traffic)?));
         }
         let tags: Vec<&str> = outbounds.iter().map(|outbound| outbound.tag.as_str()).collect();
         Ok(Engine {
             router: Router::new(&settings.rules, settings.domain_strategy, &tags)?,
             inbounds,
             outbounds,
-            access: Access::open(&settings.access_log)?,
+            access: Access::open(&settings.access_log, settings.mask_address)?,
+            names,
             held: Held::default(),
             base: level(&levels, 0),
         })
@@ -264,7 +268,10 @@ impl Engine {
             inbound: &inbound.tag,
         };
         let resolve = async || {
-            let found = dial::resolve(&to.address, to.port, DomainStrategy::default()).await;
+            let found = self
+                .names
+                .resolve(&to.address, to.port, DomainStrategy::default())
+                .await;
             found
                 .map(|found| found.iter().map(SocketAddr::ip).collect())
                 .unwrap_or_default()

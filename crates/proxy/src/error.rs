@@ -17,6 +17,8 @@ pub enum Error {
     },
     /// An address could not be listened on.
     Listen {
+        /// The inbound, such as `inbounds[0]`.
+        place: String,
         /// The address.
         on: String,
         /// Why.
@@ -96,7 +98,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Config { place, what } => write!(f, "{place}: {what}"),
-            Error::Listen { on, source } => write!(f, "cannot listen on {on}: {source}"),
+            Error::Listen { on, source, .. } => write!(f, "cannot listen on {on}: {source}"),
             Error::Connect { to, source } => write!(f, "cannot connect to {to}: {source}"),
             Error::Resolve { name } => write!(f, "no address for the name {name}"),
             Error::Forbidden { target, rule } => write!(f, "target {target} refused by {rule}"),

@@ -22,6 +22,7 @@ mod hold;
 mod inbound;
 mod layer;
 mod listen;
+mod names;
 mod outbound;
 mod pool;
 mod proxy_protocol;

@@ -10,7 +10,7 @@ use rustix::fs::{FlockOperation, flock};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::{TcpListener, UdpSocket, UnixListener};
 
-use crate::dial::{set_options, unix_address};
+use crate::dial::{set_common_options, set_options, stream_socket, unix_address};
 use crate::settings::{Listen, SocketOptions, UnixName};
 
 /// Connections that wait to be accepted, per listener.
@@ -66,7 +66,7 @@ fn bind_ip(
     let mut bound = Vec::new();
     // One listener a core: the kernel spreads connections over them, and no core waits for another to accept.
     for _ in 0..if tcp { tasks } else { 0 } {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        let socket = stream_socket(Domain::for_address(address), options)?;
         socket.set_nonblocking(true)?;
         // When the system chooses the port, sharing must not be allowed yet: it would choose one that is shared already.
         let given = address.port() != 0;
@@ -90,6 +90,7 @@ fn bind_ip(
         if address.is_ipv6() {
             socket.set_only_v6(options.v6_only)?;
         }
+        set_common_options(&SockRef::from(&socket), options)?;
         socket.bind(&address.into())?;
         bound.push(Bound::Udp(UdpSocket::from_std(socket.into())?));
     }

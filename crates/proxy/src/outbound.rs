@@ -12,6 +12,7 @@ use sealway_v2ray::{Address, Destination, Network, UserId};
 use crate::body::{VlessResponse, VmessOpen, VmessSeal};
 use crate::dial;
 use crate::guard::Guard;
+use crate::names::Names;
 use crate::settings::{self, FinalRule, Freedom, OutboundProtocol, VmessOut, VmessSecurity};
 use crate::stats::Traffic;
 use crate::stream::Stream;
@@ -138,7 +139,12 @@ const FORBIDDEN: &[u8] =
 
 impl Outbound {
     /// Builds TLS settings and keys.
-    pub(crate) fn new(place: &str, settings: &settings::Outbound, traffic: Traffic) -> Result<Self, Error> {
+    pub(crate) fn new(
+        place: &str,
+        settings: &settings::Outbound,
+        names: Arc<Names>,
+        traffic: Traffic,
+    ) -> Result<Self, Error> {
         let kind = match &settings.protocol {
             OutboundProtocol::Freedom(freedom) => Kind::Freedom(freedom.clone(), freedom.final_rules.clone().into()),
             OutboundProtocol::Blackhole { http } => Kind::Blackhole { http: *http },
@@ -160,7 +166,7 @@ impl Outbound {
         Ok(Outbound {
             tag: settings.tag.clone(),
             kind,
-            side: ClientSide::new(place, &settings.transport, settings.send_through)?,
+            side: ClientSide::new(place, &settings.transport, settings.send_through, names)?,
             source: settings.send_through,
             traffic,
         })
@@ -198,7 +204,7 @@ impl Outbound {
                     .side
                     .connect(&proxy.server.0, proxy.server.1, &[], self.traffic.clone())
                     .await?;
-                crate::inbound::http::request(&mut stream, proxy.account.as_ref(), to).await?;
+                crate::inbound::http::request(&mut stream, proxy, to).await?;
                 stream
             }
         };
@@ -211,13 +217,8 @@ impl Outbound {
             Kind::Freedom(freedom, rules) => {
                 let guard = self.guard(rules, caller);
                 let redirect = redirect(freedom);
-                let open = Open::bind(
-                    self.source,
-                    freedom.domain_strategy,
-                    guard,
-                    redirect,
-                    self.traffic.clone(),
-                )?;
+                let strategy = freedom.domain_strategy;
+                let open = Open::bind(self.source, strategy, guard, redirect, &self.side, self.traffic.clone())?;
                 Ok(PacketEnd::Socket(Box::new(open)))
             }
             Kind::Blackhole { .. } => Err(Error::Forbidden {
@@ -249,7 +250,8 @@ impl Outbound {
     ) -> Result<Stream, Error> {
         let elsewhere = redirect(freedom).of(to);
         let to = elsewhere.as_ref().unwrap_or(to);
-        let addresses = dial::resolve(&to.address, to.port, freedom.domain_strategy).await?;
+        let names = self.side.names();
+        let addresses = names.resolve(&to.address, to.port, freedom.domain_strategy).await?;
         let mut allowed = Vec::with_capacity(addresses.len());
         let mut refused = None;
         for address in addresses {
@@ -284,7 +286,7 @@ impl Outbound {
             (Some(ip), Some(server)) if ip.is_unspecified() => SocketAddr::new(server.ip(), port),
             (Some(ip), _) => SocketAddr::new(ip, port),
             (None, _) => {
-                let found = dial::resolve(&address, port, Default::default()).await?;
+                let found = self.side.names().resolve(&address, port, Default::default()).await?;
                 found.first().copied().ok_or(Error::Resolve {
                     name: address.to_string(),
                 })?

@@ -62,10 +62,16 @@ impl Server {
     /// # Errors
     /// [`Error::Config`] for what is wrong with the settings.
     pub fn check(settings: &Settings) -> Result<(), Error> {
-        let settings = Settings {
+        let mut settings = Settings {
             access_log: AccessLog::Off,
             ..settings.clone()
         };
+        for tls in settings.inbounds.iter_mut().filter_map(|i| i.transport.tls.as_mut()) {
+            tls.key_log = None;
+        }
+        for tls in settings.outbounds.iter_mut().filter_map(|o| o.transport.tls.as_mut()) {
+            tls.key_log = None;
+        }
         Engine::new(&settings, &Stats::default()).map(drop)
     }
 
@@ -89,6 +95,7 @@ impl Server {
             for listen in &inbound.listen {
                 let options = &inbound.transport.socket;
                 let sockets = listen::bind(listen, options, tasks, tcp, udp).map_err(|source| Error::Listen {
+                    place: format!("inbounds[{at}]"),
                     on: listen::name(listen),
                     source,
                 })?;

@@ -6,15 +6,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use sealway_v2ray::config::{DomainMatch, IpMatch, UserMatch, UserMatches};
+pub use sealway_v2ray::config::{DomainMatch, Hosts, IpMatch, MaskAddress, QueryStrategy, UserMatch, UserMatches};
 use sealway_v2ray::vless::fallback::Fallback;
 use sealway_v2ray::{Address, UserId};
 
 use crate::Timeouts;
 
 pub use transport::{
-    Certificate, ClientTls, ClientTransport, DomainStrategy, Families, HttpNetwork, Network, PemSource, ServerTls,
-    ServerTransport, SocketOptions, Versions,
+    Certificate, CipherSuite, ClientTls, ClientTransport, Curve, DomainStrategy, Families, HttpNetwork, Network,
+    PemSource, ServerTls, ServerTransport, SocketOptions, Versions,
 };
 
 /// A whole server.
@@ -34,6 +34,12 @@ pub struct Settings {
     pub counters: SystemCounters,
     /// Where accepted and refused connections are written; none by default.
     pub access_log: AccessLog,
+    /// How much of addresses the access log shows; all by default.
+    pub mask_address: MaskAddress,
+    /// Fixed answers for names. The system's resolver is asked for others.
+    pub hosts: Hosts,
+    /// The families of addresses that names are resolved to.
+    pub query_strategy: QueryStrategy,
 }
 
 /// Time limits and counters of a user level.
@@ -350,6 +356,8 @@ pub struct ProxyOut {
     pub server: (Address, u16),
     /// Our account there.
     pub account: Option<Account>,
+    /// More headers of the CONNECT request. HTTP only.
+    pub headers: Vec<(String, String)>,
 }
 
 /// A routing rule: all conditions that are not empty must fit; of each, one entry.

@@ -9,6 +9,7 @@ use sealway_v2ray::Address;
 
 use crate::Error;
 use crate::dial;
+use crate::names::Names;
 use crate::proxy_protocol;
 use crate::settings::{ClientTransport, DomainStrategy, HttpNetwork, Network, ServerTransport, SocketOptions};
 use crate::sock::Sock;
@@ -100,17 +101,26 @@ pub(crate) struct ClientSide {
     socket: SocketOptions,
     source: Option<IpAddr>,
     place: String,
+    names: Arc<Names>,
 }
 
 impl ClientSide {
     /// Builds the TLS settings.
-    pub(crate) fn new(place: &str, settings: &ClientTransport, source: Option<IpAddr>) -> Result<Self, Error> {
+    pub(crate) fn new(
+        place: &str,
+        settings: &ClientTransport,
+        source: Option<IpAddr>,
+        names: Arc<Names>,
+    ) -> Result<Self, Error> {
         let mut tls = settings.tls.clone();
         if let (Some(tls), Network::WebSocket(_) | Network::HttpUpgrade(_)) = (&mut tls, &settings.network) {
             tls.alpn = vec!["http/1.1".into()];
         }
         let tls = match tls {
-            Some(tls) => Some((build::client(place, &tls)?, tls.server_name)),
+            Some(tls) => Some((
+                build::client(&format!("{place}.streamSettings"), &tls)?,
+                tls.server_name,
+            )),
             None => None,
         };
         Ok(ClientSide {
@@ -118,8 +128,14 @@ impl ClientSide {
             tls,
             socket: settings.socket.clone(),
             source,
-            place: place.to_owned(),
+            place: format!("{place}.streamSettings.tlsSettings.serverName"),
+            names,
         })
+    }
+
+    /// What names are resolved by.
+    pub(crate) fn names(&self) -> &Arc<Names> {
+        &self.names
     }
 
     /// Options of the sockets it dials.
@@ -136,7 +152,8 @@ impl ClientSide {
         traffic: Traffic,
     ) -> Result<(Stream, usize), Error> {
         let strategy: DomainStrategy = self.socket.domain_strategy;
-        let sock = dial::connect(host, port, strategy, &self.socket, self.source).await?;
+        let addresses = self.names.resolve(host, port, strategy).await?;
+        let sock = dial::connect_any(&addresses, &self.socket, self.source).await?;
         let mut stream = match &self.tls {
             None => Stream::new(sock, traffic),
             Some((config, name)) => {

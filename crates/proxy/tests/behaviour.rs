@@ -444,6 +444,7 @@ async fn socks_and_http_work_as_inbound_and_as_outbound() {
         let proxy = |account| ProxyOut {
             server: (loopback(), at(&server, "in").port()),
             account,
+            headers: Vec::new(),
         };
         let far = |account| match name {
             "socks" => OutboundProtocol::Socks(proxy(account)),

@@ -85,6 +85,8 @@ pub(crate) enum Command {
     },
     Run(Run),
     Uuid(Uuid),
+    /// Print the version, as --version does
+    Version,
 }
 
 /// Measure ciphers and transports on this machine

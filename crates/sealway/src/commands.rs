@@ -9,3 +9,4 @@ pub(crate) mod link;
 pub(crate) mod man;
 pub(crate) mod run;
 pub(crate) mod uuid;
+pub(crate) mod version;

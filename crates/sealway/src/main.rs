@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         // Its exit codes are those of the programs that it stands in for.
         Command::Run(run) => return commands::run::run(&run),
         Command::Uuid(uuid) => commands::uuid::run(&uuid),
+        Command::Version => commands::version::run(),
     };
     match outcome {
         Ok(exit) => ExitCode::from(exit.code()),

@@ -38,6 +38,7 @@ fn help_is_what_was_reviewed() {
         ("sealway-man", &["man"]),
         ("sealway-run", &["run"]),
         ("sealway-uuid", &["uuid"]),
+        ("sealway-version", &["version"]),
     ] {
         for (flag, suffix) in [("-h", "short"), ("--help", "long")] {
             let ran = run(&[words, &[flag]].concat());
@@ -155,6 +156,7 @@ fn man_pages_are_written_for_every_command() {
         "-man",
         "-run",
         "-uuid",
+        "-version",
     ]
     .map(|name| format!("sealway{name}.1"));
     expected.sort();

@@ -69,7 +69,11 @@ fn a_certificate_that_is_not_there_is_found_by_the_test() {
         &[],
     );
     assert_eq!((ran.code, ran.stdout.as_str()), (23, ""), "{ran:?}");
-    assert!(ran.stderr.contains("/no/such/folder/server.crt"), "{ran:?}");
+    let place = "inbounds[0].streamSettings.tlsSettings.certificates[0].certificateFile: /no/such/folder/server.crt";
+    assert!(
+        ran.stderr.contains("config.json:20:34: error: ") && ran.stderr.contains(place),
+        "{ran:?}"
+    );
 }
 
 #[test]
@@ -130,6 +134,35 @@ fn what_cannot_work_is_refused_with_its_place() {
             assert!(ran.stderr.contains(word), "lacks {word}: {ran:?}");
         }
     }
+}
+
+#[test]
+fn the_version_is_printed() {
+    let (word, option) = (run(&["version"]), run(&["--version"]));
+    assert_eq!((word.code, &word.stdout), (0, &option.stdout));
+    assert!(word.stdout.starts_with("sealway 0."), "{word:?}");
+}
+
+#[test]
+fn a_warning_is_an_error_where_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = socks("").replace(r#""freedom""#, r#""freedom", "mux": { "enabled": true }"#);
+    let place = "config.json:3:79: ";
+    let ran = test_text(folder.path(), &text, &[]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(
+        ran.stderr.contains(&format!(
+            "{place}warning: outbounds[0].mux.enabled: not supported yet: "
+        )),
+        "{ran:?}"
+    );
+    let ran = test_text(folder.path(), &text, &["-strict"]);
+    assert_eq!(ran.code, 23, "{ran:?}");
+    assert!(
+        ran.stderr
+            .contains(&format!("{place}error: outbounds[0].mux.enabled: ")),
+        "{ran:?}"
+    );
 }
 
 #[test]
@@ -275,7 +308,9 @@ fn a_port_that_is_taken_is_no_fault_of_the_configuration() {
     let ran = run(&["run", "-c", file.to_str().unwrap()]);
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{ran:?}");
     assert!(
-        ran.stderr.contains("cannot listen") && ran.stderr.contains(&port.to_string()),
+        ran.stderr
+            .contains("config.json:2:17: error: inbounds[0]: cannot listen")
+            && ran.stderr.contains(&port.to_string()),
         "{ran:?}"
     );
 }

@@ -8,6 +8,8 @@ mod context;
 mod fallback;
 mod inbound;
 pub(crate) mod json;
+mod locate;
+mod mask;
 mod merge;
 mod net;
 mod observe;
@@ -34,22 +36,22 @@ pub use inbound::{
     DokodemoSettings, HttpSettings, Inbound, InboundProtocol, Listen, Sniffing, SocksAuth, SocksSettings, VlessInbound,
     VmessInbound,
 };
+pub use locate::problem_at;
+pub use mask::MaskAddress;
 pub use net::{DomainMatch, DomainMatches, IpMatch, IpMatches, Pattern, UserMatch, UserMatches, is_private};
 pub use observe::{
-    BufferSize, Dns, DnsServer, HostAnswer, Hosts, LevelPolicy, Levels, Log, LogLevel, LogTarget, MaskAddress, Policy,
-    QueryStrategy, SystemPolicy,
+    Dns, DnsServer, HostAnswer, Hosts, LevelPolicy, Levels, Log, LogLevel, LogTarget, Policy, QueryStrategy,
+    SystemPolicy,
 };
 pub use outbound::{
     BlackholeResponse, FinalAction, FinalRule, FreedomSettings, Mux, Outbound, OutboundProtocol, ProxyOutbound,
     Redirect, Server, VlessOutbound, VmessOutbound, VmessSecurity,
 };
 pub use problem::{At, Position, Problem, Severity};
-pub use reference::reference;
+pub use reference::{keys, reference};
 pub use routing::{Routing, RoutingStrategy, Rule};
 pub use scalar::{Networks, Port, Ports, Texts};
-pub use sockopt::{
-    CustomSockopt, CustomType, CustomValue, DomainStrategy, FastOpen, NumberText, ScalarText, Sockopt, Tproxy,
-};
+pub use sockopt::{DomainStrategy, ScalarText, Sockopt, Tproxy};
 pub use stream::{EarlyData, Stream, Transport, Upgrade};
 pub use tls::{Certificate, CertificateUsage, CipherSuite, Curve, Headers, Pem, Tls, TlsVersion};
 pub use user::{Account, Experiments, User};
@@ -109,7 +111,7 @@ pub struct File<'a> {
 /// How to read.
 #[derive(Clone, Copy)]
 pub struct Options<'a> {
-    /// Make errors of unknown keys.
+    /// Make errors of all warnings.
     pub strict: bool,
     /// Gives the value of a variable of the environment, for `env:NAME`.
     pub env: &'a dyn Fn(&str) -> Option<String>,

@@ -14,7 +14,7 @@ use crate::Error;
 use crate::engine::Engine;
 use crate::exchange::{Exchange, Kept};
 use crate::outbound::{Caller, Far};
-use crate::settings::{Account, HttpProxy};
+use crate::settings::{HttpProxy, ProxyOut};
 use crate::stream::Stream;
 
 /// What a client asked for.
@@ -161,9 +161,13 @@ pub(crate) async fn serve(engine: &Engine, inbound: &Inbound, session: Session) 
 }
 
 /// Asks an HTTP proxy for a tunnel.
-pub(crate) async fn request(stream: &mut Stream, account: Option<&Account>, to: &Destination) -> Result<(), Error> {
-    let login = account.map(|account| (account.user.as_str(), account.pass.as_str()));
-    stream.send(&client::connect(to, login, &[])?).await?;
+pub(crate) async fn request(stream: &mut Stream, proxy: &ProxyOut, to: &Destination) -> Result<(), Error> {
+    let headers: Vec<(&str, &str)> = proxy.headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    let login = proxy
+        .account
+        .as_ref()
+        .map(|account| (account.user.as_str(), account.pass.as_str()));
+    stream.send(&client::connect(to, login, &headers)?).await?;
     loop {
         if !stream.more().await? {
             return Err(Error::Closed);

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use sealway_v2ray::config::{CipherSuite, Curve};
+
 /// How an inbound's protocol is carried.
 #[derive(Clone, Debug, Default)]
 pub struct ServerTransport {
@@ -112,16 +114,26 @@ impl Default for Versions {
 pub struct ServerTls {
     /// Certificates, the first for clients that name no server.
     pub certificates: Vec<Certificate>,
+    /// Their places in the list of the configuration, for messages. Empty: as they stand here.
+    pub entries: Vec<usize>,
     /// ALPN protocols in our order of preference. Empty: none is agreed on.
     pub alpn: Vec<String>,
     /// Versions.
     pub versions: Versions,
+    /// Cipher suites, best first. A version of which none is named keeps all of its own.
+    pub cipher_suites: Vec<CipherSuite>,
+    /// Groups for the key exchange, best first. Empty: all.
+    pub groups: Vec<Curve>,
+    /// File that session secrets are added to, in the format of NSS. Whoever has it can read the captured connections.
+    pub key_log: Option<PathBuf>,
     /// Refuse server names that no certificate is for.
     pub reject_unknown_sni: bool,
     /// Let clients resume sessions.
     pub resumption: bool,
     /// Files are loaded again after this time.
     pub reload: Option<Duration>,
+    /// If there are any, each client must show a certificate from one of these authorities.
+    pub client_authorities: Vec<PemSource>,
 }
 
 /// TLS of an outbound.
@@ -133,16 +145,32 @@ pub struct ClientTls {
     pub alpn: Vec<String>,
     /// Versions.
     pub versions: Versions,
+    /// Cipher suites, best first. A version of which none is named keeps all of its own.
+    pub cipher_suites: Vec<CipherSuite>,
+    /// Groups for the key exchange, best first. Empty: all.
+    pub groups: Vec<Curve>,
+    /// File that session secrets are added to, in the format of NSS. Whoever has it can read the captured connections.
+    pub key_log: Option<PathBuf>,
     /// Believe any certificate. The connection is then encrypted to whoever answers.
     pub allow_insecure: bool,
-    /// SHA-256 digests of the certificates to believe; names and authorities then do not matter.
+    /// SHA-256 digests of the certificates to believe: the server's own, whatever its name and authority, or that of an
+    /// authority it shows, in place of all others. This is checked even if any certificate is believed.
     pub pinned: Vec<[u8; 32]>,
+    /// Digests of whole chains: SHA-256 of the first certificate, then for each further one SHA-256 of the digest so far
+    /// and that certificate's. If there are any, the server's chain must be one of them, besides all else.
+    pub pinned_chains: Vec<[u8; 32]>,
+    /// SHA-256 digests of public keys. If there are any, the server's chain must have one of them, besides all else.
+    pub pinned_keys: Vec<[u8; 32]>,
     /// Names of which the certificate must have one, in place of the server name.
     pub verify_names: Vec<String>,
     /// Authorities to believe besides, or in place of, those of the system.
     pub authorities: Vec<PemSource>,
     /// Do not believe the system's authorities.
     pub no_system_roots: bool,
+    /// Certificates to show to servers that ask for one.
+    pub certificates: Vec<Certificate>,
+    /// Their places in the list of the configuration, for messages. Empty: as they stand here.
+    pub entries: Vec<usize>,
     /// Resume sessions.
     pub resumption: bool,
 }
@@ -164,6 +192,12 @@ pub struct SocketOptions {
     pub congestion: Option<String>,
     /// TCP_MAXSEG, bytes.
     pub max_segment: Option<u32>,
+    /// Receive buffer, bytes (SO_RCVBUF; the kernel doubles it and has a bound of its own).
+    pub receive_buffer: Option<u32>,
+    /// Send buffer, bytes (SO_SNDBUF).
+    pub send_buffer: Option<u32>,
+    /// Multipath TCP, where the kernel has it.
+    pub multipath: bool,
     /// An IPv6 listener takes IPv6 only.
     pub v6_only: bool,
     /// How names are dialled.

@@ -1,20 +1,19 @@
 //! TLS settings turned into what `rustls` takes.
 
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::ServerName;
-use rustls::server::NoServerSessionStorage;
-use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion};
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::{ClientConfig, KeyLog, RootCertStore, ServerConfig, SupportedProtocolVersion};
 
 use crate::Error;
-use crate::settings::{ClientTls, PemSource, ServerTls, Versions};
+use crate::settings::{Certificate, ClientTls, PemSource, ServerTls, Versions};
 use crate::tls::certs::{Certificates, Pem, Source, certificates};
+use crate::tls::provider::{KeyFile, provider};
 use crate::tls::verify::{Trust, Verifier};
-
-static PROVIDER: LazyLock<Arc<CryptoProvider>> =
-    LazyLock::new(|| Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
 
 /// The system's authorities, read once: there are some 140 files of them.
 static SYSTEM_ROOTS: Mutex<Option<Arc<RootCertStore>>> = Mutex::new(None);
@@ -64,24 +63,67 @@ fn pem(source: &PemSource) -> Pem {
     }
 }
 
-/// The server's side. The certificates are returned too, to load them again later.
-pub(crate) fn server(place: &str, tls: &ServerTls) -> Result<(Arc<ServerConfig>, Arc<Certificates>), Error> {
-    if tls.certificates.is_empty() {
-        return Err(Error::config(place, "TLS needs a certificate: add one to certificates"));
-    }
-    let sources = tls.certificates.iter().map(|certificate| Source {
+/// Certificates to show, each with its place among those of the configuration.
+fn sources(place: &str, own: &[Certificate], entries: &[usize]) -> Vec<Source> {
+    let listed = own.iter().enumerate().map(|(at, certificate)| Source {
+        place: format!("{place}.certificates[{}]", entries.get(at).unwrap_or(&at)),
         certificate: pem(&certificate.certificate),
         key: pem(&certificate.key),
         once: certificate.once,
     });
-    let certificates = Certificates::load(sources.collect(), tls.reject_unknown_sni, Arc::clone(&PROVIDER))?;
+    listed.collect()
+}
+
+/// Adds the authorities of PEM text to `roots`.
+fn trust(place: &str, authorities: &[PemSource], roots: &mut RootCertStore) -> Result<(), Error> {
+    let place = format!("{place}.certificates");
+    for authority in authorities {
+        for certificate in certificates(&place, &pem(authority))? {
+            roots
+                .add(certificate)
+                .map_err(|error| Error::config(&place, format!("not a certificate authority: {error}")))?;
+        }
+    }
+    Ok(())
+}
+
+fn key_log(place: &str, path: &Option<PathBuf>) -> Result<Option<Arc<dyn KeyLog>>, Error> {
+    let Some(path) = path else { return Ok(None) };
+    let opened = KeyFile::open(path).map_err(|error| {
+        let what = format!("{} cannot be opened: {error}", path.display());
+        Error::config(format!("{place}.masterKeyLog"), what)
+    })?;
+    Ok(Some(Arc::new(opened)))
+}
+
+/// The server's side. The certificates are returned too, to load them again later.
+pub(crate) fn server(place: &str, tls: &ServerTls) -> Result<(Arc<ServerConfig>, Arc<Certificates>), Error> {
+    let place = &format!("{place}.tlsSettings");
+    if tls.certificates.is_empty() {
+        return Err(Error::config(place, "TLS needs a certificate: add one to certificates"));
+    }
+    let provider = provider(place, &tls.cipher_suites, &tls.groups)?;
+    let sources = sources(place, &tls.certificates, &tls.entries);
+    let certificates = Certificates::load(sources, tls.reject_unknown_sni, Arc::clone(&provider))?;
     let certificates = Arc::new(certificates);
-    let mut config = ServerConfig::builder_with_provider(Arc::clone(&PROVIDER))
-        .with_protocol_versions(&versions(place, tls.versions)?)?
-        .with_no_client_auth()
-        .with_cert_resolver(Arc::clone(&certificates) as Arc<_>);
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&versions(place, tls.versions)?)?;
+    let builder = if tls.client_authorities.is_empty() {
+        builder.with_no_client_auth()
+    } else {
+        let mut roots = RootCertStore::empty();
+        trust(place, &tls.client_authorities, &mut roots)?;
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+        builder.with_client_cert_verifier(
+            verifier.map_err(|error| Error::config(format!("{place}.verifyClientCertificate"), error.to_string()))?,
+        )
+    };
+    let mut config = builder.with_cert_resolver(Arc::clone(&certificates) as Arc<_>);
     config.alpn_protocols = alpn(&tls.alpn);
     config.enable_secret_extraction = true;
+    if let Some(log) = key_log(place, &tls.key_log)? {
+        config.key_log = log;
+    }
     if !tls.resumption {
         config.send_tls13_tickets = 0;
         config.session_storage = Arc::new(NoServerSessionStorage {});
@@ -89,43 +131,60 @@ pub(crate) fn server(place: &str, tls: &ServerTls) -> Result<(Arc<ServerConfig>,
     Ok((Arc::new(config), certificates))
 }
 
+/// What the client's side believes.
+fn trusted(place: &str, tls: &ClientTls, provider: &Arc<CryptoProvider>) -> Result<Trust, Error> {
+    let names: Result<Vec<_>, _> = tls.verify_names.iter().map(|name| server_name(place, name)).collect();
+    if !tls.pinned.is_empty() {
+        return Ok(Trust::Pinned {
+            pins: tls.pinned.clone(),
+            names: names?,
+        });
+    }
+    if tls.allow_insecure {
+        return Ok(Trust::Anyone);
+    }
+    let mut roots = if tls.no_system_roots {
+        RootCertStore::empty()
+    } else {
+        RootCertStore::clone(&*system_roots(place)?)
+    };
+    trust(place, &tls.authorities, &mut roots)?;
+    let roots = Arc::new(roots);
+    let usual = WebPkiServerVerifier::builder_with_provider(Arc::clone(&roots), Arc::clone(provider))
+        .build()
+        .map_err(|error| Error::config(place, format!("no certificate authority to trust: {error}")))?;
+    Ok(Trust::Chain {
+        usual,
+        roots,
+        names: names?,
+    })
+}
+
 /// The client's side.
 pub(crate) fn client(place: &str, tls: &ClientTls) -> Result<Arc<ClientConfig>, Error> {
-    let trust = if tls.allow_insecure {
-        tracing::warn!("{place}: allowInsecure: whoever answers is believed to be the server");
-        Trust::Anyone
-    } else if !tls.pinned.is_empty() {
-        Trust::Pinned(tls.pinned.clone())
-    } else {
-        let mut roots = if tls.no_system_roots {
-            RootCertStore::empty()
-        } else {
-            RootCertStore::clone(&*system_roots(place)?)
-        };
-        for authority in &tls.authorities {
-            for certificate in certificates(&pem(authority))? {
-                roots
-                    .add(certificate)
-                    .map_err(|error| Error::config(place, format!("not a certificate authority: {error}")))?;
-            }
-        }
-        let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&PROVIDER))
-            .build()
-            .map_err(|error| Error::config(place, format!("no certificate authority to trust: {error}")))?;
-        let names: Result<Vec<_>, _> = tls.verify_names.iter().map(|name| server_name(place, name)).collect();
-        Trust::Chain { usual, names: names? }
-    };
+    let place = &format!("{place}.tlsSettings");
+    let provider = provider(place, &tls.cipher_suites, &tls.groups)?;
     let verifier = Verifier {
-        trust,
-        provider: Arc::clone(&PROVIDER),
+        trust: trusted(place, tls, &provider)?,
+        chains: tls.pinned_chains.clone(),
+        keys: tls.pinned_keys.clone(),
+        provider: Arc::clone(&provider),
     };
-    let mut config = ClientConfig::builder_with_provider(Arc::clone(&PROVIDER))
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&versions(place, tls.versions)?)?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(verifier))
-        .with_no_client_auth();
+        .with_custom_certificate_verifier(Arc::new(verifier));
+    let mut config = if tls.certificates.is_empty() {
+        builder.with_no_client_auth()
+    } else {
+        let own = Certificates::load(sources(place, &tls.certificates, &tls.entries), false, provider)?;
+        builder.with_client_cert_resolver(Arc::new(own))
+    };
     config.alpn_protocols = alpn(&tls.alpn);
     config.enable_secret_extraction = true;
+    if let Some(log) = key_log(place, &tls.key_log)? {
+        config.key_log = log;
+    }
     if !tls.resumption {
         config.resumption = Resumption::disabled();
     }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use rustls::SignatureScheme;
+use rustls::client::ResolvesClientCert;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -24,19 +26,27 @@ pub(crate) enum Pem {
 }
 
 impl Pem {
-    fn read(&self) -> Result<Vec<u8>, Error> {
+    fn read(&self, place: &str) -> Result<Vec<u8>, Error> {
         match self {
             Pem::File(path) => std::fs::read(path)
-                .map_err(|error| Error::config(path.display().to_string(), format!("cannot be read: {error}"))),
+                .map_err(|error| Error::config(place, format!("{} cannot be read: {error}", path.display()))),
             Pem::Inline(text) => Ok(text.clone().into_bytes()),
         }
     }
 
-    /// Where to look when it is wrong.
-    fn place(&self) -> String {
+    /// What it is called in messages.
+    fn name(&self) -> String {
         match self {
             Pem::File(path) => path.display().to_string(),
-            Pem::Inline(_) => "certificate in the configuration".into(),
+            Pem::Inline(_) => "the text".into(),
+        }
+    }
+
+    /// The key it is configured by.
+    fn key(&self, file: &'static str, text: &'static str) -> &'static str {
+        match self {
+            Pem::File(_) => file,
+            Pem::Inline(_) => text,
         }
     }
 }
@@ -44,6 +54,8 @@ impl Pem {
 /// One certificate and its key.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
+    /// Where it is configured.
+    pub(crate) place: String,
     pub(crate) certificate: Pem,
     pub(crate) key: Pem,
     /// Never read again.
@@ -51,13 +63,16 @@ pub(crate) struct Source {
 }
 
 /// All certificates of PEM text.
-pub(crate) fn certificates(pem: &Pem) -> Result<Vec<CertificateDer<'static>>, Error> {
-    let bytes = pem.read()?;
+pub(crate) fn certificates(place: &str, pem: &Pem) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let bytes = pem.read(place)?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
     match certificates {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        Ok(_) => Err(Error::config(pem.place(), "holds no certificate; PEM is expected")),
-        Err(error) => Err(Error::config(pem.place(), format!("is not PEM: {error}"))),
+        Ok(_) => Err(Error::config(
+            place,
+            format!("{} holds no certificate; PEM is expected", pem.name()),
+        )),
+        Err(error) => Err(Error::config(place, format!("{} is not PEM: {error}", pem.name()))),
     }
 }
 
@@ -68,22 +83,29 @@ struct Loaded {
 
 impl Loaded {
     fn load(source: &Source, provider: &CryptoProvider) -> Result<Loaded, Error> {
-        let chain = certificates(&source.certificate)?;
-        let key_place = source.key.place();
-        let key = PrivateKeyDer::from_pem_slice(&source.key.read()?)
-            .map_err(|error| Error::config(&key_place, format!("holds no usable private key: {error}")))?;
+        let place = format!(
+            "{}.{}",
+            source.place,
+            source.certificate.key("certificateFile", "certificate")
+        );
+        let key_place = format!("{}.{}", source.place, source.key.key("keyFile", "key"));
+        let chain = certificates(&place, &source.certificate)?;
+        let key = PrivateKeyDer::from_pem_slice(&source.key.read(&key_place)?).map_err(|error| {
+            let what = format!("{} holds no usable private key: {error}", source.key.name());
+            Error::config(&key_place, what)
+        })?;
         let names = EndEntityCert::try_from(&chain[0])
             .map_err(|error| {
-                Error::config(
-                    source.certificate.place(),
-                    format!("is not a usable certificate: {error}"),
-                )
+                let what = format!("{} is not a usable certificate: {error}", source.certificate.name());
+                Error::config(&place, what)
             })?
             .valid_dns_names()
             .map(str::to_ascii_lowercase)
             .collect();
-        let key = CertifiedKey::from_der(chain, key, provider)
-            .map_err(|error| Error::config(key_place, format!("does not fit the certificate: {error}")))?;
+        let key = CertifiedKey::from_der(chain, key, provider).map_err(|error| {
+            let what = format!("{} does not fit the certificate: {error}", source.key.name());
+            Error::config(key_place, what)
+        })?;
         Ok(Loaded {
             key: Arc::new(key),
             names,
@@ -175,6 +197,19 @@ impl ResolvesServerCert for Certificates {
     }
 }
 
+/// As a client: the first certificate whose kind the server takes.
+impl ResolvesClientCert for Certificates {
+    fn resolve(&self, _: &[&[u8]], schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        let loaded = self.loaded.load();
+        let fits = |loaded: &&Arc<Loaded>| loaded.key.key.choose_scheme(schemes).is_some();
+        loaded.iter().find(fits).map(|loaded| Arc::clone(&loaded.key))
+    }
+
+    fn has_certs(&self) -> bool {
+        !self.sources.is_empty()
+    }
+}
+
 impl fmt::Debug for Certificates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Certificates({})", self.sources.len())
@@ -189,6 +224,7 @@ mod tests {
         let names: Vec<String> = names.iter().map(|&name| name.into()).collect();
         let made = rcgen::generate_simple_self_signed(names).unwrap();
         let source = Source {
+            place: String::new(),
             certificate: Pem::Inline(made.cert.pem()),
             key: Pem::Inline(made.signing_key.serialize_pem()),
             once: false,
@@ -230,12 +266,13 @@ mod tests {
         let (cert, key) = (dir.path().join("c.pem"), dir.path().join("k.pem"));
         let write = |names: &[&str]| {
             let (source, der) = source(names);
-            std::fs::write(&cert, source.certificate.read().unwrap()).unwrap();
-            std::fs::write(&key, source.key.read().unwrap()).unwrap();
+            std::fs::write(&cert, source.certificate.read("").unwrap()).unwrap();
+            std::fs::write(&key, source.key.read("").unwrap()).unwrap();
             der
         };
         let first = write(&["a.example"]);
         let files = Source {
+            place: String::new(),
             certificate: Pem::File(cert.clone()),
             key: Pem::File(key.clone()),
             once: false,
@@ -247,7 +284,8 @@ mod tests {
         assert!(all.reload().is_empty());
         assert_eq!(now(), second);
         std::fs::write(&key, "not a key").unwrap();
-        assert_eq!(all.reload().len(), 1);
+        let errors: Vec<_> = all.reload().iter().map(ToString::to_string).collect();
+        assert!(errors.len() == 1 && errors[0].starts_with(".keyFile: "), "{errors:?}");
         assert_eq!(now(), second);
     }
 }

@@ -4,8 +4,11 @@ pub(crate) mod build;
 pub(crate) mod certs;
 pub(crate) mod handshake;
 pub(crate) mod hello;
+pub(crate) mod provider;
 pub(crate) mod records;
 pub(crate) mod verify;
 
+#[cfg(test)]
+mod settings_tests;
 #[cfg(test)]
 mod tests;

@@ -6,8 +6,9 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
+use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use sha2::{Digest, Sha256};
+use webpki::{EndEntityCert, KeyUsage, VerifiedPath};
 
 /// What a server must show.
 #[derive(Debug)]
@@ -15,10 +16,15 @@ pub(crate) enum Trust {
     /// A certificate for one of `names` (for the dialled name if there are none) from an authority we trust.
     Chain {
         usual: Arc<WebPkiServerVerifier>,
+        roots: Arc<RootCertStore>,
         names: Vec<ServerName<'static>>,
     },
-    /// A certificate with one of these SHA-256 digests; names and authorities do not matter.
-    Pinned(Vec<[u8; 32]>),
+    /// A certificate with one of these SHA-256 digests, whatever its name and authority; or one of an authority with
+    /// such a digest that stands in the chain, for one of `names` as above.
+    Pinned {
+        pins: Vec<[u8; 32]>,
+        names: Vec<ServerName<'static>>,
+    },
     /// Anything. The connection is encrypted to whoever answers.
     Anyone,
 }
@@ -27,7 +33,94 @@ pub(crate) enum Trust {
 #[derive(Debug)]
 pub(crate) struct Verifier {
     pub(crate) trust: Trust,
+    /// Digests of whole chains, of which the server's must be one; empty: any.
+    pub(crate) chains: Vec<[u8; 32]>,
+    /// Digests of public keys, of which the chain must have one; empty: any.
+    pub(crate) keys: Vec<[u8; 32]>,
     pub(crate) provider: Arc<CryptoProvider>,
+}
+
+fn digest(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
+}
+
+fn refused() -> Error {
+    CertificateError::ApplicationVerificationFailure.into()
+}
+
+/// Runs `check` for the first of `names` that it likes, or for the dialled name if there are none.
+fn any_name(
+    names: &[ServerName<'static>],
+    dialled: &ServerName<'_>,
+    check: impl Fn(&ServerName<'_>) -> Result<ServerCertVerified, Error>,
+) -> Result<ServerCertVerified, Error> {
+    if names.is_empty() {
+        return check(dialled);
+    }
+    let mut last = Err(CertificateError::NotValidForName.into());
+    for name in names {
+        last = check(name);
+        if last.is_ok() {
+            break;
+        }
+    }
+    last
+}
+
+/// One digest for a chain of certificates, as V2Ray has it.
+pub(crate) fn chain_digest<'c>(mut chain: impl Iterator<Item = &'c [u8]>) -> [u8; 32] {
+    let first = chain.next().map(digest).unwrap_or_default();
+    chain.fold(first, |so_far, one| digest(&[so_far, digest(one)].concat()))
+}
+
+impl Verifier {
+    /// The chain has a pinned public key. Certificates that are shown and not needed do not count: anyone can show them.
+    fn has_pinned_key(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<bool, Error> {
+        let unusable = |_| Error::from(CertificateError::BadEncoding);
+        let own = EndEntityCert::try_from(end_entity).map_err(unusable)?;
+        let is_pinned = |key: &[u8]| self.keys.contains(&digest(key));
+        if is_pinned(&own.subject_public_key_info()) {
+            return Ok(true);
+        }
+        let Trust::Chain { roots, .. } = &self.trust else {
+            return Ok(false);
+        };
+        let on_the_way = |path: &VerifiedPath<'_>| {
+            let mut between = path.intermediate_certificates();
+            let found = between.any(|one| is_pinned(&one.subject_public_key_info()))
+                || is_pinned(&sequence(&path.anchor().subject_public_key_info));
+            found.then_some(()).ok_or(webpki::Error::UnknownIssuer)
+        };
+        let found = own.verify_for_usage(
+            self.provider.signature_verification_algorithms.all,
+            &roots.roots,
+            intermediates,
+            now,
+            KeyUsage::server_auth(),
+            None,
+            Some(&on_the_way),
+        );
+        Ok(found.is_ok())
+    }
+}
+
+/// Content with the tag and length of an ASN.1 sequence before it (X.690 section 8.1).
+fn sequence(content: &[u8]) -> Vec<u8> {
+    let len = content.len().to_be_bytes();
+    let len = &len[len.iter().take_while(|byte| **byte == 0).count()..];
+    let mut out = vec![0x30];
+    if content.len() >= 0x80 {
+        // At most eight bytes of length.
+        out.push(0x80 | len.len() as u8);
+    }
+    out.extend_from_slice(if content.is_empty() { &[0] } else { len });
+    out.extend_from_slice(content);
+    out
 }
 
 impl ServerCertVerifier for Verifier {
@@ -40,30 +133,35 @@ impl ServerCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         match &self.trust {
-            Trust::Anyone => Ok(ServerCertVerified::assertion()),
-            Trust::Pinned(pins) => {
-                // The handshake proves possession of the first certificate's key only, so the pin must name that one.
-                let digest: [u8; 32] = Sha256::digest(end_entity).into();
-                if pins.contains(&digest) {
-                    Ok(ServerCertVerified::assertion())
-                } else {
-                    Err(CertificateError::ApplicationVerificationFailure.into())
+            Trust::Anyone => {}
+            Trust::Pinned { pins, names } => {
+                // The handshake proves possession of the first certificate's key only: any other is worth what it signed.
+                if !pins.contains(&digest(end_entity)) {
+                    let pinned = intermediates.iter().find(|one| pins.contains(&digest(one)));
+                    let mut roots = RootCertStore::empty();
+                    roots.add(pinned.ok_or_else(refused)?.clone().into_owned())?;
+                    let usual = WebPkiServerVerifier::builder_with_provider(roots.into(), Arc::clone(&self.provider))
+                        .build()
+                        .map_err(|_| refused())?;
+                    any_name(names, server_name, |name| {
+                        usual.verify_server_cert(end_entity, intermediates, name, ocsp_response, now)
+                    })?;
                 }
             }
-            Trust::Chain { usual, names } if names.is_empty() => {
-                usual.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
-            }
-            Trust::Chain { usual, names } => {
-                let mut last = Err(CertificateError::NotValidForName.into());
-                for name in names {
-                    last = usual.verify_server_cert(end_entity, intermediates, name, ocsp_response, now);
-                    if last.is_ok() {
-                        break;
-                    }
-                }
-                last
+            Trust::Chain { usual, names, .. } => {
+                any_name(names, server_name, |name| {
+                    usual.verify_server_cert(end_entity, intermediates, name, ocsp_response, now)
+                })?;
             }
         }
+        let chain = std::iter::once(end_entity).chain(intermediates).map(|one| one.as_ref());
+        if !self.chains.is_empty() && !self.chains.contains(&chain_digest(chain)) {
+            return Err(refused());
+        }
+        if !self.keys.is_empty() && !self.has_pinned_key(end_entity, intermediates, now)? {
+            return Err(refused());
+        }
+        Ok(ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(

@@ -4,18 +4,21 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use sealway_v2ray::{Address, Destination, Network};
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::UdpSocket;
 
 use super::{Slot, poll_socket};
 use crate::Error;
-use crate::dial::resolve;
+use crate::dial::set_common_options;
 use crate::guard::Guard;
+use crate::names::Names;
 use crate::settings::DomainStrategy;
 use crate::stats::Traffic;
+use crate::transport::ClientSide;
 
 /// Names whose address one association remembers.
 const MAX_NAMES: usize = 64;
@@ -52,6 +55,7 @@ pub(crate) struct Open {
     strategy: DomainStrategy,
     guard: Guard,
     redirect: Redirect,
+    resolver: Arc<Names>,
     names: HashMap<Destination, SocketAddr>,
     resolving: Option<Resolving>,
     /// With a redirect: where the last datagram went, and where it was meant to go.
@@ -66,6 +70,7 @@ impl Open {
         strategy: DomainStrategy,
         guard: Guard,
         redirect: Redirect,
+        side: &ClientSide,
         traffic: Traffic,
     ) -> Result<Self, Error> {
         let bind = |ip: IpAddr| {
@@ -75,6 +80,7 @@ impl Open {
                 socket.set_only_v6(false)?;
             }
             socket.set_nonblocking(true)?;
+            set_common_options(&SockRef::from(&socket), side.socket())?;
             socket.bind(&SocketAddr::new(ip, 0).into())?;
             UdpSocket::from_std(socket.into())
         };
@@ -89,6 +95,7 @@ impl Open {
             strategy,
             guard,
             redirect,
+            resolver: Arc::clone(side.names()),
             names: HashMap::new(),
             resolving: None,
             redirected: None,
@@ -105,7 +112,8 @@ impl Open {
         }
         let resolving = self.resolving.get_or_insert_with(|| {
             let (host, port, strategy) = (to.address.clone(), to.port, self.strategy);
-            Box::pin(async move { resolve(&host, port, strategy).await })
+            let resolver = Arc::clone(&self.resolver);
+            Box::pin(async move { resolver.resolve(&host, port, strategy).await })
         });
         let found = ready!(resolving.as_mut().poll(cx));
         self.resolving = None;

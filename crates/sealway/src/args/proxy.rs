@@ -17,7 +17,8 @@ const RUN_ENVIRONMENT: &str = "\
 Environment (V2RAY_… in place of XRAY_… is understood as well):
   XRAY_LOCATION_CONFIG   folder of the config.json to take when none is named
   XRAY_LOCATION_CONFDIR  what --confdir says
-  XRAY_LOCATION_CERT     folder that relative paths of certificates start from";
+  XRAY_LOCATION_CERT     folder that relative paths of certificates start from
+  XRAY_LOCATION_ASSET    not used: geo files are not supported yet";
 
 /// Run the proxy
 ///
@@ -41,7 +42,7 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) test: bool,
 
-    /// Make errors of unknown keys, which are otherwise warned about
+    /// Make errors of all warnings about the configuration
     #[arg(long)]
     pub(crate) strict: bool,
 

@@ -11,7 +11,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sealway_lab::exit::Exit;
 use sealway_proxy::settings::{Listen, PemSource, Settings, UnixName};
 use sealway_proxy::{Error, Server};
-use sealway_v2ray::config::{self, Config, File, Options};
+use sealway_v2ray::config::{self, Config, File, Options, Severity};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::Run;
@@ -36,9 +36,6 @@ impl From<Error> for Failed {
     fn from(error: Error) -> Failed {
         match error {
             Error::Config { .. } => wrong(error),
-            Error::Listen { .. } => Problem::new(Exit::Internal, error)
-                .hint("is another program there already? ports below 1024 need rights of their own")
-                .into(),
             _ => Problem::new(Exit::Internal, error).into(),
         }
     }
@@ -59,13 +56,25 @@ pub(crate) fn run(options: &Run) -> ExitCode {
 }
 
 fn serve(options: &Run) -> Result<(), Failed> {
-    let config = load(options)?;
+    let sources = sources(options)?;
+    let config = load(&sources, options)?;
+    // What shows only now has its place in the files as well.
+    let placed = |error: Error| match error {
+        Error::Config { place, what } => misfit(&sources, &place, what, ""),
+        Error::Listen { ref place, .. } => {
+            let hint = "is another program there already? ports below 1024 need rights of their own";
+            let Failed(_, problem) = misfit(&sources, place, error.to_string(), hint);
+            Failed(Exit::Internal.code(), problem)
+        }
+        other => other.into(),
+    };
     if options.test {
         log::to_stderr();
     } else {
-        log::start(&config.log).map_err(|e| wrong(format_args!("log.error: cannot be opened: {e}")))?;
+        let opened = log::start(&config.log);
+        opened.map_err(|e| misfit(&sources, "log.error", format!("cannot be opened: {e}"), ""))?;
     }
-    let mut settings = Settings::from_config(&config)?;
+    let mut settings = Settings::from_config(&config).map_err(placed)?;
     if let Some(folder) = files::location("cert", &environment) {
         certificates_from(&folder, &mut settings);
     }
@@ -75,47 +84,65 @@ fn serve(options: &Run) -> Result<(), Failed> {
         .map_err(|e| Problem::new(Exit::Internal, format!("cannot start: {e}")))?;
     if options.test {
         let _within = runtime.enter();
-        Server::check(&settings)?;
+        Server::check(&settings).map_err(placed)?;
         output::print("Configuration OK.\n")?;
         return Ok(());
     }
     take_every_descriptor();
-    runtime.block_on(until_told(settings))
+    runtime.block_on(until_told(settings, placed))
 }
 
 fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Reads the configuration and prints what is wrong with it.
-fn load(options: &Run) -> Result<Config, Failed> {
+/// Reads the files of the configuration.
+fn sources(options: &Run) -> Result<Vec<files::Source>, Failed> {
     let missing = |missing: files::Missing| {
         let Failed(code, problem) = wrong(&missing);
         Failed(code, problem.hint(missing.hint()))
     };
     let names = files::names(&options.config, options.confdir.as_deref(), &environment).map_err(missing)?;
     let sources: Result<Vec<_>, _> = names.iter().map(|name| files::read(name)).collect();
-    let sources = sources.map_err(missing)?;
-    let texts: Vec<_> = sources
-        .iter()
-        .map(|source| File {
+    sources.map_err(missing)
+}
+
+fn texts(sources: &[files::Source]) -> Vec<File<'_>> {
+    let file = |source: &'_ files::Source| -> File<'_> {
+        File {
             name: &source.name,
             text: &source.text,
-        })
-        .collect();
+        }
+    };
+    sources.iter().map(file).collect()
+}
+
+/// Prints what is wrong with a configuration, and gives it if nothing is.
+fn load(sources: &[files::Source], options: &Run) -> Result<Config, Failed> {
     let how = Options {
         strict: options.strict,
         env: &environment,
     };
-    let loaded = config::load(&texts, &how);
+    let loaded = config::load(&texts(sources), &how);
     files::problems(&loaded.problems);
-    let errors = loaded.errors().count();
     loaded.config.ok_or_else(|| {
-        let plural = if errors == 1 { "" } else { "s" };
-        wrong(format_args!(
-            "the configuration has {errors} error{plural}; nothing was started"
-        ))
+        let errors = loaded.problems.iter().filter(|p| p.severity == Severity::Error).count();
+        useless(errors)
     })
+}
+
+fn useless(errors: usize) -> Failed {
+    let plural = if errors == 1 { "" } else { "s" };
+    wrong(format_args!(
+        "the configuration has {errors} error{plural}; nothing was started"
+    ))
+}
+
+/// Prints what is wrong with a key that could be read, but not put to use.
+fn misfit(sources: &[files::Source], path: &str, text: String, hint: &str) -> Failed {
+    let problem = config::problem_at(&texts(sources), Severity::Error, path, text, hint.into());
+    files::problems(&[problem]);
+    useless(1)
 }
 
 /// Lets relative paths of certificates start from `folder`.
@@ -151,14 +178,14 @@ fn take_every_descriptor() {
 }
 
 /// Serves until a signal comes, then lets connections finish until the time or another signal ends them.
-async fn until_told(settings: Settings) -> Result<(), Failed> {
+async fn until_told(settings: Settings, placed: impl Fn(Error) -> Failed) -> Result<(), Failed> {
     let mut stops = Stops::new().map_err(|e| Problem::new(Exit::Internal, format!("cannot wait for signals: {e}")))?;
     let listeners: Vec<_> = settings
         .inbounds
         .iter()
         .map(|i| (i.tag.clone(), i.listen.clone()))
         .collect();
-    let server = Server::start(settings).await?;
+    let server = Server::start(settings).await.map_err(placed)?;
     note(format_args!(
         "sealway {} listens: {}",
         crate::args::version(),

@@ -86,7 +86,11 @@ impl<'a> Cx<'a> {
 
     /// Names something that other programs have and we do not have yet.
     pub(crate) fn later(&mut self, severity: Severity, at: Position, what: &str) {
-        self.report(severity, at, format!("not supported yet: {what}"), String::new());
+        let hint = match severity {
+            Severity::Error => "what it asks for would not happen; take it out if you can do without",
+            Severity::Warning => "everything else works; take it out to be rid of this line",
+        };
+        self.report(severity, at, format!("not supported yet: {what}"), hint.into());
     }
 
     pub(crate) fn wrong_type(&mut self, value: &Value, wanted: &str) {
@@ -101,7 +105,7 @@ impl<'a> Cx<'a> {
     pub(crate) fn unknown_key(&mut self, member: &Member, table: &'static Object) {
         // Advice costs time, and nobody would see it.
         if self.is_full() {
-            self.report(self.unknown_severity(), member.at, String::new(), String::new());
+            self.report(Severity::Warning, member.at, String::new(), String::new());
             return;
         }
         let names = table
@@ -114,18 +118,10 @@ impl<'a> Cx<'a> {
         } else if let Some(home) = super::reference::home_of(&member.key, table) {
             format!("`{}` belongs to {home}", member.key)
         } else {
-            String::new()
+            "it has no effect; take it out".to_owned()
         };
         let text = format!("unknown key {} in {}", quoted(&member.key), table.title);
-        self.report(self.unknown_severity(), member.at, text, hint);
-    }
-
-    fn unknown_severity(&self) -> Severity {
-        if self.strict {
-            Severity::Error
-        } else {
-            Severity::Warning
-        }
+        self.report(Severity::Warning, member.at, text, hint);
     }
 
     /// The name that `text` is most likely a misspelling of, unless nobody would see it.
@@ -148,6 +144,7 @@ impl<'a> Cx<'a> {
     }
 
     fn report(&mut self, severity: Severity, at: Position, text: String, hint: String) {
+        let severity = if self.strict { Severity::Error } else { severity };
         self.errors += usize::from(severity == Severity::Error);
         // An error is never left out for warnings' sake as long as none has been kept.
         let room = !self.is_full() || (severity == Severity::Error && self.errors == 1);

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use super::context::{Cx, quoted};
 use super::fallback::{FallbackTarget, ReadFallback, UnixName};
 use super::json::{Data, Value};
-use super::problem::{At, Position};
+use super::problem::{At, Position, Severity};
 use super::scalar::{Networks, Port, Ports, Texts};
 use super::stream::{Stream, check_side};
 use super::table::{Decode, Kind, Object, object, words};
@@ -100,7 +100,7 @@ impl Decode for ListenText {
 }
 
 object! {
-    /// Reading the target's name from the first bytes. Recognised; nothing is sniffed yet.
+    /// Reading the target's name from the first bytes. Not supported yet.
     pub struct Sniffing: "inbounds[].sniffing" {
         /// Whether it is done.
         enabled: At<bool> = "enabled", default "false";
@@ -407,7 +407,6 @@ fn read_protocol(name: InboundProtocolName, settings: Value, cx: &mut Cx<'_>) ->
                 id: user.id.value,
                 email: user.email.value,
                 level: user.level,
-                experiments: Default::default(),
                 at: user.id.at,
             });
             Some(InboundProtocol::Vless(VlessInbound {
@@ -422,11 +421,19 @@ fn read_protocol(name: InboundProtocolName, settings: Value, cx: &mut Cx<'_>) ->
                 check_unique(&keys, cx);
                 check_alter_id(s.users.iter().map(|user| user.alter_id.clone()), cx);
             });
+            let ends = |user: &&VmessUserSettings| user.experiments.no_termination_signal;
+            if let Some(user) = s.users.iter().find(ends) {
+                let what = "an inbound that ends streams without a last chunk (`NoTerminationSignal`)";
+                cx.within("clients", |cx| {
+                    cx.within("experiments", |cx| {
+                        cx.later(Severity::Warning, user.experiments.at, what)
+                    });
+                });
+            }
             let users = s.users.into_iter().map(|user| User {
                 id: user.id.value,
                 email: user.email.value,
                 level: user.level.unwrap_or(s.default.level),
-                experiments: user.experiments,
                 at: user.id.at,
             });
             Some(InboundProtocol::Vmess(VmessInbound {

@@ -15,15 +15,12 @@ const fn v4(a: u8, b: u8, c: u8, prefix: u8) -> IpNet {
     IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, 0), prefix))
 }
 
-const fn v6(first: u16, last: u16, prefix: u8) -> IpNet {
-    IpNet::V6(Ipv6Net::new_assert(
-        Ipv6Addr::new(first, 0, 0, 0, 0, 0, 0, last),
-        prefix,
-    ))
+const fn v6([a, b, c]: [u16; 3], last: u16, prefix: u8) -> IpNet {
+    IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, last), prefix))
 }
 
 /// What `geoip:private` stands for: the networks that are nobody's public address (RFC 6890 and its successors).
-const PRIVATE: [IpNet; 20] = [
+const PRIVATE: [IpNet; 24] = [
     v4(0, 0, 0, 8),
     v4(10, 0, 0, 8),
     v4(100, 64, 0, 10),
@@ -39,18 +36,34 @@ const PRIVATE: [IpNet; 20] = [
     v4(203, 0, 113, 24),
     v4(224, 0, 0, 4),
     v4(240, 0, 0, 4),
-    v6(0, 0, 128),
-    v6(0, 1, 128),
-    v6(0xfc00, 0, 7),
-    v6(0xfe80, 0, 10),
-    v6(0xff00, 0, 8),
+    v6([0, 0, 0], 0, 128),
+    v6([0, 0, 0], 1, 128),
+    v6([0x64, 0xff9b, 1], 0, 48),
+    v6([0x100, 0, 0], 0, 64),
+    v6([0x2001, 0xdb8, 0], 0, 32),
+    v6([0xfc00, 0, 0], 0, 7),
+    v6([0xfe80, 0, 0], 0, 10),
+    v6([0xfec0, 0, 0], 0, 10),
+    v6([0xff00, 0, 0], 0, 8),
 ];
 
 /// Whether an address is private in the sense of `geoip:private`: loopback, link-local, local networks, multicast,
-/// documentation and reserved ranges. An IPv4 address inside an IPv6 one counts as the IPv4 address.
+/// documentation and reserved ranges. An IPv4 address inside an IPv6 one, also one that a translator (RFC 6052) or a 6to4
+/// router (RFC 3056) would take out of it, counts as the IPv4 address.
 pub fn is_private(ip: IpAddr) -> bool {
     let ip = ip.to_canonical();
-    PRIVATE.iter().any(|net| net.contains(&ip))
+    if PRIVATE.iter().any(|net| net.contains(&ip)) {
+        return true;
+    }
+    let IpAddr::V6(v6) = ip else { return false };
+    let inside = match v6.octets() {
+        // NAT64, and the old form of IPv4 inside IPv6.
+        [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d]
+        | [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d] => [a, b, c, d],
+        [0x20, 0x02, a, b, c, d, ..] => [a, b, c, d],
+        _ => return false,
+    };
+    is_private(IpAddr::from(inside))
 }
 
 /// A list of IP conditions, of which one must hold.

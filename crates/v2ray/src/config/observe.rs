@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::context::{Cx, quoted};
 use super::json::{Data, Member, Value};
+use super::mask::MaskAddress;
 use super::net::DomainMatch;
 use super::problem::{At, Severity};
 use super::scalar::{Port, Texts, texts};
@@ -47,35 +48,6 @@ texts! {
     }), "";
 }
 
-/// How many bits of an address the logs show. The rest is written as zeros.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct MaskAddress {
-    /// Of IPv4 addresses, 0 to 32.
-    pub ipv4: u8,
-    /// Of IPv6 addresses, 0 to 128.
-    pub ipv6: u8,
-}
-
-texts! {
-    MaskAddress = "`quarter`, `half`, `full`, or bits to show as `/16+/32`", |text| {
-        let shown = |ipv4, ipv6| Ok(MaskAddress { ipv4, ipv6 });
-        match text.to_ascii_lowercase().as_str() {
-            "" => shown(32, 128),
-            "quarter" => shown(24, 96),
-            "half" => shown(16, 64),
-            "full" => shown(0, 0),
-            bits => {
-                let bits: Option<Vec<u8>> = bits.split('+').map(|part| part.strip_prefix('/')?.parse().ok()).collect();
-                match bits.as_deref() {
-                    Some([ipv4 @ 0..=32]) => shown(*ipv4, 128),
-                    Some([ipv4 @ 0..=32, ipv6 @ 0..=128]) => shown(*ipv4, *ipv6),
-                    _ => Err(format!("{} is no mask of addresses", quoted(text))),
-                }
-            }
-        }
-    }, "write quarter, half, full, or as /16+/32 the bits to show of IPv4 and IPv6 addresses";
-}
-
 object! {
     /// What is logged, and where to. Without this object there is no access log, and errors are logged from `warning` up.
     pub struct Log: "log" {
@@ -85,10 +57,11 @@ object! {
         error: LogTarget = "error", default "\"\"";
         /// The least severe messages of the error log.
         level: LogLevel = "loglevel", default "\"warning\"";
-        /// Also log DNS queries.
-        dns: bool = "dnsLog", default "false";
-        /// How much of client addresses the logs hide.
+        /// How much of addresses the logs hide.
         mask_address: MaskAddress = "maskAddress", default "\"\"";
+    }
+    other {
+        LaterWarning "dnsLog": "DNS queries in the log (`dnsLog`)";
     }
 }
 
@@ -99,35 +72,7 @@ impl Default for Log {
             access: LogTarget::Off,
             error: LogTarget::Stdout,
             level: LogLevel::Warning,
-            dns: false,
-            mask_address: MaskAddress { ipv4: 32, ipv6: 128 },
-        }
-    }
-}
-
-/// How much may wait in memory for one direction of a connection.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum BufferSize {
-    /// At most this many bytes.
-    Bytes(u64),
-    /// The engine's own bound. It never is without one.
-    Unlimited,
-}
-
-impl Decode for BufferSize {
-    fn kind() -> Kind {
-        Kind::text("KiB; -1: the engine's own bound")
-    }
-
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let at = value.at;
-        match i32::decode(value, cx)? {
-            -1 => Some(BufferSize::Unlimited),
-            kib if kib >= 0 => Some(BufferSize::Bytes(u64::from(kib.unsigned_abs()) * 1024)),
-            other => {
-                cx.error(at, format!("{other} is no size"), "write KiB, or -1");
-                None
-            }
+            mask_address: MaskAddress::default(),
         }
     }
 }
@@ -147,10 +92,10 @@ object! {
         stats_user_uplink: bool = "statsUserUplink", default "false";
         /// Count what each user receives.
         stats_user_downlink: bool = "statsUserDownlink", default "false";
-        /// Keep the list of addresses each user is connected from.
-        stats_user_online: bool = "statsUserOnline", default "false";
-        /// How much may wait in memory for one direction of a connection.
-        buffer_size: BufferSize = "bufferSize", default "-1";
+    }
+    other {
+        LaterWarning "statsUserOnline": "the addresses users are connected from (`statsUserOnline`)";
+        LaterWarning "bufferSize": "`bufferSize`; a direction of a connection holds at most some 256 KiB here";
     }
 }
 
@@ -163,8 +108,6 @@ impl Default for LevelPolicy {
             downlink_only: Duration::from_secs(1),
             stats_user_uplink: false,
             stats_user_downlink: false,
-            stats_user_online: false,
-            buffer_size: BufferSize::Unlimited,
         }
     }
 }
@@ -244,6 +187,12 @@ words! {
     }
 }
 
+impl Default for QueryStrategy {
+    fn default() -> Self {
+        QueryStrategy::UseIp
+    }
+}
+
 object! {
     /// Name resolution. The system's resolver answers what `hosts` does not.
     pub struct Dns: "dns" {
@@ -253,10 +202,9 @@ object! {
         hosts: Hosts = "hosts";
         /// Families of addresses to ask for.
         query_strategy: QueryStrategy = "queryStrategy", default "\"UseIP\"";
-        /// Do not remember answers.
-        disable_cache: bool = "disableCache", default "false";
     }
     other {
+        Accepted "disableCache": "No answers are kept anyway.";
         LaterWarning "clientIp": "DNS queries with a client subnet";
         LaterWarning "tag": "DNS queries through the routing";
         LaterWarning "disableFallback": "a choice among DNS servers";
@@ -308,14 +256,21 @@ impl Decode for DnsServer {
     }
 
     fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let address = match &value.data {
-            Data::String(text) => At {
-                value: text.clone(),
-                at: value.at,
-            },
-            _ => DnsServerSettings::decode(value, cx)?.address,
+        let at = value.at;
+        let (address, conditions) = match value.data {
+            Data::String(text) => (At { value: text, at }, false),
+            _ => {
+                let s = DnsServerSettings::decode(value, cx)?;
+                let texts = !s.domains.is_empty() || !s.expected_ips.is_empty() || !s.tag.is_empty();
+                let switches = s.skip_fallback || s.query_strategy.is_some() || s.client_ip.is_some();
+                (s.address, texts || switches || s.timeout_ms.is_some() || s.port.0 != 53)
+            }
         };
         if address.eq_ignore_ascii_case("localhost") {
+            if conditions {
+                let what = "conditions of the server \"localhost\"; the system's resolver is asked for every name";
+                cx.later(Severity::Warning, at, what);
+            }
             return Some(DnsServer::System);
         }
         let what = format!(

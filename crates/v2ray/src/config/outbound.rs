@@ -9,7 +9,7 @@ use super::net::{IpMatches, is_private};
 use super::problem::{At, Position, Severity};
 use super::scalar::{Networks, Ports, texts};
 use super::sockopt::DomainStrategy;
-use super::stream::{Stream, check_side};
+use super::stream::{Stream, Transport, check_side};
 use super::table::{Decode, Kind, Object, object, words};
 use crate::Address;
 
@@ -57,7 +57,7 @@ texts! {
 pub(crate) struct SendThrough(IpAddr);
 
 object! {
-    /// Many connections in one. Recognised; each connection has its own carrier for now.
+    /// Many connections in one. Not supported yet: each connection has its own carrier.
     pub struct Mux: "outbounds[].mux" {
         /// Whether it is done.
         enabled: At<bool> = "enabled", default "false";
@@ -143,8 +143,8 @@ object! {
         domain_strategy: DomainStrategy = "domainStrategy" | "targetStrategy", default "\"AsIs\"";
         /// Where to go in place of the target.
         redirect: Redirect = "redirect";
-        /// The level, which `policy.levels` gives a meaning.
-        level: u32 = "userLevel", default "0";
+        /// The level. The limits of the inbound's user hold.
+        level: At<u32> = "userLevel", default "0";
         /// The version of the PROXY protocol to announce the client with. 0: none.
         proxy_protocol: At<u8> = "proxyProtocol", default "0";
         /// Rules on the address that is dialled.
@@ -247,7 +247,9 @@ impl Decode for Outbound {
         let mut protocol = cx.within("settings", |cx| read_protocol(s.protocol, settings, cx));
         if s.mux.enabled.value {
             let what = "`mux`; every connection has a carrier of its own";
-            cx.within("mux", |cx| cx.later(Severity::Warning, s.mux.enabled.at, what));
+            cx.within("mux", |cx| {
+                cx.within("enabled", |cx| cx.later(Severity::Warning, s.mux.enabled.at, what));
+            });
         }
         if s.target_strategy.value != DomainStrategy::AsIs {
             match &mut protocol {
@@ -262,6 +264,7 @@ impl Decode for Outbound {
             }
         }
         check_side(&s.stream, false, cx);
+        check_straight(protocol.as_ref(), &s.stream, cx);
         if let Some(OutboundProtocol::Vless(vless)) = &protocol
             && s.stream.tls.is_none()
             && !vless.server.address.ip().is_some_and(is_private)
@@ -290,6 +293,32 @@ impl Decode for Outbound {
     }
 }
 
+/// Tells of TLS and transports where nothing speaks over them.
+fn check_straight(protocol: Option<&OutboundProtocol>, stream: &Stream, cx: &mut Cx<'_>) {
+    if stream.tls.is_none() && stream.transport == Transport::Raw {
+        return;
+    }
+    cx.within("streamSettings", |cx| match protocol {
+        Some(OutboundProtocol::Freedom(_)) => {
+            let what = "TLS and transports on a freedom outbound; targets are dialled as they are";
+            cx.later(Severity::Error, stream.at, what);
+        }
+        Some(OutboundProtocol::Blackhole(_)) => {
+            let text = "`network` and `security` have no effect on a blackhole outbound, which dials nobody";
+            cx.warn(stream.at, text, "take them out");
+        }
+        _ => {}
+    });
+}
+
+/// Tells of limits that are asked for by an outbound's user.
+pub(super) fn check_level(key: &str, level: At<u32>, cx: &mut Cx<'_>) {
+    if level.value != 0 {
+        let what = "limits of an outbound's own; those of the inbound's user hold";
+        cx.within(key, |cx| cx.later(Severity::Warning, level.at, what));
+    }
+}
+
 fn read_protocol(name: OutboundProtocolName, settings: Value, cx: &mut Cx<'_>) -> Option<OutboundProtocol> {
     match name {
         OutboundProtocolName::Freedom => {
@@ -301,6 +330,7 @@ fn read_protocol(name: OutboundProtocolName, settings: Value, cx: &mut Cx<'_>) -
                 });
                 return None;
             }
+            check_level("userLevel", s.level, cx);
             Some(OutboundProtocol::Freedom(s))
         }
         OutboundProtocolName::Blackhole => {
@@ -308,7 +338,7 @@ fn read_protocol(name: OutboundProtocolName, settings: Value, cx: &mut Cx<'_>) -
         }
         OutboundProtocolName::Vless => proxies::read_vless(settings, cx).map(OutboundProtocol::Vless),
         OutboundProtocolName::Vmess => proxies::read_vmess(settings, cx).map(OutboundProtocol::Vmess),
-        OutboundProtocolName::Socks => proxies::read_proxy(settings, cx).map(OutboundProtocol::Socks),
-        OutboundProtocolName::Http => proxies::read_proxy(settings, cx).map(OutboundProtocol::Http),
+        OutboundProtocolName::Socks => proxies::read_proxy(settings, false, cx).map(OutboundProtocol::Socks),
+        OutboundProtocolName::Http => proxies::read_proxy(settings, true, cx).map(OutboundProtocol::Http),
     }
 }

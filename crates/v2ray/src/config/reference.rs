@@ -41,6 +41,13 @@ fn objects() -> Vec<&'static Object> {
     all
 }
 
+/// Every key that is read: the heading of its object in the [`reference()`], and its name.
+pub fn keys() -> Vec<(&'static str, &'static str)> {
+    let all = objects().into_iter();
+    all.flat_map(|object| object.keys.iter().map(|key| (object.title, key.name)))
+        .collect()
+}
+
 /// Where a key belongs that stands in the wrong object.
 pub(crate) fn home_of(key: &str, wrong: &Object) -> Option<&'static str> {
     objects()
@@ -57,9 +64,10 @@ pub fn reference() -> String {
          writes it anew.\n\n\
          Comments (`//`, `#`, `/* */`) may stand anywhere. Letter case of keys makes no difference. A list of strings \
          may also be one string with commas. `null` is the same as no key, and so is an empty string \
-         where there is no default. Unknown keys are warned about, and are \
-         errors with `-strict`. Keys under \"not supported yet\" are errors when they ask for something that would \
-         not happen, and otherwise warnings.\n",
+         where there is no default.\n\n\
+         Unknown keys are warned about. What is \"not supported yet\" is a warning where leaving it out changes only \
+         speed, limits or looks, and an error where it would change who can read a connection or where it goes. With \
+         `-strict` every warning is an error.\n",
     );
     for object in objects() {
         write_object(object, &mut out);

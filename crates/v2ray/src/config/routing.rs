@@ -43,8 +43,6 @@ object! {
         local_ports: Option<Ports> = "localPort";
         /// The user's e-mail.
         users: UserMatches = "user";
-        /// The number a VLESS client wrote into bytes 6 and 7 of its id.
-        vless_routes: Option<Ports> = "vlessRoute";
         /// The tag of the inbound.
         inbound_tags: Texts = "inboundTag";
         /// The tag of the outbound to take.
@@ -52,6 +50,7 @@ object! {
     }
     other {
         LaterError "balancerTag": "balancers";
+        LaterError "vlessRoute": "rules about numbers in VLESS ids (`vlessRoute`)";
         LaterError "protocol": "rules about sniffed protocols (`protocol`)";
         LaterError "attrs": "rules about HTTP requests (`attrs`)";
         LaterError "process": "rules about processes (`process`)";
@@ -102,8 +101,6 @@ pub struct Rule {
     pub local_ports: Option<Ports>,
     /// The user's e-mail. Empty: any user, or none.
     pub users: UserMatches,
-    /// The number a VLESS client wrote into bytes 6 and 7 of its id.
-    pub vless_routes: Option<Ports>,
     /// Tags of inbounds. Empty: any inbound.
     pub inbound_tags: Vec<String>,
     /// The tag of the outbound to take.
@@ -140,7 +137,6 @@ impl Decode for Rule {
             !s.local_ips.is_empty(),
             s.local_ports.is_some(),
             !s.users.is_empty(),
-            s.vless_routes.is_some(),
             !s.inbound_tags.is_empty(),
         ];
         if !conditions.contains(&true) && cx.errors() == before {
@@ -174,7 +170,6 @@ impl Decode for Rule {
             local_ips: s.local_ips,
             local_ports: s.local_ports,
             users: s.users,
-            vless_routes: s.vless_routes,
             inbound_tags: s.inbound_tags.iter().map(str::to_owned).collect(),
             outbound_tag: tag.value,
             outbound: outbound?,

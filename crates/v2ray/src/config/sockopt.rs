@@ -1,8 +1,9 @@
 //! `streamSettings.sockopt`: options of sockets.
 
-use super::context::{Cx, quoted};
+use super::context::Cx;
 use super::json::{Data, Value};
-use super::scalar::{Texts, shorten};
+use super::problem::At;
+use super::scalar::Texts;
 use super::table::{Decode, Kind, object, words};
 
 words! {
@@ -45,112 +46,6 @@ words! {
     }
 }
 
-/// `tcpFastOpen`.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum FastOpen {
-    /// Switched off.
-    Off,
-    /// Switched on; a listener queues this many unfinished connections.
-    Queue(u32),
-}
-
-impl Decode for FastOpen {
-    fn kind() -> Kind {
-        Kind::text("bool, or length of a listener's queue; `true` is 256")
-    }
-
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        match &value.data {
-            Data::Bool(true) => Some(FastOpen::Queue(256)),
-            Data::Bool(false) => Some(FastOpen::Off),
-            Data::Number(text) => match text.parse::<i32>() {
-                Ok(n) if n > 0 => Some(FastOpen::Queue(n.unsigned_abs())),
-                Ok(_) => Some(FastOpen::Off),
-                Err(_) => {
-                    cx.error(value.at, format!("{} is no length of a queue", shorten(text)), "");
-                    None
-                }
-            },
-            _ => {
-                cx.wrong_type(&value, "true, false or a number");
-                None
-            }
-        }
-    }
-}
-
-words! {
-    /// The kinds of value a socket option may have.
-    pub enum CustomType {
-        /// A whole number.
-        Int = "int";
-        /// A text.
-        Str = "str";
-    }
-}
-
-/// The value of a [`CustomSockopt`].
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum CustomValue {
-    /// `int`.
-    Int(i32),
-    /// `str`.
-    Str(String),
-}
-
-object! {
-    /// A socket option by its numbers.
-    pub struct CustomSockopt: "streamSettings.sockopt.customSockopt[]" {
-        /// Only on this system. Empty: on every one.
-        system: String = "system";
-        /// Only on sockets of this network, such as `tcp4`. Empty: on all.
-        network: String = "network";
-        /// The level, as a number. Default: that of TCP, 6.
-        level: NumberText = "level", default "\"6\"";
-        /// The option, as a number.
-        option: NumberText = "opt", required;
-        /// The type of the value.
-        kind: CustomType = "type", required;
-        /// The value.
-        value: ScalarText = "value", required;
-    }
-}
-
-impl CustomSockopt {
-    /// The value in its type. A text that is no number is no [`CustomValue::Int`]; reading a configuration refuses it.
-    pub fn typed_value(&self) -> Option<CustomValue> {
-        match self.kind {
-            CustomType::Int => self.value.0.trim().parse().ok().map(CustomValue::Int),
-            CustomType::Str => Some(CustomValue::Str(self.value.0.clone())),
-        }
-    }
-}
-
-/// A number that stands in a string or alone.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct NumberText(
-    /// The number.
-    pub i32,
-);
-
-impl Decode for NumberText {
-    fn kind() -> Kind {
-        Kind::text("whole number, also in quotes")
-    }
-
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let at = value.at;
-        let text = ScalarText::decode(value, cx)?.0;
-        match text.trim().parse() {
-            Ok(number) => Some(NumberText(number)),
-            Err(_) => {
-                cx.error(at, format!("{} is no whole number", quoted(&text)), "");
-                None
-            }
-        }
-    }
-}
-
 /// A string, or a number as it was written.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ScalarText(
@@ -180,16 +75,12 @@ object! {
     pub struct Sockopt: "streamSettings.sockopt" {
         /// The mark of outgoing packets (`SO_MARK`). 0 leaves it alone.
         mark: i32 = "mark", default "0";
-        /// TCP Fast Open. Absent: the system's setting.
-        tcp_fast_open: Option<FastOpen> = "tcpFastOpen";
-        /// The length of a listener's TCP Fast Open queue, in place of that in `tcpFastOpen`.
-        tcp_fast_open_queue: Option<u32> = "tcpFastOpenQueueLength";
         /// Transparent proxying. Only `off` is supported yet.
         tproxy: Tproxy = "tproxy", default "\"off\"";
         /// Require the PROXY protocol, version 1 or 2, at the begin of each connection.
         accept_proxy_protocol: bool = "acceptProxyProtocol", default "false";
         /// How names are resolved before dialling.
-        domain_strategy: DomainStrategy = "domainStrategy", default "\"AsIs\"";
+        domain_strategy: At<DomainStrategy> = "domainStrategy", default "\"AsIs\"";
         /// Seconds between TCP keep-alive probes. 0: the system's setting; less: no keep-alive.
         tcp_keep_alive_interval: i32 = "tcpKeepAliveInterval", default "0";
         /// Seconds without traffic before the first keep-alive probe. 0: the system's setting; less: no keep-alive.
@@ -198,30 +89,30 @@ object! {
         tcp_user_timeout: u32 = "tcpUserTimeout", default "0";
         /// The congestion control, such as `bbr`. Empty: the system's setting.
         tcp_congestion: String = "tcpCongestion";
-        /// The bound on the advertised window, bytes. 0: none.
-        tcp_window_clamp: u32 = "tcpWindowClamp", default "0";
         /// The largest segment, bytes. 0: the system's setting.
         tcp_max_seg: u32 = "tcpMaxSeg", default "0";
-        /// Multipath TCP.
+        /// Multipath TCP. Where the kernel has none, TCP.
         tcp_mptcp: bool = "tcpMptcp" | "mptcp", default "false";
         /// Listen on IPv6 only, where the address is of IPv6.
-        v6_only: bool = "V6Only", default "false";
+        v6_only: At<bool> = "V6Only", default "false";
         /// Use this network interface only.
         interface: String = "interface" | "bindToDevice";
         /// The receive buffer of the socket, bytes. 0: the system's setting.
         rx_buf_size: u32 = "rxBufSize", default "0";
         /// The send buffer of the socket, bytes. 0: the system's setting.
         tx_buf_size: u32 = "txBufSize", default "0";
-        /// Options by their numbers.
-        custom: Vec<CustomSockopt> = "customSockopt";
         /// Header names: where one of these is present, the first address of X-Forwarded-For is the client's.
-        trusted_x_forwarded_for: Texts = "trustedXForwardedFor";
+        trusted_x_forwarded_for: At<Texts> = "trustedXForwardedFor", default "[]";
     }
     other {
         LaterError "dialerProxy": "dialling through another outbound (`dialerProxy`)";
         LaterError "addressPortStrategy": "an address or port from DNS records (`addressPortStrategy`)";
         LaterWarning "happyEyeballs": "`happyEyeballs`; addresses are tried in the order of the resolver";
         LaterWarning "penetrate": "`penetrate`";
+        LaterError "customSockopt": "socket options by their numbers (`customSockopt`)";
+        LaterWarning "tcpFastOpen": "TCP Fast Open (`tcpFastOpen`); the system's setting stays";
+        LaterWarning "tcpFastOpenQueueLength": "TCP Fast Open (`tcpFastOpenQueueLength`); the system's setting stays";
+        LaterWarning "tcpWindowClamp": "a bound on the window (`tcpWindowClamp`); the system's setting stays";
         Accepted "tcpNoDelay": "TCP_NODELAY is always set.";
     }
 }

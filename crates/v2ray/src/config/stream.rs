@@ -1,13 +1,11 @@
 //! `streamSettings`: what carries the proxy protocol.
 
-use std::time::Duration;
-
 use percent_encoding::percent_decode_str;
 
 use super::context::{Cx, quoted};
 use super::json::Value;
-use super::problem::{At, Position, Severity};
-use super::sockopt::Sockopt;
+use super::problem::{At, Position};
+use super::sockopt::{DomainStrategy, Sockopt};
 use super::table::{Decode, Kind, object, words};
 use super::tls::{Headers, Tls};
 
@@ -95,14 +93,13 @@ object! {
         headers: Headers = "headers";
         /// Require the PROXY protocol, version 1 or 2, at the begin of each connection.
         accept_proxy_protocol: bool = "acceptProxyProtocol", default "false";
-        /// How often to send a ping. 0: never.
-        heartbeat: Duration = "heartbeatPeriod", default "0";
         /// Most bytes of early data in the older style, in the header or path that `earlyDataHeaderName` says.
         max_early_data: u32 = "maxEarlyData", default "0";
         /// The header for early data in the older style. Empty: behind the path.
         early_data_header: String = "earlyDataHeaderName";
     }
     other {
+        LaterWarning "heartbeatPeriod": "pings (`heartbeatPeriod`)";
         LaterError "useBrowserForwarding": "connections made by a browser (`useBrowserForwarding`)";
     }
 }
@@ -192,8 +189,6 @@ pub struct Upgrade {
     pub headers: Headers,
     /// How the first bytes travel, if early.
     pub early_data: Option<EarlyData>,
-    /// How often to ping, if at all. Only WebSocket has it.
-    pub heartbeat: Option<Duration>,
 }
 
 /// A transport.
@@ -249,11 +244,7 @@ impl Decode for Stream {
                 let ws = s.ws;
                 let older = (ws.max_early_data, ws.early_data_header);
                 let upgrade = cx.within("wsSettings", |cx| upgrade(ws.path, ws.host, ws.headers, older, cx))?;
-                let heartbeat = (!ws.heartbeat.is_zero()).then_some(ws.heartbeat);
-                (
-                    Transport::WebSocket(Upgrade { heartbeat, ..upgrade }),
-                    ws.accept_proxy_protocol,
-                )
+                (Transport::WebSocket(upgrade), ws.accept_proxy_protocol)
             }
             TransportName::HttpUpgrade => {
                 let http = s.http_upgrade;
@@ -298,11 +289,7 @@ fn upgrade(
         }
     }
     for (name, value) in &headers {
-        let token = !name.is_empty()
-            && name
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b));
-        if !token || value.chars().any(char::is_control) || host.chars().any(char::is_control) {
+        if !is_header(name, value) {
             let text = format!("{} is no header a request could have", quoted(name));
             cx.within("headers", |cx| cx.error(path.at, text, ""));
             return None;
@@ -343,8 +330,13 @@ fn upgrade(
         host: (!host.is_empty()).then_some(host),
         headers,
         early_data,
-        heartbeat: None,
     })
+}
+
+/// Whether a request may have this header (RFC 9110 section 5).
+pub(crate) fn is_header(name: &str, value: &str) -> bool {
+    let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    !name.is_empty() && name.bytes().all(token) && !value.chars().any(char::is_control)
 }
 
 /// Takes `ed=N` out of the query of a path.
@@ -372,30 +364,39 @@ fn split_early_data(path: &str) -> (String, u32) {
 
 /// What is wrong about a stream for one side only.
 pub(crate) fn check_side(stream: &Stream, listens: bool, cx: &mut Cx<'_>) {
-    if !listens {
-        if stream.accept_proxy_protocol {
-            cx.warn(
-                stream.at,
-                "`acceptProxyProtocol` has no effect on an outbound",
-                "remove it",
-            );
+    cx.within("streamSettings", |cx| {
+        let side = if listens { "an inbound" } else { "an outbound" };
+        let mut no_effect = |object: &str, key: &str, at: Position| {
+            let text = format!("`{key}` has no effect on {side}");
+            cx.within(object, |cx| cx.within(key, |cx| cx.warn(at, text, "take it out")));
+        };
+        let sockopt = &stream.sockopt;
+        if let Some(tls) = &stream.tls {
+            let wrong = if listens { &tls.of_clients } else { &tls.of_servers };
+            for (key, at) in wrong {
+                no_effect("tlsSettings", key, *at);
+            }
         }
-        return;
-    }
-    let Some(tls) = &stream.tls else { return };
-    let shown = tls
-        .certificates
-        .iter()
-        .any(|c| c.usage == super::tls::CertificateUsage::Encipherment);
-    if !shown {
-        let hint = "list one under `tlsSettings.certificates`, with `certificateFile` and `keyFile`";
-        cx.error(stream.at, "an inbound with TLS needs a certificate", hint);
-    }
-    if tls.allow_insecure {
-        cx.report_late(
-            Severity::Warning,
-            stream.at,
-            "`allowInsecure` has no effect on an inbound".into(),
-        );
-    }
+        if listens && sockopt.domain_strategy.value != DomainStrategy::AsIs {
+            no_effect("sockopt", "domainStrategy", sockopt.domain_strategy.at);
+        }
+        if !listens && sockopt.v6_only.value {
+            no_effect("sockopt", "V6Only", sockopt.v6_only.at);
+        }
+        if !listens && stream.accept_proxy_protocol {
+            let text = "`acceptProxyProtocol` has no effect on an outbound";
+            cx.warn(stream.at, text, "take it out");
+        }
+        let trusted = &sockopt.trusted_x_forwarded_for;
+        if !trusted.is_empty() && (!listens || stream.transport == Transport::Raw) {
+            let text = "only inbounds over ws or httpupgrade have requests with such headers; it has no effect here";
+            let at = trusted.at;
+            cx.within("sockopt", |cx| {
+                cx.within("trustedXForwardedFor", |cx| cx.warn(at, text, "take it out"));
+            });
+        }
+        if listens && let Some(tls) = &stream.tls {
+            super::tls::check_certificates(tls, stream.at, cx);
+        }
+    });
 }

@@ -74,7 +74,7 @@ words! {
 words! {
     /// What a certificate is for.
     pub enum CertificateUsage {
-        /// This end shows it, and holds its key.
+        /// This end shows it, and holds its key. On an outbound, to servers that ask for one.
         Encipherment = "encipherment" | "";
         /// The other end's chain may end at it.
         Verify = "verify";
@@ -99,8 +99,8 @@ object! {
         key: Lines = "key";
         /// What it is for.
         usage: CertificateUsage = "usage", default "\"encipherment\"";
-        /// How often the files and the OCSP answer are renewed. 0: the files every hour, and no OCSP.
-        ocsp_stapling: Duration = "ocspStapling", default "0";
+        /// How often the files are read again, seconds. 0: every hour. No OCSP answer is fetched yet.
+        ocsp_stapling: At<Duration> = "ocspStapling", default "0";
         /// Never read the files again.
         one_time_loading: bool = "oneTimeLoading", default "false";
     }
@@ -149,8 +149,6 @@ pub struct Certificate {
     pub key: Option<Pem>,
     /// What it is for.
     pub usage: CertificateUsage,
-    /// How often to staple a fresh OCSP answer, if at all.
-    pub ocsp_stapling: Option<Duration>,
     /// How often the files are read again, if at all.
     pub reload: Option<Duration>,
     /// Where it is configured.
@@ -191,13 +189,18 @@ impl Decode for Certificate {
             );
             return None;
         }
-        let period = (!s.ocsp_stapling.is_zero()).then_some(s.ocsp_stapling);
+        let period = (!s.ocsp_stapling.is_zero()).then_some(s.ocsp_stapling.value);
+        if period.is_some() && s.usage == CertificateUsage::Encipherment {
+            let what = "OCSP answers (`ocspStapling`); the files are read again at that interval";
+            cx.within("ocspStapling", |cx| {
+                cx.later(Severity::Warning, s.ocsp_stapling.at, what)
+            });
+        }
         let files = matches!(certificate, Pem::File(_));
         Some(Certificate {
             certificate,
             key,
             usage: s.usage,
-            ocsp_stapling: period,
             reload: (files && !s.one_time_loading).then(|| period.unwrap_or(RELOAD)),
             at,
         })
@@ -208,25 +211,27 @@ object! {
     /// TLS.
     pub(crate) struct TlsSettings: "streamSettings.tlsSettings" {
         /// The name the server must prove to have. Empty: the address dialled.
-        server_name: String = "serverName";
-        /// Application protocols to offer or accept, best first.
+        server_name: At<String> = "serverName", default "\"\"";
+        /// Application protocols to offer or accept, best first. Empty: h2 and http/1.1; over ws and httpupgrade
+        /// http/1.1.
         alpn: Texts = "alpn";
         /// The lowest version to speak. TLS 1.0 and 1.1 are never spoken.
         min_version: Option<At<TlsVersion>> = "minVersion";
         /// The highest version to speak.
         max_version: Option<At<TlsVersion>> = "maxVersion";
-        /// Cipher suites by IANA name, best first, with colons between them. Empty: the library's choice.
+        /// Cipher suites by IANA name, best first, with colons between them. A version of which none is named keeps all of
+        /// its own.
         cipher_suites: At<String> = "cipherSuites", default "\"\"";
         /// Groups for the key exchange, best first. Empty: the library's choice.
         curves: Curves = "curvePreferences";
         /// Certificates to show, or to trust.
         certificates: Vec<Certificate> = "certificates";
         /// Refuse clients that ask for a name no certificate has.
-        reject_unknown_sni: bool = "rejectUnknownSni", default "false";
+        reject_unknown_sni: At<bool> = "rejectUnknownSni", default "false";
         /// Resume earlier sessions.
         session_resumption: bool = "enableSessionResumption" | "sessionTicket", default "false";
         /// Trust the certificates given here only, not the system's.
-        disable_system_root: bool = "disableSystemRoot", default "false";
+        disable_system_root: At<bool> = "disableSystemRoot", default "false";
         /// The browser whose hello to imitate. Recognised; our library's own hello is sent.
         fingerprint: At<String> = "fingerprint", default "\"\"";
         /// SHA-256 of certificates, in hex: the server's certificate, or one of its chain, must be one of them.
@@ -236,11 +241,11 @@ object! {
         /// SHA-256 of public keys, in base64: one of the server's chain must be one of them.
         pinned_public_keys: At<Texts> = "pinnedPeerCertificatePublicKeySha256", default "[]";
         /// Names of which the server's certificate must have one, in place of `serverName`.
-        verify_names: Texts = "verifyPeerCertByName" | "verifyPeerCertInNames";
-        /// Require a certificate of each client.
-        verify_client: bool = "verifyClientCertificate", default "false";
-        /// The file to write session secrets to, for reading captures.
-        key_log: String = "masterKeyLog";
+        verify_names: At<Texts> = "verifyPeerCertByName" | "verifyPeerCertInNames", default "[]";
+        /// Require a certificate of each client, from an authority listed with the usage `verifyclient`.
+        verify_client: At<bool> = "verifyClientCertificate", default "false";
+        /// The file to add session secrets to, for reading captures.
+        key_log: At<String> = "masterKeyLog", default "\"\"";
         /// Do not check the server's certificate.
         allow_insecure: Option<At<bool>> = "allowInsecure";
     }
@@ -321,6 +326,10 @@ pub struct Tls {
     pub key_log: Option<String>,
     /// Do not check the server's certificate.
     pub allow_insecure: bool,
+    /// Keys that are set and mean something to clients only.
+    pub(crate) of_clients: Vec<(&'static str, Position)>,
+    /// Keys that are set and mean something to servers only.
+    pub(crate) of_servers: Vec<(&'static str, Position)>,
 }
 
 impl Decode for Tls {
@@ -341,6 +350,55 @@ impl Decode for Tls {
             let hint = "pin the certificate with `pinnedPeerCertSha256` instead";
             cx.within("allowInsecure", |cx| cx.warn(insecure.at, text, hint));
         }
+        if !s.key_log.is_empty() {
+            let text = "session secrets are written to this file: whoever has it can read the captured connections";
+            cx.within("masterKeyLog", |cx| {
+                cx.warn(s.key_log.at, text, "take it out when you have what you need")
+            });
+        }
+        let insecure_at = s
+            .allow_insecure
+            .filter(|insecure| insecure.value)
+            .map(|insecure| insecure.at);
+        let of_clients = [
+            ("serverName", !s.server_name.is_empty(), s.server_name.at),
+            ("fingerprint", !s.fingerprint.is_empty(), s.fingerprint.at),
+            (
+                "pinnedPeerCertSha256",
+                !s.pinned_certificates.is_empty(),
+                s.pinned_certificates.at,
+            ),
+            (
+                "pinnedPeerCertificateChainSha256",
+                !s.pinned_chains.is_empty(),
+                s.pinned_chains.at,
+            ),
+            (
+                "pinnedPeerCertificatePublicKeySha256",
+                !s.pinned_public_keys.is_empty(),
+                s.pinned_public_keys.at,
+            ),
+            ("verifyPeerCertByName", !s.verify_names.is_empty(), s.verify_names.at),
+            (
+                "disableSystemRoot",
+                s.disable_system_root.value,
+                s.disable_system_root.at,
+            ),
+            ("allowInsecure", insecure_at.is_some(), insecure_at.unwrap_or_default()),
+        ];
+        let of_servers = [
+            ("rejectUnknownSni", s.reject_unknown_sni.value, s.reject_unknown_sni.at),
+            ("verifyClientCertificate", s.verify_client.value, s.verify_client.at),
+        ];
+        // Authorities for the other end's certificate have a side as well.
+        let set = |keys: &[(&'static str, bool, Position)], usage: CertificateUsage| {
+            let set = keys.iter().filter(|(_, set, _)| *set).map(|(key, _, at)| (*key, *at));
+            let certificates = s.certificates.iter().filter(|one| one.usage == usage);
+            set.chain(certificates.map(|one| ("certificates", one.at)))
+                .collect::<Vec<_>>()
+        };
+        let of_clients = set(&of_clients, CertificateUsage::Verify);
+        let of_servers = set(&of_servers, CertificateUsage::VerifyClient);
         let none_if_empty = |text: String| (!text.is_empty()).then_some(text);
         let pinned_certificates = digests("pinnedPeerCertSha256", &s.pinned_certificates, hex32, cx);
         let pinned_chains = digests("pinnedPeerCertificateChainSha256", &s.pinned_chains, base64_32, cx);
@@ -351,24 +409,26 @@ impl Decode for Tls {
             cx,
         );
         Some(Tls {
-            server_name: none_if_empty(s.server_name),
+            server_name: none_if_empty(s.server_name.value),
             alpn: s.alpn.iter().map(str::to_owned).collect(),
             min_version,
             max_version,
             cipher_suites,
             curves: s.curves.0,
             certificates: s.certificates,
-            reject_unknown_sni: s.reject_unknown_sni,
+            reject_unknown_sni: s.reject_unknown_sni.value,
             session_resumption: s.session_resumption,
-            disable_system_root: s.disable_system_root,
+            disable_system_root: s.disable_system_root.value,
             fingerprint: s.fingerprint.value,
             pinned_certificates: pinned_certificates?,
             pinned_chains: pinned_chains?,
             pinned_public_keys: keys?,
             verify_names: s.verify_names.iter().map(str::to_owned).collect(),
-            verify_client: s.verify_client,
-            key_log: none_if_empty(s.key_log),
-            allow_insecure: s.allow_insecure.is_some_and(|insecure| insecure.value),
+            verify_client: s.verify_client.value,
+            key_log: none_if_empty(s.key_log.value),
+            allow_insecure: insecure_at.is_some(),
+            of_clients,
+            of_servers,
         })
     }
 }
@@ -439,6 +499,24 @@ fn digests(
         }
     }
     Some(digests)
+}
+
+/// What is wrong about the certificates of an inbound.
+pub(crate) fn check_certificates(tls: &Tls, stream: Position, cx: &mut Cx<'_>) {
+    cx.within("tlsSettings", |cx| {
+        let has = |usage| tls.certificates.iter().any(|c| c.usage == usage);
+        if !has(CertificateUsage::Encipherment) {
+            let hint = "list one under `tlsSettings.certificates`, with `certificateFile` and `keyFile`";
+            cx.error(stream, "an inbound with TLS needs a certificate", hint);
+        }
+        if tls.verify_client && !has(CertificateUsage::VerifyClient) {
+            let at = tls.of_servers.iter().find(|(key, _)| *key == "verifyClientCertificate");
+            let at = at.map_or(stream, |(_, at)| *at);
+            let text = "no client could prove itself: there is no authority for clients' certificates";
+            let hint = "list it under `certificates` with \"usage\": \"verifyclient\"";
+            cx.within("verifyClientCertificate", |cx| cx.error(at, text, hint));
+        }
+    });
 }
 
 /// Reads 64 hexadecimal digits, with or without colons between the bytes.

@@ -55,8 +55,8 @@ object! {
         level: Option<u32> = "level";
         /// Obsolete. Only the AEAD header, alterId 0, is spoken.
         alter_id: Option<At<ScalarText>> = "alterId";
-        /// Experiments, as one text: `NoTerminationSignal` omits the end chunk.
-        experiments: Experiments = "experiments", default "\"\"";
+        /// Experiments, as one text. The client chooses; `NoTerminationSignal` has no effect here yet.
+        experiments: At<Experiments> = "experiments", default "\"\"";
     }
     other {
         Accepted "security": "The client chooses.";
@@ -102,8 +102,6 @@ pub struct User {
     pub email: String,
     /// The level, which the policy gives a meaning.
     pub level: u32,
-    /// Experiments. Only VMess has them.
-    pub experiments: Experiments,
     /// Where the user is configured.
     pub at: Position,
 }

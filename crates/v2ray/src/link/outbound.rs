@@ -218,9 +218,6 @@ impl Link {
         if !upgrade.headers.is_empty() {
             left_out.push("headers");
         }
-        if upgrade.heartbeat.is_some() {
-            left_out.push("heartbeatPeriod");
-        }
     }
 
     fn take_tls(&mut self, tls: &Tls, left_out: &mut Vec<&'static str>) {
@@ -261,22 +258,13 @@ fn hex(bytes: &[u8]) -> String {
 /// Whether nothing is set that would be lost. Where the values come from does not matter.
 fn is_plain(sockopt: &Sockopt) -> bool {
     let s = sockopt;
-    let numbers = [
-        s.tcp_user_timeout,
-        s.tcp_window_clamp,
-        s.tcp_max_seg,
-        s.rx_buf_size,
-        s.tx_buf_size,
-    ];
+    let numbers = [s.tcp_user_timeout, s.tcp_max_seg, s.rx_buf_size, s.tx_buf_size];
     s.mark == 0
-        && s.tcp_fast_open.is_none()
-        && s.tcp_fast_open_queue.is_none()
-        && s.domain_strategy == DomainStrategy::AsIs
+        && s.domain_strategy.value == DomainStrategy::AsIs
         && s.tcp_keep_alive_interval == 0
         && s.tcp_keep_alive_idle == 0
         && numbers.iter().all(|n| *n == 0)
         && s.tcp_congestion.is_empty()
         && !s.tcp_mptcp
         && s.interface.is_empty()
-        && s.custom.is_empty()
 }

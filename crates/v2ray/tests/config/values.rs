@@ -58,12 +58,12 @@ fn defaults() {
     assert!(config.stats);
     // A level that is listed has the defaults for what it does not say.
     let config = good(&format!(
-        r#"{{"policy":{{"levels":{{"3":{{"uplinkOnly":0,"bufferSize":4}}}}}},"inbounds":[{SOCKS}],"outbounds":[{FREEDOM}]}}"#
+        r#"{{"policy":{{"levels":{{"3":{{"uplinkOnly":0}}}}}},"inbounds":[{SOCKS}],"outbounds":[{FREEDOM}]}}"#
     ));
     let level = config.policy.level(3);
     assert_eq!(
-        (level.uplink_only, level.buffer_size),
-        (Duration::ZERO, BufferSize::Bytes(4096))
+        (level.uplink_only, level.downlink_only),
+        (Duration::ZERO, Duration::from_secs(1))
     );
     assert_eq!(
         (level.handshake, level.conn_idle),
@@ -151,7 +151,7 @@ fn ports_and_environment() {
 
 #[test]
 fn servers_nested_and_flat_are_the_same() {
-    let user = format!(r#""id":"{ID}","level":2,"email":"e""#);
+    let user = format!(r#""id":"{ID}","email":"e""#);
     let protocol = |text: &str| good(&outbound(text)).outbounds.remove(0).protocol;
     for (name, extra) in [
         ("vless", r#","encryption":"none""#),
@@ -165,7 +165,7 @@ fn servers_nested_and_flat_are_the_same() {
         ));
         assert_eq!(flat, nested);
         if let OutboundProtocol::Vmess(vmess) = flat {
-            assert_eq!((vmess.security, vmess.level), (VmessSecurity::Zero, 2));
+            assert_eq!(vmess.security, VmessSecurity::Zero);
             assert!(vmess.experiments.authenticated_length && !vmess.experiments.no_termination_signal);
         }
     }
@@ -279,10 +279,8 @@ fn rules_match() {
     }
     let users = rule(r#""user":["Ann@example.com","regexp:^b"]"#).users;
     assert!(users.matches("ann@EXAMPLE.com") && users.matches("bob") && !users.matches("cy") && !users.matches(""));
-    let rule = rule(
-        r#""type":"field","network":"udp","port":"53,1000-2000","sourceIP":"10.0.0.0/8","sourcePort":1,"vlessRoute":"5-6""#,
-    );
-    assert!(rule.networks.unwrap().udp && rule.ports.unwrap().contains(1500) && rule.vless_routes.unwrap().contains(6));
+    let rule = rule(r#""type":"field","network":"udp","port":"53,1000-2000","sourceIP":"10.0.0.0/8","sourcePort":1"#);
+    assert!(rule.networks.unwrap().udp && rule.ports.unwrap().contains(1500));
     assert!(!rule.sources.is_empty() && rule.source_ports.unwrap().contains(1));
 }
 
@@ -320,15 +318,19 @@ fn log_words() {
     );
     assert_eq!(read(r#""loglevel":"Debug""#).level, LogLevel::Debug);
     for (text, ipv4, ipv6) in [
-        ("quarter", 24, 96),
-        ("half", 16, 64),
+        ("quarter", 8, 16),
+        ("half", 16, 32),
         ("full", 0, 0),
-        ("/16+/32", 16, 32),
-        ("/8", 8, 128),
+        ("/16+/64", 16, 64),
+        ("/8", 8, 0),
     ] {
         assert_eq!(
             read(&format!(r#""maskAddress":"{text}""#)).mask_address,
             MaskAddress { ipv4, ipv6 }
         );
+    }
+    for wrong in ["/15+/32", "/16+/129", "16", "/16+32", "/40", "some"] {
+        let text = format!(r#"{{"log":{{"maskAddress":"{wrong}"}},"inbounds":[{SOCKS}],"outbounds":[{FREEDOM}]}}"#);
+        assert!(bad(&text)[0].contains("log.maskAddress: "), "{wrong}");
     }
 }

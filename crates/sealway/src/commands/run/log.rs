@@ -5,7 +5,7 @@ use std::fs::OpenOptions;
 use std::io;
 use std::sync::Mutex;
 
-use sealway_v2ray::config::{Log, LogLevel, LogTarget};
+use sealway_v2ray::config::{Log, LogLevel, LogTarget, MaskAddress};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::format::Writer;
@@ -14,7 +14,9 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
 /// Lines as log watchers of V2Ray know them: `2026/01/02 03:04:05.123456 [Warning] message`.
-struct Lines;
+struct Lines {
+    mask: MaskAddress,
+}
 
 impl<S, N> FormatEvent<S, N> for Lines
 where
@@ -30,8 +32,9 @@ where
         };
         let now = jiff::Zoned::now();
         write!(out, "{} [{level}] ", now.strftime("%Y/%m/%d %H:%M:%S%.6f"))?;
-        context.format_fields(out.by_ref(), event)?;
-        writeln!(out)
+        let mut message = String::new();
+        context.format_fields(Writer::new(&mut message), event)?;
+        writeln!(out, "{}", self.mask.hide(&message))
     }
 }
 
@@ -55,21 +58,25 @@ pub(crate) fn start(log: &Log) -> io::Result<()> {
             BoxMakeWriter::new(Mutex::new(OpenOptions::new().create(true).append(true).open(path)?))
         }
     };
-    install(level, out);
+    install(level, out, log.mask_address);
     Ok(())
 }
 
 /// Sends warnings to standard error, while a configuration is only looked at.
 pub(crate) fn to_stderr() {
-    install(LevelFilter::WARN, BoxMakeWriter::new(io::stderr));
+    install(
+        LevelFilter::WARN,
+        BoxMakeWriter::new(io::stderr),
+        MaskAddress::default(),
+    );
 }
 
-fn install(level: LevelFilter, out: BoxMakeWriter) {
+fn install(level: LevelFilter, out: BoxMakeWriter, mask: MaskAddress) {
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(level)
         .with_writer(out)
         .with_ansi(false)
-        .event_format(Lines);
+        .event_format(Lines { mask });
     // Refused only if there is one already, which then stays.
     let _ = tracing::subscriber::set_global_default(subscriber.finish());
 }

@@ -1,13 +1,16 @@
 //! The settings of outbounds that go through a server.
 
-use super::super::context::Cx;
+use super::super::context::{Cx, quoted};
 use super::super::json::{Data, Member, Value};
 use super::super::problem::{At, Position, Severity};
 use super::super::scalar::Port;
 use super::super::sockopt::ScalarText;
+use super::super::stream::is_header;
 use super::super::table::{Decode, object, words};
 use super::super::tls::Headers;
+
 use super::super::user::{Account, Experiments, FlowName, check_alter_id, check_encryption};
+use super::check_level;
 use crate::{Address, UserId};
 
 object! {
@@ -19,8 +22,8 @@ object! {
         encryption: Option<At<String>> = "encryption";
         /// The flow.
         flow: FlowName = "flow", default "\"\"";
-        /// The level, which `policy.levels` gives a meaning.
-        level: u32 = "level", default "0";
+        /// The level. The limits of the inbound's user hold.
+        level: At<u32> = "level", default "0";
         /// A name, for the reader.
         email: String = "email";
     }
@@ -61,8 +64,8 @@ object! {
         security: VmessSecurity = "security", default "\"auto\"";
         /// Obsolete. Only the AEAD header, alterId 0, is spoken.
         alter_id: Option<At<ScalarText>> = "alterId";
-        /// The level, which `policy.levels` gives a meaning.
-        level: u32 = "level", default "0";
+        /// The level. The limits of the inbound's user hold.
+        level: At<u32> = "level", default "0";
         /// Experiments, as one text.
         experiments: Experiments = "experiments", default "\"\"";
         /// A name, for the reader.
@@ -77,8 +80,8 @@ object! {
         user: String = "user" | "username", required;
         /// The password.
         pass: String = "pass" | "password", required;
-        /// The level, which `policy.levels` gives a meaning.
-        level: u32 = "level", default "0";
+        /// The level. The limits of the inbound's user hold.
+        level: At<u32> = "level", default "0";
         /// A name, for the reader.
         email: String = "email";
     }
@@ -127,7 +130,7 @@ object! {
         /// The server: a list of one.
         servers: Vec<ProxyServer> = "servers", required;
         /// Headers for the CONNECT request. HTTP only.
-        headers: Headers = "headers";
+        headers: At<Headers> = "headers", default "{}";
     }
 }
 
@@ -149,8 +152,6 @@ pub struct VlessOutbound {
     pub server: Server,
     /// Our id there.
     pub id: UserId,
-    /// The level, which the policy gives a meaning.
-    pub level: u32,
     /// A name, for the reader.
     pub email: String,
 }
@@ -167,8 +168,6 @@ pub struct VmessOutbound {
     pub security: VmessSecurity,
     /// Experiments.
     pub experiments: Experiments,
-    /// The level, which the policy gives a meaning.
-    pub level: u32,
     /// A name, for the reader.
     pub email: String,
 }
@@ -181,8 +180,6 @@ pub struct ProxyOutbound {
     pub server: Server,
     /// Our account there, if we need one.
     pub account: Option<Account>,
-    /// The level, which the policy gives a meaning.
-    pub level: u32,
     /// Headers for the CONNECT request. HTTP only.
     pub headers: Headers,
 }
@@ -263,6 +260,7 @@ pub(super) fn read_vless(settings: Value, cx: &mut Cx<'_>) -> Option<VlessOutbou
     let s = VlessOutSettings::decode(nest(settings, "vnext", &VLESS_USER, &[]), cx)?;
     let server = one(s.servers, "server", at, cx)?;
     let user = one(server.users, "user", at, cx)?;
+    check_level("level", user.level, cx);
     check_encryption("encryption", user.encryption.as_ref(), at, cx);
     Some(VlessOutbound {
         server: Server {
@@ -270,7 +268,6 @@ pub(super) fn read_vless(settings: Value, cx: &mut Cx<'_>) -> Option<VlessOutbou
             port: server.port.0,
         },
         id: user.id,
-        level: user.level,
         email: user.email,
     })
 }
@@ -280,6 +277,7 @@ pub(super) fn read_vmess(settings: Value, cx: &mut Cx<'_>) -> Option<VmessOutbou
     let s = VmessOutSettings::decode(nest(settings, "vnext", &VMESS_USER, &[]), cx)?;
     let server = one(s.servers, "server", at, cx)?;
     let user = one(server.users, "user", at, cx)?;
+    check_level("level", user.level, cx);
     check_alter_id(std::iter::once(user.alter_id), cx);
     Some(VmessOutbound {
         server: Server {
@@ -289,12 +287,11 @@ pub(super) fn read_vmess(settings: Value, cx: &mut Cx<'_>) -> Option<VmessOutbou
         id: user.id,
         security: user.security,
         experiments: user.experiments,
-        level: user.level,
         email: user.email,
     })
 }
 
-pub(super) fn read_proxy(settings: Value, cx: &mut Cx<'_>) -> Option<ProxyOutbound> {
+pub(super) fn read_proxy(settings: Value, http: bool, cx: &mut Cx<'_>) -> Option<ProxyOutbound> {
     let at = settings.at;
     let s = ProxyOutSettings::decode(nest(settings, "servers", &PROXY_USER, &["headers"]), cx)?;
     let server = one(s.servers, "server", at, cx)?;
@@ -302,16 +299,41 @@ pub(super) fn read_proxy(settings: Value, cx: &mut Cx<'_>) -> Option<ProxyOutbou
         true => None,
         false => Some(one(server.users, "user", at, cx)?),
     };
+    if let Some(user) = &user {
+        check_level("level", user.level, cx);
+    }
+    check_headers(&s.headers, http, cx)?;
     Some(ProxyOutbound {
         server: Server {
             address: server.address,
             port: server.port.0,
         },
-        level: user.as_ref().map_or(0, |user| user.level),
         account: user.map(|user| Account {
             user: user.user,
             pass: user.pass,
         }),
-        headers: s.headers,
+        headers: s.headers.value,
+    })
+}
+
+/// Checks the headers of a CONNECT request.
+fn check_headers(headers: &At<Headers>, http: bool, cx: &mut Cx<'_>) -> Option<()> {
+    cx.within("headers", |cx| {
+        if !headers.is_empty() && !http {
+            cx.warn(
+                headers.at,
+                "`headers` have no effect on a socks outbound",
+                "take them out",
+            );
+        }
+        let wrong = headers.iter().find(|(name, value)| !is_header(name, value));
+        let Some((name, _)) = wrong else { return Some(()) };
+        let text = format!("{} is no header a request could have", quoted(name));
+        cx.error(
+            headers.at,
+            text,
+            "names are letters, digits and dashes; values have no line ends",
+        );
+        None
     })
 }

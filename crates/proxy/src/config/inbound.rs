@@ -1,0 +1,118 @@
+//! Inbounds.
+
+use std::net::SocketAddr;
+
+use sealway_v2ray::config::{self, SocksAuth};
+use sealway_v2ray::vless::fallback::Fallback;
+
+use super::{account, transport};
+use crate::Error;
+use crate::settings::*;
+
+/// Longest name of a unix socket that fits behind the leading zero byte of an abstract one.
+const ABSTRACT_LEN: usize = 107;
+
+fn unix(name: &config::UnixName, mode: Option<u32>) -> UnixName {
+    match name {
+        config::UnixName::Path(path) => UnixName::Path(path.into(), mode),
+        config::UnixName::Abstract { name, padded } => {
+            let mut bytes = name.clone().into_bytes();
+            if *padded {
+                bytes.resize(bytes.len().max(ABSTRACT_LEN), 0);
+            }
+            UnixName::Abstract(bytes)
+        }
+    }
+}
+
+fn user(user: &config::User, levels: &mut Vec<u32>) -> User {
+    levels.push(user.level);
+    User {
+        id: user.id,
+        email: user.email.clone(),
+        level: user.level,
+    }
+}
+
+pub(super) fn inbound(place: &str, inbound: &config::Inbound, levels: &mut Vec<u32>) -> Result<Inbound, Error> {
+    let listen = match &inbound.listen {
+        config::Listen::Ip { ip: Some(ip), ports } => ports
+            .iter()
+            .map(|port| Listen::Port(SocketAddr::new(*ip, port)))
+            .collect(),
+        config::Listen::Ip { ip: None, ports } => ports.iter().map(Listen::EveryAddress).collect(),
+        config::Listen::Unix { name, mode } => vec![Listen::Unix(unix(name, *mode))],
+        _ => return Err(Error::config(format!("{place}.listen"), "not supported yet")),
+    };
+    let protocol = match &inbound.protocol {
+        config::InboundProtocol::Dokodemo(door) => {
+            levels.push(door.level);
+            InboundProtocol::Dokodemo(Dokodemo {
+                address: door.address.clone(),
+                port: door.port.0,
+                tcp: door.networks.tcp,
+                udp: door.networks.udp,
+                level: door.level,
+            })
+        }
+        config::InboundProtocol::Socks(socks) => {
+            levels.push(socks.level);
+            let closed = socks.auth.value == SocksAuth::Password;
+            InboundProtocol::Socks(Socks {
+                accounts: if closed {
+                    socks.accounts.iter().map(account).collect()
+                } else {
+                    Vec::new()
+                },
+                udp: socks.udp,
+                udp_address: socks.udp_address,
+                level: socks.level,
+            })
+        }
+        config::InboundProtocol::Http(http) => {
+            levels.push(http.level);
+            InboundProtocol::Http(HttpProxy {
+                accounts: http.accounts.iter().map(account).collect(),
+                allow_transparent: http.allow_transparent,
+                level: http.level,
+            })
+        }
+        config::InboundProtocol::Vless(vless) => InboundProtocol::Vless(VlessIn {
+            users: vless.users.iter().map(|one| user(one, levels)).collect(),
+            fallbacks: vless.fallbacks.iter().map(fallback).collect(),
+        }),
+        config::InboundProtocol::Vmess(vmess) => InboundProtocol::Vmess(VmessIn {
+            users: vmess.users.iter().map(|one| user(one, levels)).collect(),
+            secure_only: vmess.secure_only,
+        }),
+        _ => return Err(Error::config(place, "not supported yet: this inbound protocol")),
+    };
+    let stream = &inbound.stream;
+    Ok(Inbound {
+        tag: inbound.tag.clone(),
+        listen,
+        protocol,
+        transport: ServerTransport {
+            network: transport::network(place, stream)?,
+            tls: stream.tls.as_deref().map(|tls| transport::server_tls(stream, tls)),
+            socket: transport::socket(place, stream)?,
+            accept_proxy_protocol: stream.accept_proxy_protocol || stream.sockopt.accept_proxy_protocol,
+        },
+    })
+}
+
+fn fallback(entry: &Fallback<config::FallbackTarget>) -> Fallback<FallbackTarget> {
+    Fallback {
+        name: entry.name.clone(),
+        alpn: entry.alpn.clone(),
+        path: entry.path.clone(),
+        target: FallbackTarget {
+            to: match &entry.target.to {
+                config::FallbackDial::Local(port) => FallbackDial::Local(*port),
+                config::FallbackDial::Tcp(host, port) => FallbackDial::Tcp(host.clone(), *port),
+                config::FallbackDial::Unix(name) => FallbackDial::Unix(unix(name, None)),
+            },
+            xver: entry.target.xver,
+        },
+    }
+}

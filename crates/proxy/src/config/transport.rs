@@ -1,0 +1,193 @@
+//! TLS, transports and sockets.
+
+use std::time::Duration;
+
+use sealway_v2ray::config::{self, CertificateUsage, EarlyData, Pem, Stream, TlsVersion, Tproxy, Transport};
+
+use crate::Error;
+use crate::settings::*;
+
+pub(super) fn network(place: &str, stream: &Stream) -> Result<Network, Error> {
+    let (upgrade, ws) = match &stream.transport {
+        Transport::Raw => return Ok(Network::Raw),
+        Transport::WebSocket(upgrade) => (upgrade, true),
+        Transport::HttpUpgrade(upgrade) => (upgrade, false),
+        _ => {
+            return Err(Error::config(
+                format!("{place}.streamSettings"),
+                "not supported yet: this transport",
+            ));
+        }
+    };
+    let (early_data, early_data_header) = match &upgrade.early_data {
+        None => (0, sealway_v2ray::ws::early::PROTOCOL_HEADER.into()),
+        Some(EarlyData::Whole { limit }) => (*limit as usize, sealway_v2ray::ws::early::PROTOCOL_HEADER.into()),
+        Some(EarlyData::Split { limit, header }) => (*limit as usize, header.clone().unwrap_or_default()),
+    };
+    let http = HttpNetwork {
+        path: upgrade.path.clone(),
+        host: upgrade.host.clone().unwrap_or_default(),
+        headers: upgrade.headers.clone().into_iter().collect(),
+        early_data,
+        early_data_header,
+        trusted_forwarded_for: stream
+            .sockopt
+            .trusted_x_forwarded_for
+            .iter()
+            .map(str::to_owned)
+            .collect(),
+    };
+    Ok(if ws {
+        Network::WebSocket(http)
+    } else {
+        Network::HttpUpgrade(http)
+    })
+}
+
+fn pem(pem: &Pem) -> PemSource {
+    match pem {
+        Pem::File(path) => PemSource::File(path.into()),
+        Pem::Inline(text) => PemSource::Text(text.clone()),
+    }
+}
+
+fn versions(tls: &config::Tls) -> Versions {
+    let between = |version: TlsVersion| {
+        let order = |version| match version {
+            TlsVersion::V10 => 0,
+            TlsVersion::V11 => 1,
+            TlsVersion::V12 => 2,
+            _ => 3,
+        };
+        (order(tls.min_version)..=order(tls.max_version)).contains(&order(version))
+    };
+    Versions {
+        tls12: between(TlsVersion::V12),
+        tls13: between(TlsVersion::V13),
+    }
+}
+
+/// The protocols to offer where the configuration names none.
+fn alpn(stream: &Stream, tls: &config::Tls) -> Vec<String> {
+    let usual: &[&str] = match stream.transport {
+        Transport::Raw => &["h2", "http/1.1"],
+        // An upgrade is a matter of HTTP/1.1.
+        _ => &["http/1.1"],
+    };
+    match tls.alpn.as_slice() {
+        [] => usual.iter().map(|name| (*name).to_owned()).collect(),
+        named => named.to_vec(),
+    }
+}
+
+/// Certificates this end shows, and their places in the list.
+fn own(tls: &config::Tls) -> (Vec<Certificate>, Vec<usize>) {
+    let listed = tls.certificates.iter().enumerate();
+    let own = listed.filter(|(_, one)| one.usage == CertificateUsage::Encipherment);
+    own.filter_map(|(at, one)| {
+        let certificate = Certificate {
+            certificate: pem(&one.certificate),
+            key: pem(one.key.as_ref()?),
+            once: one.reload.is_none(),
+        };
+        Some((certificate, at))
+    })
+    .unzip()
+}
+
+/// Authorities for the other end's certificate.
+fn authorities(tls: &config::Tls, usage: CertificateUsage) -> Vec<PemSource> {
+    let listed = tls.certificates.iter().filter(|one| one.usage == usage);
+    listed.map(|one| pem(&one.certificate)).collect()
+}
+
+pub(super) fn server_tls(stream: &Stream, tls: &config::Tls) -> ServerTls {
+    let (certificates, entries) = own(tls);
+    ServerTls {
+        certificates,
+        entries,
+        alpn: alpn(stream, tls),
+        versions: versions(tls),
+        cipher_suites: tls.cipher_suites.clone(),
+        groups: tls.curves.clone(),
+        key_log: tls.key_log.as_ref().map(Into::into),
+        reject_unknown_sni: tls.reject_unknown_sni,
+        resumption: tls.session_resumption,
+        reload: tls.certificates.iter().filter_map(|one| one.reload).min(),
+        client_authorities: match tls.verify_client {
+            true => authorities(tls, CertificateUsage::VerifyClient),
+            false => Vec::new(),
+        },
+    }
+}
+
+pub(super) fn client_tls(stream: &Stream, tls: &config::Tls) -> ClientTls {
+    let (certificates, entries) = own(tls);
+    ClientTls {
+        server_name: tls.server_name.clone().unwrap_or_default(),
+        alpn: alpn(stream, tls),
+        versions: versions(tls),
+        cipher_suites: tls.cipher_suites.clone(),
+        groups: tls.curves.clone(),
+        key_log: tls.key_log.as_ref().map(Into::into),
+        allow_insecure: tls.allow_insecure,
+        pinned: tls.pinned_certificates.clone(),
+        pinned_chains: tls.pinned_chains.clone(),
+        pinned_keys: tls.pinned_public_keys.clone(),
+        verify_names: tls.verify_names.clone(),
+        authorities: authorities(tls, CertificateUsage::Verify),
+        no_system_roots: tls.disable_system_root,
+        certificates,
+        entries,
+        resumption: tls.session_resumption,
+    }
+}
+
+pub(super) fn strategy(strategy: config::DomainStrategy) -> DomainStrategy {
+    use config::DomainStrategy as From;
+    let (families, force) = match strategy {
+        From::UseIpv4 => (Families::V4, false),
+        From::UseIpv6 => (Families::V6, false),
+        From::UseIpv4v6 => (Families::V4V6, false),
+        From::UseIpv6v4 => (Families::V6V4, false),
+        From::ForceIp => (Families::Any, true),
+        From::ForceIpv4 => (Families::V4, true),
+        From::ForceIpv6 => (Families::V6, true),
+        From::ForceIpv4v6 => (Families::V4V6, true),
+        From::ForceIpv6v4 => (Families::V6V4, true),
+        _ => (Families::Any, false),
+    };
+    DomainStrategy { families, force }
+}
+
+pub(super) fn socket(place: &str, stream: &Stream) -> Result<SocketOptions, Error> {
+    let sockopt = &stream.sockopt;
+    let place = format!("{place}.streamSettings.sockopt");
+    if sockopt.tproxy != Tproxy::Off {
+        return Err(Error::config(
+            format!("{place}.tproxy"),
+            "not supported yet: transparent proxying",
+        ));
+    }
+    let seconds = |value: i32| {
+        u64::try_from(value)
+            .ok()
+            .filter(|&value| value > 0)
+            .map(Duration::from_secs)
+    };
+    let number = |value: u32| (value > 0).then_some(value);
+    Ok(SocketOptions {
+        mark: u32::try_from(sockopt.mark).ok().and_then(number),
+        interface: Some(sockopt.interface.clone()).filter(|name| !name.is_empty()),
+        keep_alive_idle: seconds(sockopt.tcp_keep_alive_idle),
+        keep_alive_interval: seconds(sockopt.tcp_keep_alive_interval),
+        user_timeout: number(sockopt.tcp_user_timeout).map(|ms| Duration::from_millis(ms.into())),
+        congestion: Some(sockopt.tcp_congestion.clone()).filter(|name| !name.is_empty()),
+        max_segment: number(sockopt.tcp_max_seg),
+        receive_buffer: number(sockopt.rx_buf_size),
+        send_buffer: number(sockopt.tx_buf_size),
+        multipath: sockopt.tcp_mptcp,
+        v6_only: sockopt.v6_only.value,
+        domain_strategy: strategy(sockopt.domain_strategy.value),
+    })
+}

@@ -1,0 +1,1190 @@
+//! Every key that is read does something, or says that it does not.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+
+use sealway_proxy::settings::Settings;
+use sealway_v2ray::config::{File, Options, Problem, keys, load};
+
+/// What becomes of a key.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Becomes {
+    /// Another value makes another server, and nothing is said about it.
+    Applied,
+    /// It is named, with its place, as something that is not there or has no effect.
+    Named,
+    /// It is for whoever reads the file.
+    Read,
+}
+use Becomes::*;
+
+/// The object, a configuration with `$` where its members go, and for each of its keys members without it (or with one
+/// value) and with it (or another).
+type Group = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str, &'static str, Becomes)],
+);
+
+const ID: &str = "b831381d-6324-4d53-ad4f-8cda48b30811";
+const OTHER_ID: &str = "450bae28-b9da-67d0-16bc-4918dc8d79b5";
+const OUT: &str = r#""outbounds":[{"protocol":"freedom"}]"#;
+const PEM: &str = r#"{"certificateFile":"c","keyFile":"k"}"#;
+const HASH: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+
+const GROUPS: &[Group] = &[
+    (
+        "the top level",
+        "{$}",
+        &[
+            (
+                "env",
+                r#""env":{"P":"1"},"inbounds":[{"port":"env:P","protocol":"socks"}],OUT"#,
+                r#""env":{"P":"2"},"inbounds":[{"port":"env:P","protocol":"socks"}],OUT"#,
+                Applied,
+            ),
+            ("log", r#"OUT"#, r#"OUT,"log":{}"#, Applied),
+            ("dns", r#"OUT"#, r#"OUT,"dns":{"queryStrategy":"UseIPv4"}"#, Applied),
+            (
+                "routing",
+                r#"OUT"#,
+                r#"OUT,"routing":{"domainStrategy":"IPOnDemand"}"#,
+                Applied,
+            ),
+            (
+                "policy",
+                r#"OUT"#,
+                r#"OUT,"policy":{"levels":{"0":{"connIdle":7}}}"#,
+                Applied,
+            ),
+            (
+                "inbounds",
+                r#"OUT,"inbounds":[{"port":1,"protocol":"socks"}]"#,
+                r#"OUT,"inbounds":[{"port":2,"protocol":"socks"}]"#,
+                Applied,
+            ),
+            (
+                "outbounds",
+                r#"OUT"#,
+                r#""outbounds":[{"protocol":"blackhole"}]"#,
+                Applied,
+            ),
+            (
+                "stats",
+                r#"OUT,"policy":{"system":{"statsInboundUplink":true}}"#,
+                r#"OUT,"policy":{"system":{"statsInboundUplink":true}},"stats":{}"#,
+                Applied,
+            ),
+        ],
+    ),
+    (
+        "log",
+        r#"{OUT,"log":{$}}"#,
+        &[
+            ("access", "", r#""access":"/a""#, Applied),
+            ("error", "", r#""error":"/e""#, Applied),
+            ("loglevel", "", r#""loglevel":"debug""#, Applied),
+            ("maskAddress", "", r#""maskAddress":"half""#, Applied),
+        ],
+    ),
+    (
+        "dns",
+        r#"{OUT,"dns":{$}}"#,
+        &[
+            ("servers", "", r#""servers":["9.9.9.9"]"#, Named),
+            ("hosts", "", r#""hosts":{"a":"192.0.2.1"}"#, Applied),
+            ("queryStrategy", "", r#""queryStrategy":"UseIPv6""#, Applied),
+        ],
+    ),
+    (
+        "dns.servers[]",
+        r#"{OUT,"dns":{"servers":[{$}]}}"#,
+        &[
+            ("address", r#""address":"localhost""#, r#""address":"9.9.9.9""#, Named),
+            (
+                "port",
+                r#""address":"localhost""#,
+                r#""address":"localhost","port":5353"#,
+                Named,
+            ),
+            (
+                "domains",
+                r#""address":"localhost""#,
+                r#""address":"localhost","domains":["a"]"#,
+                Named,
+            ),
+            (
+                "expectedIPs",
+                r#""address":"localhost""#,
+                r#""address":"localhost","expectedIPs":["192.0.2.1"]"#,
+                Named,
+            ),
+            (
+                "skipFallback",
+                r#""address":"localhost""#,
+                r#""address":"localhost","skipFallback":true"#,
+                Named,
+            ),
+            (
+                "queryStrategy",
+                r#""address":"localhost""#,
+                r#""address":"localhost","queryStrategy":"UseIPv4""#,
+                Named,
+            ),
+            (
+                "clientIp",
+                r#""address":"localhost""#,
+                r#""address":"localhost","clientIp":"192.0.2.1""#,
+                Named,
+            ),
+            (
+                "tag",
+                r#""address":"localhost""#,
+                r#""address":"localhost","tag":"t""#,
+                Named,
+            ),
+            (
+                "timeoutMs",
+                r#""address":"localhost""#,
+                r#""address":"localhost","timeoutMs":9"#,
+                Named,
+            ),
+        ],
+    ),
+    (
+        "routing",
+        r#"{"outbounds":[{"protocol":"freedom","tag":"d"}],"routing":{$}}"#,
+        &[
+            ("domainStrategy", "", r#""domainStrategy":"IPIfNonMatch""#, Applied),
+            ("rules", "", r#""rules":[{"port":1,"outboundTag":"d"}]"#, Applied),
+        ],
+    ),
+    (
+        "routing.rules[]",
+        r#"{"inbounds":[{"tag":"i","port":1,"protocol":"socks"}],"outbounds":[{"protocol":"freedom","tag":"d"},{"protocol":"freedom","tag":"e"}],"routing":{"rules":[{$}]}}"#,
+        &[
+            (
+                "ruleTag",
+                r#""port":1,"outboundTag":"d""#,
+                r#""port":1,"outboundTag":"d","ruleTag":"r""#,
+                Read,
+            ),
+            (
+                "domain",
+                r#""port":1,"outboundTag":"d""#,
+                r#""port":1,"outboundTag":"d","domain":"a""#,
+                Applied,
+            ),
+            (
+                "ip",
+                r#""port":1,"outboundTag":"d""#,
+                r#""port":1,"outboundTag":"d","ip":"192.0.2.1""#,
+                Applied,
+            ),
+            (
+                "port",
+                r#""port":1,"outboundTag":"d""#,
+                r#""port":2,"outboundTag":"d""#,
+                Applied,
+            ),
+            (
+                "network",
+                r#""port":1,"outboundTag":"d""#,
+                r#""port":1,"outboundTag":"d","network":"udp""#,
+                Applied,
+            ),
+            (
+                "source",
+                r#""port":1,"outboundTag":"d""#,
+                r#""port":1,"outboundTag":"d","source":"192.0.2.1""#,
+                Applied,
+            ),
+            (
+                "sourcePort",
+                r#""port":1,"outboundTag":"d""#,
+                r#""port":1,"outboundTag":"d","sourcePort":7"#,
+                Applied,
+            ),
+            (
+                "localIP",
+                r#""port":1,"outboundTag":"d""#,
+                r#""port":1,"outboundTag":"d","localIP":"192.0.2.1""#,
+                Applied,
+            ),
+            (
+                "localPort",
+                r#""port":1,"outboundTag":"d""#,
+                r#""port":1,"outboundTag":"d","localPort":7"#,
+                Applied,
+            ),
+            (
+                "user",
+                r#""port":1,"outboundTag":"d""#,
+                r#""port":1,"outboundTag":"d","user":"a@b""#,
+                Applied,
+            ),
+            (
+                "inboundTag",
+                r#""port":1,"outboundTag":"d""#,
+                r#""port":1,"outboundTag":"d","inboundTag":"i""#,
+                Applied,
+            ),
+            (
+                "outboundTag",
+                r#""port":1,"outboundTag":"d""#,
+                r#""port":1,"outboundTag":"e""#,
+                Applied,
+            ),
+        ],
+    ),
+    (
+        "policy",
+        r#"{OUT,"stats":{},"policy":{$}}"#,
+        &[
+            ("levels", "", r#""levels":{"0":{"connIdle":7}}"#, Applied),
+            ("system", "", r#""system":{"statsInboundUplink":true}"#, Applied),
+        ],
+    ),
+    (
+        "policy.levels",
+        r#"{OUT,"stats":{},"policy":{"levels":{"0":{$}}}}"#,
+        &[
+            ("handshake", "", r#""handshake":7"#, Applied),
+            ("connIdle", "", r#""connIdle":7"#, Applied),
+            ("uplinkOnly", "", r#""uplinkOnly":7"#, Applied),
+            ("downlinkOnly", "", r#""downlinkOnly":7"#, Applied),
+            ("statsUserUplink", "", r#""statsUserUplink":true"#, Applied),
+            ("statsUserDownlink", "", r#""statsUserDownlink":true"#, Applied),
+        ],
+    ),
+    (
+        "policy.system",
+        r#"{OUT,"stats":{},"policy":{"system":{$}}}"#,
+        &[
+            ("statsInboundUplink", "", r#""statsInboundUplink":true"#, Applied),
+            ("statsInboundDownlink", "", r#""statsInboundDownlink":true"#, Applied),
+            ("statsOutboundUplink", "", r#""statsOutboundUplink":true"#, Applied),
+            ("statsOutboundDownlink", "", r#""statsOutboundDownlink":true"#, Applied),
+        ],
+    ),
+    (
+        "inbounds[]",
+        r#"{OUT,"inbounds":[{$}]}"#,
+        &[
+            (
+                "tag",
+                r#""port":1,"protocol":"socks""#,
+                r#""port":1,"protocol":"socks","tag":"t""#,
+                Applied,
+            ),
+            (
+                "listen",
+                r#""port":1,"protocol":"socks""#,
+                r#""port":1,"protocol":"socks","listen":"127.0.0.1""#,
+                Applied,
+            ),
+            (
+                "port",
+                r#""port":1,"protocol":"socks""#,
+                r#""port":2,"protocol":"socks""#,
+                Applied,
+            ),
+            (
+                "protocol",
+                r#""port":1,"protocol":"socks""#,
+                r#""port":1,"protocol":"http""#,
+                Applied,
+            ),
+            (
+                "settings",
+                r#""port":1,"protocol":"socks""#,
+                r#""port":1,"protocol":"socks","settings":{"udp":true}"#,
+                Applied,
+            ),
+            (
+                "streamSettings",
+                r#""port":1,"protocol":"socks""#,
+                r#""port":1,"protocol":"socks","streamSettings":{"network":"ws"}"#,
+                Applied,
+            ),
+            (
+                "sniffing",
+                r#""port":1,"protocol":"socks""#,
+                r#""port":1,"protocol":"socks","sniffing":{"enabled":true}"#,
+                Named,
+            ),
+            (
+                "allocate",
+                r#""port":1,"protocol":"socks""#,
+                r#""port":1,"protocol":"socks","allocate":{"strategy":"random"}"#,
+                Named,
+            ),
+        ],
+    ),
+    (
+        "inbounds[].sniffing",
+        r#"{OUT,"inbounds":[{"port":1,"protocol":"socks","sniffing":{$}}]}"#,
+        &[
+            ("enabled", "", r#""enabled":true"#, Named),
+            ("destOverride", "", r#""enabled":true,"destOverride":["tls"]"#, Named),
+            (
+                "domainsExcluded",
+                "",
+                r#""enabled":true,"domainsExcluded":["a"]"#,
+                Named,
+            ),
+            (
+                "ipsExcluded",
+                "",
+                r#""enabled":true,"ipsExcluded":["192.0.2.1"]"#,
+                Named,
+            ),
+            ("metadataOnly", "", r#""enabled":true,"metadataOnly":true"#, Named),
+            ("routeOnly", "", r#""enabled":true,"routeOnly":true"#, Named),
+        ],
+    ),
+    (
+        "inbounds[].allocate",
+        r#"{OUT,"inbounds":[{"port":1,"protocol":"socks","allocate":{$}}]}"#,
+        &[("strategy", "", r#""strategy":"random""#, Named)],
+    ),
+    (
+        "streamSettings",
+        r#"{OUT,"inbounds":[{"port":1,"protocol":"socks","streamSettings":{$}}]}"#,
+        &[
+            ("network", "", r#""network":"ws""#, Applied),
+            (
+                "security",
+                r#""tlsSettings":{"certificates":[PEM]}"#,
+                r#""security":"tls","tlsSettings":{"certificates":[PEM]}"#,
+                Applied,
+            ),
+            (
+                "tlsSettings",
+                r#""security":"tls","tlsSettings":{"certificates":[PEM]}"#,
+                r#""security":"tls","tlsSettings":{"certificates":[PEM],"alpn":["h3"]}"#,
+                Applied,
+            ),
+            (
+                "rawSettings",
+                "",
+                r#""rawSettings":{"acceptProxyProtocol":true}"#,
+                Applied,
+            ),
+            (
+                "wsSettings",
+                r#""network":"ws""#,
+                r#""network":"ws","wsSettings":{"path":"/p"}"#,
+                Applied,
+            ),
+            (
+                "httpupgradeSettings",
+                r#""network":"httpupgrade""#,
+                r#""network":"httpupgrade","httpupgradeSettings":{"path":"/p"}"#,
+                Applied,
+            ),
+            ("sockopt", "", r#""sockopt":{"mark":1}"#, Applied),
+        ],
+    ),
+    (
+        "streamSettings.rawSettings",
+        r#"{OUT,"inbounds":[{"port":1,"protocol":"socks","streamSettings":{"rawSettings":{$}}}]}"#,
+        &[
+            ("acceptProxyProtocol", "", r#""acceptProxyProtocol":true"#, Applied),
+            ("header", "", r#""header":{"type":"http"}"#, Named),
+        ],
+    ),
+    (
+        "rawSettings.header",
+        r#"{OUT,"inbounds":[{"port":1,"protocol":"socks","streamSettings":{"rawSettings":{"header":{$}}}}]}"#,
+        &[("type", "", r#""type":"http""#, Named)],
+    ),
+    (
+        "streamSettings.wsSettings",
+        r#"{OUT,"inbounds":[{"port":1,"protocol":"socks","streamSettings":{"network":"ws","wsSettings":{$}}}]}"#,
+        &[
+            ("path", "", r#""path":"/p""#, Applied),
+            ("host", "", r#""host":"a""#, Applied),
+            ("headers", "", r#""headers":{"a":"b"}"#, Applied),
+            ("acceptProxyProtocol", "", r#""acceptProxyProtocol":true"#, Applied),
+            ("maxEarlyData", "", r#""maxEarlyData":9"#, Applied),
+            (
+                "earlyDataHeaderName",
+                r#""maxEarlyData":9"#,
+                r#""maxEarlyData":9,"earlyDataHeaderName":"h""#,
+                Applied,
+            ),
+        ],
+    ),
+    (
+        "streamSettings.httpupgradeSettings",
+        r#"{OUT,"inbounds":[{"port":1,"protocol":"socks","streamSettings":{"network":"httpupgrade","httpupgradeSettings":{$}}}]}"#,
+        &[
+            ("path", "", r#""path":"/p""#, Applied),
+            ("host", "", r#""host":"a""#, Applied),
+            ("headers", "", r#""headers":{"a":"b"}"#, Applied),
+            ("acceptProxyProtocol", "", r#""acceptProxyProtocol":true"#, Applied),
+            ("maxEarlyData", "", r#""maxEarlyData":9"#, Applied),
+            (
+                "earlyDataHeaderName",
+                r#""maxEarlyData":9"#,
+                r#""maxEarlyData":9,"earlyDataHeaderName":"h""#,
+                Applied,
+            ),
+        ],
+    ),
+    (
+        "streamSettings.sockopt",
+        r#"{OUT,"inbounds":[{"port":1,"protocol":"socks","streamSettings":{"network":"ws","sockopt":{$}}}]}"#,
+        &[
+            ("mark", "", r#""mark":7"#, Applied),
+            ("tproxy", "", r#""tproxy":"redirect""#, Named),
+            ("acceptProxyProtocol", "", r#""acceptProxyProtocol":true"#, Applied),
+            ("domainStrategy", "", r#""domainStrategy":"UseIP""#, Named),
+            ("tcpKeepAliveInterval", "", r#""tcpKeepAliveInterval":7"#, Applied),
+            ("tcpKeepAliveIdle", "", r#""tcpKeepAliveIdle":7"#, Applied),
+            ("tcpUserTimeout", "", r#""tcpUserTimeout":7"#, Applied),
+            ("tcpCongestion", "", r#""tcpCongestion":"bbr""#, Applied),
+            ("tcpMaxSeg", "", r#""tcpMaxSeg":1200"#, Applied),
+            ("tcpMptcp", "", r#""tcpMptcp":true"#, Applied),
+            ("V6Only", "", r#""V6Only":true"#, Applied),
+            ("interface", "", r#""interface":"eth0""#, Applied),
+            ("rxBufSize", "", r#""rxBufSize":7"#, Applied),
+            ("txBufSize", "", r#""txBufSize":7"#, Applied),
+            ("trustedXForwardedFor", "", r#""trustedXForwardedFor":["a"]"#, Applied),
+        ],
+    ),
+    // What an inbound does not have.
+    (
+        "streamSettings.sockopt",
+        r#"{"outbounds":[{"protocol":"freedom","streamSettings":{"sockopt":{$}}}]}"#,
+        &[
+            ("domainStrategy", "", r#""domainStrategy":"UseIPv4""#, Applied),
+            ("V6Only", "", r#""V6Only":true"#, Named),
+            ("acceptProxyProtocol", "", r#""acceptProxyProtocol":true"#, Named),
+            ("trustedXForwardedFor", "", r#""trustedXForwardedFor":["a"]"#, Named),
+        ],
+    ),
+    (
+        "streamSettings.tlsSettings",
+        r#"{OUT,"inbounds":[{"port":1,"protocol":"socks","streamSettings":{"security":"tls","tlsSettings":{$}}}]}"#,
+        &[
+            (
+                "serverName",
+                r#""certificates":[PEM]"#,
+                r#""certificates":[PEM],"serverName":"a""#,
+                Named,
+            ),
+            (
+                "alpn",
+                r#""certificates":[PEM]"#,
+                r#""certificates":[PEM],"alpn":["h3"]"#,
+                Applied,
+            ),
+            (
+                "minVersion",
+                r#""certificates":[PEM]"#,
+                r#""certificates":[PEM],"minVersion":"1.3""#,
+                Applied,
+            ),
+            (
+                "maxVersion",
+                r#""certificates":[PEM]"#,
+                r#""certificates":[PEM],"maxVersion":"1.2""#,
+                Applied,
+            ),
+            (
+                "cipherSuites",
+                r#""certificates":[PEM]"#,
+                r#""certificates":[PEM],"cipherSuites":"TLS_AES_128_GCM_SHA256""#,
+                Applied,
+            ),
+            (
+                "curvePreferences",
+                r#""certificates":[PEM]"#,
+                r#""certificates":[PEM],"curvePreferences":["x25519"]"#,
+                Applied,
+            ),
+            (
+                "certificates",
+                r#""certificates":[PEM]"#,
+                r#""certificates":[PEM,PEM]"#,
+                Applied,
+            ),
+            (
+                "rejectUnknownSni",
+                r#""certificates":[PEM]"#,
+                r#""certificates":[PEM],"rejectUnknownSni":true"#,
+                Applied,
+            ),
+            (
+                "enableSessionResumption",
+                r#""certificates":[PEM]"#,
+                r#""certificates":[PEM],"enableSessionResumption":true"#,
+                Applied,
+            ),
+            (
+                "disableSystemRoot",
+                r#""certificates":[PEM]"#,
+                r#""certificates":[PEM],"disableSystemRoot":true"#,
+                Named,
+            ),
+            (
+                "fingerprint",
+                r#""certificates":[PEM]"#,
+                r#""certificates":[PEM],"fingerprint":"chrome""#,
+                Named,
+            ),
+            (
+                "pinnedPeerCertSha256",
+                r#""certificates":[PEM]"#,
+                r#""certificates":[PEM],"pinnedPeerCertSha256":"0000000000000000000000000000000000000000000000000000000000000000""#,
+                Named,
+            ),
+            (
+                "pinnedPeerCertificateChainSha256",
+                r#""certificates":[PEM]"#,
+                r#""certificates":[PEM],"pinnedPeerCertificateChainSha256":["HASH"]"#,
+                Named,
+            ),
+            (
+                "pinnedPeerCertificatePublicKeySha256",
+                r#""certificates":[PEM]"#,
+                r#""certificates":[PEM],"pinnedPeerCertificatePublicKeySha256":["HASH"]"#,
+                Named,
+            ),
+            (
+                "verifyPeerCertByName",
+                r#""certificates":[PEM]"#,
+                r#""certificates":[PEM],"verifyPeerCertByName":["a"]"#,
+                Named,
+            ),
+            (
+                "verifyClientCertificate",
+                r#""certificates":[PEM,{"certificateFile":"a","usage":"verifyclient"}]"#,
+                r#""certificates":[PEM,{"certificateFile":"a","usage":"verifyclient"}],"verifyClientCertificate":true"#,
+                Applied,
+            ),
+            (
+                "masterKeyLog",
+                r#""certificates":[PEM]"#,
+                r#""certificates":[PEM],"masterKeyLog":"/k""#,
+                Named,
+            ),
+            (
+                "allowInsecure",
+                r#""certificates":[PEM]"#,
+                r#""certificates":[PEM],"allowInsecure":true"#,
+                Named,
+            ),
+        ],
+    ),
+    (
+        "streamSettings.tlsSettings",
+        r#"{"outbounds":[{"protocol":"socks","settings":{"address":"a","port":1},"streamSettings":{"security":"tls","tlsSettings":{$}}}]}"#,
+        &[
+            ("serverName", "", r#""serverName":"a""#, Applied),
+            ("rejectUnknownSni", "", r#""rejectUnknownSni":true"#, Named),
+            ("disableSystemRoot", "", r#""disableSystemRoot":true"#, Applied),
+            ("certificates", "", r#""certificates":[PEM]"#, Applied),
+            (
+                "cipherSuites",
+                "",
+                r#""cipherSuites":"TLS_AES_128_GCM_SHA256""#,
+                Applied,
+            ),
+            ("curvePreferences", "", r#""curvePreferences":["x25519"]"#, Applied),
+            (
+                "pinnedPeerCertSha256",
+                "",
+                r#""pinnedPeerCertSha256":"0000000000000000000000000000000000000000000000000000000000000000""#,
+                Applied,
+            ),
+            (
+                "pinnedPeerCertificateChainSha256",
+                "",
+                r#""pinnedPeerCertificateChainSha256":["HASH"]"#,
+                Applied,
+            ),
+            (
+                "pinnedPeerCertificatePublicKeySha256",
+                "",
+                r#""pinnedPeerCertificatePublicKeySha256":["HASH"]"#,
+                Applied,
+            ),
+            ("verifyPeerCertByName", "", r#""verifyPeerCertByName":["a"]"#, Applied),
+            (
+                "verifyClientCertificate",
+                "",
+                r#""verifyClientCertificate":true"#,
+                Named,
+            ),
+        ],
+    ),
+    (
+        "tlsSettings.certificates[]",
+        r#"{OUT,"inbounds":[{"port":1,"protocol":"socks","streamSettings":{"security":"tls","tlsSettings":{"certificates":[PEM,{$}]}}}]}"#,
+        &[
+            (
+                "certificateFile",
+                r#""certificateFile":"c","keyFile":"k""#,
+                r#""certificateFile":"d","keyFile":"k""#,
+                Applied,
+            ),
+            (
+                "keyFile",
+                r#""certificateFile":"c","keyFile":"k""#,
+                r#""certificateFile":"c","keyFile":"l""#,
+                Applied,
+            ),
+            (
+                "certificate",
+                r#""certificate":["c"],"keyFile":"k""#,
+                r#""certificate":["d"],"keyFile":"k""#,
+                Applied,
+            ),
+            (
+                "key",
+                r#""certificateFile":"c","key":["k"]"#,
+                r#""certificateFile":"c","key":["l"]"#,
+                Applied,
+            ),
+            (
+                "usage",
+                r#""certificateFile":"c","keyFile":"k""#,
+                r#""certificateFile":"c","keyFile":"k","usage":"verify""#,
+                Named,
+            ),
+            (
+                "ocspStapling",
+                r#""certificateFile":"c","keyFile":"k""#,
+                r#""certificateFile":"c","keyFile":"k","ocspStapling":60"#,
+                Named,
+            ),
+            (
+                "oneTimeLoading",
+                r#""certificateFile":"c","keyFile":"k""#,
+                r#""certificateFile":"c","keyFile":"k","oneTimeLoading":true"#,
+                Applied,
+            ),
+        ],
+    ),
+    (
+        "dokodemo-door settings",
+        r#"{OUT,"inbounds":[{"port":1,"protocol":"tunnel","settings":{$}}]}"#,
+        &[
+            ("address", "", r#""address":"a""#, Applied),
+            ("port", "", r#""port":7"#, Applied),
+            ("network", "", r#""network":"udp""#, Applied),
+            ("userLevel", "", r#""userLevel":7"#, Applied),
+        ],
+    ),
+    (
+        "socks settings",
+        r#"{OUT,"inbounds":[{"port":1,"protocol":"socks","settings":{$}}]}"#,
+        &[
+            (
+                "auth",
+                "",
+                r#""auth":"password","accounts":[{"user":"a","pass":"b"}]"#,
+                Applied,
+            ),
+            (
+                "accounts",
+                r#""auth":"password","accounts":[{"user":"a","pass":"b"}]"#,
+                r#""auth":"password","accounts":[{"user":"c","pass":"b"}]"#,
+                Applied,
+            ),
+            ("udp", "", r#""udp":true"#, Applied),
+            ("ip", "", r#""ip":"192.0.2.1""#, Applied),
+            ("userLevel", "", r#""userLevel":7"#, Applied),
+        ],
+    ),
+    (
+        "accounts[]",
+        r#"{OUT,"inbounds":[{"port":1,"protocol":"http","settings":{"accounts":[{$}]}}]}"#,
+        &[
+            ("user", r#""user":"a","pass":"b""#, r#""user":"c","pass":"b""#, Applied),
+            ("pass", r#""user":"a","pass":"b""#, r#""user":"a","pass":"c""#, Applied),
+        ],
+    ),
+    (
+        "http settings",
+        r#"{OUT,"inbounds":[{"port":1,"protocol":"http","settings":{$}}]}"#,
+        &[
+            ("accounts", "", r#""accounts":[{"user":"a","pass":"b"}]"#, Applied),
+            ("allowTransparent", "", r#""allowTransparent":true"#, Applied),
+            ("userLevel", "", r#""userLevel":7"#, Applied),
+        ],
+    ),
+    (
+        "vless settings",
+        r#"{OUT,"inbounds":[{"port":1,"protocol":"vless","settings":{$}}]}"#,
+        &[
+            (
+                "clients",
+                r#""decryption":"none""#,
+                r#""decryption":"none","clients":[{"id":"ID"}]"#,
+                Applied,
+            ),
+            (
+                "decryption",
+                r#""decryption":"none""#,
+                r#""decryption":"mlkem768x25519plus.native""#,
+                Named,
+            ),
+            (
+                "fallbacks",
+                r#""decryption":"none""#,
+                r#""decryption":"none","fallbacks":[{"dest":80}]"#,
+                Applied,
+            ),
+            (
+                "flow",
+                r#""decryption":"none""#,
+                r#""decryption":"none","flow":"xtls-rprx-vision""#,
+                Named,
+            ),
+        ],
+    ),
+    (
+        "vless settings.clients[]",
+        r#"{OUT,"inbounds":[{"port":1,"protocol":"vless","settings":{"decryption":"none","clients":[{$}]}}]}"#,
+        &[
+            ("id", r#""id":"ID""#, r#""id":"OTHER""#, Applied),
+            ("email", r#""id":"ID""#, r#""id":"ID","email":"a@b""#, Applied),
+            ("level", r#""id":"ID""#, r#""id":"ID","level":7"#, Applied),
+            ("flow", r#""id":"ID""#, r#""id":"ID","flow":"xtls-rprx-vision""#, Named),
+        ],
+    ),
+    (
+        "fallbacks[]",
+        r#"{OUT,"inbounds":[{"port":1,"protocol":"vless","settings":{"decryption":"none","fallbacks":[{"dest":1},{$}]}}]}"#,
+        &[
+            (
+                "name",
+                r#""dest":80,"path":"/q""#,
+                r#""dest":80,"path":"/q","name":"a""#,
+                Applied,
+            ),
+            (
+                "alpn",
+                r#""dest":80,"path":"/q""#,
+                r#""dest":80,"path":"/q","alpn":"h2""#,
+                Applied,
+            ),
+            ("path", r#""dest":80,"path":"/q""#, r#""dest":80,"path":"/p""#, Applied),
+            (
+                "type",
+                r#""dest":"/80:1","path":"/q""#,
+                r#""dest":"/80:1","path":"/q","type":"tcp""#,
+                Applied,
+            ),
+            ("dest", r#""dest":80,"path":"/q""#, r#""dest":81,"path":"/q""#, Applied),
+            (
+                "xver",
+                r#""dest":80,"path":"/q""#,
+                r#""dest":80,"path":"/q","xver":1"#,
+                Applied,
+            ),
+        ],
+    ),
+    (
+        "vmess settings",
+        r#"{OUT,"inbounds":[{"port":1,"protocol":"vmess","settings":{$}}]}"#,
+        &[
+            ("clients", "", r#""clients":[{"id":"ID"}]"#, Applied),
+            (
+                "default",
+                r#""clients":[{"id":"ID"}]"#,
+                r#""clients":[{"id":"ID"}],"default":{"level":7}"#,
+                Applied,
+            ),
+            (
+                "disableInsecureEncryption",
+                "",
+                r#""disableInsecureEncryption":true"#,
+                Applied,
+            ),
+        ],
+    ),
+    (
+        "vmess settings.default",
+        r#"{OUT,"inbounds":[{"port":1,"protocol":"vmess","settings":{"clients":[{"id":"ID"}],"default":{$}}}]}"#,
+        &[("level", "", r#""level":7"#, Applied)],
+    ),
+    (
+        "vmess settings.clients[]",
+        r#"{OUT,"inbounds":[{"port":1,"protocol":"vmess","settings":{"clients":[{$}]}}]}"#,
+        &[
+            ("id", r#""id":"ID""#, r#""id":"OTHER""#, Applied),
+            ("email", r#""id":"ID""#, r#""id":"ID","email":"a@b""#, Applied),
+            ("level", r#""id":"ID""#, r#""id":"ID","level":7"#, Applied),
+            ("alterId", r#""id":"ID""#, r#""id":"ID","alterId":7"#, Named),
+            (
+                "experiments",
+                r#""id":"ID""#,
+                r#""id":"ID","experiments":"NoTerminationSignal""#,
+                Named,
+            ),
+        ],
+    ),
+    (
+        "outbounds[]",
+        r#"{"outbounds":[{$}]}"#,
+        &[
+            (
+                "tag",
+                r#""protocol":"freedom""#,
+                r#""protocol":"freedom","tag":"t""#,
+                Applied,
+            ),
+            (
+                "protocol",
+                r#""protocol":"freedom""#,
+                r#""protocol":"blackhole""#,
+                Applied,
+            ),
+            (
+                "settings",
+                r#""protocol":"freedom""#,
+                r#""protocol":"freedom","settings":{"redirect":"a:1"}"#,
+                Applied,
+            ),
+            (
+                "streamSettings",
+                r#""protocol":"freedom""#,
+                r#""protocol":"freedom","streamSettings":{"sockopt":{"mark":1}}"#,
+                Applied,
+            ),
+            (
+                "sendThrough",
+                r#""protocol":"freedom""#,
+                r#""protocol":"freedom","sendThrough":"192.0.2.1""#,
+                Applied,
+            ),
+            (
+                "mux",
+                r#""protocol":"freedom""#,
+                r#""protocol":"freedom","mux":{"enabled":true}"#,
+                Named,
+            ),
+            (
+                "targetStrategy",
+                r#""protocol":"freedom""#,
+                r#""protocol":"freedom","targetStrategy":"UseIPv4""#,
+                Applied,
+            ),
+        ],
+    ),
+    (
+        "outbounds[].mux",
+        r#"{"outbounds":[{"protocol":"freedom","mux":{$}}]}"#,
+        &[
+            ("enabled", "", r#""enabled":true"#, Named),
+            ("concurrency", "", r#""enabled":true,"concurrency":7"#, Named),
+            ("xudpConcurrency", "", r#""enabled":true,"xudpConcurrency":7"#, Named),
+            (
+                "xudpProxyUDP443",
+                "",
+                r#""enabled":true,"xudpProxyUDP443":"allow""#,
+                Named,
+            ),
+        ],
+    ),
+    (
+        "freedom settings",
+        r#"{"outbounds":[{"protocol":"freedom","settings":{$}}]}"#,
+        &[
+            ("domainStrategy", "", r#""domainStrategy":"UseIPv4""#, Applied),
+            ("redirect", "", r#""redirect":"a:1""#, Applied),
+            ("userLevel", "", r#""userLevel":7"#, Named),
+            ("proxyProtocol", "", r#""proxyProtocol":1"#, Applied),
+            ("finalRules", "", r#""finalRules":[{"action":"allow"}]"#, Applied),
+        ],
+    ),
+    (
+        "freedom settings.finalRules[]",
+        r#"{"outbounds":[{"protocol":"freedom","settings":{"finalRules":[{$}]}}]}"#,
+        &[
+            ("action", r#""action":"allow""#, r#""action":"block""#, Applied),
+            (
+                "network",
+                r#""action":"allow""#,
+                r#""action":"allow","network":"udp""#,
+                Applied,
+            ),
+            ("port", r#""action":"allow""#, r#""action":"allow","port":7"#, Applied),
+            (
+                "ip",
+                r#""action":"allow""#,
+                r#""action":"allow","ip":"192.0.2.1""#,
+                Applied,
+            ),
+        ],
+    ),
+    (
+        "blackhole settings",
+        r#"{"outbounds":[{"protocol":"blackhole","settings":{$}}]}"#,
+        &[("response", "", r#""response":{"type":"http"}"#, Applied)],
+    ),
+    (
+        "blackhole settings.response",
+        r#"{"outbounds":[{"protocol":"blackhole","settings":{"response":{$}}}]}"#,
+        &[("type", "", r#""type":"http""#, Applied)],
+    ),
+    (
+        "vless outbound settings",
+        r#"{"outbounds":[{"protocol":"vless","settings":{$}}]}"#,
+        &[(
+            "vnext",
+            r#""vnext":[{"address":"127.0.0.1","port":1,"users":[{"id":"ID","encryption":"none"}]}]"#,
+            r#""vnext":[{"address":"127.0.0.1","port":2,"users":[{"id":"ID","encryption":"none"}]}]"#,
+            Applied,
+        )],
+    ),
+    (
+        "vless outbound settings.vnext[]",
+        r#"{"outbounds":[{"protocol":"vless","settings":{"vnext":[{$}]}}]}"#,
+        &[
+            (
+                "address",
+                r#""address":"127.0.0.1","port":1,"users":[{"id":"ID","encryption":"none"}]"#,
+                r#""address":"127.0.0.2","port":1,"users":[{"id":"ID","encryption":"none"}]"#,
+                Applied,
+            ),
+            (
+                "port",
+                r#""address":"127.0.0.1","port":1,"users":[{"id":"ID","encryption":"none"}]"#,
+                r#""address":"127.0.0.1","port":2,"users":[{"id":"ID","encryption":"none"}]"#,
+                Applied,
+            ),
+            (
+                "users",
+                r#""address":"127.0.0.1","port":1,"users":[{"id":"ID","encryption":"none"}]"#,
+                r#""address":"127.0.0.1","port":1,"users":[{"id":"OTHER","encryption":"none"}]"#,
+                Applied,
+            ),
+        ],
+    ),
+    (
+        "vless outbound settings.vnext[].users[]",
+        r#"{"outbounds":[{"protocol":"vless","settings":{"vnext":[{"address":"127.0.0.1","port":1,"users":[{$}]}]}}]}"#,
+        &[
+            (
+                "id",
+                r#""id":"ID","encryption":"none""#,
+                r#""id":"OTHER","encryption":"none""#,
+                Applied,
+            ),
+            (
+                "encryption",
+                r#""id":"ID","encryption":"none""#,
+                r#""id":"ID","encryption":"mlkem768x25519plus.native""#,
+                Named,
+            ),
+            (
+                "flow",
+                r#""id":"ID","encryption":"none""#,
+                r#""id":"ID","encryption":"none","flow":"xtls-rprx-vision""#,
+                Named,
+            ),
+            (
+                "level",
+                r#""id":"ID","encryption":"none""#,
+                r#""id":"ID","encryption":"none","level":7"#,
+                Named,
+            ),
+            (
+                "email",
+                r#""id":"ID","encryption":"none""#,
+                r#""id":"ID","encryption":"none","email":"a""#,
+                Read,
+            ),
+        ],
+    ),
+    (
+        "vmess outbound settings",
+        r#"{"outbounds":[{"protocol":"vmess","settings":{$}}]}"#,
+        &[(
+            "vnext",
+            r#""vnext":[{"address":"127.0.0.1","port":1,"users":[{"id":"ID"}]}]"#,
+            r#""vnext":[{"address":"127.0.0.1","port":2,"users":[{"id":"ID"}]}]"#,
+            Applied,
+        )],
+    ),
+    (
+        "vmess outbound settings.vnext[]",
+        r#"{"outbounds":[{"protocol":"vmess","settings":{"vnext":[{$}]}}]}"#,
+        &[
+            (
+                "address",
+                r#""address":"127.0.0.1","port":1,"users":[{"id":"ID"}]"#,
+                r#""address":"127.0.0.2","port":1,"users":[{"id":"ID"}]"#,
+                Applied,
+            ),
+            (
+                "port",
+                r#""address":"127.0.0.1","port":1,"users":[{"id":"ID"}]"#,
+                r#""address":"127.0.0.1","port":2,"users":[{"id":"ID"}]"#,
+                Applied,
+            ),
+            (
+                "users",
+                r#""address":"127.0.0.1","port":1,"users":[{"id":"ID"}]"#,
+                r#""address":"127.0.0.1","port":1,"users":[{"id":"OTHER"}]"#,
+                Applied,
+            ),
+        ],
+    ),
+    (
+        "vmess outbound settings.vnext[].users[]",
+        r#"{"outbounds":[{"protocol":"vmess","settings":{"vnext":[{"address":"127.0.0.1","port":1,"users":[{$}]}]}}]}"#,
+        &[
+            ("id", r#""id":"ID""#, r#""id":"OTHER""#, Applied),
+            ("security", r#""id":"ID""#, r#""id":"ID","security":"none""#, Applied),
+            ("alterId", r#""id":"ID""#, r#""id":"ID","alterId":7"#, Named),
+            ("level", r#""id":"ID""#, r#""id":"ID","level":7"#, Named),
+            (
+                "experiments",
+                r#""id":"ID""#,
+                r#""id":"ID","experiments":"NoTerminationSignal""#,
+                Applied,
+            ),
+            ("email", r#""id":"ID""#, r#""id":"ID","email":"a""#, Read),
+        ],
+    ),
+    (
+        "socks and http outbound settings",
+        r#"{"outbounds":[{"protocol":"http","settings":{$}}]}"#,
+        &[
+            (
+                "servers",
+                r#""servers":[{"address":"a","port":1}]"#,
+                r#""servers":[{"address":"a","port":2}]"#,
+                Applied,
+            ),
+            (
+                "headers",
+                r#""servers":[{"address":"a","port":1}]"#,
+                r#""servers":[{"address":"a","port":1}],"headers":{"a":"b"}"#,
+                Applied,
+            ),
+        ],
+    ),
+    (
+        "socks and http outbound settings",
+        r#"{"outbounds":[{"protocol":"socks","settings":{$}}]}"#,
+        &[(
+            "headers",
+            r#""servers":[{"address":"a","port":1}]"#,
+            r#""servers":[{"address":"a","port":1}],"headers":{"a":"b"}"#,
+            Named,
+        )],
+    ),
+    (
+        "socks and http outbound settings.servers[]",
+        r#"{"outbounds":[{"protocol":"http","settings":{"servers":[{$}]}}]}"#,
+        &[
+            (
+                "address",
+                r#""address":"a","port":1"#,
+                r#""address":"b","port":1"#,
+                Applied,
+            ),
+            (
+                "port",
+                r#""address":"a","port":1"#,
+                r#""address":"a","port":2"#,
+                Applied,
+            ),
+            (
+                "users",
+                r#""address":"a","port":1"#,
+                r#""address":"a","port":1,"users":[{"user":"a","pass":"b"}]"#,
+                Applied,
+            ),
+        ],
+    ),
+    (
+        "servers[].users[]",
+        r#"{"outbounds":[{"protocol":"http","settings":{"servers":[{"address":"a","port":1,"users":[{$}]}]}}]}"#,
+        &[
+            ("user", r#""user":"a","pass":"b""#, r#""user":"c","pass":"b""#, Applied),
+            ("pass", r#""user":"a","pass":"b""#, r#""user":"a","pass":"c""#, Applied),
+            (
+                "level",
+                r#""user":"a","pass":"b""#,
+                r#""user":"a","pass":"b","level":7"#,
+                Named,
+            ),
+            (
+                "email",
+                r#""user":"a","pass":"b""#,
+                r#""user":"a","pass":"b","email":"e""#,
+                Read,
+            ),
+        ],
+    ),
+];
+
+/// What a configuration makes, or `None`, and what is said about it.
+fn made(template: &str, members: &str) -> (Option<String>, Vec<Problem>) {
+    let text = template.replace('$', members);
+    let text = text
+        .replace("PEM", PEM)
+        .replace("HASH", HASH)
+        .replace("OTHER", OTHER_ID);
+    let text = text.replace(r#""ID""#, &format!("\"{ID}\"")).replace("OUT", OUT);
+    let file = File {
+        name: "c.json",
+        text: text.as_bytes(),
+    };
+    let loaded = load(&[file], &Options::default());
+    let made = loaded.config.map(|config| {
+        let settings = Settings::from_config(&config).unwrap_or_else(|error| panic!("{text}: {error}"));
+        // The error log is the caller's.
+        format!("{settings:?} {:?}", config.log)
+    });
+    (made, loaded.problems)
+}
+
+/// Whether a problem is about the key: it stands in its path, or in what is said of the object around it.
+fn is_about(problem: &Problem, object: &str, key: &str) -> bool {
+    let within = match object {
+        "inbounds[].sniffing" => "sniffing",
+        "outbounds[].mux" => "mux",
+        "dns.servers[]" => "dns.servers[0]",
+        "tlsSettings.certificates[]" if key == "usage" => "certificates",
+        _ => key,
+    };
+    let named = problem.path.contains(within) || problem.text.contains(&format!("`{within}`"));
+    named && problem.file == "c.json" && problem.line == 1 && problem.column > 1 && !problem.hint.is_empty()
+}
+
+#[test]
+fn no_key_is_left_out_in_silence() {
+    let mut declared = BTreeSet::new();
+    for (object, template, rows) in GROUPS {
+        for (key, without, with, becomes) in *rows {
+            declared.insert((*object, *key));
+            let ((before, told_before), (after, told)) = (made(template, without), made(template, with));
+            let before = before.unwrap_or_else(|| panic!("{object}, {key}: {told_before:?}"));
+            let new: Vec<_> = told.iter().filter(|p| is_about(p, object, key)).collect();
+            let is_named = !new.is_empty() && !told_before.iter().any(|p| is_about(p, object, key));
+            let is_applied = after.as_ref().is_some_and(|after| *after != before);
+            let found = match (is_named, is_applied) {
+                (true, _) => Named,
+                (false, true) => Applied,
+                (false, false) => Read,
+            };
+            assert_eq!(found, *becomes, "{object}, {key}: {told:?}");
+            assert!(*becomes == Named || after.is_some(), "{object}, {key}: {told:?}");
+        }
+    }
+    let all: BTreeSet<_> = keys().into_iter().collect();
+    let missing: Vec<_> = all.difference(&declared).collect();
+    assert!(missing.is_empty(), "nothing is declared about {missing:?}");
+    let gone: Vec<_> = declared.difference(&all).collect();
+    assert!(gone.is_empty(), "{gone:?} is not read any more");
+}
