@@ -36,7 +36,9 @@ pub(crate) async fn take(
     let Command::Connect(to) = command else {
         return Err(Error::Unsupported("Mux.Cool on a VMess inbound"));
     };
-    if let Some(opener) = VmessOpen::request(&session)? {
+    let opener = VmessOpen::request(&session)?;
+    let raw = opener.is_none();
+    if let Some(opener) = opener {
         stream.set_opener(Box::new(opener));
     }
     stream.set_prefix(session.seal_response()?.to_vec());
@@ -50,7 +52,11 @@ pub(crate) async fn take(
             user,
         },
         Network::Udp => Taken::Datagrams {
-            near: Box::new(PacketEnd::framed(stream, to.clone(), false)),
+            near: Box::new(if raw {
+                PacketEnd::raw(stream, to.clone())
+            } else {
+                PacketEnd::framed(stream, to.clone(), false)
+            }),
             to,
             user,
         },

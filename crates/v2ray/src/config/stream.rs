@@ -110,7 +110,7 @@ object! {
 object! {
     /// An HTTP upgrade, and bytes as they are after it.
     pub(crate) struct HttpUpgradeSettings: "streamSettings.httpupgradeSettings" {
-        /// The path of the request. `?ed=N` at its end sends data before the answer has come.
+        /// The path of the request. `?ed=N` at its end is taken and has no effect.
         path: At<String> = "path", default "\"/\"";
         /// The Host header: sent by clients, and required of them by servers if it is not empty.
         host: String = "host";
