@@ -9,6 +9,8 @@
 //! | early data of WebSocket by `?ed=` | no | yes | yes |
 //! | early data by `maxEarlyData` | no | no | yes |
 //! | datagrams inside Mux.Cool (XUDP) | no | by default, but for ports 53 and 443 | not yet |
+//! | a PROXY line of version 1 in pieces | no | no | yes |
+//! | bytes that come together with the head of an HTTPUpgrade | | may be lost, in both roles | kept |
 //! | VMess: program that is silent for 100 ms | waited for | taken for ended | waited for |
 //! | end of one direction | see `ends.rs` | see `ends.rs` | passed on |
 
@@ -28,9 +30,14 @@ pub(crate) fn has(program: Program, way: &Way) -> bool {
     !(program == Program::V2ray && way.network == "httpupgrade")
 }
 
-/// Xray's VMess client takes the silence of a program that has not spoken after 100 ms for its end.
-pub(crate) fn hasty(client: Program, way: &Way) -> bool {
-    client == Program::Xray && way.protocol == "vmess"
+/// How often a stream may be begun anew. Xray's VMess client takes a program for ended that has not spoken after 100 ms, and
+/// on a machine that is busy with something else that happens.
+pub(crate) fn tries(client: Program, way: &Way) -> usize {
+    if client == Program::Xray && way.protocol == "vmess" {
+        5
+    } else {
+        1
+    }
 }
 
 /// The longest datagram that surely goes both ways.

@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::common::{pattern, target, try_exchange, udp_target};
-use crate::lacks::{Largest, has, hasty, largest_datagram};
+use crate::lacks::{Largest, has, largest_datagram, tries};
 use crate::programs::Program;
 use crate::ways::{NETWORKS, PROTOCOLS, Pair, Way};
 
@@ -32,7 +32,8 @@ fn large(way: &Way) -> bool {
 /// Long enough for 64 MiB on a machine that is busy with something else.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-async fn stream(door: SocketAddr, (up, down): (usize, usize), tries: usize) -> Result<(), String> {
+/// One exchange, begun anew if it fails and there are tries left.
+pub(crate) async fn stream(door: SocketAddr, (up, down): (usize, usize), tries: usize) -> Result<(), String> {
     let payload = pattern(3, up);
     for left in (0..tries).rev() {
         let stream = TcpStream::connect(door).await.unwrap();
@@ -47,7 +48,7 @@ async fn stream(door: SocketAddr, (up, down): (usize, usize), tries: usize) -> R
 }
 
 /// Sends a datagram until its echo comes back: UDP may lose one, a proxy may not lose all.
-pub(crate) async fn echoes(socket: &UdpSocket, len: usize) -> bool {
+async fn echoes(socket: &UdpSocket, len: usize) -> bool {
     let sent = pattern(len as u64, len);
     let mut got = vec![0; 65536];
     for _ in 0..4 {
@@ -113,9 +114,7 @@ async fn check([client, server]: [Program; 2]) {
     let (few, one) = (Arc::new(Semaphore::new(8)), Arc::new(Semaphore::new(1)));
     for (way, &(door, udp_door)) in ways.iter().zip(&pair.doors) {
         let name = way.name();
-        // This client ends an upload that has not begun within 100 ms (see the table of what is lacking), and this
-        // machine may be that busy.
-        let tries = if hasty(client, way) { 3 } else { 1 };
+        let tries = tries(client, way);
         for sizes in SMALL {
             let (name, few) = (name.clone(), Arc::clone(&few));
             running.spawn(async move {

@@ -56,11 +56,17 @@ pub(crate) async fn start(place: &Place, http: &str, stream: &str, at: &[Endpoin
         .iter()
         .map(|name| format!("{name}_temp_path {dir}temp-{name};\n"))
         .collect();
+    // Said on the same level, it would end a log that is asked for.
+    let quiet = if http.contains("access_log ") {
+        ""
+    } else {
+        "access_log off;"
+    };
     let text = format!(
         "{load}daemon off; master_process off; pid {dir}pid; error_log {dir}error.log info;
         events {{ worker_connections 512; }}
         http {{
-            access_log off; default_type text/plain; client_max_body_size 0;
+            {quiet} default_type text/plain; client_max_body_size 0;
             {temporary}
             {http}
         }}

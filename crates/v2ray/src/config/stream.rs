@@ -166,7 +166,8 @@ object! {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum EarlyData {
     /// `?ed=N`. WebSocket: a first payload of at most `limit` bytes goes into `Sec-WebSocket-Protocol` as a whole, a
-    /// longer one does not at all. HTTPUpgrade: payload is written without waiting for the answer.
+    /// longer one does not at all. HTTPUpgrade: for writing payload without waiting for the answer, which not every server
+    /// can take.
     Whole {
         /// Bytes.
         limit: u32,
