@@ -62,6 +62,8 @@ pub(crate) struct Framed {
     target: Destination,
     /// Lengths are written by us; otherwise one piece of the body layer holds one datagram.
     lengths: bool,
+    /// Nothing tells datagrams apart but the reads they come in.
+    raw: bool,
 }
 
 impl PacketEnd {
@@ -72,6 +74,19 @@ impl PacketEnd {
             stream,
             target,
             lengths,
+            raw: false,
+        }))
+    }
+
+    /// Datagrams one behind the other in a stream: what Xray sends under VMess with the word `zero`. What is read at once
+    /// is taken for one datagram, as Xray does it; two that arrive together become one.
+    pub(crate) fn raw(mut stream: Stream, target: Destination) -> Self {
+        stream.trust();
+        PacketEnd::Framed(Box::new(Framed {
+            stream,
+            target,
+            lengths: false,
+            raw: true,
         }))
     }
 
@@ -81,6 +96,13 @@ impl PacketEnd {
             PacketEnd::Socket(open) => open.poll_recv(cx, slot),
             PacketEnd::Relayed(relayed) => relayed.poll_recv(cx, slot),
             PacketEnd::Framed(framed) => loop {
+                if framed.raw && !framed.stream.payload().is_empty() {
+                    let len = framed.stream.payload().len().min(MAX);
+                    slot.take()[..len].copy_from_slice(&framed.stream.payload()[..len]);
+                    framed.stream.consume(len);
+                    slot.fill(len, framed.target.clone());
+                    return Poll::Ready(Ok(true));
+                }
                 if let Step::Done { value, used } = packet::decode(framed.stream.payload()) {
                     let len = value.len();
                     slot.take()[..len].copy_from_slice(&framed.stream.payload()[value]);

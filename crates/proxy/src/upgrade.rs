@@ -56,7 +56,8 @@ pub(crate) async fn accept(
                 if kind == Upgrade::WebSocket {
                     stream.set_ws(Frames::new(Role::Server));
                 }
-                if !early.is_empty() {
+                // What came behind the head is read as if it arrived now: the protocol may be waiting there as a whole.
+                if !early.is_empty() || !stream.payload().is_empty() {
                     stream.unread(&early)?;
                 }
                 return Ok(client);
@@ -85,26 +86,24 @@ pub(crate) async fn connect(
     let place = early(settings);
     // In xray's style the header holds the whole of the first payload or nothing; in v2ray's, as much as fits.
     let along = match place {
+        // HTTPUpgrade in xray's style would write them behind the request. Its server loses what it reads together with the
+        // request, which is up to the network; so they wait for the answer.
+        Early::Protocol if kind == Upgrade::Plain => &[],
         Early::Protocol if first.len() > settings.early_data => &[],
         _ => &first[..first.len().min(settings.early_data)],
     };
-    // HTTPUpgrade in xray's style writes them behind the request without waiting.
-    let behind = kind == Upgrade::Plain && place == Early::Protocol;
     let client = Client {
         host,
         path: &settings.path,
         headers: &headers,
         early: place,
-        early_data: if behind { &[] } else { along },
+        early_data: along,
     };
     let key = random::bytes()?;
-    let mut request = match kind {
+    let request = match kind {
         Upgrade::WebSocket => handshake::request(&client, &key)?,
         Upgrade::Plain => httpupgrade::request(&client)?,
     };
-    if behind {
-        request.extend_from_slice(along);
-    }
     stream.send(&request).await?;
     loop {
         if !stream.more().await? {

@@ -90,6 +90,7 @@ async fn every_outbound_carries_datagrams_and_a_lost_one_ends_nothing() {
             OutboundProtocol::Socks(ProxyOut {
                 server: server(&closed),
                 account: Some(account),
+                headers: Vec::new(),
             }),
             65_507 - 10,
         ),
@@ -210,6 +211,7 @@ async fn the_end_of_the_servers_connection_ends_an_association_through_it() {
             OutboundProtocol::Socks(ProxyOut {
                 server: (loopback(), at(&far, "in").port()),
                 account: None,
+                headers: Vec::new(),
             }),
             ClientTransport::default(),
         )],

@@ -44,7 +44,9 @@ pub(crate) async fn take(
 
 /// A stream whose header was right.
 fn welcome(mut stream: Stream, user: Arc<UserRecord>, session: &Session, to: Destination) -> Result<Taken, Error> {
-    if let Some(opener) = VmessOpen::request(session)? {
+    let opener = VmessOpen::request(session)?;
+    let raw = opener.is_none();
+    if let Some(opener) = opener {
         stream.set_opener(Box::new(opener));
     }
     stream.set_prefix(session.seal_response()?.to_vec());
@@ -58,7 +60,11 @@ fn welcome(mut stream: Stream, user: Arc<UserRecord>, session: &Session, to: Des
             user,
         },
         Network::Udp => Taken::Datagrams {
-            near: Box::new(PacketEnd::framed(stream, to.clone(), false)),
+            near: Box::new(if raw {
+                PacketEnd::raw(stream, to.clone())
+            } else {
+                PacketEnd::framed(stream, to.clone(), false)
+            }),
             to,
             user,
         },

@@ -17,6 +17,24 @@ pub fn id() -> UserId {
     UserId::parse(ID).unwrap()
 }
 
+/// A VLESS request for a TCP connection to an IPv4 address, as bytes.
+pub fn vless_request(target: SocketAddr) -> Vec<u8> {
+    let IpAddr::V4(ip) = target.ip() else {
+        panic!("an IPv4 address");
+    };
+    let digits: Vec<u8> = ID.bytes().filter(|&byte| byte != b'-').collect();
+    let id = digits
+        .chunks(2)
+        .map(|two| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap());
+    let mut request = vec![0];
+    request.extend(id);
+    request.extend_from_slice(&[0, 1]);
+    request.extend_from_slice(&target.port().to_be_bytes());
+    request.push(1);
+    request.extend_from_slice(&ip.octets());
+    request
+}
+
 pub fn loopback() -> Address {
     Address::from(IpAddr::V4(Ipv4Addr::LOCALHOST))
 }
@@ -175,27 +193,59 @@ pub async fn target() -> SocketAddr {
     address
 }
 
+/// Takes everything up to the end, then answers with how much it was.
+pub async fn counting_target() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut tcp, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut all = Vec::new();
+                if tcp.read_to_end(&mut all).await.is_ok() {
+                    let _ = tcp.write_all(format!("{} bytes", all.len()).as_bytes()).await;
+                }
+            });
+        }
+    });
+    address
+}
+
 /// The other side of [`target`], through whatever `stream` leads through.
 pub async fn exchange<S: AsyncRead + AsyncWrite>(stream: S, up: usize, down: usize) {
+    if let Err(wrong) = try_exchange(stream, &pattern(3, up), down).await {
+        panic!("{wrong}");
+    }
+}
+
+/// The same, saying what went wrong.
+pub async fn try_exchange<S: AsyncRead + AsyncWrite>(stream: S, payload: &[u8], down: usize) -> Result<(), String> {
     let (mut read, mut write) = tokio::io::split(stream);
-    let payload = pattern(3, up);
     let sending = async {
-        write.write_u64(up as u64).await.unwrap();
-        write.write_u64(down as u64).await.unwrap();
-        write.write_all(&payload).await.unwrap();
-        write.flush().await.unwrap();
-        write
+        write.write_u64(payload.len() as u64).await?;
+        write.write_u64(down as u64).await?;
+        write.write_all(payload).await?;
+        write.flush().await?;
+        Ok::<_, std::io::Error>(write)
     };
     let taking = async {
         let mut got = vec![0; down];
-        read.read_exact(&mut got).await.expect("download cut off");
-        assert!(got == pattern(7, down), "download garbled");
+        let wrong = |error| format!("download cut off: {error}");
+        read.read_exact(&mut got).await.map_err(wrong)?;
+        if got != pattern(7, down) {
+            return Err("download garbled".to_owned());
+        }
         let mut digest = [0; 32];
-        read.read_exact(&mut digest).await.expect("no digest");
-        digest
+        let wrong = |error| format!("no digest: {error}");
+        read.read_exact(&mut digest).await.map_err(wrong)?;
+        Ok(digest)
     };
-    let (_write, digest) = tokio::join!(sending, taking);
-    assert_eq!(digest, <[u8; 32]>::from(Sha256::digest(&payload)), "upload garbled");
+    let (sent, digest) = tokio::join!(sending, taking);
+    // Kept until here: its end would be the end of the connection.
+    let _write = sent.map_err(|error| format!("upload cut off: {error}"))?;
+    if digest? != <[u8; 32]>::from(Sha256::digest(payload)) {
+        return Err("upload garbled".to_owned());
+    }
+    Ok(())
 }
 
 pub const SIZES: [(usize, usize); 4] = [(1, 1), (65536, 65536), (5 << 20, 3 << 20), (0, 9_000_000)];

@@ -107,7 +107,7 @@ object! {
 object! {
     /// An HTTP upgrade, and bytes as they are after it.
     pub(crate) struct HttpUpgradeSettings: "streamSettings.httpupgradeSettings" {
-        /// The path of the request. `?ed=N` at its end sends data before the answer has come.
+        /// The path of the request. `?ed=N` at its end is taken and has no effect.
         path: At<String> = "path", default "\"/\"";
         /// The Host header: sent by clients, and required of them by servers if it is not empty.
         host: String = "host";
@@ -163,7 +163,8 @@ object! {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum EarlyData {
     /// `?ed=N`. WebSocket: a first payload of at most `limit` bytes goes into `Sec-WebSocket-Protocol` as a whole, a
-    /// longer one does not at all. HTTPUpgrade: payload is written without waiting for the answer.
+    /// longer one does not at all. HTTPUpgrade: for writing payload without waiting for the answer, which not every server
+    /// can take.
     Whole {
         /// Bytes.
         limit: u32,

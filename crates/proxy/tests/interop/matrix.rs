@@ -1,0 +1,176 @@
+//! Every protocol over every transport that both have, in both roles, with hashes of what went both ways at once.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpStream, UdpSocket};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::common::{pattern, target, try_exchange, udp_target};
+use crate::lacks::{Largest, has, largest_datagram, tries};
+use crate::programs::Program;
+use crate::ways::{NETWORKS, PROTOCOLS, Pair, Way};
+
+const SMALL: [(usize, usize); 4] = [(1, 1), (65536, 65536), (0, 65536), (1 << 20, 1 << 20)];
+
+/// 64 MiB each way over every way would take minutes: they go where another combination of layers moves the bytes.
+/// Which cipher word and which transport it is makes no difference that 1 MiB would not show.
+fn large(way: &Way) -> bool {
+    [
+        "vless  tcp",
+        "vless  tcp tls",
+        "vless  ws tls",
+        "vless  httpupgrade",
+        "vmess aes-128-gcm tcp",
+        "vmess chacha20-poly1305 ws",
+    ]
+    .contains(&way.name().as_str())
+}
+
+/// Long enough for 64 MiB on a machine that is busy with something else.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// One exchange, begun anew if it fails and there are tries left.
+pub(crate) async fn stream(door: SocketAddr, (up, down): (usize, usize), tries: usize) -> Result<(), String> {
+    let payload = pattern(3, up);
+    for left in (0..tries).rev() {
+        let stream = TcpStream::connect(door).await.unwrap();
+        let done = tokio::time::timeout(PATIENCE, try_exchange(stream, &payload, down)).await;
+        match done.unwrap_or_else(|_| Err("no end".into())) {
+            Err(wrong) if left == 0 => return Err(format!("{up} up, {down} down: {wrong}")),
+            Err(_) => {}
+            Ok(()) => break,
+        }
+    }
+    Ok(())
+}
+
+/// Sends a datagram until its echo comes back: UDP may lose one, a proxy may not lose all.
+async fn echoes(socket: &UdpSocket, len: usize) -> bool {
+    let sent = pattern(len as u64, len);
+    let mut got = vec![0; 65536];
+    for _ in 0..4 {
+        socket.send(&sent).await.unwrap();
+        while let Ok(Ok(n)) = tokio::time::timeout(Duration::from_secs(10), socket.recv(&mut got)).await {
+            // The answer to an earlier one may still come.
+            if got[..n].iter().rev().eq(&sent) {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+async fn datagrams(door: SocketAddr, largest: Largest) -> Result<(), String> {
+    let socket = UdpSocket::bind((door.ip(), 0)).await.unwrap();
+    socket.connect(door).await.unwrap();
+    for len in [1, 2, 700, 1400, largest.len] {
+        if !echoes(&socket, len).await {
+            return Err(format!("datagram of {len}: lost or garbled"));
+        }
+    }
+    if largest.exact {
+        // One byte more does not come back: something that is sent behind it does first.
+        socket.send(&pattern(1, largest.len + 1)).await.unwrap();
+        let mut got = vec![0; 65536];
+        loop {
+            socket.send(b"marker").await.unwrap();
+            let Ok(Ok(n)) = tokio::time::timeout(Duration::from_secs(5), socket.recv(&mut got)).await else {
+                continue;
+            };
+            if got[..n] == *b"rekram" {
+                break;
+            }
+            if n > largest.len {
+                return Err(format!(
+                    "a datagram of {n} came back; the table of what is lacking says it would not"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn check([client, server]: [Program; 2]) {
+    if !(client.there() && server.there()) {
+        return;
+    }
+    let mut ways = Vec::new();
+    for protocol in PROTOCOLS {
+        for network in NETWORKS {
+            for tls in [false, true] {
+                let way = Way::new(protocol, network, tls);
+                if has(client, &way) && has(server, &way) {
+                    ways.push(way);
+                }
+            }
+        }
+    }
+    let pair = Pair::start([client, server], &ways, (target().await, udp_target().await)).await;
+    let mut running = JoinSet::new();
+    // A few at once: enough to keep both programs busy, and not so many that they wait for each other.
+    let (few, one) = (Arc::new(Semaphore::new(8)), Arc::new(Semaphore::new(1)));
+    for (way, &(door, udp_door)) in ways.iter().zip(&pair.doors) {
+        let name = way.name();
+        let tries = tries(client, way);
+        for sizes in SMALL {
+            let (name, few) = (name.clone(), Arc::clone(&few));
+            running.spawn(async move {
+                let _turn = few.acquire().await.unwrap();
+                (name, stream(door, sizes, tries).await)
+            });
+        }
+        if large(way) {
+            let (name, one) = (name.clone(), Arc::clone(&one));
+            running.spawn(async move {
+                let _turn = one.acquire().await.unwrap();
+                (name, stream(door, (64 << 20, 64 << 20), tries).await)
+            });
+        }
+        let (few, largest) = (Arc::clone(&few), largest_datagram([client, server], way));
+        running.spawn(async move {
+            let _turn = few.acquire().await.unwrap();
+            (name, datagrams(udp_door, largest).await)
+        });
+    }
+    let done = running.join_all().await;
+    let wrong = done
+        .into_iter()
+        .filter_map(|(name, done)| Some(format!("{name}: {}", done.err()?)));
+    let wrong: Vec<String> = wrong.collect();
+    assert!(
+        wrong.is_empty(),
+        "{} -> {}:\n{}",
+        client.name(),
+        server.name(),
+        wrong.join("\n")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn v2ray_is_the_client() {
+    check([Program::V2ray, Program::Ours]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn v2ray_is_the_server() {
+    check([Program::Ours, Program::V2ray]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn xray_is_the_client() {
+    check([Program::Xray, Program::Ours]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn xray_is_the_server() {
+    check([Program::Ours, Program::Xray]).await;
+}
+
+/// The same text is run by both ends of our own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ours_is_both() {
+    check([Program::Ours, Program::Ours]).await;
+}
