@@ -381,14 +381,15 @@ pub fn batch_rules(data: &[u8]) {
             7 => 24,
             _ => suite.map_or(12, Suite::nonce_len),
         };
-        let src = number(&mut bytes);
+        // A range that could not hold a tag cannot be made into a job.
+        let src = number(&mut bytes).min(u32::MAX - 16);
         let same = in_place && what & 8 != 0;
         raws.push(Raw {
             slot: u32::from(what & 3) + if what & 0x10 != 0 { 4 } else { 0 },
             opens: what & 4 != 0,
             nonce_len,
             src,
-            len: number(&mut bytes).min(u32::MAX - 16 - src.min(u32::MAX - 16)),
+            len: number(&mut bytes).min(u32::MAX - 16 - src),
             dst: if same { src } else { number(&mut bytes) },
             aad: number(&mut bytes),
             aad_len: number(&mut bytes),
@@ -444,7 +445,7 @@ fn job(raw: &Raw) -> Job {
     let slot = Slot(raw.slot);
     // The tag is part of the range when opening; the length was made so that it fits 32 bits.
     let job = if raw.opens {
-        Job::open(slot, nonce, raw.src..raw.src.saturating_add(raw.len + 16), raw.dst).unwrap()
+        Job::open(slot, nonce, raw.src..raw.src + raw.len + 16, raw.dst).unwrap()
     } else {
         let suite = if raw.nonce_len == 24 {
             Suite::XChaCha20Poly1305
