@@ -17,8 +17,16 @@ const SUITES: [Suite; 3] = [
     Suite::ChaCha20Poly1305,
 ];
 
-/// Lengths around the blocks of both primitives, so many that no backend takes them one at a time.
-const LENGTHS: [usize; 13] = [0, 1, 15, 16, 17, 31, 63, 64, 65, 128, 129, 200, 0];
+/// Lengths around the blocks of both primitives, so many that no backend takes them one at a time. Fewer for an interpreter,
+/// which looks at memory, not at numbers.
+const LENGTHS: &[usize] = if cfg!(miri) {
+    &[0, 17, 64, 1, 65]
+} else {
+    &[0, 1, 15, 16, 17, 31, 63, 64, 65, 128, 129, 200, 0]
+};
+
+/// The messages that get a wrong tag.
+const FORGED: &[usize] = if cfg!(miri) { &[2, 4] } else { &[4, 8, 11] };
 
 fn messages(opens: impl Fn(usize) -> bool) -> Vec<messages::Message> {
     let one = |(i, len): (usize, &usize)| message(SUITES[i % 3], *len, i % 4 * 9, i as u64, opens(i));
@@ -29,8 +37,10 @@ fn messages(opens: impl Fn(usize) -> bool) -> Vec<messages::Message> {
 fn sealed_opened_and_mixed_in_and_out_of_place() {
     for mut engine in engines() {
         for in_place in [false, true] {
-            check(&mut engine, &messages(|_| false), in_place, |i| i);
-            check(&mut engine, &messages(|_| true), in_place, |i| 3 * i);
+            if !cfg!(miri) {
+                check(&mut engine, &messages(|_| false), in_place, |i| i);
+                check(&mut engine, &messages(|_| true), in_place, |i| 3 * i);
+            }
             check(&mut engine, &messages(|i| i % 2 == 0), in_place, |i| 7 * i);
         }
     }
@@ -42,8 +52,7 @@ fn what_is_forged_is_zeroed_and_nothing_else() {
     for mut engine in engines() {
         for in_place in [false, true] {
             let mut l = layout(&messages, in_place, |i| i);
-            let bad = [4, 8, 11];
-            for i in bad {
+            for &i in FORGED {
                 let starts = l.jobs[..i]
                     .iter()
                     .map(sealway_aead::batch::Job::input_len)
@@ -67,11 +76,11 @@ fn what_is_forged_is_zeroed_and_nothing_else() {
                 }
             };
             let report = engine.run(&l.keys, &l.jobs, memory, &l.aad, &mut statuses).unwrap();
-            assert_eq!(report.refused, bad.len());
+            assert_eq!(report.refused, FORGED.len());
             for (i, status) in statuses.iter().enumerate() {
                 assert_eq!(
                     *status == Status::Unauthentic,
-                    bad.contains(&i),
+                    FORGED.contains(&i),
                     "{} job {i}",
                     engine.backend()
                 );
