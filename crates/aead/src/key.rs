@@ -1,6 +1,8 @@
 //! Keys that wipe themselves.
 
 use std::fmt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, UnboundKey};
 use zeroize::{Zeroize, Zeroizing};
@@ -78,13 +80,53 @@ pub(crate) struct Cipher {
 const OWN_FROM: usize = 1408;
 
 enum Schedule {
-    /// Expanded once. The library keeps it in memory of its own, which it clears when freeing it. ChaCha20 keys are also
-    /// kept for our own kernels, where those run.
-    Ready(LessSafeKey, Option<Box<OwnKey>>),
+    /// Expanded once. The library keeps it in memory of its own, which it clears when freeing it.
+    Ready(LessSafeKey),
+    /// ChaCha20 where our own kernels run.
+    Either(Box<OwnKey>, Library),
     /// XChaCha20 through the library: a sub-key is derived for every message.
     Extended(Box<Zeroizing<[u8; 32]>>),
     /// XChaCha20 through our own kernels, at any length: they need no key of the library's set up for each message.
     Own(Box<OwnKey>),
+}
+
+/// The library's key beside one of our own, made for the second message that wants it.
+///
+/// It costs as much as our own kernels lose on a few short messages, and a key used once never needs it. The first short
+/// message therefore takes our own kernels, whatever its length.
+#[derive(Default)]
+struct Library {
+    key: OnceLock<LessSafeKey>,
+    used: AtomicBool,
+}
+
+impl Library {
+    /// True for the first message that wants the key.
+    #[inline(always)]
+    fn is_first(&self) -> bool {
+        // Two threads at once: which of them is first makes no difference to the bytes.
+        self.key.get().is_none() && !self.used.swap(true, Ordering::Relaxed)
+    }
+
+    /// The key, made of our own if it was not there. If two threads do so at once, one of the two keys is dropped, which
+    /// wipes it.
+    #[inline(always)]
+    fn get(&self, own: &OwnKey) -> Result<&LessSafeKey, Error> {
+        match self.key.get() {
+            Some(key) => Ok(key),
+            None => self.make(own),
+        }
+    }
+
+    #[cold]
+    fn make(&self, own: &OwnKey) -> Result<&LessSafeKey, Error> {
+        let mut bytes = Zeroizing::new([0; 32]);
+        for (bytes, word) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(&own.words.0) {
+            *bytes = word.to_le_bytes();
+        }
+        let key = expand(&CHACHA20_POLY1305, bytes.as_slice())?;
+        Ok(self.key.get_or_init(|| key))
+    }
 }
 
 /// A key for our own kernels, with the proof that they run here.
@@ -139,9 +181,12 @@ impl Cipher {
         }
         let own = |extended| key.try_into().ok().and_then(|key| OwnKey::new(extended, key));
         let schedule = match suite {
-            Suite::Aes128Gcm => Schedule::Ready(expand(&AES_128_GCM, key)?, None),
-            Suite::Aes256Gcm => Schedule::Ready(expand(&AES_256_GCM, key)?, None),
-            Suite::ChaCha20Poly1305 => Schedule::Ready(expand(&CHACHA20_POLY1305, key)?, own(false)),
+            Suite::Aes128Gcm => Schedule::Ready(expand(&AES_128_GCM, key)?),
+            Suite::Aes256Gcm => Schedule::Ready(expand(&AES_256_GCM, key)?),
+            Suite::ChaCha20Poly1305 => match own(false) {
+                Some(own) => Schedule::Either(own, Library::default()),
+                None => Schedule::Ready(expand(&CHACHA20_POLY1305, key)?),
+            },
             Suite::XChaCha20Poly1305 if HaveAvx512Ifma::probe().is_some() => {
                 Schedule::Own(own(true).ok_or(Error::Backend)?)
             }
@@ -180,7 +225,7 @@ impl Cipher {
     ) -> Option<Result<[u8; 16], Error>> {
         let own = match &self.schedule {
             Schedule::Own(own) => own,
-            Schedule::Ready(_, Some(own)) if len >= OWN_FROM => own,
+            Schedule::Either(own, library) if len >= OWN_FROM || library.is_first() => own,
             _ => return None,
         };
         if nonce.len() != self.suite.nonce_len() {
@@ -197,7 +242,8 @@ impl Cipher {
         f: impl FnOnce(&LessSafeKey, [u8; 12]) -> Result<T, Error>,
     ) -> Result<T, Error> {
         match (&self.schedule, nonce.len()) {
-            (Schedule::Ready(key, _), 12) => f(key, twelve(nonce)),
+            (Schedule::Ready(key), 12) => f(key, twelve(nonce)),
+            (Schedule::Either(own, library), 12) => f(library.get(own)?, twelve(nonce)),
             (Schedule::Extended(key), 24) => {
                 let (sub_key, inner) = extended(key, nonce)?;
                 f(&sub_key, inner)

@@ -247,7 +247,11 @@ async fn pairs() -> Vec<(&'static str, Server, Server, TcpListener)> {
         settings.levels = vec![(0, level)];
         let server = Server::start(settings).await.unwrap();
         let to = (loopback(), at(&server, "in").port());
-        let proxy = |server| ProxyOut { server, account: None, headers: Vec::new() };
+        let proxy = |server| ProxyOut {
+            server,
+            account: None,
+            headers: Vec::new(),
+        };
         let out = match name.split(' ').next() {
             Some("vless") => OutboundProtocol::Vless(VlessOut { server: to, id: id() }),
             Some("vmess") => OutboundProtocol::Vmess(VmessOut {

@@ -44,8 +44,10 @@ fn counters_at_the_edges_of_32_bits() {
         derived: &[],
     };
     let src = noise(1 << 16, 1);
+    // Miri is some thousand times slower: it looks at memory, not at numbers.
+    let places = if cfg!(miri) { 9..10 } else { 0..20 };
     for edge in [0, 1 << 31, u32::MAX, u32::MAX - 7] {
-        for before in 0..20u32 {
+        for before in places.clone() {
             let counter = edge.wrapping_sub(before);
             let tasks = [
                 task(counter, 0, 0, 1500, 0),
@@ -134,10 +136,11 @@ fn extreme_authenticators() {
     ];
     let ends = [[0, 0], [u64::MAX, u64::MAX], [u64::MAX, 0]];
     let starts = [[0; 3], [(1 << 44) - 1, (1 << 44) - 1, (1 << 42) - 1]];
-    const TASKS: usize = 150;
+    const TASKS: usize = if cfg!(miri) { 13 } else { 150 };
     let tasks: Vec<_> = (0..TASKS).map(|i| task(0, 0, 0, i * 31, 0)).collect();
     let order: Vec<u32> = (0..TASKS as u32).rev().collect();
-    for fill in [0xff, 0x00, 0xfb, 0x80] {
+    let fills: &[u8] = if cfg!(miri) { &[0xfb] } else { &[0xff, 0x00, 0xfb, 0x80] };
+    for &fill in fills {
         let mut arena = vec![fill; 5000];
         let memory = Memory::InPlace(&mut arena);
         for shift in 0..rs.len() {

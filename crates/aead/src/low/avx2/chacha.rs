@@ -100,8 +100,8 @@ fn transpose(r: &[__m256i; 8]) -> [__m256i; 8] {
 fn gather(keys: &[&KeyWords; LANES], nonces: &[[u32; 4]; LANES]) -> State {
     let mut rows = [_mm256_setzero_si256(); LANES];
     for (row, key) in rows.iter_mut().zip(keys) {
-        // SAFETY: a key is 32 bytes, aligned to 32.
-        *row = unsafe { _mm256_load_si256(std::ptr::from_ref(*key).cast()) };
+        // SAFETY: a key is 32 bytes.
+        *row = unsafe { _mm256_loadu_si256(std::ptr::from_ref(*key).cast()) };
     }
     let words = transpose(&rows);
     let mut state = [_mm256_setzero_si256(); 16];
