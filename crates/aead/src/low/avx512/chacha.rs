@@ -1,6 +1,7 @@
 //! ChaCha20, vertical: word w of sixteen blocks stands in vector w, and each lane may be a block of another message.
 
 use std::arch::x86_64::*;
+use std::mem::MaybeUninit;
 
 use super::shuffle::{first_bytes, transpose_quarters, transpose_words};
 use crate::low::portable::{CLAMP, CONSTANTS};
@@ -96,26 +97,13 @@ unsafe fn load_quarters(places: [*const u8; 4]) -> __m512i {
     _mm512_inserti32x4::<3>(v, quarter(3))
 }
 
-/// Words 12 to 15 of sixteen blocks, one block after the other.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct Nonces([[u32; 4]; LANES]);
-
-impl Nonces {
-    /// As four vectors of four blocks each.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
-    fn load(&self) -> [__m512i; 4] {
-        let at = self.0.as_ptr().cast::<__m512i>();
-        // SAFETY: the array is 256 bytes, aligned to 64.
-        std::array::from_fn(|i| unsafe { _mm512_load_si512(at.add(i)) })
-    }
-}
-
 /// The state of sixteen blocks, each with a key and a nonce of its own.
+///
+/// # Safety
+/// Each place in `nonces`, where words 12 to 15 stand, must be readable for 16 bytes.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
-fn gather(keys: &[&KeyWords; LANES], nonces: &Nonces) -> State {
+unsafe fn gather(keys: &[&KeyWords; LANES], nonces: &[*const u8; LANES]) -> State {
     let half = |offset: usize| {
         let four = |i: usize| {
             // SAFETY: a key has 32 bytes, and the offset is 0 or 16.
@@ -126,8 +114,12 @@ fn gather(keys: &[&KeyWords; LANES], nonces: &Nonces) -> State {
         transpose_words(four(0), four(1), four(2), four(3))
     };
     let (low, high) = (half(0), half(16));
-    let [n0, n1, n2, n3] = nonces.load();
-    let last = transpose_words(n0, n1, n2, n3);
+    // In pieces of the size in which nonces are written: a wider load would wait until those writes have reached the cache.
+    let four = |i: usize| {
+        // SAFETY: by the caller's promise.
+        unsafe { load_quarters([nonces[4 * i], nonces[4 * i + 1], nonces[4 * i + 2], nonces[4 * i + 3]]) }
+    };
+    let last = transpose_words(four(0), four(1), four(2), four(3));
     let mut state = [_mm512_setzero_si512(); 16];
     for i in 0..4 {
         state[i] = _mm512_set1_epi32(CONSTANTS[i] as i32);
@@ -167,12 +159,13 @@ pub(super) fn one_time_keys(keys: Keyring<'_>, tasks: &[Task], records: &mut [Ma
     });
     for (tasks, records) in tasks.chunks(LANES).zip(records.chunks_mut(LANES)) {
         let mut lane_keys = [&zero; LANES];
-        let mut nonces = Nonces([[0; 4]; LANES]);
-        for ((task, key), nonce) in tasks.iter().zip(&mut lane_keys).zip(&mut nonces.0) {
+        let mut nonces = [zero.0.as_ptr().cast::<u8>(); LANES];
+        for ((task, key), nonce) in tasks.iter().zip(&mut lane_keys).zip(&mut nonces) {
             *key = keys.get(task.key);
-            *nonce = task.nonce;
+            *nonce = task.nonce.as_ptr().cast();
         }
-        let mut v = blocks!(gather(&lane_keys, &nonces));
+        // SAFETY: the nonces of tasks and the words of a key have 16 bytes.
+        let mut v = blocks!(unsafe { gather(&lane_keys, &nonces) });
         for i in 0..4 {
             v[i] = _mm512_and_si512(v[i], clamp[i]);
         }
@@ -202,31 +195,52 @@ pub(super) fn one_time_keys(keys: Keyring<'_>, tasks: &[Task], records: &mut [Ma
     }
 }
 
-/// Sixteen blocks about to be worked on.
-struct Stage<'a> {
-    keys: [&'a KeyWords; LANES],
-    nonces: Nonces,
-    src: [*const u8; LANES],
-    dst: [*mut u8; LANES],
-    /// Bytes of each block that there are, 1 to 64; 0 for a lane not in use.
-    len: [usize; LANES],
+/// A block about to be worked on.
+#[derive(Clone, Copy)]
+struct Block<'a> {
+    /// Words 12 to 15 of its state.
+    nonce: __m128i,
+    key: &'a KeyWords,
+    src: *const u8,
+    dst: *mut u8,
+    /// Bytes that there are of it, 1 to 64; 0 for a lane not in use.
+    len: usize,
 }
 
-impl Stage<'_> {
-    /// Works on all lanes.
-    ///
-    /// # Safety
-    /// Each `src` must be readable and each `dst` writable for its `len` bytes, at most 64.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
-    unsafe fn run(&self) {
-        let streams = to_streams(&blocks!(gather(&self.keys, &self.nonces)));
-        for (i, stream) in streams.iter().enumerate() {
-            let mask = first_bytes(self.len[i]);
-            // SAFETY: only the bytes of the mask are read, and they are readable.
-            let text = unsafe { _mm512_maskz_loadu_epi8(mask, self.src[i].cast()) };
-            // SAFETY: only the bytes of the mask are written, and they are writable.
-            unsafe { _mm512_mask_storeu_epi8(self.dst[i].cast(), mask, _mm512_xor_si512(text, *stream)) };
-        }
+/// Blocks listed before they are worked on: with nothing but vector code in between, a processor starts on the next
+/// sixteen while the last ones are on their way to memory.
+const LISTED: usize = 4 * LANES;
+
+/// Works on sixteen blocks.
+///
+/// # Safety
+/// Each `src` must be readable and each `dst` writable for its `len` bytes, at most 64.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+unsafe fn sixteen(listed: &[Block<'_>; LANES]) {
+    let keys = std::array::from_fn(|i| listed[i].key);
+    let nonces = std::array::from_fn(|i| std::ptr::from_ref(&listed[i].nonce).cast());
+    // SAFETY: a nonce has 16 bytes.
+    let streams = to_streams(&blocks!(unsafe { gather(&keys, &nonces) }));
+    for (block, stream) in listed.iter().zip(&streams) {
+        let mask = first_bytes(block.len);
+        // SAFETY: only the bytes of the mask are read, and they are readable.
+        let text = unsafe { _mm512_maskz_loadu_epi8(mask, block.src.cast()) };
+        // SAFETY: only the bytes of the mask are written, and they are writable.
+        unsafe { _mm512_mask_storeu_epi8(block.dst.cast(), mask, _mm512_xor_si512(text, *stream)) };
+    }
+}
+
+/// Works on whole sixteens of blocks.
+///
+/// # Safety
+/// As for [`sixteen`], each.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+unsafe fn work_off(listed: &[Block<'_>]) {
+    for sixteen_of_them in listed.as_chunks::<LANES>().0 {
+        // SAFETY: by the caller's promise.
+        unsafe { sixteen(sixteen_of_them) };
     }
 }
 
@@ -250,61 +264,75 @@ pub(super) unsafe fn xor_kilobyte(streams: &[__m512i; 16], src: *const u8, dst: 
 pub(super) fn xor(memory: &mut Memory<'_>, keys: Keyring<'_>, tasks: &[Task]) -> Lanes {
     let zero = KeyWords::default();
     let (src, dst) = memory.pointers();
-    let mut stage = Stage {
-        keys: [&zero; LANES],
-        nonces: Nonces([[0; 4]; LANES]),
-        src: [src; LANES],
-        dst: [dst; LANES],
-        len: [0; LANES],
+    let unused = Block {
+        nonce: _mm_setzero_si128(),
+        key: &zero,
+        src,
+        dst,
+        len: 0,
     };
+    // Not filled in beforehand: for a few packets that would take longer than they do.
+    let mut listed = [const { MaybeUninit::<Block<'_>>::uninit() }; LISTED];
     let mut count = 0;
     let mut lanes = Lanes::default();
+    let full = |sixteens: usize| Lanes {
+        used: (LANES * sixteens) as u64,
+        offered: (LANES * sixteens) as u64,
+    };
+    let one = _mm_set_epi32(0, 0, 0, 1);
     for task in tasks.iter().filter(|task| task.way != Use::Skip) {
         assert!(memory.holds(task), "a task outside its memory");
         let key = keys.get(task.key);
-        let mut nonce = task.nonce;
-        let mut at = 0;
-        while at < task.len {
-            nonce[0] = nonce[0].wrapping_add(1);
-            // SAFETY: the offsets are inside both arenas, as was asserted.
-            let (from, to) = unsafe { (src.add(task.src + at), dst.add(task.dst + at)) };
-            if task.len - at >= 64 * LANES {
-                let streams = to_streams(&blocks!(spread(key, &nonce)));
+        // SAFETY: a nonce has 16 bytes.
+        let mut nonce = unsafe { _mm_loadu_si128(task.nonce.as_ptr().cast()) };
+        // SAFETY: the offsets are inside both arenas, as was asserted.
+        let (mut from, mut to) = unsafe { (src.add(task.src), dst.add(task.dst)) };
+        let mut left = task.len;
+        if left >= 64 * LANES {
+            let mut words = task.nonce;
+            words[0] = words[0].wrapping_add(1);
+            while left >= 64 * LANES {
+                let streams = to_streams(&blocks!(spread(key, &words)));
                 // SAFETY: as many bytes of the task are left.
                 unsafe { xor_kilobyte(&streams, from, to) };
-                nonce[0] = nonce[0].wrapping_add(LANES as u32 - 1);
-                at += 64 * LANES;
-                lanes.add(Lanes {
-                    used: LANES as u64,
-                    offered: LANES as u64,
-                });
-                continue;
+                words[0] = words[0].wrapping_add(LANES as u32);
+                nonce = _mm_add_epi32(nonce, _mm_set_epi32(0, 0, 0, LANES as i32));
+                (from, to) = (from.wrapping_add(64 * LANES), to.wrapping_add(64 * LANES));
+                left -= 64 * LANES;
+                lanes.add(full(1));
             }
-            stage.keys[count] = key;
-            stage.nonces.0[count] = nonce;
-            stage.src[count] = from;
-            stage.dst[count] = to;
-            stage.len[count] = (task.len - at).min(64);
+        }
+        while left > 0 {
+            nonce = _mm_add_epi32(nonce, one);
+            let len = left.min(64);
+            listed[count].write(Block {
+                nonce,
+                key,
+                src: from,
+                dst: to,
+                len,
+            });
+            (from, to) = (from.wrapping_add(64), to.wrapping_add(64));
+            left -= len;
             count += 1;
-            at += 64;
-            if count == LANES {
-                // SAFETY: every lane was filled in with a part of a task, which the memory holds.
-                unsafe { stage.run() };
-                lanes.add(Lanes {
-                    used: LANES as u64,
-                    offered: LANES as u64,
-                });
+            if count == LISTED {
+                // SAFETY: every block has been written, and is a part of a task, which the memory holds.
+                unsafe { work_off(listed.assume_init_ref()) };
+                lanes.add(full(LISTED / LANES));
                 count = 0;
             }
         }
     }
     if count > 0 {
-        stage.len[count..].fill(0);
+        let last = count.next_multiple_of(LANES);
+        for block in &mut listed[count..last] {
+            block.write(unused);
+        }
         // SAFETY: as above; lanes past the last touch no memory.
-        unsafe { stage.run() };
+        unsafe { work_off(listed[..last].assume_init_ref()) };
         lanes.add(Lanes {
             used: count as u64,
-            offered: LANES as u64,
+            offered: last as u64,
         });
     }
     lanes

@@ -243,6 +243,36 @@ impl Eight {
         transpose_longs(&rows)
     }
 
+    /// Loads 64 bytes of each message from `at` on.
+    ///
+    /// # Safety
+    /// Every message must have as many: [`Self::shortest`] says.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+    unsafe fn load_whole(&self, at: usize) -> Loaded {
+        // SAFETY: by the caller's promise.
+        let rows = std::array::from_fn(|lane| unsafe { _mm512_loadu_si512(self.text[lane].add(at).cast()) });
+        transpose_longs(&rows)
+    }
+
+    /// Bytes of the shortest message; 0 if a lane has none.
+    #[inline]
+    fn shortest(&self) -> usize {
+        self.bytes.into_iter().fold(usize::MAX, usize::min)
+    }
+
+    /// Takes four blocks that every message has, of which two share a carry.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+    fn whole(&mut self, v: &Loaded) {
+        for k in [0, 4] {
+            let mut wide = Wide::from([_mm512_setzero_si512(); 3]);
+            wide.add_product(&add(&self.h, &block([v[k], v[k + 1]])), &self.factors[1]);
+            wide.add_product(&block([v[k + 2], v[k + 3]]), &self.factors[0]);
+            self.h = wide.carry();
+        }
+    }
+
     /// Takes blocks `number` and `number` + 1 of each message that has both, with one carry for the two:
     /// ((h + a) r + b) r = (h + a) r^2 + b r. Keeps the first for [`Self::finish`] where there is no second.
     #[inline]
@@ -415,6 +445,14 @@ fn pair_of_eights(
     let mut number = 0;
     if !second.is_empty() {
         let mut b = Eight::start(memory, tasks, second, records);
+        let both = a.shortest().min(b.shortest());
+        while 16 * number + 64 <= both {
+            // SAFETY: every message of both has as many bytes.
+            let (loaded_a, loaded_b) = unsafe { (a.load_whole(16 * number), b.load_whole(16 * number)) };
+            a.whole(&loaded_a);
+            b.whole(&loaded_b);
+            number += 4;
+        }
         while number < steps_b {
             let (loaded_a, loaded_b) = (a.load(16 * number), b.load(16 * number));
             a.four(&loaded_a, number, steps_a);
@@ -424,6 +462,12 @@ fn pair_of_eights(
         b.finish(second, tags);
     }
     // What the longer ones have left.
+    let whole = a.shortest();
+    while 16 * number + 64 <= whole {
+        // SAFETY: every message has as many bytes.
+        a.whole(&unsafe { a.load_whole(16 * number) });
+        number += 4;
+    }
     while number < steps_a {
         let loaded = a.load(16 * number);
         a.four(&loaded, number, steps_a);
