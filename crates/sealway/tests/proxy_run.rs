@@ -309,7 +309,7 @@ fn a_port_that_is_taken_is_no_fault_of_the_configuration() {
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{ran:?}");
     assert!(
         ran.stderr
-            .contains("config.json:2:17: error: inbounds[0]: cannot listen")
+            .contains("config.json:2:16: error: inbounds[0]: cannot listen")
             && ran.stderr.contains(&port.to_string()),
         "{ran:?}"
     );

@@ -63,8 +63,8 @@ fn serve(options: &Run) -> Result<(), Failed> {
         Error::Config { place, what } => misfit(&sources, &place, what, ""),
         Error::Listen { ref place, .. } => {
             let hint = "is another program there already? ports below 1024 need rights of their own";
-            let Failed(_, problem) = misfit(&sources, place, error.to_string(), hint);
-            Failed(Exit::Internal.code(), problem)
+            misfit(&sources, place, error.to_string(), hint);
+            Problem::new(Exit::Internal, "nothing was started").into()
         }
         other => other.into(),
     };
@@ -108,13 +108,11 @@ fn sources(options: &Run) -> Result<Vec<files::Source>, Failed> {
 }
 
 fn texts(sources: &[files::Source]) -> Vec<File<'_>> {
-    let file = |source: &'_ files::Source| -> File<'_> {
-        File {
-            name: &source.name,
-            text: &source.text,
-        }
-    };
-    sources.iter().map(file).collect()
+    let files = sources.iter().map(|source| File {
+        name: &source.name,
+        text: &source.text,
+    });
+    files.collect()
 }
 
 /// Prints what is wrong with a configuration, and gives it if nothing is.

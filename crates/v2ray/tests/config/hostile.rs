@@ -7,7 +7,7 @@ fn load_bytes(text: &[u8]) -> Loaded {
     load(
         &[File { name: "c", text }],
         &Options {
-            strict: true,
+            strict: false,
             env: &env,
         },
     )
