@@ -31,7 +31,7 @@ async fn a_request_that_comes_behind_the_upgrade_in_one_piece_is_not_waited_for(
     let mut said = Vec::new();
     within("answer", stream.read_to_end(&mut said)).await.unwrap();
     assert!(
-        said.ends_with(b"\r\n\r\n\0\07 bytes"),
+        said.ends_with(b"\r\n\r\n\0\x007 bytes"),
         "{}",
         String::from_utf8_lossy(&said)
     );
