@@ -144,21 +144,21 @@ macro_rules! drive {
             let next = match state {
                 Ok(state) => step(state, &mut $wire.out, &mut $early, &mut $closed),
                 Err(error) => {
-                    // The peer is owed the alert, which `rustls` has queued. It goes on to look at what it was given, and
-                    // panics if that is not there any more.
-                    $wire.discard(discard);
-                    loop {
-                        let filled = $wire.filled;
-                        let UnbufferedStatus { discard, state } =
-                            $connection.process_tls_records(&mut $wire.input[..filled]);
-                        let Ok(ConnectionState::EncodeTlsData(mut alert)) = state else {
+                    // The peer is owed the alert, which `rustls` has queued. Once that is out `rustls` must not be asked again:
+                    // it would go on with what follows in the input, and panic over it.
+                    let mut nothing = [];
+                    while $connection.wants_write() {
+                        let UnbufferedStatus {
+                            state: Ok(ConnectionState::EncodeTlsData(mut alert)),
+                            ..
+                        } = $connection.process_tls_records(&mut nothing)
+                        else {
                             break;
                         };
                         let at = $wire.out.len();
                         $wire.out.resize(at + 512, 0);
                         let wrote = alert.encode(&mut $wire.out[at..]).unwrap_or(0);
                         $wire.out.truncate(at + wrote);
-                        $wire.discard(discard);
                         if wrote == 0 {
                             break;
                         }
