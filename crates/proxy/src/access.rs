@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use sealway_v2ray::Destination;
 
@@ -16,6 +17,8 @@ use crate::settings::{self, MaskAddress};
 
 /// Lines that may wait for a slow disk. More are dropped and counted.
 const QUEUE: usize = 8192;
+/// How long the end waits for the last lines.
+const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// How an outbound came to be chosen.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -31,6 +34,20 @@ pub(crate) struct Access {
     lines: Option<SyncSender<String>>,
     dropped: Arc<AtomicU64>,
     mask: MaskAddress,
+    /// Ends when everything has been written.
+    written: Option<Mutex<Receiver<()>>>,
+}
+
+impl Drop for Access {
+    fn drop(&mut self) {
+        // Without it the writer ends after the last line.
+        self.lines = None;
+        if let Some(written) = self.written.take() {
+            let written = written.into_inner().unwrap_or_else(PoisonError::into_inner);
+            // Nobody ever sends: the wait ends with the writer, or with our patience for a reader that is stuck.
+            let _ = written.recv_timeout(LAST_LINES);
+        }
+    }
 }
 
 impl Access {
@@ -42,6 +59,7 @@ impl Access {
                     lines: None,
                     dropped: Arc::default(),
                     mask,
+                    written: None,
                 });
             }
             settings::AccessLog::Stdout => Box::new(std::io::stdout()),
@@ -54,15 +72,18 @@ impl Access {
             }
         };
         let (lines, queue) = sync_channel(QUEUE);
+        let (writing, written) = sync_channel(0);
         let dropped = Arc::new(AtomicU64::new(0));
         let seen = Arc::clone(&dropped);
-        std::thread::Builder::new()
-            .name("access-log".into())
-            .spawn(move || write_all(&queue, BufWriter::new(out), &seen))?;
+        std::thread::Builder::new().name("access-log".into()).spawn(move || {
+            let _until_written = writing;
+            write_all(&queue, BufWriter::new(out), &seen);
+        })?;
         Ok(Access {
             lines: Some(lines),
             dropped,
             mask,
+            written: Some(Mutex::new(written)),
         })
     }
 

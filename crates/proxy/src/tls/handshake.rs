@@ -144,13 +144,17 @@ macro_rules! drive {
             let next = match state {
                 Ok(state) => step(state, &mut $wire.out, &mut $early, &mut $closed),
                 Err(error) => {
-                    // The peer is owed the alert, which `rustls` has queued.
+                    // The peer is owed the alert, which `rustls` has queued. Once that is out `rustls` must not be asked again:
+                    // it would go on with what follows in the input, and panic over it.
                     let mut nothing = [];
-                    while let UnbufferedStatus {
-                        state: Ok(ConnectionState::EncodeTlsData(mut alert)),
-                        ..
-                    } = $connection.process_tls_records(&mut nothing)
-                    {
+                    while $connection.wants_write() {
+                        let UnbufferedStatus {
+                            state: Ok(ConnectionState::EncodeTlsData(mut alert)),
+                            ..
+                        } = $connection.process_tls_records(&mut nothing)
+                        else {
+                            break;
+                        };
                         let at = $wire.out.len();
                         $wire.out.resize(at + 512, 0);
                         let wrote = alert.encode(&mut $wire.out[at..]).unwrap_or(0);
@@ -165,7 +169,7 @@ macro_rules! drive {
                         Ok::<(), Error>(())
                     };
                     let _ = tokio::time::timeout(LINGER, leaving).await;
-                    Err(Error::Tls(error))
+                    return Err(Error::Tls(error));
                 }
             };
             $wire.discard(discard);

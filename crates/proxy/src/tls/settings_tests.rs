@@ -100,7 +100,7 @@ async fn meet(server: &ServerTls, client: &ClientTls) -> bool {
 
 #[tokio::test]
 async fn pins_hold_besides_all_else() {
-    let chain = chain();
+    let (chain, stranger) = (chain(), chain());
     let server = server(&chain);
     let usual = client(&chain);
     assert!(meet(&server, &usual).await);
@@ -136,7 +136,7 @@ async fn pins_hold_besides_all_else() {
         ),
         (
             with(&|tls| {
-                (tls.pinned_chains, tls.authorities) = (vec![whole], vec![PemSource::Text(chain.client.0.clone())])
+                (tls.pinned_chains, tls.authorities) = (vec![whole], vec![PemSource::Text(stranger.root.clone())])
             }),
             false,
         ),
@@ -156,7 +156,6 @@ async fn pins_hold_besides_all_else() {
         assert_eq!(meet(&server, &tls).await, fits, "{tls:?}");
     }
     // A certificate that is shown and signs nothing is no proof.
-    let stranger = self::chain();
     let mut server = server.clone();
     server.certificates = shown(&(chain.server.0.clone() + &stranger.between, chain.server.1.clone()));
     assert!(meet(&server, &usual).await);
@@ -178,7 +177,7 @@ fn a_chain_has_one_digest() {
 
 #[tokio::test]
 async fn clients_prove_themselves_where_asked() {
-    let (chain, stranger) = (chain(), self::chain());
+    let (chain, stranger) = (chain(), chain());
     let mut server = server(&chain);
     let without = client(&chain);
     let with = |own| ClientTls {

@@ -81,10 +81,12 @@ impl MaskAddress {
     fn hide_word(&self, word: &str, out: &mut String) -> bool {
         // What stands behind an address in a line: a port, and marks that end a sentence or a clause.
         let bare = word.trim_end_matches(['.', ':']);
-        if let Ok(ip) = bare.parse() {
-            self.write_v6(ip, out);
-            out.push_str(&word[bare.len()..]);
-            return true;
+        for whole in [word, bare] {
+            if let Ok(ip) = whole.parse() {
+                self.write_v6(ip, out);
+                out.push_str(&word[whole.len()..]);
+                return true;
+            }
         }
         let host = bare.split_once(':').map_or(bare, |(host, _)| host);
         if let Ok(ip) = host.parse() {

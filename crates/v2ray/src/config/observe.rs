@@ -187,6 +187,7 @@ words! {
     }
 }
 
+#[allow(clippy::derivable_impls, reason = "a macro declares the enumeration")]
 impl Default for QueryStrategy {
     fn default() -> Self {
         QueryStrategy::UseIp

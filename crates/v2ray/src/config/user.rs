@@ -130,7 +130,7 @@ pub(crate) fn check_alter_id(users: impl Iterator<Item = Option<At<ScalarText>>>
             "alterId is {} here, but only the AEAD header (alterId 0) is spoken",
             quoted(&old.value.0)
         );
-        cx.warn(old.at, text, "write 0 on both ends");
+        cx.within("alterId", |cx| cx.warn(old.at, text, "write 0 on both ends"));
     }
 }
 
