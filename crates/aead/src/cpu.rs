@@ -243,6 +243,37 @@ fn probe() -> FeatureSet {
     FeatureSet::EMPTY
 }
 
+/// True if this CPU works on vectors of 512 bits in two halves, so that they gain it less: Zen 4. Decided once.
+///
+/// There is no feature bit for it: AMD's family 25 is Zen 3, which has no AVX-512, and Zen 4; Zen 5, family 26, and
+/// Intel's CPUs with AVX-512 and IFMA have units of full width.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn splits_512() -> bool {
+    use std::arch::x86_64::__cpuid;
+    static SPLITS: OnceLock<bool> = OnceLock::new();
+    *SPLITS.get_or_init(|| {
+        let vendor = __cpuid(0);
+        let amd = [vendor.ebx, vendor.edx, vendor.ecx]
+            .map(u32::to_le_bytes)
+            .as_flattened()
+            == b"AuthenticAMD";
+        amd && family(__cpuid(1).eax) == 25
+    })
+}
+
+/// No AVX-512 on this architecture.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn splits_512() -> bool {
+    true
+}
+
+/// The family of an x86 CPU from the register that tells it: base and, where the base is 15, extended family added up.
+#[cfg(target_arch = "x86_64")]
+fn family(eax: u32) -> u32 {
+    let (base, extended) = (eax >> 8 & 15, eax >> 20 & 255);
+    if base == 15 { base + extended } else { base }
+}
+
 macro_rules! tokens {
     ($($(#[$doc:meta])* $token:ident needs $($feature:ident)&&+;)*) => {$(
         $(#[$doc])*
@@ -280,6 +311,20 @@ tokens! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Signatures as CPUs report them.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn families_are_read_from_signatures() {
+        for (eax, expected) in [
+            (0x00a1_0f11, 25),
+            (0x00b0_0f21, 26),
+            (0x000c_06f2, 6),
+            (0x0080_0f11, 23),
+        ] {
+            assert_eq!(family(eax), expected, "{eax:#x}");
+        }
+    }
 
     fn all() -> FeatureSet {
         Feature::ALL.iter().copied().collect()

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, UnboundKey};
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::cpu::HaveAvx512Ifma;
+use crate::cpu::{self, HaveAvx512Ifma};
 use crate::low::portable::{hchacha20, hchacha20_words};
 use crate::low::{self, KeyWords, Text, Use};
 use crate::{Error, Suite};
@@ -73,20 +73,23 @@ pub(crate) struct Cipher {
     schedule: Schedule,
 }
 
-/// Shortest message that our own kernels take from the library, bytes: where they overtake it with a resident key.
+/// Shortest message that our own kernels take from the library, bytes, on a CPU that does 512 bits in two halves: where
+/// they overtake it with a resident key. Elsewhere they are ahead at any length, and the library's key is never made.
 ///
 /// Measured with `examples/batch_speed single` on Zen 4: below, the library's blocks of four are sooner done; at 1024 bytes
-/// it is 3% ahead, at 1500 level, at 2048 11% behind, at 16 KiB 46%.
+/// it is 3% ahead, at 1500 level, at 2048 11% behind, at 16 KiB 46%. On Emerald Rapids the library is behind by 35% at 0
+/// and 64 bytes, 27% at 1024, 51% at 2048 and 100% at 16 KiB.
 const OWN_FROM: usize = 1408;
 
 enum Schedule {
     /// Expanded once. The library keeps it in memory of its own, which it clears when freeing it.
     Ready(LessSafeKey),
-    /// ChaCha20 where our own kernels run.
+    /// ChaCha20 where our own kernels run and the library is ahead on short messages.
     Either(Box<OwnKey>, Library),
     /// XChaCha20 through the library: a sub-key is derived for every message.
     Extended(Box<Zeroizing<[u8; 32]>>),
-    /// XChaCha20 through our own kernels, at any length: they need no key of the library's set up for each message.
+    /// Our own kernels at any length: XChaCha20, for which they need no key of the library's set up for each message, and
+    /// ChaCha20 where they are always ahead.
     Own(Box<OwnKey>),
 }
 
@@ -184,7 +187,8 @@ impl Cipher {
             Suite::Aes128Gcm => Schedule::Ready(expand(&AES_128_GCM, key)?),
             Suite::Aes256Gcm => Schedule::Ready(expand(&AES_256_GCM, key)?),
             Suite::ChaCha20Poly1305 => match own(false) {
-                Some(own) => Schedule::Either(own, Library::default()),
+                Some(own) if cpu::splits_512() => Schedule::Either(own, Library::default()),
+                Some(own) => Schedule::Own(own),
                 None => Schedule::Ready(expand(&CHACHA20_POLY1305, key)?),
             },
             Suite::XChaCha20Poly1305 if HaveAvx512Ifma::probe().is_some() => {
