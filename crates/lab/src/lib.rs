@@ -9,6 +9,7 @@
 pub mod compare;
 pub mod doctor;
 pub mod exit;
+mod load;
 pub mod machine;
 pub mod measure;
 pub mod packets;
