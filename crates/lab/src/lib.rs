@@ -12,6 +12,7 @@ pub mod exit;
 pub mod machine;
 pub mod measure;
 pub mod packets;
+pub mod path;
 pub mod peer;
 pub mod plan;
 pub mod primitives;
