@@ -13,6 +13,7 @@ mod load;
 pub mod machine;
 pub mod measure;
 pub mod packets;
+pub mod path;
 pub mod peer;
 pub mod plan;
 pub mod primitives;

@@ -10,6 +10,7 @@ pub(crate) mod noise;
 pub(crate) mod rows;
 pub(crate) mod subjects;
 
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use sealway_aead::Suite;
@@ -17,6 +18,7 @@ use sealway_aead::cpu::Cpu;
 use sha2::{Digest, Sha256};
 
 use crate::measure::{SystemProbe, WarningCode, clock};
+use crate::path::Stack;
 use crate::plan::{Plan, PlanError, Profile};
 use crate::result::{Machine, PlanFacts, Recommendation, ResultRow, RunResult, SCHEMA, Subject, Warning};
 use crate::run::{Cell, Job, Observer, Outcome, Timing, execute};
@@ -94,6 +96,10 @@ pub struct Request {
     pub suites: Vec<Suite>,
     /// Time limit for the whole run; the workload's own for the profile if absent.
     pub budget: Option<Duration>,
+    /// Stacks to measure, of [`crate::path::Stack`]; all if empty.
+    pub stacks: Vec<Stack>,
+    /// The program `sealway`, for workloads that run it as a process of its own.
+    pub program: Option<PathBuf>,
     /// Seed for the order of visits; drawn if absent.
     pub seed: Option<u64>,
     /// The command line, for the result file.

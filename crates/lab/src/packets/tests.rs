@@ -245,6 +245,8 @@ impl Observer for Watcher {
 
 fn request(suites: &[Suite], budget: u64) -> Request {
     Request {
+        stacks: Vec::new(),
+        program: None,
         profile: Profile::Quick,
         peers: Peers::Named(vec!["rustcrypto".to_owned()]),
         suites: suites.to_vec(),
