@@ -9,6 +9,7 @@
 pub mod compare;
 pub mod doctor;
 pub mod exit;
+pub mod flows;
 mod load;
 pub mod machine;
 pub mod measure;
@@ -19,6 +20,7 @@ pub mod plan;
 pub mod primitives;
 pub mod recommend;
 pub mod report;
+pub mod requests;
 pub mod result;
 pub mod run;
 pub mod stats;

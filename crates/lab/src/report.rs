@@ -8,9 +8,13 @@
 pub mod atomic;
 pub mod html;
 pub mod json;
+mod load;
 mod packets;
 pub mod terminal;
 
 mod finding;
 mod format;
 mod view;
+
+#[cfg(test)]
+mod load_tests;

@@ -22,7 +22,7 @@ use crate::path::Stack;
 use crate::plan::{Plan, PlanError, Profile};
 use crate::result::{Machine, PlanFacts, Recommendation, ResultRow, RunResult, SCHEMA, Subject, Warning};
 use crate::run::{Cell, Job, Observer, Outcome, Timing, execute};
-use crate::{machine, packets, primitives, run};
+use crate::{flows, machine, packets, primitives, requests, run};
 
 pub use error::LabError;
 use rows::{Scheme, Table};
@@ -34,7 +34,7 @@ const STANDARD_LIMIT: Duration = Duration::from_secs(10 * 60);
 const FULL_LIMIT: Duration = Duration::from_secs(150 * 60);
 
 /// Names of all peers that any workload knows.
-pub const PEERS: [&str; 4] = primitives::PEERS;
+pub const PEERS: [&str; 6] = ["aws-lc-rs", "ring", "rustcrypto", "openssl", "xray", "v2ray"];
 
 /// What can be measured.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -44,17 +44,28 @@ pub enum Workload {
     Primitives,
     /// Many messages at once: see [`crate::packets`].
     Packets,
+    /// Small HTTP requests through a proxied path: see [`crate::requests`].
+    Requests,
+    /// Short connections through a proxied path: see [`crate::flows`].
+    Flows,
 }
 
 impl Workload {
     /// Every workload, in the order in which a run of all takes them.
-    pub const ALL: [Workload; 2] = [Workload::Primitives, Workload::Packets];
+    pub const ALL: [Workload; 4] = [
+        Workload::Primitives,
+        Workload::Packets,
+        Workload::Requests,
+        Workload::Flows,
+    ];
 
     /// The name on the command line and in result files.
     pub const fn name(self) -> &'static str {
         match self {
             Workload::Primitives => primitives::NAME,
             Workload::Packets => packets::NAME,
+            Workload::Requests => requests::NAME,
+            Workload::Flows => flows::NAME,
         }
     }
 
@@ -62,6 +73,8 @@ impl Workload {
         match self {
             Workload::Primitives => &primitives::PEERS,
             Workload::Packets => &packets::PEERS,
+            Workload::Requests => &requests::PEERS,
+            Workload::Flows => &flows::PEERS,
         }
     }
 
@@ -69,6 +82,8 @@ impl Workload {
         match self {
             Workload::Primitives => primitives::prepare(request),
             Workload::Packets => packets::prepare(request),
+            Workload::Requests => requests::prepare(request),
+            Workload::Flows => flows::prepare(request),
         }
     }
 }

@@ -123,6 +123,7 @@ pub(crate) struct Generator {
     window: Range<u64>,
     failures_in_a_row: u64,
     last_failure: String,
+    opened: u64,
     done: u64,
     /// From when an exchange was meant to begin to its last byte; failures are infinite.
     pub(crate) latency: Latency,
@@ -172,6 +173,7 @@ impl Generator {
             window: 0..0,
             failures_in_a_row: 0,
             last_failure: String::new(),
+            opened: 0,
             done: 0,
             latency: Latency::new(),
             first_byte: Latency::new(),
@@ -213,10 +215,9 @@ impl Generator {
         Ok(())
     }
 
-    /// Connections that are open.
-    #[cfg(test)]
-    pub(crate) fn open_connections(&self) -> usize {
-        self.slots.iter().filter(|slot| slot.stream.is_some()).count()
+    /// Connections opened so far.
+    pub(crate) const fn opened(&self) -> u64 {
+        self.opened
     }
 
     /// A closed loop: works for `warmup`, then counts for `window`, then lets what is under way come to its end. `edge` is
@@ -404,13 +405,12 @@ impl Generator {
             };
             slot.generation = slot.generation.wrapping_add(1);
             let token = u64::from(slot.generation) << 32 | place as u64;
-            self.poller
-                .add(&stream, token)
-                .map_err(|source| LoadError::Generator {
-                    doing: "watch a connection",
-                    source,
-                })?;
+            self.poller.add(&stream, token).map_err(|source| LoadError::Generator {
+                doing: "watch a connection",
+                source,
+            })?;
             slot.stream = Some(stream);
+            self.opened += 1;
         }
         self.advance(place, false, false)
     }
@@ -436,7 +436,14 @@ impl Generator {
     fn advance(&mut self, place: usize, readable: bool, closing: bool) -> Result<(), LoadError> {
         let slot = &mut self.slots[place];
         let Some(stream) = &slot.stream else { return Ok(()) };
-        let pumped = pump(stream, self.script, &mut slot.talk, &mut self.buffers, readable, closing);
+        let pumped = pump(
+            stream,
+            self.script,
+            &mut slot.talk,
+            &mut self.buffers,
+            readable,
+            closing,
+        );
         if slot.first.is_none() && slot.talk.heard() {
             slot.first = Some(nanos(self.origin.elapsed()));
         }
@@ -496,7 +503,10 @@ impl Generator {
         self.last_failure.push_str(why);
         if self.failures_in_a_row > HOPELESS + self.slots.len() as u64 {
             return Err(LoadError::Failed {
-                what: format!("{} exchanges failed one after the other, the last because: {why}", self.failures_in_a_row),
+                what: format!(
+                    "{} exchanges failed one after the other, the last because: {why}",
+                    self.failures_in_a_row
+                ),
             });
         }
         Ok(())

@@ -1,16 +1,6 @@
-//! What connections that lie idle cost: memory of processes, and of the kernel's socket buffers.
+//! What connections that lie idle cost the kernel: the buffers of sockets.
 
 use std::path::Path;
-
-/// Memory of process `pid` in bytes, pages that it shares divided among those that share them; where the kernel does not
-/// tell, all pages it has. `None` if the process is gone or is not ours to ask.
-pub(crate) fn of_process(root: &Path, pid: u32) -> Option<u64> {
-    let folder = root.join(format!("proc/{pid}"));
-    let read = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
-    read("smaps_rollup")
-        .and_then(|text| kilobytes(&text, "Pss:"))
-        .or_else(|| read("status").and_then(|text| kilobytes(&text, "VmRSS:")))
-}
 
 /// Memory in the buffers of all TCP sockets of the machine, bytes. The kernel counts whole pages, and not the sockets
 /// themselves.
@@ -23,31 +13,11 @@ pub(crate) fn of_sockets(root: &Path) -> Option<u64> {
     pages.checked_mul(rustix::param::page_size() as u64)
 }
 
-fn kilobytes(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    let number: u64 = line.split_whitespace().next()?.parse().ok()?;
-    number.checked_mul(1024)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-
-    #[test]
-    fn shared_pages_are_divided_where_the_kernel_tells() {
-        let root = tempfile::tempdir().unwrap();
-        let folder = root.path().join("proc/7");
-        std::fs::create_dir_all(&folder).unwrap();
-        assert_eq!(of_process(root.path(), 7), None);
-        std::fs::write(folder.join("status"), "Name:\ta\nVmRSS:\t    5000 kB\n").unwrap();
-        assert_eq!(of_process(root.path(), 7), Some(5000 * 1024));
-        let rollup = "55d0-7ffc ---p 00000000 00:00 0 [rollup]\nRss:    4000 kB\nPss:    3000 kB\nPss_Dirty: 1 kB\n";
-        std::fs::write(folder.join("smaps_rollup"), rollup).unwrap();
-        assert_eq!(of_process(root.path(), 7), Some(3000 * 1024));
-        assert!(of_process(Path::new("/"), std::process::id()).unwrap() > 0);
-    }
 
     #[test]
     fn socket_buffers_are_counted_in_pages() {

@@ -38,7 +38,12 @@ impl Poller {
     /// Watches a socket both ways until it is closed.
     pub(crate) fn add(&self, source: impl AsFd, token: u64) -> io::Result<()> {
         let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
-        Ok(epoll::add(&self.epoll, source, epoll::EventData::new_u64(token), flags)?)
+        Ok(epoll::add(
+            &self.epoll,
+            source,
+            epoll::EventData::new_u64(token),
+            flags,
+        )?)
     }
 
     /// Watches a listener or a signal: told about as long as something is there.

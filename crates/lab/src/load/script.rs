@@ -214,11 +214,6 @@ impl Talk {
         self.heard
     }
 
-    /// True before anything was sent or received.
-    pub(crate) const fn untouched(&self) -> bool {
-        self.message == 0 && self.offset == 0
-    }
-
     /// What is left of the message to send. Empty unless it is this end's turn.
     pub(crate) fn outgoing<'b>(&self, script: &Script, buffer: &'b mut [u8]) -> &'b [u8] {
         match (self.turn(script), self.key) {

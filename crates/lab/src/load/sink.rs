@@ -37,14 +37,27 @@ pub(crate) struct Sink {
 struct Shared {
     stop: AtomicBool,
     served: AtomicU64,
-    /// The first thing that went wrong.
-    fault: Mutex<Option<String>>,
+    /// The first thing that went wrong since it was last asked for.
+    fault: Mutex<Option<Fault>>,
+}
+
+/// What went wrong at the sink.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Fault {
+    /// Other bytes came than were sent.
+    Wrong(String),
+    /// The sink itself cannot go on.
+    Failed(String),
 }
 
 impl Shared {
-    fn blame(&self, what: String) {
+    fn blame(&self, what: Fault) {
         let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
         fault.get_or_insert(what);
+    }
+
+    fn failed(&self, doing: &str, error: &dyn std::fmt::Display) {
+        self.blame(Fault::Failed(format!("the sink cannot {doing}: {error}")));
     }
 }
 
@@ -93,10 +106,10 @@ impl Sink {
         self.shared.served.load(Ordering::Relaxed)
     }
 
-    /// The first thing that went wrong here, if anything did.
-    pub(crate) fn fault(&self) -> Option<String> {
-        let fault = self.shared.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        fault.clone()
+    /// The first thing that went wrong here since this was last asked, if anything did.
+    pub(crate) fn take_fault(&self) -> Option<Fault> {
+        let mut fault = self.shared.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        fault.take()
     }
 }
 
@@ -135,7 +148,7 @@ impl Server {
         while !self.shared.stop.load(Ordering::Relaxed) {
             let count = match self.poller.wait(STEP) {
                 Ok(count) => count,
-                Err(error) => return self.shared.blame(format!("the sink cannot wait: {error}")),
+                Err(error) => return self.shared.failed("wait", &error),
             };
             for index in 0..count {
                 let Some(ready) = self.poller.event(index) else { break };
@@ -156,7 +169,7 @@ impl Server {
                 Err(rustix::io::Errno::AGAIN) => return,
                 // The client is gone already.
                 Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => continue,
-                Err(error) => return self.shared.blame(format!("the sink cannot accept: {error}")),
+                Err(error) => return self.shared.failed("accept", &error),
             };
             let place = self.free.pop().unwrap_or_else(|| {
                 self.connections.push((0, None));
@@ -165,9 +178,7 @@ impl Server {
             let entry = &mut self.connections[place as usize];
             entry.0 = entry.0.wrapping_add(1) & 0x7fff_ffff;
             let token = u64::from(entry.0) << 32 | u64::from(place);
-            let added = stream
-                .set_nodelay(true)
-                .and_then(|()| self.poller.add(&stream, token));
+            let added = stream.set_nodelay(true).and_then(|()| self.poller.add(&stream, token));
             if added.is_err() {
                 // Broken before it began: its client will notice.
                 self.free.push(place);
@@ -207,7 +218,7 @@ impl Server {
         }
         match pumped {
             Pumped::Waits | Pumped::Done => return,
-            Pumped::Wrong(mismatch) => self.shared.blame(format!("to the sink: {mismatch}")),
+            Pumped::Wrong(mismatch) => self.shared.blame(Fault::Wrong(format!("to the sink: {mismatch}"))),
             // A client may go at any time: what it had of it counts on its side.
             Pumped::Closed | Pumped::Broken(_) => {}
         }

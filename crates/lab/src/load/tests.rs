@@ -8,7 +8,7 @@ use super::fakes::{Fake, FakeServer};
 use super::generator::{Edge, Generator, LoadError, TIMEOUT};
 use super::script::{LONGEST, Mismatch, Script, Talk, Turn};
 use super::scripts::{FLOW, FLOW_PQ, HOLD, HTTP_CLOSE, HTTP_KEEP};
-use super::sink::Sink;
+use super::sink::{Fault, Sink};
 
 const SCRIPTS: [&Script; 5] = [&HTTP_KEEP, &HTTP_CLOSE, &FLOW, &FLOW_PQ, &HOLD];
 const SHORT: Duration = Duration::from_millis(30);
@@ -30,7 +30,10 @@ fn carry(script: &Script, size: usize, damage: Option<usize>) -> Result<usize, M
         let part = from.outgoing(script, &mut out);
         let mut part = part[..size.min(part.len())].to_vec();
         assert!(!part.is_empty());
-        if let Some(at) = damage.and_then(|at| at.checked_sub(moved)).filter(|at| *at < part.len()) {
+        if let Some(at) = damage
+            .and_then(|at| at.checked_sub(moved))
+            .filter(|at| *at < part.len())
+        {
             part[at] ^= 0x10;
         }
         from.sent(script, part.len());
@@ -54,7 +57,10 @@ fn every_byte_is_looked_at() {
         for at in 0..script.bytes() as usize {
             // A damaged key makes another exchange of it, whose answers are wrong.
             let wrong = carry(script, 700, Some(at));
-            assert!(matches!(wrong, Err(Mismatch::Byte { .. } | Mismatch::NoKey)), "{at}: {wrong:?}");
+            assert!(
+                matches!(wrong, Err(Mismatch::Byte { .. } | Mismatch::NoKey)),
+                "{at}: {wrong:?}"
+            );
         }
     }
 }
@@ -102,7 +108,7 @@ fn every_script_runs_between_generator_and_sink() {
         let sink = Sink::start(script).unwrap();
         let generator = closed(script, sink.address(), 8, 100);
         assert_eq!(generator.latency.failed(), 0);
-        assert_eq!(sink.fault(), None);
+        assert_eq!(sink.take_fault(), None);
         assert!(sink.served() >= 100);
     }
 }
@@ -130,7 +136,10 @@ fn an_open_loop_sends_what_it_planned() {
     let window = generator.open(1000.0, SHORT, SHORT, &mut quiet).unwrap();
     let counts = window.counts.unwrap();
     assert_eq!(counts.planned, 30);
-    assert_eq!((counts.sent, counts.done, counts.failed, counts.dropped), (30, 30, 0, 0));
+    assert_eq!(
+        (counts.sent, counts.done, counts.failed, counts.dropped),
+        (30, 30, 0, 0)
+    );
     assert_eq!(generator.latency.count(), 30);
     assert!(!counts.overloaded());
 }
@@ -180,7 +189,10 @@ fn a_server_that_always_closes_ends_the_run() {
     let mut generator = Generator::new(&HTTP_KEEP, server.address, 2, 1).unwrap();
     let failed = generator.closed(TIMEOUT * 30, SHORT, &mut quiet).unwrap_err();
     assert!(matches!(failed, LoadError::Failed { .. }), "{failed:?}");
-    assert!(failed.to_string().contains("closed before the answer was over"), "{failed}");
+    assert!(
+        failed.to_string().contains("closed before the answer was over"),
+        "{failed}"
+    );
     let mut generator = Generator::new(&HTTP_KEEP, server.address, 2, 1).unwrap();
     assert!(matches!(generator.once(2), Err(LoadError::Failed { .. })));
 }
@@ -231,8 +243,12 @@ fn the_sink_checks_what_it_gets() {
     flight[516] ^= 1;
     stream.write_all(&flight).unwrap();
     assert_eq!(stream.read(&mut buffer).unwrap(), 0, "the sink closes");
-    let fault = sink.fault().unwrap();
-    assert!(fault.contains("byte 516 of message 0"), "{fault}");
+    let fault = sink.take_fault();
+    assert!(
+        matches!(&fault, Some(Fault::Wrong(what)) if what.contains("byte 516 of message 0")),
+        "{fault:?}"
+    );
+    assert_eq!(sink.take_fault(), None, "told once, to the cell that it is about");
 }
 
 #[test]
@@ -250,10 +266,11 @@ fn the_sink_notices_what_follows_the_end() {
             assert_eq!(came, text);
         }
     }
-    assert_eq!(sink.fault(), None);
+    assert_eq!(sink.take_fault(), None);
     stream.write_all(b"more").unwrap();
     assert_eq!(stream.read(&mut buffer).unwrap(), 0, "the sink closes");
-    assert_eq!(sink.fault().unwrap(), "to the sink: 4 bytes more came than were asked for");
+    let surplus = "to the sink: 4 bytes more came than were asked for".to_owned();
+    assert_eq!(sink.take_fault(), Some(Fault::Wrong(surplus)));
 }
 
 #[test]
@@ -261,8 +278,8 @@ fn held_connections_stay_open() {
     let sink = Sink::start(&HOLD).unwrap();
     let mut generator = Generator::new(&HOLD, sink.address(), 200, 1).unwrap();
     generator.once(32).unwrap();
-    assert_eq!(generator.open_connections(), 200);
+    assert_eq!(generator.opened(), 200);
     // And work still: none was closed on the way.
     generator.once(200).unwrap();
-    assert_eq!(generator.open_connections(), 200);
+    assert_eq!(generator.opened(), 200);
 }

@@ -1,6 +1,7 @@
 //! What the figures say, in sentences. Both reports use the same words, so that they cannot disagree.
 
 use super::format::{self, clean, count, sig3_or, times};
+use super::load::{self, LOADS};
 use super::packets::{self, PACKETS};
 use super::view::{View, speed};
 use crate::result::{ResultRow, RunResult};
@@ -13,7 +14,7 @@ const MARGIN_FEW: f64 = 0.20;
 const ROUNDS_FOR_INTERVAL: u32 = 6;
 
 /// Marks of a row, with the sign used in tables and what it means.
-pub(crate) const FLAGS: [(&str, char, &str); 5] = [
+pub(crate) const FLAGS: [(&str, char, &str); 7] = [
     ("noisy", '~', "noisy: spread over rounds above 5 %"),
     ("unusable", '!', "unusable: spread above 10 %, not ranked"),
     (
@@ -23,11 +24,22 @@ pub(crate) const FLAGS: [(&str, char, &str); 5] = [
     ),
     ("outlier", 'o', "a round far from the others, kept"),
     ("not-steady", '^', "the rate still changed inside the windows"),
+    (
+        "overloaded",
+        '>',
+        "overloaded: under 99 % of the schedule was done, percentiles are lower bounds, not ranked",
+    ),
+    (
+        "generator-bound",
+        'g',
+        "over two thirds of what the generator does without a path, or it had no CPU left: not ranked",
+    ),
 ];
 
 /// True when a row may not be ranked.
 pub(crate) fn unusable(row: &ResultRow) -> bool {
-    row.flags.iter().any(|flag| flag == "unusable")
+    let not_ranked = ["unusable", "overloaded", "generator-bound"];
+    row.flags.iter().any(|flag| not_ranked.contains(&flag.as_str()))
 }
 
 /// Which of the rows of one case are best: the best median, and every row not told apart from it. No row is best when
@@ -137,7 +149,7 @@ pub(crate) fn headline(view: &View<'_>) -> Headline {
         sure_note: rounds_note(view.run),
     };
     if view.groups.is_empty()
-        && let Some(headline) = packets::headline(view.run)
+        && let Some(headline) = packets::headline(view.run).or_else(|| load::headline(view.run))
     {
         return headline;
     }
@@ -313,7 +325,7 @@ pub(crate) struct Standing<'a> {
 /// The metric that stands for a row's case in rankings: one figure a case, so that no case counts twice.
 pub(crate) fn leading(row: &ResultRow) -> bool {
     match row.case.text("op") {
-        _ if row.workload == PACKETS => row.metric == "rate",
+        _ if row.workload == PACKETS || LOADS.contains(&row.workload.as_str()) => row.metric == "rate",
         Some("key-setup") => row.metric == "setup_time",
         Some("fresh-key") => row.metric == "cpu_per_op",
         _ => row.metric == "throughput",
@@ -329,7 +341,11 @@ pub(crate) fn standings<'a>(run: &'a RunResult, workload: &str, subject: &str) -
         .filter(|row| row.workload == workload && row.subject == subject && leading(row) && !unusable(row));
     let mut standings: Vec<Standing<'a>> = Vec::new();
     for (row, ratio) in of_subject.filter_map(|row| Some((row, speed(row)?))) {
-        let to = if workload == PACKETS { "the best peer" } else { ratio.to };
+        let to = if workload == PACKETS || (LOADS.contains(&workload) && ratio.to != load::DIRECT) {
+            "the best peer"
+        } else {
+            ratio.to
+        };
         let found = match standings.iter_mut().position(|standing| standing.to == to) {
             Some(found) => found,
             None => {
@@ -405,6 +421,9 @@ impl Standing<'_> {
 pub(crate) fn case(row: &ResultRow) -> String {
     if row.workload == PACKETS {
         return packets::case(row);
+    }
+    if LOADS.contains(&row.workload.as_str()) {
+        return load::case(row);
     }
     let mut words = Vec::new();
     for name in ["op", "suite"] {

@@ -9,6 +9,7 @@ mod bars;
 mod embed;
 mod figure;
 mod forest;
+mod load;
 mod packets;
 mod page;
 mod scale;

@@ -18,16 +18,18 @@ pub(crate) enum Measured {
 }
 
 /// Workloads that later versions will measure.
-const LATER: [(&str, &str); 4] = [
+const LATER: [(&str, &str); 2] = [
     ("transports", "byte streams through proxies"),
-    ("requests", "HTTP requests"),
-    ("flows", "many short connections"),
     ("files", "files from end to end"),
 ];
 
 /// What this version measures, in a sentence, and what comes later.
 pub(crate) fn scope() -> String {
-    let now = Workload::ALL.map(Workload::name).join(" and ");
+    let now = Workload::ALL.map(Workload::name);
+    let now = match now.split_last() {
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+        None => String::new(),
+    };
     format!("this version measures {now}; later versions: {}", later())
 }
 
@@ -61,6 +63,8 @@ fn what(workload: Workload) -> &'static str {
     match workload {
         Workload::Primitives => "four suites: seal, open, key set-up, a fresh key per message",
         Workload::Packets => "many small packets in batches, each with its own key",
+        Workload::Requests => "HTTP requests through proxied paths: rate, latency, CPU",
+        Workload::Flows => "short connections through proxied paths, and memory of idle ones",
         _ => "another workload",
     }
 }

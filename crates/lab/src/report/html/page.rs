@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::{bars, embed, forest, packets, strip, throughput, trust};
+use super::{bars, embed, forest, load, packets, strip, throughput, trust};
 use crate::report::finding::{self, FLAGS};
 use crate::report::format::{self, Esc, clean, sig3_or};
+use crate::report::load::LOADS;
 use crate::report::packets::PACKETS;
 use crate::report::view::{PRIMITIVES, View, series};
 use crate::result::{Recommendation, ResultRow, RunResult};
@@ -30,8 +31,10 @@ pub(super) fn render(run: &RunResult) -> String {
     top(&mut out, &view);
     out.push_str("<main>\n");
     let packets = packets::figure(&view);
-    // A run of packets alone has nothing for the sections about single messages.
-    if packets.is_none() || !view.groups.is_empty() {
+    let loads = LOADS.map(|name| load::figure(&view, name));
+    let others = packets.is_some() || loads.iter().any(Option::is_some);
+    // A run of other workloads has nothing for the sections about single messages.
+    if !others || !view.groups.is_empty() {
         recommendation(&mut out, run);
         comparison(&mut out, &view);
         by_size(&mut out, &view);
@@ -44,6 +47,12 @@ pub(super) fn render(run: &RunResult) -> String {
     }
     if let Some(figure) = &packets {
         section(&mut out, "packets", "Many packets at once", Some(figure.html()));
+    }
+    let titles = ["HTTP requests", "Short connections and idle ones"];
+    for ((figure, name), title) in loads.iter().zip(LOADS).zip(titles) {
+        if let Some(figure) = figure {
+            section(&mut out, name, title, Some(figure.html()));
+        }
     }
     section(
         &mut out,
@@ -76,10 +85,11 @@ fn top(out: &mut String, view: &View<'_>) {
     let run = view.run;
     let headline = finding::headline(view);
     let has_packets = run.results.iter().any(|row| row.workload == PACKETS);
-    let workload = if view.groups.is_empty() && has_packets {
-        PACKETS
-    } else {
-        PRIMITIVES
+    let has = |name: &str| run.results.iter().any(|row| row.workload == name);
+    let workload = match view.groups.is_empty() {
+        true if has_packets => PACKETS,
+        true => LOADS.into_iter().find(|name| has(name)).unwrap_or(PRIMITIVES),
+        false => PRIMITIVES,
     };
     let links = [
         ("choose", "What to use", workload == PRIMITIVES),
@@ -87,6 +97,8 @@ fn top(out: &mut String, view: &View<'_>) {
         ("sizes", "By size", workload == PRIMITIVES),
         ("keys-section", "Keys", workload == PRIMITIVES),
         ("packets-section", "Packets", has_packets),
+        ("requests-section", "Requests", has(LOADS[0])),
+        ("flows-section", "Flows", has(LOADS[1])),
         ("trust-section", "Trust", true),
     ];
     let nav: String = links
@@ -99,7 +111,8 @@ fn top(out: &mut String, view: &View<'_>) {
         out,
         "<header>\n<div class=\"bar\"><p class=\"mark\"><span aria-hidden=\"true\"></span>Sealway lab</p>\
          <nav aria-label=\"Sections\">{nav}</nav>\
-         <div id=\"tools\"></div></div>\n<p class=\"eyebrow\">Ciphers on this machine{}</p>\n<h1>{}</h1>\n",
+         <div id=\"tools\"></div></div>\n<p class=\"eyebrow\">{} on this machine{}</p>\n<h1>{}</h1>\n",
+        if LOADS.contains(&workload) { "Paths" } else { "Ciphers" },
         if date.is_empty() {
             String::new()
         } else {
