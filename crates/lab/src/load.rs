@@ -4,6 +4,7 @@
 //! ends of a [`crate::path`].
 
 pub(crate) mod cells;
+pub(crate) mod error;
 pub(crate) mod generator;
 pub(crate) mod latency;
 pub(crate) mod memory;

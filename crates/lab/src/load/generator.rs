@@ -4,12 +4,11 @@
 //! made before the start, and takes latencies from when an exchange was meant to begin: it sees what a rate suffers.
 
 use std::collections::VecDeque;
-use std::fmt;
-use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use super::error::LoadError;
 use super::latency::Latency;
 use super::pacer::{Counts, Pacer};
 use super::poller::{Poller, Ready};
@@ -17,7 +16,6 @@ use super::script::{Ending, Script, Talk};
 use super::sources::{Sources, our_own};
 use super::wire::{Buffers, Pumped, pump};
 use crate::measure::clock::thread_cpu;
-use crate::run::CellError;
 use crate::stats::SplitMix64;
 
 /// How long an exchange may take.
@@ -28,36 +26,6 @@ const TICK_NS: u64 = 50_000_000;
 
 /// Failures without an answer between them, over one for each connection, after which there is no point in going on.
 const HOPELESS: u64 = 100;
-
-/// Why there are no figures.
-#[derive(Debug)]
-pub(crate) enum LoadError {
-    /// Other bytes came than were sent.
-    Wrong { what: String },
-    /// The subject does not answer.
-    Failed { what: String },
-    /// This end lacks something.
-    Generator { doing: &'static str, source: io::Error },
-}
-
-impl fmt::Display for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LoadError::Wrong { what } | LoadError::Failed { what } => f.write_str(what),
-            LoadError::Generator { doing, source } => write!(f, "the generator cannot {doing}: {source}"),
-        }
-    }
-}
-
-impl From<LoadError> for CellError {
-    fn from(error: LoadError) -> CellError {
-        let what = error.to_string();
-        match error {
-            LoadError::Wrong { .. } => CellError::Wrong { what },
-            LoadError::Failed { .. } | LoadError::Generator { .. } => CellError::Failed { what },
-        }
-    }
-}
 
 /// When exchanges begin.
 #[derive(Debug)]

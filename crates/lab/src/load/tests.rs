@@ -4,8 +4,9 @@ use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
+use super::error::LoadError;
 use super::fakes::{Fake, FakeServer};
-use super::generator::{Edge, Generator, LoadError, TIMEOUT};
+use super::generator::{Edge, Generator, TIMEOUT};
 use super::script::{LONGEST, Mismatch, Script, Talk, Turn};
 use super::scripts::{FLOW, FLOW_PQ, HOLD, HTTP_CLOSE, HTTP_KEEP};
 use super::sink::{Fault, Sink};
