@@ -21,4 +21,5 @@ pub mod report;
 pub mod result;
 pub mod run;
 pub mod stats;
+pub mod transports;
 pub mod workload;

@@ -10,7 +10,8 @@ pub mod html;
 pub mod json;
 mod packets;
 pub mod terminal;
+mod transports;
 
 mod finding;
-mod format;
+pub(crate) mod format;
 mod view;

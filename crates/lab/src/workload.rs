@@ -22,7 +22,7 @@ use crate::path::Stack;
 use crate::plan::{Plan, PlanError, Profile};
 use crate::result::{Machine, PlanFacts, Recommendation, ResultRow, RunResult, SCHEMA, Subject, Warning};
 use crate::run::{Cell, Job, Observer, Outcome, Timing, execute};
-use crate::{machine, packets, primitives, run};
+use crate::{machine, packets, primitives, run, transports};
 
 pub use error::LabError;
 use rows::{Scheme, Table};
@@ -34,7 +34,7 @@ const STANDARD_LIMIT: Duration = Duration::from_secs(10 * 60);
 const FULL_LIMIT: Duration = Duration::from_secs(150 * 60);
 
 /// Names of all peers that any workload knows.
-pub const PEERS: [&str; 4] = primitives::PEERS;
+pub const PEERS: [&str; 6] = ["aws-lc-rs", "ring", "rustcrypto", "openssl", "xray", "v2ray"];
 
 /// What can be measured.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -44,17 +44,20 @@ pub enum Workload {
     Primitives,
     /// Many messages at once: see [`crate::packets`].
     Packets,
+    /// Byte streams through proxies: see [`crate::transports`].
+    Transports,
 }
 
 impl Workload {
     /// Every workload, in the order in which a run of all takes them.
-    pub const ALL: [Workload; 2] = [Workload::Primitives, Workload::Packets];
+    pub const ALL: [Workload; 3] = [Workload::Primitives, Workload::Packets, Workload::Transports];
 
     /// The name on the command line and in result files.
     pub const fn name(self) -> &'static str {
         match self {
             Workload::Primitives => primitives::NAME,
             Workload::Packets => packets::NAME,
+            Workload::Transports => transports::NAME,
         }
     }
 
@@ -62,6 +65,7 @@ impl Workload {
         match self {
             Workload::Primitives => &primitives::PEERS,
             Workload::Packets => &packets::PEERS,
+            Workload::Transports => &transports::PEERS,
         }
     }
 
@@ -69,6 +73,7 @@ impl Workload {
         match self {
             Workload::Primitives => primitives::prepare(request),
             Workload::Packets => packets::prepare(request),
+            Workload::Transports => transports::prepare(request),
         }
     }
 }

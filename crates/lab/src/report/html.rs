@@ -15,6 +15,7 @@ mod scale;
 mod strip;
 mod svg;
 mod throughput;
+mod transports;
 mod trust;
 
 use std::path::Path;

@@ -5,6 +5,7 @@
 
 mod packets;
 mod table;
+mod transports;
 
 use std::collections::BTreeSet;
 
@@ -12,6 +13,7 @@ use self::table::{Cell, Table};
 use super::finding::{self, FLAGS};
 use super::format::{self, clean, sig3};
 use super::packets::PACKETS;
+use super::transports::TRANSPORTS;
 use super::view::{Group, OURS, PRIMITIVES, View, speed};
 use crate::result::{ResultRow, RunResult};
 
@@ -76,6 +78,7 @@ pub fn render(run: &RunResult, style: &Style, files: &[&str]) -> String {
     }
     key_table(&mut out, &view, &mut marks);
     packets::tables(&mut out, &view, &mut marks);
+    transports::tables(&mut out, &view, &mut marks);
     notes(&mut out, &marks);
     standings(&mut out, &view);
     advice(&mut out, run);
@@ -373,7 +376,11 @@ fn notes(out: &mut Text, used: &BTreeSet<char>) {
 }
 
 fn standings(out: &mut Text, view: &View<'_>) {
-    for (workload, title) in [(PRIMITIVES, "Over all cases"), (PACKETS, "Over all cases of packets")] {
+    for (workload, title) in [
+        (PRIMITIVES, "Over all cases"),
+        (PACKETS, "Over all cases of packets"),
+        (TRANSPORTS, "Over all cases of transports"),
+    ] {
         // Against the best peer only our own standing says something: a peer is that peer in some cases.
         let counts = |name: &&&str| workload == PRIMITIVES || name.starts_with(OURS);
         let standings = view

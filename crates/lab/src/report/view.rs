@@ -57,7 +57,13 @@ fn place(order: &[&str], name: &str) -> usize {
 
 /// Which of the fixed series colours and shapes a subject has, 0 to 4; 5 for a subject without one.
 pub(crate) fn series(subject: &str) -> usize {
-    place(&SUBJECTS, subject)
+    // Proxies never stand beside libraries, so they share their colours.
+    match subject {
+        "xray" => 1,
+        "v2ray" => 2,
+        "direct" => 4,
+        _ => place(&SUBJECTS, subject),
+    }
 }
 
 /// A run, indexed.

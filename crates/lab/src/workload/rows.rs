@@ -17,6 +17,8 @@ pub(crate) struct Metric {
     pub(crate) value: fn(&Window, f64) -> f64,
     /// The clock behind it, where it is not the one of the window's cost.
     pub(crate) method: Option<Method>,
+    /// Whether it has ratios although it is not the first.
+    pub(crate) related: bool,
 }
 
 /// Payload bytes a second.
@@ -26,6 +28,7 @@ pub(crate) const THROUGHPUT: Metric = Metric {
     better: Better::Higher,
     value: |window, s| window.bytes as f64 / s,
     method: None,
+    related: false,
 };
 
 /// Seconds an operation.
@@ -35,6 +38,7 @@ pub(crate) const CPU_PER_OP: Metric = Metric {
     better: Better::Lower,
     value: |window, s| s / window.ops as f64,
     method: None,
+    related: false,
 };
 
 /// Which peer the ratios of a case are to.
@@ -52,13 +56,16 @@ pub(crate) struct Scheme {
     pub(crate) name: &'static str,
     /// Hash of the numbers that define it.
     pub(crate) def: String,
-    /// Metrics of a case. The first carries the ratio; a second that says the same another way needs none.
+    /// Metrics of a case. The first carries the ratio, and those that are `related`; one that says the same another way needs
+    /// none.
     pub(crate) metrics: fn(&Case) -> &'static [Metric],
     pub(crate) reference: Reference,
     /// The clock that the cost of a window is read from.
     pub(crate) method: fn(&Case, &str) -> Method,
     /// How the outputs of a cell are checked.
     pub(crate) verified: fn(&Case, &str) -> &'static str,
+    /// Looks at all rows together, when each is known.
+    pub(crate) finish: fn(&mut [ResultRow]),
 }
 
 /// The cells of a run, by name, and how to summarise them.
@@ -96,6 +103,7 @@ impl Table {
             .flat_map(|cells| self.case_rows(cells, outcome))
             .collect();
         self.confirm(&mut rows);
+        (self.scheme.finish)(&mut rows);
         rows
     }
 
@@ -140,7 +148,7 @@ impl Table {
                 })
                 .collect();
             // The others are the first read another way, or have no peer: one ratio says it all.
-            if i == 0 {
+            if i == 0 || metric.related {
                 self.relate(&mut table, metric);
             }
             rows.append(&mut table);
