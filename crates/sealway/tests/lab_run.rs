@@ -132,7 +132,7 @@ fn all_says_what_it_is_in_this_version() {
     assert_eq!(ran.code, 2, "{ran:?}");
     assert!(
         ran.stderr
-            .contains("this version measures primitives and packets; later versions: transports"),
+            .contains("this version measures primitives, packets and transports; later versions: requests"),
         "{ran:?}"
     );
 }
