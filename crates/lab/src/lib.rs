@@ -24,4 +24,5 @@ pub mod requests;
 pub mod result;
 pub mod run;
 pub mod stats;
+pub mod transports;
 pub mod workload;

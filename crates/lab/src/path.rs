@@ -184,6 +184,15 @@ impl Path {
         Path::open_over(stack, engine, sink, Ok)
     }
 
+    /// A path without programs.
+    pub fn direct(sink: SocketAddr) -> Path {
+        Path {
+            entry: sink,
+            roles: Vec::new(),
+            _folder: None,
+        }
+    }
+
     /// As [`Path::open`], with something of the caller's between the client and what it connects to: `wire` is given that
     /// address and says which one the client gets instead.
     ///
@@ -196,11 +205,7 @@ impl Path {
         wire: impl FnOnce(SocketAddr) -> io::Result<SocketAddr>,
     ) -> Result<Path, PathError> {
         if !stack.has_programs() {
-            return Ok(Path {
-                entry: sink,
-                roles: Vec::new(),
-                _folder: None,
-            });
+            return Ok(Path::direct(sink));
         }
         if !cfg!(target_os = "linux") {
             return Err(PathError::Unavailable {

@@ -11,9 +11,10 @@ pub mod json;
 mod load;
 mod packets;
 pub mod terminal;
+mod transports;
 
 mod finding;
-mod format;
+pub(crate) mod format;
 mod view;
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use crate::path::Stack;
 use crate::plan::{Plan, PlanError, Profile};
 use crate::result::{Machine, PlanFacts, Recommendation, ResultRow, RunResult, SCHEMA, Subject, Warning};
 use crate::run::{Cell, Job, Observer, Outcome, Timing, execute};
-use crate::{flows, machine, packets, primitives, requests, run};
+use crate::{flows, machine, packets, primitives, requests, run, transports};
 
 pub use error::LabError;
 use rows::{Scheme, Table};
@@ -44,6 +44,8 @@ pub enum Workload {
     Primitives,
     /// Many messages at once: see [`crate::packets`].
     Packets,
+    /// Byte streams through proxies: see [`crate::transports`].
+    Transports,
     /// Small HTTP requests through a proxied path: see [`crate::requests`].
     Requests,
     /// Short connections through a proxied path: see [`crate::flows`].
@@ -52,9 +54,10 @@ pub enum Workload {
 
 impl Workload {
     /// Every workload, in the order in which a run of all takes them.
-    pub const ALL: [Workload; 4] = [
+    pub const ALL: [Workload; 5] = [
         Workload::Primitives,
         Workload::Packets,
+        Workload::Transports,
         Workload::Requests,
         Workload::Flows,
     ];
@@ -64,6 +67,7 @@ impl Workload {
         match self {
             Workload::Primitives => primitives::NAME,
             Workload::Packets => packets::NAME,
+            Workload::Transports => transports::NAME,
             Workload::Requests => requests::NAME,
             Workload::Flows => flows::NAME,
         }
@@ -73,6 +77,7 @@ impl Workload {
         match self {
             Workload::Primitives => &primitives::PEERS,
             Workload::Packets => &packets::PEERS,
+            Workload::Transports => &transports::PEERS,
             Workload::Requests => &requests::PEERS,
             Workload::Flows => &flows::PEERS,
         }
@@ -82,6 +87,7 @@ impl Workload {
         match self {
             Workload::Primitives => primitives::prepare(request),
             Workload::Packets => packets::prepare(request),
+            Workload::Transports => transports::prepare(request),
             Workload::Requests => requests::prepare(request),
             Workload::Flows => flows::prepare(request),
         }

@@ -3,7 +3,8 @@
 use super::format::{self, clean, count, sig3_or, times};
 use super::load::{self, LOADS};
 use super::packets::{self, PACKETS};
-use super::view::{View, speed};
+use super::transports::{self, TRANSPORTS};
+use super::view::{PRIMITIVES, View, speed};
 use crate::result::{ResultRow, RunResult};
 
 /// Differences below this are never called a win: 1 %.
@@ -23,22 +24,22 @@ pub(crate) const FLAGS: [(&str, char, &str); 7] = [
         "two clusters of rounds: the median stands for neither",
     ),
     ("outlier", 'o', "a round far from the others, kept"),
+    (
+        "generator-bound",
+        'g',
+        "over two thirds of what the generator does without a path: not the path's limit",
+    ),
     ("not-steady", '^', "the rate still changed inside the windows"),
     (
         "overloaded",
         '>',
         "overloaded: under 99 % of the schedule was done, percentiles are lower bounds, not ranked",
     ),
-    (
-        "generator-bound",
-        'g',
-        "over two thirds of what the generator does without a path, or it had no CPU left: not ranked",
-    ),
 ];
 
 /// True when a row may not be ranked.
 pub(crate) fn unusable(row: &ResultRow) -> bool {
-    let not_ranked = ["unusable", "overloaded", "generator-bound"];
+    let not_ranked = ["unusable", "overloaded"];
     row.flags.iter().any(|flag| not_ranked.contains(&flag.as_str()))
 }
 
@@ -149,7 +150,9 @@ pub(crate) fn headline(view: &View<'_>) -> Headline {
         sure_note: rounds_note(view.run),
     };
     if view.groups.is_empty()
-        && let Some(headline) = packets::headline(view.run).or_else(|| load::headline(view.run))
+        && let Some(headline) = packets::headline(view.run)
+            .or_else(|| transports::headline(view.run))
+            .or_else(|| load::headline(view.run))
     {
         return headline;
     }
@@ -326,14 +329,15 @@ pub(crate) struct Standing<'a> {
 pub(crate) fn leading(row: &ResultRow) -> bool {
     match row.case.text("op") {
         _ if row.workload == PACKETS || LOADS.contains(&row.workload.as_str()) => row.metric == "rate",
+        _ if row.workload == TRANSPORTS => row.metric == "cpu_per_gb",
         Some("key-setup") => row.metric == "setup_time",
         Some("fresh-key") => row.metric == "cpu_per_op",
         _ => row.metric == "throughput",
     }
 }
 
-/// The standings of `subject` in a workload, one for each reference, that of most cases first. With packets the reference
-/// is the best peer of each case, whoever that is, and one standing has all.
+/// The standings of `subject` in a workload, one for each reference, that of most cases first. Elsewhere than with
+/// primitives the reference is the best peer of each case, whoever that is, and one standing has all.
 pub(crate) fn standings<'a>(run: &'a RunResult, workload: &str, subject: &str) -> Vec<Standing<'a>> {
     let of_subject = run
         .results
@@ -341,7 +345,7 @@ pub(crate) fn standings<'a>(run: &'a RunResult, workload: &str, subject: &str) -
         .filter(|row| row.workload == workload && row.subject == subject && leading(row) && !unusable(row));
     let mut standings: Vec<Standing<'a>> = Vec::new();
     for (row, ratio) in of_subject.filter_map(|row| Some((row, speed(row)?))) {
-        let to = if workload == PACKETS || (LOADS.contains(&workload) && ratio.to != load::DIRECT) {
+        let to = if workload != PRIMITIVES && ratio.to != load::DIRECT {
             "the best peer"
         } else {
             ratio.to
@@ -406,6 +410,16 @@ impl Standing<'_> {
         } else {
             String::new()
         };
+        if self.best.1.workload == TRANSPORTS {
+            return format!(
+                "{} moves {} the bytes of {} with the same CPU time (geometric mean of {}){range}. \
+                 Cheaper in {faster}, dearer in {slower}, the same in {same}, not decided in {unknown}.",
+                clean(self.subject),
+                times(self.mean),
+                clean(self.to),
+                count(self.cases, "case"),
+            );
+        }
         format!(
             "{} runs at {} the speed of {} (geometric mean of {}){range}. \
              Faster in {faster}, slower in {slower}, the same in {same}, not decided in {unknown}.",
@@ -424,6 +438,9 @@ pub(crate) fn case(row: &ResultRow) -> String {
     }
     if LOADS.contains(&row.workload.as_str()) {
         return load::case(row);
+    }
+    if row.workload == TRANSPORTS {
+        return transports::case(row);
     }
     let mut words = Vec::new();
     for name in ["op", "suite"] {

@@ -16,6 +16,7 @@ mod scale;
 mod strip;
 mod svg;
 mod throughput;
+mod transports;
 mod trust;
 
 use std::path::Path;

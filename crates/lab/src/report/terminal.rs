@@ -6,6 +6,7 @@
 mod load;
 mod packets;
 mod table;
+mod transports;
 
 use std::collections::BTreeSet;
 
@@ -14,6 +15,7 @@ use super::finding::{self, FLAGS};
 use super::format::{self, clean, sig3};
 use super::load::LOADS;
 use super::packets::PACKETS;
+use super::transports::TRANSPORTS;
 use super::view::{Group, OURS, PRIMITIVES, View, speed};
 use crate::result::{ResultRow, RunResult};
 
@@ -78,6 +80,7 @@ pub fn render(run: &RunResult, style: &Style, files: &[&str]) -> String {
     }
     key_table(&mut out, &view, &mut marks);
     packets::tables(&mut out, &view, &mut marks);
+    transports::tables(&mut out, &view, &mut marks);
     load::tables(&mut out, &view, &mut marks);
     notes(&mut out, &marks);
     standings(&mut out, &view);
@@ -379,6 +382,7 @@ fn standings(out: &mut Text, view: &View<'_>) {
     let workloads = [
         (PRIMITIVES, "Over all cases"),
         (PACKETS, "Over all cases of packets"),
+        (TRANSPORTS, "Over all cases of transports"),
         (LOADS[0], "Over all cases of requests"),
         (LOADS[1], "Over all cases of flows"),
     ];

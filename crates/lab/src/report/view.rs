@@ -59,10 +59,11 @@ fn place(order: &[&str], name: &str) -> usize {
 
 /// Which of the fixed series colours and shapes a subject has, 0 to 4; 5 for a subject without one.
 pub(crate) fn series(subject: &str) -> usize {
+    // Proxies never stand beside libraries, so they share their colours.
     match subject {
-        // Peers of other workloads, which never stand beside those that have the same colour.
         "xray" => 1,
         "v2ray" => 2,
+        "direct" => 4,
         _ => place(&SUBJECTS, subject),
     }
 }
