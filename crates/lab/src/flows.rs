@@ -20,7 +20,7 @@ use crate::load::script::Script;
 use crate::load::scripts::{FLOW, FLOW_PQ, HOLD};
 use crate::load::workload::{prepare as prepare_load, stacks};
 use crate::load::{generator, metrics, pacer};
-use crate::path::engine;
+use crate::path::{Stack, engine};
 use crate::plan::Profile;
 use crate::workload::{self, LabError, Prepared, Request};
 
@@ -69,7 +69,7 @@ fn hash(profile: Profile) -> String {
     ))
 }
 
-fn specs(profile: Profile) -> Vec<Spec> {
+fn specs(profile: Profile, chosen: &[Stack]) -> Vec<Spec> {
     let spec = |stack, mode, script: &'static Script, connections, drive| Spec {
         stack,
         mode,
@@ -78,7 +78,7 @@ fn specs(profile: Profile) -> Vec<Spec> {
         drive,
     };
     let mut specs = Vec::new();
-    for (place, stack) in stacks(profile).into_iter().enumerate() {
+    for (place, stack) in stacks(profile, chosen).into_iter().enumerate() {
         let leads = place == 0;
         specs.push(spec(stack, "flow", &FLOW, AT_A_TIME, Drive::Closed));
         if leads || profile != Profile::Quick {

@@ -6,6 +6,7 @@
 //! reaches a page.
 
 pub mod atomic;
+mod crossover;
 pub mod html;
 pub mod json;
 mod load;

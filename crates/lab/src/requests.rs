@@ -21,7 +21,7 @@ use crate::load::script::Script;
 use crate::load::scripts::{BODY, HTTP_CLOSE, HTTP_KEEP};
 use crate::load::workload::{prepare as prepare_load, stacks};
 use crate::load::{generator, metrics, pacer};
-use crate::path::engine;
+use crate::path::{Stack, engine};
 use crate::plan::Profile;
 use crate::workload::{self, LabError, Prepared, Request};
 
@@ -43,7 +43,13 @@ const RATES: [u32; 3] = [50, 80, 25];
 
 /// Finds the subjects, makes the cells, fits the plan.
 pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
-    prepare_load(request, NAME, hash(), metrics::requests, specs(request.profile))
+    prepare_load(
+        request,
+        NAME,
+        hash(),
+        metrics::requests,
+        specs(request.profile, &request.stacks),
+    )
 }
 
 fn hash() -> String {
@@ -56,7 +62,7 @@ fn hash() -> String {
     ))
 }
 
-fn specs(profile: Profile) -> Vec<Spec> {
+fn specs(profile: Profile, chosen: &[Stack]) -> Vec<Spec> {
     let spec = |stack, mode, script: &'static Script, connections, drive| Spec {
         stack,
         mode,
@@ -65,7 +71,7 @@ fn specs(profile: Profile) -> Vec<Spec> {
         drive,
     };
     let mut specs = Vec::new();
-    for (place, stack) in stacks(profile).into_iter().enumerate() {
+    for (place, stack) in stacks(profile, chosen).into_iter().enumerate() {
         specs.push(spec(stack, "keep", &HTTP_KEEP, KEEP, Drive::Closed));
         if place == 0 || profile != Profile::Quick {
             specs.push(spec(stack, "close", &HTTP_CLOSE, CLOSE, Drive::Closed));
@@ -85,7 +91,7 @@ mod tests {
     #[test]
     fn a_ceiling_comes_before_what_goes_by_it() {
         for profile in Profile::ALL {
-            let specs = specs(profile);
+            let specs = specs(profile, &[]);
             assert_eq!(specs[0].stack.name(), "vless-tcp-tls");
             for (place, open) in specs.iter().enumerate() {
                 if matches!(open.drive, Drive::Open(_)) {
@@ -97,5 +103,11 @@ mod tests {
             let open = specs.iter().any(|spec| matches!(spec.drive, Drive::Open(_)));
             assert_eq!(open, profile != Profile::Quick);
         }
+    }
+
+    #[test]
+    fn stacks_can_be_chosen() {
+        let chosen = specs(Profile::Quick, &[Stack::DIRECT, Stack::VLESS_WS]);
+        assert!(!chosen.is_empty() && chosen.iter().all(|spec| spec.stack == Stack::VLESS_WS));
     }
 }

@@ -130,7 +130,7 @@ pub(crate) struct LabRun {
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = values::suite())]
     pub(crate) suite: Vec<Suite>,
 
-    /// Stacks that `transports` measures [default: by the length of the run]
+    /// Stacks of proxies to measure [default: by the length of the run]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = values::stack())]
     pub(crate) stack: Vec<Stack>,
 

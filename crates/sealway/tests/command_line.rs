@@ -33,7 +33,7 @@ fn unknown_words_are_answered_with_what_is_known() {
         &[
             "primitves",
             "'primitives'",
-            "later versions: requests, ",
+            "later versions: files",
             "files",
             "'compare'",
         ],

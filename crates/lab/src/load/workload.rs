@@ -31,11 +31,9 @@ pub(crate) fn prepare(
     metrics: fn(&Case) -> &'static [Metric],
     mut specs: Vec<Spec>,
 ) -> Result<Prepared, LabError> {
-    let (stacks, suites) = (&request.stacks, &request.suites);
-    specs.retain(|spec| {
-        let sealed = |stack: &Stack| stack.suite().is_some_and(|suite| suites.contains(&suite));
-        (stacks.is_empty() || stacks.contains(&spec.stack)) && (suites.is_empty() || sealed(&spec.stack))
-    });
+    let suites = &request.suites;
+    let sealed = |stack: Stack| stack.suite().is_some_and(|suite| suites.contains(&suite));
+    specs.retain(|spec| suites.is_empty() || sealed(spec.stack));
     if specs.is_empty() {
         return Err(LabError::Plan(PlanError::NoCells));
     }
@@ -92,8 +90,11 @@ fn cells(specs: &[Spec], engines: &[Engine]) -> Vec<Box<dyn Cell>> {
     cells
 }
 
-/// The stacks of a profile, the most telling first.
-pub(crate) fn stacks(profile: Profile) -> Vec<Stack> {
+/// The stacks that were asked for, else those of the profile, the most telling first. The direct one is in every case.
+pub(crate) fn stacks(profile: Profile, chosen: &[Stack]) -> Vec<Stack> {
+    if !chosen.is_empty() {
+        return chosen.iter().copied().filter(Stack::has_programs).collect();
+    }
     let mut stacks = vec![Stack::VLESS_TCP_TLS, Stack::VLESS_TCP, Stack::VMESS_AES_TCP];
     if profile != Profile::Quick {
         stacks.extend([Stack::VLESS_WS_TLS, Stack::VMESS_CHACHA_TCP]);

@@ -11,6 +11,7 @@ mod transports;
 use std::collections::BTreeSet;
 
 use self::table::{Cell, Table};
+use super::crossover::crossover;
 use super::finding::{self, FLAGS};
 use super::format::{self, clean, sig3};
 use super::load::LOADS;
@@ -408,7 +409,7 @@ fn standings(out: &mut Text, view: &View<'_>) {
 
 fn crossovers(out: &mut Text, view: &View<'_>) {
     for op in ["seal", "open"] {
-        if let Some(text) = finding::crossover(view, op, "aes-128-gcm", "chacha20-poly1305") {
+        if let Some(text) = crossover(view, op, "aes-128-gcm", "chacha20-poly1305") {
             out.prose("  ", &text);
         }
     }

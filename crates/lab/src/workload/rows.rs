@@ -211,6 +211,8 @@ impl Table {
             let places = names.iter().filter_map(|name| place(name));
             places
                 .filter_map(|i| Some((i, better.goodness(median(&numbers(&table[i]))?.ln()))))
+                // A figure of nothing, or of less, has no ratios.
+                .filter(|(_, goodness)| goodness.is_finite())
                 .max_by(|a, b| a.1.total_cmp(&b.1))
                 .map(|(i, _)| i)
         };
