@@ -54,7 +54,7 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         NAME,
         hash(request.profile),
         metrics::flows,
-        specs(request.profile),
+        specs(request.profile, &request.stacks),
     )
 }
 

@@ -208,7 +208,7 @@ impl Table {
     fn reference(&self, table: &[ResultRow], better: Better) -> Option<usize> {
         let place = |name: &&str| table.iter().position(|row| row.subject == *name);
         let best = |names: &[&str]| {
-            let places = names.iter().filter_map(|name| place(name));
+            let places = names.iter().filter_map(&place);
             places
                 .filter_map(|i| Some((i, better.goodness(median(&numbers(&table[i]))?.ln()))))
                 // A figure of nothing, or of less, has no ratios.
@@ -217,7 +217,7 @@ impl Table {
                 .map(|(i, _)| i)
         };
         match self.scheme.reference {
-            Reference::First(names) => names.iter().find_map(|name| place(name)),
+            Reference::First(names) => names.iter().find_map(&place),
             Reference::Best(names) => best(names),
             Reference::BestOr(names, other) => best(names).or_else(|| place(&other)),
         }
