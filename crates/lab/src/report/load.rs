@@ -70,6 +70,8 @@ pub(crate) fn number(row: &ResultRow, scale: f64) -> String {
 /// One case.
 pub(crate) struct Family<'a> {
     pub(crate) title: String,
+    /// The same in a few words.
+    pub(crate) short: String,
     rows: Vec<&'a ResultRow>,
 }
 
@@ -102,6 +104,7 @@ pub(crate) fn families<'a>(run: &'a RunResult, workload: &str) -> Vec<Family<'a>
         if place == families.len() {
             families.push(Family {
                 title: title(row),
+                short: case(row),
                 rows: Vec::new(),
             });
         }
@@ -183,17 +186,13 @@ pub(crate) fn headline(run: &RunResult) -> Option<Headline> {
         );
     }
     let parts = [
-        figure("latency_p99", US).map(|us| format!("99 % within {us} us")),
-        figure("cpu_per_op", US).map(|us| format!("{us} us of CPU each, client and server together")),
+        figure("latency_p99", US).map(|us| format!("99 % of them within {us} us.")),
+        figure("cpu_per_op", US).map(|us| format!("{us} us of CPU each, client and server together.")),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let mut headline = Headline {
         answer,
-        detail: if parts.is_empty() {
-            String::new()
-        } else {
-            format!("Of them {}.", parts.join("; "))
-        },
+        detail: parts.join(" "),
         which: clean(row.case.text("stack").unwrap_or("?")),
         which_note: "the case that leads this run".to_owned(),
         lead: "not known".to_owned(),

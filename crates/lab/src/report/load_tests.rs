@@ -101,6 +101,7 @@ fn a_case_is_a_table_of_subjects() {
 fn the_page_answers_with_the_case_that_leads() {
     let page = html::render(&run());
     assert!(page.contains("sealway serves 20000 requests a second (keep vless-tcp-tls)."));
+    assert!(page.contains("99 % of them within 812 us. 31.0 us of CPU each, client and server together."));
     for part in [
         "id=\"requests-section\"",
         "id=\"flows-section\"",

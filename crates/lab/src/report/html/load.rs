@@ -46,7 +46,7 @@ pub(super) fn figure(view: &View<'_>, workload: &str) -> Option<Figure> {
             let id = format!("{workload}-{place}-{index}");
             figure
                 .drawings
-                .push(panel(&id, &format!("{title}. {}", family.title), &bars, scale));
+                .push(panel(&id, &format!("{title}: {}", family.short), &bars, scale));
         }
         sentences.extend(finding(view, family));
     }
