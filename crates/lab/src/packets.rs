@@ -59,6 +59,7 @@ const RATE: Metric = Metric {
     better: Better::Higher,
     value: |window, s| window.ops as f64 / s,
     method: None,
+    related: false,
 };
 
 /// A metric that the cell itself works out.
@@ -70,6 +71,7 @@ macro_rules! figure {
             better: Better::$better,
             value: |window, _| figure(window, $name),
             method: $method,
+            related: false,
         }
     };
 }
@@ -117,6 +119,7 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
             reference: Reference::Best(&PEERS),
             method,
             verified: |_, _| "full",
+            finish: |_| {},
         },
         cells,
         recommend: |_, _| Vec::new(),

@@ -5,6 +5,7 @@
 //! (`setsid`) is out of reach: the lab never waits for it.
 
 mod group;
+pub(crate) mod program;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -184,6 +185,36 @@ impl Peer {
     /// The program's process number, which is also its group's.
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// What it has written to its standard output so far.
+    pub fn output(&self) -> Vec<u8> {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// True once the program has ended.
+    ///
+    /// # Errors
+    /// [`PeerError::System`] when the system does not say.
+    pub fn has_ended(&mut self) -> Result<bool, PeerError> {
+        if self.reaped {
+            return Ok(true);
+        }
+        group::has_ended(&mut self.child)
+    }
+
+    /// Holds the whole group until [`Peer::resume`]: it costs nothing but its memory.
+    pub fn pause(&self) {
+        if !self.reaped {
+            group::pause(self.id());
+        }
+    }
+
+    /// Lets the group go on.
+    pub fn resume(&self) {
+        if !self.reaped {
+            group::resume(self.id());
+        }
     }
 
     /// Waits for the end of the program, and kills its group when that takes longer than `patience` from now.

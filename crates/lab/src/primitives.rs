@@ -82,6 +82,7 @@ fn scheme(def: String) -> Scheme {
             Some("key-setup") => "sampled",
             _ => "full",
         },
+        finish: |_| {},
     }
 }
 

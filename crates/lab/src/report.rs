@@ -6,11 +6,17 @@
 //! reaches a page.
 
 pub mod atomic;
+mod crossover;
 pub mod html;
 pub mod json;
+mod load;
 mod packets;
 pub mod terminal;
+mod transports;
 
 mod finding;
-mod format;
+pub(crate) mod format;
 mod view;
+
+#[cfg(test)]
+mod load_tests;

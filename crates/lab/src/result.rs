@@ -144,6 +144,9 @@ pub struct Subject {
     /// Command lines used, by role; empty for in-process subjects.
     #[serde(default)]
     pub role_argv: BTreeMap<String, Vec<String>>,
+    /// Configurations of a program, by stack and role, with made-up ports and ids; a text where it is not JSON.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub config: BTreeMap<String, Value>,
     /// `default`, `matched` or `tuned`.
     #[serde(default)]
     pub setup: String,

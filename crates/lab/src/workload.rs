@@ -10,6 +10,7 @@ pub(crate) mod noise;
 pub(crate) mod rows;
 pub(crate) mod subjects;
 
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use sealway_aead::Suite;
@@ -17,10 +18,11 @@ use sealway_aead::cpu::Cpu;
 use sha2::{Digest, Sha256};
 
 use crate::measure::{SystemProbe, WarningCode, clock};
+use crate::path::Stack;
 use crate::plan::{Plan, PlanError, Profile};
 use crate::result::{Machine, PlanFacts, Recommendation, ResultRow, RunResult, SCHEMA, Subject, Warning};
 use crate::run::{Cell, Job, Observer, Outcome, Timing, execute};
-use crate::{machine, packets, primitives, run};
+use crate::{flows, machine, packets, primitives, requests, run, transports};
 
 pub use error::LabError;
 use rows::{Scheme, Table};
@@ -32,7 +34,7 @@ const STANDARD_LIMIT: Duration = Duration::from_secs(10 * 60);
 const FULL_LIMIT: Duration = Duration::from_secs(150 * 60);
 
 /// Names of all peers that any workload knows.
-pub const PEERS: [&str; 4] = primitives::PEERS;
+pub const PEERS: [&str; 6] = ["aws-lc-rs", "ring", "rustcrypto", "openssl", "xray", "v2ray"];
 
 /// What can be measured.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -42,17 +44,32 @@ pub enum Workload {
     Primitives,
     /// Many messages at once: see [`crate::packets`].
     Packets,
+    /// Byte streams through proxies: see [`crate::transports`].
+    Transports,
+    /// Small HTTP requests through a proxied path: see [`crate::requests`].
+    Requests,
+    /// Short connections through a proxied path: see [`crate::flows`].
+    Flows,
 }
 
 impl Workload {
     /// Every workload, in the order in which a run of all takes them.
-    pub const ALL: [Workload; 2] = [Workload::Primitives, Workload::Packets];
+    pub const ALL: [Workload; 5] = [
+        Workload::Primitives,
+        Workload::Packets,
+        Workload::Transports,
+        Workload::Requests,
+        Workload::Flows,
+    ];
 
     /// The name on the command line and in result files.
     pub const fn name(self) -> &'static str {
         match self {
             Workload::Primitives => primitives::NAME,
             Workload::Packets => packets::NAME,
+            Workload::Transports => transports::NAME,
+            Workload::Requests => requests::NAME,
+            Workload::Flows => flows::NAME,
         }
     }
 
@@ -60,6 +77,9 @@ impl Workload {
         match self {
             Workload::Primitives => &primitives::PEERS,
             Workload::Packets => &packets::PEERS,
+            Workload::Transports => &transports::PEERS,
+            Workload::Requests => &requests::PEERS,
+            Workload::Flows => &flows::PEERS,
         }
     }
 
@@ -67,6 +87,9 @@ impl Workload {
         match self {
             Workload::Primitives => primitives::prepare(request),
             Workload::Packets => packets::prepare(request),
+            Workload::Transports => transports::prepare(request),
+            Workload::Requests => requests::prepare(request),
+            Workload::Flows => flows::prepare(request),
         }
     }
 }
@@ -94,6 +117,10 @@ pub struct Request {
     pub suites: Vec<Suite>,
     /// Time limit for the whole run; the workload's own for the profile if absent.
     pub budget: Option<Duration>,
+    /// Stacks to measure, of [`crate::path::Stack`]; all if empty.
+    pub stacks: Vec<Stack>,
+    /// The program `sealway`, for workloads that run it as a process of its own.
+    pub program: Option<PathBuf>,
     /// Seed for the order of visits; drawn if absent.
     pub seed: Option<u64>,
     /// The command line, for the result file.

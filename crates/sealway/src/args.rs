@@ -11,6 +11,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use sealway_aead::Suite;
+use sealway_lab::path::Stack;
 
 pub(crate) use proxy::{Link, Run, Uuid, with_two_dashes};
 pub(crate) use values::{Measured, PeerWord, scope};
@@ -130,6 +131,10 @@ pub(crate) struct LabRun {
     /// Suites to measure [default: all]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = values::suite())]
     pub(crate) suite: Vec<Suite>,
+
+    /// Stacks of proxies to measure [default: by the length of the run]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = values::stack())]
+    pub(crate) stack: Vec<Stack>,
 
     /// Longest time for the whole run, such as 90s, 5m or 1h: shortens windows first, then leaves cases out; `all` shares
     /// it out

@@ -33,7 +33,7 @@ fn unknown_words_are_answered_with_what_is_known() {
         &[
             "primitves",
             "'primitives'",
-            "later versions: transports, ",
+            "later versions: files",
             "files",
             "'compare'",
         ],
@@ -49,7 +49,7 @@ fn unknown_words_are_answered_with_what_is_known() {
 
 #[test]
 fn workloads_of_later_versions_are_known_by_name() {
-    for name in ["transports", "requests", "flows", "files"] {
+    for name in ["files"] {
         refused(
             &["lab", name, "--quick"],
             &[

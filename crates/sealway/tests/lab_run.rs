@@ -131,8 +131,9 @@ fn all_says_what_it_is_in_this_version() {
         .into();
     assert_eq!(ran.code, 2, "{ran:?}");
     assert!(
-        ran.stderr
-            .contains("this version measures primitives and packets; later versions: transports"),
+        ran.stderr.contains(
+            "this version measures primitives, packets, transports, requests and flows; later versions: files"
+        ),
         "{ran:?}"
     );
 }

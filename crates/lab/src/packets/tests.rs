@@ -245,6 +245,8 @@ impl Observer for Watcher {
 
 fn request(suites: &[Suite], budget: u64) -> Request {
     Request {
+        stacks: Vec::new(),
+        program: None,
         profile: Profile::Quick,
         peers: Peers::Named(vec!["rustcrypto".to_owned()]),
         suites: suites.to_vec(),
@@ -254,13 +256,16 @@ fn request(suites: &[Suite], budget: u64) -> Request {
     }
 }
 
+/// Workloads that need no program.
+const ALONE: [Workload; 2] = [Workload::Primitives, Workload::Packets];
+
 #[test]
 fn a_run_of_all_fills_one_result() {
     let mut watcher = Watcher::default();
-    let result = run(&Workload::ALL, &request(&[Suite::ChaCha20Poly1305], 16), &mut watcher).unwrap();
+    let result = run(&ALONE, &request(&[Suite::ChaCha20Poly1305], 16), &mut watcher).unwrap();
     assert_eq!(Exit::of(&result, false), Exit::Done, "{:?}", result.warnings);
     assert!(result.complete && watcher.partials >= 6);
-    for workload in Workload::ALL {
+    for workload in ALONE {
         assert!(result.results.iter().any(|row| row.workload == workload.name()));
     }
     let orders: Vec<u32> = result.windows.iter().map(|window| window.order).collect();

@@ -35,7 +35,7 @@ pub fn end_all() {
     let mut running = running();
     running.leaving = true;
     for &group in &running.groups {
-        sys::kill(group);
+        sys::signal(group, sys::Wanted::Kill);
     }
 }
 
@@ -54,6 +54,16 @@ pub(super) fn spawn(command: &mut Command, program: &Path) -> Result<Child, Peer
     Ok(child)
 }
 
+/// Holds a group, whose leader was not waited for yet.
+pub(super) fn pause(group: u32) {
+    sys::signal(group, sys::Wanted::Pause);
+}
+
+/// Lets a held group go on.
+pub(super) fn resume(group: u32) {
+    sys::signal(group, sys::Wanted::Resume);
+}
+
 /// True once the program has ended. It stays to be waited for.
 pub(super) fn has_ended(child: &mut Child) -> Result<bool, PeerError> {
     sys::has_ended(child).map_err(|source| PeerError::System {
@@ -65,7 +75,7 @@ pub(super) fn has_ended(child: &mut Child) -> Result<bool, PeerError> {
 /// Kills the group and waits for its leader, for a bounded time: how it ended, and its CPU time.
 pub(super) fn end(child: &mut Child) -> Result<(ExitStatus, Option<Duration>), PeerError> {
     let id = child.id();
-    sys::kill(id);
+    sys::signal(id, sys::Wanted::Kill);
     let patience = Instant::now() + KILL_PATIENCE;
     while !has_ended(child)? {
         if Instant::now() >= patience {
@@ -113,10 +123,23 @@ mod sys {
             .and_then(Pid::from_raw)
     }
 
+    /// What a group is to do.
+    #[derive(Clone, Copy)]
+    pub(super) enum Wanted {
+        Kill,
+        Pause,
+        Resume,
+    }
+
     /// A group that is gone already is as good as killed.
-    pub(super) fn kill(group: u32) {
+    pub(super) fn signal(group: u32, wanted: Wanted) {
+        let signal = match wanted {
+            Wanted::Kill => Signal::KILL,
+            Wanted::Pause => Signal::STOP,
+            Wanted::Resume => Signal::CONT,
+        };
         if let Some(group) = pid(group) {
-            let _ = kill_process_group(group, Signal::KILL);
+            let _ = kill_process_group(group, signal);
         }
     }
 
@@ -145,7 +168,14 @@ mod sys {
 
     pub(super) fn own_group(_: &mut Command) {}
 
-    pub(super) fn kill(_: u32) {}
+    #[derive(Clone, Copy)]
+    pub(super) enum Wanted {
+        Kill,
+        Pause,
+        Resume,
+    }
+
+    pub(super) fn signal(_: u32, _: Wanted) {}
 
     pub(super) fn has_ended(child: &mut Child) -> io::Result<bool> {
         Ok(child.try_wait()?.is_some())

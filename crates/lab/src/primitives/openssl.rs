@@ -12,15 +12,13 @@
 //! [`Method::Wait`]: crate::measure::cpu::Method::Wait
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use sealway_aead::Suite;
-use sha2::{Digest, Sha256};
 
-use crate::peer::{self, Ended};
+use crate::peer::{self, Ended, program};
 use crate::result::{Case, Subject};
 use crate::run::{Cell, CellError, Counted};
 
@@ -58,12 +56,7 @@ impl Program {
     /// # Errors
     /// Why the program cannot take part, for the reader.
     pub(super) fn find() -> Result<Program, String> {
-        let path = std::env::var_os("PATH")
-            .iter()
-            .flat_map(std::env::split_paths)
-            .map(|folder| folder.join(NAME))
-            .find(|path| path.is_file())
-            .ok_or("not found on PATH; install the package openssl to compare with it")?;
+        let path = program::on_path(NAME).ok_or("not found on PATH; install the package openssl to compare with it")?;
         let ended = run(&path, &["version"], None, PATIENCE)?;
         let text = String::from_utf8_lossy(&ended.output);
         let version = text.lines().next().unwrap_or_default().trim().to_owned();
@@ -84,8 +77,9 @@ impl Program {
             name: NAME.to_owned(),
             version: self.version.clone(),
             kind: "program".to_owned(),
-            sha256: sha256_of(&self.path).unwrap_or_default(),
+            sha256: program::sha256_of(&self.path).unwrap_or_default(),
             role_argv: BTreeMap::from([("speed".to_owned(), argv)]),
+            config: BTreeMap::new(),
             setup: "matched".to_owned(),
             differs: vec![
                 "counts by the wall, in whole seconds; its CPU time is that of its whole life, scaled to them"
@@ -123,20 +117,6 @@ fn keys(version: &str) -> &'static str {
     } else {
         "may set the key again for every message: its figure is then key set-up and sealing together"
     }
-}
-
-/// SHA-256 of a file, lower-case hex.
-fn sha256_of(path: &Path) -> Option<String> {
-    let mut file = std::fs::File::open(path).ok()?;
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0; 64 * 1024];
-    loop {
-        match file.read(&mut buffer).ok()? {
-            0 => break,
-            n => hash.update(&buffer[..n]),
-        }
-    }
-    Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// True if `openssl speed` has the suite.

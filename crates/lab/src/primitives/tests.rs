@@ -42,6 +42,8 @@ impl Observer for Watcher {
 
 fn request(suites: &[Suite], peers: Peers) -> Request {
     Request {
+        stacks: Vec::new(),
+        program: None,
         profile: Profile::Quick,
         peers,
         suites: suites.to_vec(),

@@ -1,8 +1,10 @@
 //! What the figures say, in sentences. Both reports use the same words, so that they cannot disagree.
 
 use super::format::{self, clean, count, sig3_or, times};
+use super::load::{self, LOADS};
 use super::packets::{self, PACKETS};
-use super::view::{View, speed};
+use super::transports::{self, TRANSPORTS};
+use super::view::{PRIMITIVES, View, speed};
 use crate::result::{ResultRow, RunResult};
 
 /// Differences below this are never called a win: 1 %.
@@ -13,7 +15,7 @@ const MARGIN_FEW: f64 = 0.20;
 const ROUNDS_FOR_INTERVAL: u32 = 6;
 
 /// Marks of a row, with the sign used in tables and what it means.
-pub(crate) const FLAGS: [(&str, char, &str); 5] = [
+pub(crate) const FLAGS: [(&str, char, &str); 7] = [
     ("noisy", '~', "noisy: spread over rounds above 5 %"),
     ("unusable", '!', "unusable: spread above 10 %, not ranked"),
     (
@@ -22,12 +24,23 @@ pub(crate) const FLAGS: [(&str, char, &str); 5] = [
         "two clusters of rounds: the median stands for neither",
     ),
     ("outlier", 'o', "a round far from the others, kept"),
+    (
+        "generator-bound",
+        'g',
+        "over two thirds of what the generator does without a path: not the path's limit",
+    ),
     ("not-steady", '^', "the rate still changed inside the windows"),
+    (
+        "overloaded",
+        '>',
+        "overloaded: under 99 % of the schedule was done, percentiles are lower bounds, not ranked",
+    ),
 ];
 
 /// True when a row may not be ranked.
 pub(crate) fn unusable(row: &ResultRow) -> bool {
-    row.flags.iter().any(|flag| flag == "unusable")
+    let not_ranked = ["unusable", "overloaded"];
+    row.flags.iter().any(|flag| not_ranked.contains(&flag.as_str()))
 }
 
 /// Which of the rows of one case are best: the best median, and every row not told apart from it. No row is best when
@@ -138,6 +151,8 @@ pub(crate) fn headline(view: &View<'_>) -> Headline {
     };
     if view.groups.is_empty()
         && let Some(headline) = packets::headline(view.run)
+            .or_else(|| transports::headline(view.run))
+            .or_else(|| load::headline(view.run))
     {
         return headline;
     }
@@ -313,15 +328,16 @@ pub(crate) struct Standing<'a> {
 /// The metric that stands for a row's case in rankings: one figure a case, so that no case counts twice.
 pub(crate) fn leading(row: &ResultRow) -> bool {
     match row.case.text("op") {
-        _ if row.workload == PACKETS => row.metric == "rate",
+        _ if row.workload == PACKETS || LOADS.contains(&row.workload.as_str()) => row.metric == "rate",
+        _ if row.workload == TRANSPORTS => row.metric == "cpu_per_gb",
         Some("key-setup") => row.metric == "setup_time",
         Some("fresh-key") => row.metric == "cpu_per_op",
         _ => row.metric == "throughput",
     }
 }
 
-/// The standings of `subject` in a workload, one for each reference, that of most cases first. With packets the reference
-/// is the best peer of each case, whoever that is, and one standing has all.
+/// The standings of `subject` in a workload, one for each reference, that of most cases first. Elsewhere than with
+/// primitives the reference is the best peer of each case, whoever that is, and one standing has all.
 pub(crate) fn standings<'a>(run: &'a RunResult, workload: &str, subject: &str) -> Vec<Standing<'a>> {
     let of_subject = run
         .results
@@ -329,7 +345,11 @@ pub(crate) fn standings<'a>(run: &'a RunResult, workload: &str, subject: &str) -
         .filter(|row| row.workload == workload && row.subject == subject && leading(row) && !unusable(row));
     let mut standings: Vec<Standing<'a>> = Vec::new();
     for (row, ratio) in of_subject.filter_map(|row| Some((row, speed(row)?))) {
-        let to = if workload == PACKETS { "the best peer" } else { ratio.to };
+        let to = if workload != PRIMITIVES && ratio.to != load::DIRECT {
+            "the best peer"
+        } else {
+            ratio.to
+        };
         let found = match standings.iter_mut().position(|standing| standing.to == to) {
             Some(found) => found,
             None => {
@@ -390,6 +410,16 @@ impl Standing<'_> {
         } else {
             String::new()
         };
+        if self.best.1.workload == TRANSPORTS {
+            return format!(
+                "{} moves {} the bytes of {} with the same CPU time (geometric mean of {}){range}. \
+                 Cheaper in {faster}, dearer in {slower}, the same in {same}, not decided in {unknown}.",
+                clean(self.subject),
+                times(self.mean),
+                clean(self.to),
+                count(self.cases, "case"),
+            );
+        }
         format!(
             "{} runs at {} the speed of {} (geometric mean of {}){range}. \
              Faster in {faster}, slower in {slower}, the same in {same}, not decided in {unknown}.",
@@ -406,6 +436,12 @@ pub(crate) fn case(row: &ResultRow) -> String {
     if row.workload == PACKETS {
         return packets::case(row);
     }
+    if LOADS.contains(&row.workload.as_str()) {
+        return load::case(row);
+    }
+    if row.workload == TRANSPORTS {
+        return transports::case(row);
+    }
     let mut words = Vec::new();
     for name in ["op", "suite"] {
         words.extend(row.case.text(name).map(clean));
@@ -416,57 +452,6 @@ pub(crate) fn case(row: &ResultRow) -> String {
     } else {
         words.join(" ")
     }
-}
-
-/// Where two suites of our subject change places as messages grow, in one sentence per operation.
-pub(crate) fn crossover(view: &View<'_>, op: &str, a: &str, b: &str) -> Option<String> {
-    let ours = view.ours()?;
-    let find = |suite: &str| view.of_op(op).find(|(_, g)| g.suite == suite && g.extra.is_empty());
-    let ((ga, group), (gb, _)) = (find(a)?, find(b)?);
-    // 1 where `a` leads, -1 where `b` does, 0 where they are not told apart.
-    let mut order: Vec<(i64, i8)> = Vec::new();
-    for bytes in &group.sizes {
-        let (Some(x), Some(y)) = (
-            view.row(ga, Some(*bytes), ours, "throughput"),
-            view.row(gb, Some(*bytes), ours, "throughput"),
-        ) else {
-            continue;
-        };
-        let marks = best(&[Some(x), Some(y)]);
-        order.push((*bytes, i8::from(marks[0]) - i8::from(marks[1])));
-    }
-    let title = super::view::op_title(op);
-    let (first, last) = (order.first()?, order.last()?);
-    let name = |lead: i8| if lead > 0 { clean(a) } else { clean(b) };
-    let decided: Vec<&(i64, i8)> = order.iter().filter(|(_, lead)| *lead != 0).collect();
-    let Some(start) = decided.first() else {
-        return Some(format!("{title}: {a} and {b} are not told apart at any size."));
-    };
-    let mut text = format!("{title}: ");
-    if decided.iter().all(|(_, lead)| *lead == start.1) {
-        let extent = if decided.len() == order.len() {
-            format!(
-                "at every size from {} to {}",
-                format::size(first.0),
-                format::size(last.0)
-            )
-        } else {
-            let sizes: Vec<String> = decided.iter().map(|(bytes, _)| format::size(*bytes)).collect();
-            format!("at {}; elsewhere the two are not told apart", list(&sizes))
-        };
-        text.push_str(&format!("{} beats {} {extent}.", name(start.1), name(-start.1)));
-        return Some(text);
-    }
-    let turns: Vec<String> = decided
-        .windows(2)
-        .filter(|pair| pair[0].1 != pair[1].1)
-        .map(|pair| {
-            let (from, to) = (format::size(pair[0].0), format::size(pair[1].0));
-            format!("{} leads up to {from}, {} from {to}", name(pair[0].1), name(pair[1].1))
-        })
-        .collect();
-    text.push_str(&format!("the lead changes: {}.", turns.join("; ")));
-    Some(text)
 }
 
 /// Subjects that should have taken part and did not.

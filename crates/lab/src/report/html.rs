@@ -9,12 +9,14 @@ mod bars;
 mod embed;
 mod figure;
 mod forest;
+mod load;
 mod packets;
 mod page;
 mod scale;
 mod strip;
 mod svg;
 mod throughput;
+mod transports;
 mod trust;
 
 use std::path::Path;

@@ -3,15 +3,20 @@
 //! No row is ever wrapped: where columns do not fit the width, the table goes on beneath itself. Colour is never the
 //! only carrier of meaning; every mark is explained below the tables.
 
+mod load;
 mod packets;
 mod table;
+mod transports;
 
 use std::collections::BTreeSet;
 
 use self::table::{Cell, Table};
+use super::crossover::crossover;
 use super::finding::{self, FLAGS};
 use super::format::{self, clean, sig3};
+use super::load::LOADS;
 use super::packets::PACKETS;
+use super::transports::TRANSPORTS;
 use super::view::{Group, OURS, PRIMITIVES, View, speed};
 use crate::result::{ResultRow, RunResult};
 
@@ -76,6 +81,8 @@ pub fn render(run: &RunResult, style: &Style, files: &[&str]) -> String {
     }
     key_table(&mut out, &view, &mut marks);
     packets::tables(&mut out, &view, &mut marks);
+    transports::tables(&mut out, &view, &mut marks);
+    load::tables(&mut out, &view, &mut marks);
     notes(&mut out, &marks);
     standings(&mut out, &view);
     advice(&mut out, run);
@@ -373,7 +380,14 @@ fn notes(out: &mut Text, used: &BTreeSet<char>) {
 }
 
 fn standings(out: &mut Text, view: &View<'_>) {
-    for (workload, title) in [(PRIMITIVES, "Over all cases"), (PACKETS, "Over all cases of packets")] {
+    let workloads = [
+        (PRIMITIVES, "Over all cases"),
+        (PACKETS, "Over all cases of packets"),
+        (TRANSPORTS, "Over all cases of transports"),
+        (LOADS[0], "Over all cases of requests"),
+        (LOADS[1], "Over all cases of flows"),
+    ];
+    for (workload, title) in workloads {
         // Against the best peer only our own standing says something: a peer is that peer in some cases.
         let counts = |name: &&&str| workload == PRIMITIVES || name.starts_with(OURS);
         let standings = view
@@ -395,7 +409,7 @@ fn standings(out: &mut Text, view: &View<'_>) {
 
 fn crossovers(out: &mut Text, view: &View<'_>) {
     for op in ["seal", "open"] {
-        if let Some(text) = finding::crossover(view, op, "aes-128-gcm", "chacha20-poly1305") {
+        if let Some(text) = crossover(view, op, "aes-128-gcm", "chacha20-poly1305") {
             out.prose("  ", &text);
         }
     }

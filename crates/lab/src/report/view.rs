@@ -13,6 +13,8 @@ pub(crate) const PRIMITIVES: &str = "primitives";
 
 /// Subjects in the order every table and legend uses; the place fixes the colour.
 pub(crate) const SUBJECTS: [&str; 5] = [OURS, "aws-lc-rs", "ring", "rustcrypto", "openssl"];
+/// Those of paths, behind the others.
+const PATHS: [&str; 3] = ["xray", "v2ray", "direct"];
 const SUITES: [&str; 4] = ["aes-128-gcm", "aes-256-gcm", "chacha20-poly1305", "xchacha20-poly1305"];
 const OPS: [&str; 4] = ["seal", "open", "fresh-key", "key-setup"];
 
@@ -57,7 +59,13 @@ fn place(order: &[&str], name: &str) -> usize {
 
 /// Which of the fixed series colours and shapes a subject has, 0 to 4; 5 for a subject without one.
 pub(crate) fn series(subject: &str) -> usize {
-    place(&SUBJECTS, subject)
+    // Proxies never stand beside libraries, so they share their colours.
+    match subject {
+        "xray" => 1,
+        "v2ray" => 2,
+        "direct" => 4,
+        _ => place(&SUBJECTS, subject),
+    }
 }
 
 /// A run, indexed.
@@ -82,7 +90,7 @@ impl<'a> View<'a> {
             .map(|s| s.name.as_str())
             .chain(run.results.iter().map(|r| r.subject.as_str()));
         let mut subjects: Vec<&str> = names.filter(|name| seen.insert(*name)).collect();
-        subjects.sort_by_key(|name| place(&SUBJECTS, name));
+        subjects.sort_by_key(|name| (place(&SUBJECTS, name), place(&PATHS, name)));
 
         // The usual value of each further parameter, per operation, so that only variants carry it in their title.
         let mut counts: BTreeMap<(&str, &str), BTreeMap<&CaseValue, usize>> = BTreeMap::new();

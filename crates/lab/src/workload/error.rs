@@ -26,6 +26,8 @@ pub enum LabError {
         /// Why, and what to do.
         why: String,
     },
+    /// The request does not say where our own program is.
+    NoProgram,
     /// The system gave no random bytes.
     Entropy(NoEntropy),
     /// The lab's own mistake.
@@ -38,7 +40,7 @@ impl LabError {
         match self {
             LabError::Plan(_) | LabError::UnknownPeer { .. } => Exit::Usage,
             LabError::PeerMissing { .. } => Exit::PeerMissing,
-            LabError::Entropy(_) | LabError::Schedule(_) => Exit::Internal,
+            LabError::NoProgram | LabError::Entropy(_) | LabError::Schedule(_) => Exit::Internal,
         }
     }
 }
@@ -55,6 +57,7 @@ impl fmt::Display for LabError {
                 )
             }
             LabError::PeerMissing { name, why } => write!(f, "peer {name}: {why}"),
+            LabError::NoProgram => f.write_str("the request names no program to measure as sealway"),
             LabError::Entropy(error) => error.fmt(f),
             LabError::Schedule(error) => error.fmt(f),
         }

@@ -17,6 +17,8 @@ pub(crate) struct Metric {
     pub(crate) value: fn(&Window, f64) -> f64,
     /// The clock behind it, where it is not the one of the window's cost.
     pub(crate) method: Option<Method>,
+    /// Whether it has ratios although it is not the first.
+    pub(crate) related: bool,
 }
 
 /// Payload bytes a second.
@@ -26,6 +28,7 @@ pub(crate) const THROUGHPUT: Metric = Metric {
     better: Better::Higher,
     value: |window, s| window.bytes as f64 / s,
     method: None,
+    related: false,
 };
 
 /// Seconds an operation.
@@ -35,7 +38,11 @@ pub(crate) const CPU_PER_OP: Metric = Metric {
     better: Better::Lower,
     value: |window, s| s / window.ops as f64,
     method: None,
+    related: false,
 };
+
+/// Figures of a window that are no metrics: a row of whose windows one has such a figure carries its name as a mark.
+const MARKS: [&str; 2] = ["overloaded", "generator-bound"];
 
 /// Which peer the ratios of a case are to.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +51,8 @@ pub(crate) enum Reference {
     First(&'static [&'static str]),
     /// Of these, the one with the best median in this case: what a user who knew would take.
     Best(&'static [&'static str]),
+    /// The same, or the second where none of them took part.
+    BestOr(&'static [&'static str], &'static str),
 }
 
 /// How a workload reads its windows.
@@ -52,13 +61,16 @@ pub(crate) struct Scheme {
     pub(crate) name: &'static str,
     /// Hash of the numbers that define it.
     pub(crate) def: String,
-    /// Metrics of a case. The first carries the ratio; a second that says the same another way needs none.
+    /// Metrics of a case. The first carries the ratio, and those that are `related`; one that says the same another way needs
+    /// none.
     pub(crate) metrics: fn(&Case) -> &'static [Metric],
     pub(crate) reference: Reference,
     /// The clock that the cost of a window is read from.
     pub(crate) method: fn(&Case, &str) -> Method,
     /// How the outputs of a cell are checked.
     pub(crate) verified: fn(&Case, &str) -> &'static str,
+    /// Looks at all rows together, when each is known.
+    pub(crate) finish: fn(&mut [ResultRow]),
 }
 
 /// The cells of a run, by name, and how to summarise them.
@@ -96,6 +108,7 @@ impl Table {
             .flat_map(|cells| self.case_rows(cells, outcome))
             .collect();
         self.confirm(&mut rows);
+        (self.scheme.finish)(&mut rows);
         rows
     }
 
@@ -136,11 +149,17 @@ impl Table {
                     };
                     let values: Vec<f64> = rounds.iter().map(value).collect();
                     let known = values.iter().any(|value| !value.is_nan());
-                    known.then(|| self.row(*cell, metric, values))
+                    known.then(|| {
+                        let mut row = self.row(*cell, metric, values);
+                        let marked = |mark: &&str| windows.values().any(|window| window.figures.contains_key(*mark));
+                        let marks = MARKS.iter().copied().filter(marked);
+                        row.flags.extend(marks.map(str::to_owned));
+                        row
+                    })
                 })
                 .collect();
             // The others are the first read another way, or have no peer: one ratio says it all.
-            if i == 0 {
+            if i == 0 || metric.related {
                 self.relate(&mut table, metric);
             }
             rows.append(&mut table);
@@ -188,14 +207,19 @@ impl Table {
     /// The row that the ratios of a case are to.
     fn reference(&self, table: &[ResultRow], better: Better) -> Option<usize> {
         let place = |name: &&str| table.iter().position(|row| row.subject == *name);
-        match self.scheme.reference {
-            Reference::First(names) => names.iter().find_map(place),
-            Reference::Best(names) => names
-                .iter()
-                .filter_map(place)
+        let best = |names: &[&str]| {
+            let places = names.iter().filter_map(&place);
+            places
                 .filter_map(|i| Some((i, better.goodness(median(&numbers(&table[i]))?.ln()))))
+                // A figure of nothing, or of less, has no ratios.
+                .filter(|(_, goodness)| goodness.is_finite())
                 .max_by(|a, b| a.1.total_cmp(&b.1))
-                .map(|(i, _)| i),
+                .map(|(i, _)| i)
+        };
+        match self.scheme.reference {
+            Reference::First(names) => names.iter().find_map(&place),
+            Reference::Best(names) => best(names),
+            Reference::BestOr(names, other) => best(names).or_else(|| place(&other)),
         }
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use sealway_aead::Suite;
+use sealway_lab::path::Stack;
 use sealway_lab::workload::{PEERS, Workload};
 
 /// What the lab can be asked to measure.
@@ -18,17 +19,17 @@ pub(crate) enum Measured {
 }
 
 /// Workloads that later versions will measure.
-const LATER: [(&str, &str); 4] = [
-    ("transports", "byte streams through proxies"),
-    ("requests", "HTTP requests"),
-    ("flows", "many short connections"),
-    ("files", "files from end to end"),
-];
+const LATER: [(&str, &str); 1] = [("files", "files from end to end")];
 
 /// What this version measures, in a sentence, and what comes later.
 pub(crate) fn scope() -> String {
-    let now = Workload::ALL.map(Workload::name).join(" and ");
-    format!("this version measures {now}; later versions: {}", later())
+    let names = Workload::ALL.map(Workload::name);
+    let (last, first) = names.split_last().unwrap_or((&"nothing", &[]));
+    format!(
+        "this version measures {} and {last}; later versions: {}",
+        first.join(", "),
+        later()
+    )
 }
 
 fn later() -> String {
@@ -61,6 +62,9 @@ fn what(workload: Workload) -> &'static str {
     match workload {
         Workload::Primitives => "four suites: seal, open, key set-up, a fresh key per message",
         Workload::Packets => "many small packets in batches, each with its own key",
+        Workload::Transports => "byte streams through proxies, with the CPU time of each process",
+        Workload::Requests => "HTTP requests through proxied paths: rate, latency, CPU",
+        Workload::Flows => "short connections through proxied paths, and memory of idle ones",
         _ => "another workload",
     }
 }
@@ -81,6 +85,12 @@ pub(crate) fn peer() -> impl TypedValueParser<Value = PeerWord> {
         "none" => PeerWord::None,
         _ => PeerWord::Named(word),
     })
+}
+
+/// Parser of a stack's name.
+pub(crate) fn stack() -> impl TypedValueParser<Value = Stack> {
+    let names = Stack::ALL.map(|stack| stack.name());
+    PossibleValuesParser::new(names).try_map(|name| Stack::named(&name).ok_or("no such stack"))
 }
 
 /// Parser of a suite's name.

@@ -66,6 +66,8 @@ fn request(options: &LabRun) -> Result<Request, Problem> {
         peers: peers(&options.peers)?,
         suites: options.suite.clone(),
         budget: options.budget,
+        stacks: options.stack.clone(),
+        program: std::env::current_exe().ok(),
         seed: options.seed,
         // Where the program lies may say who the user is; its name repeats the run as well.
         command: std::iter::once("sealway".to_owned())

@@ -18,7 +18,7 @@ pub fn workspace() -> PathBuf {
 
 /// The program with an environment that does not depend on who runs the test.
 pub fn sealway(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sealway"));
+    let mut command = Command::new(PROGRAM);
     command.args(arguments).stdin(Stdio::null());
     for name in ["SEALWAY_CPU_DISABLE", "NO_COLOR", "CLICOLOR_FORCE", "COLUMNS", "TERM"] {
         command.env_remove(name);
@@ -32,6 +32,16 @@ pub fn sealway(arguments: &[&str]) -> Command {
         }
     }
     command
+}
+
+/// The program.
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_sealway");
+
+/// Says that something was skipped for want of a peer; with `SEALWAY_REQUIRE_PEERS=1` that is a failure.
+pub fn peer_is_missing(what: &str) {
+    let required = std::env::var("SEALWAY_REQUIRE_PEERS").is_ok_and(|value| value == "1");
+    assert!(!required, "SEALWAY_REQUIRE_PEERS=1, but {what}");
+    println!("skipped: {what}");
 }
 
 /// What one run printed and how it ended.

@@ -15,10 +15,22 @@ const RIGHT: f64 = 408.0;
 const ROW: f64 = 21.0;
 const HEAD: f64 = 32.0;
 
+/// What figures are multiplied by for a panel, and what they are then.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scale {
+    pub(super) factor: f64,
+    pub(super) unit: &'static str,
+}
+
+const NS: Scale = Scale {
+    factor: 1e9,
+    unit: "ns",
+};
+
 /// One group of bars: its title and a row for each subject.
-struct Bars<'a> {
-    title: String,
-    rows: Vec<(&'a str, &'a ResultRow)>,
+pub(super) struct Bars<'a> {
+    pub(super) title: String,
+    pub(super) rows: Vec<(&'a str, &'a ResultRow)>,
 }
 
 /// The figure; `None` when neither was measured.
@@ -59,7 +71,7 @@ pub(super) fn figure(view: &View<'_>) -> Option<Figure> {
                 ]);
             }
         }
-        figure.drawings.push(panel(&format!("keys-{op}"), title, &groups));
+        figure.drawings.push(panel(&format!("keys-{op}"), title, &groups, NS));
     }
     figure.caption = captions.join(" ");
     figure.reading = "Bars start at zero; shorter is better. The thin line is the interval, or the range with few \
@@ -123,23 +135,26 @@ fn caption(title: &str, groups: &[Bars<'_>]) -> Option<String> {
     (!best.is_empty()).then(|| format!("{title}, quickest: {}.", best.join("; ")))
 }
 
-fn panel(id: &str, title: &str, groups: &[Bars<'_>]) -> String {
+/// Bars from zero, all on one scale.
+pub(super) fn panel(id: &str, title: &str, groups: &[Bars<'_>], scale: Scale) -> String {
+    let Scale { factor, unit } = scale;
     let drawable = |row: &ResultRow| row.median.get().is_finite() && row.median.get() >= 0.0;
     let all = groups
         .iter()
         .flat_map(|group| &group.rows)
         .filter(|(_, row)| drawable(row));
-    let most = all.map(|(_, row)| row.median.get() * 1e9).fold(0.0, f64::max);
+    let most = all.map(|(_, row)| row.median.get() * factor).fold(0.0, f64::max);
     let most = if most > 0.0 { most * 1.05 } else { 1.0 };
     let lines: usize = groups.iter().map(|group| group.rows.len() + 1).sum();
     let bottom = HEAD + ROW * lines as f64 + 8.0 * groups.len() as f64;
     let description = format!(
-        "Horizontal bars of {} in nanoseconds for each suite and subject.",
-        title.to_lowercase()
+        "Horizontal bars of {} in {} for each group and subject.",
+        title.to_lowercase(),
+        if unit == "ns" { "nanoseconds" } else { unit }
     );
     let mut svg = Svg::new(id, "bars", WIDTH, bottom + 40.0, title, &description);
     svg.text("title", (0.0, 16.0), Anchor::Start, title);
-    let x = |ns: f64| LEFT + (ns / most).clamp(0.0, 1.0) * (RIGHT - LEFT);
+    let x = |value: f64| LEFT + (value / most).clamp(0.0, 1.0) * (RIGHT - LEFT);
     for tick in linear_ticks(0.0, most, 5) {
         svg.line("gridline", (x(tick), HEAD), (x(tick), bottom));
         svg.text("tick", (x(tick), bottom + 16.0), Anchor::Middle, &trim(tick));
@@ -148,7 +163,7 @@ fn panel(id: &str, title: &str, groups: &[Bars<'_>]) -> String {
         "axis",
         (f64::midpoint(LEFT, RIGHT), bottom + 34.0),
         Anchor::Middle,
-        "ns, from zero",
+        &format!("{unit}, from zero"),
     );
     let mut y = HEAD;
     for group in groups {
@@ -156,36 +171,36 @@ fn panel(id: &str, title: &str, groups: &[Bars<'_>]) -> String {
         y += ROW;
         for (name, row) in &group.rows {
             svg.text("row", (LEFT - 8.0, y + 14.0), Anchor::End, &clean(name));
-            let ns = row.median.get() * 1e9;
+            let value = row.median.get() * factor;
             if drawable(row) {
                 let class = if row.flags.is_empty() { "bar" } else { "bar hollow" };
                 let tip = format!(
-                    "{}, {}: {} ns ({})",
+                    "{}, {}: {} {unit} ({})",
                     clean(name),
                     group.title,
-                    sig3_or(ns, "?"),
-                    list_range(row.low.get() * 1e9, row.high.get() * 1e9)
+                    sig3_or(value, "?"),
+                    list_range(row.low.get() * factor, row.high.get() * factor)
                 );
                 svg.open(&format!("series s{}", series(name)), name);
-                svg.bar(class, (LEFT, y + 3.0), ((x(ns) - LEFT).max(1.0), ROW - 7.0), &tip);
+                svg.bar(class, (LEFT, y + 3.0), ((x(value) - LEFT).max(1.0), ROW - 7.0), &tip);
                 svg.line(
                     "error",
-                    (x(row.low.get() * 1e9), y + ROW / 2.0 - 0.5),
-                    (x(row.high.get() * 1e9), y + ROW / 2.0 - 0.5),
+                    (x(row.low.get() * factor), y + ROW / 2.0 - 0.5),
+                    (x(row.high.get() * factor), y + ROW / 2.0 - 0.5),
                 );
                 svg.close();
             }
+            // A percentile that falls among failures.
+            let text = match value {
+                f64::INFINITY => "no answer in time".to_owned(),
+                value => sig3_or(value, "not known"),
+            };
             let end = if drawable(row) {
-                x(ns).max(x(row.high.get() * 1e9))
+                x(value).max(x(row.high.get() * factor))
             } else {
                 LEFT
             };
-            svg.text(
-                "number strong",
-                (end + 7.0, y + 14.0),
-                Anchor::Start,
-                &sig3_or(ns, "not known"),
-            );
+            svg.text("number strong", (end + 7.0, y + 14.0), Anchor::Start, &text);
             y += ROW;
         }
         let height = ROW * group.rows.len() as f64;

@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 
-use super::{bars, embed, forest, packets, strip, throughput, trust};
+use super::{bars, embed, forest, load, packets, strip, throughput, transports, trust};
 use crate::report::finding::{self, FLAGS};
 use crate::report::format::{self, Esc, clean, sig3_or};
+use crate::report::load::LOADS;
 use crate::report::packets::PACKETS;
+use crate::report::transports::TRANSPORTS;
 use crate::report::view::{PRIMITIVES, View, series};
 use crate::result::{Recommendation, ResultRow, RunResult};
 
@@ -30,9 +32,15 @@ pub(super) fn render(run: &RunResult) -> String {
     top(&mut out, &view);
     out.push_str("<main>\n");
     let packets = packets::figure(&view);
-    // A run of packets alone has nothing for the sections about single messages.
-    if packets.is_none() || !view.groups.is_empty() {
+    let transports = transports::figure(&view);
+    let loads = LOADS.map(|name| load::figure(&view, name));
+    let others = packets.is_some() || transports.is_some() || loads.iter().any(Option::is_some);
+    // A run of another workload alone has nothing for the sections about single messages.
+    let messages = !others || !view.groups.is_empty();
+    if messages || !run.recommendation.is_empty() {
         recommendation(&mut out, run);
+    }
+    if messages {
         comparison(&mut out, &view);
         by_size(&mut out, &view);
         section(
@@ -44,6 +52,15 @@ pub(super) fn render(run: &RunResult) -> String {
     }
     if let Some(figure) = &packets {
         section(&mut out, "packets", "Many packets at once", Some(figure.html()));
+    }
+    if let Some(figure) = &transports {
+        section(&mut out, TRANSPORTS, "Streams through proxies", Some(figure.html()));
+    }
+    let titles = ["HTTP requests", "Short connections and idle ones"];
+    for ((figure, name), title) in loads.iter().zip(LOADS).zip(titles) {
+        if let Some(figure) = figure {
+            section(&mut out, name, title, Some(figure.html()));
+        }
     }
     section(
         &mut out,
@@ -76,17 +93,32 @@ fn top(out: &mut String, view: &View<'_>) {
     let run = view.run;
     let headline = finding::headline(view);
     let has_packets = run.results.iter().any(|row| row.workload == PACKETS);
-    let workload = if view.groups.is_empty() && has_packets {
-        PACKETS
-    } else {
-        PRIMITIVES
+    let has = |name: &str| run.results.iter().any(|row| row.workload == name);
+    let has_transports = has(TRANSPORTS);
+    let workload = match (view.groups.is_empty(), has_packets, has_transports) {
+        (true, true, _) => PACKETS,
+        (true, false, true) => TRANSPORTS,
+        (true, false, false) => LOADS.into_iter().find(|name| has(name)).unwrap_or(PRIMITIVES),
+        (false, ..) => PRIMITIVES,
+    };
+    let about = match workload {
+        TRANSPORTS => "Transports",
+        PRIMITIVES | PACKETS => "Ciphers",
+        _ => "Proxied paths",
     };
     let links = [
-        ("choose", "What to use", workload == PRIMITIVES),
+        (
+            "choose",
+            "What to use",
+            workload == PRIMITIVES || !run.recommendation.is_empty(),
+        ),
         ("peers", "Against peers", workload == PRIMITIVES),
         ("sizes", "By size", workload == PRIMITIVES),
         ("keys-section", "Keys", workload == PRIMITIVES),
         ("packets-section", "Packets", has_packets),
+        ("transports-section", "Transports", has_transports),
+        ("requests-section", "Requests", has(LOADS[0])),
+        ("flows-section", "Flows", has(LOADS[1])),
         ("trust-section", "Trust", true),
     ];
     let nav: String = links
@@ -99,7 +131,7 @@ fn top(out: &mut String, view: &View<'_>) {
         out,
         "<header>\n<div class=\"bar\"><p class=\"mark\"><span aria-hidden=\"true\"></span>Sealway lab</p>\
          <nav aria-label=\"Sections\">{nav}</nav>\
-         <div id=\"tools\"></div></div>\n<p class=\"eyebrow\">Ciphers on this machine{}</p>\n<h1>{}</h1>\n",
+         <div id=\"tools\"></div></div>\n<p class=\"eyebrow\">{about} on this machine{}</p>\n<h1>{}</h1>\n",
         if date.is_empty() {
             String::new()
         } else {
@@ -220,6 +252,7 @@ fn scenario(name: &str) -> String {
         "server" => "Server".to_owned(),
         "mobile" => "Mobile and ARM".to_owned(),
         "mixed-fleet" => "Mixed fleet".to_owned(),
+        "bulk" => "Bulk data through a proxy".to_owned(),
         "short-connections" => "Many short connections".to_owned(),
         "nonce-misuse" => "Where nonces might repeat".to_owned(),
         other => clean(other),

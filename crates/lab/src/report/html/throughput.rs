@@ -3,6 +3,7 @@
 use super::figure::{DataTable, Entry, Figure};
 use super::scale::{Log, spread};
 use super::svg::{Anchor, Svg};
+use crate::report::crossover::crossover;
 use crate::report::finding;
 use crate::report::format::{clean, list_range, sig3_or, size};
 use crate::report::view::{PRIMITIVES, View, op_title, series};
@@ -93,7 +94,7 @@ pub(super) fn suites(view: &View<'_>) -> Option<Figure> {
     let pairs = [("aes-128-gcm", "chacha20-poly1305"), ("aes-128-gcm", "aes-256-gcm")];
     let findings = ["seal", "open"]
         .iter()
-        .flat_map(|op| pairs.map(|(a, b)| finding::crossover(view, op, a, b)));
+        .flat_map(|op| pairs.map(|(a, b)| crossover(view, op, a, b)));
     figure.caption = findings.flatten().collect::<Vec<_>>().join(" ");
     if figure.caption.is_empty() {
         figure.caption = format!("Throughput of {} by message size.", clean(ours));

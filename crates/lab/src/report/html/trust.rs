@@ -55,7 +55,7 @@ pub(super) fn html(run: &RunResult) -> String {
 fn verification(rows: &[ResultRow]) -> String {
     let full = rows.iter().filter(|row| row.verified == "full").count();
     let own = rows.iter().filter(|row| row.verified == "self").count();
-    let some = rows.iter().filter(|row| row.verified == "sampled").count();
+    let some = rows.iter().filter(|row| row.verified.starts_with("sampled")).count();
     let rest = rows.len() - full - own - some;
     let mut text = format!(
         "{full} of {}: every timed output was compared with an independent computation.",
@@ -63,6 +63,15 @@ fn verification(rows: &[ResultRow]) -> String {
     );
     if some > 0 {
         text.push_str(&format!(" {some}: some of the outputs were compared, in turn."));
+    }
+    let open = rows
+        .iter()
+        .filter(|row| row.verified.ends_with("unauthenticated"))
+        .count();
+    if open > 0 {
+        text.push_str(&format!(
+            " Of these, {open}: the stack has nothing that would notice a change on the wire."
+        ));
     }
     if own > 0 {
         text.push_str(&format!(" {own}: the peer counted for itself, nothing was compared."));

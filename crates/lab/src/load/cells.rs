@@ -1,0 +1,427 @@
+//! Cells of workloads that put load on a path: each window has a path, a generator and connections of its own.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::Path as FilePath;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use super::generator::{Edge, Generator, Window};
+use super::memory::of_sockets;
+use super::script::Script;
+use super::sink::{Fault, Sink};
+use super::sources::raise_files;
+use crate::path::{Engine, Path, PathError, Stack};
+use crate::result::Case;
+use crate::run::{Cell, CellError, Counted};
+
+/// Name of the subject that is no subject: the generator straight to the sink.
+pub(crate) const DIRECT: &str = "direct";
+
+/// Share of a window above which the generator's thread, and not the subject, may be what limits it.
+const MOST_BUSY: f64 = 0.85;
+
+/// Connections that are opened at once, and checked, before a window.
+const AT_ONCE: usize = 32;
+
+/// Connections before the idle ones, so that what a program makes once is there before its memory is read.
+const BEFORE_IDLE: usize = 8;
+
+/// Files that are open besides connections.
+const OTHER_FILES: u64 = 200;
+
+/// How a window is driven.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Drive {
+    /// The next exchange when the last is over.
+    Closed,
+    /// A schedule, at this many hundredths of the slowest subject's ceiling.
+    Open(u32),
+    /// Nothing happens: connections are held.
+    Idle,
+}
+
+impl Drive {
+    /// The case's word for it.
+    pub(crate) fn name(self) -> String {
+        match self {
+            Drive::Closed => "closed".to_owned(),
+            Drive::Open(percent) => format!("open-{percent}"),
+            Drive::Idle => "idle".to_owned(),
+        }
+    }
+}
+
+/// A parameter set.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spec {
+    pub(crate) stack: Stack,
+    /// What is done, as the case names it.
+    pub(crate) mode: &'static str,
+    pub(crate) script: &'static Script,
+    pub(crate) connections: usize,
+    pub(crate) drive: Drive,
+}
+
+impl Spec {
+    pub(crate) fn case(&self) -> Case {
+        Case::new()
+            .with("stack", self.stack.name())
+            .with("mode", self.mode)
+            .with("load", self.drive.name().as_str())
+            .with("connections", self.connections)
+    }
+}
+
+/// What the slowest subject of a closed loop reached, by stack and mode. The first window of each subject counts, so that
+/// all rounds of an open loop have one rate.
+#[derive(Debug, Default)]
+pub(crate) struct Ceilings(BTreeMap<(&'static str, &'static str), BTreeMap<&'static str, f64>>);
+
+impl Ceilings {
+    fn note(&mut self, spec: &Spec, subject: &'static str, rate: f64) {
+        if subject != DIRECT {
+            let of_case = self.0.entry((spec.stack.name(), spec.mode)).or_default();
+            of_case.entry(subject).or_insert(rate);
+        }
+    }
+
+    fn lowest(&self, spec: &Spec) -> Option<f64> {
+        let of_case = self.0.get(&(spec.stack.name(), spec.mode))?;
+        of_case.values().copied().min_by(f64::total_cmp)
+    }
+}
+
+/// What all cells of a run share.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shared {
+    ceilings: Rc<RefCell<Ceilings>>,
+    /// One server for each script, by its place in memory: scripts are constants.
+    sinks: Rc<RefCell<Vec<(&'static Script, Rc<Sink>)>>>,
+}
+
+impl Shared {
+    fn sink(&self, script: &'static Script) -> Result<Rc<Sink>, CellError> {
+        let mut sinks = self.sinks.borrow_mut();
+        if let Some((_, sink)) = sinks.iter().find(|(known, _)| *known == script) {
+            return Ok(Rc::clone(sink));
+        }
+        raise_files();
+        let sink = Sink::start(script).map_err(|error| failed(format!("the sink does not start: {error}")))?;
+        let sink = Rc::new(sink);
+        sinks.push((script, Rc::clone(&sink)));
+        Ok(sink)
+    }
+}
+
+fn failed(what: String) -> CellError {
+    CellError::Failed { what }
+}
+
+impl From<PathError> for CellError {
+    fn from(error: PathError) -> CellError {
+        let what = error.to_string();
+        match error {
+            PathError::Unavailable { .. } => CellError::Unavailable { what },
+            _ => CellError::Failed { what },
+        }
+    }
+}
+
+/// A case with a subject.
+pub(crate) struct LoadCell {
+    case: Case,
+    spec: Spec,
+    subject: &'static str,
+    /// Not asked for a direct path, which has no programs.
+    engine: Engine,
+    shared: Shared,
+}
+
+impl LoadCell {
+    pub(crate) fn new(spec: Spec, subject: &'static str, engine: Engine, shared: Shared) -> LoadCell {
+        LoadCell {
+            case: spec.case(),
+            spec,
+            subject,
+            engine,
+            shared,
+        }
+    }
+
+    fn open(&self, sink: &Sink) -> Result<Path, CellError> {
+        let stack = if self.subject == DIRECT {
+            Stack::DIRECT
+        } else {
+            self.spec.stack
+        };
+        Ok(Path::open(&stack, &self.engine, sink.address())?)
+    }
+
+    fn generator(&self, path: &Path, connections: usize) -> Result<Generator, CellError> {
+        let seed = crate::run::seed().map_err(|error| failed(error.to_string()))?;
+        Ok(Generator::new(self.spec.script, path.entry(), connections, seed)?)
+    }
+
+    /// A window under load.
+    fn busy(&self, path: &mut Path, warmup: Duration, length: Duration) -> Result<Counted, CellError> {
+        let mut generator = self.generator(path, self.spec.connections)?;
+        generator.once(AT_ONCE)?;
+        let mut meters: Vec<Result<Cpu, PathError>> = Vec::with_capacity(2);
+        let mut edge = |_: Edge| meters.push(path.cpu().map(cpu));
+        let window = match self.spec.drive {
+            Drive::Open(percent) => {
+                let ceiling = self.shared.ceilings.borrow().lowest(&self.spec);
+                let ceiling = ceiling.ok_or_else(|| CellError::Unavailable {
+                    what: "no subject has shown its ceiling in a closed loop".to_owned(),
+                })?;
+                generator.open(ceiling * f64::from(percent) / 100.0, warmup, length, &mut edge)?
+            }
+            Drive::Closed | Drive::Idle => generator.closed(warmup, length, &mut edge)?,
+        };
+        let spent = spent(meters)?;
+        path.check()?;
+        if self.spec.drive == Drive::Closed {
+            let rate = window.done as f64 / window.wall_s;
+            self.shared.ceilings.borrow_mut().note(&self.spec, self.subject, rate);
+        }
+        let mut figures = latency_figures(&generator, self.spec.drive);
+        figures.extend(load_figures(&window, &generator, self.spec.drive));
+        for (name, time) in &spent {
+            figures.push((name, time / window.done as f64));
+        }
+        Ok(Counted {
+            ops: window.done,
+            bytes: window.bytes,
+            wall_s: window.wall_s,
+            cpu_s: spent.get("cpu_per_op").copied().unwrap_or(0.0),
+            figures,
+        })
+    }
+
+    /// Opens all connections, lets them lie for the window, and sees what they cost.
+    fn idle(&self, path: &mut Path, length: Duration) -> Result<Counted, CellError> {
+        let count = self.spec.connections;
+        let (files, wanted) = (raise_files(), 2 * count as u64 + OTHER_FILES);
+        if files < wanted {
+            return Err(CellError::Unavailable {
+                what: format!("{count} connections need {wanted} open files, and the system allows {files}"),
+            });
+        }
+        let mut first = self.generator(path, BEFORE_IDLE)?;
+        first.once(BEFORE_IDLE)?;
+        let kernel = || of_sockets(FilePath::new("/"));
+        let before = (memory(path)?, kernel());
+        let mut generator = self.generator(path, count)?;
+        generator.once(AT_ONCE)?;
+        let began = Instant::now();
+        std::thread::sleep(length);
+        let wall_s = began.elapsed().as_secs_f64();
+        let after = (memory(path)?, kernel());
+        // Whoever closes what lies idle holds nothing: all must still work, and none anew.
+        let opened = generator.opened();
+        generator.once(AT_ONCE)?;
+        if generator.opened() != opened {
+            let lost = generator.opened() - opened;
+            return Err(failed(format!("{lost} of {count} idle connections were closed")));
+        }
+        path.check()?;
+        // Whoever has given memory back in the meantime holds none for them.
+        let each = |before: u64, after: u64| after.saturating_sub(before) as f64 / count as f64;
+        let mut figures: Vec<(&'static str, f64)> = Vec::new();
+        for ((name, before), (_, after)) in before.0.iter().zip(&after.0) {
+            figures.push((name, each(*before, *after)));
+        }
+        if let (Some(before), Some(after)) = (before.1, after.1) {
+            figures.push(("memory_per_connection_kernel", each(before, after)));
+        }
+        Ok(Counted {
+            ops: count as u64,
+            bytes: 0,
+            wall_s,
+            cpu_s: 0.0,
+            figures,
+        })
+    }
+}
+
+impl Cell for LoadCell {
+    fn case(&self) -> &Case {
+        &self.case
+    }
+
+    fn subject(&self) -> &str {
+        self.subject
+    }
+
+    fn prepare(&mut self) -> Result<(), CellError> {
+        let sink = self.shared.sink(self.spec.script)?;
+        let mut path = self.open(&sink)?;
+        self.generator(&path, AT_ONCE)?.once(1)?;
+        path.check()?;
+        fault(&sink)
+    }
+
+    fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
+        let sink = self.shared.sink(self.spec.script)?;
+        let mut path = self.open(&sink)?;
+        let counted = match self.spec.drive {
+            Drive::Idle => self.idle(&mut path, window),
+            Drive::Closed | Drive::Open(_) => self.busy(&mut path, warmup, window),
+        };
+        // What the sink saw explains what the generator did not get.
+        fault(&sink)?;
+        counted
+    }
+}
+
+/// What the sink has to say.
+fn fault(sink: &Sink) -> Result<(), CellError> {
+    match sink.take_fault() {
+        None => Ok(()),
+        Some(Fault::Wrong(what)) => Err(CellError::Wrong { what }),
+        Some(Fault::Failed(what)) => Err(CellError::Failed { what }),
+    }
+}
+
+/// CPU seconds by the metric that they go into.
+type Cpu = BTreeMap<&'static str, f64>;
+
+/// CPU time of the roles: each, and all together.
+fn cpu(roles: Vec<(&'static str, crate::measure::cpu::Method, Duration)>) -> Cpu {
+    let mut sum = Cpu::new();
+    for (role, _, time) in roles {
+        *sum.entry("cpu_per_op").or_default() += time.as_secs_f64();
+        let own = match role {
+            "client" => "cpu_per_op_client",
+            "server" => "cpu_per_op_server",
+            _ => "cpu_per_op_front",
+        };
+        *sum.entry(own).or_default() += time.as_secs_f64();
+    }
+    sum
+}
+
+/// What passed between the edges of a window.
+fn spent(meters: Vec<Result<Cpu, PathError>>) -> Result<Cpu, CellError> {
+    let mut readings = meters.into_iter();
+    let (Some(before), Some(after)) = (readings.next(), readings.next()) else {
+        return Err(failed("the window has no edges".to_owned()));
+    };
+    let (before, after) = (before?, after?);
+    Ok(after
+        .into_iter()
+        .map(|(name, time)| (name, time - before.get(name).copied().unwrap_or(0.0)))
+        .collect())
+}
+
+/// Memory of the roles in bytes by the metric that it goes into; the server's has the plain name, as it is the one that
+/// has the connections of all clients.
+fn memory(path: &Path) -> Result<BTreeMap<&'static str, u64>, CellError> {
+    let mut sum = BTreeMap::new();
+    for (role, memory) in path.memory()? {
+        let name = match role {
+            "server" => "memory_per_connection",
+            "client" => "memory_per_connection_client",
+            _ => "memory_per_connection_front",
+        };
+        if let Some(bytes) = memory.pss {
+            *sum.entry(name).or_default() += bytes;
+        }
+    }
+    Ok(sum)
+}
+
+/// The percentiles that so many samples support.
+fn latency_figures(generator: &Generator, drive: Drive) -> Vec<(&'static str, f64)> {
+    let wanted = [
+        (&generator.latency, 0.5, "latency_p50", true),
+        (&generator.latency, 0.95, "latency_p95", true),
+        (&generator.latency, 0.99, "latency_p99", true),
+        (&generator.latency, 0.999, "latency_p99.9", true),
+        (&generator.first_byte, 0.5, "first_byte_p50", true),
+        (&generator.first_byte, 0.95, "first_byte_p95", true),
+        (&generator.first_byte, 0.99, "first_byte_p99", true),
+        // In a closed loop this is the latency again.
+        (&generator.service, 0.5, "service_p50", matches!(drive, Drive::Open(_))),
+        (&generator.service, 0.99, "service_p99", matches!(drive, Drive::Open(_))),
+    ];
+    let mut figures: Vec<_> = wanted
+        .into_iter()
+        .filter(|(.., wanted)| *wanted)
+        .filter_map(|(latency, q, name, _)| Some((name, latency.quantile(q)?)))
+        .collect();
+    figures.extend(generator.latency.longest().map(|s| ("latency_max", s)));
+    figures
+}
+
+/// What became of the load. `overloaded` and `generator-bound` are marks: a row of whose windows one has it, has it too.
+fn load_figures(window: &Window, generator: &Generator, drive: Drive) -> Vec<(&'static str, f64)> {
+    let mut figures = Vec::new();
+    let (failed, all) = (generator.latency.failed(), generator.latency.count());
+    if failed > 0 {
+        figures.push(("failed", failed as f64 / all as f64));
+    }
+    if let Some(counts) = &window.counts {
+        figures.push(("planned", counts.planned as f64));
+        figures.push(("sent", counts.sent as f64));
+        figures.push(("done", counts.done as f64));
+        figures.push(("late", counts.late as f64));
+        figures.push(("dropped", counts.dropped as f64));
+        if counts.overloaded() {
+            figures.push(("overloaded", 1.0));
+        }
+    }
+    if let Some(busy) = window.busy {
+        figures.push(("generator_busy", busy));
+        if busy > MOST_BUSY && !matches!(drive, Drive::Idle) {
+            figures.push(("generator-bound", 1.0));
+        }
+    }
+    figures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::scripts::HTTP_KEEP;
+
+    #[test]
+    fn an_open_loop_goes_by_the_slowest_subject_in_its_first_window() {
+        let spec = Spec {
+            stack: Stack::VLESS_TCP,
+            mode: "keep",
+            script: &HTTP_KEEP,
+            connections: 64,
+            drive: Drive::Closed,
+        };
+        let mut ceilings = Ceilings::default();
+        assert_eq!(ceilings.lowest(&spec), None);
+        ceilings.note(&spec, DIRECT, 10.0);
+        assert_eq!(ceilings.lowest(&spec), None, "the control is no subject");
+        ceilings.note(&spec, "sealway", 3000.0);
+        ceilings.note(&spec, "xray", 2000.0);
+        ceilings.note(&spec, "xray", 1000.0);
+        assert_eq!(ceilings.lowest(&spec), Some(2000.0));
+        let other = Spec { mode: "close", ..spec };
+        assert_eq!(ceilings.lowest(&other), None);
+    }
+
+    #[test]
+    fn roles_are_told_apart_and_summed() {
+        let at = |client, server| {
+            let method = crate::measure::cpu::Method::Process;
+            let s = Duration::from_secs;
+            Ok(cpu(vec![("client", method, s(client)), ("server", method, s(server))]))
+        };
+        let spent = spent(vec![at(1, 2), at(2, 5)]);
+        let wanted = [
+            ("cpu_per_op", 4.0),
+            ("cpu_per_op_client", 1.0),
+            ("cpu_per_op_server", 3.0),
+        ];
+        assert_eq!(spent, Ok(Cpu::from(wanted)));
+        let gone = || Err(PathError::Gone { role: "server" });
+        assert!(super::spent(vec![at(1, 2), gone()]).is_err());
+    }
+}

@@ -1,0 +1,36 @@
+//! Why a generator has no figures.
+
+use std::fmt;
+use std::io;
+
+use crate::run::CellError;
+
+/// Why there are no figures.
+#[derive(Debug)]
+pub(crate) enum LoadError {
+    /// Other bytes came than were sent.
+    Wrong { what: String },
+    /// The subject does not answer.
+    Failed { what: String },
+    /// This end lacks something.
+    Generator { doing: &'static str, source: io::Error },
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadError::Wrong { what } | LoadError::Failed { what } => f.write_str(what),
+            LoadError::Generator { doing, source } => write!(f, "the generator cannot {doing}: {source}"),
+        }
+    }
+}
+
+impl From<LoadError> for CellError {
+    fn from(error: LoadError) -> CellError {
+        let what = error.to_string();
+        match error {
+            LoadError::Wrong { .. } => CellError::Wrong { what },
+            LoadError::Failed { .. } | LoadError::Generator { .. } => CellError::Failed { what },
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The server at the end of every path: a thread of the lab that answers, and checks what it gets.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::net::SocketFlags;
+
+use super::poller::Poller;
+use super::script::{Ending, Script, Talk};
+use super::wire::{Buffers, Pumped, ended, pump};
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 4096;
+
+const LISTENER: u64 = u64::MAX;
+const WAKE: u64 = u64::MAX - 1;
+
+/// Nothing happens after this long but another look at whether to stop.
+const STEP: Duration = Duration::from_secs(1);
+
+/// A running server. Dropping it closes all its connections.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    wake: Arc<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    stop: AtomicBool,
+    served: AtomicU64,
+    /// The first thing that went wrong since it was last asked for.
+    fault: Mutex<Option<Fault>>,
+}
+
+/// What went wrong at the sink.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Fault {
+    /// Other bytes came than were sent.
+    Wrong(String),
+    /// The sink itself cannot go on.
+    Failed(String),
+}
+
+impl Shared {
+    fn blame(&self, what: Fault) {
+        let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        fault.get_or_insert(what);
+    }
+
+    fn failed(&self, doing: &str, error: &dyn std::fmt::Display) {
+        self.blame(Fault::Failed(format!("the sink cannot {doing}: {error}")));
+    }
+}
+
+impl Sink {
+    /// Serves `script` on a port of the system's choice on loopback.
+    pub(crate) fn start(script: &'static Script) -> io::Result<Sink> {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
+        socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())?;
+        socket.listen(BACKLOG)?;
+        socket.set_nonblocking(true)?;
+        let listener = TcpListener::from(socket);
+        let address = listener.local_addr()?;
+        let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let shared = Arc::new(Shared::default());
+        let poller = Poller::new()?;
+        poller.add_input(&listener, LISTENER)?;
+        poller.add_input(&*wake, WAKE)?;
+        let server = Server {
+            script,
+            listener,
+            poller,
+            connections: Vec::new(),
+            free: Vec::new(),
+            buffers: Buffers::new(),
+            shared: Arc::clone(&shared),
+        };
+        let thread = std::thread::Builder::new()
+            .name("sink".to_owned())
+            .spawn(move || server.run())?;
+        Ok(Sink {
+            address,
+            shared,
+            wake,
+            thread: Some(thread),
+        })
+    }
+
+    /// Where it listens.
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Exchanges served to their end.
+    #[cfg(test)]
+    pub(crate) fn served(&self) -> u64 {
+        self.shared.served.load(Ordering::Relaxed)
+    }
+
+    /// The first thing that went wrong here since this was last asked, if anything did.
+    pub(crate) fn take_fault(&self) -> Option<Fault> {
+        let mut fault = self.shared.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        fault.take()
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        // Unwritten, it looks for itself within a step.
+        let _ = rustix::io::write(&*self.wake, &1u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the thread has.
+struct Server {
+    script: &'static Script,
+    listener: TcpListener,
+    poller: Poller,
+    /// Each with the number of those that had its place before, so that an event for one of them is not taken for its own.
+    connections: Vec<(u32, Option<Connection>)>,
+    free: Vec<u32>,
+    buffers: Buffers,
+    shared: Arc<Shared>,
+}
+
+struct Connection {
+    stream: TcpStream,
+    talk: Talk,
+    /// Nothing may follow but the end.
+    over: bool,
+}
+
+impl Server {
+    fn run(mut self) {
+        while !self.shared.stop.load(Ordering::Relaxed) {
+            let count = match self.poller.wait(STEP) {
+                Ok(count) => count,
+                Err(error) => return self.shared.failed("wait", &error),
+            };
+            for index in 0..count {
+                let Some(ready) = self.poller.event(index) else { break };
+                match ready.token {
+                    LISTENER => self.accept(),
+                    WAKE => {}
+                    token => self.serve(token as u32, (token >> 32) as u32, ready.closing),
+                }
+            }
+        }
+    }
+
+    fn accept(&mut self) {
+        loop {
+            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+            let stream = match rustix::net::accept_with(&self.listener, flags) {
+                Ok(stream) => TcpStream::from(stream),
+                Err(rustix::io::Errno::AGAIN) => return,
+                // The client is gone already.
+                Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => continue,
+                Err(error) => return self.shared.failed("accept", &error),
+            };
+            let place = self.free.pop().unwrap_or_else(|| {
+                self.connections.push((0, None));
+                (self.connections.len() - 1) as u32
+            });
+            let entry = &mut self.connections[place as usize];
+            entry.0 = entry.0.wrapping_add(1) & 0x7fff_ffff;
+            let token = u64::from(entry.0) << 32 | u64::from(place);
+            let added = stream.set_nodelay(true).and_then(|()| self.poller.add(&stream, token));
+            if added.is_err() {
+                // Broken before it began: its client will notice.
+                self.free.push(place);
+                continue;
+            }
+            entry.1 = Some(Connection {
+                stream,
+                talk: Talk::server(),
+                over: false,
+            });
+        }
+    }
+
+    fn serve(&mut self, place: u32, generation: u32, closing: bool) {
+        let Some((now, Some(connection))) = self.connections.get_mut(place as usize) else {
+            return;
+        };
+        if *now != generation {
+            return;
+        }
+        let Connection { stream, talk, over } = connection;
+        let mut pumped = if *over {
+            ended(stream, &mut self.buffers)
+        } else {
+            pump(stream, self.script, talk, &mut self.buffers, true, closing)
+        };
+        if matches!(pumped, Pumped::Done) {
+            self.shared.served.fetch_add(1, Ordering::Relaxed);
+            *talk = Talk::server();
+            *over = self.script.ending == Ending::ClientCloses;
+            pumped = match self.script.ending {
+                Ending::ServerCloses => Pumped::Closed,
+                // The event was for the end too, and nobody tells of it again.
+                Ending::Stays | Ending::ClientCloses if closing => ended(stream, &mut self.buffers),
+                Ending::Stays | Ending::ClientCloses => Pumped::Waits,
+            };
+        }
+        match pumped {
+            Pumped::Waits | Pumped::Done => return,
+            Pumped::Wrong(mismatch) => self.shared.blame(Fault::Wrong(format!("to the sink: {mismatch}"))),
+            // A client may go at any time: what it had of it counts on its side.
+            Pumped::Closed | Pumped::Broken(_) => {}
+        }
+        self.connections[place as usize].1 = None;
+        self.free.push(place);
+    }
+}

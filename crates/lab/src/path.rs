@@ -1,0 +1,486 @@
+//! A proxied path as real processes on loopback: whoever connects to its entry reaches a given address, by way of a client
+//! and a server.
+//!
+//! ```text
+//! generator -> entry of the client -> protocol -> [nginx] -> server -> sink
+//! ```
+//!
+//! Every program gets the same configuration, made here and kept in a folder that nobody else may read, with an id and a
+//! certificate (P-256) made for this path. TLS is version 1.3 with AES-128-GCM at both ends; logs, statistics, sniffing
+//! and multiplexing are off; the rest is each program's default. Programs run in process groups of their own, with up to
+//! 4095 random bytes more in their environment, so that no layout of the stack is favoured, and are killed when the path
+//! is dropped. They listen on 127.0.0.1 only. Needs Linux: readiness is read from `/proc`.
+
+mod config;
+pub mod engine;
+mod files;
+mod nginx;
+mod stack;
+mod tls;
+
+use std::fmt;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+pub use engine::Engine;
+pub use files::Memory;
+pub use stack::Stack;
+
+use crate::measure::cpu::Method;
+use crate::peer::{Peer, PeerError};
+use config::Facts;
+
+/// How long a program may take until it listens. Only what hangs takes long.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often a starting program is looked at.
+const STEP: Duration = Duration::from_millis(2);
+
+/// Most bytes of standard output that are taken; logs are off.
+const MAX_OUTPUT: usize = 1 << 20;
+
+/// Lines and bytes of a program's last words.
+const LAST_LINES: usize = 5;
+const LAST_BYTES: usize = 2000;
+
+/// Bytes of padding in the environment: below this.
+const PADDING: usize = 4096;
+
+/// How often ports are chosen anew when somebody else takes one first.
+const ATTEMPTS: usize = 4;
+
+/// Why there is no path. Nothing of it runs any more.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum PathError {
+    /// What the stack needs besides the engine is not there.
+    Unavailable {
+        /// What, and what to do.
+        what: String,
+    },
+    /// A program cannot be started.
+    Start {
+        /// Its role.
+        role: &'static str,
+        /// Why.
+        source: PeerError,
+    },
+    /// A program ended before it listened.
+    Ended {
+        /// Its role.
+        role: &'static str,
+        /// Its last words.
+        words: String,
+    },
+    /// A program did not listen in time.
+    NotReady {
+        /// Its role.
+        role: &'static str,
+        /// The time it had.
+        patience: Duration,
+        /// Its last words.
+        words: String,
+    },
+    /// A program is gone while it should run.
+    Gone {
+        /// Its role.
+        role: &'static str,
+    },
+    /// The system refused a call.
+    System {
+        /// What was tried.
+        doing: &'static str,
+        /// The system's own words.
+        what: String,
+    },
+}
+
+impl fmt::Display for PathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let said = |words: &str| match words {
+            "" => ", and said nothing".to_owned(),
+            words => format!("; its last words: {words}"),
+        };
+        match self {
+            PathError::Unavailable { what } => f.write_str(what),
+            PathError::Start { role, source } => write!(f, "the {role} does not start: {source}"),
+            PathError::Ended { role, words } => write!(f, "the {role} ended before it listened{}", said(words)),
+            PathError::NotReady { role, patience, words } => write!(
+                f,
+                "the {role} did not listen within {} s{}",
+                patience.as_secs_f64(),
+                said(words)
+            ),
+            PathError::Gone { role } => write!(f, "the {role} is not running any more"),
+            PathError::System { doing, what } => write!(f, "cannot {doing}: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for PathError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            PathError::Start { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+fn system(doing: &'static str) -> impl Fn(io::Error) -> PathError {
+    move |error| PathError::System {
+        doing,
+        what: error.to_string(),
+    }
+}
+
+/// A program of a path.
+#[derive(Debug)]
+pub struct Role {
+    name: &'static str,
+    peer: Peer,
+    errors: PathBuf,
+}
+
+impl Role {
+    /// `client`, `server` or `front`.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Its process number.
+    pub fn id(&self) -> u32 {
+        self.peer.id()
+    }
+
+    /// The end of what the program has said.
+    fn last_words(&self) -> String {
+        let mut said = self.peer.output();
+        said.push(b'\n');
+        said.extend(std::fs::read(&self.errors).unwrap_or_default());
+        files::tail(&said, LAST_LINES, LAST_BYTES)
+    }
+}
+
+/// A path that runs. Dropping it kills its programs.
+#[derive(Debug)]
+pub struct Path {
+    entry: SocketAddr,
+    /// Clients first: they must not outlive what they speak to, or they would say so.
+    roles: Vec<Role>,
+    _folder: Option<TempDir>,
+}
+
+impl Path {
+    /// Starts the programs of a stack and waits until all of them listen.
+    ///
+    /// # Errors
+    /// [`PathError`]; whatever was started has been ended then.
+    pub fn open(stack: &Stack, engine: &Engine, sink: SocketAddr) -> Result<Path, PathError> {
+        Path::open_over(stack, engine, sink, Ok)
+    }
+
+    /// A path without programs.
+    pub fn direct(sink: SocketAddr) -> Path {
+        Path {
+            entry: sink,
+            roles: Vec::new(),
+            _folder: None,
+        }
+    }
+
+    /// As [`Path::open`], with something of the caller's between the client and what it connects to: `wire` is given that
+    /// address and says which one the client gets instead.
+    ///
+    /// # Errors
+    /// [`PathError`]; whatever was started has been ended then.
+    pub fn open_over(
+        stack: &Stack,
+        engine: &Engine,
+        sink: SocketAddr,
+        wire: impl FnOnce(SocketAddr) -> io::Result<SocketAddr>,
+    ) -> Result<Path, PathError> {
+        if !stack.has_programs() {
+            return Ok(Path::direct(sink));
+        }
+        if !cfg!(target_os = "linux") {
+            return Err(PathError::Unavailable {
+                what: "paths need Linux: programs are watched in /proc".to_owned(),
+            });
+        }
+        raise_open_files();
+        let id = crate::run::run_id().map_err(|error| PathError::System {
+            doing: "make an id",
+            what: error.to_string(),
+        })?;
+        let folder = tempfile::Builder::new()
+            .prefix("sealway-path-")
+            .tempdir()
+            .map_err(system("make a folder"))?;
+        let mut opening = Opening {
+            facts: Facts {
+                stack: *stack,
+                folder: folder.path(),
+                id: &id,
+            },
+            engine,
+            roles: Vec::new(),
+        };
+        let entry = opening.run(sink, wire)?;
+        let mut roles = opening.roles;
+        roles.reverse();
+        Ok(Path {
+            entry,
+            roles,
+            _folder: Some(folder),
+        })
+    }
+
+    /// Where to connect to.
+    pub fn entry(&self) -> SocketAddr {
+        self.entry
+    }
+
+    /// The programs, the client first; none in a direct path.
+    pub fn roles(&self) -> &[Role] {
+        &self.roles
+    }
+
+    /// CPU time of each role since its start, user and system together, with the source it was read from.
+    ///
+    /// # Errors
+    /// [`PathError::Gone`] when a program has ended.
+    pub fn cpu(&self) -> Result<Vec<(&'static str, Method, Duration)>, PathError> {
+        let of = |role: &Role| match files::cpu(role.id()) {
+            Some((method, time)) => Ok((role.name, method, time)),
+            None => Err(PathError::Gone { role: role.name }),
+        };
+        self.roles.iter().map(of).collect()
+    }
+
+    /// Memory of each role; the peak since [`Path::reset_memory`].
+    ///
+    /// # Errors
+    /// [`PathError::Gone`] when a program has ended.
+    pub fn memory(&self) -> Result<Vec<(&'static str, Memory)>, PathError> {
+        let of = |role: &Role| match files::memory(role.id()) {
+            Some(memory) => Ok((role.name, memory)),
+            None => Err(PathError::Gone { role: role.name }),
+        };
+        self.roles.iter().map(of).collect()
+    }
+
+    /// Sets the peaks of memory back to what is resident now. Where the system does not allow it they are those of the
+    /// programs' whole lives.
+    pub fn reset_memory(&self) {
+        for role in &self.roles {
+            files::reset_peak(role.id());
+        }
+    }
+
+    /// Holds all programs: until [`Path::resume`] they cost nothing but memory.
+    pub fn pause(&self) {
+        for role in &self.roles {
+            role.peer.pause();
+        }
+    }
+
+    /// Lets the programs go on.
+    pub fn resume(&self) {
+        for role in &self.roles {
+            role.peer.resume();
+        }
+    }
+
+    /// Fails if a program has ended.
+    ///
+    /// # Errors
+    /// [`PathError::Gone`] or what the system said.
+    pub fn check(&mut self) -> Result<(), PathError> {
+        for role in &mut self.roles {
+            let ended = role.peer.has_ended().map_err(|source| PathError::Start {
+                role: role.name,
+                source,
+            })?;
+            if ended {
+                return Err(PathError::Gone { role: role.name });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A path while it is made.
+struct Opening<'a> {
+    facts: Facts<'a>,
+    engine: &'a Engine,
+    /// The server first.
+    roles: Vec<Role>,
+}
+
+impl Opening<'_> {
+    /// Starts everything; the entry.
+    fn run(
+        &mut self,
+        sink: SocketAddr,
+        wire: impl FnOnce(SocketAddr) -> io::Result<SocketAddr>,
+    ) -> Result<SocketAddr, PathError> {
+        let stack = self.facts.stack;
+        let mut next = sink;
+        if stack.has_wire() {
+            if stack.tls {
+                tls::make(self.facts.folder).map_err(|what| PathError::System {
+                    doing: "make a certificate",
+                    what,
+                })?;
+            }
+            next = self.start_at("server", |opening, [port, inner]| {
+                let config = opening.facts.server(port, inner);
+                opening.engine_command("server", port, &config.to_string())
+            })?;
+            if stack.needs_nginx() {
+                let nginx = nginx::find(stack == Stack::FRONT_SNI).map_err(|what| PathError::Unavailable { what })?;
+                next = self.start_at("front", |opening, [port, _]| {
+                    let text = opening.facts.nginx(port, next, nginx.stream_module.as_deref());
+                    let file = opening.write("front", port, &text)?;
+                    let mut command = Command::new(&nginx.program);
+                    command.arg("-p").arg(opening.facts.folder).arg("-c").arg(file);
+                    command.arg("-e").arg(opening.facts.folder.join("front.log"));
+                    Ok(command)
+                })?;
+            }
+            next = wire(next).map_err(system("put something between client and server"))?;
+        }
+        self.start_at("client", |opening, [port, _]| {
+            let config = opening.facts.client(port, next, sink);
+            opening.engine_command("client", port, &config.to_string())
+        })
+    }
+
+    /// Starts a program at free ports and waits until it listens at the first; where it listens.
+    fn start_at(
+        &mut self,
+        name: &'static str,
+        make: impl Fn(&Self, [u16; 2]) -> Result<Command, PathError>,
+    ) -> Result<SocketAddr, PathError> {
+        let mut attempt = 1;
+        loop {
+            let ports = free_ports().map_err(system("find a free port"))?;
+            let mut command = make(self, ports)?;
+            let started = self.start(name, &mut command).and_then(|role| ready(role, ports[0]));
+            match started {
+                Ok(role) => {
+                    self.roles.push(role);
+                    return Ok(SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, ports[0])));
+                }
+                // Between our look and its start another process can take the port.
+                Err(PathError::Ended { words, .. }) if attempt < ATTEMPTS && words.contains("in use") => attempt += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn engine_command(&self, role: &str, port: u16, config: &str) -> Result<Command, PathError> {
+        let file = self.write(role, port, config)?;
+        let mut command = Command::new(self.engine.program());
+        command.args(self.engine.arguments(&file));
+        Ok(command)
+    }
+
+    /// Writes a configuration.
+    fn write(&self, role: &str, port: u16, text: &str) -> Result<PathBuf, PathError> {
+        let file = self.facts.folder.join(format!("{role}-{port}.json"));
+        files::write(&file, text).map_err(system("write a configuration"))?;
+        Ok(file)
+    }
+
+    fn start(&self, name: &'static str, command: &mut Command) -> Result<Role, PathError> {
+        let errors = self.facts.folder.join(format!("{name}.log"));
+        let mut options = std::fs::OpenOptions::new();
+        let log = options
+            .create(true)
+            .append(true)
+            .open(&errors)
+            .map_err(system("make a log"))?;
+        command.stdin(Stdio::null()).stderr(log).current_dir(self.facts.folder);
+        command.env("SEALWAY_LAB_PADDING", padding()?);
+        let peer = Peer::start(command, MAX_OUTPUT).map_err(|source| PathError::Start { role: name, source })?;
+        Ok(Role { name, peer, errors })
+    }
+}
+
+/// Waits until a program listens.
+fn ready(mut role: Role, port: u16) -> Result<Role, PathError> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        if files::listens(role.id(), port) {
+            return Ok(role);
+        }
+        let ended = role.peer.has_ended().map_err(|source| PathError::Start {
+            role: role.name,
+            source,
+        })?;
+        if ended {
+            return Err(PathError::Ended {
+                role: role.name,
+                words: role.last_words(),
+            });
+        }
+        if Instant::now() >= until {
+            return Err(PathError::NotReady {
+                role: role.name,
+                patience: PATIENCE,
+                words: role.last_words(),
+            });
+        }
+        std::thread::sleep(STEP);
+    }
+}
+
+/// Two ports of 127.0.0.1 at which nobody listens.
+fn free_ports() -> io::Result<[u16; 2]> {
+    let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    // Both at once, so that they differ.
+    let (one, two) = (bind()?, bind()?);
+    Ok([one.local_addr()?.port(), two.local_addr()?.port()])
+}
+
+/// Up to 4095 bytes.
+fn padding() -> Result<String, PathError> {
+    let seed = crate::run::seed().map_err(|error| PathError::System {
+        doing: "draw random bytes",
+        what: error.to_string(),
+    })?;
+    Ok("x".repeat(crate::stats::SplitMix64::new(seed).below(PADDING)))
+}
+
+/// Lets this process and those it starts have as many open files as the system allows without asking.
+fn raise_open_files() {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let limit = getrlimit(Resource::Nofile);
+        if limit.current != limit.maximum {
+            let wanted = Rlimit {
+                current: limit.maximum,
+                maximum: limit.maximum,
+            };
+            // Where it is refused there are just fewer; who runs out of them says so.
+            let _ = setrlimit(Resource::Nofile, wanted);
+        }
+    }
+}
+
+#[cfg(unix)]
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+#[cfg(not(unix))]
+fn is_root() -> bool {
+    false
+}

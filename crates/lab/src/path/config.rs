@@ -1,0 +1,301 @@
+//! The configurations of a path: the same for every program that reads V2Ray's JSON.
+//!
+//! What can be forced is: TLS 1.3 with one suite, no logs, and nothing that a configuration has to ask for, such as
+//! statistics, sniffing or multiplexing.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::path::Path as FilePath;
+
+use sealway_aead::Suite;
+use serde_json::{Value, json};
+
+use super::stack::{Network, Protocol, Shape, Stack};
+use super::tls::{AUTHORITY, CERTIFICATE, KEY, SERVER_NAME};
+
+/// The path of WebSocket requests.
+const WS_PATH: &str = "/lab";
+
+/// The suite of TLS.
+const TLS_SUITE: &str = "TLS_AES_128_GCM_SHA256";
+
+/// What the configurations of one path have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Facts<'a> {
+    pub(super) stack: Stack,
+    /// Where certificates are.
+    pub(super) folder: &'a FilePath,
+    /// The user's id, a UUID.
+    pub(super) id: &'a str,
+}
+
+fn local(port: u16) -> SocketAddr {
+    SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))
+}
+
+impl Facts<'_> {
+    fn file(&self, name: &str) -> String {
+        self.folder.join(name).display().to_string()
+    }
+
+    /// The client: from `entry` to `sink`, by way of `server`.
+    pub(super) fn client(&self, entry: u16, server: SocketAddr, sink: SocketAddr) -> Value {
+        let mut user = json!({ "id": self.id });
+        let protocol = match self.stack.protocol {
+            // No server: what comes in goes straight out.
+            Protocol::None | Protocol::Copy => {
+                return whole(vec![door(entry, sink)], freedom());
+            }
+            Protocol::Vless => {
+                user["encryption"] = json!("none");
+                "vless"
+            }
+            Protocol::Vmess(suite) => {
+                user["alterId"] = json!(0);
+                user["security"] = json!(security(suite));
+                "vmess"
+            }
+        };
+        let server = json!({ "address": server.ip().to_string(), "port": server.port(), "users": [user] });
+        let mut stream = self.network();
+        if self.stack.tls {
+            stream["security"] = json!("tls");
+            stream["tlsSettings"] = json!({
+                "serverName": SERVER_NAME,
+                "alpn": ["http/1.1"],
+                "minVersion": "1.3",
+                "maxVersion": "1.3",
+                "cipherSuites": TLS_SUITE,
+                "disableSystemRoot": true,
+                "certificates": [{ "usage": "verify", "certificateFile": self.file(AUTHORITY) }],
+            });
+        }
+        let outbound = json!({
+            "tag": "proxy",
+            "protocol": protocol,
+            "settings": { "vnext": [server] },
+            "streamSettings": stream,
+        });
+        whole(vec![door(entry, sink)], outbound)
+    }
+
+    /// The server at `port`; `inner` is the port of a second inbound, where the stack has one.
+    pub(super) fn server(&self, port: u16, inner: u16) -> Value {
+        let mut user = json!({ "id": self.id });
+        let (protocol, mut settings) = match self.stack.protocol {
+            Protocol::Vmess(_) => {
+                user["alterId"] = json!(0);
+                ("vmess", json!({ "clients": [user] }))
+            }
+            _ => ("vless", json!({ "clients": [user], "decryption": "none" })),
+        };
+        let inbound = |tag: &str, port: u16, settings: &Value, stream: Value| {
+            json!({
+                "tag": tag,
+                "listen": "127.0.0.1",
+                "port": port,
+                "protocol": protocol,
+                "settings": settings,
+                "streamSettings": stream,
+            })
+        };
+        let mut inbounds = Vec::new();
+        let mut stream = self.network();
+        if self.stack.shape == Shape::Fallback {
+            inbounds.push(inbound("inner", inner, &settings, stream));
+            settings["fallbacks"] = json!([{ "path": WS_PATH, "dest": local(inner).to_string() }]);
+            stream = json!({ "network": "tcp" });
+        }
+        if self.stack.server_needs_certificate() {
+            stream["security"] = json!("tls");
+            stream["tlsSettings"] = json!({
+                "alpn": ["http/1.1"],
+                "minVersion": "1.3",
+                "maxVersion": "1.3",
+                "cipherSuites": TLS_SUITE,
+                "certificates": [{ "certificateFile": self.file(CERTIFICATE), "keyFile": self.file(KEY) }],
+            });
+        }
+        inbounds.push(inbound("server", port, &settings, stream));
+        whole(inbounds, freedom())
+    }
+
+    /// nginx at `port`, before the server at `server`.
+    pub(super) fn nginx(&self, port: u16, server: SocketAddr, stream_module: Option<&str>) -> String {
+        let head = format!(
+            "{module}daemon off;\npid {pid};\nerror_log stderr crit;\nworker_processes 1;\n{user}\
+             events {{ worker_connections 16384; }}\n",
+            module = stream_module.map_or_else(String::new, |module| format!("load_module \"{module}\";\n")),
+            pid = quoted(&self.file("nginx.pid")),
+            // Its workers would be another user, who may not look into the folder.
+            user = if super::is_root() { "user root root;\n" } else { "" },
+        );
+        if self.stack.shape == Shape::NginxSni {
+            return format!(
+                "{head}stream {{\n  map $ssl_preread_server_name $to {{ {SERVER_NAME} {server}; }}\n  server {{ listen \
+                 127.0.0.1:{port}; ssl_preread on; proxy_pass $to; }}\n}}\n"
+            );
+        }
+        let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+            .iter()
+            .map(|kind| format!("  {kind}_temp_path {};\n", quoted(&self.file(kind))))
+            .collect();
+        format!(
+            "{head}http {{\n  access_log off;\n{temporary}  server {{\n    listen 127.0.0.1:{port} ssl;\n    server_name \
+             {SERVER_NAME};\n    ssl_certificate {certificate};\n    ssl_certificate_key {key};\n    ssl_protocols \
+             TLSv1.3;\n    ssl_conf_command Ciphersuites {TLS_SUITE};\n    location {WS_PATH} {{\n      proxy_pass \
+             http://{server};\n      proxy_http_version 1.1;\n      proxy_set_header Upgrade $http_upgrade;\n      \
+             proxy_set_header Connection upgrade;\n      proxy_set_header Host $host;\n      proxy_read_timeout 1h;\n    \
+             }}\n  }}\n}}\n",
+            certificate = quoted(&self.file(CERTIFICATE)),
+            key = quoted(&self.file(KEY)),
+        )
+    }
+
+    /// What the proxy protocol is carried by, without its TLS.
+    fn network(&self) -> Value {
+        match self.stack.network {
+            Network::Tcp => json!({ "network": "tcp" }),
+            Network::WebSocket => json!({ "network": "ws", "wsSettings": { "path": WS_PATH } }),
+        }
+    }
+}
+
+/// A name as nginx reads it back.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// The VMess name of a suite.
+fn security(suite: Suite) -> &'static str {
+    match suite {
+        Suite::ChaCha20Poly1305 => "chacha20-poly1305",
+        _ => "aes-128-gcm",
+    }
+}
+
+fn whole(inbounds: Vec<Value>, outbound: Value) -> Value {
+    json!({
+        "log": { "access": "none", "error": "none", "loglevel": "none" },
+        "inbounds": inbounds,
+        "outbounds": [outbound],
+    })
+}
+
+/// An inbound whose connections all go to one target.
+fn door(port: u16, target: SocketAddr) -> Value {
+    json!({
+        "tag": "entry",
+        "listen": "127.0.0.1",
+        "port": port,
+        "protocol": "dokodemo-door",
+        "settings": { "address": target.ip().to_string(), "port": target.port(), "network": "tcp" },
+    })
+}
+
+/// The way to the target. It is on loopback, which programs that guard private networks must be told to allow; the others
+/// do not know the key.
+fn freedom() -> Value {
+    json!({
+        "tag": "out",
+        "protocol": "freedom",
+        "settings": { "finalRules": [{ "action": "allow", "ip": ["127.0.0.0/8"] }] },
+    })
+}
+
+/// The configurations of `stacks` for the result file, by stack and role, with made-up ports, folder and id.
+pub(super) fn samples(stacks: &[Stack]) -> BTreeMap<String, Value> {
+    let mut samples = BTreeMap::new();
+    for stack in stacks.iter().filter(|stack| stack.has_programs()) {
+        let facts = Facts {
+            stack: *stack,
+            folder: FilePath::new("."),
+            id: "00000000-0000-4000-8000-000000000000",
+        };
+        let mut add = |role: &str, config: Value| samples.insert(format!("{stack} {role}"), config);
+        let server = if stack.needs_nginx() { local(3) } else { local(2) };
+        add("client", facts.client(1, server, local(9)));
+        if stack.has_wire() {
+            add("server", facts.server(2, 4));
+        }
+        if stack.needs_nginx() {
+            add("front", json!(facts.nginx(3, local(2), None)));
+        }
+    }
+    samples
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use sealway_v2ray::config::{File, Options, load};
+
+    use super::*;
+
+    #[test]
+    fn our_own_reader_finds_nothing_to_say_of_any_configuration() {
+        let samples = samples(&Stack::ALL);
+        // All but the direct one have a client, all but the copy a server.
+        let count = |role: &str| samples.keys().filter(|name| name.ends_with(role)).count();
+        assert_eq!(
+            (count(" client"), count(" server"), count(" front")),
+            (Stack::ALL.len() - 1, Stack::ALL.len() - 2, 2)
+        );
+        for (name, config) in &samples {
+            let Value::Object(_) = config else {
+                assert!(name.ends_with(" front"));
+                continue;
+            };
+            let text = config.to_string();
+            let file = File {
+                name: "config.json",
+                text: text.as_bytes(),
+            };
+            let options = Options {
+                strict: true,
+                ..Options::default()
+            };
+            let loaded = load(&[file], &options);
+            assert!(loaded.problems.is_empty(), "{name}: {:?}\n{text}", loaded.problems);
+            assert_eq!(loaded.config.unwrap().outbounds.len(), 1);
+        }
+    }
+
+    #[test]
+    fn both_ends_agree() {
+        for stack in Stack::ALL.into_iter().filter(Stack::has_wire) {
+            let facts = Facts {
+                stack,
+                folder: FilePath::new("/f"),
+                id: "u",
+            };
+            let client = facts.client(1, local(2), local(9));
+            let server = facts.server(2, 4);
+            let out = &client["outbounds"][0];
+            let user = &out["settings"]["vnext"][0]["users"][0];
+            let inbounds = server["inbounds"].as_array().unwrap();
+            for inbound in inbounds {
+                assert_eq!(inbound["protocol"], out["protocol"]);
+                assert_eq!(inbound["settings"]["clients"][0]["id"], user["id"]);
+                assert_eq!(inbound["listen"], "127.0.0.1");
+            }
+            let last = inbounds.last().unwrap();
+            assert_eq!((&last["port"], &last["tag"]), (&json!(2), &json!("server")));
+            let tls_at_server = last["streamSettings"]["security"] == "tls";
+            assert_eq!(tls_at_server, stack.server_needs_certificate());
+            assert_eq!(out["streamSettings"]["security"] == "tls", stack.tls);
+            let websocket = inbounds.first().unwrap()["streamSettings"]["network"] == "ws";
+            assert_eq!(
+                websocket,
+                stack.name().contains("ws") || stack.name().ends_with("-path")
+            );
+            assert_eq!(client["inbounds"][0]["settings"]["port"], 9);
+        }
+    }
+
+    #[test]
+    fn names_of_files_are_quoted_for_nginx() {
+        assert_eq!(quoted("/a \"b\"\\c"), "\"/a \\\"b\\\"\\\\c\"");
+    }
+}

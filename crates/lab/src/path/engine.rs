@@ -1,0 +1,182 @@
+//! The programs a path can be made of.
+
+use std::ffi::OsString;
+use std::path::{Path as FilePath, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::config;
+use super::stack::Stack;
+use crate::peer::{self, program};
+use crate::result::Subject;
+use crate::workload::{LabError, Request, subjects};
+
+/// How long a program may take to say its version.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Most bytes of a version text that are taken.
+const MAX_OUTPUT: usize = 64 * 1024;
+
+/// Peers that speak the same protocols and read the same configurations.
+pub const PEERS: [&str; 2] = ["xray", "v2ray"];
+
+/// A program that can be client and server of a path.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Engine {
+    name: &'static str,
+    program: PathBuf,
+    version: String,
+    words: Words,
+}
+
+/// How a program is told to run a configuration.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Words {
+    /// `run -c FILE`
+    Run,
+    /// `-config FILE`, as before version 5 of V2Ray.
+    Flag,
+}
+
+impl Engine {
+    /// This project's engine: the program `sealway`.
+    pub fn sealway(program: &FilePath) -> Engine {
+        Engine {
+            name: "sealway",
+            program: program.to_owned(),
+            version: crate::run::version(),
+            words: Words::Run,
+        }
+    }
+
+    /// Looks for the peer called `name`, one of [`PEERS`], on PATH, and asks for its version.
+    ///
+    /// # Errors
+    /// Why it cannot take part, for the reader.
+    pub fn peer(name: &str) -> Result<Engine, String> {
+        let name = PEERS
+            .into_iter()
+            .find(|known| *known == name)
+            .ok_or_else(|| format!("{name} is no peer here"))?;
+        let program = program::on_path(name)
+            .ok_or_else(|| format!("not found on PATH; install the program {name} to compare with it"))?;
+        // The older V2Ray knows no `version`, and would start with whatever configuration it finds.
+        let (version, words) = match (name, version(&program, "-version")) {
+            ("v2ray", Ok(version)) => (version, Words::Flag),
+            _ => (version(&program, "version")?, Words::Run),
+        };
+        Ok(Engine {
+            name,
+            program,
+            version,
+            words,
+        })
+    }
+
+    /// The subject's name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The arguments that run a configuration.
+    pub(super) fn arguments(&self, config: &FilePath) -> Vec<OsString> {
+        let file = config.as_os_str().to_owned();
+        match self.words {
+            Words::Run => vec!["run".into(), "-c".into(), file],
+            Words::Flag => vec!["-config".into(), file],
+        }
+    }
+
+    /// The program's file.
+    pub(super) fn program(&self) -> &FilePath {
+        &self.program
+    }
+
+    /// The program as the result file describes it, with its configurations for `stacks`.
+    pub fn subject(&self, stacks: &[Stack]) -> Subject {
+        let argv = |role: &str| {
+            let arguments = self.arguments(FilePath::new(&format!("{role}.json")));
+            let words = arguments.iter().map(|word| word.to_string_lossy().into_owned());
+            (
+                role.to_owned(),
+                std::iter::once(self.name.to_owned()).chain(words).collect(),
+            )
+        };
+        Subject {
+            name: self.name.to_owned(),
+            version: self.version.clone(),
+            kind: "program".to_owned(),
+            sha256: program::sha256_of(&self.program).unwrap_or_default(),
+            role_argv: ["client", "server"].into_iter().map(argv).collect(),
+            config: config::samples(stacks),
+            setup: "matched".to_owned(),
+            differs: self.differs(),
+            error: String::new(),
+        }
+    }
+
+    /// What the common configuration leaves different.
+    fn differs(&self) -> Vec<String> {
+        let words: &[&str] = match self.name {
+            "xray" => &[
+                "reads and seals at most 8 KiB at once",
+                "its TLS library cannot be held to one suite of TLS 1.3: it takes AES-128-GCM where the CPU has AES, as \
+                 the hello of a browser that it imitates lists it first",
+                "its garbage collector has its defaults",
+            ],
+            "v2ray" => &[
+                "reads and seals at most 2 KiB at once",
+                "its TLS library cannot be held to one suite of TLS 1.3: it takes AES-128-GCM where the CPU has AES",
+                "its garbage collector has its defaults",
+            ],
+            _ => &[],
+        };
+        words.iter().map(|&word| word.to_owned()).collect()
+    }
+}
+
+/// The first line that the program prints for its version.
+fn version(program: &FilePath, word: &str) -> Result<String, String> {
+    let mut command = Command::new(program);
+    // Where a program takes the word for something else, it must find no configuration.
+    command.arg(word).current_dir(std::env::temp_dir());
+    command.stdin(Stdio::null()).stderr(Stdio::null());
+    let ended = peer::run(&mut command, MAX_OUTPUT, PATIENCE).map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&ended.output);
+    let line = text.lines().next().unwrap_or_default().trim();
+    if line.is_empty() {
+        return Err(format!("\"{}\" does not say its version", program.display()));
+    }
+    Ok(line.chars().take(200).collect())
+}
+
+/// Everyone who takes part in a workload over paths.
+#[derive(Debug)]
+pub struct Found {
+    /// Subjects for the result file, also those that could not take part; ours first.
+    pub subjects: Vec<Subject>,
+    /// Those that take part, ours first.
+    pub engines: Vec<Engine>,
+}
+
+/// Looks for our engine and for the peers that were asked for, to run `stacks`.
+///
+/// # Errors
+/// [`LabError::UnknownPeer`] or [`LabError::PeerMissing`] for a peer that was asked for by name,
+/// [`LabError::NoProgram`] when the request does not say where our own program is.
+pub fn find(request: &Request, stacks: &[Stack]) -> Result<Found, LabError> {
+    let ours = request.program.as_deref().ok_or(LabError::NoProgram)?;
+    let ours = Engine::sealway(ours);
+    let mut engines = vec![ours];
+    let found = subjects::find(&request.peers, &PEERS, |name| {
+        let engine = Engine::peer(name)?;
+        let subject = engine.subject(stacks);
+        engines.push(engine);
+        Ok(subject)
+    })?;
+    let mut subjects = found.subjects;
+    if let (Some(first), Some(ours)) = (subjects.first_mut(), engines.first()) {
+        *first = ours.subject(stacks);
+    }
+    Ok(Found { subjects, engines })
+}

@@ -1,0 +1,196 @@
+//! Private files, and what `/proc` says about processes and sockets.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path as FilePath;
+use std::time::Duration;
+
+use crate::measure::cpu::{Method, process_cpu_of};
+
+/// Most generations of children that are followed, and most processes of a role: programs here have one or two.
+const MAX_PROCESSES: usize = 256;
+
+/// Writes a new file that nobody else may read.
+pub(super) fn write(path: &FilePath, text: &str) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)?.write_all(text.as_bytes())
+}
+
+/// The last `lines` lines of a text, at most `bytes` bytes of it.
+pub(super) fn tail(text: &[u8], lines: usize, bytes: usize) -> String {
+    let start = text.len().saturating_sub(bytes);
+    let text = String::from_utf8_lossy(&text[start..]);
+    let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}
+
+/// A process and its descendants, itself first.
+pub(super) fn family(pid: u32) -> Vec<u32> {
+    let mut found = vec![pid];
+    let mut next = 0;
+    while let Some(&parent) = found.get(next) {
+        next += 1;
+        let Ok(tasks) = fs::read_dir(format!("/proc/{parent}/task")) else {
+            continue;
+        };
+        for task in tasks.filter_map(Result::ok) {
+            let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            let children = children.split_whitespace().filter_map(|word| word.parse::<u32>().ok());
+            found.extend(children.take(MAX_PROCESSES.saturating_sub(found.len())));
+        }
+    }
+    found
+}
+
+/// CPU time of a process and its living descendants, user and system together; `None` if the process is gone.
+pub(super) fn cpu(pid: u32) -> Option<(Method, Duration)> {
+    let mut times = family(pid).into_iter().map(process_cpu_of);
+    let (method, own) = times.next()??;
+    Some((method, own + times.flatten().map(|(_, time)| time).sum::<Duration>()))
+}
+
+/// Memory of a role in bytes.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Memory {
+    /// The most that was resident since the last reset, or since the start where the system allows no reset
+    /// (`VmHWM`); of several processes the sum.
+    pub peak: u64,
+    /// What is resident now, pages shared with others divided among them (`Pss`); `None` where the system does not tell.
+    pub pss: Option<u64>,
+}
+
+/// Memory of a process and its descendants; `None` if the process is gone.
+pub(super) fn memory(pid: u32) -> Option<Memory> {
+    let mut sum = Memory { peak: 0, pss: Some(0) };
+    for (i, pid) in family(pid).into_iter().enumerate() {
+        let Some(peak) = kib(&format!("/proc/{pid}/status"), "VmHWM:") else {
+            if i == 0 {
+                return None;
+            }
+            continue;
+        };
+        sum.peak += peak;
+        let pss = kib(&format!("/proc/{pid}/smaps_rollup"), "Pss:");
+        sum.pss = sum.pss.zip(pss).map(|(sum, pss)| sum + pss);
+    }
+    Some(sum)
+}
+
+/// Sets the peak of a process and its descendants back to what is resident now, where the system allows it.
+pub(super) fn reset_peak(pid: u32) {
+    for pid in family(pid) {
+        // Without the right to, the peak is that of the whole life.
+        let _ = fs::write(format!("/proc/{pid}/clear_refs"), "5");
+    }
+}
+
+/// A figure of a file of `/proc` that is in KiB, as bytes.
+fn kib(path: &str, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(path).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let number: u64 = line.split_whitespace().next()?.parse().ok()?;
+    number.checked_mul(1024)
+}
+
+/// True if process `pid` itself listens at a TCP port of 127.0.0.1. Nothing connects to find out: a connection would be
+/// served.
+pub(super) fn listens(pid: u32, port: u16) -> bool {
+    let Ok(table) = fs::read_to_string("/proc/net/tcp") else {
+        return false;
+    };
+    let sockets = listeners(&table, port);
+    if sockets.is_empty() {
+        return false;
+    }
+    let Ok(open) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+        return false;
+    };
+    let targets = open
+        .filter_map(Result::ok)
+        .filter_map(|entry| fs::read_link(entry.path()).ok());
+    targets
+        .filter_map(|target| socket(target.to_str()?))
+        .any(|inode| sockets.contains(&inode))
+}
+
+/// `socket:[123]`
+fn socket(link: &str) -> Option<u64> {
+    link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// Inodes of the sockets that listen at `port` of 127.0.0.1, out of the text of `/proc/net/tcp`.
+fn listeners(table: &str, port: u16) -> BTreeSet<u64> {
+    // Addresses are written as the machine holds them in memory.
+    let address = u32::from_ne_bytes([127, 0, 0, 1]);
+    let wanted = format!("{address:08X}:{port:04X}");
+    let inode = |line: &str| {
+        let mut words = line.split_whitespace();
+        let (local, _, state) = (words.nth(1)?, words.next()?, words.next()?);
+        if local != wanted || state != "0A" {
+            return None;
+        }
+        words.nth(5)?.parse().ok()
+    };
+    table.lines().filter_map(inode).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn listeners_are_read_from_the_table() {
+        let line = |address: [u8; 4], port: u16, state: &str, inode: u64| {
+            let address = u32::from_ne_bytes(address);
+            format!(
+                "   0: {address:08X}:{port:04X} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000     0        0 \
+                 {inode} 1 0000000000000000 100 0 0 10 0\n"
+            )
+        };
+        let table = [
+            "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+                .to_owned(),
+            line([127, 0, 0, 1], 8080, "0A", 11),
+            line([127, 0, 0, 1], 8080, "01", 12),
+            line([127, 0, 0, 2], 8080, "0A", 13),
+            line([127, 0, 0, 1], 8081, "0A", 14),
+            "nonsense\n".to_owned(),
+        ]
+        .concat();
+        assert_eq!(listeners(&table, 8080), BTreeSet::from([11]));
+        assert_eq!(listeners(&table, 9), BTreeSet::new());
+        assert_eq!(socket("socket:[77]"), Some(77));
+        assert_eq!(socket("/dev/null"), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn this_process_listens_where_it_does() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let me = std::process::id();
+        assert!(listens(me, port));
+        assert!(!listens(1, port), "another process does not");
+        drop(listener);
+        assert!(!listens(me, port));
+        let memory = memory(me).unwrap();
+        assert!(memory.peak > 0 && memory.pss.is_none_or(|pss| pss > 0));
+        reset_peak(me);
+        assert_eq!(super::memory(u32::MAX), None);
+        assert_eq!(cpu(me).unwrap().0, Method::Process);
+    }
+
+    #[test]
+    fn the_tail_is_the_last_lines() {
+        assert_eq!(tail(b"a\n\nb\nc\n", 2, 100), "b\nc");
+        assert_eq!(tail(b"abcdef", 2, 3), "def");
+        assert_eq!(tail(b"", 2, 3), "");
+        assert_eq!(tail(b"x\xff", 2, 1), "\u{fffd}");
+    }
+}

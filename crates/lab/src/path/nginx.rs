@@ -1,0 +1,80 @@
+//! nginx as a front.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::peer::{self, program};
+
+/// How long it may take to say how it was built.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Most bytes of that which are taken.
+const MAX_OUTPUT: usize = 64 * 1024;
+
+/// The program.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Nginx {
+    pub(super) program: PathBuf,
+    /// The file of the module for streams, where that is not built in.
+    pub(super) stream_module: Option<String>,
+}
+
+/// Looks for nginx on PATH; with `streams` it must be able to hand connections on by server name.
+///
+/// # Errors
+/// What is missing, for the reader.
+pub(super) fn find(streams: bool) -> Result<Nginx, String> {
+    // A service as a rule, and then not in every user's PATH.
+    let usual = PathBuf::from("/usr/sbin/nginx");
+    let program = program::on_path("nginx")
+        .or_else(|| usual.is_file().then_some(usual))
+        .ok_or("nginx is not found on PATH; install the package nginx")?;
+    let mut stream_module = None;
+    if streams {
+        // It answers on standard error.
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "exec \"$0\" -V 2>&1"]).arg(&program);
+        command.stdin(Stdio::null()).stderr(Stdio::null());
+        let ended = peer::run(&mut command, MAX_OUTPUT, PATIENCE).map_err(|error| error.to_string())?;
+        stream_module = module(&String::from_utf8_lossy(&ended.output))?;
+        if let Some(file) = stream_module.as_ref().filter(|file| !PathBuf::from(file).is_file()) {
+            return Err(format!(
+                "nginx has no module for streams at {file}; install the package libnginx-mod-stream"
+            ));
+        }
+    }
+    Ok(Nginx { program, stream_module })
+}
+
+/// The file of the module for streams out of the build words of nginx; `None` if it is built in.
+fn module(build: &str) -> Result<Option<String>, String> {
+    let words = || build.split_whitespace();
+    if words().any(|word| word == "--with-stream") {
+        return Ok(None);
+    }
+    if !words().any(|word| word == "--with-stream=dynamic") {
+        return Err("this nginx is built without streams".to_owned());
+    }
+    let folder = words().find_map(|word| word.strip_prefix("--modules-path="));
+    let folder = folder.unwrap_or("/usr/lib/nginx/modules");
+    Ok(Some(format!("{folder}/ngx_stream_module.so")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_module_is_found_in_the_build_words() {
+        assert_eq!(
+            module("nginx version: x\nconfigure arguments: --with-stream --y"),
+            Ok(None)
+        );
+        assert_eq!(
+            module("--modules-path=/a/b --with-stream=dynamic"),
+            Ok(Some("/a/b/ngx_stream_module.so".to_owned()))
+        );
+        assert!(module("--with-http_ssl_module").is_err());
+    }
+}

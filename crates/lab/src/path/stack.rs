@@ -1,0 +1,186 @@
+//! What a path is made of.
+
+use std::fmt;
+
+use sealway_aead::Suite;
+
+/// What carries the bytes between the client and the server of a path.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Stack {
+    name: &'static str,
+    pub(super) protocol: Protocol,
+    pub(super) network: Network,
+    pub(super) tls: bool,
+    pub(super) shape: Shape,
+}
+
+/// The proxy protocol.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) enum Protocol {
+    /// No program at all.
+    None,
+    /// One program that copies.
+    Copy,
+    Vless,
+    Vmess(Suite),
+}
+
+/// What the proxy protocol is carried by.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) enum Network {
+    Tcp,
+    WebSocket,
+}
+
+/// Who stands where.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) enum Shape {
+    /// A client and a server.
+    Pair,
+    /// nginx ends TLS and hands a path to the server.
+    NginxPath,
+    /// nginx hands a server name to the server, TLS and all.
+    NginxSni,
+    /// The server's VLESS inbound hands a path to another inbound of its own.
+    Fallback,
+}
+
+const fn pair(name: &'static str, protocol: Protocol, network: Network, tls: bool) -> Stack {
+    Stack {
+        name,
+        protocol,
+        network,
+        tls,
+        shape: Shape::Pair,
+    }
+}
+
+const fn vless(name: &'static str, network: Network, tls: bool) -> Stack {
+    pair(name, Protocol::Vless, network, tls)
+}
+
+const fn aes(name: &'static str, network: Network, tls: bool) -> Stack {
+    pair(name, Protocol::Vmess(Suite::Aes128Gcm), network, tls)
+}
+
+const fn chacha(name: &'static str, network: Network, tls: bool) -> Stack {
+    pair(name, Protocol::Vmess(Suite::ChaCha20Poly1305), network, tls)
+}
+
+impl Stack {
+    /// No program: from the generator straight to the sink. The control of a run.
+    pub const DIRECT: Stack = pair("direct", Protocol::None, Network::Tcp, false);
+    /// One program that copies bytes between two connections: a fixed-destination inbound and a freedom outbound.
+    pub const RELAY: Stack = pair("relay", Protocol::Copy, Network::Tcp, false);
+    /// VLESS over TCP.
+    pub const VLESS_TCP: Stack = vless("vless-tcp", Network::Tcp, false);
+    /// VLESS over TLS.
+    pub const VLESS_TCP_TLS: Stack = vless("vless-tcp-tls", Network::Tcp, true);
+    /// VLESS over WebSocket.
+    pub const VLESS_WS: Stack = vless("vless-ws", Network::WebSocket, false);
+    /// VLESS over WebSocket over TLS.
+    pub const VLESS_WS_TLS: Stack = vless("vless-ws-tls", Network::WebSocket, true);
+    /// VMess with AES-128-GCM over TCP.
+    pub const VMESS_AES_TCP: Stack = aes("vmess-aes-128-gcm-tcp", Network::Tcp, false);
+    /// VMess with AES-128-GCM over TLS.
+    pub const VMESS_AES_TCP_TLS: Stack = aes("vmess-aes-128-gcm-tcp-tls", Network::Tcp, true);
+    /// VMess with AES-128-GCM over WebSocket.
+    pub const VMESS_AES_WS: Stack = aes("vmess-aes-128-gcm-ws", Network::WebSocket, false);
+    /// VMess with AES-128-GCM over WebSocket over TLS.
+    pub const VMESS_AES_WS_TLS: Stack = aes("vmess-aes-128-gcm-ws-tls", Network::WebSocket, true);
+    /// VMess with ChaCha20-Poly1305 over TCP.
+    pub const VMESS_CHACHA_TCP: Stack = chacha("vmess-chacha20-poly1305-tcp", Network::Tcp, false);
+    /// VMess with ChaCha20-Poly1305 over TLS.
+    pub const VMESS_CHACHA_TCP_TLS: Stack = chacha("vmess-chacha20-poly1305-tcp-tls", Network::Tcp, true);
+    /// VMess with ChaCha20-Poly1305 over WebSocket.
+    pub const VMESS_CHACHA_WS: Stack = chacha("vmess-chacha20-poly1305-ws", Network::WebSocket, false);
+    /// VMess with ChaCha20-Poly1305 over WebSocket over TLS.
+    pub const VMESS_CHACHA_WS_TLS: Stack = chacha("vmess-chacha20-poly1305-ws-tls", Network::WebSocket, true);
+    /// VLESS over WebSocket over TLS, where nginx ends TLS and hands the path on.
+    pub const FRONT_PATH: Stack = Stack {
+        shape: Shape::NginxPath,
+        ..vless("front-path", Network::WebSocket, true)
+    };
+    /// VLESS over TLS, where nginx hands the connection on by its server name.
+    pub const FRONT_SNI: Stack = Stack {
+        shape: Shape::NginxSni,
+        ..vless("front-sni", Network::Tcp, true)
+    };
+    /// VLESS over WebSocket over TLS, where a VLESS inbound for TCP ends TLS and falls back by path to a WebSocket inbound
+    /// of the same process.
+    pub const FALLBACK_PATH: Stack = Stack {
+        shape: Shape::Fallback,
+        ..vless("fallback-path", Network::WebSocket, true)
+    };
+
+    /// Every stack, the plainest first.
+    pub const ALL: [Stack; 17] = [
+        Stack::DIRECT,
+        Stack::RELAY,
+        Stack::VLESS_TCP,
+        Stack::VLESS_TCP_TLS,
+        Stack::VLESS_WS,
+        Stack::VLESS_WS_TLS,
+        Stack::VMESS_AES_TCP,
+        Stack::VMESS_AES_TCP_TLS,
+        Stack::VMESS_AES_WS,
+        Stack::VMESS_AES_WS_TLS,
+        Stack::VMESS_CHACHA_TCP,
+        Stack::VMESS_CHACHA_TCP_TLS,
+        Stack::VMESS_CHACHA_WS,
+        Stack::VMESS_CHACHA_WS_TLS,
+        Stack::FRONT_PATH,
+        Stack::FRONT_SNI,
+        Stack::FALLBACK_PATH,
+    ];
+
+    /// The name on the command line and in result files.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The stack called `name`.
+    pub fn named(name: &str) -> Option<Stack> {
+        Stack::ALL.into_iter().find(|stack| stack.name == name)
+    }
+
+    /// The suite that seals the payload, innermost first; `None` for a stack that sends it as it is.
+    pub const fn suite(&self) -> Option<Suite> {
+        match (self.protocol, self.tls) {
+            (Protocol::Vmess(suite), _) => Some(suite),
+            (_, true) => Some(Suite::Aes128Gcm),
+            (_, false) => None,
+        }
+    }
+
+    /// True if whoever changes bytes on the wire must be found out.
+    pub const fn authenticated(&self) -> bool {
+        self.suite().is_some()
+    }
+
+    /// True if nginx stands before the server.
+    pub const fn needs_nginx(&self) -> bool {
+        matches!(self.shape, Shape::NginxPath | Shape::NginxSni)
+    }
+
+    /// True if programs stand between the generator and the sink.
+    pub const fn has_programs(&self) -> bool {
+        !matches!(self.protocol, Protocol::None)
+    }
+
+    /// True if there is a wire between a client and a server.
+    pub const fn has_wire(&self) -> bool {
+        !matches!(self.protocol, Protocol::None | Protocol::Copy)
+    }
+
+    /// True if the client shows the server a certificate's name.
+    pub(super) const fn server_needs_certificate(&self) -> bool {
+        self.tls && !matches!(self.shape, Shape::NginxPath)
+    }
+}
+
+impl fmt::Display for Stack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}

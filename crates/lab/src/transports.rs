@@ -1,0 +1,264 @@
+//! The workload `transports`: byte streams through a proxied path (see [`crate::path`]), with client, server and whatever
+//! stands before it as processes of their own.
+//!
+//! Case parameters: `stack` (see [`Stack`]), `streams` (TCP connections at once), `direction` (`down`: to who connected,
+//! `up`: to the target), `suite` (what seals the payload, or `none`). The stack `direct` has no program in it and is the
+//! control; `relay` has one that copies.
+//!
+//! Metrics: `throughput` in B/s, payload that the receiver was given inside the window; `cpu_per_gb` in s/GB, CPU time of
+//! all programs, user and system, for each 10^9 B of it, and `cpu_per_gb_client`, `cpu_per_gb_server`,
+//! `cpu_per_gb_front` for each of them (method `P`: their processes' CPU clocks); `memory`, `memory_client`, … in B, the
+//! peak of what was resident in the window; `fairness`, Jain's index of several streams. On a machine where all programs
+//! share one or two CPUs `cpu_per_gb` is the headline: throughput is then about CPUs divided by everybody's cost together,
+//! that of the generator included.
+//!
+//! Generator and sink are threads of this process, two a stream, with blocking writes and reads of 128 KiB and
+//! TCP_NODELAY. Their cost is in no subject's figure. Payload is the stream's key XOR its place, every 8 bytes. Before the
+//! first window 16 MiB each way are compared in full, in writes of all sizes, and, for stacks that authenticate, one bit is
+//! flipped on the wire: nothing wrong may be delivered. In windows one block of 4 KiB in 16 is compared, at places drawn
+//! anew, and as many bytes must arrive as were sent.
+//!
+//! Programs start anew for every window and end after it. In quick runs, where that would take most of the time, they
+//! start once and are held while others are measured.
+
+mod advice;
+mod cells;
+mod pattern;
+mod traffic;
+mod wire;
+
+use std::time::Duration;
+
+use sealway_aead::Suite;
+
+use crate::measure::cpu::Method;
+use crate::path::{Stack, engine};
+use crate::plan::{Layout, Overhead, Plan, PlanError, Profile};
+use crate::result::{ResultRow, Subject, Window};
+use crate::run::Cell;
+use crate::stats::Better;
+use crate::workload::rows::{Metric, Reference, Scheme, THROUGHPUT};
+use crate::workload::{self, LabError, Prepared, Request};
+use cells::{DIRECT, FLIP_AFTER, Spec, TransportCell, VERIFIED};
+use traffic::{Direction, PIECE};
+
+/// Name of the workload.
+pub const NAME: &str = "transports";
+
+/// Names of all peers this workload knows.
+pub const PEERS: [&str; 2] = engine::PEERS;
+
+/// Version of what a window does. Raise it when figures before and after are no longer comparable.
+const VERSION: u32 = 1;
+
+/// Streams of the case with several.
+const SEVERAL: usize = 4;
+
+/// Time limit of a standard run without a budget: programs start for every window.
+const STANDARD_LIMIT: Duration = Duration::from_secs(30 * 60);
+
+/// What every run has: one of each kind, and the two ciphers of VMess.
+const CHOSEN: [Stack; 5] = [
+    Stack::VLESS_TCP,
+    Stack::VLESS_TCP_TLS,
+    Stack::VLESS_WS_TLS,
+    Stack::VMESS_AES_TCP,
+    Stack::VMESS_CHACHA_TCP,
+];
+
+/// How much less than `direct` a path must deliver: above, the generator may be what was measured.
+const HEADROOM: f64 = 1.5;
+
+/// A metric that the cell itself works out.
+macro_rules! figure {
+    ($name:literal, $unit:literal, $better:ident, $method:expr, $related:literal) => {
+        Metric {
+            name: $name,
+            unit: $unit,
+            better: Better::$better,
+            value: |window, _| figure(window, $name),
+            method: $method,
+            related: $related,
+        }
+    };
+}
+
+const METRICS: [Metric; 10] = [
+    THROUGHPUT,
+    figure!("cpu_per_gb", "s/GB", Lower, Some(Method::Process), true),
+    figure!("cpu_per_gb_client", "s/GB", Lower, Some(Method::Process), true),
+    figure!("cpu_per_gb_server", "s/GB", Lower, Some(Method::Process), true),
+    figure!("cpu_per_gb_front", "s/GB", Lower, Some(Method::Process), false),
+    figure!("memory", "B", Lower, None, false),
+    figure!("memory_client", "B", Lower, None, false),
+    figure!("memory_server", "B", Lower, None, false),
+    figure!("memory_front", "B", Lower, None, false),
+    figure!("fairness", "1", Higher, None, false),
+];
+
+fn figure(window: &Window, name: &str) -> f64 {
+    window.figures.get(name).map_or(f64::NAN, |value| value.get())
+}
+
+/// Finds the programs, makes the cells, fits the plan.
+pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
+    let specs = specs(request.profile, &request.stacks, &request.suites);
+    if specs.is_empty() {
+        return Err(LabError::Plan(PlanError::NoCells));
+    }
+    let mut stacks: Vec<Stack> = Vec::new();
+    for spec in &specs {
+        if !stacks.contains(&spec.stack) {
+            stacks.push(spec.stack);
+        }
+    }
+    let found = engine::find(request, &stacks)?;
+    let keep = request.profile == Profile::Quick;
+    let mut subjects = found.subjects;
+    if keep {
+        for subject in subjects.iter_mut().filter(|subject| subject.error.is_empty()) {
+            subject
+                .differs
+                .push("started once and held between its windows".to_owned());
+        }
+    }
+    subjects.push(direct());
+    let mut cells: Vec<Box<dyn Cell>> = Vec::new();
+    for spec in specs {
+        if spec.stack == Stack::DIRECT {
+            cells.push(Box::new(TransportCell::new(spec, None, keep)));
+            continue;
+        }
+        for engine in &found.engines {
+            cells.push(Box::new(TransportCell::new(spec, Some(engine.clone()), keep)));
+        }
+    }
+    Ok(Prepared {
+        plan: plan(request, &cells).map_err(LabError::Plan)?,
+        subjects,
+        scheme: Scheme {
+            name: NAME,
+            def: hash(),
+            metrics: |_| &METRICS,
+            reference: Reference::Best(&PEERS),
+            method: |_, _| Method::Wall,
+            verified: |case, _| match case.text("suite") {
+                Some("none") => "sampled, unauthenticated",
+                _ => "sampled",
+            },
+            finish: mark_generator_bound,
+        },
+        cells,
+        recommend: |rows, _| advice::bulk(rows),
+    })
+}
+
+/// The control as the result file describes it.
+fn direct() -> Subject {
+    Subject {
+        name: DIRECT.to_owned(),
+        version: crate::run::version(),
+        kind: "in-process".to_owned(),
+        setup: "default".to_owned(),
+        differs: vec!["no program: from the generator straight to the sink".to_owned()],
+        ..Subject::default()
+    }
+}
+
+/// Every case, the most telling first: a time limit drops cases from the end. Without a choice of stacks a standard run has
+/// each with one stream down, and the chosen ones also up and with several streams; a full run has everything.
+fn specs(profile: Profile, stacks: &[Stack], suites: &[Suite]) -> Vec<Spec> {
+    let wanted = |stack: &Stack| {
+        let named = stacks.is_empty() || stacks.contains(stack) || *stack == Stack::DIRECT;
+        let sealed =
+            suites.is_empty() || *stack == Stack::DIRECT || stack.suite().is_some_and(|suite| suites.contains(&suite));
+        named && sealed
+    };
+    let chosen = |stack: &Stack| CHOSEN.contains(stack) || *stack == Stack::DIRECT || !stacks.is_empty();
+    let rest = Stack::ALL
+        .into_iter()
+        .filter(|stack| !CHOSEN.contains(stack) && *stack != Stack::DIRECT);
+    let ordered: Vec<Stack> = std::iter::once(Stack::DIRECT)
+        .chain(CHOSEN)
+        .chain(rest)
+        .filter(wanted)
+        .collect();
+    if ordered.iter().all(|stack| *stack == Stack::DIRECT) && stacks != [Stack::DIRECT] {
+        return Vec::new();
+    }
+    let mut specs = Vec::new();
+    let mut add = |streams, direction, which: &dyn Fn(&Stack) -> bool| {
+        specs.extend(ordered.iter().filter(|stack| which(stack)).map(|&stack| Spec {
+            stack,
+            streams,
+            direction,
+        }));
+    };
+    if profile == Profile::Quick {
+        add(1, Direction::Down, &chosen);
+        return specs;
+    }
+    add(1, Direction::Down, &|_| true);
+    add(1, Direction::Up, &chosen);
+    add(SEVERAL, Direction::Down, &chosen);
+    if profile == Profile::Full {
+        let others = |stack: &Stack| !chosen(stack);
+        add(1, Direction::Up, &others);
+        add(SEVERAL, Direction::Down, &others);
+    }
+    if profile == Profile::Full || !stacks.is_empty() {
+        add(SEVERAL, Direction::Up, &|_| true);
+    }
+    specs
+}
+
+/// Hash of the numbers that define a window.
+fn hash() -> String {
+    workload::hash(&format!(
+        "{NAME} {VERSION} piece={PIECE} nodelay block={}/{} verified={VERIFIED} flip={FLIP_AFTER} tls=1.3 aes-128-gcm p256",
+        pattern::BLOCK,
+        pattern::BLOCKS
+    ))
+}
+
+/// Fits the windows to the time there is.
+fn plan(request: &Request, cells: &[Box<dyn Cell>]) -> Result<Plan, PlanError> {
+    let layout = Layout::by_case(cells.iter().map(|cell| cell.case().canonical()));
+    let (limit, start) = match request.profile {
+        Profile::Quick => (request.limit(), Duration::from_millis(20)),
+        Profile::Standard => (request.budget.or(Some(STANDARD_LIMIT)), Duration::from_millis(350)),
+        Profile::Full => (request.limit(), Duration::from_millis(350)),
+    };
+    // Programs start twice for the checks before the first window, and 36 MiB go through them.
+    let overhead = Overhead {
+        per_cell: Duration::from_millis(800),
+        per_window: start + Duration::from_millis(15),
+    };
+    Plan::new(request.profile, layout, overhead, limit)
+}
+
+/// Marks the rows of paths that delivered too close to what the generator can do without any.
+fn mark_generator_bound(rows: &mut [ResultRow]) {
+    let key = |row: &ResultRow| {
+        let direction = row.case.text("direction").map(str::to_owned);
+        (row.case.int("streams"), direction)
+    };
+    let controls: Vec<_> = rows
+        .iter()
+        .filter(|row| row.subject == DIRECT && row.metric == THROUGHPUT.name)
+        .map(|row| (key(row), row.median.get()))
+        .collect();
+    for row in rows
+        .iter_mut()
+        .filter(|row| row.subject != DIRECT && row.metric == THROUGHPUT.name)
+    {
+        let own = key(row);
+        let control = controls.iter().find(|(key, _)| *key == own);
+        if control.is_some_and(|(_, rate)| row.median.get() * HEADROOM > *rate) {
+            row.flags.push("generator-bound".to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,283 @@
+//! A cell: a stack with an engine, and streams through it.
+
+use std::time::{Duration, Instant};
+
+use super::traffic::{Direction, Order, Sink, Traffic, Trouble};
+use super::wire::{Damage, Plan, Wire};
+use crate::path::{Engine, Path, PathError, Stack};
+use crate::result::Case;
+use crate::run::{Cell, CellError, Counted};
+
+/// Bytes each way that are compared in full before any window.
+pub(super) const VERIFIED: u64 = 16 << 20;
+
+/// Bytes on the wire before the bit that is flipped: well into the payload.
+pub(super) const FLIP_AFTER: u64 = 1 << 20;
+
+/// Payload of the pass with the flipped bit.
+const FLIP_PAYLOAD: u64 = 4 << 20;
+
+/// Subject of the control.
+pub(super) const DIRECT: &str = "direct";
+
+/// A parameter set.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Spec {
+    pub(super) stack: Stack,
+    pub(super) streams: usize,
+    pub(super) direction: Direction,
+}
+
+impl Spec {
+    pub(super) fn case(&self) -> Case {
+        let suite = self.stack.suite().map_or("none", |suite| suite.name());
+        Case::new()
+            .with("stack", self.stack.name())
+            .with("streams", self.streams)
+            .with("direction", self.direction.name())
+            .with("suite", suite)
+    }
+}
+
+/// Programs with the sink behind them.
+#[derive(Debug)]
+struct Line {
+    path: Path,
+    sink: Sink,
+}
+
+/// A case with a subject.
+pub(super) struct TransportCell {
+    spec: Spec,
+    case: Case,
+    /// `None`: no programs.
+    engine: Option<Engine>,
+    /// Programs stay from round to round, held while others run, instead of starting anew in each.
+    keep: bool,
+    kept: Option<Line>,
+}
+
+impl TransportCell {
+    pub(super) fn new(spec: Spec, engine: Option<Engine>, keep: bool) -> TransportCell {
+        TransportCell {
+            spec,
+            case: spec.case(),
+            engine,
+            keep,
+            kept: None,
+        }
+    }
+
+    /// Starts the programs.
+    fn line(&self, damage: Option<&mut Option<Wire>>) -> Result<Line, CellError> {
+        let sink = Sink::open().map_err(|error| CellError::Failed {
+            what: format!("cannot listen: {error}"),
+        })?;
+        let plan = Plan {
+            damage: Damage::Flip,
+            direction: self.spec.direction,
+            after: FLIP_AFTER,
+        };
+        let path = match (&self.engine, damage) {
+            (None, _) => Path::direct(sink.address()),
+            (Some(engine), None) => Path::open(&self.spec.stack, engine, sink.address()).map_err(fault)?,
+            (Some(engine), Some(wire)) => Path::open_over(&self.spec.stack, engine, sink.address(), |to| {
+                let opened = Wire::open(to, plan)?;
+                let address = opened.address();
+                *wire = Some(opened);
+                Ok(address)
+            })
+            .map_err(fault)?,
+        };
+        Ok(Line { path, sink })
+    }
+
+    /// One bit of the wire is flipped: nothing wrong may be delivered.
+    fn notices_a_flipped_bit(&self) -> Result<(), CellError> {
+        let mut wire = None;
+        let line = self.line(Some(&mut wire))?;
+        let order = Order {
+            direction: self.spec.direction,
+            limit: Some(FLIP_PAYLOAD),
+            thorough: true,
+        };
+        let ended = Traffic::start(line.path.entry(), &line.sink, &[order])?.finish();
+        if !wire.is_some_and(|wire| wire.damaged()) {
+            return Err(CellError::Failed {
+                what: "the check with a flipped bit did not get as far as the bit".to_owned(),
+            });
+        }
+        judge_flip(&ended)
+    }
+}
+
+/// What the end of a stream says of a path whose wire had a bit flipped.
+pub(super) fn judge_flip(ended: &Result<(), Trouble>) -> Result<(), CellError> {
+    match ended {
+        Err(Trouble::Wrong { offset }) => Err(CellError::Wrong {
+            what: format!("with one bit flipped on the wire a wrong byte was delivered, byte {offset} of the stream"),
+        }),
+        Ok(()) => Err(CellError::Wrong {
+            what: "one bit was flipped on the wire and the stream went on as if nothing had happened".to_owned(),
+        }),
+        Err(Trouble::Count { .. } | Trouble::Broken { .. } | Trouble::Stuck) => Ok(()),
+    }
+}
+
+fn fault(error: PathError) -> CellError {
+    match error {
+        PathError::Unavailable { what } => CellError::Unavailable { what },
+        error => CellError::Failed {
+            what: error.to_string(),
+        },
+    }
+}
+
+/// Compares every byte of a stream each way at once, in writes of every size class.
+pub(super) fn verify(path: &Path, sink: &Sink) -> Result<(), CellError> {
+    let orders = [Direction::Down, Direction::Up].map(|direction| Order {
+        direction,
+        limit: Some(VERIFIED),
+        thorough: true,
+    });
+    Ok(Traffic::start(path.entry(), sink, &orders)?.finish()?)
+}
+
+impl Cell for TransportCell {
+    fn case(&self) -> &Case {
+        &self.case
+    }
+
+    fn subject(&self) -> &str {
+        self.engine.as_ref().map_or(DIRECT, Engine::name)
+    }
+
+    fn prepare(&mut self) -> Result<(), CellError> {
+        let line = self.line(None)?;
+        verify(&line.path, &line.sink)?;
+        if self.spec.stack.authenticated() {
+            self.notices_a_flipped_bit()?;
+        }
+        if self.keep {
+            line.path.pause();
+            self.kept = Some(line);
+        }
+        Ok(())
+    }
+
+    fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
+        let started;
+        let line = match &self.kept {
+            Some(line) => {
+                line.path.resume();
+                line
+            }
+            None => {
+                started = self.line(None)?;
+                &started
+            }
+        };
+        let counted = measure(line, &self.spec, warmup, window);
+        if self.kept.is_some() {
+            line.path.pause();
+        }
+        counted
+    }
+}
+
+/// What is read at both ends of the timed part.
+struct Reading {
+    at: Instant,
+    /// Of each stream.
+    received: Vec<u64>,
+    /// Of each role.
+    cpu: Vec<Duration>,
+}
+
+impl Reading {
+    fn take(path: &Path, traffic: &Traffic) -> Result<Reading, CellError> {
+        let cpu = path.cpu().map_err(fault)?;
+        let received = traffic.streams.iter().map(|stream| stream.received()).collect();
+        Ok(Reading {
+            at: Instant::now(),
+            received,
+            cpu: cpu.into_iter().map(|(_, _, time)| time).collect(),
+        })
+    }
+}
+
+fn measure(line: &Line, spec: &Spec, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
+    let order = Order {
+        direction: spec.direction,
+        limit: None,
+        thorough: false,
+    };
+    let path = &line.path;
+    let mut traffic = Traffic::start(path.entry(), &line.sink, &vec![order; spec.streams])?;
+    traffic.flowing()?;
+    traffic.watch(warmup)?;
+    path.reset_memory();
+    let before = Reading::take(path, &traffic)?;
+    traffic.watch(window)?;
+    let after = Reading::take(path, &traffic)?;
+    let memory = path.memory().map_err(fault)?;
+    traffic.stop();
+    traffic.finish()?;
+
+    let wall_s = (after.at - before.at).as_secs_f64();
+    let pairs = after.received.iter().zip(&before.received);
+    let each: Vec<u64> = pairs.map(|(after, before)| after - before).collect();
+    let bytes: u64 = each.iter().sum();
+    let gigabytes = bytes as f64 / 1e9;
+    let mut figures = Vec::new();
+    let mut cpu_s = 0.0;
+    for ((role, after), before) in path.roles().iter().zip(&after.cpu).zip(&before.cpu) {
+        let spent = after.saturating_sub(*before).as_secs_f64();
+        cpu_s += spent;
+        figures.push((cpu_metric(role.name()), spent / gigabytes));
+    }
+    let mut peak = 0;
+    for (role, memory) in memory {
+        peak += memory.peak;
+        figures.push((memory_metric(role), memory.peak as f64));
+    }
+    if spec.stack.has_programs() {
+        figures.push(("cpu_per_gb", cpu_s / gigabytes));
+        figures.push(("memory", peak as f64));
+    }
+    if spec.streams > 1 {
+        figures.push(("fairness", fairness(&each)));
+    }
+    // Without a byte delivered there is no cost of one: the runner refuses such a window.
+    figures.retain(|(_, value)| value.is_finite());
+    Ok(Counted {
+        ops: bytes.div_ceil(super::traffic::PIECE as u64),
+        bytes,
+        wall_s,
+        cpu_s,
+        figures,
+    })
+}
+
+fn cpu_metric(role: &str) -> &'static str {
+    match role {
+        "client" => "cpu_per_gb_client",
+        "server" => "cpu_per_gb_server",
+        _ => "cpu_per_gb_front",
+    }
+}
+
+fn memory_metric(role: &str) -> &'static str {
+    match role {
+        "client" => "memory_client",
+        "server" => "memory_server",
+        _ => "memory_front",
+    }
+}
+
+/// Jain's index: 1 if all streams got the same, 1/n if one got all.
+pub(super) fn fairness(each: &[u64]) -> f64 {
+    let sum: f64 = each.iter().map(|&bytes| bytes as f64).sum();
+    let squares: f64 = each.iter().map(|&bytes| bytes as f64 * bytes as f64).sum();
+    sum * sum / (each.len() as f64 * squares)
+}

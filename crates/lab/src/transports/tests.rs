@@ -1,0 +1,204 @@
+#![allow(clippy::unwrap_used)]
+
+use super::cells::{fairness, judge_flip, verify};
+use super::traffic::{Order, Sink, Traffic, Trouble};
+use super::wire::{Damage, Plan as WirePlan, Wire};
+use super::*;
+use crate::path::Path;
+use crate::run::CellError;
+use crate::workload::Peers;
+
+const DIRECTIONS: [Direction; 2] = [Direction::Down, Direction::Up];
+
+/// Streams through a wire that does damage.
+fn through(damage: Damage, direction: Direction, after: u64, orders: &[Order]) -> (Result<(), Trouble>, bool) {
+    let sink = Sink::open().unwrap();
+    let plan = WirePlan {
+        damage,
+        direction,
+        after,
+    };
+    let wire = Wire::open(sink.address(), plan).unwrap();
+    let traffic = Traffic::start(wire.address(), &sink, orders).unwrap();
+    let ended = traffic.finish();
+    (ended, wire.damaged())
+}
+
+fn order(direction: Direction, thorough: bool) -> Order {
+    Order {
+        direction,
+        limit: Some(8 << 20),
+        thorough,
+    }
+}
+
+#[test]
+fn an_honest_wire_passes() {
+    let both = DIRECTIONS.map(|direction| order(direction, true));
+    let (ended, damaged) = through(Damage::Flip, Direction::Up, u64::MAX, &both);
+    assert_eq!((ended, damaged), (Ok(()), false));
+    let sink = Sink::open().unwrap();
+    verify(&Path::direct(sink.address()), &sink).unwrap();
+}
+
+#[test]
+fn a_relay_that_corrupts_drops_reorders_or_repeats_is_caught() {
+    for direction in DIRECTIONS {
+        for damage in [Damage::Flip, Damage::Drop, Damage::Swap, Damage::Repeat] {
+            let (ended, damaged) = through(damage, direction, 1 << 20, &[order(direction, true)]);
+            assert!(damaged);
+            assert!(
+                matches!(ended, Err(Trouble::Wrong { .. })),
+                "{damage:?} {direction:?}: {ended:?}"
+            );
+            assert!(matches!(
+                CellError::from(ended.clone().unwrap_err()),
+                CellError::Wrong { .. }
+            ));
+            // The payload was changed and delivered: the relay authenticates nothing.
+            assert!(matches!(judge_flip(&ended), Err(CellError::Wrong { .. })));
+        }
+    }
+}
+
+#[test]
+fn samples_catch_everything_that_moves_a_stream() {
+    for direction in DIRECTIONS {
+        for damage in [Damage::Drop, Damage::Swap, Damage::Repeat] {
+            let (ended, damaged) = through(damage, direction, 1 << 20, &[order(direction, false)]);
+            assert!(damaged);
+            // Pieces that only change places may both lie between samples; nothing else may pass.
+            let caught = matches!(ended, Err(Trouble::Wrong { .. } | Trouble::Count { .. }));
+            assert!(caught || damage == Damage::Swap, "{damage:?} {direction:?}: {ended:?}");
+        }
+    }
+}
+
+#[test]
+fn a_path_that_ends_too_soon_is_caught() {
+    // It accepts, and hangs up after a few bytes.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let _ = std::io::Read::read(&mut &stream, &mut [0; 100]);
+        }
+    });
+    let sink = Sink::open().unwrap();
+    for direction in DIRECTIONS {
+        let ended = Traffic::start(address, &sink, &[order(direction, true)])
+            .unwrap()
+            .finish();
+        assert!(ended.is_err(), "{direction:?}: {ended:?}");
+        assert_eq!(judge_flip(&ended), Ok(()));
+    }
+}
+
+#[test]
+fn a_path_on_which_a_flipped_bit_goes_unnoticed_is_wrong() {
+    assert!(matches!(judge_flip(&Ok(())), Err(CellError::Wrong { .. })));
+}
+
+#[test]
+fn streams_share_fairly_or_not() {
+    assert!((fairness(&[5, 5, 5, 5]) - 1.0).abs() < 1e-12);
+    assert!((fairness(&[7, 0, 0, 0]) - 0.25).abs() < 1e-12);
+}
+
+#[test]
+fn the_direct_control_is_measured() {
+    let spec = Spec {
+        stack: Stack::DIRECT,
+        streams: 2,
+        direction: Direction::Down,
+    };
+    let mut cell = TransportCell::new(spec, None, false);
+    cell.prepare().unwrap();
+    let counted = cell
+        .window(Duration::from_millis(1), Duration::from_millis(20))
+        .unwrap();
+    assert!(counted.bytes > 0 && counted.ops > 0 && counted.wall_s > 0.0);
+    assert_eq!(counted.cpu_s, 0.0, "it has no programs");
+    let names: Vec<_> = counted.figures.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["fairness"]);
+}
+
+#[test]
+fn profiles_have_the_cases_they_promise() {
+    let names = |specs: &[Spec]| -> Vec<String> { specs.iter().map(|spec| spec.case().to_string()).collect() };
+    let quick = specs(Profile::Quick, &[], &[]);
+    assert_eq!(quick.len(), CHOSEN.len() + 1);
+    assert!(
+        quick
+            .iter()
+            .all(|spec| spec.streams == 1 && spec.direction == Direction::Down)
+    );
+    assert_eq!(quick[0].stack, Stack::DIRECT);
+    let standard = specs(Profile::Standard, &[], &[]);
+    for stack in Stack::ALL {
+        assert!(standard.iter().any(|spec| spec.stack == stack), "{stack}");
+    }
+    let full = specs(Profile::Full, &[], &[]);
+    assert_eq!(full.len(), Stack::ALL.len() * 4);
+    for set in [&quick, &standard, &full] {
+        let mut seen = names(set);
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), set.len());
+        // Every case has its control.
+        for spec in set.iter() {
+            let control = |other: &&Spec| {
+                other.stack == Stack::DIRECT && (other.streams, other.direction) == (spec.streams, spec.direction)
+            };
+            assert!(set.iter().any(|other| control(&other)), "{:?}", spec.case());
+        }
+    }
+    let one = specs(Profile::Standard, &[Stack::VLESS_WS], &[]);
+    assert!(
+        one.iter()
+            .all(|spec| [Stack::VLESS_WS, Stack::DIRECT].contains(&spec.stack))
+    );
+    assert_eq!(one.len(), 8);
+    let chacha = specs(Profile::Quick, &[], &[Suite::ChaCha20Poly1305]);
+    let stacks: Vec<_> = chacha.iter().map(|spec| spec.stack).collect();
+    assert_eq!(stacks, [Stack::DIRECT, Stack::VMESS_CHACHA_TCP]);
+    assert!(specs(Profile::Quick, &[], &[Suite::XChaCha20Poly1305]).is_empty());
+    assert_eq!(specs(Profile::Quick, &[Stack::DIRECT], &[]).len(), 1);
+}
+
+#[test]
+fn rows_near_the_generators_own_rate_are_marked() {
+    let row = |subject: &str, stack: &str, rate: f64| -> ResultRow {
+        let text = format!(
+            r#"{{"workload":"transports","subject":"{subject}","case":{{"stack":"{stack}","streams":1,"direction":"down"}},
+                "metric":"throughput","unit":"B/s","better":"higher","median":{rate},"low":0,"high":0,"rounds":9}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    };
+    let mut rows = [row("direct", "direct", 9e9), row("a", "x", 6.1e9), row("b", "x", 5.9e9)];
+    mark_generator_bound(&mut rows);
+    assert_eq!(rows.map(|row| row.flags.len()), [0, 1, 0]);
+}
+
+#[test]
+fn a_request_that_names_no_program_is_refused() {
+    let request = Request {
+        profile: Profile::Quick,
+        peers: Peers::None,
+        suites: Vec::new(),
+        stacks: Vec::new(),
+        program: None,
+        budget: None,
+        seed: Some(1),
+        command: Vec::new(),
+    };
+    assert!(matches!(prepare(&request), Err(LabError::NoProgram)));
+    let program = std::env::current_exe().ok();
+    let prepared = prepare(&Request { program, ..request }).unwrap_or_else(|error| panic!("{error}"));
+    assert!(prepared.plan.expected < Duration::from_secs(60));
+    let names: Vec<_> = prepared.subjects.iter().map(|subject| subject.name.as_str()).collect();
+    assert_eq!(names, ["sealway", "direct"]);
+    let configs = &prepared.subjects[0].config;
+    assert_eq!(configs.len(), 2 * CHOSEN.len());
+    assert_eq!(configs["vless-tcp client"]["outbounds"][0]["protocol"], "vless");
+}

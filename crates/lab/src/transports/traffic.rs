@@ -1,0 +1,379 @@
+//! The two ends of a path inside this process: the generator connects to its entry, the sink accepts at its end.
+//!
+//! Two threads a stream, one for each end, with blocking reads and writes of 128 KiB and TCP_NODELAY: the same for every
+//! subject. What counts is what the receiver has been given.
+
+use std::collections::HashMap;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::pattern;
+use crate::run::CellError;
+
+/// Bytes of a read or a write.
+pub(super) const PIECE: usize = 128 * 1024;
+
+/// How long nothing may move before a stream is given up.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a connection begins with.
+const MAGIC: [u8; 8] = *b"swlab\0t1";
+
+/// Sizes of writes that go round where every size class is to be seen.
+const SIZES: [usize; 14] = [
+    1, 131_072, 2, 16, 17, 255, 1024, 1399, 4096, 8192, 16_383, 16_385, 65_535, 65_537,
+];
+
+/// Which way the payload goes.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) enum Direction {
+    /// To the generator, as a download.
+    Down,
+    /// To the sink.
+    Up,
+}
+
+impl Direction {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Direction::Down => "down",
+            Direction::Up => "up",
+        }
+    }
+}
+
+/// What a stream does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Order {
+    pub(super) direction: Direction,
+    /// Bytes to send; until told to stop if absent.
+    pub(super) limit: Option<u64>,
+    /// Check every byte and write pieces of all sizes, instead of samples of whole pieces.
+    pub(super) thorough: bool,
+}
+
+/// Why a stream did not do what it should.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Trouble {
+    /// A byte arrived that was not sent at this place.
+    Wrong { offset: u64 },
+    /// Another number of bytes arrived than was sent.
+    Count { sent: u64, received: u64 },
+    /// A connection failed.
+    Broken { side: &'static str, what: String },
+    /// Nothing moved.
+    Stuck,
+}
+
+impl From<Trouble> for CellError {
+    fn from(trouble: Trouble) -> CellError {
+        match trouble {
+            Trouble::Wrong { offset } => CellError::Wrong {
+                what: format!("byte {offset} of a stream is not what was sent there"),
+            },
+            Trouble::Count { sent, received } => CellError::Wrong {
+                what: format!("{sent} bytes were sent on a stream, {received} arrived before its end"),
+            },
+            Trouble::Broken { side, what } => CellError::Failed {
+                what: format!("{side}: {what}"),
+            },
+            Trouble::Stuck => CellError::Failed {
+                what: format!("nothing moved for {} s", PATIENCE.as_secs()),
+            },
+        }
+    }
+}
+
+/// One stream, known to both its ends.
+#[derive(Debug)]
+pub(super) struct Stream {
+    key: u64,
+    order: Order,
+    stop: Arc<AtomicBool>,
+    sent: AtomicU64,
+    received: AtomicU64,
+    done: Sender<Result<(), Trouble>>,
+}
+
+impl Stream {
+    /// Bytes that the receiver was given.
+    pub(super) fn received(&self) -> u64 {
+        self.received.load(Ordering::Acquire)
+    }
+
+    /// Sends until the limit or until told to stop, then ends the stream and waits for the other end's.
+    fn send(&self, mut socket: &TcpStream) -> Result<(), Trouble> {
+        let mut piece = vec![0; PIECE];
+        let mut offset = 0;
+        for turn in 0.. {
+            if self.stop.load(Ordering::Acquire) {
+                break;
+            }
+            let size = if self.order.thorough {
+                SIZES[turn % SIZES.len()]
+            } else {
+                PIECE
+            };
+            let left = self.order.limit.map_or(u64::MAX, |limit| limit - offset);
+            let size = size.min(usize::try_from(left).unwrap_or(usize::MAX));
+            if size == 0 {
+                break;
+            }
+            pattern::fill(self.key, offset, &mut piece[..size]);
+            // Counted before, so that what arrives is never ahead of what was sent.
+            self.sent.fetch_add(size as u64, Ordering::AcqRel);
+            socket.write_all(&piece[..size]).map_err(broken("sender"))?;
+            offset += size as u64;
+        }
+        socket.shutdown(Shutdown::Write).map_err(broken("sender"))?;
+        // What the other end still says, or how it ends, is no matter of this stream.
+        while matches!(socket.read(&mut piece), Ok(1..)) {}
+        Ok(())
+    }
+
+    /// Receives to the end.
+    fn receive(&self, mut socket: &TcpStream) -> Result<(), Trouble> {
+        let mut piece = vec![0; PIECE];
+        let mut offset = 0;
+        loop {
+            let n = match socket.read(&mut piece) {
+                Ok(0) => break,
+                Ok(n) => n,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(broken("receiver")(error)),
+            };
+            let wrong = if self.order.thorough {
+                pattern::first_wrong(self.key, offset, &piece[..n])
+            } else {
+                pattern::first_wrong_sampled(self.key, offset, &piece[..n])
+            };
+            if let Some(at) = wrong {
+                return Err(Trouble::Wrong {
+                    offset: offset + at as u64,
+                });
+            }
+            offset += n as u64;
+            self.received.store(offset, Ordering::Release);
+        }
+        let sent = self.sent.load(Ordering::Acquire);
+        if offset != sent {
+            return Err(Trouble::Count { sent, received: offset });
+        }
+        Ok(())
+    }
+}
+
+fn broken(side: &'static str) -> impl Fn(io::Error) -> Trouble {
+    move |error| match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => Trouble::Stuck,
+        _ => Trouble::Broken {
+            side,
+            what: error.to_string(),
+        },
+    }
+}
+
+fn set_up(socket: &TcpStream) -> io::Result<()> {
+    socket.set_nodelay(true)?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_write_timeout(Some(PATIENCE))
+}
+
+type Expected = Arc<Mutex<HashMap<u64, Arc<Stream>>>>;
+
+/// The far end. It stops listening when dropped; its connections end with their streams.
+#[derive(Debug)]
+pub(super) struct Sink {
+    address: SocketAddr,
+    expected: Expected,
+    closing: Arc<AtomicBool>,
+}
+
+impl Sink {
+    pub(super) fn open() -> io::Result<Sink> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let sink = Sink {
+            address: listener.local_addr()?,
+            expected: Expected::default(),
+            closing: Arc::default(),
+        };
+        let (expected, closing) = (Arc::clone(&sink.expected), Arc::clone(&sink.closing));
+        thread("sink", move || {
+            for socket in listener.incoming() {
+                if closing.load(Ordering::Acquire) {
+                    break;
+                }
+                let Ok(socket) = socket else { continue };
+                let expected = Arc::clone(&expected);
+                // Who cannot be served is seen by the stream's own end of time.
+                let _ = thread("sink stream", move || accept(&socket, &expected));
+            }
+        })?;
+        Ok(sink)
+    }
+
+    /// Where it listens.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        self.closing.store(true, Ordering::Release);
+        // Wakes the thread.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+/// Serves a connection of a stream that is expected; any other is closed.
+fn accept(mut socket: &TcpStream, expected: &Expected) {
+    let mut hello = [0; 16];
+    if set_up(socket).is_err() || socket.read_exact(&mut hello).is_err() {
+        return;
+    }
+    let (magic, key) = hello.split_at(MAGIC.len());
+    let key = key.try_into().map_or(0, u64::from_le_bytes);
+    let stream = expected.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+    let Some(stream) = stream.filter(|_| magic == MAGIC) else {
+        return;
+    };
+    let ended = match stream.order.direction {
+        Direction::Down => stream.send(socket),
+        Direction::Up => stream.receive(socket),
+    };
+    // Nobody may listen any more.
+    let _ = stream.done.send(ended);
+}
+
+/// Connects and does the generator's end.
+fn generate(stream: &Stream, entry: SocketAddr) -> Result<(), Trouble> {
+    let socket = TcpStream::connect(entry).map_err(broken("generator"))?;
+    set_up(&socket).map_err(broken("generator"))?;
+    let hello = [MAGIC, stream.key.to_le_bytes()].concat();
+    (&socket).write_all(&hello).map_err(broken("generator"))?;
+    match stream.order.direction {
+        Direction::Down => stream.receive(&socket),
+        Direction::Up => stream.send(&socket),
+    }
+}
+
+fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(work)?;
+    Ok(())
+}
+
+/// Streams that run.
+#[derive(Debug)]
+pub(super) struct Traffic {
+    pub(super) streams: Vec<Arc<Stream>>,
+    stop: Arc<AtomicBool>,
+    done: Receiver<Result<(), Trouble>>,
+    /// Ends of streams that are still to come.
+    open: usize,
+}
+
+impl Traffic {
+    /// Starts a stream for each order, from `entry` to `sink`.
+    pub(super) fn start(entry: SocketAddr, sink: &Sink, orders: &[Order]) -> Result<Traffic, CellError> {
+        let (tell, done) = channel();
+        let stop: Arc<AtomicBool> = Arc::default();
+        let mut streams = Vec::with_capacity(orders.len());
+        for order in orders {
+            let key = crate::run::seed().map_err(|error| CellError::Failed {
+                what: error.to_string(),
+            })?;
+            let stream = Arc::new(Stream {
+                key,
+                order: *order,
+                stop: Arc::clone(&stop),
+                sent: AtomicU64::new(0),
+                received: AtomicU64::new(0),
+                done: tell.clone(),
+            });
+            let mut expected = sink.expected.lock().unwrap_or_else(PoisonError::into_inner);
+            expected.insert(key, Arc::clone(&stream));
+            drop(expected);
+            streams.push(Arc::clone(&stream));
+            thread("generator", move || {
+                let ended = generate(&stream, entry);
+                let _ = stream.done.send(ended);
+            })
+            .map_err(|error| CellError::Failed {
+                what: format!("cannot start a thread: {error}"),
+            })?;
+        }
+        Ok(Traffic {
+            open: 2 * streams.len(),
+            streams,
+            stop,
+            done,
+        })
+    }
+
+    /// Waits until every stream has delivered something.
+    pub(super) fn flowing(&mut self) -> Result<(), Trouble> {
+        let until = Instant::now() + PATIENCE;
+        while self.streams.iter().any(|stream| stream.received() == 0) {
+            if Instant::now() >= until {
+                return Err(Trouble::Stuck);
+            }
+            self.watch(Duration::from_millis(1))?;
+        }
+        Ok(())
+    }
+
+    /// Lets time pass; fails at once if a stream does.
+    pub(super) fn watch(&mut self, time: Duration) -> Result<(), Trouble> {
+        let until = Instant::now() + time;
+        loop {
+            match self.done.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(Ok(())) => self.open -= 1,
+                Ok(Err(trouble)) => return Err(trouble),
+                Err(RecvTimeoutError::Timeout) => return Ok(()),
+                Err(RecvTimeoutError::Disconnected) => {
+                    std::thread::sleep(until.saturating_duration_since(Instant::now()))
+                }
+            }
+        }
+    }
+
+    /// Tells the senders to stop.
+    pub(super) fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+    }
+
+    /// Waits for the end of all streams; every byte sent must have arrived.
+    pub(super) fn finish(mut self) -> Result<(), Trouble> {
+        let mut first = Ok(());
+        while self.open > 0 {
+            let patience = if first.is_ok() {
+                2 * PATIENCE
+            } else {
+                Duration::from_millis(200)
+            };
+            match self.done.recv_timeout(patience) {
+                Ok(ended) => {
+                    self.open -= 1;
+                    // What the receiver says tells more than that its sender broke off.
+                    if first.is_ok() || matches!(ended, Err(Trouble::Wrong { .. } | Trouble::Count { .. })) {
+                        first = ended.and(first);
+                    }
+                }
+                Err(_) if first.is_ok() => return Err(Trouble::Stuck),
+                Err(_) => break,
+            }
+        }
+        first
+    }
+}
+
+impl Drop for Traffic {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

@@ -1,0 +1,149 @@
+//! A wire between two programs that can be damaged on purpose: what is verified must notice.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::traffic::Direction;
+
+/// Bytes of a read.
+const PIECE: usize = 16 * 1024;
+
+/// What happens to the bytes of one direction, once, on the first connection that gets so far.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Damage {
+    /// One bit is flipped.
+    Flip,
+    /// Some bytes are left out.
+    #[cfg(test)]
+    Drop,
+    /// Two pieces change places.
+    #[cfg(test)]
+    Swap,
+    /// A piece comes twice.
+    #[cfg(test)]
+    Repeat,
+}
+
+/// A relay in threads of its own. It stops listening when dropped.
+#[derive(Debug)]
+pub(super) struct Wire {
+    address: SocketAddr,
+    closing: Arc<AtomicBool>,
+    damaged: Arc<AtomicBool>,
+}
+
+/// What is done to which bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub(super) damage: Damage,
+    pub(super) direction: Direction,
+    /// Bytes of that direction that pass before.
+    pub(super) after: u64,
+}
+
+impl Wire {
+    /// A wire to `to`.
+    pub(super) fn open(to: SocketAddr, plan: Plan) -> io::Result<Wire> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let wire = Wire {
+            address: listener.local_addr()?,
+            closing: Arc::default(),
+            damaged: Arc::default(),
+        };
+        let (closing, damaged) = (Arc::clone(&wire.closing), Arc::clone(&wire.damaged));
+        std::thread::Builder::new().name("wire".to_owned()).spawn(move || {
+            for near in listener.incoming().map_while(Result::ok) {
+                if closing.load(Ordering::Acquire) {
+                    break;
+                }
+                // A connection that cannot be made ends, as its own end will see.
+                let _ = join(near, to, plan, &damaged);
+            }
+        })?;
+        Ok(wire)
+    }
+
+    /// Where it listens.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// True once the damage was done.
+    pub(super) fn damaged(&self) -> bool {
+        self.damaged.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.closing.store(true, Ordering::Release);
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+/// Copies both ways between a connection and a new one.
+fn join(near: TcpStream, to: SocketAddr, plan: Plan, damaged: &Arc<AtomicBool>) -> io::Result<()> {
+    let far = TcpStream::connect(to)?;
+    near.set_nodelay(true)?;
+    far.set_nodelay(true)?;
+    let ends = [
+        (Direction::Up, near.try_clone()?, far.try_clone()?),
+        (Direction::Down, far, near),
+    ];
+    for (direction, from, to) in ends {
+        let damaged = (direction == plan.direction).then(|| Arc::clone(damaged));
+        std::thread::Builder::new().name("wire".to_owned()).spawn(move || {
+            if copy(&from, &to, plan, damaged).is_err() {
+                // Both ends are told by their own connection.
+                let _ = from.shutdown(Shutdown::Both);
+                let _ = to.shutdown(Shutdown::Both);
+            }
+        })?;
+    }
+    Ok(())
+}
+
+/// Copies one way to the end.
+fn copy(mut from: &TcpStream, mut to: &TcpStream, plan: Plan, damaged: Option<Arc<AtomicBool>>) -> io::Result<()> {
+    let mut piece = vec![0; PIECE];
+    #[cfg(test)]
+    let mut held: Option<Vec<u8>> = None;
+    let mut offset = 0;
+    loop {
+        let n = from.read(&mut piece)?;
+        if n == 0 {
+            return to.shutdown(Shutdown::Write);
+        }
+        let here = offset >= plan.after
+            && damaged
+                .as_ref()
+                .is_some_and(|damaged| !damaged.swap(true, Ordering::AcqRel));
+        offset += n as u64;
+        let piece = &mut piece[..n];
+        if here {
+            match plan.damage {
+                // In the middle: framing stands at the ends as a rule.
+                Damage::Flip => piece[n / 2] ^= 0x04,
+                #[cfg(test)]
+                Damage::Drop => {
+                    to.write_all(&piece[..n / 2])?;
+                    continue;
+                }
+                #[cfg(test)]
+                Damage::Swap => {
+                    held = Some(piece.to_vec());
+                    continue;
+                }
+                #[cfg(test)]
+                Damage::Repeat => to.write_all(piece)?,
+            }
+        }
+        to.write_all(piece)?;
+        #[cfg(test)]
+        if let Some(held) = held.take() {
+            to.write_all(&held)?;
+        }
+    }
+}

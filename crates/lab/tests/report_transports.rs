@@ -1,0 +1,117 @@
+//! What the reports make of streams through proxies.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use sealway_lab::report::html;
+use sealway_lab::report::terminal::{Style, render};
+use sealway_lab::result::RunResult;
+use serde_json::{Value, json};
+
+/// A row with nine equal rounds; `ratio` is to xray.
+fn row(subject: &str, (stack, suite): (&str, &str), metric: &str, value: f64, ratio: Option<(f64, &str)>) -> Value {
+    let (unit, better) = match metric {
+        "throughput" => ("B/s", "higher"),
+        "memory" => ("B", "lower"),
+        _ => ("s/GB", "lower"),
+    };
+    let mut row = json!({
+        "workload": "transports", "workload_def": "0", "subject": subject,
+        "case": { "stack": stack, "streams": 1, "direction": "down", "suite": suite },
+        "metric": metric, "unit": unit, "better": better, "method": "P",
+        "median": value, "mad": 0.0, "low": value * 0.99, "high": value * 1.01, "how": "order-statistics",
+        "rounds": 9, "values": vec![value; 9],
+        "verified": if suite == "none" { "sampled, unauthenticated" } else { "sampled" },
+    });
+    if let Some((estimate, verdict)) = ratio {
+        row["ratio"] = json!({
+            "to": "xray", "estimate": estimate, "low": estimate * 0.98, "high": estimate * 1.02, "level": 0.961,
+            "how": "signed-rank", "mde": 0.02, "verdict": verdict,
+        });
+    }
+    row
+}
+
+fn sample() -> RunResult {
+    let mut run = common::empty();
+    let mut rows = vec![row("direct", ("direct", "none"), "throughput", 4e9, None)];
+    for (stack, suite, factor) in [("vless-tcp", "none", 0.6), ("vless-tcp-tls", "aes-128-gcm", 0.45)] {
+        for (subject, factor) in [("sealway", factor), ("xray", 1.0)] {
+            let ours = subject == "sealway";
+            let mut add = |metric: &str, value: f64, ratio: Option<(f64, &str)>| {
+                rows.push(row(subject, (stack, suite), metric, value, ratio.filter(|_| ours)));
+            };
+            add("throughput", 8e8 / factor, Some((1.0 / factor, "faster")));
+            add("cpu_per_gb", 2.0 * factor, Some((factor, "faster")));
+            add("cpu_per_gb_client", 0.9 * factor, Some((factor, "faster")));
+            add("cpu_per_gb_server", 1.1 * factor, Some((factor, "faster")));
+            add("memory", 3e7 * factor, None);
+        }
+    }
+    run.results = serde_json::from_value(Value::Array(rows)).unwrap();
+    run.plan.rounds = 9;
+    run.recommendation = serde_json::from_value(json!([{
+        "scenario": "bulk", "choice": "vless-tcp-tls", "reason": "It costs least.", "because": [6], "confidence": "clear"
+    }]))
+    .unwrap();
+    run
+}
+
+#[test]
+fn the_terminal_shows_rate_cost_and_ratio_of_each_case() {
+    let text = render(&sample(), &Style::default(), &[]);
+    for words in [
+        "Loopback is not a network",
+        "vless-tcp-tls, 1 stream down",
+        "sealway takes 0.450x the CPU time of xray (0.441 to 0.459)",
+        "sealway moves 1.92x the bytes of the best peer with the same CPU time",
+        "Cheaper in 2, dearer in 0",
+    ] {
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(words), "lacks {words:?}:\n{text}");
+    }
+    let head = text.lines().find(|line| line.contains("Gbit/s")).unwrap();
+    let columns: Vec<&str> = head.split_whitespace().collect();
+    // The control comes first and has nothing but its rate.
+    assert_eq!(columns, ["Gbit/s"], "{text}");
+    let heads: Vec<Vec<&str>> = text
+        .lines()
+        .filter(|line| line.contains("s/GB"))
+        .map(|line| line.split_whitespace().collect())
+        .filter(|columns: &Vec<&str>| columns.first() == Some(&"Gbit/s"))
+        .collect();
+    assert_eq!(heads.len(), 2, "{text}");
+    assert_eq!(heads[0], ["Gbit/s", "s/GB", "ratio", "client", "server", "MiB"]);
+    assert!(
+        text.lines()
+            .all(|line| line.chars().count() <= 80 || line.starts_with("Repeat ")),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_page_stacks_the_cost_of_the_programs() {
+    let page = html::render(&sample());
+    for part in [
+        "id=\"transports-section\"",
+        "Streams through proxies",
+        "class=\"bar part client\"",
+        "class=\"bar part server\"",
+        "Loopback is not a network",
+        "Transports on this machine",
+        "Bulk data through a proxy",
+        "sealway moves a gigabyte through vless-tcp-tls for 0.900 s of CPU time",
+    ] {
+        assert!(page.contains(part), "lacks {part:?}");
+    }
+    assert!(!page.contains("class=\"bar part front\""), "no front took part");
+    // A bar for each subject of each case with programs; the control has none.
+    assert_eq!(page.matches("class=\"bar part client\"").count(), 4);
+    // The table has them all.
+    let table = page.split("<caption>Streams through proxies</caption>").nth(1).unwrap();
+    let table = table.split("</table>").next().unwrap();
+    assert_eq!(table.matches("<tr>").count(), 6, "{table}");
+    assert!(table.contains("0.450x xray"), "{table}");
+    // Sections about single messages have no place here.
+    assert!(!page.contains("Which cipher at which size"));
+}

@@ -1,0 +1,55 @@
+//! The workloads that put load on proxied paths, with our program as client and server.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Ran, sealway};
+use serde_json::Value;
+
+/// Runs a workload on one stack without peers; its result.
+fn measured(workload: &str, budget: &str) -> Value {
+    let arguments = [
+        "lab", workload, "--quick", "--peers", "none", "--budget", budget, "--json", "-",
+    ];
+    let ran: Ran = sealway(&arguments).output().unwrap().into();
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.stderr.contains("loopback"), "{ran:?}");
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+fn has(result: &Value, subject: &str, metric: &str) -> bool {
+    let rows = result["results"].as_array().unwrap();
+    rows.iter().any(|row| {
+        let figure = row["median"].as_f64().is_some_and(|value| value > 0.0);
+        row["subject"] == subject && row["metric"] == metric && row["verified"] == "full" && figure
+    })
+}
+
+#[test]
+fn requests_go_through_our_program() {
+    let result = measured("requests", "20s");
+    for metric in ["rate", "cpu_per_op", "cpu_per_op_client", "cpu_per_op_server"] {
+        assert!(has(&result, "sealway", metric), "{metric}: {result}");
+    }
+    assert!(
+        has(&result, "direct", "rate") && !has(&result, "direct", "cpu_per_op"),
+        "{result}"
+    );
+    let case = &result["results"][0]["case"];
+    assert_eq!(case["load"], "closed");
+    assert!(case["stack"].as_str().unwrap().contains("-tcp"), "{case}");
+}
+
+#[test]
+fn flows_go_through_our_program_and_idle_ones_stay() {
+    let result = measured("flows", "20s");
+    for metric in [
+        "rate",
+        "cpu_per_op",
+        "memory_per_connection",
+        "memory_per_connection_client",
+    ] {
+        assert!(has(&result, "sealway", metric), "{metric}: {result}");
+    }
+}

@@ -1,0 +1,144 @@
+//! Paths of the lab as real processes: every stack carries bytes both ways, with our program and with the peers that are
+//! installed.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::Path as FilePath;
+use std::time::Duration;
+
+use common::PROGRAM;
+use sealway_lab::path::engine::PEERS;
+use sealway_lab::path::{Engine, Path, PathError, Stack};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Sends each connection back what it sent.
+fn echo() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || {
+                let mut to = stream.try_clone().unwrap();
+                let _ = std::io::copy(&mut &stream, &mut to);
+                let _ = to.shutdown(Shutdown::Write);
+            });
+        }
+    });
+    address
+}
+
+/// Carries some bytes there and back.
+fn carries(path: &Path) {
+    let stream = TcpStream::connect(path.entry()).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let sent: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
+    let bytes = sent.clone();
+    let mut up = stream.try_clone().unwrap();
+    let sender = std::thread::spawn(move || {
+        up.write_all(&bytes).unwrap();
+    });
+    let mut got = vec![0; sent.len()];
+    (&stream).read_exact(&mut got).unwrap();
+    sender.join().unwrap();
+    assert!(got == sent);
+}
+
+fn with(engine: &Engine) {
+    let sink = echo();
+    for stack in Stack::ALL {
+        let mut path = match Path::open(&stack, engine, sink) {
+            Ok(path) => path,
+            Err(PathError::Unavailable { what }) => {
+                assert!(stack.needs_nginx(), "{stack}: {what}");
+                common::peer_is_missing(&format!("{stack}: {what}"));
+                continue;
+            }
+            Err(error) => panic!("{} {stack}: {error}", engine.name()),
+        };
+        path.reset_memory();
+        let before = path.cpu().unwrap();
+        carries(&path);
+        let after = path.cpu().unwrap();
+        let names: Vec<_> = path.roles().iter().map(|role| role.name()).collect();
+        let wanted: &[&str] = match (stack.has_programs(), stack.has_wire(), stack.needs_nginx()) {
+            (false, ..) => &[],
+            (_, false, _) => &["client"],
+            (.., false) => &["client", "server"],
+            (.., true) => &["client", "front", "server"],
+        };
+        assert_eq!(names, wanted, "{stack}");
+        for ((role, _, before), (_, _, after)) in before.iter().zip(&after) {
+            assert!(after > before, "{stack}: the {role} has computed nothing");
+        }
+        for (role, memory) in path.memory().unwrap() {
+            assert!(
+                memory.peak > 0 && memory.pss.is_none_or(|pss| pss > 0),
+                "{stack} {role}: {memory:?}"
+            );
+        }
+        path.check().unwrap();
+        let pids: Vec<u32> = path.roles().iter().map(|role| role.id()).collect();
+        drop(path);
+        for pid in pids {
+            assert!(
+                !FilePath::new(&format!("/proc/{pid}")).exists(),
+                "{stack} leaves a process"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_stack_carries_bytes() {
+    with(&Engine::sealway(FilePath::new(PROGRAM)));
+}
+
+#[test]
+fn peers_carry_bytes_with_the_same_configurations() {
+    for name in PEERS {
+        match Engine::peer(name) {
+            Ok(engine) => with(&engine),
+            Err(why) => common::peer_is_missing(&format!("{name}: {why}")),
+        }
+    }
+}
+
+#[test]
+fn a_held_path_goes_on_where_it_was() {
+    let path = Path::open(&Stack::RELAY, &Engine::sealway(FilePath::new(PROGRAM)), echo()).unwrap();
+    path.pause();
+    let stat = || std::fs::read_to_string(format!("/proc/{}/stat", path.roles()[0].id())).unwrap();
+    while !stat().contains(") T ") {
+        std::thread::yield_now();
+    }
+    let held = path.cpu().unwrap();
+    // The kernel accepts for it.
+    let stream = TcpStream::connect(path.entry()).unwrap();
+    assert_eq!(path.cpu().unwrap(), held);
+    drop(stream);
+    path.resume();
+    carries(&path);
+}
+
+#[test]
+fn a_program_that_does_not_start_is_told_with_its_last_words() {
+    let path = Path::open(
+        &Stack::VLESS_TCP,
+        &Engine::sealway(FilePath::new("/no/such/program")),
+        echo(),
+    );
+    assert!(matches!(path, Err(PathError::Start { role: "server", .. })), "{path:?}");
+    // A program that ends at once.
+    let path = Path::open(&Stack::VLESS_TCP, &Engine::sealway(FilePath::new("/bin/ls")), echo());
+    match path {
+        Err(error @ PathError::Ended { role: "server", .. }) => {
+            assert!(error.to_string().contains("run"), "{error}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
