@@ -82,7 +82,11 @@ fn the_terminal_shows_rate_cost_and_ratio_of_each_case() {
         .collect();
     assert_eq!(heads.len(), 2, "{text}");
     assert_eq!(heads[0], ["Gbit/s", "s/GB", "ratio", "client", "server", "MiB"]);
-    assert!(text.lines().all(|line| line.chars().count() <= 80 || line.starts_with("Repeat ")), "{text}");
+    assert!(
+        text.lines()
+            .all(|line| line.chars().count() <= 80 || line.starts_with("Repeat ")),
+        "{text}"
+    );
 }
 
 #[test]

@@ -142,3 +142,57 @@ fn a_program_that_does_not_start_is_told_with_its_last_words() {
         other => panic!("{other:?}"),
     }
 }
+
+#[test]
+fn transports_are_measured_with_the_cost_of_each_process() {
+    let stacks = "vless-tcp,vmess-aes-128-gcm-tcp";
+    let ran = common::run(&[
+        "lab",
+        "transports",
+        "--quick",
+        "--peers",
+        "none",
+        "--stack",
+        stacks,
+        "--budget",
+        "30s",
+        "--json",
+        "-",
+    ]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(result["complete"], true, "{}", ran.stderr);
+    let rows = result["results"].as_array().unwrap();
+    let find = |stack: &str, subject: &str, metric: &str| {
+        rows.iter()
+            .find(|row| row["case"]["stack"] == stack && row["subject"] == subject && row["metric"] == metric)
+            .unwrap_or_else(|| panic!("no {metric} of {subject} in {stack}: {}", ran.stderr))
+    };
+    assert!(find("direct", "direct", "throughput")["median"].as_f64().unwrap() > 0.0);
+    for stack in stacks.split(',') {
+        assert!(find(stack, "sealway", "throughput")["median"].as_f64().unwrap() > 0.0);
+        for metric in ["cpu_per_gb", "cpu_per_gb_client", "cpu_per_gb_server"] {
+            let row = find(stack, "sealway", metric);
+            assert!(row["median"].as_f64().unwrap() > 0.0);
+            assert_eq!((&row["method"], &row["unit"]), (&"P".into(), &"s/GB".into()));
+        }
+        assert!(find(stack, "sealway", "memory_server")["median"].as_f64().unwrap() > 1e5);
+    }
+    assert_eq!(
+        find("vless-tcp", "sealway", "throughput")["verified"],
+        "sampled, unauthenticated"
+    );
+    assert_eq!(
+        find("vmess-aes-128-gcm-tcp", "sealway", "throughput")["verified"],
+        "sampled"
+    );
+    let ours = &result["subjects"][0];
+    assert_eq!((&ours["name"], &ours["kind"]), (&"sealway".into(), &"program".into()));
+    assert_eq!(
+        ours["config"]["vless-tcp client"]["inbounds"][0]["protocol"],
+        "dokodemo-door"
+    );
+    for words in ["vless-tcp, 1 stream down", "s/GB", "client"] {
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    }
+}
