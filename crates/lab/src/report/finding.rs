@@ -402,14 +402,7 @@ impl Standing<'_> {
             String::new()
         };
         if self.best.1.workload == TRANSPORTS {
-            return format!(
-                "{} moves {} the bytes of {} with the same CPU time (geometric mean of {}){range}. \
-                 Cheaper in {faster}, dearer in {slower}, the same in {same}, not decided in {unknown}.",
-                clean(self.subject),
-                times(self.mean),
-                clean(self.to),
-                count(self.cases, "case"),
-            );
+            return transports::standing(self, &range);
         }
         format!(
             "{} runs at {} the speed of {} (geometric mean of {}){range}. \
