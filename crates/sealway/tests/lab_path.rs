@@ -33,7 +33,7 @@ fn echo() -> SocketAddr {
 }
 
 /// Carries some bytes there and back.
-fn carries(path: &Path) {
+fn carries(path: &Path, what: &str) {
     let stream = TcpStream::connect(path.entry()).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let sent: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
@@ -43,7 +43,9 @@ fn carries(path: &Path) {
         up.write_all(&bytes).unwrap();
     });
     let mut got = vec![0; sent.len()];
-    (&stream).read_exact(&mut got).unwrap();
+    if let Err(error) = (&stream).read_exact(&mut got) {
+        panic!("{what}: {error}");
+    }
     sender.join().unwrap();
     assert!(got == sent);
 }
@@ -62,7 +64,7 @@ fn with(engine: &Engine) {
         };
         path.reset_memory();
         let before = path.cpu().unwrap();
-        carries(&path);
+        carries(&path, &format!("{} {stack}", engine.name()));
         let after = path.cpu().unwrap();
         let names: Vec<_> = path.roles().iter().map(|role| role.name()).collect();
         let wanted: &[&str] = match (stack.has_programs(), stack.has_wire(), stack.needs_nginx()) {
@@ -122,7 +124,7 @@ fn a_held_path_goes_on_where_it_was() {
     assert_eq!(path.cpu().unwrap(), held);
     drop(stream);
     path.resume();
-    carries(&path);
+    carries(&path, "held");
 }
 
 #[test]

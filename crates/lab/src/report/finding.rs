@@ -14,7 +14,7 @@ const MARGIN_FEW: f64 = 0.20;
 const ROUNDS_FOR_INTERVAL: u32 = 6;
 
 /// Marks of a row, with the sign used in tables and what it means.
-pub(crate) const FLAGS: [(&str, char, &str); 6] = [
+pub(crate) const FLAGS: [(&str, char, &str); 7] = [
     ("noisy", '~', "noisy: spread over rounds above 5 %"),
     ("unusable", '!', "unusable: spread above 10 %, not ranked"),
     (
@@ -27,6 +27,11 @@ pub(crate) const FLAGS: [(&str, char, &str); 6] = [
         "generator-bound",
         'g',
         "over two thirds of what the generator does without a path: not the path's limit",
+    ),
+    (
+        "unauthenticated",
+        'u',
+        "unauthenticated: delivered wrong bytes after a bit was flipped on the wire",
     ),
     ("not-steady", '^', "the rate still changed inside the windows"),
 ];

@@ -20,6 +20,12 @@ const FLIP_PAYLOAD: u64 = 4 << 20;
 /// Subject of the control.
 pub(super) const DIRECT: &str = "direct";
 
+/// Our own subject: here a wrong byte is always an error.
+const OURS: &str = "sealway";
+
+/// Figure of a subject that delivered wrong bytes after a bit was flipped on the wire of a stack that should notice.
+pub(super) const FORGEABLE: &str = "forgeable";
+
 /// A parameter set.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Spec {
@@ -55,6 +61,8 @@ pub(super) struct TransportCell {
     /// Programs stay from round to round, held while others run, instead of starting anew in each.
     keep: bool,
     kept: Option<Line>,
+    /// A peer went on after a bit was flipped on its wire.
+    forgeable: bool,
 }
 
 impl TransportCell {
@@ -65,6 +73,7 @@ impl TransportCell {
             engine,
             keep,
             kept: None,
+            forgeable: false,
         }
     }
 
@@ -156,7 +165,11 @@ impl Cell for TransportCell {
         let line = self.line(None)?;
         verify(&line.path, &line.sink)?;
         if self.spec.stack.authenticated() {
-            self.notices_a_flipped_bit()?;
+            match self.notices_a_flipped_bit() {
+                // Of a peer that is worth knowing, and its figures are still those of what its users have.
+                Err(CellError::Wrong { .. }) if self.subject() != OURS => self.forgeable = true,
+                noticed => noticed?,
+            }
         }
         if self.keep {
             line.path.pause();
@@ -181,7 +194,11 @@ impl Cell for TransportCell {
         if self.kept.is_some() {
             line.path.pause();
         }
-        counted
+        let mut counted = counted?;
+        if self.forgeable {
+            counted.figures.push((FORGEABLE, 1.0));
+        }
+        Ok(counted)
     }
 }
 
