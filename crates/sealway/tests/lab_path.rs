@@ -34,20 +34,30 @@ fn echo() -> SocketAddr {
 
 /// Carries some bytes there and back.
 fn carries(path: &Path, what: &str) {
+    // Peers close a first connection now and then.
+    let attempts = if what.starts_with("sealway") { 1 } else { 3 };
+    for attempt in 1..=attempts {
+        match carries_once(path) {
+            Ok(()) => return,
+            Err(error) => assert!(attempt < attempts, "{what}: {error}"),
+        }
+    }
+}
+
+fn carries_once(path: &Path) -> std::io::Result<()> {
     let stream = TcpStream::connect(path.entry()).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let sent: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
     let bytes = sent.clone();
     let mut up = stream.try_clone().unwrap();
     let sender = std::thread::spawn(move || {
-        up.write_all(&bytes).unwrap();
+        let _ = up.write_all(&bytes);
     });
     let mut got = vec![0; sent.len()];
-    if let Err(error) = (&stream).read_exact(&mut got) {
-        panic!("{what}: {error}");
-    }
+    (&stream).read_exact(&mut got)?;
     sender.join().unwrap();
     assert!(got == sent);
+    Ok(())
 }
 
 fn with(engine: &Engine) {
@@ -124,7 +134,7 @@ fn a_held_path_goes_on_where_it_was() {
     assert_eq!(path.cpu().unwrap(), held);
     drop(stream);
     path.resume();
-    carries(&path, "held");
+    carries(&path, "sealway held");
 }
 
 #[test]

@@ -17,6 +17,9 @@ pub(super) const FLIP_AFTER: u64 = 1 << 20;
 /// Payload of the pass with the flipped bit.
 const FLIP_PAYLOAD: u64 = 4 << 20;
 
+/// How often streams are started before they have to carry.
+const ATTEMPTS: usize = 3;
+
 /// Subject of the control.
 pub(super) const DIRECT: &str = "direct";
 
@@ -149,7 +152,26 @@ pub(super) fn verify(path: &Path, sink: &Sink) -> Result<(), CellError> {
         limit: Some(VERIFIED),
         thorough: true,
     });
-    Ok(Traffic::start(path.entry(), sink, &orders)?.finish()?)
+    Ok(flowing(path, sink, &orders)?.finish()?)
+}
+
+/// Starts streams and waits until all of them carry. A peer closes a new connection now and then before it carries
+/// anything: that is tried again.
+fn flowing(path: &Path, sink: &Sink, orders: &[Order]) -> Result<Traffic, CellError> {
+    let mut attempt = 1;
+    loop {
+        let mut traffic = Traffic::start(path.entry(), sink, orders)?;
+        match traffic.flowing() {
+            Ok(()) => return Ok(traffic),
+            Err(trouble) => {
+                let carried = traffic.streams.iter().all(|stream| stream.received() > 0);
+                if carried || attempt == ATTEMPTS || matches!(trouble, Trouble::Wrong { .. }) {
+                    return Err(trouble.into());
+                }
+                attempt += 1;
+            }
+        }
+    }
 }
 
 impl Cell for TransportCell {
@@ -230,8 +252,7 @@ fn measure(line: &Line, spec: &Spec, warmup: Duration, window: Duration) -> Resu
         thorough: false,
     };
     let path = &line.path;
-    let mut traffic = Traffic::start(path.entry(), &line.sink, &vec![order; spec.streams])?;
-    traffic.flowing()?;
+    let mut traffic = flowing(path, &line.sink, &vec![order; spec.streams])?;
     traffic.watch(warmup)?;
     path.reset_memory();
     let before = Reading::take(path, &traffic)?;
