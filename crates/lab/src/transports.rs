@@ -15,7 +15,8 @@
 //! Generator and sink are threads of this process, two a stream, with blocking writes and reads of 128 KiB and
 //! TCP_NODELAY. Their cost is in no subject's figure. Payload is the stream's key XOR its place, every 8 bytes. Before the
 //! first window 16 MiB each way are compared in full, in writes of all sizes, and, for stacks that authenticate, one bit is
-//! flipped on the wire: nothing wrong may be delivered. In windows one block of 4 KiB in 16 is compared, at places drawn
+//! flipped on the wire: nothing wrong may be delivered. A peer that delivers it all the same has the metric `forgeable` and the
+//! mark `unauthenticated`; of our own engine it is an error. In windows one block of 4 KiB in 16 is compared, at places drawn
 //! anew, and as many bytes must arrive as were sent.
 //!
 //! Programs start anew for every window and end after it. In quick runs, where that would take most of the time, they
@@ -39,7 +40,7 @@ use crate::run::Cell;
 use crate::stats::Better;
 use crate::workload::rows::{Metric, Reference, Scheme, THROUGHPUT};
 use crate::workload::{self, LabError, Prepared, Request};
-use cells::{DIRECT, FLIP_AFTER, Spec, TransportCell, VERIFIED};
+use cells::{DIRECT, FLIP_AFTER, FORGEABLE, Spec, TransportCell, VERIFIED};
 use traffic::{Direction, PIECE};
 
 /// Name of the workload.
@@ -83,7 +84,7 @@ macro_rules! figure {
     };
 }
 
-const METRICS: [Metric; 10] = [
+const METRICS: [Metric; 11] = [
     THROUGHPUT,
     figure!("cpu_per_gb", "s/GB", Lower, Some(Method::Process), true),
     figure!("cpu_per_gb_client", "s/GB", Lower, Some(Method::Process), true),
@@ -94,6 +95,7 @@ const METRICS: [Metric; 10] = [
     figure!("memory_server", "B", Lower, None, false),
     figure!("memory_front", "B", Lower, None, false),
     figure!("fairness", "1", Higher, None, false),
+    figure!("forgeable", "1", Lower, None, false),
 ];
 
 fn figure(window: &Window, name: &str) -> f64 {
@@ -146,7 +148,7 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
                 Some("none") => "sampled, unauthenticated",
                 _ => "sampled",
             },
-            finish: mark_generator_bound,
+            finish: mark,
         },
         cells,
         recommend: |rows, _| advice::bulk(rows),
@@ -235,6 +237,22 @@ fn plan(request: &Request, cells: &[Box<dyn Cell>]) -> Result<Plan, PlanError> {
         per_window: start + Duration::from_millis(15),
     };
     Plan::new(request.profile, layout, overhead, limit)
+}
+
+/// Looks at all rows together.
+fn mark(rows: &mut [ResultRow]) {
+    mark_generator_bound(rows);
+    mark_forgeable(rows);
+}
+
+/// Marks every row of a subject that delivered wrong bytes where the stack should have noticed.
+fn mark_forgeable(rows: &mut [ResultRow]) {
+    let key = |row: &ResultRow| (row.case.canonical(), row.subject.clone());
+    let found: Vec<_> = rows.iter().filter(|row| row.metric == FORGEABLE).map(key).collect();
+    for row in rows.iter_mut().filter(|row| found.contains(&key(row))) {
+        row.verified = "sampled, unauthenticated".to_owned();
+        row.flags.push("unauthenticated".to_owned());
+    }
 }
 
 /// Marks the rows of paths that delivered too close to what the generator can do without any.

@@ -33,19 +33,20 @@ fn echo() -> SocketAddr {
 }
 
 /// Carries some bytes there and back.
-fn carries(path: &Path) {
+fn carries(path: &Path) -> std::io::Result<()> {
     let stream = TcpStream::connect(path.entry()).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let sent: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
     let bytes = sent.clone();
     let mut up = stream.try_clone().unwrap();
     let sender = std::thread::spawn(move || {
-        up.write_all(&bytes).unwrap();
+        let _ = up.write_all(&bytes);
     });
     let mut got = vec![0; sent.len()];
-    (&stream).read_exact(&mut got).unwrap();
+    (&stream).read_exact(&mut got)?;
     sender.join().unwrap();
     assert!(got == sent);
+    Ok(())
 }
 
 fn with(engine: &Engine) {
@@ -61,8 +62,20 @@ fn with(engine: &Engine) {
             Err(error) => panic!("{} {stack}: {error}", engine.name()),
         };
         path.reset_memory();
-        let before = path.cpu().unwrap();
-        carries(&path);
+        let mut before = path.cpu().unwrap();
+        if let Err(error) = carries(&path) {
+            // On a busy machine xray closes VMess connections now and then; of ours that is a failure.
+            let what = format!("{} {stack}: {error}", engine.name());
+            assert!(engine.name() != "sealway", "{what}");
+            println!("{what}; once more");
+            path = Path::open(&stack, engine, sink).unwrap();
+            before = path.cpu().unwrap();
+            if let Err(error) = carries(&path) {
+                assert!(stack.name().starts_with("vmess-"), "{what}, and again: {error}");
+                println!("{what}, and again: {error}");
+                continue;
+            }
+        }
         let after = path.cpu().unwrap();
         let names: Vec<_> = path.roles().iter().map(|role| role.name()).collect();
         let wanted: &[&str] = match (stack.has_programs(), stack.has_wire(), stack.needs_nginx()) {
@@ -122,7 +135,7 @@ fn a_held_path_goes_on_where_it_was() {
     assert_eq!(path.cpu().unwrap(), held);
     drop(stream);
     path.resume();
-    carries(&path);
+    carries(&path).unwrap();
 }
 
 #[test]
@@ -140,5 +153,59 @@ fn a_program_that_does_not_start_is_told_with_its_last_words() {
             assert!(error.to_string().contains("run"), "{error}");
         }
         other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn transports_are_measured_with_the_cost_of_each_process() {
+    let stacks = "vless-tcp,vmess-aes-128-gcm-tcp";
+    let ran = common::run(&[
+        "lab",
+        "transports",
+        "--quick",
+        "--peers",
+        "none",
+        "--stack",
+        stacks,
+        "--budget",
+        "30s",
+        "--json",
+        "-",
+    ]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(result["complete"], true, "{}", ran.stderr);
+    let rows = result["results"].as_array().unwrap();
+    let find = |stack: &str, subject: &str, metric: &str| {
+        rows.iter()
+            .find(|row| row["case"]["stack"] == stack && row["subject"] == subject && row["metric"] == metric)
+            .unwrap_or_else(|| panic!("no {metric} of {subject} in {stack}: {}", ran.stderr))
+    };
+    assert!(find("direct", "direct", "throughput")["median"].as_f64().unwrap() > 0.0);
+    for stack in stacks.split(',') {
+        assert!(find(stack, "sealway", "throughput")["median"].as_f64().unwrap() > 0.0);
+        for metric in ["cpu_per_gb", "cpu_per_gb_client", "cpu_per_gb_server"] {
+            let row = find(stack, "sealway", metric);
+            assert!(row["median"].as_f64().unwrap() > 0.0);
+            assert_eq!((&row["method"], &row["unit"]), (&"P".into(), &"s/GB".into()));
+        }
+        assert!(find(stack, "sealway", "memory_server")["median"].as_f64().unwrap() > 1e5);
+    }
+    assert_eq!(
+        find("vless-tcp", "sealway", "throughput")["verified"],
+        "sampled, unauthenticated"
+    );
+    assert_eq!(
+        find("vmess-aes-128-gcm-tcp", "sealway", "throughput")["verified"],
+        "sampled"
+    );
+    let ours = &result["subjects"][0];
+    assert_eq!((&ours["name"], &ours["kind"]), (&"sealway".into(), &"program".into()));
+    assert_eq!(
+        ours["config"]["vless-tcp client"]["inbounds"][0]["protocol"],
+        "dokodemo-door"
+    );
+    for words in ["vless-tcp, 1 stream down", "s/GB", "client"] {
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
     }
 }

@@ -103,7 +103,9 @@ impl Facts<'_> {
         let mut stream = self.network();
         if self.stack.shape == Shape::Fallback {
             inbounds.push(inbound("inner", inner, &settings, stream));
-            settings["fallbacks"] = json!([{ "path": WS_PATH, "dest": local(inner).to_string() }]);
+            let inner = local(inner).to_string();
+            // The second is for everybody else: none comes here, but a server without it is told from a web server.
+            settings["fallbacks"] = json!([{ "path": WS_PATH, "dest": inner }, { "dest": inner }]);
             stream = json!({ "network": "tcp" });
         }
         if self.stack.server_needs_certificate() {

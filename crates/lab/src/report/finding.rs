@@ -29,6 +29,11 @@ pub(crate) const FLAGS: [(&str, char, &str); 7] = [
         'g',
         "over two thirds of what the generator does without a path: not the path's limit",
     ),
+    (
+        "unauthenticated",
+        'u',
+        "unauthenticated: delivered wrong bytes after a bit was flipped on the wire",
+    ),
     ("not-steady", '^', "the rate still changed inside the windows"),
     (
         "overloaded",
@@ -411,14 +416,7 @@ impl Standing<'_> {
             String::new()
         };
         if self.best.1.workload == TRANSPORTS {
-            return format!(
-                "{} moves {} the bytes of {} with the same CPU time (geometric mean of {}){range}. \
-                 Cheaper in {faster}, dearer in {slower}, the same in {same}, not decided in {unknown}.",
-                clean(self.subject),
-                times(self.mean),
-                clean(self.to),
-                count(self.cases, "case"),
-            );
+            return transports::standing(self, &range);
         }
         format!(
             "{} runs at {} the speed of {} (geometric mean of {}){range}. \

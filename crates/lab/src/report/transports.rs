@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::finding::{Headline, rounds_note, verdict};
+use super::finding::{Headline, Standing, rounds_note, verdict};
 use super::format::{clean, count, list_range, sig3_or, times};
 use super::view::{OURS, speed};
 use crate::path::Stack;
@@ -108,6 +108,19 @@ pub(crate) fn against(entry: &Entry<'_>, subject: &str) -> Option<String> {
     }
     text.push('.');
     Some(text)
+}
+
+/// The standing of a subject by cost, in two sentences; `range` names its worst and best case.
+pub(crate) fn standing(standing: &Standing<'_>, range: &str) -> String {
+    let [cheaper, dearer, same, unknown] = standing.counts;
+    format!(
+        "{} moves {} the bytes of {} with the same CPU time (geometric mean of {}){range}. Cheaper in {cheaper}, dearer in \
+         {dearer}, the same in {same}, not decided in {unknown}.",
+        clean(standing.subject),
+        times(standing.mean),
+        clean(standing.to),
+        count(standing.cases, "case"),
+    )
 }
 
 /// The answer of a run without ciphers: our engine through VLESS over TLS, or the first case there is.

@@ -181,6 +181,23 @@ fn rows_near_the_generators_own_rate_are_marked() {
 }
 
 #[test]
+fn a_subject_that_delivers_forgeries_is_marked_in_every_row_of_its_case() {
+    let row = |subject: &str, metric: &str| -> ResultRow {
+        let text = format!(
+            r#"{{"workload":"transports","subject":"{subject}","case":{{"stack":"x"}},"metric":"{metric}","unit":"1",
+                "better":"lower","median":1,"low":1,"high":1,"rounds":9,"verified":"sampled"}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    };
+    let mut rows = [row("a", "throughput"), row("b", "throughput"), row("a", FORGEABLE)];
+    mark(&mut rows);
+    assert_eq!(
+        rows.map(|row| row.verified.ends_with("unauthenticated")),
+        [true, false, true]
+    );
+}
+
+#[test]
 fn a_request_that_names_no_program_is_refused() {
     let request = Request {
         profile: Profile::Quick,

@@ -61,7 +61,7 @@ pub(super) struct Order {
 pub(super) enum Trouble {
     /// A byte arrived that was not sent at this place.
     Wrong { offset: u64 },
-    /// Another number of bytes arrived than was sent.
+    /// A stream ended before all that was to be sent had arrived.
     Count { sent: u64, received: u64 },
     /// A connection failed.
     Broken { side: &'static str, what: String },
@@ -76,7 +76,7 @@ impl From<Trouble> for CellError {
                 what: format!("byte {offset} of a stream is not what was sent there"),
             },
             Trouble::Count { sent, received } => CellError::Wrong {
-                what: format!("{sent} bytes were sent on a stream, {received} arrived before its end"),
+                what: format!("a stream ended too soon: {received} bytes arrived, {sent} were sent so far"),
             },
             Trouble::Broken { side, what } => CellError::Failed {
                 what: format!("{side}: {what}"),
@@ -160,7 +160,11 @@ impl Stream {
             self.received.store(offset, Ordering::Release);
         }
         let sent = self.sent.load(Ordering::Acquire);
-        if offset != sent {
+        let wanted = match self.order.limit {
+            Some(limit) => offset == limit,
+            None => self.stop.load(Ordering::Acquire),
+        };
+        if offset != sent || !wanted {
             return Err(Trouble::Count { sent, received: offset });
         }
         Ok(())
