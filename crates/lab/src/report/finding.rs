@@ -15,7 +15,7 @@ const MARGIN_FEW: f64 = 0.20;
 const ROUNDS_FOR_INTERVAL: u32 = 6;
 
 /// Marks of a row, with the sign used in tables and what it means.
-pub(crate) const FLAGS: [(&str, char, &str); 7] = [
+pub(crate) const FLAGS: [(&str, char, &str); 8] = [
     ("noisy", '~', "noisy: spread over rounds above 5 %"),
     ("unusable", '!', "unusable: spread above 10 %, not ranked"),
     (
