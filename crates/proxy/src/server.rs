@@ -19,6 +19,8 @@ use crate::listen::{self, Bound, SocketFile};
 use crate::settings::{AccessLog, Settings};
 use crate::sock::Sock;
 use crate::stats::Stats;
+use crate::tls::provider;
+use crate::tls::provider;
 
 /// Pause after a failed accept, so that a process out of descriptors does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -83,6 +85,15 @@ impl Server {
     pub async fn start(settings: Settings) -> Result<Server, Error> {
         let stats = Arc::new(Stats::default());
         let engine = Arc::new(Engine::new(&settings, &stats)?);
+        let inbound = settings.inbounds.iter().any(|inbound| inbound.transport.tls.is_some());
+        if inbound
+            || settings
+                .outbounds
+                .iter()
+                .any(|outbound| outbound.transport.tls.is_some())
+        {
+            provider::seed();
+        }
         let tasks = std::thread::available_parallelism().map_or(1, usize::from);
         let mut bound = Vec::new();
         let mut addresses: HashMap<String, Vec<SocketAddr>> = HashMap::new();

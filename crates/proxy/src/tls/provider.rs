@@ -41,6 +41,18 @@ fn group(curve: Curve) -> Option<NamedGroup> {
     })
 }
 
+/// Has the library gather entropy for its random numbers now, in a thread of its own.
+///
+/// It times memory to do so, once a process, which takes 50 to 100 ms: the first handshake would wait for it.
+pub(crate) fn seed() {
+    let gather = || {
+        // Without entropy every handshake fails, and says so.
+        let _ = USUAL.secure_random.fill(&mut [0; 1]);
+    };
+    // Without a thread the first handshake does it.
+    let _ = std::thread::Builder::new().name("entropy".into()).spawn(gather);
+}
+
 /// The provider with these suites and groups, in this order. A version of which no suite is named keeps all of its own;
 /// without groups all stay.
 pub(crate) fn provider(place: &str, suites: &[CipherSuite], groups: &[Curve]) -> Result<Arc<CryptoProvider>, Error> {
