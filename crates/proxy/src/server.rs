@@ -20,7 +20,6 @@ use crate::settings::{AccessLog, Settings};
 use crate::sock::Sock;
 use crate::stats::Stats;
 use crate::tls::provider;
-use crate::tls::provider;
 
 /// Pause after a failed accept, so that a process out of descriptors does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
