@@ -141,7 +141,13 @@ pub fn parse_response(bytes: &[u8], limit: usize, protocol: Protocol) -> Result<
 /// Finds the head: everything up to the empty line, whose own CR LF is not part of the text.
 fn find(bytes: &[u8], limit: usize, protocol: Protocol) -> Result<Step<&str>, Error> {
     let window = &bytes[..bytes.len().min(limit)];
-    match end(window) {
+    let end = end(window);
+    match end {
+        // Some would take this for the end of a line; whoever waits for the end of the head would wait for ever.
+        _ if has_bare_lf(end.map_or(window, |end| &bytes[..end])) => Err(Error::Malformed {
+            protocol,
+            problem: "a line ends without CR",
+        }),
         Some(end) => {
             let text = std::str::from_utf8(&bytes[..end + 2]).map_err(|_| Error::Malformed {
                 protocol,
@@ -154,11 +160,6 @@ fn find(bytes: &[u8], limit: usize, protocol: Protocol) -> Result<Step<&str>, Er
             protocol,
             what: "the head",
             limit,
-        }),
-        // Some would take this for the end of a line; whoever waits for the end of the head would wait for ever.
-        None if has_bare_lf(window) => Err(Error::Malformed {
-            protocol,
-            problem: "a line ends without CR",
         }),
         None => Ok(Step::More(1)),
     }
