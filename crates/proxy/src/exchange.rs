@@ -97,6 +97,7 @@ impl<'a> Exchange<'a> {
         let mut timer = Box::pin(sleep_until(last + idle));
         poll_fn(|cx| {
             let mut moved = 0;
+            let written = (self.near.written(), self.far.written());
             if let Poll::Ready(Err(error)) = self.poll_up(cx, &mut moved) {
                 return Poll::Ready(if answered { Ok(()) } else { Err(error) });
             }
@@ -109,7 +110,7 @@ impl<'a> Exchange<'a> {
             if answered && (self.refused || self.request.is_over() && !self.far.wants_flush()) {
                 return Poll::Ready(Ok(()));
             }
-            if moved > 0 {
+            if moved > 0 || written != (self.near.written(), self.far.written()) {
                 last = Instant::now();
             }
             loop {

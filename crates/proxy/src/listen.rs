@@ -7,7 +7,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use rustix::io::Errno;
+use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 use tokio::net::{TcpListener, UdpSocket, UnixListener};
 
 use crate::dial::{set_common_options, set_options, stream_socket, unix_address};
@@ -47,13 +48,19 @@ pub(crate) fn bind(
         Listen::EveryAddress(port) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, *port)),
     };
     match bind_ip(address, options, tasks, tcp, udp) {
-        // A system without IPv6 still has every IPv4 address.
-        Err(_) if matches!(listen, Listen::EveryAddress(_)) => {
+        // A system without IPv6 still has every IPv4 address. Any other error is one for the user: to listen on half of
+        // what was asked for would not be noticed.
+        Err(error) if matches!(listen, Listen::EveryAddress(_)) && lacks_ipv6(&error) && !options.v6_only => {
             let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port()));
             bind_ip(address, options, tasks, tcp, udp)
         }
         bound => bound,
     }
+}
+
+fn lacks_ipv6(error: &io::Error) -> bool {
+    let none = [Errno::AFNOSUPPORT, Errno::ADDRNOTAVAIL].map(Errno::raw_os_error);
+    error.raw_os_error().is_some_and(|code| none.contains(&code))
 }
 
 fn bind_ip(
@@ -129,7 +136,7 @@ fn lock(path: &Path) -> io::Result<(PathBuf, File)> {
             .open(&name)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => {
+            Err(Errno::WOULDBLOCK) => {
                 let what = format!("another server listens here: it holds {}", name.display());
                 return Err(io::Error::new(io::ErrorKind::AddrInUse, what));
             }
@@ -146,6 +153,15 @@ fn lock(path: &Path) -> io::Result<(PathBuf, File)> {
     }
 }
 
+/// True if nobody listens at the socket `path`. Does not wait: a program whose queue is full is there as well.
+fn is_abandoned(path: &Path) -> io::Result<bool> {
+    let probe = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    probe.set_nonblocking(true)?;
+    let answer = probe.connect(&SockAddr::unix(path)?);
+    // Anything else, such as a socket for datagrams or one that we may not use, is somebody's.
+    Ok(answer.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused))
+}
+
 fn bind_unix(name: &UnixName) -> io::Result<(UnixListener, Option<SocketFile>)> {
     let UnixName::Path(path, mode) = name else {
         return listen_unix(name).map(|listener| (listener, None));
@@ -156,7 +172,7 @@ fn bind_unix(name: &UnixName) -> io::Result<(UnixListener, Option<SocketFile>)> 
         match std::fs::symlink_metadata(path) {
             Ok(found) if found.file_type().is_socket() => {
                 // Left behind by a server that is gone, unless a program without our lock answers.
-                if std::os::unix::net::UnixStream::connect(path).is_ok() {
+                if !is_abandoned(path)? {
                     let what = "another program listens here";
                     return Err(io::Error::new(io::ErrorKind::AddrInUse, what));
                 }

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use sealway_v2ray::vless;
@@ -19,6 +20,10 @@ use crate::stream::Stream;
 use crate::transport::ClientSide;
 use crate::udp::{Open, PacketEnd, Redirect, Relayed};
 use crate::{Error, random};
+
+/// How long connecting and every handshake on the way to a target may take together: a next server that accepts and says
+/// nothing must not hold the client for ever.
+const REACH: Duration = Duration::from_secs(60);
 
 /// Who wants to go out.
 pub(crate) struct Caller {
@@ -184,8 +189,13 @@ impl Outbound {
         }
     }
 
-    /// Opens a stream to the target.
+    /// Opens a stream to the target, within [`REACH`].
     pub(crate) async fn connect(&self, to: &Destination, caller: &Caller) -> Result<Far, Error> {
+        let reached = tokio::time::timeout(REACH, self.reach(to, caller)).await;
+        reached.map_err(|_| Error::TimedOut("answer of the next server"))?
+    }
+
+    async fn reach(&self, to: &Destination, caller: &Caller) -> Result<Far, Error> {
         let stream = match &self.kind {
             Kind::Blackhole { http } => return Ok(Far::Nowhere(http.then_some(FORBIDDEN))),
             Kind::Freedom(freedom, rules) => self.direct(freedom, &self.guard(rules, caller), to, caller).await?,
@@ -212,7 +222,14 @@ impl Outbound {
     }
 
     /// Opens an association for datagrams to the target, or, if [`Outbound::is_open_to_all`], to any.
+    ///
+    /// Within [`REACH`].
     pub(crate) async fn associate(&self, to: &Destination, caller: &Caller) -> Result<PacketEnd, Error> {
+        let reached = tokio::time::timeout(REACH, self.reach_datagrams(to, caller)).await;
+        reached.map_err(|_| Error::TimedOut("answer of the next server"))?
+    }
+
+    async fn reach_datagrams(&self, to: &Destination, caller: &Caller) -> Result<PacketEnd, Error> {
         match &self.kind {
             Kind::Freedom(freedom, rules) => {
                 let guard = self.guard(rules, caller);

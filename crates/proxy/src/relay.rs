@@ -277,6 +277,7 @@ impl Relay {
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Ended, Error>> {
         let before = (self.up.phase, self.down.phase);
+        let written = (self.near.written(), self.far.written());
         let (mut up, mut down) = (0, 0);
         let up_done = self.up.poll(cx, &mut self.near, &mut self.far, &mut up);
         let down_done = self.down.poll(cx, &mut self.far, &mut self.near, &mut down);
@@ -291,7 +292,7 @@ impl Relay {
         }
         self.user.received(up);
         self.user.sent(down);
-        if up + down > 0 {
+        if up + down > 0 || written != (self.near.written(), self.far.written()) {
             self.last = Instant::now();
         }
         match (up_done, down_done) {

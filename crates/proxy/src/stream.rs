@@ -57,6 +57,8 @@ pub(crate) struct Stream {
     opener: Option<Box<dyn Open>>,
     sealer: Option<Box<dyn Seal>>,
     traffic: Traffic,
+    /// Bytes flushed so far.
+    written: u64,
 }
 
 impl Stream {
@@ -71,6 +73,7 @@ impl Stream {
             opener: None,
             sealer: None,
             traffic,
+            written: 0,
         }
     }
 
@@ -329,11 +332,17 @@ impl Stream {
         self.tx.sent < self.tx.out.len()
     }
 
+    /// Bytes flushed so far: what is sealed has moved only once it is written.
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+
     /// Writes what waits; when all is written the buffer is given back.
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
         while self.wants_flush() {
             let wrote = ready!(self.sock.poll_write(cx, &self.tx.out[self.tx.sent..]))?;
             self.tx.sent += wrote;
+            self.written = self.written.wrapping_add(wrote as u64);
             self.traffic.sent(wrote);
         }
         self.tx.sent = 0;

@@ -364,6 +364,12 @@ async fn a_unix_socket_belongs_to_one_server_and_a_dead_one_is_replaced() {
     assert!(error.ends_with("another program listens here"), "{error}");
     drop(other);
     std::fs::remove_file(&path).unwrap();
+    // It refuses streams, but not because nobody is there.
+    let datagrams = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+    let error = on_socket(name(), target).await.err().unwrap().to_string();
+    assert!(error.ends_with("another program listens here"), "{error}");
+    drop(datagrams);
+    std::fs::remove_file(&path).unwrap();
     std::fs::write(&path, "mine").unwrap();
     let error = on_socket(name(), target).await.err().unwrap().to_string();
     assert!(error.contains("file of another kind"), "{error}");

@@ -181,7 +181,9 @@ impl LoadCell {
         };
         let spent = spent(meters)?;
         path.check()?;
-        if self.spec.drive == Drive::Closed {
+        // One that answers nothing, or little of what it was asked, must not set the rate for all.
+        let answered = window.done > 0 && generator.latency.failed() * 100 <= generator.latency.count();
+        if self.spec.drive == Drive::Closed && answered {
             let rate = window.done as f64 / window.wall_s;
             self.shared.ceilings.borrow_mut().note(&self.spec, self.subject, rate);
         }

@@ -225,6 +225,11 @@ impl Generator {
     fn window(&mut self, length: Duration, edge: &mut dyn FnMut(Edge)) -> Result<Window, LoadError> {
         self.clear();
         edge(Edge::Start);
+        // The schedule begins once the meters have been read, or what came due meanwhile would be late from the start.
+        let now = self.now();
+        if let Pace::Open(pacer) = &mut self.pace {
+            pacer.start_at(now);
+        }
         let (cpu, done) = (thread_cpu(), self.done);
         let start = match &self.pace {
             Pace::Open(pacer) => pacer.next_due().unwrap_or_else(|| self.now()),

@@ -66,6 +66,11 @@ impl Pacer {
         self.start + (index as f64 * 1e9 / self.rate) as u64
     }
 
+    /// Moves the start of a schedule of which nothing has been sent.
+    pub(crate) fn start_at(&mut self, start: u64) {
+        self.start = start;
+    }
+
     /// When the next one comes due; `None` after the last.
     pub(crate) fn next_due(&self) -> Option<u64> {
         (self.due < self.counts.planned).then(|| self.intended(self.due))

@@ -66,6 +66,7 @@ impl Facts<'_> {
                 "minVersion": "1.3",
                 "maxVersion": "1.3",
                 "cipherSuites": TLS_SUITE,
+                "curvePreferences": ["X25519"],
                 "disableSystemRoot": true,
                 "certificates": [{ "usage": "verify", "certificateFile": self.file(AUTHORITY) }],
             });
@@ -115,6 +116,7 @@ impl Facts<'_> {
                 "minVersion": "1.3",
                 "maxVersion": "1.3",
                 "cipherSuites": TLS_SUITE,
+                "curvePreferences": ["X25519"],
                 "certificates": [{ "certificateFile": self.file(CERTIFICATE), "keyFile": self.file(KEY) }],
             });
         }

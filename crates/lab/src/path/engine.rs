@@ -122,6 +122,7 @@ impl Engine {
                 "reads and seals at most 8 KiB at once",
                 "its TLS library cannot be held to one suite of TLS 1.3: it takes AES-128-GCM where the CPU has AES, as \
                  the hello of a browser that it imitates lists it first",
+                "that hello brings a share for ML-KEM, which its server is told not to take: all agree on X25519",
                 "its garbage collector has its defaults",
             ],
             "v2ray" => &[

@@ -202,7 +202,7 @@ pub(crate) fn headline(run: &RunResult) -> Option<Headline> {
     };
     if let Some(speed) = speed(row) {
         headline.lead = times(speed.estimate);
-        headline.lead_note = format!("of {}", clean(speed.to));
+        headline.lead_note = format!("as good as {}", clean(speed.to));
         headline.sure = verdict(speed.verdict).2.to_owned();
     }
     Some(headline)

@@ -156,9 +156,14 @@ fn certificates_from(folder: &Path, settings: &mut Settings) {
             move_there(&mut one.certificate);
             move_there(&mut one.key);
         }
+        tls.client_authorities.iter_mut().for_each(move_there);
     }
     for tls in settings.outbounds.iter_mut().filter_map(|o| o.transport.tls.as_mut()) {
         tls.authorities.iter_mut().for_each(move_there);
+        for one in &mut tls.certificates {
+            move_there(&mut one.certificate);
+            move_there(&mut one.key);
+        }
     }
 }
 

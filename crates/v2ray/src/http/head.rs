@@ -126,6 +126,10 @@ pub fn parse_response(bytes: &[u8], limit: usize, protocol: Protocol) -> Result<
         Ok(status) if digits && status >= 100 => status,
         _ => return Err(wrong("the status is not a number of three digits")),
     };
+    // Passed on as it is: what could be read as the end of the line would be.
+    if !is_value(reason) {
+        return Err(wrong("the reason holds a control character"));
+    }
     let headers = headers(rest, protocol)?;
     Ok(Step::Done {
         value: ResponseHead {
@@ -300,6 +304,9 @@ mod tests {
             "HTTP/1.1 1000 x\r\n\r\n",
             "HTTP/1.1 +20 x\r\n\r\n",
             "ICY 200 OK\r\n\r\n",
+            // Would be passed on, and read by some as the end of the line.
+            "HTTP/1.1 200 OK\nTransfer-Encoding: chunked\r\n\r\n",
+            "HTTP/1.1 200 OK\rA: b\r\n\r\n",
         ] {
             assert!(parse_response(head.as_bytes(), 99, Protocol::Http).is_err(), "{head:?}");
         }

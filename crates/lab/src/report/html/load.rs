@@ -79,15 +79,16 @@ fn finding(view: &View<'_>, family: &Family<'_>) -> Option<String> {
         .find(|metric| family.row(ours, metric).is_some())?;
     let row = family.row(ours, metric)?;
     let shown = SHOWN.iter().find(|shown| shown.metric == metric)?;
-    let speed = speed(row)?;
+    // As a share of the peer's figure, not turned round as in tables: it stands beside the figure itself.
+    let ratio = row.ratio.as_ref().filter(|ratio| ratio.estimate.get().is_finite())?;
     Some(format!(
-        "{}, {}: {} {}, {} {}.",
+        "{}, {}: {} {}, {} that of {}.",
         case(row),
         shown.title,
         number(row, shown.scale),
         shown.unit,
-        times(speed.estimate),
-        clean(speed.to)
+        times(ratio.estimate.get()),
+        clean(&ratio.to)
     ))
 }
 
