@@ -338,13 +338,15 @@ impl Opening<'_> {
                     what,
                 })?;
             }
-            next = self.start_at("server", |opening, [port, inner]| {
+            // A second inbound of the program may begin to listen after the first.
+            let used = if stack.shape == stack::Shape::Fallback { 2 } else { 1 };
+            next = self.start_at("server", used, |opening, [port, inner]| {
                 let config = opening.facts.server(port, inner);
                 opening.engine_command("server", port, &config.to_string())
             })?;
             if stack.needs_nginx() {
                 let nginx = nginx::find(stack == Stack::FRONT_SNI).map_err(|what| PathError::Unavailable { what })?;
-                next = self.start_at("front", |opening, [port, _]| {
+                next = self.start_at("front", 1, |opening, [port, _]| {
                     let text = opening.facts.nginx(port, next, nginx.stream_module.as_deref());
                     let file = opening.write("front", port, &text)?;
                     let mut command = Command::new(&nginx.program);
@@ -355,23 +357,26 @@ impl Opening<'_> {
             }
             next = wire(next).map_err(system("put something between client and server"))?;
         }
-        self.start_at("client", |opening, [port, _]| {
+        self.start_at("client", 1, |opening, [port, _]| {
             let config = opening.facts.client(port, next, sink);
             opening.engine_command("client", port, &config.to_string())
         })
     }
 
-    /// Starts a program at free ports and waits until it listens at the first; where it listens.
+    /// Starts a program at free ports and waits until it listens at the first `used` of them; where it listens.
     fn start_at(
         &mut self,
         name: &'static str,
+        used: usize,
         make: impl Fn(&Self, [u16; 2]) -> Result<Command, PathError>,
     ) -> Result<SocketAddr, PathError> {
         let mut attempt = 1;
         loop {
             let ports = free_ports().map_err(system("find a free port"))?;
             let mut command = make(self, ports)?;
-            let started = self.start(name, &mut command).and_then(|role| ready(role, ports[0]));
+            let started = self
+                .start(name, &mut command)
+                .and_then(|role| ready(role, &ports[..used]));
             match started {
                 Ok(role) => {
                     self.roles.push(role);
@@ -413,11 +418,11 @@ impl Opening<'_> {
     }
 }
 
-/// Waits until a program listens.
-fn ready(mut role: Role, port: u16) -> Result<Role, PathError> {
+/// Waits until a program listens at all of `ports`.
+fn ready(mut role: Role, ports: &[u16]) -> Result<Role, PathError> {
     let until = Instant::now() + PATIENCE;
     loop {
-        if files::listens(role.id(), port) {
+        if ports.iter().all(|&port| files::listens(role.id(), port)) {
             return Ok(role);
         }
         let ended = role.peer.has_ended().map_err(|source| PathError::Start {

@@ -90,7 +90,7 @@ impl Engine {
             let kind = inbound::kind(&place, &inbound.protocol, &mut record)?;
             let own = match &kind {
                 Kind::Dokodemo(dokodemo) => dokodemo.level,
-                Kind::Socks(socks) => socks.level,
+                Kind::Socks(socks) => socks.settings.level,
                 Kind::Http(http) => http.level,
                 Kind::Vless { .. } | Kind::Vmess { .. } => 0,
             };
@@ -219,7 +219,7 @@ impl Engine {
     async fn socks(
         self: &Arc<Self>,
         inbound: &Arc<Inbound>,
-        settings: &crate::settings::Socks,
+        settings: &inbound::socks::Socks,
         fresh: Fresh,
     ) -> Result<Carry, Error> {
         let (source, local) = (fresh.accepted.source, fresh.accepted.local);

@@ -36,7 +36,7 @@ pub(crate) struct UserRecord {
 #[expect(clippy::large_enum_variant, reason = "there is one for each inbound, made once")]
 pub(crate) enum Kind {
     Dokodemo(settings::Dokodemo),
-    Socks(settings::Socks),
+    Socks(socks::Socks),
     Http(Arc<settings::HttpProxy>),
     Vless {
         users: vless_wire::Users<Arc<UserRecord>>,
@@ -102,7 +102,7 @@ pub(crate) fn kind(
     };
     Ok(match protocol {
         InboundProtocol::Dokodemo(dokodemo) => Kind::Dokodemo(dokodemo.clone()),
-        InboundProtocol::Socks(socks) => Kind::Socks(socks.clone()),
+        InboundProtocol::Socks(socks) => Kind::Socks(socks::Socks::new(socks)),
         InboundProtocol::Http(http) => Kind::Http(Arc::new(http.clone())),
         InboundProtocol::Vless(vless) => {
             let mut users = vless_wire::Users::new();

@@ -40,8 +40,28 @@ pub(crate) fn is_known(accounts: &[Account], user: &[u8], pass: &[u8]) -> bool {
     known
 }
 
+/// A SOCKS inbound, and what it is to clients that speak HTTP.
+pub(crate) struct Socks {
+    pub(crate) settings: settings::Socks,
+    http: Arc<HttpProxy>,
+}
+
+impl Socks {
+    pub(crate) fn new(settings: &settings::Socks) -> Self {
+        let http = HttpProxy {
+            accounts: settings.accounts.clone(),
+            allow_transparent: false,
+            level: settings.level,
+        };
+        Socks {
+            settings: settings.clone(),
+            http: Arc::new(http),
+        }
+    }
+}
+
 /// Negotiates.
-pub(crate) async fn take(fresh: Fresh, settings: &settings::Socks, user: Arc<UserRecord>) -> Result<Asked, Error> {
+pub(crate) async fn take(fresh: Fresh, settings: &Socks, user: Arc<UserRecord>) -> Result<Asked, Error> {
     let deadline = fresh.deadline;
     let negotiating = negotiate(fresh, settings, user);
     tokio::time::timeout_at(deadline, negotiating)
@@ -49,18 +69,13 @@ pub(crate) async fn take(fresh: Fresh, settings: &settings::Socks, user: Arc<Use
         .map_err(|_| Error::TimedOut("SOCKS request"))?
 }
 
-async fn negotiate(mut fresh: Fresh, settings: &settings::Socks, user: Arc<UserRecord>) -> Result<Asked, Error> {
+async fn negotiate(mut fresh: Fresh, Socks { settings, http }: &Socks, user: Arc<UserRecord>) -> Result<Asked, Error> {
     let stream = &mut fresh.accepted.stream;
     if !stream.more().await? {
         return Err(Error::Closed);
     }
     if stream.payload().first().is_some_and(|&first| !Server::speaks(first)) {
-        let http = HttpProxy {
-            accounts: settings.accounts.clone(),
-            allow_transparent: false,
-            level: settings.level,
-        };
-        return http::take(fresh, Arc::new(http), user, false).await.map(Asked::Http);
+        return http::take(fresh, Arc::clone(http), user, false).await.map(Asked::Http);
     }
     let mut server = Server::new(!settings.accounts.is_empty(), settings.udp);
     loop {
@@ -92,7 +107,6 @@ async fn negotiate(mut fresh: Fresh, settings: &settings::Socks, user: Arc<UserR
             }
             Event::Request { command, version } => {
                 let unspecified = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-                let here = fresh.accepted.local.unwrap_or(unspecified);
                 return match command {
                     Command::Connect(to) => {
                         stream.send(&Reply::Succeeded.encode(version, unspecified)).await?;
@@ -106,7 +120,9 @@ async fn negotiate(mut fresh: Fresh, settings: &settings::Socks, user: Arc<UserR
                         let Some(owner) = fresh.accepted.source else {
                             return Err(Error::Unsupported("SOCKS datagrams on a unix socket"));
                         };
-                        let socket = UdpSocket::bind(SocketAddr::new(here.ip(), 0)).await?;
+                        // Of this machine, also where a PROXY header says how the client came to the one before.
+                        let own = stream.sock.local().unwrap_or(unspecified);
+                        let socket = UdpSocket::bind(SocketAddr::new(own.ip(), 0)).await?;
                         let mut bound = unmapped(socket.local_addr()?);
                         if let Some(ip) = settings.udp_address {
                             bound.set_ip(ip);

@@ -35,7 +35,8 @@ object! {
         key: Lines = "key";
         /// What it is for.
         usage: CertificateUsage = "usage", default "\"encipherment\"";
-        /// How often the files are read again, seconds. 0: every hour. No OCSP answer is fetched yet.
+        /// How often a server's own certificate is read again, seconds. 0: every hour. Authorities and a client's
+        /// certificate are read once. No OCSP answer is fetched yet.
         ocsp_stapling: At<Duration> = "ocspStapling", default "0";
         /// Never read the files again.
         one_time_loading: bool = "oneTimeLoading", default "false";
