@@ -14,7 +14,7 @@ use sealway_v2ray::vmess::MAX_CHUNK_PAYLOAD;
 use sealway_v2ray::{Destination, Step};
 use tokio::io::ReadBuf;
 use tokio::net::UdpSocket;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, sleep_until};
 
 use crate::Error;
@@ -33,6 +33,34 @@ const MAX: usize = 65_535;
 pub(crate) struct Datagram {
     pub(crate) bytes: Vec<u8>,
     pub(crate) to: Destination,
+    /// Its share of the [`Room`] it waits in.
+    _room: OwnedSemaphorePermit,
+}
+
+/// Bytes that may wait in the queues of one listener or one association together, while outbounds are dialled: what is
+/// counted in datagrams alone could be gigabytes.
+const ROOM: usize = 16 << 20;
+
+/// The memory that waiting datagrams share.
+#[derive(Clone)]
+pub(crate) struct Room(Arc<Semaphore>);
+
+impl Room {
+    pub(crate) fn new() -> Self {
+        Room(Arc::new(Semaphore::new(ROOM)))
+    }
+
+    /// A copy of a datagram that has just come; none while there is no room, as with a full socket.
+    pub(crate) fn keep(&self, bytes: &[u8], to: Destination) -> Option<Datagram> {
+        // What a datagram of no bytes takes counts too.
+        let size = u32::try_from(bytes.len() + size_of::<Datagram>()).ok()?;
+        let room = Arc::clone(&self.0).try_acquire_many_owned(size).ok()?;
+        Some(Datagram {
+            bytes: bytes.to_vec(),
+            to,
+            _room: room,
+        })
+    }
 }
 
 /// How a local client is answered.
@@ -304,4 +332,38 @@ pub(crate) async fn carry(mut near: PacketEnd, mut far: PacketEnd, idle: Duratio
     near.close().await;
     far.close().await;
     ended
+}
+
+#[cfg(test)]
+mod tests {
+    use sealway_v2ray::{Address, Network};
+
+    use super::*;
+
+    #[test]
+    fn waiting_datagrams_share_a_bounded_room() {
+        let room = Room::new();
+        let to = || Destination {
+            network: Network::Udp,
+            address: Address::from(std::net::IpAddr::from([127, 0, 0, 1])),
+            port: 53,
+        };
+        let bytes = vec![0; MAX];
+        let mut kept: Vec<Datagram> = std::iter::from_fn(|| room.keep(&bytes, to())).collect();
+        assert_eq!(kept.len(), ROOM / (MAX + size_of::<Datagram>()));
+        assert!(room.keep(&bytes, to()).is_none());
+        // What has gone on its way makes room.
+        kept.pop();
+        assert!(room.keep(&bytes, to()).is_some());
+        // Nothing at all is not free either.
+        let room = Room::new();
+        let most = ROOM / size_of::<Datagram>();
+        assert_eq!(
+            std::iter::from_fn(|| room.keep(&[], to()))
+                .take(2 * most)
+                .collect::<Vec<_>>()
+                .len(),
+            most
+        );
+    }
 }

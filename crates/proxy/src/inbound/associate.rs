@@ -15,7 +15,7 @@ use crate::engine::Engine;
 use crate::outbound::Outbound;
 use crate::sock::unmapped;
 use crate::stream::Stream;
-use crate::udp::{Datagram, PacketEnd, Reply};
+use crate::udp::{Datagram, PacketEnd, Reply, Room};
 
 /// Flows of one association that are served at once. An outbound that reaches every target needs one for all of them,
 /// others need one for each.
@@ -44,6 +44,7 @@ pub(crate) async fn serve(engine: &Arc<Engine>, inbound: &Arc<Inbound>, associat
     } = association;
     let mut routes: HashMap<Destination, Arc<Outbound>> = HashMap::new();
     let mut flows: Flows = Flows::default();
+    let room = Room::new();
     let mut buffer = vec![0; 65_535];
     loop {
         let (len, from) = tokio::select! {
@@ -83,9 +84,8 @@ pub(crate) async fn serve(engine: &Arc<Engine>, inbound: &Arc<Inbound>, associat
             }
         };
         let target = (!outbound.is_open_to_all()).then(|| to.clone());
-        let datagram = Datagram {
-            bytes: buffer[payload].to_vec(),
-            to: to.clone(),
+        let Some(datagram) = room.keep(&buffer[payload], to.clone()) else {
+            continue;
         };
         let Some(waiting) = flows.push(&outbound, target, datagram) else {
             continue;

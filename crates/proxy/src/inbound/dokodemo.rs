@@ -15,7 +15,7 @@ use crate::Error;
 use crate::engine::Engine;
 use crate::settings::Dokodemo;
 use crate::sock::unmapped;
-use crate::udp::{Datagram, PacketEnd, Reply};
+use crate::udp::{Datagram, PacketEnd, Reply, Room};
 
 /// Clients of a UDP port that are served at once.
 pub(crate) const MAX_CLIENTS: usize = 4096;
@@ -69,6 +69,7 @@ pub(crate) async fn serve_udp(engine: Arc<Engine>, inbound: Arc<Inbound>, settin
         Err(error) => return tracing::error!("[{}] {error}", inbound.tag),
     };
     let mut clients: HashMap<SocketAddr, mpsc::Sender<Datagram>> = HashMap::new();
+    let room = Room::new();
     let mut swept: Option<Instant> = None;
     let mut buffer = vec![0; 65_535];
     loop {
@@ -79,9 +80,8 @@ pub(crate) async fn serve_udp(engine: Arc<Engine>, inbound: Arc<Inbound>, settin
                 continue;
             }
         };
-        let mut datagram = Datagram {
-            bytes: buffer[..len].to_vec(),
-            to: target.clone(),
+        let Some(mut datagram) = room.keep(&buffer[..len], target.clone()) else {
+            continue;
         };
         if let Some(queue) = clients.get(&client) {
             match queue.try_send(datagram) {
