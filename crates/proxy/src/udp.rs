@@ -80,7 +80,9 @@ pub(crate) enum PacketEnd {
     /// A stream of datagrams with their lengths: VLESS, or VMess with a chunk each.
     Framed(Box<Framed>),
     /// A client of a local inbound.
-    Local(mpsc::Receiver<Datagram>, Reply),
+    ///
+    /// The traffic is the inbound's, which has no stream of its own to count.
+    Local(mpsc::Receiver<Datagram>, Reply, Traffic),
 }
 
 /// Datagrams in a stream.
@@ -148,10 +150,11 @@ impl PacketEnd {
                 }
                 ready!(framed.stream.poll_fill(cx))?;
             },
-            PacketEnd::Local(queue, _) => match ready!(queue.poll_recv(cx)) {
+            PacketEnd::Local(queue, _, traffic) => match ready!(queue.poll_recv(cx)) {
                 None => Poll::Ready(Ok(false)),
                 Some(datagram) => {
                     let len = datagram.bytes.len().min(MAX);
+                    traffic.received(len);
                     slot.take()[..len].copy_from_slice(&datagram.bytes[..len]);
                     slot.fill(len, datagram.to);
                     Poll::Ready(Ok(true))
@@ -192,7 +195,7 @@ impl PacketEnd {
                 }
                 Poll::Ready(Ok(()))
             }
-            PacketEnd::Local(_, reply) => {
+            PacketEnd::Local(_, reply, traffic) => {
                 let sent = match reply {
                     Reply::Plain(socket, client) => socket.try_send_to(bytes, *client),
                     Reply::Socks(socket, client) => {
@@ -202,8 +205,9 @@ impl PacketEnd {
                         socket.try_send_to(&whole, *client)
                     }
                 };
-                if let Err(error) = sent {
-                    tracing::debug!("datagram to the client dropped: {error}");
+                match sent {
+                    Ok(_) => traffic.sent(bytes.len()),
+                    Err(error) => tracing::debug!("datagram to the client dropped: {error}"),
                 }
                 Poll::Ready(Ok(()))
             }

@@ -286,3 +286,31 @@ async fn a_session_of_a_door_ends_when_nothing_moves() {
     };
     within("end of the session", renewed).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn datagrams_of_local_clients_are_counted() {
+    let mut settings = Settings {
+        inbounds: vec![door(udp_target().await)],
+        outbounds: vec![freedom()],
+        ..Settings::default()
+    };
+    settings.counters.inbound_uplink = true;
+    settings.counters.inbound_downlink = true;
+    let server = Server::start(settings).await.unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    socket.connect(server.addresses("door").last().unwrap()).await.unwrap();
+    round("door", &socket, 700).await;
+    round("door", &socket, 70).await;
+    for way in ["uplink", "downlink"] {
+        let counter = server
+            .stats()
+            .get(&format!("inbound>>>door>>>traffic>>>{way}"))
+            .unwrap();
+        let counted = async {
+            while counter.get() != 770 {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        within(way, counted).await;
+    }
+}

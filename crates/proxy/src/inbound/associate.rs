@@ -90,7 +90,11 @@ pub(crate) async fn serve(engine: &Arc<Engine>, inbound: &Arc<Inbound>, associat
         let Some(waiting) = flows.push(&outbound, target, datagram) else {
             continue;
         };
-        let near = PacketEnd::Local(waiting, Reply::Socks(Arc::clone(&socket), from));
+        let near = PacketEnd::Local(
+            waiting,
+            Reply::Socks(Arc::clone(&socket), from),
+            inbound.traffic.clone(),
+        );
         let (engine, inbound, user) = (Arc::clone(engine), Arc::clone(inbound), Arc::clone(&user));
         tokio::spawn(async move {
             engine

@@ -100,7 +100,11 @@ pub(crate) async fn serve_udp(engine: Arc<Engine>, inbound: Arc<Inbound>, settin
             }
         }
         let (queue, waiting) = mpsc::channel(QUEUE);
-        let near = PacketEnd::Local(waiting, Reply::Plain(Arc::clone(&socket), client));
+        let near = PacketEnd::Local(
+            waiting,
+            Reply::Plain(Arc::clone(&socket), client),
+            inbound.traffic.clone(),
+        );
         let _ = queue.try_send(datagram);
         clients.insert(client, queue);
         let taken = Taken::Datagrams {
