@@ -16,7 +16,6 @@
 //! Subjects, starts and comparison are those of [`crate::requests`].
 
 use crate::load::cells::{Drive, Spec};
-use crate::load::script::Script;
 use crate::load::scripts::{FLOW, FLOW_PQ, HOLD};
 use crate::load::workload::{prepare as prepare_load, stacks};
 use crate::load::{generator, metrics, pacer};
@@ -70,23 +69,16 @@ fn hash(profile: Profile) -> String {
 }
 
 fn specs(profile: Profile, chosen: &[Stack]) -> Vec<Spec> {
-    let spec = |stack, mode, script: &'static Script, connections, drive| Spec {
-        stack,
-        mode,
-        script,
-        connections,
-        drive,
-    };
     let mut specs = Vec::new();
     for (place, stack) in stacks(profile, chosen).into_iter().enumerate() {
         let leads = place == 0;
-        specs.push(spec(stack, "flow", &FLOW, AT_A_TIME, Drive::Closed));
+        specs.push(Spec::new(stack, "flow", &FLOW, AT_A_TIME, Drive::Closed));
         if leads || profile != Profile::Quick {
-            specs.push(spec(stack, "hold", &HOLD, held(profile), Drive::Idle));
+            specs.push(Spec::new(stack, "hold", &HOLD, held(profile), Drive::Idle));
         }
         if profile == Profile::Full || (leads && profile == Profile::Standard) {
-            specs.push(spec(stack, "flow", &FLOW, AT_A_TIME, Drive::Open(RATE)));
-            specs.push(spec(stack, "flow-pq", &FLOW_PQ, AT_A_TIME, Drive::Closed));
+            specs.push(Spec::new(stack, "flow", &FLOW, AT_A_TIME, Drive::Open(RATE)));
+            specs.push(Spec::new(stack, "flow-pq", &FLOW_PQ, AT_A_TIME, Drive::Closed));
         }
     }
     specs

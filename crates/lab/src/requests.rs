@@ -17,7 +17,6 @@
 //! request has a key of its own, of which all bytes of its answer are made.
 
 use crate::load::cells::{Drive, Spec};
-use crate::load::script::Script;
 use crate::load::scripts::{BODY, HTTP_CLOSE, HTTP_KEEP};
 use crate::load::workload::{prepare as prepare_load, stacks};
 use crate::load::{generator, metrics, pacer};
@@ -63,21 +62,14 @@ fn hash() -> String {
 }
 
 fn specs(profile: Profile, chosen: &[Stack]) -> Vec<Spec> {
-    let spec = |stack, mode, script: &'static Script, connections, drive| Spec {
-        stack,
-        mode,
-        script,
-        connections,
-        drive,
-    };
     let mut specs = Vec::new();
     for (place, stack) in stacks(profile, chosen).into_iter().enumerate() {
-        specs.push(spec(stack, "keep", &HTTP_KEEP, KEEP, Drive::Closed));
+        specs.push(Spec::new(stack, "keep", &HTTP_KEEP, KEEP, Drive::Closed));
         if place == 0 || profile != Profile::Quick {
-            specs.push(spec(stack, "close", &HTTP_CLOSE, CLOSE, Drive::Closed));
+            specs.push(Spec::new(stack, "close", &HTTP_CLOSE, CLOSE, Drive::Closed));
         }
         if profile == Profile::Full || (place == 0 && profile == Profile::Standard) {
-            let open = |rate| spec(stack, "keep", &HTTP_KEEP, KEEP, Drive::Open(rate));
+            let open = |rate| Spec::new(stack, "keep", &HTTP_KEEP, KEEP, Drive::Open(rate));
             specs.extend(RATES.map(open));
         }
     }

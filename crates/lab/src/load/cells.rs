@@ -64,6 +64,22 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
+    pub(crate) const fn new(
+        stack: Stack,
+        mode: &'static str,
+        script: &'static Script,
+        connections: usize,
+        drive: Drive,
+    ) -> Spec {
+        Spec {
+            stack,
+            mode,
+            script,
+            connections,
+            drive,
+        }
+    }
+
     pub(crate) fn case(&self) -> Case {
         Case::new()
             .with("stack", self.stack.name())
