@@ -100,8 +100,10 @@ impl Engine {
                     continue;
                 }
             };
-            let task = task(job, index, extended);
-            if let Some(how) = self.backend.lone(jobs.len(), task.len) {
+            // The task is made twice in the source so that it is made once, in its place: a task with an address of its own
+            // would be stored in pieces and loaded whole, for which the processor waits.
+            if let Some(how) = self.backend.lone(jobs.len(), job.message_len()) {
+                let task = task(job, index, extended);
                 statuses[index] = lone(how, keys, job, &task, extended, &mut memory, associated_of(job, aad));
                 continue;
             }
@@ -111,7 +113,7 @@ impl Engine {
                 bytes = 0;
             }
             bytes += job.message_len();
-            self.chunk.push(task, extended.then_some(&job.nonce));
+            self.chunk.push(task(job, index, extended), extended.then_some(&job.nonce));
         }
         self.chunk
             .run(self.backend, keys, jobs, &mut memory, aad, statuses, &mut report);
