@@ -23,7 +23,7 @@ fn noise(len: usize, seed: u64) -> Vec<u8> {
         .collect()
 }
 
-fn task(counter: u32, src: usize, dst: usize, len: usize, key: u32) -> Task {
+fn task(counter: u32, src: u32, dst: u32, len: u32, key: u32) -> Task {
     Task {
         nonce: [counter, 7, u32::MAX, key],
         src,

@@ -286,8 +286,8 @@ pub(super) fn xor(memory: &mut Memory<'_>, keys: Keyring<'_>, tasks: &[Task]) ->
         // SAFETY: a nonce has 16 bytes.
         let mut nonce = unsafe { _mm_loadu_si128(task.nonce.as_ptr().cast()) };
         // SAFETY: the offsets are inside both arenas, as was asserted.
-        let (mut from, mut to) = unsafe { (src.add(task.src), dst.add(task.dst)) };
-        let mut left = task.len;
+        let (mut from, mut to) = unsafe { (src.add(task.src()), dst.add(task.dst())) };
+        let mut left = task.len();
         if left >= 64 * LANES {
             let mut words = task.nonce;
             words[0] = words[0].wrapping_add(1);
