@@ -11,6 +11,9 @@ use crate::decoy::{DECOYS_PER_MOMENT, Moment, Shaper};
 use crate::handshake::{Initiator, Responder};
 use crate::{CONTENTS_MAX, Error, GARBAGE_MAX, Kind, LocalKey, Magic, PacketSealer, Role};
 
+#[cfg(test)]
+mod tests;
+
 use assembly::Assembly;
 use receive::Receive;
 pub use types::{Awaiting, Contents, Counters, DEFAULT_CONTENTS_LIMIT, Event, Options, Parts, Progress};

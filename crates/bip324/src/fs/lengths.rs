@@ -114,3 +114,24 @@ impl fmt::Debug for LengthCipher {
         write!(f, "LengthCipher({:?})", self.next_number())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_given_mask_is_overwritten() {
+        let mut lengths = LengthCipher::new(&[7; 32]).unwrap();
+        for slot in 0..4 {
+            let ahead = lengths.stream[LENGTH_LEN * slot..][..LENGTH_LEN].to_vec();
+            assert_eq!(lengths.next_mask().unwrap()[..], ahead);
+            assert_eq!(
+                lengths.stream[..LENGTH_LEN * (slot + 1)],
+                [0; 12][..LENGTH_LEN * (slot + 1)]
+            );
+        }
+        let third = PacketNumber::new(0, 3).unwrap_or(PacketNumber::FIRST);
+        let resumed = LengthCipher::resume(&[7; 32], third).unwrap();
+        assert_eq!(resumed.stream[..9], [0; 9]);
+    }
+}
