@@ -29,6 +29,7 @@ const AEAD: Floors = Floors {
         ("one", 3),
         ("stream", 4),
         ("batch", 5),
+        ("keystream", 5),
     ],
     // Kernels take the proof tokens of the CPU probe as arguments.
     exceptions: &[("low", "cpu")],

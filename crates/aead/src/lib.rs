@@ -39,6 +39,7 @@ pub mod cpu;
 pub mod derive;
 mod error;
 mod key;
+pub mod keystream;
 mod limits;
 mod low;
 mod nonce;

@@ -1,0 +1,96 @@
+//! BIP324, the encrypted transport between Bitcoin nodes: bytes in, messages out, and the other way round.
+//!
+//! Nothing here opens a socket, reads a clock or draws a random number; bytes and randomness are arguments. It follows BIP324
+//! version 1.0.2.
+//!
+//! # Where to start
+//!
+//! [`Connection`] is one end of a connection, from the first byte on: give it what came, take events and what is to be sent.
+//! It knows v1 by its prefix and says so. [`message`] is what contents mean. [`decoy`] says when to send packets that mean
+//! nothing.
+//!
+//! Underneath: [`handshake`] is the handshake as types, [`PacketSealer`] and [`PacketOpener`] are the packets of one
+//! direction, and [`fs`] gives out packet numbers, masks and keys without sealing anything, for whoever seals packets of many
+//! connections at once.
+//!
+//! ```
+//! use sealway_bip324::{Connection, Event, LocalKey, Magic, Options};
+//!
+//! // Both pairs of 32 bytes come from a cryptographic generator.
+//! # let (secret_a, random_a, secret_b, random_b) = ([1; 32], [2; 32], [3; 32], [4; 32]);
+//! let key = LocalKey::new(&secret_a, &random_a)?;
+//! let mut here = Connection::initiator(Magic::REGTEST, key, Options::default())?;
+//! let key = LocalKey::new(&secret_b, &random_b)?;
+//! let mut there = Connection::responder(Magic::REGTEST, key, Options::default())?;
+//!
+//! // What one has to send, the other is given.
+//! for _ in 0..2 {
+//!     let n = there.handle_input(here.output())?;
+//!     here.advance_output(n);
+//!     let n = here.handle_input(there.output())?;
+//!     there.advance_output(n);
+//! }
+//! assert!(matches!(here.poll_event(), Some(Event::Established { .. })));
+//! assert_eq!(here.session_id(), there.session_id());
+//!
+//! here.send(b"\x12nonce of a ping")?;
+//! there.handle_input(here.output())?;
+//! assert!(matches!(there.poll_event(), Some(Event::Established { .. })));
+//! assert!(matches!(there.poll_event(), Some(Event::Message(contents)) if *contents == *b"\x12nonce of a ping"));
+//! # Ok::<(), sealway_bip324::Error>(())
+//! ```
+//!
+//! # What holds everywhere
+//!
+//! - A packet number is used up when it is given, and never given again.
+//! - What did not authenticate is not seen: not its header, not a byte of it. After the first failure nothing more of that
+//!   direction is delivered, and its keys are wiped.
+//! - What a peer claims costs no memory: a receive buffer follows what has come.
+//! - Nothing that holds a key can be cloned; keys are wiped when dropped, keys of finished epochs at once.
+//! - Every fault of a peer ends alike: the connection is closed without a word.
+
+#![forbid(unsafe_code)]
+
+mod connection;
+pub mod decoy;
+mod error;
+pub mod fs;
+pub mod fuzzing;
+pub mod handshake;
+mod key;
+mod magic;
+pub mod message;
+mod packet;
+mod wipe;
+
+pub use connection::{
+    Awaiting, Connection, Contents, Counters, DEFAULT_CONTENTS_LIMIT, Event, Options, Parts, Progress,
+};
+pub use error::{Error, Fault};
+pub use key::{LocalKey, SessionKeys};
+pub use magic::{Magic, Role, V1_PREFIX_LEN};
+pub use packet::{Kind, PacketOpener, PacketSealer};
+
+/// Bytes of an ElligatorSwift encoding.
+pub const ELLSWIFT_LEN: usize = 64;
+
+/// Most bytes of garbage.
+pub const GARBAGE_MAX: usize = 4095;
+
+/// Bytes of a garbage terminator.
+pub const TERMINATOR_LEN: usize = 16;
+
+/// Bytes of a length on the wire.
+pub const LENGTH_LEN: usize = 3;
+
+/// Bytes of the header of a packet, inside its sealed part.
+pub const HEADER_LEN: usize = 1;
+
+/// Bytes of a tag.
+pub const TAG_LEN: usize = 16;
+
+/// Bytes by which a packet is longer than its contents.
+pub const OVERHEAD: usize = LENGTH_LEN + HEADER_LEN + TAG_LEN;
+
+/// Most bytes of contents that a length can say.
+pub const CONTENTS_MAX: usize = (1 << 24) - 1;

@@ -1,0 +1,141 @@
+//! What the tests share.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+
+use sealway_bip324::{Connection, Event, LocalKey, Magic, Options, Role, SessionKeys};
+
+/// Hexadecimal digits as bytes.
+pub fn hex(digits: &str) -> Vec<u8> {
+    assert_eq!(digits.len() % 2, 0, "an odd number of digits");
+    (0..digits.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap())
+        .collect()
+}
+
+/// As many bytes as the array has.
+pub fn array<const N: usize>(digits: &str) -> [u8; N] {
+    hex(digits).try_into().unwrap()
+}
+
+/// A generator of fixed numbers (SplitMix64), so that a failure comes again.
+pub struct Numbers(pub u64);
+
+impl Numbers {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    pub fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+
+    pub fn bytes(&mut self, len: usize) -> Vec<u8> {
+        (0..len).map(|_| self.next() as u8).collect()
+    }
+}
+
+/// The key of one role, the same every time.
+pub fn key(role: Role) -> LocalKey {
+    let byte = match role {
+        Role::Initiator => 0x11,
+        Role::Responder => 0x22,
+    };
+    LocalKey::new(&[byte; 32], &[byte ^ 0xff; 32]).unwrap()
+}
+
+/// What both roles derive of their keys.
+pub fn session_keys() -> SessionKeys {
+    let theirs = *key(Role::Responder).encoding();
+    key(Role::Initiator)
+        .agree(&theirs, Role::Initiator, Magic::MAINNET)
+        .unwrap()
+}
+
+pub fn connection(role: Role, options: Options) -> Connection {
+    match role {
+        Role::Initiator => Connection::initiator(Magic::MAINNET, key(role), options),
+        Role::Responder => Connection::responder(Magic::MAINNET, key(role), options),
+    }
+    .unwrap()
+}
+
+/// Gives each what the other has to send until neither has anything.
+pub fn pump(a: &mut Connection, b: &mut Connection) {
+    while !a.output().is_empty() || !b.output().is_empty() {
+        let n = b.handle_input(a.output()).unwrap();
+        a.advance_output(n);
+        let m = a.handle_input(b.output()).unwrap();
+        b.advance_output(m);
+        assert!(n + m > 0, "neither takes what the other sends");
+    }
+}
+
+/// Two ends after the handshake, without events.
+pub fn pair(initiator: Options, responder: Options) -> (Connection, Connection) {
+    let mut a = connection(Role::Initiator, initiator);
+    let mut b = connection(Role::Responder, responder);
+    pump(&mut a, &mut b);
+    events(&mut a);
+    events(&mut b);
+    assert!(a.is_established() && b.is_established());
+    (a, b)
+}
+
+/// All events that wait.
+pub fn events(connection: &mut Connection) -> Vec<Event> {
+    std::iter::from_fn(|| connection.poll_event()).collect()
+}
+
+/// The contents of the messages that wait.
+pub fn messages(connection: &mut Connection) -> Vec<Vec<u8>> {
+    events(connection)
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::Message(contents) => Some(contents.into_vec()),
+            _ => None,
+        })
+        .collect()
+}
+
+/// All that is to be sent, taken as sent.
+pub fn output(connection: &mut Connection) -> Vec<u8> {
+    let bytes = connection.output().to_vec();
+    connection.advance_output(bytes.len());
+    bytes
+}
+
+/// The folder of the BIP's CSV files: the one that `SEALWAY_BIP324_VECTORS` names, or `shared/vectors/bip324` in a folder
+/// above this crate. `None`, with a message, if there is none, which is a failure with `SEALWAY_REQUIRE_PEERS=1`.
+pub fn vectors() -> Option<PathBuf> {
+    let named = std::env::var_os("SEALWAY_BIP324_VECTORS").map(PathBuf::from);
+    let found = named.or_else(|| {
+        let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut above = crate_folder
+            .ancestors()
+            .map(|folder| folder.join("shared/vectors/bip324"));
+        above.find(|folder| folder.is_dir())
+    });
+    if found.is_none() {
+        let required = std::env::var_os("SEALWAY_REQUIRE_PEERS").is_some_and(|value| value == "1");
+        assert!(
+            !required,
+            "SEALWAY_REQUIRE_PEERS=1, but the BIP324 vectors are not here"
+        );
+        eprintln!("skipped: the BIP324 vectors are not here; SEALWAY_BIP324_VECTORS may name their folder");
+    }
+    found
+}
+
+/// The rows of a CSV file, without its head; no field of these files holds a comma.
+pub fn rows(file: &Path) -> Vec<Vec<String>> {
+    let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    text.lines()
+        .skip(1)
+        .map(|line| line.split(',').map(str::to_owned).collect())
+        .collect()
+}
