@@ -83,6 +83,13 @@ pub enum Error {
         /// Bytes given.
         len: u64,
     },
+    /// More keystream than there is from a block on: the block counter has 32 bits.
+    KeystreamEnd {
+        /// Number of the first block asked for.
+        counter: u32,
+        /// Bytes asked for.
+        len: u64,
+    },
     /// An output buffer of the wrong length.
     OutputLength {
         /// Bytes needed, exactly.
@@ -202,6 +209,7 @@ impl Error {
             | Error::NonceBehind { .. }
             | Error::SecretLength { .. }
             | Error::TooLong { .. }
+            | Error::KeystreamEnd { .. }
             | Error::OutputLength { .. }
             | Error::Exhausted
             | Error::DerivedLength { .. }
@@ -258,6 +266,13 @@ impl fmt::Display for Error {
                     f,
                     "{suite} seals at most {} bytes a message, not {len}",
                     suite.max_message_len()
+                )
+            }
+            Error::KeystreamEnd { counter, len } => {
+                let left = ((1 << 32) - u64::from(*counter)) * 64;
+                write!(
+                    f,
+                    "from block {counter} on a keystream has {left} bytes, not {len}; take another nonce"
                 )
             }
             Error::OutputLength { need, got } => write!(f, "the output must have {need} bytes, not {got}"),

@@ -16,7 +16,7 @@ const STRETCH: usize = 16 * BLOCK_LEN;
 /// What the keystream is XORed into; kernels also want room for a tag behind a text.
 const ZEROS: [u8; STRETCH + Suite::TAG_LEN] = [0; STRETCH + Suite::TAG_LEN];
 
-/// Words of stack that the kernels may have used.
+/// Words of stack that the kernels may have used, as in `batch`.
 const SCRUB_WORDS: usize = 896;
 
 /// Fills `out` with the keystream of ChaCha20 (RFC 8439 section 2.4) from the block with number `counter` on, with the
@@ -29,7 +29,7 @@ const SCRUB_WORDS: usize = 896;
 /// ```
 ///
 /// # Errors
-/// [`Error::TooLong`] if the block counter would pass 2^32 - 1; `out` is then untouched.
+/// [`Error::KeystreamEnd`] if the block counter would pass 2^32 - 1; `out` is then untouched.
 pub fn fill(key: &[u8; 32], nonce: &[u8; 12], counter: u32, out: &mut [u8]) -> Result<(), Error> {
     fill_with(Backend::best(), key, nonce, counter, out)
 }
@@ -47,16 +47,16 @@ pub fn fill_with(
 ) -> Result<(), Error> {
     let blocks = out.len().div_ceil(BLOCK_LEN) as u64;
     if u64::from(counter) + blocks > 1 << 32 {
-        return Err(Error::TooLong {
-            suite: Suite::ChaCha20Poly1305,
+        return Err(Error::KeystreamEnd {
+            counter,
             len: out.len() as u64,
         });
     }
-    let mut words = [KeyWords::default()];
-    words[0].set(key);
     let [n0, n1, n2] = *nonce.as_chunks::<4>().0 else {
         return Err(Error::Backend);
     };
+    let mut words = [KeyWords::default()];
+    words[0].set(key);
     let [n0, n1, n2] = [n0, n1, n2].map(u32::from_le_bytes);
     // Kernels count one up before each block: block 0 of an AEAD is its one-time key.
     let mut before = counter.wrapping_sub(1);

@@ -5,7 +5,7 @@ use chacha20poly1305::aead::AeadInOut;
 use chacha20poly1305::{ChaCha20Poly1305, KeyInit};
 use sealway_aead::batch::Backend;
 use sealway_aead::keystream::{BLOCK_LEN, fill, fill_with};
-use sealway_aead::{Error, Suite};
+use sealway_aead::Error;
 
 fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
@@ -99,21 +99,25 @@ fn any_stretch_of_it() {
 fn the_counter_ends_at_32_bits() {
     let (key, nonce) = (counted(), [1; 12]);
     for backend in Backend::available() {
-        let mut last = [0; 192];
-        fill_with(backend, &key, &nonce, u32::MAX - 2, &mut last).unwrap();
-        for block in 0..3 {
-            let mut one = [0; 64];
-            fill_with(Backend::Portable, &key, &nonce, u32::MAX - 2 + block, &mut one).unwrap();
-            assert_eq!(
-                last[64 * block as usize..][..64],
-                one,
-                "{backend}, block {block} from the end"
-            );
+        // Forty blocks: more than any kernel makes at once.
+        for blocks in [3, 40] {
+            let first = u32::MAX - (blocks - 1);
+            let mut last = vec![0; 64 * blocks as usize];
+            fill_with(backend, &key, &nonce, first, &mut last).unwrap();
+            for block in 0..blocks {
+                let mut one = [0; 64];
+                fill_with(Backend::Portable, &key, &nonce, first + block, &mut one).unwrap();
+                assert_eq!(
+                    last[64 * block as usize..][..64],
+                    one,
+                    "{backend}, block {block} of {blocks}"
+                );
+            }
         }
         let mut beyond = [7; 193];
         let refused = fill_with(backend, &key, &nonce, u32::MAX - 2, &mut beyond);
-        let error = Error::TooLong {
-            suite: Suite::ChaCha20Poly1305,
+        let error = Error::KeystreamEnd {
+            counter: u32::MAX - 2,
             len: 193,
         };
         assert_eq!(refused, Err(error));

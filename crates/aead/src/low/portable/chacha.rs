@@ -55,7 +55,9 @@ pub(crate) fn block(key: &[u32; 8], nonce: &[u32; 4], stream: &mut [u32; 16]) {
 
 /// Derives the sub-key of XChaCha20 from a key and the first 16 bytes of its nonce (draft-irtf-cfrg-xchacha-03, 2.2).
 ///
-/// The ChaCha20 permutation without the final addition; words 0-3 and 12-15 are the result.
+/// The ChaCha20 permutation without the final addition; words 0-3 and 12-15 are the result. Not inlined: it keeps words of the
+/// key on the stack, in a frame that callers clear.
+#[inline(never)]
 pub(crate) fn hchacha20_words(key: &[u32; 8], nonce: &[u32; 4], sub_key: &mut [u32; 8]) {
     let mut state = initial(key, nonce);
     permute(&mut state);
