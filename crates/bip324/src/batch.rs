@@ -63,6 +63,7 @@ mod options;
 mod outgoing;
 mod recv;
 mod send;
+mod stock;
 mod transport;
 
 pub use crypt::{Executor, ExecutorFailure};

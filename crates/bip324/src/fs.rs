@@ -10,6 +10,7 @@ mod chain;
 mod contents;
 mod lengths;
 
+pub(crate) use chain::length_bytes;
 pub use chain::{RecvChain, SendChain};
 pub use contents::ContentChain;
 pub use lengths::{LengthCipher, MASKS_LEN};

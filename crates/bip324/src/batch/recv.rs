@@ -2,11 +2,12 @@
 
 use sealway_aead::batch::{Job, Slot, Status};
 
-use crate::fs::{PacketNumber, REKEY_INTERVAL, RecvChain};
+use crate::fs::{REKEY_INTERVAL, RecvChain};
 use crate::{Error, HEADER_LEN, Kind, LENGTH_LEN, TAG_LEN};
 
 use super::ConnectionId;
 use super::crypt::{Crypt, Way, slot_of};
+use super::stock::Stock;
 
 /// Most bytes that are reserved beyond those that have come.
 const AHEAD: usize = 256 * 1024;
@@ -17,17 +18,14 @@ const SMALL: usize = 256;
 /// Bytes of an empty buffer that are kept.
 const KEPT: usize = 4096;
 
-/// Slot of the last packet of an epoch.
-const LAST_SLOT: u8 = REKEY_INTERVAL - 1;
-
-/// What receiving needs to know about a connection: a cache line.
+/// What receiving needs to know about a connection for each packet: a cache line.
 #[repr(align(64))]
 struct State {
-    /// `None` if there is no connection.
-    chain: Option<RecvChain>,
+    stock: Stock,
     generation: u32,
     /// Bytes that follow the length that was opened last, or 0 if the packet is whole.
     need: u32,
+    live: bool,
     /// True while the key of the epoch is in its slot.
     loaded: bool,
     /// True while the beginning of a packet lies in its buffer.
@@ -37,6 +35,8 @@ struct State {
     /// True after a packet that was not authentic: nothing more is delivered.
     failed: bool,
 }
+
+const _: () = assert!(size_of::<State>() == 64);
 
 /// A message in the arena.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +58,8 @@ struct Room {
 /// Everything about what is received.
 pub(super) struct RecvSide {
     states: Vec<State>,
+    /// Where the numbers come from; `None` if there is no connection.
+    chains: Vec<Option<RecvChain>>,
     /// Beginnings of packets: a length that is not whole, or what came after one that was opened.
     begun: Vec<Vec<u8>>,
     arena: Box<[u8]>,
@@ -82,6 +84,7 @@ impl RecvSide {
     pub(super) fn new(arena: usize, contents_limit: usize) -> Self {
         RecvSide {
             states: Vec::new(),
+            chains: Vec::new(),
             begun: Vec::new(),
             arena: vec![0; arena].into_boxed_slice(),
             filled: 0,
@@ -102,22 +105,34 @@ impl RecvSide {
     /// Puts a connection in its place, with the beginning of a packet.
     pub(super) fn insert(&mut self, id: ConnectionId, chain: RecvChain, unread: &[u8]) {
         let state = State {
-            chain: Some(chain),
+            stock: Stock::EMPTY,
             generation: id.generation,
             need: 0,
+            live: true,
             loaded: false,
             begun: !unread.is_empty(),
             over: false,
             failed: false,
         };
-        match self.states.get_mut(id.index as usize) {
-            Some(place) => *place = state,
-            None => {
-                self.states.push(state);
-                self.begun.push(Vec::new());
-            }
+        let index = id.index as usize;
+        let begun = unread.to_vec();
+        if let (Some(place), Some(old)) = (self.states.get_mut(index), self.chains.get_mut(index)) {
+            (*place, *old) = (state, Some(chain));
+            self.begun[index] = begun;
+            return;
         }
-        self.begun[id.index as usize] = unread.to_vec();
+        if self.states.len() == self.states.capacity() {
+            // Not by the vector itself, which would leave copies of masks.
+            let mut larger = Vec::with_capacity(2 * self.states.len() + 1);
+            larger.extend(self.states.iter_mut().map(|state| State {
+                stock: state.stock.move_out(),
+                ..*state
+            }));
+            self.states = larger;
+        }
+        self.states.push(state);
+        self.chains.push(Some(chain));
+        self.begun.push(begun);
     }
 
     /// Wipes a connection. None of its jobs may wait.
@@ -125,7 +140,9 @@ impl RecvSide {
         let Some(state) = self.states.get_mut(index) else {
             return;
         };
-        state.chain = None;
+        state.live = false;
+        state.stock = Stock::EMPTY;
+        self.chains[index] = None;
         self.begun[index] = Vec::new();
         for epoch in [0, 1] {
             crypt.clear(slot_of(index, Way::Recv, epoch));
@@ -151,7 +168,7 @@ impl RecvSide {
     pub(super) fn is_live(&self, id: ConnectionId) -> bool {
         self.states
             .get(id.index as usize)
-            .is_some_and(|state| state.generation == id.generation && state.chain.is_some() && !state.over)
+            .is_some_and(|state| state.generation == id.generation && state.live && !state.over)
     }
 
     /// The number of connections there have been at a time.
@@ -256,36 +273,35 @@ impl RecvSide {
         let mut at = start;
         loop {
             let state = &self.states[index];
-            if state.need == 0 && end - at < LENGTH_LEN {
+            let begins = state.need == 0;
+            if begins && end - at < LENGTH_LEN {
                 return Ok(at);
             }
-            if !state.loaded {
-                self.load(index, crypt)?;
+            if !state.loaded || (begins && state.stock.is_empty()) {
+                self.refill(index, crypt)?;
             }
             if self.jobs.len() >= crypt.eager {
                 self.crypt(crypt);
             }
             let state = &mut self.states[index];
-            let Some(chain) = state.chain.as_mut().filter(|_| !state.over) else {
+            if state.over {
                 return Ok(end);
-            };
-            let number = if state.need == 0 {
-                let Some(sealed) = self.arena[at..end].first_chunk::<LENGTH_LEN>() else {
+            }
+            let number = state.stock.number().ok_or(Error::Exhausted)?;
+            if begins {
+                let (Some([a, b, c]), Some(mask)) = (self.arena[at..end].first_chunk(), state.stock.take_mask()) else {
                     return Ok(at);
                 };
-                let (number, claimed) = chain.open_length(*sealed)?;
                 at += LENGTH_LEN;
-                let limit = self.contents_limit;
-                if claimed > limit {
+                let claimed = u32::from_le_bytes([a ^ mask[0], b ^ mask[1], c ^ mask[2], 0]);
+                if claimed as usize > self.contents_limit {
+                    let (claimed, limit) = (claimed as usize, self.contents_limit);
                     state.over = true;
                     self.doomed.push((id, Error::PacketTooLong { claimed, limit }));
                     return Ok(at);
                 }
-                state.need = (HEADER_LEN + claimed + TAG_LEN) as u32;
-                number
-            } else {
-                before(chain.next_number())
-            };
+                state.need = claimed + (HEADER_LEN + TAG_LEN) as u32;
+            }
             let need = state.need as usize;
             if end - at < need {
                 return Ok(at);
@@ -298,39 +314,39 @@ impl RecvSide {
             self.packets += 1;
             at += need;
             state.need = 0;
+            state.stock.advance();
             // The key is in its slot: the chain may go on, and the slot is emptied once this packet is opened.
-            if number.slot() == LAST_SLOT {
+            if number.slot() + 1 == REKEY_INTERVAL {
                 self.retired.push(slot);
                 state.loaded = false;
-                chain.end_epoch()?;
+                if let Some(chain) = &mut self.chains[index] {
+                    chain.end_epoch()?;
+                }
             }
         }
     }
 
-    /// Puts the key of the epoch into its slot.
+    /// Sees that there are numbers at hand, and the key of the epoch in its slot.
     #[cold]
-    fn load(&mut self, index: usize, crypt: &mut Crypt) -> Result<(), Error> {
-        let state = &mut self.states[index];
-        let awaited = state.need > 0;
-        let Some(chain) = &mut state.chain else {
+    fn refill(&mut self, index: usize, crypt: &mut Crypt) -> Result<(), Error> {
+        let (Some(state), Some(Some(chain))) = (self.states.get_mut(index), self.chains.get_mut(index)) else {
             return Err(Error::Closed);
         };
-        // A packet that is not whole may be the last of its epoch: its key is still needed.
-        let number = if awaited {
-            before(chain.next_number())
-        } else {
-            chain.end_epoch()?;
-            chain.next_number().ok_or(Error::Exhausted)?
-        };
+        if state.need == 0 && state.stock.is_empty() {
+            state.stock.refill(|masks| chain.reserve_masks(masks))?;
+        }
+        if state.loaded {
+            return Ok(());
+        }
+        let number = state.stock.number().ok_or(Error::Exhausted)?;
         let slot = slot_of(index, Way::Recv, number.epoch());
         // Packets of two epochs before wait for the key that is there.
         if self.retired.contains(&slot) {
             self.crypt(crypt);
         }
-        let state = &mut self.states[index];
-        let key = state.chain.as_ref().and_then(|chain| chain.key_of(number));
+        let key = self.chains[index].as_ref().and_then(|chain| chain.key_of(number));
         crypt.load(slot, key.ok_or(Error::Closed)?)?;
-        state.loaded = true;
+        self.states[index].loaded = true;
         Ok(())
     }
 
@@ -383,6 +399,9 @@ impl RecvSide {
 
     /// Says that the batch is complete and has been shown.
     pub(super) fn show(&mut self) {
+        if self.shown {
+            self.recycle();
+        }
         self.shown = true;
     }
 
@@ -413,14 +432,4 @@ fn extend(begun: &mut Vec<u8>, bytes: &[u8], need: usize) {
         begun.reserve_exact(room - begun.len());
     }
     begun.extend_from_slice(bytes);
-}
-
-/// The packet before another; before `None`, the last of all.
-fn before(next: Option<PacketNumber>) -> PacketNumber {
-    let (epoch, slot) = match next {
-        None => (u64::MAX, LAST_SLOT),
-        Some(next) if next.slot() == 0 => (next.epoch().wrapping_sub(1), LAST_SLOT),
-        Some(next) => (next.epoch(), next.slot() - 1),
-    };
-    PacketNumber::new(epoch, slot).unwrap_or(PacketNumber::FIRST)
 }

@@ -3,27 +3,30 @@
 use sealway_aead::batch::{Job, Slot, Status};
 use sealway_aead::{Nonce, Suite};
 
-use crate::fs::{REKEY_INTERVAL, SendChain};
+use crate::fs::{REKEY_INTERVAL, SendChain, length_bytes};
 use crate::{CONTENTS_MAX, Error, HEADER_LEN, Kind, LENGTH_LEN, OVERHEAD, TAG_LEN};
 
 use super::ConnectionId;
 use super::crypt::{Crypt, Way, connection_of, slot_of};
+use super::stock::Stock;
 
 /// No run.
 const NONE: u32 = u32::MAX;
 
-/// What sending needs to know about a connection: a cache line.
+/// What sending needs to know about a connection for each packet: a cache line.
 #[repr(align(64))]
 struct State {
-    /// `None` if there is no connection.
-    chain: Option<SendChain>,
+    stock: Stock,
     generation: u32,
     /// First and last run of this batch.
     first: u32,
     last: u32,
+    live: bool,
     /// True while the key of the epoch is in its slot.
     loaded: bool,
 }
+
+const _: () = assert!(size_of::<State>() == 64);
 
 /// A stretch of the arena with packets of one connection.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +39,8 @@ pub(super) struct Run {
 /// Everything about what is sent.
 pub(super) struct SendSide {
     states: Vec<State>,
+    /// Where the numbers come from; `None` if there is no connection.
+    chains: Vec<Option<SendChain>>,
     arena: Box<[u8]>,
     /// Bytes of the arena in use.
     filled: usize,
@@ -59,6 +64,7 @@ impl SendSide {
     pub(super) fn new(arena: usize) -> Self {
         SendSide {
             states: Vec::new(),
+            chains: Vec::new(),
             arena: vec![0; arena].into_boxed_slice(),
             filled: 0,
             jobs: Vec::new(),
@@ -75,16 +81,29 @@ impl SendSide {
     /// Puts a connection in its place.
     pub(super) fn insert(&mut self, id: ConnectionId, chain: SendChain) {
         let state = State {
-            chain: Some(chain),
+            stock: Stock::EMPTY,
             generation: id.generation,
             first: NONE,
             last: NONE,
+            live: true,
             loaded: false,
         };
-        match self.states.get_mut(id.index as usize) {
-            Some(place) => *place = state,
-            None => self.states.push(state),
+        let index = id.index as usize;
+        if let (Some(place), Some(old)) = (self.states.get_mut(index), self.chains.get_mut(index)) {
+            (*place, *old) = (state, Some(chain));
+            return;
         }
+        if self.states.len() == self.states.capacity() {
+            // Not by the vector itself, which would leave copies of masks.
+            let mut larger = Vec::with_capacity(2 * self.states.len() + 1);
+            larger.extend(self.states.iter_mut().map(|state| State {
+                stock: state.stock.move_out(),
+                ..*state
+            }));
+            self.states = larger;
+        }
+        self.states.push(state);
+        self.chains.push(Some(chain));
     }
 
     /// Wipes a connection and forgets its output. None of its jobs may wait.
@@ -92,7 +111,9 @@ impl SendSide {
         let Some(state) = self.states.get_mut(index) else {
             return;
         };
-        state.chain = None;
+        state.live = false;
+        state.stock = Stock::EMPTY;
+        self.chains[index] = None;
         if state.first != NONE {
             self.touched.retain(|&touched| touched as usize != index);
             (state.first, state.last) = (NONE, NONE);
@@ -120,11 +141,12 @@ impl SendSide {
     pub(super) fn holds(&self, id: ConnectionId) -> bool {
         self.states
             .get(id.index as usize)
-            .is_some_and(|state| state.generation == id.generation && state.chain.is_some())
+            .is_some_and(|state| state.generation == id.generation && state.live)
     }
 
     pub(super) fn next_number(&self, index: usize) -> Option<crate::fs::PacketNumber> {
-        self.states.get(index)?.chain.as_ref()?.next_number()
+        let chain = self.chains.get(index)?.as_ref()?;
+        self.states[index].stock.number().or_else(|| chain.next_number())
     }
 
     /// Plans a packet; gives the place of its contents.
@@ -144,9 +166,9 @@ impl SendSide {
         }
         let index = id.index as usize;
         match self.states.get(index) {
-            Some(state) if state.generation == id.generation && state.chain.is_some() => {
-                if !state.loaded {
-                    self.load(index, crypt)?;
+            Some(state) if state.generation == id.generation && state.live => {
+                if state.stock.is_empty() || !state.loaded {
+                    self.refill(index, crypt)?;
                 }
             }
             _ => return Err(Error::Closed),
@@ -160,23 +182,30 @@ impl SendSide {
         }
         let packet = &mut self.arena[start..start + len + OVERHEAD];
         let state = &mut self.states[index];
-        let Some(chain) = &mut state.chain else {
+        let length = length_bytes(len)?;
+        let (Some(number), Some(mask)) = (state.stock.number(), state.stock.take_mask()) else {
             return Err(Error::Closed);
         };
-        let (number, sealed_length) = chain.reserve(len)?;
+        state.stock.advance();
         let slot = slot_of(index, Way::Send, number.epoch());
         let end = (start + packet.len()) as u32;
         let text = (start + LENGTH_LEN) as u32..end - TAG_LEN as u32;
         let nonce = Nonce::assume_unique(Suite::ChaCha20Poly1305, &number.nonce())?;
         self.jobs.push(Job::seal(slot, nonce, text.clone(), text.start));
-        let [a, b, c] = sealed_length;
         let (head, rest) = packet.split_at_mut(LENGTH_LEN + HEADER_LEN);
-        head.copy_from_slice(&[a, b, c, kind.header()]);
+        head.copy_from_slice(&[
+            length[0] ^ mask[0],
+            length[1] ^ mask[1],
+            length[2] ^ mask[2],
+            kind.header(),
+        ]);
         // The key is in its slot: the chain may go on, and the slot is emptied once this packet is sealed.
         if number.slot() + 1 == REKEY_INTERVAL {
             self.retired.push(slot);
             state.loaded = false;
-            chain.end_epoch()?;
+            if let Some(chain) = &mut self.chains[index] {
+                chain.end_epoch()?;
+            }
         }
         let next = self.runs.len() as u32;
         match self.runs.get_mut(state.last as usize) {
@@ -203,23 +232,27 @@ impl SendSide {
         Ok(&mut rest[..len])
     }
 
-    /// Puts the key of the epoch into its slot.
+    /// Sees that there are numbers at hand, and the key of the epoch in its slot.
     #[cold]
-    fn load(&mut self, index: usize, crypt: &mut Crypt) -> Result<(), Error> {
-        let Some(chain) = &mut self.states[index].chain else {
+    fn refill(&mut self, index: usize, crypt: &mut Crypt) -> Result<(), Error> {
+        let (Some(state), Some(Some(chain))) = (self.states.get_mut(index), self.chains.get_mut(index)) else {
             return Err(Error::Closed);
         };
-        chain.end_epoch()?;
-        let number = chain.next_number().ok_or(Error::Exhausted)?;
+        if state.stock.is_empty() {
+            state.stock.refill(|masks| chain.reserve_masks(masks))?;
+        }
+        if state.loaded {
+            return Ok(());
+        }
+        let number = state.stock.number().ok_or(Error::Exhausted)?;
         let slot = slot_of(index, Way::Send, number.epoch());
         // Packets of two epochs before wait for the key that is there.
         if self.retired.contains(&slot) {
             self.crypt(crypt);
         }
-        let state = &mut self.states[index];
-        let key = state.chain.as_ref().and_then(|chain| chain.key_of(number));
+        let key = self.chains[index].as_ref().and_then(|chain| chain.key_of(number));
         crypt.load(slot, key.ok_or(Error::Closed)?)?;
-        state.loaded = true;
+        self.states[index].loaded = true;
         Ok(())
     }
 
@@ -255,6 +288,9 @@ impl SendSide {
 
     /// Says that the batch is complete and has been shown.
     pub(super) fn show(&mut self) {
+        if self.shown {
+            self.recycle();
+        }
         self.shown = true;
     }
 

@@ -195,7 +195,7 @@ impl BatchTransport {
         Ok(())
     }
 
-    /// Seals what was submitted and shows it. It stays until something is submitted again.
+    /// Seals what was submitted since the last time and shows it. It stays until something is submitted again.
     ///
     /// A connection of which a packet could not be sealed, because memory ran out, is told by
     /// [`BatchTransport::poll_closed`].
@@ -237,7 +237,7 @@ impl BatchTransport {
         self.recv.commit(got, &mut self.crypt)
     }
 
-    /// Opens what came and shows it. It stays until something is received again.
+    /// Opens what came since the last time and shows it. It stays until something is received again.
     ///
     /// Connections that ended are told by [`BatchTransport::poll_closed`]; what came on them before is among the messages.
     pub fn open(&mut self) -> Incoming<'_> {
@@ -315,6 +315,7 @@ impl BatchTransport {
         while let Some((id, error)) = self.recv.failed.pop().or_else(|| self.send.failed.pop()) {
             if self.recv.generation(id.index()) == Some(id.generation) && self.send.holds(id) {
                 self.end(id);
+                self.crypt.counters.connections_failed += 1;
                 self.closed.push_back((id, error));
             }
         }
