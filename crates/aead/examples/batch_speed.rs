@@ -369,10 +369,21 @@ fn main() {
     let filter = std::env::args().nth(1).unwrap_or_default();
     println!("backend {}", Engine::new().backend());
     let wanted = |name: &str| name.contains(&filter);
-    if wanted("mix4096") {
-        packets("mix, batch 4096", &mut Packets::new(4096, Generator::packet));
+    for count in [512, 4096, 32_768] {
+        if wanted(&format!("mix{count}")) {
+            packets(
+                &format!("mix, batch {count}"),
+                &mut Packets::new(count, Generator::packet),
+            );
+        }
     }
-    for (len, count) in [(64, 4096), (128, 16), (128, 4), (64, 1), (1024, 256), (4096, 64)] {
+    let mut fixed = vec![(64, 4096), (128, 16), (128, 4), (64, 1), (1024, 256), (4096, 64)];
+    // Any other case by its name, as `fixed1000x32`.
+    if let Some((len, count)) = filter.strip_prefix("fixed").and_then(|name| name.split_once('x')) {
+        fixed.clear();
+        fixed.extend(len.parse().ok().zip(count.parse().ok()));
+    }
+    for (len, count) in fixed {
         let name = format!("fixed{len}x{count}");
         if wanted(&name) {
             packets(&format!("{count} of {len} B"), &mut Packets::new(count, |_| len));

@@ -50,6 +50,7 @@ mod engine;
 mod job;
 mod keys;
 mod library;
+mod order;
 
 pub use backend::Backend;
 pub use engine::{Engine, Report};

@@ -65,7 +65,7 @@ pub fn fill_with(
             nonce: [before, n0, n1, n2],
             src: 0,
             dst: 0,
-            len: stretch.len(),
+            len: stretch.len() as u32,
             key: 0,
             job: 0,
             way: Use::Open,

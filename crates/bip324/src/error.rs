@@ -68,6 +68,13 @@ pub enum Error {
         /// The most we accept.
         limit: u32,
     },
+    /// A v1 message whose type has a byte that may not stand in one.
+    V1CommandByte {
+        /// Its place in the type, counted from 0.
+        at: usize,
+        /// The byte.
+        got: u8,
+    },
     /// A v1 message whose checksum does not fit its payload.
     V1Checksum,
     // The caller's fault.
@@ -150,6 +157,7 @@ impl Error {
             | Error::CommandByte { .. }
             | Error::V1Magic { .. }
             | Error::V1TooLong { .. }
+            | Error::V1CommandByte { .. }
             | Error::V1Checksum => Fault::Peer,
             Error::ContentsTooLong { .. }
             | Error::GarbageTooLong { .. }
@@ -222,6 +230,7 @@ impl fmt::Display for Error {
                     "a v1 message of {claimed} bytes is announced; at most {limit} are accepted"
                 )
             }
+            Error::V1CommandByte { at, got } => write!(f, "byte {at} of the type of a v1 message is {got:#04x}"),
             Error::V1Checksum => f.write_str("the checksum of a v1 message does not fit its payload"),
             Error::ContentsTooLong { got, limit } => {
                 write!(f, "contents of {got} bytes do not fit a packet; at most {limit} do")
@@ -261,5 +270,43 @@ impl StdError for Error {
             Error::Aead(error) => Some(error),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whose_fault_it_is_and_what_it_ends() {
+        let peer = |error: Error, ends| {
+            assert_eq!((error.fault(), error.ends_connection()), (Fault::Peer, ends), "{error}");
+        };
+        peer(Error::Unauthentic, true);
+        peer(sealway_aead::Error::Unauthentic.into(), true);
+        peer(Error::PacketTooLong { claimed: 5, limit: 4 }, true);
+        peer(Error::NoTerminator, true);
+        peer(Error::V1Checksum, true);
+        peer(Error::MessageTooShort { got: 0 }, false);
+        peer(Error::UnknownShortId { id: 99 }, false);
+        peer(Error::CommandByte { at: 1, got: 0 }, false);
+        for error in [Error::Closed, Error::NotReady, Error::Exhausted, Error::SecretKey] {
+            assert_eq!(
+                (error.fault(), error.ends_connection()),
+                (Fault::Caller, false),
+                "{error}"
+            );
+        }
+        let failed = Error::from(sealway_aead::Error::Backend);
+        assert_eq!((failed.fault(), failed.ends_connection()), (Fault::Environment, false));
+    }
+
+    #[test]
+    fn texts_say_the_numbers() {
+        let limit = "no garbage terminator within 4111 bytes after the key";
+        assert_eq!(Error::NoTerminator.to_string(), limit);
+        let magic = Magic::SIGNET;
+        let other = "the peer speaks v1 of another network, signet";
+        assert_eq!(Error::OtherNetwork { magic }.to_string(), other);
     }
 }

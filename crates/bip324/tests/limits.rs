@@ -248,3 +248,24 @@ fn progress_says_what_is_missing() {
     let handshake = connection(Role::Responder, Options::default()).progress();
     assert!(handshake.is_due() && !handshake.established);
 }
+
+/// The smallest limits there are: everything goes through, one thing at a time.
+#[test]
+fn limits_of_nothing_let_one_through() {
+    let none = || Options {
+        output_limit: 0,
+        event_limit: 0,
+        event_bytes_limit: 0,
+        ..Options::default()
+    };
+    let mut a = connection(Role::Initiator, none());
+    let mut b = connection(Role::Responder, none());
+    pump(&mut a, &mut b);
+    assert_eq!((events(&mut a).len(), events(&mut b).len()), (1, 1));
+    for _ in 0..3 {
+        a.send(b"message").unwrap();
+        assert!(matches!(a.send(b"message"), Err(Error::OutputFull { .. })));
+        pump(&mut a, &mut b);
+        assert_eq!(messages(&mut b), [b"message"]);
+    }
+}

@@ -11,21 +11,23 @@ use crate::low::{KeyWords, Keyring, MacRecord, Memory, Task, Use, scrub_stack, w
 use crate::one::tags_match;
 
 use super::engine::{associated_of, ring};
+use super::order::Bins;
 use super::{Backend, Job, Keys, Report, Status};
 
 /// Words of stack that the kernels may have used: the deepest chain of frames is under 7 KiB.
 const SCRUB_WORDS: usize = 896;
 
-/// Messages of fewer blocks than this have a bin each; above, bins get wider.
-const FINE: usize = 64;
-
-/// Bins in all: 64 fine ones, then 8 for each doubling.
-const BINS: usize = FINE + 8 * 26;
+/// Mark of a task that seals, above its bin.
+const SEALS: u16 = 1 << 15;
 
 /// Tasks gathered so far, and scratch for working on them.
 #[derive(Default)]
 pub(super) struct Chunk {
     tasks: Vec<Task>,
+    /// The bin of each task by its length; that of one which seals with [`SEALS`].
+    bins: Vec<u16>,
+    opening: Bins,
+    sealing: Bins,
     /// First 16 bytes of the nonce of each task that needs a sub-key, and which task that is.
     extended: Vec<(u32, [u32; 4])>,
     derived: Vec<KeyWords>,
@@ -50,6 +52,12 @@ impl Chunk {
                 std::array::from_fn(|i| u32::from_le_bytes(words[i])),
             ));
         }
+        let blocks = task.mac_blocks();
+        self.bins.push(if task.way == Use::Seal {
+            self.sealing.count(blocks) | SEALS
+        } else {
+            self.opening.count(blocks)
+        });
         self.tasks.push(task);
     }
 
@@ -87,7 +95,7 @@ impl Chunk {
             self.absorb_associated(jobs, aad);
         }
 
-        if self.sort(Use::Open) {
+        if self.opening.sort(numbered(&self.bins, 0), &mut self.order) {
             report
                 .mac
                 .add(backend.macs(memory, &self.tasks, &self.order, &self.records, &mut self.tags));
@@ -96,13 +104,13 @@ impl Chunk {
         report
             .cipher
             .add(backend.xor(memory, ring(keys, &self.derived), &self.tasks));
-        if self.sort(Use::Seal) {
+        if self.sealing.sort(numbered(&self.bins, SEALS), &mut self.order) {
             report
                 .mac
                 .add(backend.macs(memory, &self.tasks, &self.order, &self.records, &mut self.tags));
             for &index in &self.order {
                 let task = &self.tasks[index as usize];
-                memory.dst()[task.dst + task.len..][..16].copy_from_slice(&self.tags[index as usize]);
+                memory.dst()[task.dst() + task.len()..][..16].copy_from_slice(&self.tags[index as usize]);
             }
         }
         self.forget();
@@ -136,44 +144,14 @@ impl Chunk {
         }
     }
 
-    /// Lists the tasks of one direction, longest first; false if there are none. A counting sort, stable.
-    fn sort(&mut self, way: Use) -> bool {
-        let mut ends = [0u32; BINS];
-        let (mut lowest, mut highest) = (BINS, 0);
-        for task in self.tasks.iter().filter(|task| task.way == way) {
-            let bin = bin(task);
-            ends[bin] += 1;
-            lowest = lowest.min(bin);
-            highest = highest.max(bin);
-        }
-        if lowest > highest {
-            self.order.clear();
-            return false;
-        }
-        let mut sum = 0;
-        for end in ends[lowest..=highest].iter_mut().rev() {
-            let count = *end;
-            *end = sum;
-            sum += count;
-        }
-        self.order.clear();
-        self.order.resize(sum as usize, 0);
-        for (index, task) in self.tasks.iter().enumerate().filter(|(_, task)| task.way == way) {
-            let place = &mut ends[bin(task)];
-            self.order[*place as usize] = index as u32;
-            *place += 1;
-        }
-        true
-    }
-
     /// Compares the tags of what is to be opened; what fails is zeroed and left out of what follows.
     fn verify(&mut self, memory: &mut Memory<'_>, statuses: &mut [Status]) {
         for &index in &self.order {
             let task = &mut self.tasks[index as usize];
             let mut sent = [0; 16];
-            sent.copy_from_slice(&memory.src()[task.src + task.len..][..16]);
+            sent.copy_from_slice(&memory.src()[task.src() + task.len()..][..16]);
             if !tags_match(&sent, &self.tags[index as usize]) {
-                memory.dst()[task.dst..][..task.len].fill(0);
+                memory.dst()[task.dst()..][..task.len()].fill(0);
                 statuses[task.job as usize] = Status::Unauthentic;
                 task.way = Use::Skip;
                 // The right tag of a forged message is a forgery.
@@ -187,20 +165,19 @@ impl Chunk {
         wipe(&mut self.records[..self.tasks.len()]);
         wipe(&mut self.derived);
         self.tasks.clear();
+        self.bins.clear();
         self.extended.clear();
         scrub_stack::<SCRUB_WORDS>();
     }
 }
 
-/// The bin of a task: its blocks, or above 63 three significant bits after the first.
+/// The tasks of one direction: their numbers and bins.
 #[inline(always)]
-fn bin(task: &Task) -> usize {
-    let blocks = task.mac_blocks();
-    if blocks < FINE {
-        return blocks;
-    }
-    let top = blocks.ilog2() as usize;
-    FINE + (top - 6) * 8 + (blocks >> (top - 3) & 7)
+fn numbered(bins: &[u16], way: u16) -> impl Iterator<Item = (usize, u16)> {
+    bins.iter()
+        .enumerate()
+        .filter(move |(_, bin)| **bin & SEALS == way)
+        .map(|(number, bin)| (number, bin & !SEALS))
 }
 
 impl fmt::Debug for Chunk {

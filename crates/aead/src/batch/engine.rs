@@ -100,8 +100,10 @@ impl Engine {
                     continue;
                 }
             };
-            let task = task(job, index, extended);
-            if let Some(how) = self.backend.lone(jobs.len(), task.len) {
+            // The task is made twice in the source so that it is made once, in its place: a task with an address of its own
+            // would be stored in pieces and loaded whole, for which the processor waits.
+            if let Some(how) = self.backend.lone(jobs.len(), job.message_len()) {
+                let task = task(job, index, extended);
                 statuses[index] = lone(how, keys, job, &task, extended, &mut memory, associated_of(job, aad));
                 continue;
             }
@@ -111,7 +113,8 @@ impl Engine {
                 bytes = 0;
             }
             bytes += job.message_len();
-            self.chunk.push(task, extended.then_some(&job.nonce));
+            self.chunk
+                .push(task(job, index, extended), extended.then_some(&job.nonce));
         }
         self.chunk
             .run(self.backend, keys, jobs, &mut memory, aad, statuses, &mut report);
@@ -149,9 +152,9 @@ fn task(job: &Job, index: usize, extended: bool) -> Task {
     };
     Task {
         nonce,
-        src: job.src as usize,
-        dst: job.dst as usize,
-        len: job.len as usize,
+        src: job.src,
+        dst: job.dst,
+        len: job.len,
         key: job.slot.0,
         job: index as u32,
         way: if job.opens { Use::Open } else { Use::Seal },
@@ -189,14 +192,14 @@ fn lone_own(
 ) -> Status {
     let mut sent = [0; Suite::TAG_LEN];
     if job.opens {
-        sent.copy_from_slice(&memory.src()[task.src + task.len..][..Suite::TAG_LEN]);
+        sent.copy_from_slice(&memory.src()[task.src() + task.len()..][..Suite::TAG_LEN]);
     }
     let made = low::one(have, key, &task.nonce, aad, &mut Text::of(memory, task), task.way);
     let dst = memory.dst();
     if !job.opens {
-        dst[task.dst + task.len..][..Suite::TAG_LEN].copy_from_slice(&made);
+        dst[task.dst() + task.len()..][..Suite::TAG_LEN].copy_from_slice(&made);
     } else if !tags_match(&made, &sent) {
-        dst[task.dst..][..task.len].fill(0);
+        dst[task.dst()..][..task.len()].fill(0);
         return Status::Unauthentic;
     }
     Status::Done

@@ -32,15 +32,15 @@ pub(crate) fn xor(memory: &mut Memory<'_>, keys: Keyring<'_>, tasks: &[Task]) ->
     let mut blocks = 0;
     for task in tasks.iter().filter(|task| task.way != Use::Skip) {
         let mut nonce = task.nonce;
-        for at in (0..task.len).step_by(64) {
-            let n = (task.len - at).min(64);
+        for at in (0..task.len()).step_by(64) {
+            let n = (task.len() - at).min(64);
             nonce[0] = nonce[0].wrapping_add(1);
             block(&keys.get(task.key).0, &nonce, &mut stream);
-            text[..n].copy_from_slice(&memory.src()[task.src + at..][..n]);
+            text[..n].copy_from_slice(&memory.src()[task.src() + at..][..n]);
             for (bytes, word) in text.as_chunks_mut::<4>().0.iter_mut().zip(&stream) {
                 *bytes = (u32::from_le_bytes(*bytes) ^ word).to_le_bytes();
             }
-            memory.dst()[task.dst + at..][..n].copy_from_slice(&text[..n]);
+            memory.dst()[task.dst() + at..][..n].copy_from_slice(&text[..n]);
             blocks += 1;
         }
     }
@@ -62,7 +62,7 @@ pub(crate) fn macs(
         let (task, record) = (&tasks[index as usize], &records[index as usize]);
         let mut mac = Poly1305::resume(record);
         mac.absorb(memory.ciphertext(task));
-        tags[index as usize] = mac.finish(u64::from(record.aad_len), task.len as u64);
+        tags[index as usize] = mac.finish(u64::from(record.aad_len), task.len() as u64);
         blocks += task.mac_blocks() + 1;
     }
     all_used(blocks)

@@ -23,7 +23,7 @@ fn noise(len: usize, seed: u64) -> Vec<u8> {
         .collect()
 }
 
-fn task(counter: u32, src: usize, dst: usize, len: usize, key: u32) -> Task {
+fn task(counter: u32, src: u32, dst: u32, len: u32, key: u32) -> Task {
     Task {
         nonce: [counter, 7, u32::MAX, key],
         src,
@@ -137,7 +137,7 @@ fn extreme_authenticators() {
     let ends = [[0, 0], [u64::MAX, u64::MAX], [u64::MAX, 0]];
     let starts = [[0; 3], [(1 << 44) - 1, (1 << 44) - 1, (1 << 42) - 1]];
     const TASKS: usize = if cfg!(miri) { 13 } else { 150 };
-    let tasks: Vec<_> = (0..TASKS).map(|i| task(0, 0, 0, i * 31, 0)).collect();
+    let tasks: Vec<_> = (0..TASKS as u32).map(|i| task(0, 0, 0, i * 31, 0)).collect();
     let order: Vec<u32> = (0..TASKS as u32).rev().collect();
     let fills: &[u8] = if cfg!(miri) { &[0xfb] } else { &[0xff, 0x00, 0xfb, 0x80] };
     for &fill in fills {

@@ -38,17 +38,18 @@ pub(crate) enum Use {
     Skip,
 }
 
-/// One message of a batch, as the kernels see it.
+/// One message of a batch, as the kernels see it: 40 bytes.
 #[derive(Clone, Copy)]
+#[repr(C)]
 pub(crate) struct Task {
     /// Words 12 to 15 of the ChaCha20 state of block 0: the counter, which is 0, and the nonce.
     pub(crate) nonce: [u32; 4],
     /// Where the input starts.
-    pub(crate) src: usize,
+    pub(crate) src: u32,
     /// Where the output starts.
-    pub(crate) dst: usize,
+    pub(crate) dst: u32,
     /// Bytes of the message, without the tag.
-    pub(crate) len: usize,
+    pub(crate) len: u32,
     /// Which key of the [`Keyring`].
     pub(crate) key: u32,
     /// Which job of the caller this is.
@@ -58,9 +59,28 @@ pub(crate) struct Task {
 }
 
 impl Task {
+    /// Where the input starts.
+    #[inline(always)]
+    pub(crate) fn src(&self) -> usize {
+        self.src as usize
+    }
+
+    /// Where the output starts.
+    #[inline(always)]
+    pub(crate) fn dst(&self) -> usize {
+        self.dst as usize
+    }
+
+    /// Bytes of the message, without the tag.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.len as usize
+    }
+
     /// Blocks of 16 bytes that Poly1305 takes of the message.
+    #[inline(always)]
     pub(crate) fn mac_blocks(&self) -> usize {
-        self.len.div_ceil(16)
+        self.len().div_ceil(16)
     }
 }
 
@@ -146,20 +166,20 @@ impl Memory<'_> {
     #[inline(always)]
     pub(crate) fn holds(&self, task: &Task) -> bool {
         let ends = |at: usize, arena: usize| {
-            at.checked_add(task.len)
+            at.checked_add(task.len())
                 .and_then(|end| end.checked_add(16))
                 .is_some_and(|end| end <= arena)
         };
-        let fits = |at: usize, arena: usize| at.checked_add(task.len).is_some_and(|end| end <= arena);
+        let fits = |at: usize, arena: usize| at.checked_add(task.len()).is_some_and(|end| end <= arena);
         let (src, dst) = (self.src().len(), self.dst_ref().len());
         let placed = match self {
             Memory::Separate { .. } => true,
-            Memory::InPlace(_) => task.src == task.dst,
+            Memory::InPlace(_) => task.src() == task.dst(),
         };
         placed
             && match task.way {
-                Use::Seal => fits(task.src, src) && ends(task.dst, dst),
-                Use::Open | Use::Skip => ends(task.src, src) && fits(task.dst, dst),
+                Use::Seal => fits(task.src(), src) && ends(task.dst(), dst),
+                Use::Open | Use::Skip => ends(task.src(), src) && fits(task.dst(), dst),
             }
     }
 
@@ -167,8 +187,8 @@ impl Memory<'_> {
     #[inline(always)]
     pub(crate) fn ciphertext(&self, task: &Task) -> &[u8] {
         match task.way {
-            Use::Seal => &self.dst_ref()[task.dst..][..task.len],
-            Use::Open | Use::Skip => &self.src()[task.src..][..task.len],
+            Use::Seal => &self.dst_ref()[task.dst()..][..task.len()],
+            Use::Open | Use::Skip => &self.src()[task.src()..][..task.len()],
         }
     }
 }
@@ -269,13 +289,13 @@ pub(super) fn for_each_stage<const N: usize>(
         assert!(memory.holds(task), "a task outside its memory");
         let key = keys.get(task.key);
         let mut nonce = task.nonce;
-        for at in (0..task.len).step_by(64) {
+        for at in (0..task.len()).step_by(64) {
             nonce[0] = nonce[0].wrapping_add(1);
             stage.keys[count] = key;
             stage.nonces[count] = nonce;
-            stage.src[count] = src.wrapping_add(task.src + at);
-            stage.dst[count] = dst.wrapping_add(task.dst + at);
-            stage.len[count] = (task.len - at).min(64);
+            stage.src[count] = src.wrapping_add(task.src() + at);
+            stage.dst[count] = dst.wrapping_add(task.dst() + at);
+            stage.len[count] = (task.len() - at).min(64);
             count += 1;
             if count == N {
                 run(&stage);
@@ -343,9 +363,9 @@ impl<'a> Text<'a> {
         assert!(memory.holds(task), "a task outside its memory");
         match memory {
             Memory::Separate { src, dst } => {
-                Self::separate(&src[task.src..][..task.len], &mut dst[task.dst..][..task.len])
+                Self::separate(&src[task.src()..][..task.len()], &mut dst[task.dst()..][..task.len()])
             }
-            Memory::InPlace(arena) => Self::in_place(&mut arena[task.dst..][..task.len]),
+            Memory::InPlace(arena) => Self::in_place(&mut arena[task.dst()..][..task.len()]),
         }
     }
 

@@ -45,3 +45,14 @@ fn a_claim_costs_no_memory() {
     }
     assert!(a.out.capacity() <= KEPT_OUTPUT, "so is that of the output");
 }
+
+/// Connections and what comes out of them may be moved to other threads.
+#[test]
+fn everything_may_be_moved_to_another_thread() {
+    fn moves<T: Send>() {}
+    moves::<Connection>();
+    moves::<Parts>();
+    moves::<LocalKey>();
+    moves::<Event>();
+    moves::<PacketSealer>();
+}

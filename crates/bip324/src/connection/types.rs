@@ -46,7 +46,15 @@ impl Default for Options {
 }
 
 impl Options {
-    pub(super) fn check(&self) -> Result<(), Error> {
+    /// Refuses what does not fit a packet. A limit of 0 counts as 1: with none, nothing would ever be taken.
+    pub(super) fn check(&mut self) -> Result<(), Error> {
+        for limit in [
+            &mut self.output_limit,
+            &mut self.event_limit,
+            &mut self.event_bytes_limit,
+        ] {
+            *limit = (*limit).max(1);
+        }
         let lengths = self.decoys.iter().map(Vec::len).chain([self.version.len()]);
         match lengths.chain([self.contents_limit]).find(|len| *len > CONTENTS_MAX) {
             Some(got) => Err(Error::ContentsTooLong {

@@ -36,8 +36,8 @@ impl Header {
     /// Reads a header of a network, for payloads of at most `limit` bytes.
     ///
     /// # Errors
-    /// [`Error::V1Magic`] for another network, [`Error::V1TooLong`] above the limit, [`Error::CommandByte`] for a type
-    /// with a byte outside 0x20 to 0x7e, or with one after its end.
+    /// [`Error::V1Magic`] for another network, [`Error::V1TooLong`] above the limit, [`Error::V1CommandByte`] for a type
+    /// with a byte outside 0x20 to 0x7e, or with one after its end. Each ends the connection.
     pub fn decode(magic: Magic, limit: u32, bytes: &[u8; HEADER_LEN]) -> Result<Self, Error> {
         let header = Self::fields(bytes);
         if header.magic != magic {
@@ -45,8 +45,12 @@ impl Header {
         }
         // BIP324 lets 0x7f through, v1 does not.
         if let Some(at) = header.command.iter().position(|byte| *byte == 0x7f) {
-            return Err(Error::CommandByte { at, got: 0x7f });
+            return Err(Error::V1CommandByte { at, got: 0x7f });
         }
+        let command = Command::from_wire(&header.command).map_err(|error| match error {
+            Error::CommandByte { at, got } => Error::V1CommandByte { at, got },
+            error => error,
+        })?;
         if header.payload_len > limit {
             return Err(Error::V1TooLong {
                 claimed: header.payload_len,
@@ -55,7 +59,7 @@ impl Header {
         }
         Ok(Header {
             magic,
-            command: Command::from_wire(&header.command)?,
+            command,
             payload_len: header.payload_len,
             checksum: header.checksum,
         })
@@ -225,6 +229,9 @@ mod tests {
         let mut del = *VERACK;
         del[5] = 0x7f;
         let refused = decode(Magic::MAINNET, 0, &del);
-        assert_eq!(refused, Err(Error::CommandByte { at: 1, got: 0x7f }));
+        assert_eq!(refused, Err(Error::V1CommandByte { at: 1, got: 0x7f }));
+        del[5] = 0;
+        let refused = decode(Magic::MAINNET, 0, &del);
+        assert_eq!(refused, Err(Error::V1CommandByte { at: 2, got: b'r' }));
     }
 }

@@ -108,7 +108,7 @@ impl Four {
             this.whole[lane] = whole.len();
             this.last[lane][..rest.len()].copy_from_slice(rest);
             this.aad[lane] = record.aad_len.into();
-            this.len[lane] = task.len as u64;
+            this.len[lane] = task.len() as u64;
             blocks[lane] = task.mac_blocks() as u64;
             r[0][lane] = record.r[0];
             r[1][lane] = record.r[1];
@@ -203,7 +203,7 @@ pub(super) fn macs(
                 let (task, record) = (&tasks[index as usize], &records[index as usize]);
                 let mut mac = Poly1305::resume(record);
                 mac.absorb(memory.ciphertext(task));
-                tags[index as usize] = mac.finish(record.aad_len.into(), task.len as u64);
+                tags[index as usize] = mac.finish(record.aad_len.into(), task.len() as u64);
             }
             lanes.add(Lanes {
                 used: all as u64,

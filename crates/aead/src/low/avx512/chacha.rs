@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 
 use super::shuffle::{first_bytes, transpose_quarters, transpose_words};
 use crate::low::portable::{CLAMP, CONSTANTS};
-use crate::low::{KeyWords, Keyring, Lanes, MacRecord, Memory, Task, Use};
+use crate::low::{KeyWords, Keyring, Lanes, MacRecord, Memory, Task, Use, scrub_stack};
 
 /// Blocks at a time.
 const LANES: usize = 16;
@@ -17,12 +17,13 @@ pub(super) type State = [__m512i; 16];
 // sixteen vectors through memory.
 
 /// One step of four quarter rounds side by side: `a += b; d = (d ^ a) <<< N`, for each of four.
+///
+/// One after the other, not all additions first: rotations have one port, and Intel's processors choose ports in the order
+/// of the program. Spread out, they leave the other port less idle (docs/records, by three in a hundred).
 macro_rules! step {
     ($v:ident, $a:expr, $b:expr, $d:expr, $n:literal) => {
         for i in 0..4 {
             $v[$a[i]] = _mm512_add_epi32($v[$a[i]], $v[$b[i]]);
-        }
-        for i in 0..4 {
             $v[$d[i]] = _mm512_rol_epi32::<$n>(_mm512_xor_si512($v[$d[i]], $v[$a[i]]));
         }
     };
@@ -97,29 +98,25 @@ unsafe fn load_quarters(places: [*const u8; 4]) -> __m512i {
     _mm512_inserti32x4::<3>(v, quarter(3))
 }
 
-/// The state of sixteen blocks, each with a key and a nonce of its own.
+/// Four words of the state of sixteen blocks, each of which has them at a place of its own.
 ///
 /// # Safety
-/// Each place in `nonces`, where words 12 to 15 stand, must be readable for 16 bytes.
+/// Each place must be readable for 16 bytes.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
-unsafe fn gather(keys: &[&KeyWords; LANES], nonces: &[*const u8; LANES]) -> State {
-    let half = |offset: usize| {
-        let four = |i: usize| {
-            // SAFETY: a key has 32 bytes, and the offset is 0 or 16.
-            let place = |l: usize| unsafe { keys[4 * i + l].0.as_ptr().cast::<u8>().add(offset) };
-            // SAFETY: 16 bytes of a key each.
-            unsafe { load_quarters([place(0), place(1), place(2), place(3)]) }
-        };
-        transpose_words(four(0), four(1), four(2), four(3))
-    };
-    let (low, high) = (half(0), half(16));
+unsafe fn gather(place: impl Fn(usize) -> *const u8) -> [__m512i; 4] {
     // In pieces of the size in which nonces are written: a wider load would wait until those writes have reached the cache.
     let four = |i: usize| {
         // SAFETY: by the caller's promise.
-        unsafe { load_quarters([nonces[4 * i], nonces[4 * i + 1], nonces[4 * i + 2], nonces[4 * i + 3]]) }
+        unsafe { load_quarters([place(4 * i), place(4 * i + 1), place(4 * i + 2), place(4 * i + 3)]) }
     };
-    let last = transpose_words(four(0), four(1), four(2), four(3));
+    transpose_words(four(0), four(1), four(2), four(3))
+}
+
+/// The state with these halves of the keys, and these counters and nonces.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+fn state(low: [__m512i; 4], high: [__m512i; 4], last: [__m512i; 4]) -> State {
     let mut state = [_mm512_setzero_si512(); 16];
     for i in 0..4 {
         state[i] = _mm512_set1_epi32(CONSTANTS[i] as i32);
@@ -164,8 +161,13 @@ pub(super) fn one_time_keys(keys: Keyring<'_>, tasks: &[Task], records: &mut [Ma
             *key = keys.get(task.key);
             *nonce = task.nonce.as_ptr().cast();
         }
+        // SAFETY: a key has 32 bytes.
+        let low = unsafe { gather(|i| lane_keys[i].0.as_ptr().cast()) };
+        // SAFETY: likewise.
+        let high = unsafe { gather(|i| lane_keys[i].0[4..].as_ptr().cast()) };
         // SAFETY: the nonces of tasks and the words of a key have 16 bytes.
-        let mut v = blocks!(unsafe { gather(&lane_keys, &nonces) });
+        let last = unsafe { gather(|i| nonces[i]) };
+        let mut v = blocks!(state(low, high, last));
         for i in 0..4 {
             v[i] = _mm512_and_si512(v[i], clamp[i]);
         }
@@ -207,41 +209,98 @@ struct Block<'a> {
     len: usize,
 }
 
-/// Blocks listed before they are worked on: with nothing but vector code in between, a processor starts on the next
-/// sixteen while the last ones are on their way to memory.
-const LISTED: usize = 4 * LANES;
+/// Whole blocks listed before they are worked on, and parts of blocks: with nothing but vector code in between, a processor
+/// starts on the next sixteen while the last ones are on their way to memory. They are apart because masks cost a tenth.
+const WHOLE: usize = 8 * LANES;
+const PARTS: usize = 4 * LANES;
 
-/// Works on sixteen blocks.
-///
-/// # Safety
-/// Each `src` must be readable and each `dst` writable for its `len` bytes, at most 64.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
-unsafe fn sixteen(listed: &[Block<'_>; LANES]) {
-    let keys = std::array::from_fn(|i| listed[i].key);
-    let nonces = std::array::from_fn(|i| std::ptr::from_ref(&listed[i].nonce).cast());
-    // SAFETY: a nonce has 16 bytes.
-    let streams = to_streams(&blocks!(unsafe { gather(&keys, &nonces) }));
-    for (block, stream) in listed.iter().zip(&streams) {
-        let mask = first_bytes(block.len);
-        // SAFETY: only the bytes of the mask are read, and they are readable.
-        let text = unsafe { _mm512_maskz_loadu_epi8(mask, block.src.cast()) };
-        // SAFETY: only the bytes of the mask are written, and they are writable.
-        unsafe { _mm512_mask_storeu_epi8(block.dst.cast(), mask, _mm512_xor_si512(text, *stream)) };
+/// Blocks listed, of which the first `count` are set. Not filled in beforehand: for a few packets that would take longer
+/// than they do.
+struct List<'a, const N: usize> {
+    blocks: [MaybeUninit<Block<'a>>; N],
+    count: usize,
+}
+
+impl<'a, const N: usize> List<'a, N> {
+    fn new() -> Self {
+        List {
+            blocks: [const { MaybeUninit::uninit() }; N],
+            count: 0,
+        }
+    }
+
+    /// Adds a block; true if that was the last one there is room for.
+    #[inline(always)]
+    fn push(&mut self, block: Block<'a>) -> bool {
+        self.blocks[self.count].write(block);
+        self.count += 1;
+        self.count == N
+    }
+
+    /// The blocks, and no more from now on.
+    #[inline(always)]
+    fn take(&mut self) -> &[Block<'a>] {
+        let count = std::mem::take(&mut self.count);
+        // SAFETY: so many have been written.
+        unsafe { self.blocks[..count].assume_init_ref() }
     }
 }
 
-/// Works on whole sixteens of blocks.
+/// Works on whole sixteens of blocks, as many as there are; gives the rest.
 ///
 /// # Safety
-/// As for [`sixteen`], each.
+/// Each `src` must be readable and each `dst` writable for its `len` bytes, at most 64. If not `MASKED`, `len` is 64.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
-unsafe fn work_off(listed: &[Block<'_>]) {
-    for sixteen_of_them in listed.as_chunks::<LANES>().0 {
-        // SAFETY: by the caller's promise.
-        unsafe { sixteen(sixteen_of_them) };
+unsafe fn work_off<'b, 'a, const MASKED: bool>(listed: &'b [Block<'a>]) -> &'b [Block<'a>] {
+    let (groups, rest) = listed.as_chunks::<LANES>();
+    let Some(first) = groups.first() else { return rest };
+    // SAFETY: a key has 32 bytes.
+    let low = |of: &[Block<'_>; LANES]| unsafe { gather(|i| of[i].key.0.as_ptr().cast()) };
+    // SAFETY: likewise.
+    let high = |of: &[Block<'_>; LANES]| unsafe { gather(|i| of[i].key.0[4..].as_ptr().cast()) };
+    // SAFETY: a nonce has 16 bytes.
+    let last = |of: &[Block<'_>; LANES]| unsafe { gather(|i| std::ptr::from_ref(&of[i].nonce).cast()) };
+    let mut start = state(low(first), high(first), last(first));
+    for (i, group) in groups.iter().enumerate() {
+        // The next state is gathered between the rounds: gathering keeps one of two ports busy, and all would wait for it.
+        let next = groups.get(i + 1).unwrap_or(group);
+        let mut v = start;
+        for _ in 0..3 {
+            double_round!(v);
+        }
+        let low = low(next);
+        for _ in 0..2 {
+            double_round!(v);
+        }
+        let high = high(next);
+        for _ in 0..2 {
+            double_round!(v);
+        }
+        let last = last(next);
+        for _ in 0..3 {
+            double_round!(v);
+        }
+        for i in 0..16 {
+            v[i] = _mm512_add_epi32(v[i], start[i]);
+        }
+        start = state(low, high, last);
+        for (block, stream) in group.iter().zip(&to_streams(&v)) {
+            if MASKED {
+                let mask = first_bytes(block.len);
+                // SAFETY: only the bytes of the mask are read, and they are readable.
+                let text = unsafe { _mm512_maskz_loadu_epi8(mask, block.src.cast()) };
+                // SAFETY: only the bytes of the mask are written, and they are writable.
+                unsafe { _mm512_mask_storeu_epi8(block.dst.cast(), mask, _mm512_xor_si512(text, *stream)) };
+            } else {
+                // SAFETY: 64 bytes are readable, by the caller's promise.
+                let text = unsafe { _mm512_loadu_si512(block.src.cast()) };
+                // SAFETY: 64 bytes are writable, likewise.
+                unsafe { _mm512_storeu_si512(block.dst.cast(), _mm512_xor_si512(text, *stream)) };
+            }
+        }
     }
+    rest
 }
 
 /// XORs sixteen vectors of keystream into 1024 bytes.
@@ -264,20 +323,13 @@ pub(super) unsafe fn xor_kilobyte(streams: &[__m512i; 16], src: *const u8, dst: 
 pub(super) fn xor(memory: &mut Memory<'_>, keys: Keyring<'_>, tasks: &[Task]) -> Lanes {
     let zero = KeyWords::default();
     let (src, dst) = memory.pointers();
-    let unused = Block {
-        nonce: _mm_setzero_si128(),
-        key: &zero,
-        src,
-        dst,
-        len: 0,
-    };
-    // Not filled in beforehand: for a few packets that would take longer than they do.
-    let mut listed = [const { MaybeUninit::<Block<'_>>::uninit() }; LISTED];
-    let mut count = 0;
+    let mut whole = List::<WHOLE>::new();
+    // With room for what is left of the whole ones at the end.
+    let mut parts = List::<{ PARTS + LANES }>::new();
     let mut lanes = Lanes::default();
-    let full = |sixteens: usize| Lanes {
-        used: (LANES * sixteens) as u64,
-        offered: (LANES * sixteens) as u64,
+    let mut worked = |blocks: usize| {
+        lanes.used += blocks as u64;
+        lanes.offered += blocks.next_multiple_of(LANES) as u64;
     };
     let one = _mm_set_epi32(0, 0, 0, 1);
     for task in tasks.iter().filter(|task| task.way != Use::Skip) {
@@ -286,54 +338,93 @@ pub(super) fn xor(memory: &mut Memory<'_>, keys: Keyring<'_>, tasks: &[Task]) ->
         // SAFETY: a nonce has 16 bytes.
         let mut nonce = unsafe { _mm_loadu_si128(task.nonce.as_ptr().cast()) };
         // SAFETY: the offsets are inside both arenas, as was asserted.
-        let (mut from, mut to) = unsafe { (src.add(task.src), dst.add(task.dst)) };
-        let mut left = task.len;
+        let (mut from, mut to) = unsafe { (src.add(task.src()), dst.add(task.dst())) };
+        let mut left = task.len();
         if left >= 64 * LANES {
-            let mut words = task.nonce;
-            words[0] = words[0].wrapping_add(1);
-            while left >= 64 * LANES {
-                let streams = to_streams(&blocks!(spread(key, &words)));
-                // SAFETY: as many bytes of the task are left.
-                unsafe { xor_kilobyte(&streams, from, to) };
-                words[0] = words[0].wrapping_add(LANES as u32);
-                nonce = _mm_add_epi32(nonce, _mm_set_epi32(0, 0, 0, LANES as i32));
-                (from, to) = (from.wrapping_add(64 * LANES), to.wrapping_add(64 * LANES));
-                left -= 64 * LANES;
-                lanes.add(full(1));
-            }
+            // SAFETY: the memory holds the task.
+            let done = unsafe { kilobytes(key, &task.nonce, from, to, left) };
+            worked(done / 64);
+            nonce = _mm_add_epi32(nonce, _mm_set_epi32(0, 0, 0, (done / 64) as i32));
+            (from, to) = (from.wrapping_add(done), to.wrapping_add(done));
+            left -= done;
         }
-        while left > 0 {
+        while left >= 64 {
             nonce = _mm_add_epi32(nonce, one);
-            let len = left.min(64);
-            listed[count].write(Block {
+            let block = Block {
                 nonce,
                 key,
                 src: from,
                 dst: to,
-                len,
-            });
+                len: 64,
+            };
+            if whole.push(block) {
+                // SAFETY: each block is a part of a task, which the memory holds.
+                unsafe { work_off::<false>(whole.take()) };
+                worked(WHOLE);
+            }
             (from, to) = (from.wrapping_add(64), to.wrapping_add(64));
-            left -= len;
-            count += 1;
-            if count == LISTED {
-                // SAFETY: every block has been written, and is a part of a task, which the memory holds.
-                unsafe { work_off(listed.assume_init_ref()) };
-                lanes.add(full(LISTED / LANES));
-                count = 0;
+            left -= 64;
+        }
+        if left > 0 {
+            let block = Block {
+                nonce: _mm_add_epi32(nonce, one),
+                key,
+                src: from,
+                dst: to,
+                len: left,
+            };
+            parts.push(block);
+            if parts.count == PARTS {
+                // SAFETY: as above.
+                unsafe { work_off::<true>(parts.take()) };
+                worked(PARTS);
             }
         }
     }
-    if count > 0 {
-        let last = count.next_multiple_of(LANES);
-        for block in &mut listed[count..last] {
-            block.write(unused);
-        }
-        // SAFETY: as above; lanes past the last touch no memory.
-        unsafe { work_off(listed[..last].assume_init_ref()) };
-        lanes.add(Lanes {
-            used: count as u64,
-            offered: last as u64,
-        });
+    // What is left of the whole ones goes with the parts.
+    let listed = whole.take();
+    // SAFETY: as above.
+    let rest = unsafe { work_off::<false>(listed) };
+    worked(listed.len() - rest.len());
+    for block in rest {
+        parts.push(*block);
     }
+    let unused = Block {
+        nonce: _mm_setzero_si128(),
+        key: &zero,
+        src,
+        dst,
+        len: 0,
+    };
+    worked(parts.count);
+    while !parts.count.is_multiple_of(LANES) {
+        parts.push(unused);
+    }
+    // SAFETY: as above; lanes past the last touch no memory.
+    unsafe { work_off::<true>(parts.take()) };
+    // The lists hold no secrets, but they lie between the frames that do and those that the caller clears.
+    scrub_stack::<SCRUB_WORDS>();
     lanes
+}
+
+/// Words of stack that [`work_off`] and [`kilobytes`] use at most: 0.6 KiB by the compiled code, with room to spare.
+const SCRUB_WORDS: usize = 256;
+
+/// XORs the keystream into the whole kilobytes of a text; gives the bytes that they are. `nonce` is that of block 0.
+///
+/// # Safety
+/// `src` must be readable and `dst` writable for `len` bytes.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+unsafe fn kilobytes(key: &KeyWords, nonce: &[u32; 4], src: *const u8, dst: *mut u8, len: usize) -> usize {
+    let mut nonce = *nonce;
+    nonce[0] = nonce[0].wrapping_add(1);
+    let all = len / (64 * LANES) * 64 * LANES;
+    for at in (0..all).step_by(64 * LANES) {
+        let streams = to_streams(&blocks!(spread(key, &nonce)));
+        // SAFETY: as many bytes are left.
+        unsafe { xor_kilobyte(&streams, src.add(at), dst.add(at)) };
+        nonce[0] = nonce[0].wrapping_add(LANES as u32);
+    }
+    all
 }

@@ -197,7 +197,7 @@ impl Eight {
             let task = &tasks[index as usize];
             // The slice is checked against the memory here; the pointer is read for no more than its length.
             text[lane] = memory.ciphertext(task).as_ptr();
-            bytes[lane] = task.len;
+            bytes[lane] = task.len();
             let record = std::ptr::from_ref(&records[index as usize]);
             // SAFETY: a record is 64 bytes, aligned to 64.
             rows[lane] = unsafe { _mm512_load_si512(record.cast()) };
@@ -405,7 +405,7 @@ pub(super) fn macs(
             let (task, record) = (&tasks[*longest as usize], &records[*longest as usize]);
             let mut mac = Poly1305::resume(record);
             absorb(&mut mac, memory.ciphertext(task));
-            tags[*longest as usize] = mac.finish(record.aad_len.into(), task.len as u64);
+            tags[*longest as usize] = mac.finish(record.aad_len.into(), task.len() as u64);
             let steps = task.mac_blocks() as u64 + 1;
             lanes.add(Lanes {
                 used: steps,
