@@ -72,3 +72,6 @@ pub use options::{BatchCounters, BatchOptions, Due, FlushPolicy};
 pub use outgoing::{Outgoing, Output};
 pub use sealway_aead::batch::Backend;
 pub use transport::{BatchTransport, ConnectionId};
+
+#[cfg(test)]
+mod tests;

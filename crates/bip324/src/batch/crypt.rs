@@ -12,7 +12,7 @@ use super::BatchCounters;
 
 /// Packets that are worked on as soon as they wait: as many as fill the lanes, and few enough that their text is still in
 /// the second-level cache.
-const EAGER_JOBS: usize = 1024;
+const EAGER_JOBS: usize = 2048;
 
 /// Why an executor could not do what it was asked to.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ pub(super) enum Way {
 }
 
 /// Slots of a connection: of each direction one for even epochs and one for odd ones.
-const SLOTS: usize = 4;
+pub(super) const SLOTS: usize = 4;
 
 /// The slot of a connection, a direction and an epoch.
 #[inline(always)]
@@ -161,6 +161,12 @@ impl Crypt {
         if let Some(executor) = &mut self.executor {
             executor.clear_key(slot);
         }
+    }
+
+    /// True if there is a key in a slot.
+    #[cfg(test)]
+    pub(super) fn holds(&self, slot: Slot) -> bool {
+        self.keys.suite(slot).is_some()
     }
 
     /// Does the jobs; true if all are [`Status::Done`].

@@ -189,6 +189,13 @@ impl RecvSide {
         Some((have, missing))
     }
 
+    /// Bytes that have come of a packet, and bytes of memory for them.
+    #[cfg(test)]
+    pub(super) fn begun(&self, index: usize) -> Option<(usize, usize)> {
+        let begun = self.begun.get(index)?;
+        Some((begun.len(), begun.capacity()))
+    }
+
     /// Room for bytes that come.
     #[inline]
     pub(super) fn room(&mut self, id: ConnectionId, len: usize) -> Result<&mut [u8], Error> {

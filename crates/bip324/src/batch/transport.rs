@@ -42,8 +42,8 @@ impl ConnectionId {
 /// Keys are wiped when a connection goes, and all of them when the transport is dropped.
 pub struct BatchTransport {
     send: SendSide,
-    recv: RecvSide,
-    crypt: Crypt,
+    pub(super) recv: RecvSide,
+    pub(super) crypt: Crypt,
     /// Places without a connection.
     free: Vec<u32>,
     live: usize,
