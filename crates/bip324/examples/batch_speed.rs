@@ -131,15 +131,15 @@ impl Load {
         places
     }
 
-    /// The bytes of each connection, if in one piece.
-    fn pieces(&self) -> Vec<(usize, usize)> {
+    /// The connections with packets, and where their bytes lie if each has them in one piece.
+    fn pieces(&self) -> Vec<(usize, usize, usize)> {
         let mut at = 0;
-        let each = self.of.iter().map(|of| {
+        let each = self.of.iter().enumerate().map(|(connection, of)| {
             let len: usize = of.iter().map(|&i| self.packets[i].len + OVERHEAD).sum();
             at += len;
-            (at - len, at)
+            (connection, at - len, at)
         });
-        each.collect()
+        each.filter(|(_, from, to)| from < to).collect()
     }
 }
 
@@ -158,6 +158,10 @@ fn ours(load: &Load) -> Subject<'_> {
         })
         .collect();
     let pieces = load.pieces();
+    let mut places = vec![0; load.connections];
+    for &(connection, from, _) in &pieces {
+        places[connection] = from;
+    }
     let mut wire = vec![0; load.wire_len()];
     let genuine: usize = load
         .packets
@@ -176,17 +180,15 @@ fn ours(load: &Load) -> Subject<'_> {
         let seal = start.elapsed().as_secs_f64();
         assert_eq!(bytes, wire.len());
         for output in outgoing.iter() {
-            let mut at = pieces[output.id.index()].0;
+            let mut at = places[output.id.index()];
             for slice in output.slices() {
                 wire[at..at + slice.len()].copy_from_slice(slice);
                 at += slice.len();
             }
         }
         let start = Instant::now();
-        for (&id, &(from, to)) in ids.iter().zip(&pieces) {
-            if from < to {
-                batch.receive(id, &wire[from..to]).unwrap();
-            }
+        for &(connection, from, to) in &pieces {
+            batch.receive(ids[connection], &wire[from..to]).unwrap();
         }
         let bytes: usize = batch.open().iter().map(|message| message.contents.len()).sum();
         let open = start.elapsed().as_secs_f64();
@@ -285,7 +287,8 @@ fn aws_loop(load: &Load) -> Subject<'_> {
         let seal = start.elapsed().as_secs_f64();
         let start = Instant::now();
         let mut opened = 0;
-        for ((_, _, chain, key), &(from, to)) in ends.iter_mut().zip(&pieces) {
+        for &(connection, from, to) in &pieces {
+            let (_, _, chain, key) = &mut ends[connection];
             let mut at = from;
             while at < to {
                 let (number, len) = chain.open_length(wire[at..at + 3].try_into().unwrap()).unwrap();
@@ -360,7 +363,8 @@ fn bip324_loop(load: &Load) -> Subject<'_> {
         let seal = start.elapsed().as_secs_f64();
         let start = Instant::now();
         let mut opened = 0;
-        for ((_, inbound), &(from, to)) in ends.iter_mut().zip(&pieces) {
+        for &(connection, from, to) in &pieces {
+            let inbound = &mut ends[connection].1;
             let mut at = from;
             while at < to {
                 let len = inbound.decrypt_packet_len(wire[at..at + 3].try_into().unwrap());

@@ -102,8 +102,9 @@ pub(super) fn batch(data: &[u8]) {
         peers.iter_mut().for_each(|peer| receive(&mut batch, peer, usize::MAX));
         open(&mut batch, &mut peers);
     }
-    let lost = |peer: &Peer| !peer.damaged && !(peer.wire.is_empty() && peer.sent.is_empty());
-    assert!(!peers.iter().any(lost), "something was lost");
+    for peer in peers.iter().filter(|peer| !peer.damaged) {
+        assert!(peer.wire.is_empty() && peer.sent.is_empty(), "something was lost");
+    }
     let counters = batch.counters();
     assert!(counters.packets_received <= counters.packets_sent);
 }
