@@ -152,7 +152,7 @@ fn operations(seed: u64, count: usize, steps: usize, from: PacketNumber, backend
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_operations_on_any_connections(seed: u64, count in 1usize..=50, epoch in 0u64..4, slot in 0u8..224) {
