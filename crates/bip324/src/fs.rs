@@ -10,6 +10,7 @@ mod chain;
 mod contents;
 mod lengths;
 
+pub(crate) use chain::length_bytes;
 pub use chain::{RecvChain, SendChain};
 pub use contents::ContentChain;
 pub use lengths::{LengthCipher, MASKS_LEN};
@@ -63,7 +64,7 @@ impl PacketNumber {
     }
 
     /// The nonce of its contents: the slot in four bytes and the epoch in eight, little-endian.
-    #[inline]
+    #[inline(always)]
     pub const fn nonce(self) -> [u8; 12] {
         nonce(self.slot as u32, self.epoch)
     }
@@ -72,11 +73,14 @@ impl PacketNumber {
 /// The nonce of the rekeying, which no packet has: there is no such slot.
 const REKEY_SLOT: u32 = u32::MAX;
 
-#[inline]
+#[inline(always)]
 const fn nonce(slot: u32, epoch: u64) -> [u8; 12] {
-    let [a, b, c, d] = slot.to_le_bytes();
-    let [e, f, g, h, i, j, k, l] = epoch.to_le_bytes();
-    [a, b, c, d, e, f, g, h, i, j, k, l]
+    let mut bytes = [0; 12];
+    // Two stores; single bytes would stay single bytes.
+    let (head, rest) = bytes.split_at_mut(4);
+    head.copy_from_slice(&slot.to_le_bytes());
+    rest.copy_from_slice(&epoch.to_le_bytes());
+    bytes
 }
 
 /// Where a cipher stands: the slot is [`REKEY_INTERVAL`] when the key has done all it may.

@@ -3,6 +3,8 @@
 //! Every entry checks more than that nothing panics: that cutting the input elsewhere changes nothing, that what is opened is
 //! what was sealed, that no more comes out than went in.
 
+mod batch;
+
 use std::collections::VecDeque;
 
 use crate::fs::{PacketNumber, RecvChain, SendChain};
@@ -19,6 +21,7 @@ pub const ENTRIES: &[Entry] = &[
     ("bip324_message", message),
     ("bip324_v1", v1_message),
     ("bip324_operations", operations),
+    ("bip324_batch", batch::batch),
 ];
 
 /// Runs the entry of this name.

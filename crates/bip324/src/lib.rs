@@ -10,8 +10,8 @@
 //! nothing.
 //!
 //! Underneath: [`handshake`] is the handshake as types, [`PacketSealer`] and [`PacketOpener`] are the packets of one
-//! direction, and [`fs`] gives out packet numbers, masks and keys without sealing anything, for whoever seals packets of many
-//! connections at once.
+//! direction, and [`fs`] gives out packet numbers, masks and keys without sealing anything. On that stands [`batch`], which
+//! seals and opens the packets of many established connections at once.
 //!
 //! ```
 //! use sealway_bip324::{Connection, Event, LocalKey, Magic, Options};
@@ -51,6 +51,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod batch;
 mod connection;
 pub mod decoy;
 mod error;

@@ -34,7 +34,7 @@ pub struct RecvChain {
 
 /// The length of contents as it stands on the wire before it is masked.
 #[inline]
-fn length_bytes(contents_len: usize) -> Result<[u8; LENGTH_LEN], Error> {
+pub(crate) fn length_bytes(contents_len: usize) -> Result<[u8; LENGTH_LEN], Error> {
     if contents_len > CONTENTS_MAX {
         return Err(Error::ContentsTooLong {
             got: contents_len,
@@ -81,6 +81,14 @@ macro_rules! both {
         #[inline]
         pub fn key_of(&self, number: PacketNumber) -> Option<&[u8; 32]> {
             self.contents.key_of(number)
+        }
+
+        /// Gives the numbers of several packets of one epoch, the first and how many, at least one, and their masks.
+        pub(crate) fn reserve_masks(&mut self, masks: &mut [[u8; LENGTH_LEN]]) -> Result<(PacketNumber, u8), Error> {
+            let first = self.contents.reserve()?;
+            let count = self.lengths.next_masks(masks)?;
+            self.contents.reserve_more(count - 1);
+            Ok((first, count))
         }
 
         /// Forgets the keys of the epoch if all its packets have been given; otherwise nothing happens. To be called once

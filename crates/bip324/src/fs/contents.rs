@@ -57,6 +57,11 @@ impl ContentChain {
         Ok(number)
     }
 
+    /// Gives the numbers after the one given last as well, of the same epoch, as [`ContentChain::reserve`] would.
+    pub(crate) fn reserve_more(&mut self, count: u8) {
+        self.at.slot = self.at.slot.saturating_add(count).min(super::REKEY_INTERVAL);
+    }
+
     /// The key of the epoch the chain is in.
     #[inline]
     pub fn key(&self) -> &[u8; 32] {

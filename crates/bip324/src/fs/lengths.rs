@@ -76,6 +76,24 @@ impl LengthCipher {
         }
     }
 
+    /// As [`LengthCipher::next_mask`] for several packets of one epoch; gives how many, at least one.
+    pub(crate) fn next_masks(&mut self, out: &mut [[u8; LENGTH_LEN]]) -> Result<u8, Error> {
+        self.end_epoch()?;
+        let (slot, end) = (usize::from(self.at.slot), usize::from(REKEY_INTERVAL));
+        let masks = self.stream.as_chunks_mut::<LENGTH_LEN>().0;
+        let Some(masks) = masks
+            .get_mut(slot..end.min(slot + out.len()))
+            .filter(|masks| !masks.is_empty())
+        else {
+            return Err(Error::Exhausted);
+        };
+        out[..masks.len()].copy_from_slice(masks);
+        masks.as_flattened_mut().zeroize();
+        let count = masks.len() as u8;
+        self.at.slot += count;
+        Ok(count)
+    }
+
     /// Makes the masks of the next epoch and forgets this one, if this one has ended. Otherwise nothing happens.
     ///
     /// [`LengthCipher::next_mask`] does so when it has to; this does it before.
