@@ -3,9 +3,9 @@
 
 use chacha20poly1305::aead::AeadInOut;
 use chacha20poly1305::{ChaCha20Poly1305, KeyInit};
+use sealway_aead::Error;
 use sealway_aead::batch::Backend;
 use sealway_aead::keystream::{BLOCK_LEN, fill, fill_with};
-use sealway_aead::Error;
 
 fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
