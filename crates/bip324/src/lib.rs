@@ -61,6 +61,8 @@ mod key;
 mod magic;
 pub mod message;
 mod packet;
+#[cfg(feature = "tokio")]
+pub mod tokio;
 mod wipe;
 
 pub use connection::{
