@@ -73,7 +73,7 @@ impl ReadBuffer {
         let mut len = self.bytes.len();
         if len > LARGE && have.max(want) < LARGE {
             // A long frame is over.
-            self.to_front();
+            self.compact();
             len = LARGE;
             self.bytes.truncate(len);
             self.bytes.shrink_to(len);
@@ -83,7 +83,7 @@ impl ReadBuffer {
         // As much again as has come, within bounds: memory follows what was sent, not what was announced.
         len = len.max(want.min(have + have.clamp(FIRST, AHEAD))).max(FIRST);
         if have == 0 || self.end == len || self.start + want.min(len) > len {
-            self.to_front();
+            self.compact();
         }
         if self.end == len {
             len += FIRST;
@@ -94,7 +94,7 @@ impl ReadBuffer {
         }
     }
 
-    fn to_front(&mut self) {
+    fn compact(&mut self) {
         self.bytes.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;

@@ -52,6 +52,8 @@ pub fn draw_garbage(random: &mut dyn FnMut(&mut [u8]) -> io::Result<()>) -> io::
 
 /// What an accepted stream turned out to be.
 #[derive(Debug)]
+// Moved once, to where it stays: a box would cost more.
+#[allow(clippy::large_enum_variant)]
 pub enum Accepted<IO> {
     /// A v2 connection, after its handshake.
     V2(Messages<IO>),

@@ -127,7 +127,6 @@ impl<R: AsyncRead + Unpin> V1Receiver<R> {
         }))
     }
 
-    #[allow(clippy::type_complexity)]
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<(Header, Range<usize>)>, TransportError>> {
         loop {
             if self.has_message()? {
