@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::stats::{Stats, add};
 use crate::wire::{Side, fresh};
-use crate::{Error, Outgoing, Settings, Target};
+use crate::{Error, Outgoing, SessionId, Settings, Target};
 
 /// What errors call the side that is connected to.
 pub(crate) const NODE: &str = "the node";
@@ -44,17 +44,21 @@ pub(crate) async fn tcp(target: &Target, limit: Duration) -> Result<(TcpStream, 
 ///
 /// After a v2 attempt that sent at least the length of a v1 header and received nothing, v1 is tried on another connection,
 /// if that is allowed. An answer of a single byte rules it out: who answers has understood, or is somebody in between.
-pub(crate) async fn dial(settings: &Settings, stats: &Stats) -> Result<Side, Error> {
+///
+/// `from` is whose connection it is for, in the log.
+pub(crate) async fn dial(settings: &Settings, stats: &Stats, from: SocketAddr) -> Result<Side, Error> {
     if settings.outgoing != Outgoing::V1 {
         let (stream, _) = tcp(&settings.connect, settings.connect_limit).await?;
         let (key, options) = fresh()?;
         match connect(stream, settings.network, key, options, settings.handshake_limit).await {
             Ok(messages) => {
                 add(&stats.outgoing_v2, 1);
+                let id = SessionId(*messages.session_id());
+                tracing::info!("{from}: v2 to the node, session id {id}");
                 return Ok(Side::v2(messages, settings.patience));
             }
             Err(failed) if failed.peer_may_speak_v1_only && settings.outgoing == Outgoing::Auto => {
-                tracing::info!("{} answers nothing to v2 ({failed}); trying v1", settings.connect);
+                tracing::info!("{from}: the node answers nothing to v2 ({failed}); trying v1");
             }
             Err(failed) => {
                 return Err(Error::Handshake {
@@ -63,12 +67,10 @@ pub(crate) async fn dial(settings: &Settings, stats: &Stats) -> Result<Side, Err
                 });
             }
         }
-        let (stream, _) = tcp(&settings.connect, settings.connect_limit).await?;
         add(&stats.fallbacks, 1);
-        add(&stats.outgoing_v1, 1);
-        return Ok(Side::v1(stream, settings.network, Vec::new(), settings.patience));
     }
     let (stream, _) = tcp(&settings.connect, settings.connect_limit).await?;
     add(&stats.outgoing_v1, 1);
+    tracing::info!("{from}: v1 to the node");
     Ok(Side::v1(stream, settings.network, Vec::new(), settings.patience))
 }

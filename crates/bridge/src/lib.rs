@@ -28,3 +28,4 @@ pub use server::Bridge;
 pub use settings::{Incoming, Outgoing, Settings};
 pub use stats::{Stats, Totals};
 pub use target::Target;
+pub use wire::SessionId;

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::dial::{NODE, tcp};
 use crate::wire::{fresh, random};
-use crate::{Error, Target};
+use crate::{Error, SessionId, Target};
 
 pub use version::{SERVICES, Version};
 
@@ -58,7 +58,7 @@ pub struct V2 {
     /// Time from the first byte sent to the peer's authentic version packet: two trips, and what both ends compute.
     pub handshake: Duration,
     /// What the node's operator sees too, if nobody stands in between.
-    pub session_id: [u8; 32],
+    pub session_id: SessionId,
 }
 
 /// A version message.
@@ -91,7 +91,7 @@ pub async fn probe(target: &Target, options: &Options) -> Result<Report, Error> 
         Ok(messages) => {
             let v2 = V2 {
                 handshake: start.elapsed(),
-                session_id: *messages.session_id(),
+                session_id: SessionId(*messages.session_id()),
             };
             (Ok(v2), over_v2(messages, options, end).await)
         }

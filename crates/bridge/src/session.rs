@@ -14,11 +14,11 @@ use crate::carry::{CLIENT, carry};
 use crate::dial::dial;
 use crate::stats::{Stats, add};
 use crate::wire::{Side, fresh};
-use crate::{Error, Incoming, Settings};
+use crate::{Error, Incoming, SessionId, Settings};
 
 /// Serves one connection to its end.
 pub(crate) async fn serve(tcp: TcpStream, from: SocketAddr, settings: Arc<Settings>, stats: Arc<Stats>) {
-    let client = match begin(tcp, &settings, &stats).await {
+    let client = match begin(tcp, &settings, &stats, from).await {
         Ok(client) => client,
         Err(error) => {
             add(&stats.incoming_failed, 1);
@@ -26,7 +26,7 @@ pub(crate) async fn serve(tcp: TcpStream, from: SocketAddr, settings: Arc<Settin
             return;
         }
     };
-    let node = match dial(&settings, &stats).await {
+    let node = match dial(&settings, &stats, from).await {
         Ok(node) => node,
         Err(error) => {
             add(&stats.outgoing_failed, 1);
@@ -44,7 +44,7 @@ pub(crate) async fn serve(tcp: TcpStream, from: SocketAddr, settings: Arc<Settin
 }
 
 /// Finds out what a connection speaks. Nothing is dialled before: whoever says nothing costs nobody else anything.
-async fn begin(mut tcp: TcpStream, settings: &Settings, stats: &Stats) -> Result<Side, Error> {
+async fn begin(mut tcp: TcpStream, settings: &Settings, stats: &Stats, from: SocketAddr) -> Result<Side, Error> {
     let failed = |source: TransportError| Error::Handshake { with: CLIENT, source };
     tcp.set_nodelay(true).map_err(|error| failed(error.into()))?;
     if settings.incoming == Incoming::V1 {
@@ -54,6 +54,7 @@ async fn begin(mut tcp: TcpStream, settings: &Settings, stats: &Stats) -> Result
             return Err(Error::Refused { what });
         }
         add(&stats.incoming_v1, 1);
+        tracing::info!("{from}: v1 from the client");
         return Ok(Side::v1(tcp, settings.network, received.to_vec(), settings.patience));
     }
     let (key, options) = fresh()?;
@@ -61,6 +62,8 @@ async fn begin(mut tcp: TcpStream, settings: &Settings, stats: &Stats) -> Result
     match accepted.map_err(|refused| failed(refused.error))? {
         Accepted::V2(messages) => {
             add(&stats.incoming_v2, 1);
+            let id = SessionId(*messages.session_id());
+            tracing::info!("{from}: v2 from the client, session id {id}");
             Ok(Side::v2(messages, settings.patience))
         }
         Accepted::V1 { .. } if settings.incoming == Incoming::V2 => Err(Error::Refused {
@@ -68,6 +71,7 @@ async fn begin(mut tcp: TcpStream, settings: &Settings, stats: &Stats) -> Result
         }),
         Accepted::V1 { io, received } => {
             add(&stats.incoming_v1, 1);
+            tracing::info!("{from}: v1 from the client");
             Ok(Side::v1(io, settings.network, received, settings.patience))
         }
     }

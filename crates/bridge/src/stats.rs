@@ -42,7 +42,7 @@ counters! {
     outgoing_v2,
     /// Connections out by v1, those after a v2 attempt included.
     outgoing_v1,
-    /// Connections that were tried by v2 and then made by v1.
+    /// Connections that were tried by v2 and then by v1.
     fallbacks,
     /// Times the other side could not be reached.
     outgoing_failed,

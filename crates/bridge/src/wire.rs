@@ -1,5 +1,6 @@
 //! One side of a connection, whichever version it speaks.
 
+use std::fmt;
 use std::io;
 
 use sealway_bip324::message::v1::PAYLOAD_MAX;
@@ -77,6 +78,17 @@ impl Writer {
             Writer::V1(writer) => writer.shutdown().await,
             Writer::V2(writer) => writer.shutdown().await,
         }
+    }
+}
+
+/// What both ends of a v2 connection show if nobody stands between them. No secret.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct SessionId(pub [u8; 32]);
+
+impl fmt::Display for SessionId {
+    /// As Bitcoin Core shows it: 64 hexadecimal digits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 

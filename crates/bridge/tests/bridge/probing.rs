@@ -54,7 +54,7 @@ async fn a_node_that_speaks_v2() {
     };
     let (report, session_id) = tokio::join!(ask(at, ENOUGH), node_side);
     let report = report.unwrap();
-    assert_eq!(report.v2.unwrap().session_id, session_id);
+    assert_eq!(report.v2.unwrap().session_id.0, session_id);
     assert_eq!((report.address, report.network), (at, NETWORK));
     let said = report.version.unwrap().version;
     assert_eq!((said.protocol, said.height), (70_016, 840_000));
