@@ -101,6 +101,18 @@ pub enum Error {
         /// From how many on nothing more is taken.
         limit: usize,
     },
+    /// An arena of a batch has no room for this: seal or open what waits first.
+    ArenaFull {
+        /// Bytes in the arena.
+        waiting: usize,
+        /// Bytes it holds.
+        limit: usize,
+    },
+    /// As many connections as there may be.
+    TooManyConnections {
+        /// How many that is.
+        limit: usize,
+    },
     /// A call after a failure, or after the connection turned out to be v1.
     Closed,
     /// A call out of order.
@@ -152,6 +164,8 @@ impl Error {
             | Error::SecretKey
             | Error::NotReady
             | Error::OutputFull { .. }
+            | Error::ArenaFull { .. }
+            | Error::TooManyConnections { .. }
             | Error::Closed
             | Error::OutOfOrder { .. }
             | Error::Buffer { .. }
@@ -228,6 +242,13 @@ impl fmt::Display for Error {
                 f,
                 "{waiting} bytes wait to be sent; nothing more is taken from {limit} bytes on"
             ),
+            Error::ArenaFull { waiting, limit } => {
+                write!(
+                    f,
+                    "{waiting} bytes wait in an arena of {limit}: seal or open them first"
+                )
+            }
+            Error::TooManyConnections { limit } => write!(f, "there are {limit} connections, and may be no more"),
             Error::Closed => f.write_str("the connection is over"),
             Error::OutOfOrder { what } => f.write_str(what),
             Error::Buffer { need, got } => write!(f, "a buffer of {need} bytes is needed, not {got}"),

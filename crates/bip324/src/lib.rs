@@ -51,6 +51,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod batch;
 mod connection;
 pub mod decoy;
 mod error;

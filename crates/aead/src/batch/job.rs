@@ -90,6 +90,30 @@ impl Job {
         self
     }
 
+    /// The slot of its key.
+    #[inline]
+    pub const fn slot(&self) -> Slot {
+        self.slot
+    }
+
+    /// Its nonce.
+    #[inline]
+    pub fn nonce(&self) -> &[u8] {
+        &self.nonce[..usize::from(self.nonce_len)]
+    }
+
+    /// Where its input starts.
+    #[inline]
+    pub const fn input_offset(&self) -> usize {
+        self.src as usize
+    }
+
+    /// Where its output starts.
+    #[inline]
+    pub const fn output_offset(&self) -> usize {
+        self.dst as usize
+    }
+
     /// Bytes of the message, without the tag.
     pub const fn message_len(&self) -> usize {
         self.len as usize

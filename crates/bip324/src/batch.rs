@@ -1,0 +1,73 @@
+//! Packets of many connections at once: the fastest way to seal and open them.
+//!
+//! A node with a thousand peers sends and receives thousands of small packets, each under another key. One after the other
+//! they leave most of a processor's vector lanes empty. [`BatchTransport`] takes the packets of all connections and works on
+//! them together, in three steps:
+//!
+//! 1. **Plan**, when a packet is submitted. Its number, the mask of its length and the key of its epoch depend on nothing in
+//!    it, so they are given out at once; order on the wire is order of submission. Of what was received, the lengths are
+//!    opened one after the other, which finds where each packet starts and ends.
+//! 2. **Crypt**. From here on no packet depends on another. All go to a [`Backend`] of [`sealway_aead::batch`], or to another
+//!    [`Executor`] of the same jobs, and are sealed or opened where they lie. This happens whenever enough packets wait to
+//!    fill the lanes, and at the latest when results are asked for.
+//! 3. **Deliver**. Results come in order, connection by connection. A packet that is not authentic ends its own connection:
+//!    nothing of that connection is delivered from it on, its keys are wiped, and no other connection notices.
+//!
+//! There are no sockets, no clock and no threads in here, and no global state: give each thread a transport of its own.
+//!
+//! ```
+//! use sealway_bip324::Kind;
+//! use sealway_bip324::batch::{BatchOptions, BatchTransport};
+//! use sealway_bip324::fs::{RecvChain, SendChain};
+//! # let (length_key, content_key) = ([1; 32], [2; 32]);
+//! # let chains = || -> Result<_, sealway_bip324::Error> {
+//! #     Ok((SendChain::new(&length_key, &content_key)?, RecvChain::new(&length_key, &content_key)?))
+//! # };
+//!
+//! let mut batch = BatchTransport::new(BatchOptions::default())?;
+//! // The two chains are those of `Connection::into_parts`. This end hears itself.
+//! let (send, recv) = chains()?;
+//! let peer = batch.add(send, recv, &[])?;
+//!
+//! batch.submit(peer, Kind::Genuine, b"\x12one ping")?;
+//! batch.reserve(peer, Kind::Genuine, 3)?.copy_from_slice(b"\x13po");
+//! let mut wire = Vec::new();
+//! for output in batch.seal().iter() {
+//!     // One slice here; as many as there were turns between connections.
+//!     wire.extend(output.slices().flatten());
+//! }
+//!
+//! batch.receive(peer, &wire)?;
+//! let incoming = batch.open();
+//! let contents: Vec<_> = incoming.iter().map(|message| message.contents).collect();
+//! assert_eq!(contents, [&b"\x12one ping"[..], b"\x13po"]);
+//! # Ok::<(), sealway_bip324::Error>(())
+//! ```
+//!
+//! # Bounds
+//!
+//! Each direction has one arena of a fixed size. What does not fit is refused with [`crate::Error::ArenaFull`] before a
+//! number is given out: the caller seals or opens, and goes on. A packet that has not come whole costs what has come of it
+//! and at most 256 KiB more. At most two keys of a direction are in memory: those of the epoch it is in and of the one
+//! before or after, until the last packet of that is done.
+//!
+//! # What a number is worth
+//!
+//! A packet number is given out when a packet is submitted and is never given out again: not after an error, and not when
+//! another [`Executor`] fails and the work is done over. What is done over is the same packet, byte for byte, because an
+//! executor cannot write where it reads.
+
+mod crypt;
+mod incoming;
+mod options;
+mod outgoing;
+mod recv;
+mod send;
+mod transport;
+
+pub use crypt::{Executor, ExecutorFailure};
+pub use incoming::{Incoming, Message};
+pub use options::{BatchCounters, BatchOptions, Due, FlushPolicy};
+pub use outgoing::{Outgoing, Output};
+pub use sealway_aead::batch::Backend;
+pub use transport::{BatchTransport, ConnectionId};

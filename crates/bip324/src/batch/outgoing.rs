@@ -1,0 +1,89 @@
+//! What is to be written to sockets.
+
+use std::fmt;
+
+use super::ConnectionId;
+use super::send::SendSide;
+
+/// The packets of a batch, sealed: for each connection, bytes to be written in this order.
+///
+/// They stay until something is submitted again. What a socket does not take at once, the caller keeps.
+#[derive(Clone, Copy)]
+pub struct Outgoing<'a> {
+    pub(super) side: &'a SendSide,
+}
+
+impl<'a> Outgoing<'a> {
+    /// The connections that have something to be written, in the order of their first packet.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Output<'a>> + use<'a> {
+        let side = self.side;
+        side.touched().iter().map(move |&index| {
+            let (id, first) = side.output_of(index).unwrap_or((
+                ConnectionId {
+                    index,
+                    generation: u32::MAX,
+                },
+                u32::MAX,
+            ));
+            Output { id, side, first }
+        })
+    }
+
+    /// How many connections have something to be written.
+    pub fn connections(&self) -> usize {
+        self.side.touched().len()
+    }
+
+    /// True if there is nothing to be written.
+    pub fn is_empty(&self) -> bool {
+        self.side.touched().is_empty()
+    }
+}
+
+impl fmt::Debug for Outgoing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Outgoing({} connections)", self.connections())
+    }
+}
+
+/// What is to be written to one connection.
+#[derive(Clone, Copy)]
+pub struct Output<'a> {
+    /// The connection.
+    pub id: ConnectionId,
+    side: &'a SendSide,
+    first: u32,
+}
+
+impl<'a> Output<'a> {
+    /// The bytes, in order. Packets that were submitted one after the other, without one of another connection between
+    /// them, are one slice.
+    pub fn slices(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let (side, mut at) = (self.side, self.first);
+        std::iter::from_fn(move || {
+            let (bytes, next) = side.run(at)?;
+            at = next;
+            Some(bytes)
+        })
+    }
+
+    /// All bytes, if they are one slice.
+    pub fn as_slice(&self) -> Option<&'a [u8]> {
+        let mut slices = self.slices();
+        match (slices.next(), slices.next()) {
+            (Some(only), None) => Some(only),
+            _ => None,
+        }
+    }
+
+    /// How many bytes there are.
+    pub fn byte_count(&self) -> usize {
+        self.slices().map(<[u8]>::len).sum()
+    }
+}
+
+impl fmt::Debug for Output<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Output({:?}, {} bytes)", self.id, self.byte_count())
+    }
+}

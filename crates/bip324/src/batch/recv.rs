@@ -1,0 +1,426 @@
+//! Planning what is received, and delivering it.
+
+use sealway_aead::batch::{Job, Slot, Status};
+
+use crate::fs::{PacketNumber, REKEY_INTERVAL, RecvChain};
+use crate::{Error, HEADER_LEN, Kind, LENGTH_LEN, TAG_LEN};
+
+use super::ConnectionId;
+use super::crypt::{Crypt, Way, slot_of};
+
+/// Most bytes that are reserved beyond those that have come.
+const AHEAD: usize = 256 * 1024;
+
+/// Fewest bytes that are reserved for the beginning of a packet.
+const SMALL: usize = 256;
+
+/// Bytes of an empty buffer that are kept.
+const KEPT: usize = 4096;
+
+/// Slot of the last packet of an epoch.
+const LAST_SLOT: u8 = REKEY_INTERVAL - 1;
+
+/// What receiving needs to know about a connection: a cache line.
+#[repr(align(64))]
+struct State {
+    /// `None` if there is no connection.
+    chain: Option<RecvChain>,
+    generation: u32,
+    /// Bytes that follow the length that was opened last, or 0 if the packet is whole.
+    need: u32,
+    /// True while the key of the epoch is in its slot.
+    loaded: bool,
+    /// True while the beginning of a packet lies in its buffer.
+    begun: bool,
+    /// True after the first thing that was wrong: nothing more is taken.
+    over: bool,
+    /// True after a packet that was not authentic: nothing more is delivered.
+    failed: bool,
+}
+
+/// A message in the arena.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Delivered {
+    pub(super) id: ConnectionId,
+    start: u32,
+    len: u32,
+}
+
+/// Room that was given and not used yet.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    id: ConnectionId,
+    /// Bytes before it, for the beginning of the packet.
+    gap: usize,
+    len: usize,
+}
+
+/// Everything about what is received.
+pub(super) struct RecvSide {
+    states: Vec<State>,
+    /// Beginnings of packets: a length that is not whole, or what came after one that was opened.
+    begun: Vec<Vec<u8>>,
+    arena: Box<[u8]>,
+    filled: usize,
+    room: Option<Room>,
+    jobs: Vec<Job>,
+    /// The connections of `jobs`.
+    ids: Vec<ConnectionId>,
+    statuses: Vec<Status>,
+    retired: Vec<Slot>,
+    delivered: Vec<Delivered>,
+    packets: usize,
+    shown: bool,
+    contents_limit: usize,
+    /// Connections that have to end now.
+    pub(super) failed: Vec<(ConnectionId, Error)>,
+    /// Connections that have to end once what came before is delivered.
+    pub(super) doomed: Vec<(ConnectionId, Error)>,
+}
+
+impl RecvSide {
+    pub(super) fn new(arena: usize, contents_limit: usize) -> Self {
+        RecvSide {
+            states: Vec::new(),
+            begun: Vec::new(),
+            arena: vec![0; arena].into_boxed_slice(),
+            filled: 0,
+            room: None,
+            jobs: Vec::new(),
+            ids: Vec::new(),
+            statuses: Vec::new(),
+            retired: Vec::new(),
+            delivered: Vec::new(),
+            packets: 0,
+            shown: false,
+            contents_limit,
+            failed: Vec::new(),
+            doomed: Vec::new(),
+        }
+    }
+
+    /// Puts a connection in its place, with the beginning of a packet.
+    pub(super) fn insert(&mut self, id: ConnectionId, chain: RecvChain, unread: &[u8]) {
+        let state = State {
+            chain: Some(chain),
+            generation: id.generation,
+            need: 0,
+            loaded: false,
+            begun: !unread.is_empty(),
+            over: false,
+            failed: false,
+        };
+        match self.states.get_mut(id.index as usize) {
+            Some(place) => *place = state,
+            None => {
+                self.states.push(state);
+                self.begun.push(Vec::new());
+            }
+        }
+        self.begun[id.index as usize] = unread.to_vec();
+    }
+
+    /// Wipes a connection. None of its jobs may wait.
+    pub(super) fn remove(&mut self, index: usize, crypt: &mut Crypt) {
+        let Some(state) = self.states.get_mut(index) else {
+            return;
+        };
+        state.chain = None;
+        self.begun[index] = Vec::new();
+        for epoch in [0, 1] {
+            crypt.clear(slot_of(index, Way::Recv, epoch));
+        }
+    }
+
+    /// Says that the slots of all keys are empty. No job may wait.
+    pub(super) fn unload(&mut self) {
+        self.states.iter_mut().for_each(|state| state.loaded = false);
+    }
+
+    /// Packets and bytes that wait to be opened or shown.
+    pub(super) const fn waiting(&self) -> (usize, usize) {
+        if self.shown {
+            (0, 0)
+        } else {
+            (self.packets, self.filled)
+        }
+    }
+
+    /// True if there is such a connection and nothing has been wrong.
+    #[inline]
+    pub(super) fn is_live(&self, id: ConnectionId) -> bool {
+        self.states
+            .get(id.index as usize)
+            .is_some_and(|state| state.generation == id.generation && state.chain.is_some() && !state.over)
+    }
+
+    /// The number of connections there have been at a time.
+    pub(super) fn places(&self) -> usize {
+        self.states.len()
+    }
+
+    /// The generation of a place.
+    pub(super) fn generation(&self, index: usize) -> Option<u32> {
+        Some(self.states.get(index)?.generation)
+    }
+
+    /// The next packet: its number, how many bytes of it are here and how many must still come, if its length is here.
+    pub(super) fn awaited(&self, index: usize) -> Option<(usize, Option<usize>)> {
+        let state = self.states.get(index)?;
+        let have = if state.begun { self.begun[index].len() } else { 0 };
+        let missing = (state.need > 0).then(|| state.need as usize - have);
+        Some((have, missing))
+    }
+
+    /// Room for bytes that come.
+    #[inline]
+    pub(super) fn room(&mut self, id: ConnectionId, len: usize) -> Result<&mut [u8], Error> {
+        if !self.is_live(id) {
+            return Err(Error::Closed);
+        }
+        if self.shown {
+            self.recycle();
+        }
+        let index = id.index as usize;
+        let gap = if self.states[index].begun {
+            self.begun[index].len()
+        } else {
+            0
+        };
+        let start = self.filled + gap;
+        let limit = self.arena.len();
+        if limit.checked_sub(start).is_none_or(|left| left < len) {
+            let waiting = self.filled;
+            return Err(Error::ArenaFull { waiting, limit });
+        }
+        self.room = Some(Room { id, gap, len });
+        Ok(&mut self.arena[start..start + len])
+    }
+
+    /// Takes the first bytes of the room that was given.
+    pub(super) fn commit(&mut self, got: usize, crypt: &mut Crypt) -> Result<(), Error> {
+        let Room { id, gap, len } = self.room.take().ok_or(Error::OutOfOrder {
+            what: "bytes were received without room for them",
+        })?;
+        if got > len {
+            return Err(Error::Buffer { need: got, got: len });
+        }
+        if !self.is_live(id) {
+            return Err(Error::Closed);
+        }
+        let index = id.index as usize;
+        let start = self.filled;
+        let (came, end) = (start + gap, start + gap + got);
+        crypt.counters.bytes_received += got as u64;
+        let state = &mut self.states[index];
+        if state.begun {
+            let begun = &mut self.begun[index];
+            if state.need as usize > gap + got {
+                // Moved once into its buffer and once out of it, however many pieces it comes in.
+                extend(begun, &self.arena[came..end], state.need as usize);
+                return Ok(());
+            }
+            self.arena[start..came].copy_from_slice(begun);
+            state.begun = false;
+            if begun.capacity() > KEPT {
+                *begun = Vec::new();
+            } else {
+                begun.clear();
+            }
+        }
+        self.filled = end;
+        let at = match self.walk(id, start, end, crypt) {
+            Ok(at) => at,
+            Err(error) => {
+                self.states[index].over = true;
+                self.doomed.push((id, error));
+                end
+            }
+        };
+        self.filled = at;
+        let state = &mut self.states[index];
+        if at < end && !state.over {
+            state.begun = true;
+            let need = match state.need {
+                0 => LENGTH_LEN,
+                need => need as usize,
+            };
+            extend(&mut self.begun[index], &self.arena[at..end], need);
+        }
+        Ok(())
+    }
+
+    /// Finds packets and plans them; gives the end of the last one that is whole.
+    fn walk(&mut self, id: ConnectionId, start: usize, end: usize, crypt: &mut Crypt) -> Result<usize, Error> {
+        let index = id.index as usize;
+        let mut at = start;
+        loop {
+            let state = &self.states[index];
+            if state.need == 0 && end - at < LENGTH_LEN {
+                return Ok(at);
+            }
+            if !state.loaded {
+                self.load(index, crypt)?;
+            }
+            if self.jobs.len() >= crypt.eager {
+                self.crypt(crypt);
+            }
+            let state = &mut self.states[index];
+            let Some(chain) = state.chain.as_mut().filter(|_| !state.over) else {
+                return Ok(end);
+            };
+            let number = if state.need == 0 {
+                let Some(sealed) = self.arena[at..end].first_chunk::<LENGTH_LEN>() else {
+                    return Ok(at);
+                };
+                let (number, claimed) = chain.open_length(*sealed)?;
+                at += LENGTH_LEN;
+                let limit = self.contents_limit;
+                if claimed > limit {
+                    state.over = true;
+                    self.doomed.push((id, Error::PacketTooLong { claimed, limit }));
+                    return Ok(at);
+                }
+                state.need = (HEADER_LEN + claimed + TAG_LEN) as u32;
+                number
+            } else {
+                before(chain.next_number())
+            };
+            let need = state.need as usize;
+            if end - at < need {
+                return Ok(at);
+            }
+            let slot = slot_of(index, Way::Recv, number.epoch());
+            let text = at as u32..(at + need) as u32;
+            self.jobs
+                .push(Job::open(slot, &number.nonce(), text.clone(), text.start)?);
+            self.ids.push(id);
+            self.packets += 1;
+            at += need;
+            state.need = 0;
+            // The key is in its slot: the chain may go on, and the slot is emptied once this packet is opened.
+            if number.slot() == LAST_SLOT {
+                self.retired.push(slot);
+                state.loaded = false;
+                chain.end_epoch()?;
+            }
+        }
+    }
+
+    /// Puts the key of the epoch into its slot.
+    #[cold]
+    fn load(&mut self, index: usize, crypt: &mut Crypt) -> Result<(), Error> {
+        let state = &mut self.states[index];
+        let awaited = state.need > 0;
+        let Some(chain) = &mut state.chain else {
+            return Err(Error::Closed);
+        };
+        // A packet that is not whole may be the last of its epoch: its key is still needed.
+        let number = if awaited {
+            before(chain.next_number())
+        } else {
+            chain.end_epoch()?;
+            chain.next_number().ok_or(Error::Exhausted)?
+        };
+        let slot = slot_of(index, Way::Recv, number.epoch());
+        // Packets of two epochs before wait for the key that is there.
+        if self.retired.contains(&slot) {
+            self.crypt(crypt);
+        }
+        let state = &mut self.states[index];
+        let key = state.chain.as_ref().and_then(|chain| chain.key_of(number));
+        crypt.load(slot, key.ok_or(Error::Closed)?)?;
+        state.loaded = true;
+        Ok(())
+    }
+
+    /// Opens what waits, lists what is to be delivered, and wipes the keys of epochs that are over.
+    pub(super) fn crypt(&mut self, crypt: &mut Crypt) {
+        if self.jobs.is_empty() {
+            return;
+        }
+        let arena = &mut self.arena[..self.filled];
+        let all = crypt.run(&self.jobs, arena, &mut self.statuses);
+        let (mut opened, mut decoys) = (0, 0);
+        for ((job, &id), &status) in self.jobs.iter().zip(&self.ids).zip(&self.statuses) {
+            let start = job.output_offset();
+            let text = &mut arena[start..start + job.message_len()];
+            if !all {
+                let state = &mut self.states[id.index as usize];
+                if status != Status::Done && !state.failed {
+                    (state.over, state.failed) = (true, true);
+                    // What is too long came after this one.
+                    self.doomed.retain(|(doomed, _)| *doomed != id);
+                    let error = match status {
+                        Status::Unauthentic => Error::Unauthentic,
+                        _ => Error::Aead(sealway_aead::Error::Backend),
+                    };
+                    self.failed.push((id, error));
+                }
+                if state.failed {
+                    text.fill(0);
+                    continue;
+                }
+            }
+            opened += 1;
+            match Kind::of_header(text[0]) {
+                Kind::Genuine => self.delivered.push(Delivered {
+                    id,
+                    start: (start + HEADER_LEN) as u32,
+                    len: (text.len() - HEADER_LEN) as u32,
+                }),
+                Kind::Decoy => decoys += 1,
+            }
+        }
+        crypt.counters.packets_received += opened;
+        crypt.counters.decoys_received += decoys;
+        self.jobs.clear();
+        self.ids.clear();
+        for slot in self.retired.drain(..) {
+            crypt.clear(slot);
+        }
+    }
+
+    /// Says that the batch is complete and has been shown.
+    pub(super) fn show(&mut self) {
+        self.shown = true;
+    }
+
+    /// Starts a new batch.
+    fn recycle(&mut self) {
+        self.delivered.clear();
+        self.filled = 0;
+        self.packets = 0;
+        self.shown = false;
+    }
+
+    pub(super) fn delivered(&self) -> &[Delivered] {
+        &self.delivered
+    }
+
+    #[inline]
+    pub(super) fn contents(&self, delivered: &Delivered) -> &[u8] {
+        let start = delivered.start as usize;
+        &self.arena[start..start + delivered.len as usize]
+    }
+}
+
+/// Adds to the beginning of a packet; memory follows what has come, not what was announced.
+fn extend(begun: &mut Vec<u8>, bytes: &[u8], need: usize) {
+    let have = begun.len() + bytes.len();
+    if begun.capacity() < have {
+        let room = need.max(have).min(have + have.clamp(SMALL, AHEAD));
+        begun.reserve_exact(room - begun.len());
+    }
+    begun.extend_from_slice(bytes);
+}
+
+/// The packet before another; before `None`, the last of all.
+fn before(next: Option<PacketNumber>) -> PacketNumber {
+    let (epoch, slot) = match next {
+        None => (u64::MAX, LAST_SLOT),
+        Some(next) if next.slot() == 0 => (next.epoch().wrapping_sub(1), LAST_SLOT),
+        Some(next) => (next.epoch(), next.slot() - 1),
+    };
+    PacketNumber::new(epoch, slot).unwrap_or(PacketNumber::FIRST)
+}

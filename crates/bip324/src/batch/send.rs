@@ -1,0 +1,304 @@
+//! Planning what is sent.
+
+use sealway_aead::batch::{Job, Slot, Status};
+use sealway_aead::{Nonce, Suite};
+
+use crate::fs::{REKEY_INTERVAL, SendChain};
+use crate::{CONTENTS_MAX, Error, HEADER_LEN, Kind, LENGTH_LEN, OVERHEAD, TAG_LEN};
+
+use super::ConnectionId;
+use super::crypt::{Crypt, Way, connection_of, slot_of};
+
+/// No run.
+const NONE: u32 = u32::MAX;
+
+/// What sending needs to know about a connection: a cache line.
+#[repr(align(64))]
+struct State {
+    /// `None` if there is no connection.
+    chain: Option<SendChain>,
+    generation: u32,
+    /// First and last run of this batch.
+    first: u32,
+    last: u32,
+    /// True while the key of the epoch is in its slot.
+    loaded: bool,
+}
+
+/// A stretch of the arena with packets of one connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub(super) start: u32,
+    pub(super) end: u32,
+    next: u32,
+}
+
+/// Everything about what is sent.
+pub(super) struct SendSide {
+    states: Vec<State>,
+    arena: Box<[u8]>,
+    /// Bytes of the arena in use.
+    filled: usize,
+    /// Packets that are planned and not sealed.
+    jobs: Vec<Job>,
+    statuses: Vec<Status>,
+    /// Slots of keys whose last packet is among `jobs`.
+    retired: Vec<Slot>,
+    runs: Vec<Run>,
+    /// Connections with runs, in the order of their first.
+    touched: Vec<u32>,
+    /// Packets in the arena.
+    packets: usize,
+    /// True once the runs have been shown: what comes next starts a new batch.
+    shown: bool,
+    /// Connections that cannot go on, because a packet is missing.
+    pub(super) failed: Vec<(ConnectionId, Error)>,
+}
+
+impl SendSide {
+    pub(super) fn new(arena: usize) -> Self {
+        SendSide {
+            states: Vec::new(),
+            arena: vec![0; arena].into_boxed_slice(),
+            filled: 0,
+            jobs: Vec::new(),
+            statuses: Vec::new(),
+            retired: Vec::new(),
+            runs: Vec::new(),
+            touched: Vec::new(),
+            packets: 0,
+            shown: false,
+            failed: Vec::new(),
+        }
+    }
+
+    /// Puts a connection in its place.
+    pub(super) fn insert(&mut self, id: ConnectionId, chain: SendChain) {
+        let state = State {
+            chain: Some(chain),
+            generation: id.generation,
+            first: NONE,
+            last: NONE,
+            loaded: false,
+        };
+        match self.states.get_mut(id.index as usize) {
+            Some(place) => *place = state,
+            None => self.states.push(state),
+        }
+    }
+
+    /// Wipes a connection and forgets its output. None of its jobs may wait.
+    pub(super) fn remove(&mut self, index: usize, crypt: &mut Crypt) {
+        let Some(state) = self.states.get_mut(index) else {
+            return;
+        };
+        state.chain = None;
+        if state.first != NONE {
+            self.touched.retain(|&touched| touched as usize != index);
+            (state.first, state.last) = (NONE, NONE);
+        }
+        for epoch in [0, 1] {
+            crypt.clear(slot_of(index, Way::Send, epoch));
+        }
+    }
+
+    /// Says that the slots of all keys are empty. No job may wait.
+    pub(super) fn unload(&mut self) {
+        self.states.iter_mut().for_each(|state| state.loaded = false);
+    }
+
+    /// Packets and bytes that wait to be sealed or shown.
+    pub(super) const fn waiting(&self) -> (usize, usize) {
+        if self.shown {
+            (0, 0)
+        } else {
+            (self.packets, self.filled)
+        }
+    }
+
+    /// True if there is such a connection.
+    pub(super) fn holds(&self, id: ConnectionId) -> bool {
+        self.states
+            .get(id.index as usize)
+            .is_some_and(|state| state.generation == id.generation && state.chain.is_some())
+    }
+
+    pub(super) fn next_number(&self, index: usize) -> Option<crate::fs::PacketNumber> {
+        self.states.get(index)?.chain.as_ref()?.next_number()
+    }
+
+    /// Plans a packet; gives the place of its contents.
+    #[inline]
+    pub(super) fn reserve(
+        &mut self,
+        id: ConnectionId,
+        kind: Kind,
+        len: usize,
+        crypt: &mut Crypt,
+    ) -> Result<&mut [u8], Error> {
+        if len > CONTENTS_MAX.min(self.arena.len() - OVERHEAD) {
+            return Err(self.too_long(len));
+        }
+        if self.shown {
+            self.recycle();
+        }
+        let index = id.index as usize;
+        match self.states.get(index) {
+            Some(state) if state.generation == id.generation && state.chain.is_some() => {
+                if !state.loaded {
+                    self.load(index, crypt)?;
+                }
+            }
+            _ => return Err(Error::Closed),
+        }
+        if self.jobs.len() >= crypt.eager {
+            self.crypt(crypt);
+        }
+        let start = self.filled;
+        if len + OVERHEAD > self.arena.len() - start {
+            return Err(self.full());
+        }
+        let packet = &mut self.arena[start..start + len + OVERHEAD];
+        let state = &mut self.states[index];
+        let Some(chain) = &mut state.chain else {
+            return Err(Error::Closed);
+        };
+        let (number, sealed_length) = chain.reserve(len)?;
+        let slot = slot_of(index, Way::Send, number.epoch());
+        let end = (start + packet.len()) as u32;
+        let text = (start + LENGTH_LEN) as u32..end - TAG_LEN as u32;
+        let nonce = Nonce::assume_unique(Suite::ChaCha20Poly1305, &number.nonce())?;
+        self.jobs.push(Job::seal(slot, nonce, text.clone(), text.start));
+        let [a, b, c] = sealed_length;
+        let (head, rest) = packet.split_at_mut(LENGTH_LEN + HEADER_LEN);
+        head.copy_from_slice(&[a, b, c, kind.header()]);
+        // The key is in its slot: the chain may go on, and the slot is emptied once this packet is sealed.
+        if number.slot() + 1 == REKEY_INTERVAL {
+            self.retired.push(slot);
+            state.loaded = false;
+            chain.end_epoch()?;
+        }
+        let next = self.runs.len() as u32;
+        match self.runs.get_mut(state.last as usize) {
+            Some(run) if run.end as usize == start => run.end = end,
+            last => {
+                let start = start as u32;
+                match last {
+                    Some(run) => run.next = next,
+                    None => {
+                        state.first = next;
+                        self.touched.push(id.index);
+                    }
+                }
+                state.last = next;
+                self.runs.push(Run { start, end, next: NONE });
+            }
+        }
+        self.filled = end as usize;
+        self.packets += 1;
+        let counters = &mut crypt.counters;
+        counters.packets_sent += 1;
+        counters.decoys_sent += u64::from(kind == Kind::Decoy);
+        counters.bytes_sent += (len + OVERHEAD) as u64;
+        Ok(&mut rest[..len])
+    }
+
+    /// Puts the key of the epoch into its slot.
+    #[cold]
+    fn load(&mut self, index: usize, crypt: &mut Crypt) -> Result<(), Error> {
+        let Some(chain) = &mut self.states[index].chain else {
+            return Err(Error::Closed);
+        };
+        chain.end_epoch()?;
+        let number = chain.next_number().ok_or(Error::Exhausted)?;
+        let slot = slot_of(index, Way::Send, number.epoch());
+        // Packets of two epochs before wait for the key that is there.
+        if self.retired.contains(&slot) {
+            self.crypt(crypt);
+        }
+        let state = &mut self.states[index];
+        let key = state.chain.as_ref().and_then(|chain| chain.key_of(number));
+        crypt.load(slot, key.ok_or(Error::Closed)?)?;
+        state.loaded = true;
+        Ok(())
+    }
+
+    /// Seals what waits, and wipes the keys of epochs that are over.
+    pub(super) fn crypt(&mut self, crypt: &mut Crypt) {
+        if self.jobs.is_empty() {
+            return;
+        }
+        if !crypt.run(&self.jobs, &mut self.arena[..self.filled], &mut self.statuses) {
+            self.fail();
+        }
+        self.jobs.clear();
+        for slot in self.retired.drain(..) {
+            crypt.clear(slot);
+        }
+    }
+
+    /// Notes the connections of which a packet is not sealed, and wipes those packets.
+    #[cold]
+    fn fail(&mut self) {
+        for (job, status) in self.jobs.iter().zip(&self.statuses) {
+            if *status != Status::Done {
+                let start = job.output_offset();
+                self.arena[start..start + job.output_len()].fill(0);
+                let index = connection_of(job.slot());
+                let generation = self.states[index].generation;
+                let index = index as u32;
+                let error = Error::Aead(sealway_aead::Error::Backend);
+                self.failed.push((ConnectionId { index, generation }, error));
+            }
+        }
+    }
+
+    /// Says that the batch is complete and has been shown.
+    pub(super) fn show(&mut self) {
+        self.shown = true;
+    }
+
+    /// Starts a new batch.
+    fn recycle(&mut self) {
+        for index in self.touched.drain(..) {
+            let state = &mut self.states[index as usize];
+            (state.first, state.last) = (NONE, NONE);
+        }
+        self.runs.clear();
+        self.filled = 0;
+        self.packets = 0;
+        self.shown = false;
+    }
+
+    /// Connections with output.
+    pub(super) fn touched(&self) -> &[u32] {
+        &self.touched
+    }
+
+    /// The id of a connection with output, and the number of its first run.
+    pub(super) fn output_of(&self, index: u32) -> Option<(ConnectionId, u32)> {
+        let state = self.states.get(index as usize)?;
+        let generation = state.generation;
+        Some((ConnectionId { index, generation }, state.first))
+    }
+
+    /// The bytes of a run, and the number of the one after it.
+    pub(super) fn run(&self, run: u32) -> Option<(&[u8], u32)> {
+        let run = self.runs.get(run as usize)?;
+        Some((self.arena.get(run.start as usize..run.end as usize)?, run.next))
+    }
+
+    #[cold]
+    fn too_long(&self, got: usize) -> Error {
+        let limit = CONTENTS_MAX.min(self.arena.len() - OVERHEAD);
+        Error::ContentsTooLong { got, limit }
+    }
+
+    #[cold]
+    const fn full(&self) -> Error {
+        Error::ArenaFull {
+            waiting: self.filled,
+            limit: self.arena.len(),
+        }
+    }
+}

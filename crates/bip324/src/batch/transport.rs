@@ -1,0 +1,344 @@
+//! The transport: connections, and the two directions of all of them.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::Duration;
+
+use crate::fs::{PacketNumber, RecvChain, SendChain};
+use crate::{Awaiting, Error, Kind, LENGTH_LEN};
+
+use super::crypt::Crypt;
+use super::recv::RecvSide;
+use super::send::SendSide;
+use super::{Backend, BatchCounters, BatchOptions, Due, Executor, ExecutorFailure, FlushPolicy, Incoming, Outgoing};
+
+/// Connections that there is room for at first.
+const FIRST_CONNECTIONS: usize = 16;
+
+/// A connection of a [`BatchTransport`].
+///
+/// It means nothing once the connection has been removed or has failed: a later connection in its place has another id.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct ConnectionId {
+    pub(super) index: u32,
+    pub(super) generation: u32,
+}
+
+impl ConnectionId {
+    /// Its place: below the number of connections there were at most, so a caller may keep what it knows in an array.
+    /// Another connection has it once this one is gone.
+    pub const fn index(self) -> usize {
+        self.index as usize
+    }
+
+    /// Which of the connections in that place it is.
+    pub const fn generation(self) -> u32 {
+        self.generation
+    }
+}
+
+/// Seals and opens the packets of many established connections together. See [`crate::batch`].
+///
+/// Keys are wiped when a connection goes, and all of them when the transport is dropped.
+pub struct BatchTransport {
+    send: SendSide,
+    recv: RecvSide,
+    crypt: Crypt,
+    /// Places without a connection.
+    free: Vec<u32>,
+    live: usize,
+    connections_limit: usize,
+    closed: VecDeque<(ConnectionId, Error)>,
+    flush: FlushPolicy,
+    seal_by: Option<Duration>,
+    open_by: Option<Duration>,
+}
+
+impl BatchTransport {
+    /// A transport with the best backend of this machine.
+    ///
+    /// # Errors
+    /// [`Error::Buffer`] for an arena that is too small, [`Error::ContentsTooLong`] for one that is too large or a limit
+    /// beyond 2^24 - 1.
+    pub fn new(options: BatchOptions) -> Result<Self, Error> {
+        Self::with_backend(options, Backend::best())
+    }
+
+    /// A transport with a given backend.
+    ///
+    /// # Errors
+    /// As [`BatchTransport::new`].
+    pub fn with_backend(options: BatchOptions, backend: Backend) -> Result<Self, Error> {
+        options.check()?;
+        Ok(BatchTransport {
+            send: SendSide::new(options.send_arena),
+            recv: RecvSide::new(options.receive_arena, options.contents_limit),
+            crypt: Crypt::new(backend),
+            free: Vec::new(),
+            live: 0,
+            connections_limit: options.connections_limit.min(u32::MAX as usize / 8),
+            closed: VecDeque::new(),
+            flush: options.flush,
+            seal_by: None,
+            open_by: None,
+        })
+    }
+
+    /// The backend that works on the processor.
+    pub const fn backend(&self) -> Backend {
+        self.crypt.backend()
+    }
+
+    /// Has another executor do the jobs, or again the processor. What waits is done first.
+    pub fn set_executor(&mut self, executor: Option<Box<dyn Executor>>) {
+        self.work();
+        self.crypt.set_executor(executor);
+        self.send.unload();
+        self.recv.unload();
+    }
+
+    /// Why the executor that was set failed and was dropped; `None` if it did not. The processor has done its work since.
+    pub const fn executor_failure(&self) -> Option<&ExecutorFailure> {
+        self.crypt.failure()
+    }
+
+    /// Adds an established connection: its two chains, and what came of a packet that is not whole, as
+    /// [`crate::Parts`] has them. What the parts hold of output is to be written before anything from here.
+    ///
+    /// # Errors
+    /// [`Error::TooManyConnections`] at the limit of [`BatchOptions`].
+    pub fn add(&mut self, send: SendChain, recv: RecvChain, unread: &[u8]) -> Result<ConnectionId, Error> {
+        if self.live >= self.connections_limit {
+            let limit = self.connections_limit;
+            return Err(Error::TooManyConnections { limit });
+        }
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None => self.new_place(),
+        };
+        let generation = match self.recv.generation(index as usize) {
+            Some(before) => before.wrapping_add(1),
+            None => 0,
+        };
+        let id = ConnectionId { index, generation };
+        self.send.insert(id, send);
+        self.recv.insert(id, recv, unread);
+        self.live += 1;
+        // If the arena is full, it is looked at when more comes.
+        if !unread.is_empty() && self.recv.room(id, 0).is_ok() {
+            self.receive_commit(0)?;
+        }
+        Ok(id)
+    }
+
+    /// A place that no connection has had.
+    fn new_place(&mut self) -> u32 {
+        let places = self.recv.places();
+        if places == self.crypt.connections() {
+            // Keys do not move: the table is made anew, and filled again as they are needed.
+            self.work();
+            self.crypt.resize((2 * places).max(FIRST_CONNECTIONS));
+            self.send.unload();
+            self.recv.unload();
+        }
+        places as u32
+    }
+
+    /// Removes a connection and wipes its keys; false if there is no such connection.
+    ///
+    /// What came before stays to be delivered; what was submitted and is not yet shown by [`BatchTransport::seal`] is not
+    /// sent any more.
+    pub fn remove(&mut self, id: ConnectionId) -> bool {
+        let there = self.send.holds(id);
+        if there {
+            self.end(id);
+            self.settle();
+        }
+        there
+    }
+
+    /// True if there is such a connection, and nothing has been found wrong with it.
+    pub fn contains(&self, id: ConnectionId) -> bool {
+        self.recv.is_live(id)
+    }
+
+    /// How many connections there are.
+    pub const fn connections(&self) -> usize {
+        self.live
+    }
+
+    /// The next connection that ended by itself, and why: a packet that is not authentic or is too long, or a machine that
+    /// failed. It is gone already, with its keys; the caller closes the socket without a word.
+    pub fn poll_closed(&mut self) -> Option<(ConnectionId, Error)> {
+        self.closed.pop_front()
+    }
+
+    /// Plans a packet with `len` bytes of contents, and gives the place where the caller writes them at once: all of them,
+    /// since what stood there before would be sent. Its number is used up.
+    ///
+    /// # Errors
+    /// [`Error::Closed`] without such a connection, [`Error::ContentsTooLong`] for more than a length or the arena holds,
+    /// [`Error::ArenaFull`] until [`BatchTransport::seal`] is called, [`Error::Exhausted`] after the last number of all. No
+    /// number is used up then.
+    #[inline]
+    pub fn reserve(&mut self, id: ConnectionId, kind: Kind, len: usize) -> Result<&mut [u8], Error> {
+        self.send.reserve(id, kind, len, &mut self.crypt)
+    }
+
+    /// Plans a packet and copies its contents.
+    ///
+    /// # Errors
+    /// As [`BatchTransport::reserve`].
+    #[inline]
+    pub fn submit(&mut self, id: ConnectionId, kind: Kind, contents: &[u8]) -> Result<(), Error> {
+        self.reserve(id, kind, contents.len())?.copy_from_slice(contents);
+        Ok(())
+    }
+
+    /// Seals what was submitted and shows it. It stays until something is submitted again.
+    ///
+    /// A connection of which a packet could not be sealed, because memory ran out, is told by
+    /// [`BatchTransport::poll_closed`].
+    pub fn seal(&mut self) -> Outgoing<'_> {
+        self.send.crypt(&mut self.crypt);
+        self.settle();
+        self.send.show();
+        self.seal_by = None;
+        Outgoing { side: &self.send }
+    }
+
+    /// Takes bytes that came, in any pieces. Whole packets are planned; of one that is not whole, what came is kept.
+    ///
+    /// # Errors
+    /// [`Error::Closed`] without such a connection or after something was wrong with it; [`Error::ArenaFull`] until
+    /// [`BatchTransport::open`] is called, or for more at a time than the arena ever holds. Nothing was taken then.
+    pub fn receive(&mut self, id: ConnectionId, bytes: &[u8]) -> Result<(), Error> {
+        self.receive_room(id, bytes.len())?.copy_from_slice(bytes);
+        self.receive_commit(bytes.len())
+    }
+
+    /// Room into which a socket can be read without a copy. What was read is taken by
+    /// [`BatchTransport::receive_commit`], before anything else is received.
+    ///
+    /// # Errors
+    /// As [`BatchTransport::receive`].
+    #[inline]
+    pub fn receive_room(&mut self, id: ConnectionId, len: usize) -> Result<&mut [u8], Error> {
+        self.recv.room(id, len)
+    }
+
+    /// Takes the first `got` bytes of the room that was given last.
+    ///
+    /// # Errors
+    /// [`Error::OutOfOrder`] without room, [`Error::Buffer`] if that had fewer bytes, [`Error::Closed`] if the connection has
+    /// ended since.
+    #[inline]
+    pub fn receive_commit(&mut self, got: usize) -> Result<(), Error> {
+        self.recv.commit(got, &mut self.crypt)
+    }
+
+    /// Opens what came and shows it. It stays until something is received again.
+    ///
+    /// Connections that ended are told by [`BatchTransport::poll_closed`]; what came on them before is among the messages.
+    pub fn open(&mut self) -> Incoming<'_> {
+        self.recv.crypt(&mut self.crypt);
+        self.recv.failed.append(&mut self.recv.doomed);
+        self.settle();
+        self.recv.show();
+        self.open_by = None;
+        Incoming { side: &self.recv }
+    }
+
+    /// What was sealed last, until something is submitted.
+    pub const fn outgoing(&self) -> Outgoing<'_> {
+        Outgoing { side: &self.send }
+    }
+
+    /// What was opened last, until something is received.
+    pub const fn incoming(&self) -> Incoming<'_> {
+        Incoming { side: &self.recv }
+    }
+
+    /// Says what has waited long enough by the [`FlushPolicy`]. `now` is the time since whatever the caller counts from; the
+    /// delay of a batch starts at the first call that finds something waiting.
+    pub fn poll_flush(&mut self, now: Duration) -> Due {
+        let flush = self.flush;
+        let due = |(packets, bytes): (usize, usize), by: &mut Option<Duration>| {
+            if packets == 0 {
+                *by = None;
+                return false;
+            }
+            let by = *by.get_or_insert(now.saturating_add(flush.delay));
+            packets >= flush.packets || bytes >= flush.bytes || now >= by
+        };
+        Due {
+            seal: due(self.send.waiting(), &mut self.seal_by),
+            open: due(self.recv.waiting(), &mut self.open_by),
+        }
+    }
+
+    /// When [`BatchTransport::poll_flush`] is to be called at the latest; `None` if it has found nothing that waits.
+    pub fn deadline(&self) -> Option<Duration> {
+        self.seal_by.into_iter().chain(self.open_by).min()
+    }
+
+    /// What has been done so far.
+    pub const fn counters(&self) -> BatchCounters {
+        self.crypt.counters
+    }
+
+    /// The number of the next packet that is sent; `None` without such a connection, or when all are used up.
+    pub fn next_sent(&self, id: ConnectionId) -> Option<PacketNumber> {
+        self.send.next_number(self.contains(id).then_some(id.index())?)
+    }
+
+    /// What a peer is in the middle of; see [`crate::Progress::is_due`]. `None` without such a connection.
+    pub fn awaiting(&self, id: ConnectionId) -> Option<Awaiting> {
+        let (have, missing) = self.recv.awaited(self.contains(id).then_some(id.index())?)?;
+        Some(match missing {
+            Some(missing) => Awaiting::Packet { missing },
+            None => Awaiting::Length {
+                missing: LENGTH_LEN.saturating_sub(have),
+            },
+        })
+    }
+
+    /// Does everything that waits.
+    fn work(&mut self) {
+        self.send.crypt(&mut self.crypt);
+        self.recv.crypt(&mut self.crypt);
+        self.settle();
+    }
+
+    /// Ends the connections that cannot go on.
+    fn settle(&mut self) {
+        while let Some((id, error)) = self.recv.failed.pop().or_else(|| self.send.failed.pop()) {
+            if self.recv.generation(id.index()) == Some(id.generation) && self.send.holds(id) {
+                self.end(id);
+                self.closed.push_back((id, error));
+            }
+        }
+    }
+
+    /// Wipes a connection and frees its place.
+    fn end(&mut self, id: ConnectionId) {
+        // Jobs that wait may name its keys. What fails among them is noted.
+        self.send.crypt(&mut self.crypt);
+        self.recv.crypt(&mut self.crypt);
+        self.send.remove(id.index(), &mut self.crypt);
+        self.recv.remove(id.index(), &mut self.crypt);
+        self.live -= 1;
+        if id.generation < u32::MAX {
+            self.free.push(id.index);
+        }
+    }
+}
+
+impl fmt::Debug for BatchTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BatchTransport")
+            .field("connections", &self.live)
+            .field("crypt", &self.crypt)
+            .finish_non_exhaustive()
+    }
+}
