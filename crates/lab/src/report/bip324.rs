@@ -93,25 +93,32 @@ fn rows(run: &RunResult) -> impl Iterator<Item = &ResultRow> {
 
 const RATE: Block = ("rate", 1e-6, "10^6/s");
 
+/// A case in its table.
+struct Placed<'a> {
+    /// Where the table stands, and its title.
+    key: (usize, String),
+    sweep: bool,
+    blocks: Vec<Block>,
+    /// Where the column stands.
+    order: i64,
+    column: Column<'a>,
+}
+
 /// The tables of a run: the mix by what is done, by batch, packets of one size, sockets, what is done once.
 pub(crate) fn sections(run: &RunResult) -> Vec<Section<'_>> {
     let mut cases: BTreeMap<String, Vec<&ResultRow>> = BTreeMap::new();
     for row in rows(run) {
         cases.entry(row.case.canonical()).or_default().push(row);
     }
-    let mut found: BTreeMap<(usize, String), Section<'_>> = BTreeMap::new();
-    let mut orders: BTreeMap<(usize, String), Vec<(i64, Column<'_>)>> = BTreeMap::new();
-    let mut add = |rank: usize, title: String, sweep: bool, blocks: Vec<Block>, order: i64, column: Column<'_>| {
-        let key = (rank, title.clone());
-        // The borrow of the rows is that of the run in both.
-        orders.entry(key.clone()).or_default().push((order, column));
-        found.entry(key).or_insert_with(|| Section {
-            family: Family {
-                title,
-                sweep,
-                columns: Vec::new(),
-            },
+    let mut placed: Vec<Placed<'_>> = Vec::new();
+    let mut add = |rank, title: String, sweep, blocks, order, column| {
+        let key = (rank, title);
+        placed.push(Placed {
+            key,
+            sweep,
             blocks,
+            order,
+            column,
         });
     };
     let place = |list: &[&str], op: &str| list.iter().position(|known| *known == op).unwrap_or(list.len()) as i64;
@@ -205,15 +212,31 @@ pub(crate) fn sections(run: &RunResult) -> Vec<Section<'_>> {
             }
         }
     }
-    for (key, mut columns) in orders {
-        columns.sort_by_key(|(order, _)| *order);
-        if let Some(section) = found.get_mut(&key) {
-            section.family.columns = columns.into_iter().map(|(_, column)| column).collect();
+    placed.sort_by(|a, b| (&a.key, a.order).cmp(&(&b.key, b.order)));
+    let mut found: Vec<Section<'_>> = Vec::new();
+    for Placed {
+        key: (_, title),
+        sweep,
+        blocks,
+        column,
+        ..
+    } in placed
+    {
+        match found.last_mut() {
+            Some(last) if last.family.title == title => last.family.columns.push(column),
+            _ => found.push(Section {
+                family: Family {
+                    title,
+                    sweep,
+                    columns: vec![column],
+                },
+                blocks,
+            }),
         }
     }
     // One column is no sweep, and what it says stands elsewhere.
     found
-        .into_values()
+        .into_iter()
         .filter(|section| !section.family.sweep || section.family.columns.len() > 1)
         .collect()
 }
