@@ -3,12 +3,13 @@
 use super::workspace::{Dependency, Package, Workspace};
 
 /// Every crate of the workspace with its floor. ARCHITECTURE.md says what each floor is for.
-const FLOORS: [(&str, u8); 9] = [
+const FLOORS: [(&str, u8); 10] = [
     ("sealway-aead", 0),
     ("sealway-cuda", 1),
     ("sealway-bip324", 2),
     ("sealway-session", 2),
     ("sealway-v2ray", 2),
+    ("sealway-bridge", 3),
     ("sealway-drop", 3),
     ("sealway-proxy", 3),
     ("sealway-lab", 4),

@@ -9,6 +9,9 @@
 //! It knows v1 by its prefix and says so. [`message`] is what contents mean. [`decoy`] says when to send packets that mean
 //! nothing.
 //!
+//! With cargo feature `tokio`, module `tokio` drives it over any stream: handshakes with a time limit, a message API that is
+//! safe to cancel, and a stream of bytes.
+//!
 //! Underneath: [`handshake`] is the handshake as types, [`PacketSealer`] and [`PacketOpener`] are the packets of one
 //! direction, and [`fs`] gives out packet numbers, masks and keys without sealing anything, for whoever seals packets of many
 //! connections at once.
@@ -62,6 +65,8 @@ mod key;
 mod magic;
 pub mod message;
 mod packet;
+#[cfg(feature = "tokio")]
+pub mod tokio;
 mod wipe;
 
 pub use connection::{

@@ -1,5 +1,6 @@
 //! What the command line accepts, and the help, man pages and completions that follow from it.
 
+mod bip324;
 mod proxy;
 mod values;
 
@@ -13,6 +14,7 @@ use clap_complete::Shell;
 use sealway_aead::Suite;
 use sealway_lab::path::Stack;
 
+pub(crate) use bip324::{Bip324, Bridge, IncomingWord, LogWord, OutgoingWord, Probe};
 pub(crate) use proxy::{Link, Run, Uuid, with_two_dashes};
 pub(crate) use values::{Measured, PeerWord, scope};
 
@@ -59,6 +61,9 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Speak BIP324, the encrypted transport between Bitcoin nodes
+    #[command(subcommand, disable_help_subcommand = true)]
+    Bip324(Bip324),
     /// Print shell completions
     ///
     /// Prints a completion script to standard output. Put it where your shell looks for completions, for example:

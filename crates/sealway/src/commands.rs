@@ -1,5 +1,6 @@
 //! One file a command, each a thin layer over the crate that does the work.
 
+pub(crate) mod bip324;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod cpu;

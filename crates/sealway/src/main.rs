@@ -7,6 +7,7 @@ mod commands;
 mod output;
 mod problem;
 mod progress;
+mod signals;
 mod stop;
 
 use std::process::ExitCode;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         }
     };
     let outcome = match cli.command {
+        Command::Bip324(bip324) => commands::bip324::run(bip324),
         Command::Completions { shell } => commands::completions::run(shell),
         Command::Cpu { json } => commands::cpu::run(json),
         Command::Lab(lab) => match lab.command {

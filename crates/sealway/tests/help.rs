@@ -27,6 +27,9 @@ fn golden(name: &str, text: &str) {
 fn help_is_what_was_reviewed() {
     for (name, words) in [
         ("sealway", &[][..]),
+        ("sealway-bip324", &["bip324"]),
+        ("sealway-bip324-bridge", &["bip324", "bridge"]),
+        ("sealway-bip324-probe", &["bip324", "probe"]),
         ("sealway-completions", &["completions"]),
         ("sealway-cpu", &["cpu"]),
         ("sealway-lab", &["lab"]),
@@ -55,6 +58,8 @@ fn help_fits_its_width() {
         &["lab", "--help"],
         &["lab", "compare", "--help"],
         &["run", "--help"],
+        &["bip324", "bridge", "--help"],
+        &["bip324", "probe", "--help"],
         &["link", "from-config", "--help"],
     ] {
         let text = run(words).stdout;
@@ -112,7 +117,8 @@ fn completions_know_every_command() {
         let ran = run(&["completions", shell]);
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{shell}");
         for word in [
-            "sealway", "lab", "compare", "doctor", "cpu", "budget", "run", "confdir", "link", "uuid",
+            "sealway", "lab", "compare", "doctor", "cpu", "budget", "run", "confdir", "link", "uuid", "bip324",
+            "outgoing",
         ] {
             assert!(ran.stdout.contains(word), "{shell}: {word}");
         }
@@ -145,6 +151,9 @@ fn man_pages_are_written_for_every_command() {
     names.sort();
     let mut expected = [
         "",
+        "-bip324",
+        "-bip324-bridge",
+        "-bip324-probe",
         "-completions",
         "-cpu",
         "-lab",

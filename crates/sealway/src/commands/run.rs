@@ -1,22 +1,22 @@
 //! `sealway run`.
 
 pub(crate) mod files;
-mod log;
+pub(crate) mod log;
 
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sealway_lab::exit::Exit;
 use sealway_proxy::settings::{Listen, PemSource, Settings, UnixName};
 use sealway_proxy::{Error, Server};
 use sealway_v2ray::config::{self, Config, File, Options, Severity};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing_subscriber::filter::LevelFilter;
 
 use crate::args::Run;
 use crate::output;
 use crate::problem::{Problem, note};
+use crate::signals::{Stops, take_every_descriptor};
 
 /// What service managers are told not to start again after.
 const WRONG_CONFIG: u8 = 23;
@@ -69,7 +69,7 @@ fn serve(options: &Run) -> Result<(), Failed> {
         other => other.into(),
     };
     if options.test {
-        log::to_stderr();
+        log::to_stderr(LevelFilter::WARN);
     } else {
         let opened = log::start(&config.log);
         opened.map_err(|e| misfit(&sources, "log.error", format!("cannot be opened: {e}"), ""))?;
@@ -167,19 +167,6 @@ fn certificates_from(folder: &Path, settings: &mut Settings) {
     }
 }
 
-/// A connection needs descriptors, and the usual soft limit of 1024 is for programs that use `select`.
-fn take_every_descriptor() {
-    let now = getrlimit(Resource::Nofile);
-    // What is refused stays as it is; a server short of descriptors waits and says so.
-    let _ = setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: now.maximum,
-            ..now
-        },
-    );
-}
-
 /// Serves until a signal comes, then lets connections finish until the time or another signal ends them.
 async fn until_told(settings: Settings, placed: impl Fn(Error) -> Failed) -> Result<(), Failed> {
     let mut stops = Stops::new().map_err(|e| Problem::new(Exit::Internal, format!("cannot wait for signals: {e}")))?;
@@ -238,28 +225,6 @@ fn place(listen: &Listen) -> String {
                 "@{}",
                 String::from_utf8_lossy(name).trim_end_matches('\0').escape_debug()
             )
-        }
-    }
-}
-
-/// The signals that end the server.
-struct Stops {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Stops {
-    fn new() -> std::io::Result<Stops> {
-        Ok(Stops {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
         }
     }
 }

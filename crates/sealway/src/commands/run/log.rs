@@ -62,13 +62,9 @@ pub(crate) fn start(log: &Log) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends warnings to standard error, while a configuration is only looked at.
-pub(crate) fn to_stderr() {
-    install(
-        LevelFilter::WARN,
-        BoxMakeWriter::new(io::stderr),
-        MaskAddress::default(),
-    );
+/// Sends what is at least so important to standard error.
+pub(crate) fn to_stderr(level: LevelFilter) {
+    install(level, BoxMakeWriter::new(io::stderr), MaskAddress::default());
 }
 
 fn install(level: LevelFilter, out: BoxMakeWriter, mask: MaskAddress) {

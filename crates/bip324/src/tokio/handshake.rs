@@ -1,0 +1,234 @@
+//! The handshake over a stream.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use ::tokio::io::{AsyncRead, AsyncWrite};
+use ::tokio::time::timeout;
+use zeroize::Zeroizing;
+
+use crate::{Connection, Error, Event, GARBAGE_MAX, LocalKey, Magic, Options, V1_PREFIX_LEN};
+
+use super::buffer::ReadBuffer;
+use super::{HandshakeError, Messages, TransportError};
+
+/// How long Bitcoin Core waits for a handshake.
+pub const HANDSHAKE_LIMIT: Duration = Duration::from_secs(60);
+
+/// Draws a key from a cryptographic generator.
+///
+/// # Errors
+/// What `random` says.
+pub fn draw_key(random: &mut dyn FnMut(&mut [u8]) -> io::Result<()>) -> io::Result<LocalKey> {
+    let mut drawn = Zeroizing::new([0; 64]);
+    // One in 2^128 draws is no key: a generator that gives such twice is broken.
+    for _ in 0..2 {
+        random(&mut drawn[..])?;
+        let [secret, auxiliary] = drawn.as_chunks::<32>().0 else {
+            break;
+        };
+        if let Ok(key) = LocalKey::new(secret, auxiliary) {
+            return Ok(key);
+        }
+    }
+    Err(io::Error::other("the generator gives no random bytes"))
+}
+
+/// Draws garbage as Bitcoin Core does: 0 to 4095 random bytes, every length equally likely.
+///
+/// # Errors
+/// What `random` says.
+pub fn draw_garbage(random: &mut dyn FnMut(&mut [u8]) -> io::Result<()>) -> io::Result<Vec<u8>> {
+    const { assert!(GARBAGE_MAX + 1 == 1 << 12, "a length is twelve bits") };
+    let mut len = [0; 2];
+    random(&mut len)?;
+    let mut garbage = vec![0; usize::from(u16::from_le_bytes(len)) & GARBAGE_MAX];
+    random(&mut garbage)?;
+    Ok(garbage)
+}
+
+/// What an accepted stream turned out to be.
+#[derive(Debug)]
+// Moved once, to where it stays: a box would cost more.
+#[allow(clippy::large_enum_variant)]
+pub enum Accepted<IO> {
+    /// A v2 connection, after its handshake.
+    V2(Messages<IO>),
+    /// A v1 connection, of which nothing but its start has been read.
+    V1 {
+        /// The stream.
+        io: IO,
+        /// What was read of it, 16 bytes at least: a v1 parser takes these first.
+        received: Vec<u8>,
+    },
+}
+
+/// Runs the handshake on a stream that this end opened, within `limit` for all of it.
+///
+/// `key` is new, see [`draw_key`]; `options` may have garbage, see [`draw_garbage`].
+///
+/// # Errors
+/// [`HandshakeError`], which also says whether the peer may speak v1 only. The stream is closed.
+pub async fn connect<IO>(
+    io: IO,
+    magic: Magic,
+    key: LocalKey,
+    options: Options,
+    limit: Duration,
+) -> Result<Messages<IO>, HandshakeError>
+where
+    IO: AsyncRead + AsyncWrite + Unpin,
+{
+    match run(io, options, limit, |options| Connection::initiator(magic, key, options)).await? {
+        Accepted::V2(messages) => Ok(messages),
+        // Only a responder looks for v1.
+        Accepted::V1 { .. } => Err(HandshakeError {
+            error: Error::Closed.into(),
+            peer_may_speak_v1_only: false,
+            bytes_received: 0,
+        }),
+    }
+}
+
+/// Runs the handshake on a stream that was accepted, or finds that the peer speaks v1, within `limit` for all of it.
+///
+/// As soon as the peer cannot speak v1 it is answered, which may be after its first byte.
+///
+/// # Errors
+/// [`HandshakeError`]. The stream is closed.
+pub async fn accept<IO>(
+    io: IO,
+    magic: Magic,
+    key: LocalKey,
+    options: Options,
+    limit: Duration,
+) -> Result<Accepted<IO>, HandshakeError>
+where
+    IO: AsyncRead + AsyncWrite + Unpin,
+{
+    run(io, options, limit, |options| Connection::responder(magic, key, options)).await
+}
+
+async fn run<IO>(
+    mut io: IO,
+    mut options: Options,
+    limit: Duration,
+    start: impl FnOnce(Options) -> Result<Connection, Error>,
+) -> Result<Accepted<IO>, HandshakeError>
+where
+    IO: AsyncRead + AsyncWrite + Unpin,
+{
+    // Whatever follows the handshake stays in the buffer.
+    options.event_limit = 1;
+    let mut connection = start(options).map_err(|error| HandshakeError {
+        error: error.into(),
+        peer_may_speak_v1_only: false,
+        bytes_received: 0,
+    })?;
+    let mut buffer = ReadBuffer::holding(Vec::new());
+    let mut stage = Stage::default();
+    let ran = timeout(
+        limit,
+        poll_fn(|cx| stage.poll(cx, &mut io, &mut connection, &mut buffer)),
+    )
+    .await;
+    let failed = |error: TransportError, connection: &Connection, stage: &Stage| HandshakeError {
+        error,
+        peer_may_speak_v1_only: connection.peer_may_speak_v1_only() && stage.received == 0,
+        bytes_received: stage.received,
+    };
+    match ran {
+        Err(_) => Err(failed(TransportError::HandshakeTime { limit }, &connection, &stage)),
+        Ok(Err(error)) => Err(failed(error, &connection, &stage)),
+        Ok(Ok(Outcome::V1(prefix))) => {
+            let received = [&prefix, buffer.filled()].concat();
+            Ok(Accepted::V1 { io, received })
+        }
+        Ok(Ok(Outcome::Established)) => match connection.into_parts() {
+            Ok(parts) => Ok(Accepted::V2(Messages::new(io, parts, buffer))),
+            Err(connection) => Err(failed(Error::Closed.into(), &connection, &stage)),
+        },
+    }
+}
+
+enum Outcome {
+    Established,
+    V1([u8; V1_PREFIX_LEN]),
+}
+
+#[derive(Default)]
+struct Stage {
+    established: bool,
+    unflushed: bool,
+    /// Bytes that came, also those of which nothing could be made.
+    received: u64,
+}
+
+impl Stage {
+    fn poll<IO>(
+        &mut self,
+        cx: &mut Context<'_>,
+        io: &mut IO,
+        connection: &mut Connection,
+        buffer: &mut ReadBuffer,
+    ) -> Poll<Result<Outcome, TransportError>>
+    where
+        IO: AsyncRead + AsyncWrite + Unpin,
+    {
+        loop {
+            let sent = self.poll_output(cx, io, connection)?;
+            while let Some(event) = connection.poll_event() {
+                match event {
+                    Event::V1 { prefix } => return Poll::Ready(Ok(Outcome::V1(prefix))),
+                    Event::Established { .. } => self.established = true,
+                    // Decoys before the version packet; messages come after it and are not read here.
+                    Event::Decoy { .. } | Event::Message(_) => {}
+                }
+            }
+            if self.established {
+                // What the peer waits for may not stay here: a caller might only listen from now on.
+                return sent.map(|()| Ok(Outcome::Established));
+            }
+            if buffer.filled().is_empty() {
+                match ready!(buffer.poll_fill(cx, Pin::new(&mut *io), 0))? {
+                    0 => return Poll::Ready(Err(TransportError::CutOff)),
+                    n => self.received += n as u64,
+                }
+            }
+            let used = connection.handle_input(buffer.filled())?;
+            buffer.consume(used);
+        }
+    }
+
+    /// Writes what can be written; ready once everything is.
+    fn poll_output<IO>(
+        &mut self,
+        cx: &mut Context<'_>,
+        io: &mut IO,
+        connection: &mut Connection,
+    ) -> Result<Poll<()>, TransportError>
+    where
+        IO: AsyncWrite + Unpin,
+    {
+        while !connection.output().is_empty() {
+            match Pin::new(&mut *io).poll_write(cx, connection.output()) {
+                Poll::Pending => return Ok(Poll::Pending),
+                Poll::Ready(Ok(0)) => return Err(io::Error::from(io::ErrorKind::WriteZero).into()),
+                Poll::Ready(Ok(n)) => connection.advance_output(n),
+                Poll::Ready(Err(error)) => return Err(error.into()),
+            }
+            self.unflushed = true;
+        }
+        if self.unflushed {
+            match Pin::new(&mut *io).poll_flush(cx) {
+                Poll::Pending => return Ok(Poll::Pending),
+                Poll::Ready(flushed) => flushed?,
+            }
+            self.unflushed = false;
+        }
+        Ok(Poll::Ready(()))
+    }
+}

@@ -1,0 +1,168 @@
+//! Messages from one side to the other, both ways.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sealway_bip324::message::v1::PAYLOAD_MAX;
+use sealway_bip324::message::{Message, MessageTypes};
+use sealway_bip324::tokio::TransportError;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::dial::NODE;
+use crate::stats::{Stats, add};
+use crate::wire::{Reader, Side, Writer};
+use crate::{Error, Settings};
+
+/// What errors call the side that connected to us.
+pub(crate) const CLIENT: &str = "the client";
+
+/// Where messages of one direction are counted.
+struct Way {
+    settings: Arc<Settings>,
+    stats: Arc<Stats>,
+    /// Messages of this connection, both ways: by these it is known that something moves.
+    moved: Arc<AtomicU64>,
+    outward: bool,
+}
+
+impl Way {
+    fn carried(&self, payload: usize) {
+        let (messages, bytes) = if self.outward {
+            (&self.stats.messages_out, &self.stats.bytes_out)
+        } else {
+            (&self.stats.messages_in, &self.stats.bytes_in)
+        };
+        add(messages, 1);
+        add(bytes, payload as u64);
+        add(&self.moved, 1);
+    }
+}
+
+/// Carries until both directions have ended, something is wrong, or nothing moves. Dropped, it closes both sides.
+pub(crate) async fn carry(client: Side, node: Side, settings: &Arc<Settings>, stats: &Arc<Stats>) -> Result<(), Error> {
+    let moved = Arc::new(AtomicU64::new(0));
+    let way = |outward| Way {
+        settings: Arc::clone(settings),
+        stats: Arc::clone(stats),
+        moved: Arc::clone(&moved),
+        outward,
+    };
+    // A task a direction; both end with this set.
+    let mut ways = JoinSet::new();
+    ways.spawn(one_way(client.reader, node.writer, way(true)));
+    ways.spawn(one_way(node.reader, client.writer, way(false)));
+    let mut seen = 0;
+    loop {
+        let after = if ways.len() == 2 {
+            settings.idle
+        } else {
+            settings.half_closed
+        };
+        match timeout(after, ways.join_next()).await {
+            Ok(None) => return Ok(()),
+            Ok(Some(Ok(ended))) => ended?,
+            Ok(Some(Err(failed))) => match failed.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => return Ok(()),
+            },
+            Err(_) => {
+                let now = moved.load(Ordering::Relaxed);
+                if now == seen {
+                    return Err(Error::Idle { after });
+                }
+                seen = now;
+            }
+        }
+    }
+}
+
+async fn one_way(mut from: Reader, mut to: Writer, way: Way) -> Result<(), Error> {
+    let (source, target) = if way.outward { (CLIENT, NODE) } else { (NODE, CLIENT) };
+    let reading = |error: TransportError| Error::Transport {
+        with: source,
+        source: error,
+    };
+    let writing = |error: TransportError| Error::Transport {
+        with: target,
+        source: error,
+    };
+    loop {
+        // Messages that came together leave together.
+        if !from.has_message().map_err(reading)? {
+            to.flush().await.map_err(writing)?;
+        }
+        let carried = match (&mut from, &mut to) {
+            (Reader::V1(from), Writer::V1(to)) => match from.recv().await.map_err(reading)? {
+                Some(message) => {
+                    to.feed(&message).await.map_err(writing)?;
+                    Some(message.payload.len())
+                }
+                None => break,
+            },
+            (Reader::V1(from), Writer::V2(to)) => match from.recv().await.map_err(reading)? {
+                Some(message) => {
+                    let mut head = [0; 13];
+                    let head = type_of(&message, &way.settings.types, &mut head);
+                    to.feed_parts(&[head, message.payload]).await.map_err(writing)?;
+                    Some(message.payload.len())
+                }
+                None => break,
+            },
+            (Reader::V2(from), Writer::V1(to)) => match from.recv().await.map_err(reading)? {
+                Some(contents) => match readable(contents, &way.settings.types)? {
+                    Some(message) => {
+                        to.feed(&message).await.map_err(writing)?;
+                        Some(message.payload.len())
+                    }
+                    None => None,
+                },
+                None => break,
+            },
+            // Whatever it means, it means the same there.
+            (Reader::V2(from), Writer::V2(to)) => match from.recv().await.map_err(reading)? {
+                Some(contents) => {
+                    to.feed(contents).await.map_err(writing)?;
+                    Some(contents.len())
+                }
+                None => break,
+            },
+        };
+        match carried {
+            Some(payload) => way.carried(payload),
+            None => add(&way.stats.dropped, 1),
+        }
+    }
+    to.shutdown().await.map_err(writing)
+}
+
+/// The start of contents: the short id, or the long type.
+fn type_of<'a>(message: &Message<'_>, types: &MessageTypes, head: &'a mut [u8; 13]) -> &'a [u8] {
+    match types.id(message.command) {
+        Some(id) => {
+            head[0] = id;
+            &head[..1]
+        }
+        None => {
+            head[1..].copy_from_slice(message.command.as_bytes());
+            head
+        }
+    }
+}
+
+/// A v2 message as v1 can say it. `None` for one that is to be dropped: without a type, or with one that v1 does not allow.
+fn readable<'a>(contents: &'a [u8], types: &MessageTypes) -> Result<Option<Message<'a>>, Error> {
+    let Ok(message) = Message::decode(types, contents) else {
+        return Ok(None);
+    };
+    // v2 allows this byte in a type, v1 does not.
+    if message.command.as_bytes().contains(&0x7f) {
+        return Ok(None);
+    }
+    if message.payload.len() > PAYLOAD_MAX as usize {
+        // Its type is short enough to let more payload through than v1 takes.
+        let what = "a v2 message is longer than a v1 message may be";
+        return Err(Error::Message { what });
+    }
+    Ok(Some(message))
+}

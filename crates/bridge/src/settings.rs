@@ -1,0 +1,88 @@
+//! What a bridge does.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use sealway_bip324::Magic;
+use sealway_bip324::message::MessageTypes;
+use sealway_bip324::tokio::{HANDSHAKE_LIMIT, Patience};
+
+use crate::Target;
+
+/// What the other side is spoken to by.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Outgoing {
+    /// v2, and v1 if the other side seems to know nothing else. Whoever can close connections in between can bring this
+    /// about.
+    #[default]
+    Auto,
+    /// v2 only.
+    V2,
+    /// v1 only.
+    V1,
+}
+
+/// What may come in.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Incoming {
+    /// v1 and v2.
+    #[default]
+    Any,
+    /// v2 only.
+    V2,
+    /// v1 only.
+    V1,
+}
+
+/// What a bridge does and how much it takes.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where it listens; port 0 lets the system choose.
+    pub listen: SocketAddr,
+    /// What it connects to, once for each connection that comes in.
+    pub connect: Target,
+    /// The network. Another one's messages end a connection.
+    pub network: Magic,
+    /// What may come in. Default: both.
+    pub incoming: Incoming,
+    /// What goes out. Default: v2, then v1.
+    pub outgoing: Outgoing,
+    /// The short ids, of both sides. Default: those of BIP324.
+    pub types: MessageTypes,
+    /// Connections at a time, above which new ones are closed. Default: 256.
+    pub connections: usize,
+    /// Handshakes a second in the long run, twice as many at once; above that new connections are closed. A handshake costs
+    /// about 0.1 ms of CPU time. Default: 50.
+    pub handshakes_per_second: u32,
+    /// Longest handshake. Default: 60 s.
+    pub handshake_limit: Duration,
+    /// Longest time to connect. Default: 10 s.
+    pub connect_limit: Duration,
+    /// How long a message that has begun may take to come.
+    pub patience: Patience,
+    /// After how long without any message a connection ends. Default: 20 minutes, as in Bitcoin Core.
+    pub idle: Duration,
+    /// How long one direction may go on after the other has ended. Default: 60 s.
+    pub half_closed: Duration,
+}
+
+impl Settings {
+    /// The defaults between two addresses.
+    pub fn new(listen: SocketAddr, connect: Target, network: Magic) -> Self {
+        Settings {
+            listen,
+            connect,
+            network,
+            incoming: Incoming::default(),
+            outgoing: Outgoing::default(),
+            types: MessageTypes::standard(),
+            connections: 256,
+            handshakes_per_second: 50,
+            handshake_limit: HANDSHAKE_LIMIT,
+            connect_limit: Duration::from_secs(10),
+            patience: Patience::default(),
+            idle: Duration::from_secs(20 * 60),
+            half_closed: Duration::from_secs(60),
+        }
+    }
+}

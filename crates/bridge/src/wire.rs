@@ -1,0 +1,109 @@
+//! One side of a connection, whichever version it speaks.
+
+use std::fmt;
+use std::io;
+
+use sealway_bip324::message::v1::PAYLOAD_MAX;
+use sealway_bip324::tokio::v1::{V1Receiver, V1Sender};
+use sealway_bip324::tokio::{Messages, Patience, Receiver, Sender, TransportError, draw_garbage, draw_key};
+use sealway_bip324::{LocalKey, Magic, Options};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+
+use crate::Error;
+
+/// Bytes that wait to be written, from which on nothing more is taken: what one write carries.
+const OUTPUT: usize = 64 * 1024;
+
+/// What comes.
+pub(crate) enum Reader {
+    V1(V1Receiver<OwnedReadHalf>),
+    V2(Receiver<OwnedReadHalf>),
+}
+
+/// What goes.
+pub(crate) enum Writer {
+    V1(V1Sender<OwnedWriteHalf>),
+    V2(Sender<OwnedWriteHalf>),
+}
+
+/// Both directions of a connection.
+pub(crate) struct Side {
+    pub(crate) reader: Reader,
+    pub(crate) writer: Writer,
+}
+
+impl Side {
+    /// A v1 connection of which `received` has been read.
+    pub(crate) fn v1(tcp: TcpStream, network: Magic, received: Vec<u8>, patience: Patience) -> Self {
+        let (read, write) = tcp.into_split();
+        let mut reader = V1Receiver::new(read, network, PAYLOAD_MAX, received);
+        reader.set_patience(patience);
+        Side {
+            reader: Reader::V1(reader),
+            writer: Writer::V1(V1Sender::new(write, network, OUTPUT)),
+        }
+    }
+
+    /// A v2 connection after its handshake.
+    pub(crate) fn v2(mut messages: Messages<TcpStream>, patience: Patience) -> Self {
+        messages.set_patience(patience);
+        let (reader, writer) = messages.split_with(TcpStream::into_split);
+        Side {
+            reader: Reader::V2(reader),
+            writer: Writer::V2(writer),
+        }
+    }
+}
+
+impl Reader {
+    pub(crate) fn has_message(&mut self) -> Result<bool, TransportError> {
+        match self {
+            Reader::V1(reader) => reader.has_message(),
+            Reader::V2(reader) => reader.has_message(),
+        }
+    }
+}
+
+impl Writer {
+    pub(crate) async fn flush(&mut self) -> Result<(), TransportError> {
+        match self {
+            Writer::V1(writer) => writer.flush().await,
+            Writer::V2(writer) => writer.flush().await,
+        }
+    }
+
+    pub(crate) async fn shutdown(&mut self) -> Result<(), TransportError> {
+        match self {
+            Writer::V1(writer) => writer.shutdown().await,
+            Writer::V2(writer) => writer.shutdown().await,
+        }
+    }
+}
+
+/// What both ends of a v2 connection show if nobody stands between them. No secret.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct SessionId(pub [u8; 32]);
+
+impl fmt::Display for SessionId {
+    /// As Bitcoin Core shows it: 64 hexadecimal digits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// Random bytes of the system.
+pub(crate) fn random(out: &mut [u8]) -> io::Result<()> {
+    getrandom::fill(out).map_err(io::Error::other)
+}
+
+/// What a handshake takes: a new key, and garbage of random length.
+pub(crate) fn fresh() -> Result<(LocalKey, Options), Error> {
+    let key = draw_key(&mut random).map_err(Error::Random)?;
+    let options = Options {
+        garbage: draw_garbage(&mut random).map_err(Error::Random)?,
+        output_limit: OUTPUT,
+        ..Options::default()
+    };
+    Ok((key, options))
+}

@@ -1,0 +1,181 @@
+//! Peers that are slow, wrong or many.
+
+use std::time::Duration;
+
+use bip324::Role;
+use sealway_bip324::Magic;
+use sealway_bip324::message::{Message, v1};
+use sealway_bridge::{Bridge, Outgoing, Settings};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::peer::Peer;
+use crate::{NETWORK, bridge, counted, framed, is_closed, listener, settings, within};
+
+/// A bridge from v2 or v1 to a v1 node.
+async fn to_v1(change: impl FnOnce(&mut Settings)) -> (Bridge, TcpListener) {
+    let (node, at) = listener().await;
+    let mut settings = settings(at);
+    settings.outgoing = Outgoing::V1;
+    change(&mut settings);
+    (bridge(settings), node)
+}
+
+/// A v2 peer and the node that it was connected to.
+async fn established(bridge: &Bridge, node: &TcpListener) -> (Peer, TcpStream) {
+    let tcp = TcpStream::connect(bridge.address()).await.unwrap();
+    let (peer, accepted) = within("the handshake", async {
+        tokio::join!(Peer::new(tcp, NETWORK, Role::Initiator), node.accept())
+    })
+    .await;
+    (peer, accepted.unwrap().0)
+}
+
+#[tokio::test]
+async fn another_network_is_closed_and_nothing_is_dialled() {
+    let (bridge, _node) = to_v1(|_| {}).await;
+    let mut client = TcpStream::connect(bridge.address()).await.unwrap();
+    let message = Message {
+        command: "version".parse().unwrap(),
+        payload: b"",
+    };
+    let mut bytes = Vec::new();
+    v1::encode(Magic::MAINNET, &message, &mut bytes).unwrap();
+    client.write_all(&bytes).await.unwrap();
+    assert!(is_closed(&mut client).await);
+    let totals = counted(bridge.stats(), "a refusal", |totals| totals.incoming_failed == 1).await;
+    assert_eq!((totals.incoming_v1, totals.incoming_v2, totals.outgoing_v1), (0, 0, 0));
+}
+
+#[tokio::test]
+async fn slow_handshakes_end_in_time_and_others_get_through_meanwhile() {
+    let (bridge, node) = to_v1(|settings| settings.handshake_limit = Duration::from_millis(700)).await;
+    // Silent from the start, silent after the start of a key, silent after the start of a v1 message, and a trickle.
+    let mut slow = Vec::new();
+    for start in [&b""[..], b"k", &NETWORK.v1_prefix()[..15]] {
+        let mut tcp = TcpStream::connect(bridge.address()).await.unwrap();
+        tcp.write_all(start).await.unwrap();
+        slow.push(tcp);
+    }
+    let (mut read, mut write) = TcpStream::connect(bridge.address()).await.unwrap().into_split();
+    let trickle = tokio::spawn(async move {
+        while write.write_all(b"z").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    let mut quick = TcpStream::connect(bridge.address()).await.unwrap();
+    quick.write_all(&framed("version", b"")).await.unwrap();
+    within("a quick one", node.accept()).await.unwrap();
+    for mut tcp in slow {
+        assert!(is_closed(&mut tcp).await);
+    }
+    within("the trickle", trickle).await.unwrap();
+    let _ = read.read_to_end(&mut Vec::new()).await;
+    counted(bridge.stats(), "four slow ones", |totals| totals.incoming_failed == 4).await;
+}
+
+#[tokio::test]
+async fn a_peer_that_announces_much_and_stalls_is_closed() {
+    let patience = Duration::from_millis(300);
+    let (bridge, node) = to_v1(|settings| settings.patience.silence = patience).await;
+    // As much as may be, and 16 MiB, which is refused at its length.
+    for len in [4_000_013, (1 << 24) - 1] {
+        let (mut peer, mut at_node) = established(&bridge, &node).await;
+        let wire = peer.sealed(&vec![0; len]);
+        peer.tcp.write_all(&wire[..1000]).await.unwrap();
+        assert!(is_closed(&mut peer.tcp).await && is_closed(&mut at_node).await);
+    }
+    // The same in v1.
+    let mut client = TcpStream::connect(bridge.address()).await.unwrap();
+    let whole = framed("block", &vec![0; 4_000_000]);
+    client.write_all(&framed("version", b"")).await.unwrap();
+    client.write_all(&whole[..1000]).await.unwrap();
+    let (mut at_node, _) = node.accept().await.unwrap();
+    assert!(is_closed(&mut client).await && is_closed(&mut at_node).await);
+    counted(bridge.stats(), "three stalls", |totals| totals.broken == 3).await;
+}
+
+#[tokio::test]
+async fn a_wrong_tag_closes_both_sides() {
+    let (bridge, node) = to_v1(|_| {}).await;
+    let (mut peer, mut at_node) = established(&bridge, &node).await;
+    peer.send(b"\x12good one").await;
+    let mut got = vec![0; 32];
+    within("the good one", at_node.read_exact(&mut got)).await.unwrap();
+    assert_eq!(got, framed("ping", b"good one"));
+    let mut wire = peer.sealed(b"\x12bad one!");
+    wire[10] ^= 4;
+    wire.extend(peer.sealed(b"\x12too late"));
+    peer.tcp.write_all(&wire).await.unwrap();
+    let mut rest = Vec::new();
+    let _ = within("the node's end", at_node.read_to_end(&mut rest)).await;
+    assert!(rest.is_empty(), "{rest:?}");
+    assert!(is_closed(&mut peer.tcp).await);
+    counted(bridge.stats(), "a broken one", |totals| totals.broken == 1).await;
+}
+
+#[tokio::test]
+async fn a_wrong_checksum_or_network_in_v1_closes_both_sides() {
+    let other = {
+        let mut bytes = framed("ping", b"12345678");
+        bytes[0] ^= 1;
+        bytes
+    };
+    let garbled = {
+        let mut bytes = framed("ping", b"12345678");
+        bytes[30] ^= 1;
+        bytes
+    };
+    for wrong in [other, garbled] {
+        let (bridge, node) = to_v1(|_| {}).await;
+        let mut client = TcpStream::connect(bridge.address()).await.unwrap();
+        client.write_all(&framed("version", b"")).await.unwrap();
+        let (mut at_node, _) = within("the node", node.accept()).await.unwrap();
+        let mut got = vec![0; 24];
+        within("the first message", at_node.read_exact(&mut got)).await.unwrap();
+        client.write_all(&wrong).await.unwrap();
+        let mut rest = Vec::new();
+        let _ = within("the node's end", at_node.read_to_end(&mut rest)).await;
+        assert!(rest.is_empty(), "{rest:?}");
+        assert!(is_closed(&mut client).await);
+    }
+}
+
+#[tokio::test]
+async fn more_connections_than_allowed_are_turned_away() {
+    let (bridge, node) = to_v1(|settings| settings.connections = 2).await;
+    let mut kept = Vec::new();
+    for _ in 0..2 {
+        let mut client = TcpStream::connect(bridge.address()).await.unwrap();
+        client.write_all(&framed("version", b"")).await.unwrap();
+        kept.push((client, within("the node", node.accept()).await.unwrap()));
+    }
+    let mut third = TcpStream::connect(bridge.address()).await.unwrap();
+    assert!(is_closed(&mut third).await);
+    assert_eq!(bridge.stats().totals().turned_away, 1);
+    // A place that is free again is given again.
+    kept.pop();
+    within("a free place", async {
+        loop {
+            let mut client = TcpStream::connect(bridge.address()).await.unwrap();
+            let _ = client.write_all(&framed("version", b"")).await;
+            if let Ok(accepted) = tokio::time::timeout(Duration::from_millis(100), node.accept()).await {
+                accepted.unwrap();
+                break;
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn more_handshakes_than_allowed_are_turned_away() {
+    let (bridge, _node) = to_v1(|settings| settings.handshakes_per_second = 1).await;
+    let mut clients = Vec::new();
+    for _ in 0..200 {
+        clients.push(TcpStream::connect(bridge.address()).await.unwrap());
+    }
+    let totals = counted(bridge.stats(), "all of them", |totals| totals.accepted == 200).await;
+    // Two at once, and one for each second that this took.
+    assert!(totals.turned_away > 100, "{totals:?}");
+}

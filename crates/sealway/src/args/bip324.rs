@@ -1,0 +1,130 @@
+//! The commands of BIP324.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use sealway_bip324::Magic;
+
+use super::values;
+
+const BRIDGE_EXIT_CODES: &str = "\
+Exit codes:
+    0  stopped by SIGINT or SIGTERM
+    1  the address cannot be listened on, or an internal error; starting again later may help
+    2  the command line is wrong";
+
+const PROBE_EXIT_CODES: &str = "\
+Exit codes:
+    0  the node answered, over v2 or over v1: the output says which
+    1  internal error
+    2  the command line is wrong
+    7  nobody answered: no connection, or neither v2 nor v1";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Bip324 {
+    Bridge(Bridge),
+    Probe(Probe),
+}
+
+/// Let a program that speaks only v1 speak v2, and v2 peers reach a node that speaks only v1
+///
+/// Listens, connects once for each connection that comes in, and translates messages both ways. What comes in may be v1
+/// or v2, which its first bytes say; what goes out is v2, and v1 if the other side seems to know nothing else. v2 hides
+/// what is said from whoever only listens; it does not prove who the other end is.
+///
+/// SIGINT or SIGTERM stops accepting and lets connections finish for ten seconds; a second one ends them at once.
+#[derive(Args, Debug)]
+#[command(after_help = BRIDGE_EXIT_CODES)]
+pub(crate) struct Bridge {
+    /// Where to listen, such as 127.0.0.1:8333; port 0 lets the system choose
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: SocketAddr,
+
+    /// Who to connect to, HOST:PORT; without a port, the usual one of the network
+    #[arg(long, value_name = "ADDR", value_hint = ValueHint::Hostname)]
+    pub(crate) connect: String,
+
+    /// mainnet, testnet3, testnet4, signet, regtest, or a magic as eight hexadecimal digits
+    #[arg(long, value_name = "NAME|MAGIC", default_value = "mainnet", value_parser = network)]
+    pub(crate) network: Magic,
+
+    /// What to speak to the other side
+    #[arg(long, value_name = "VERSION", value_enum, default_value_t = OutgoingWord::Auto)]
+    pub(crate) outgoing: OutgoingWord,
+
+    /// What may come in
+    #[arg(long, value_name = "VERSION", value_enum, default_value_t = IncomingWord::Any)]
+    pub(crate) incoming: IncomingWord,
+
+    /// Connections at a time; more are closed at once
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) max_connections: u32,
+
+    /// What to log to standard error
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = LogWord::Warning)]
+    pub(crate) log: LogWord,
+}
+
+/// Say whether and how fast a node speaks v2
+///
+/// Connects, shakes hands in v2 and exchanges version messages. If v2 fails, it tries v1 on another connection, to say
+/// what the node is. What the node says of itself is its claim.
+#[derive(Args, Debug)]
+#[command(after_help = PROBE_EXIT_CODES)]
+pub(crate) struct Probe {
+    /// The node; without a port, the usual one of the network. IPv6 addresses with a port stand in brackets
+    #[arg(value_name = "HOST:PORT", value_hint = ValueHint::Hostname)]
+    pub(crate) target: String,
+
+    /// mainnet, testnet3, testnet4, signet, regtest, or a magic as eight hexadecimal digits
+    #[arg(long, value_name = "NAME|MAGIC", default_value = "mainnet", value_parser = network)]
+    pub(crate) network: Magic,
+
+    /// Longest time for all of it, such as 10s or 2m
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = values::duration)]
+    pub(crate) timeout: Duration,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What a bridge speaks onward.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum OutgoingWord {
+    /// v2, and v1 on another connection if there was no answer at all
+    Auto,
+    /// v2 only
+    V2,
+    /// v1 only
+    V1,
+}
+
+/// What a bridge takes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum IncomingWord {
+    /// v1 and v2
+    Any,
+    /// v2 only
+    V2,
+    /// v1 only
+    V1,
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum LogWord {
+    /// Nothing
+    None,
+    /// What keeps it from working
+    Error,
+    /// And what it could not do for a connection
+    Warning,
+    /// And how each connection ended
+    Info,
+}
+
+fn network(text: &str) -> Result<Magic, String> {
+    text.parse().map_err(|error: sealway_bip324::Error| error.to_string())
+}

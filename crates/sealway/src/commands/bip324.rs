@@ -1,0 +1,28 @@
+//! `sealway bip324`: one file a command.
+
+mod bridge;
+mod probe;
+
+use sealway_bridge::{Error, Fault};
+use sealway_lab::exit::Exit;
+
+use crate::args::Bip324;
+use crate::problem::Problem;
+
+pub(crate) fn run(command: Bip324) -> Result<Exit, Problem> {
+    match command {
+        Bip324::Bridge(options) => bridge::run(&options),
+        Bip324::Probe(options) => probe::run(&options),
+    }
+}
+
+/// An error as the exit code it has.
+fn problem(error: &Error) -> Problem {
+    let exit = match error {
+        Error::Listen { .. } | Error::Random(_) => Exit::Internal,
+        Error::Resolve { .. } | Error::Connect { .. } => Exit::Remote,
+        error if error.fault() == Fault::Caller => Exit::Usage,
+        _ => Exit::Remote,
+    };
+    Problem::new(exit, error)
+}

@@ -1,0 +1,75 @@
+//! `sealway bip324 bridge`.
+
+use std::time::Duration;
+
+use sealway_bridge::{Bridge as Running, Error, Incoming, Outgoing, Settings, Target};
+use sealway_lab::exit::Exit;
+use tracing_subscriber::filter::LevelFilter;
+
+use super::problem;
+use crate::args::{Bridge, IncomingWord, LogWord, OutgoingWord};
+use crate::commands::run::log;
+use crate::problem::{Problem, note};
+use crate::signals::{Stops, take_every_descriptor};
+
+/// How long connections may go on after the first signal.
+const GRACE: Duration = Duration::from_secs(10);
+
+pub(crate) fn run(options: &Bridge) -> Result<Exit, Problem> {
+    let target = Target::parse(&options.connect, options.network).map_err(|error| {
+        problem(&error).hint("give --connect as HOST:PORT; the port may be left out for a network that has a name")
+    })?;
+    let mut settings = Settings::new(options.listen, target, options.network);
+    settings.outgoing = match options.outgoing {
+        OutgoingWord::Auto => Outgoing::Auto,
+        OutgoingWord::V2 => Outgoing::V2,
+        OutgoingWord::V1 => Outgoing::V1,
+    };
+    settings.incoming = match options.incoming {
+        IncomingWord::Any => Incoming::Any,
+        IncomingWord::V2 => Incoming::V2,
+        IncomingWord::V1 => Incoming::V1,
+    };
+    settings.connections = usize::try_from(options.max_connections).unwrap_or(usize::MAX);
+    log::to_stderr(match options.log {
+        LogWord::None => LevelFilter::OFF,
+        LogWord::Error => LevelFilter::ERROR,
+        LogWord::Warning => LevelFilter::WARN,
+        LogWord::Info => LevelFilter::INFO,
+    });
+    take_every_descriptor();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Problem::new(Exit::Internal, format!("cannot start: {e}")))?;
+    runtime.block_on(until_told(settings))
+}
+
+/// Serves until a signal comes, then lets connections finish until the time or another signal ends them.
+async fn until_told(settings: Settings) -> Result<Exit, Problem> {
+    let mut stops = Stops::new().map_err(|e| Problem::new(Exit::Internal, format!("cannot wait for signals: {e}")))?;
+    let (to, network) = (settings.connect.clone(), settings.network);
+    let bridge = Running::start(settings).map_err(|error| {
+        let problem = problem(&error);
+        match error {
+            Error::Listen { .. } => {
+                problem.hint("is another program there already? ports below 1024 need rights of their own")
+            }
+            _ => problem,
+        }
+    })?;
+    note(format_args!(
+        "sealway {} listens on {} for {to}, {network}",
+        crate::args::version(),
+        bridge.address()
+    ));
+    stops.next().await;
+    note("stopping: open connections may go on for ten seconds; a second signal ends them at once");
+    let stats = std::sync::Arc::clone(bridge.stats());
+    tokio::select! {
+        _ = bridge.shutdown(GRACE) => {}
+        () = stops.next() => {}
+    }
+    note(stats.totals());
+    Ok(Exit::Done)
+}

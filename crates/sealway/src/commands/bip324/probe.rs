@@ -1,0 +1,112 @@
+//! `sealway bip324 probe`.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use sealway_bridge::probe::{Answer, Options, Report};
+use sealway_bridge::{Target, probe};
+use sealway_lab::exit::Exit;
+use serde_json::{Value, json};
+
+use super::problem;
+use crate::args::Probe;
+use crate::output;
+use crate::problem::Problem;
+
+pub(crate) fn run(options: &Probe) -> Result<Exit, Problem> {
+    let target = Target::parse(&options.target, options.network).map_err(|error| {
+        problem(&error).hint("give HOST:PORT; the port may be left out for a network that has a name")
+    })?;
+    let how = Options {
+        network: options.network,
+        limit: options.timeout,
+        user_agent: concat!("/sealway:", env!("CARGO_PKG_VERSION"), "/").to_owned(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Problem::new(Exit::Internal, format!("cannot start: {e}")))?;
+    let report = runtime.block_on(probe(&target, &how));
+    // A name that the system still looks up is not waited for.
+    runtime.shutdown_background();
+    let report = report.map_err(|error| problem(&error))?;
+    if options.json {
+        output::print_json(&object(&report))?;
+    } else {
+        output::print(&table(&report))?;
+    }
+    if report.v2.is_ok() || report.version.is_ok() {
+        return Ok(Exit::Done);
+    }
+    let what = format!("{} answers neither v2 nor v1 of {}", report.target, report.network);
+    Err(Problem::new(Exit::Remote, what).hint("is it a Bitcoin node, and of this --network? does it let you in?"))
+}
+
+fn object(report: &Report) -> Value {
+    let v2 = report.v2.as_ref().ok();
+    let answer = report.version.as_ref().ok();
+    let transport = answer.map(|_| if v2.is_some() { "v2" } else { "v1" });
+    json!({
+        "schema": 1,
+        "target": report.target.to_string(),
+        "address": report.address.to_string(),
+        "network": report.network.to_string(),
+        "v2": v2.is_some(),
+        "v2_error": report.v2.as_ref().err().map(ToString::to_string),
+        "connect_seconds": report.connect.as_secs_f64(),
+        "handshake_seconds": v2.map(|v2| v2.handshake.as_secs_f64()),
+        "session_id": v2.map(|v2| v2.session_id.to_string()),
+        "version_seconds": answer.map(|answer| answer.after.as_secs_f64()),
+        "version_error": report.version.as_ref().err().map(ToString::to_string),
+        "version_over": transport,
+        "version": answer.map(|Answer { version, .. }| json!({
+            "protocol": version.protocol,
+            "services": format!("{:#x}", version.services),
+            "service_names": version.service_names(),
+            "time": version.time,
+            "user_agent": version.user_agent,
+            "height": version.height,
+        })),
+    })
+}
+
+fn table(report: &Report) -> String {
+    let mut text = format!("{} at {}, {}\n", report.target, report.address, report.network);
+    let mut line = |name: &str, value: &str| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {name:<12} {value}");
+    };
+    match &report.v2 {
+        Ok(v2) => {
+            line("v2", "yes");
+            line("connect", &milliseconds(report.connect));
+            line("handshake", &milliseconds(v2.handshake));
+            line("session id", &v2.session_id.to_string());
+        }
+        Err(error) => {
+            line("v2", &format!("no: {error}"));
+            line("connect", &milliseconds(report.connect));
+            line("v1", if report.version.is_ok() { "yes" } else { "no" });
+        }
+    }
+    match &report.version {
+        Ok(Answer { after, version }) => {
+            line("version", &milliseconds(*after));
+            line("protocol", &version.protocol.to_string());
+            let names = version.service_names().join(" ");
+            line("services", &format!("{:#x} {names}", version.services));
+            line("user agent", &version.user_agent);
+            line("height", &version.height.to_string());
+            const P2P_V2: u64 = 1 << 11;
+            if report.v2.is_err() && version.services & P2P_V2 != 0 {
+                line("note", "it says that it speaks v2 (P2P_V2), and did not");
+            }
+        }
+        Err(error) => line("version", &format!("none: {error}")),
+    }
+    text
+}
+
+fn milliseconds(time: Duration) -> String {
+    format!("{:.2} ms", time.as_secs_f64() * 1e3)
+}
