@@ -507,6 +507,30 @@ fn a_short_run_fills_the_result() {
                 .all(|advice| advice.because.iter().all(|&i| i < rows.len()))
         );
     }
+    reports_show(&result);
+}
+
+/// Both reports have the sections, within 80 columns.
+fn reports_show(result: &RunResult) {
+    let text = report::terminal::render(result, &Style::default(), &[]);
+    println!("{text}");
+    assert!(
+        text.lines()
+            .all(|line| line.starts_with("Repeat") || line.chars().count() <= 80),
+        "{text}"
+    );
+    for words in [
+        "The mix, x4096, 1000 connections: 10^6/s",
+        "Two endpoints over loopback TCP",
+        "Once a connection: us",
+        "Protocol overhead, bytes on the wire",
+        "Over all cases of bip324",
+    ] {
+        assert!(text.contains(words) || !cfg!(feature = "peers"), "{words}: {text}");
+    }
+    let page = report::html::render(result);
+    assert!(page.contains("id=\"bip324-section\"") && page.contains("CPU of both ends"));
+    assert!(page.contains("million BIP324 pairs a second"));
 }
 
 #[test]
