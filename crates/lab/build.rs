@@ -29,6 +29,7 @@ fn main() {
         ("RING", "ring"),
         ("AES_GCM", "aes-gcm"),
         ("CHACHA20POLY1305", "chacha20poly1305"),
+        ("BIP324", "bip324"),
     ] {
         set(
             &format!("{name}_VERSION"),

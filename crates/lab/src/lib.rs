@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bip324;
 pub mod compare;
 pub mod doctor;
 pub mod exit;

@@ -29,6 +29,8 @@ mod threads;
 
 use std::time::Duration;
 
+pub(crate) use cells::{MIN_P99, latency_figures};
+
 use crate::measure::cpu::Method;
 use crate::plan::{Layout, Overhead, Plan, PlanError};
 use crate::result::{Case, Window};

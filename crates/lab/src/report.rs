@@ -6,6 +6,7 @@
 //! reaches a page.
 
 pub mod atomic;
+pub(crate) mod bip324;
 mod crossover;
 pub mod html;
 pub mod json;

@@ -22,7 +22,7 @@ use crate::path::Stack;
 use crate::plan::{Plan, PlanError, Profile};
 use crate::result::{Machine, PlanFacts, Recommendation, ResultRow, RunResult, SCHEMA, Subject, Warning};
 use crate::run::{Cell, Job, Observer, Outcome, Timing, execute};
-use crate::{flows, machine, packets, primitives, requests, run, transports};
+use crate::{bip324, flows, machine, packets, primitives, requests, run, transports};
 
 pub use error::LabError;
 use rows::{Scheme, Table};
@@ -34,7 +34,7 @@ const STANDARD_LIMIT: Duration = Duration::from_secs(10 * 60);
 const FULL_LIMIT: Duration = Duration::from_secs(150 * 60);
 
 /// Names of all peers that any workload knows.
-pub const PEERS: [&str; 6] = ["aws-lc-rs", "ring", "rustcrypto", "openssl", "xray", "v2ray"];
+pub const PEERS: [&str; 7] = ["aws-lc-rs", "ring", "rustcrypto", "openssl", "bip324", "xray", "v2ray"];
 
 /// What can be measured.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -44,6 +44,8 @@ pub enum Workload {
     Primitives,
     /// Many messages at once: see [`crate::packets`].
     Packets,
+    /// Packets of BIP324 connections: see [`crate::bip324`].
+    Bip324,
     /// Byte streams through proxies: see [`crate::transports`].
     Transports,
     /// Small HTTP requests through a proxied path: see [`crate::requests`].
@@ -54,9 +56,10 @@ pub enum Workload {
 
 impl Workload {
     /// Every workload, in the order in which a run of all takes them.
-    pub const ALL: [Workload; 5] = [
+    pub const ALL: [Workload; 6] = [
         Workload::Primitives,
         Workload::Packets,
+        Workload::Bip324,
         Workload::Transports,
         Workload::Requests,
         Workload::Flows,
@@ -67,6 +70,7 @@ impl Workload {
         match self {
             Workload::Primitives => primitives::NAME,
             Workload::Packets => packets::NAME,
+            Workload::Bip324 => bip324::NAME,
             Workload::Transports => transports::NAME,
             Workload::Requests => requests::NAME,
             Workload::Flows => flows::NAME,
@@ -77,6 +81,7 @@ impl Workload {
         match self {
             Workload::Primitives => &primitives::PEERS,
             Workload::Packets => &packets::PEERS,
+            Workload::Bip324 => &bip324::PEERS,
             Workload::Transports => &transports::PEERS,
             Workload::Requests => &requests::PEERS,
             Workload::Flows => &flows::PEERS,
@@ -87,6 +92,7 @@ impl Workload {
         match self {
             Workload::Primitives => primitives::prepare(request),
             Workload::Packets => packets::prepare(request),
+            Workload::Bip324 => bip324::prepare(request),
             Workload::Transports => transports::prepare(request),
             Workload::Requests => requests::prepare(request),
             Workload::Flows => flows::prepare(request),

@@ -113,13 +113,20 @@ pub(crate) struct Lab {
     pub(crate) run: LabRun,
 }
 
-/// Options of a run.
+/// A run.
 #[derive(Args, Debug)]
 pub(crate) struct LabRun {
     #[arg(value_name = "WORKLOAD", value_parser = values::workload(), default_value = "primitives")]
     #[arg(help = values::workload_help())]
     pub(crate) workload: Measured,
 
+    #[command(flatten)]
+    pub(crate) options: LabOptions,
+}
+
+/// Options of a run, whatever it measures.
+#[derive(Args, Debug)]
+pub(crate) struct LabOptions {
     /// 3 rounds of 0.5 s: under a minute for each workload, medians and ranges only
     #[arg(long, conflicts_with = "full")]
     pub(crate) quick: bool,

@@ -28,6 +28,7 @@ fn help_is_what_was_reviewed() {
     for (name, words) in [
         ("sealway", &[][..]),
         ("sealway-bip324", &["bip324"]),
+        ("sealway-bip324-bench", &["bip324", "bench"]),
         ("sealway-bip324-bridge", &["bip324", "bridge"]),
         ("sealway-bip324-probe", &["bip324", "probe"]),
         ("sealway-completions", &["completions"]),
@@ -58,6 +59,7 @@ fn help_fits_its_width() {
         &["lab", "--help"],
         &["lab", "compare", "--help"],
         &["run", "--help"],
+        &["bip324", "bench", "--help"],
         &["bip324", "bridge", "--help"],
         &["bip324", "probe", "--help"],
         &["link", "from-config", "--help"],
@@ -152,6 +154,7 @@ fn man_pages_are_written_for_every_command() {
     let mut expected = [
         "",
         "-bip324",
+        "-bip324-bench",
         "-bip324-bridge",
         "-bip324-probe",
         "-completions",

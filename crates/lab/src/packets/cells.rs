@@ -23,7 +23,7 @@ const LATENCY_SHARE: u32 = 3;
 
 /// Batches of a window from which on its median is given, and its 99th percentile.
 const MIN_MEDIAN: usize = 11;
-pub(super) const MIN_P99: usize = 1000;
+pub(crate) const MIN_P99: usize = 1000;
 
 /// Most batches of a window that are timed on their own.
 const MAX_SAMPLES: usize = 1 << 18;
@@ -269,7 +269,7 @@ fn lane_figures(lanes: [Lanes; 2]) -> impl Iterator<Item = (&'static str, f64)> 
 }
 
 /// The percentiles that so many samples support, of a batch and shared out over its packets.
-pub(super) fn latency_figures(samples: &[f64], batch: usize) -> Vec<(&'static str, f64)> {
+pub(crate) fn latency_figures(samples: &[f64], batch: usize) -> Vec<(&'static str, f64)> {
     let mut figures = Vec::new();
     let wanted = [
         (0.5, MIN_MEDIAN, "latency_p50", "packet_p50"),

@@ -1,5 +1,6 @@
 //! What the figures say, in sentences. Both reports use the same words, so that they cannot disagree.
 
+use super::bip324::{self, BIP324};
 use super::format::{self, clean, count, sig3_or, times};
 use super::load::{self, LOADS};
 use super::packets::{self, PACKETS};
@@ -156,6 +157,7 @@ pub(crate) fn headline(view: &View<'_>) -> Headline {
     };
     if view.groups.is_empty()
         && let Some(headline) = packets::headline(view.run)
+            .or_else(|| bip324::headline(view.run))
             .or_else(|| transports::headline(view.run))
             .or_else(|| load::headline(view.run))
     {
@@ -333,6 +335,7 @@ pub(crate) struct Standing<'a> {
 /// The metric that stands for a row's case in rankings: one figure a case, so that no case counts twice.
 pub(crate) fn leading(row: &ResultRow) -> bool {
     match row.case.text("op") {
+        _ if row.workload == BIP324 => bip324::leading(row),
         _ if row.workload == PACKETS || LOADS.contains(&row.workload.as_str()) => row.metric == "rate",
         _ if row.workload == TRANSPORTS => row.metric == "cpu_per_gb",
         Some("key-setup") => row.metric == "setup_time",
@@ -433,6 +436,9 @@ impl Standing<'_> {
 pub(crate) fn case(row: &ResultRow) -> String {
     if row.workload == PACKETS {
         return packets::case(row);
+    }
+    if row.workload == BIP324 {
+        return bip324::case(row);
     }
     if LOADS.contains(&row.workload.as_str()) {
         return load::case(row);

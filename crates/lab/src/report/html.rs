@@ -6,6 +6,7 @@
 //! download of the embedded result.
 
 mod bars;
+mod bip324;
 mod embed;
 mod figure;
 mod forest;

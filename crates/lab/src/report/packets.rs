@@ -26,6 +26,10 @@ pub(crate) struct Column<'a> {
 }
 
 impl<'a> Column<'a> {
+    pub(crate) const fn new(title: String, batch: i64, rows: Vec<&'a ResultRow>) -> Self {
+        Column { title, batch, rows }
+    }
+
     /// The row of a subject.
     pub(crate) fn row(&self, subject: &str, metric: &str) -> Option<&'a ResultRow> {
         let mut rows = self.rows.iter().copied();

@@ -3,6 +3,7 @@
 //! No row is ever wrapped: where columns do not fit the width, the table goes on beneath itself. Colour is never the
 //! only carrier of meaning; every mark is explained below the tables.
 
+mod bip324;
 mod load;
 mod packets;
 mod table;
@@ -11,6 +12,7 @@ mod transports;
 use std::collections::BTreeSet;
 
 use self::table::{Cell, Table};
+use super::bip324::BIP324;
 use super::crossover::crossover;
 use super::finding::{self, FLAGS};
 use super::format::{self, clean, sig3};
@@ -81,6 +83,7 @@ pub fn render(run: &RunResult, style: &Style, files: &[&str]) -> String {
     }
     key_table(&mut out, &view, &mut marks);
     packets::tables(&mut out, &view, &mut marks);
+    bip324::tables(&mut out, &view, &mut marks);
     transports::tables(&mut out, &view, &mut marks);
     load::tables(&mut out, &view, &mut marks);
     notes(&mut out, &marks);
@@ -383,6 +386,7 @@ fn standings(out: &mut Text, view: &View<'_>) {
     let workloads = [
         (PRIMITIVES, "Over all cases"),
         (PACKETS, "Over all cases of packets"),
+        (BIP324, "Over all cases of bip324"),
         (TRANSPORTS, "Over all cases of transports"),
         (LOADS[0], "Over all cases of requests"),
         (LOADS[1], "Over all cases of flows"),

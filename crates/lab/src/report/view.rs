@@ -14,7 +14,7 @@ pub(crate) const PRIMITIVES: &str = "primitives";
 /// Subjects in the order every table and legend uses; the place fixes the colour.
 pub(crate) const SUBJECTS: [&str; 5] = [OURS, "aws-lc-rs", "ring", "rustcrypto", "openssl"];
 /// Those of paths, behind the others.
-const PATHS: [&str; 3] = ["xray", "v2ray", "direct"];
+const PATHS: [&str; 4] = ["bip324", "xray", "v2ray", "direct"];
 const SUITES: [&str; 4] = ["aes-128-gcm", "aes-256-gcm", "chacha20-poly1305", "xchacha20-poly1305"];
 const OPS: [&str; 4] = ["seal", "open", "fresh-key", "key-setup"];
 
@@ -64,6 +64,8 @@ pub(crate) fn series(subject: &str) -> usize {
         "xray" => 1,
         "v2ray" => 2,
         "direct" => 4,
+        // The same for the peer of BIP324, which stands beside aws-lc-rs only.
+        "bip324" => 2,
         _ => place(&SUBJECTS, subject),
     }
 }

@@ -9,6 +9,9 @@ use crate::result::Subject;
 /// The peers that are compiled in.
 pub(crate) const IN_PROCESS: [&str; 3] = ["aws-lc-rs", "ring", "rustcrypto"];
 
+/// The peer of BIP324 that is compiled in.
+pub(crate) const BIP324: &str = "bip324";
+
 /// The subjects of a run.
 pub(crate) struct Found {
     /// Everyone for the result file, also those who could not take part.
@@ -47,7 +50,7 @@ pub(crate) fn find(
             Peers::Named(names) if names.iter().any(|named| named == name) => true,
             Peers::Named(_) => continue,
         };
-        let subject = if IN_PROCESS.contains(&name) {
+        let subject = if IN_PROCESS.contains(&name) || name == BIP324 {
             in_process(name)
         } else {
             program(name).unwrap_or_else(|why| absent(name, "program", why))
@@ -107,6 +110,7 @@ fn in_process(name: &str) -> Subject {
             env!("SEALWAY_BUILD_CHACHA20POLY1305_VERSION")
         ),
         "ring" => env!("SEALWAY_BUILD_RING_VERSION").to_owned(),
+        BIP324 => env!("SEALWAY_BUILD_BIP324_VERSION").to_owned(),
         _ => env!("SEALWAY_BUILD_AWS_LC_RS_VERSION").to_owned(),
     };
     Subject {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use sealway_bip324::Magic;
 
-use super::values;
+use super::{LabOptions, values};
 
 const BRIDGE_EXIT_CODES: &str = "\
 Exit codes:
@@ -23,6 +23,12 @@ Exit codes:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bip324 {
+    /// Measure packets of BIP324 on this machine, as `sealway lab bip324` does
+    ///
+    /// Seals and opens the packets of one and of a thousand connections in batches and one at a time, carries them between
+    /// two endpoints over loopback, times handshakes, and compares with other implementations in the same run.
+    #[command(after_help = super::EXIT_CODES)]
+    Bench(Box<LabOptions>),
     Bridge(Bridge),
     Probe(Probe),
 }

@@ -62,6 +62,7 @@ fn what(workload: Workload) -> &'static str {
     match workload {
         Workload::Primitives => "four suites: seal, open, key set-up, a fresh key per message",
         Workload::Packets => "many small packets in batches, each with its own key",
+        Workload::Bip324 => "packets of Bitcoin's v2 transport: batches, sockets, handshakes",
         Workload::Transports => "byte streams through proxies, with the CPU time of each process",
         Workload::Requests => "HTTP requests through proxied paths: rate, latency, CPU",
         Workload::Flows => "short connections through proxied paths, and memory of idle ones",

@@ -1,5 +1,6 @@
 //! `sealway bip324`: one file a command.
 
+mod bench;
 mod bridge;
 mod probe;
 
@@ -11,6 +12,7 @@ use crate::problem::Problem;
 
 pub(crate) fn run(command: Bip324) -> Result<Exit, Problem> {
     match command {
+        Bip324::Bench(options) => bench::run(&options),
         Bip324::Bridge(options) => bridge::run(&options),
         Bip324::Probe(options) => probe::run(&options),
     }

@@ -6,14 +6,19 @@ use sealway_lab::report::{html, json, terminal};
 use sealway_lab::result::RunResult;
 use sealway_lab::workload::{self, Peers, Request, Workload};
 
-use crate::args::{LabRun, Measured, PeerWord, scope};
+use crate::args::{LabOptions, LabRun, Measured, PeerWord, scope};
 use crate::output::{self, Target};
 use crate::problem::{Problem, note};
 use crate::progress::Progress;
 use crate::stop::Stop;
 
-pub(crate) fn run(options: &LabRun) -> Result<Exit, Problem> {
-    let workloads = match options.workload {
+pub(crate) fn run(run: &LabRun) -> Result<Exit, Problem> {
+    measure(run.workload, &run.options)
+}
+
+/// Measures and reports.
+pub(crate) fn measure(measured: Measured, options: &LabOptions) -> Result<Exit, Problem> {
+    let workloads = match measured {
         Measured::All => Workload::ALL.to_vec(),
         Measured::One(workload) => vec![workload],
         Measured::Later(name) => {
@@ -33,7 +38,7 @@ pub(crate) fn run(options: &LabRun) -> Result<Exit, Problem> {
         .map(|path| Target::check("--html", path))
         .transpose()?;
     output::apart(json.as_ref(), html.as_ref())?;
-    if options.workload == Measured::All {
+    if measured == Measured::All {
         note(scope());
     }
     let stop = Stop::install()?;
@@ -55,7 +60,7 @@ pub(crate) fn run(options: &LabRun) -> Result<Exit, Problem> {
     Ok(Exit::of(&result, options.strict))
 }
 
-fn request(options: &LabRun) -> Result<Request, Problem> {
+fn request(options: &LabOptions) -> Result<Request, Problem> {
     let profile = match (options.quick, options.full) {
         (true, _) => Profile::Quick,
         (_, true) => Profile::Full,

@@ -4,6 +4,7 @@ use super::figure::{DataTable, Entry, Figure};
 use super::scale::{Log, spread};
 use super::svg::{Anchor, Svg};
 use super::throughput::trim;
+use crate::report::finding;
 use crate::report::format::{clean, list_range, sig3_or, times};
 use crate::report::packets::{Family, PACKETS, case, families, lanes};
 use crate::report::view::{View, series, speed};
@@ -32,7 +33,9 @@ pub(super) fn figure(view: &View<'_>) -> Option<Figure> {
     let axes = axes(&swept);
     for (place, family) in swept.iter().enumerate() {
         let subjects = family.subjects(&view.subjects, METRIC);
-        figure.drawings.push(panel(place, family, &subjects, axes));
+        figure
+            .drawings
+            .push(panel(&format!("packets-{place}"), family, &subjects, axes));
     }
     figure.caption = findings(view, &families);
     if !figure.drawings.is_empty() {
@@ -71,7 +74,7 @@ fn findings(view: &View<'_>, families: &[Family<'_>]) -> String {
 }
 
 /// Ends of the batch axis and of the rate axis in all panels.
-fn axes(families: &[&Family<'_>]) -> (Log, Log) {
+pub(super) fn axes(families: &[&Family<'_>]) -> (Log, Log) {
     let (mut batches, mut rates) = ((f64::MAX, 0.0f64), (f64::MAX, 0.0f64));
     for row in families
         .iter()
@@ -91,16 +94,10 @@ fn axes(families: &[&Family<'_>]) -> (Log, Log) {
     )
 }
 
-fn panel(place: usize, family: &Family<'_>, subjects: &[&str], (x, y): (Log, Log)) -> String {
+/// One sweep over batches. `id` is unique in the page.
+pub(super) fn panel(id: &str, family: &Family<'_>, subjects: &[&str], (x, y): (Log, Log)) -> String {
     let description = "Lines of operations a second by batch size. The table below has the figures.";
-    let mut svg = Svg::new(
-        &format!("packets-{place}"),
-        "panel",
-        WIDTH,
-        HEIGHT,
-        &family.title,
-        description,
-    );
+    let mut svg = Svg::new(id, "panel", WIDTH, HEIGHT, &family.title, description);
     svg.text("title", (0.0, 16.0), Anchor::Start, &family.title);
     svg.text("axis", (0.0, 36.0), Anchor::Start, "million/s, log scale");
     for tick in y.ticks() {
@@ -158,7 +155,7 @@ fn tip(row: &ResultRow) -> String {
     let mut text = format!(
         "{}, {}: {} million/s ({})",
         clean(&row.subject),
-        case(row),
+        finding::case(row),
         sig3_or(row.median.get() / 1e6, "?"),
         list_range(row.low.get() / 1e6, row.high.get() / 1e6)
     );

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{bars, embed, forest, load, packets, strip, throughput, transports, trust};
+use super::{bars, bip324, embed, forest, load, packets, strip, throughput, transports, trust};
+use crate::report::bip324::BIP324;
 use crate::report::finding::{self, FLAGS};
 use crate::report::format::{self, Esc, clean, sig3_or};
 use crate::report::load::LOADS;
@@ -32,9 +33,10 @@ pub(super) fn render(run: &RunResult) -> String {
     top(&mut out, &view);
     out.push_str("<main>\n");
     let packets = packets::figure(&view);
+    let bip324 = bip324::figure(&view);
     let transports = transports::figure(&view);
     let loads = LOADS.map(|name| load::figure(&view, name));
-    let others = packets.is_some() || transports.is_some() || loads.iter().any(Option::is_some);
+    let others = packets.is_some() || bip324.is_some() || transports.is_some() || loads.iter().any(Option::is_some);
     // A run of another workload alone has nothing for the sections about single messages.
     let messages = !others || !view.groups.is_empty();
     if messages || !run.recommendation.is_empty() {
@@ -52,6 +54,9 @@ pub(super) fn render(run: &RunResult) -> String {
     }
     if let Some(figure) = &packets {
         section(&mut out, "packets", "Many packets at once", Some(figure.html()));
+    }
+    if let Some(figure) = &bip324 {
+        section(&mut out, BIP324, "BIP324 connections", Some(figure.html()));
     }
     if let Some(figure) = &transports {
         section(&mut out, TRANSPORTS, "Streams through proxies", Some(figure.html()));
@@ -97,6 +102,7 @@ fn top(out: &mut String, view: &View<'_>) {
     let has_transports = has(TRANSPORTS);
     let workload = match (view.groups.is_empty(), has_packets, has_transports) {
         (true, true, _) => PACKETS,
+        (true, false, _) if has(BIP324) => BIP324,
         (true, false, true) => TRANSPORTS,
         (true, false, false) => LOADS.into_iter().find(|name| has(name)).unwrap_or(PRIMITIVES),
         (false, ..) => PRIMITIVES,
@@ -104,6 +110,7 @@ fn top(out: &mut String, view: &View<'_>) {
     let about = match workload {
         TRANSPORTS => "Transports",
         PRIMITIVES | PACKETS => "Ciphers",
+        BIP324 => "BIP324",
         _ => "Proxied paths",
     };
     let links = [
@@ -116,6 +123,7 @@ fn top(out: &mut String, view: &View<'_>) {
         ("sizes", "By size", workload == PRIMITIVES),
         ("keys-section", "Keys", workload == PRIMITIVES),
         ("packets-section", "Packets", has_packets),
+        ("bip324-section", "BIP324", has(BIP324)),
         ("transports-section", "Transports", has_transports),
         ("requests-section", "Requests", has(LOADS[0])),
         ("flows-section", "Flows", has(LOADS[1])),
@@ -254,6 +262,9 @@ fn scenario(name: &str) -> String {
         "mixed-fleet" => "Mixed fleet".to_owned(),
         "bulk" => "Bulk data through a proxy".to_owned(),
         "short-connections" => "Many short connections".to_owned(),
+        "bip324-connections" => "BIP324: many connections".to_owned(),
+        "bip324-batch" => "BIP324: how many packets together".to_owned(),
+        "bip324-sockets" => "BIP324: writing".to_owned(),
         "nonce-misuse" => "Where nonces might repeat".to_owned(),
         other => clean(other),
     }

@@ -24,12 +24,12 @@ pub(super) fn tables(out: &mut Text, view: &View<'_>, used: &mut BTreeSet<char>)
     }
 }
 
-fn names(subjects: &[&str]) -> Vec<String> {
+pub(super) fn names(subjects: &[&str]) -> Vec<String> {
     subjects.iter().map(|name| clean(name)).collect()
 }
 
 /// Figures of a metric in thousandths or millionths of its unit, and the marks of each.
-fn figures(
+pub(super) fn figures(
     family: &Family<'_>,
     column: usize,
     subjects: &[&str],

@@ -1,0 +1,203 @@
+//! The workload `bip324`: packets of BIP324 connections with everything that belongs to them, sealed, opened and carried over
+//! sockets, and what a connection costs once.
+//!
+//! Every packet is one: three bytes of encrypted length, the header, contents, a tag, 20 bytes more than its contents; the
+//! real forward-secret ciphers, which change their keys every 224 packets. Keys are those of real key agreements. Contents are
+//! drawn from a stated generator and seed: 40 % uniform in 0 to 32 B, 30 % in 33 to 128, 20 % in 129 to 512, 10 % in 513 to
+//! 4096 (`mix`, mean 325.1 B), or all alike. Each packet is on a random connection, which begins anywhere in its first 224
+//! packets. Of `decoys` in a hundred packets the contents mean nothing: 0 to 64 B, uniform, on the connection of the packet
+//! before. They are sealed, opened and thrown away, and are counted neither as operations nor as contents. There are 131,072
+//! packets (16,384 in a quick run; of equal packets 8 MiB), and batches walk through them; at the end all connections are put
+//! back to where they began, off the clock.
+//!
+//! Case parameters: `op`: `seal`, `open`, `pair` (sealed at one end and opened at the other: one operation, the unit that
+//! published figures use), `loopback` (two endpoints over a TCP connection, one thread each), and once a connection `key`
+//! (key and encoding), `ecdh`, `key-schedule` (HKDF), `agree` (both), `handshake` (both ends, keys among it); `sizes` (`mix`
+//! or bytes); `connections`; `batch`, packets given at once, with `loopback` written by one call; `decoys` in per cent;
+//! `threads`.
+//!
+//! Metrics: `rate` in 1/s, packets or pairs; `throughput` in B/s, contents; `wire_throughput` in B/s, whole packets, decoys
+//! among them; `latency_p50`, `latency_p99` in s, a batch from submission to done, and `packet_p50`, `packet_p99` in s/op,
+//! the same shared out; `overhead`, bytes on the wire over bytes of contents less 1; `lane_use`, `lane_use_mac` as in
+//! `packets`; `cpu_per_gb`, `cpu_per_op` of both endpoints together, system calls among it; `setup_time` in s/op.
+//!
+//! Subjects: `sealway`, our `BatchTransport`; `sealway:single`, our `PacketSealer` and `PacketOpener`, one packet at a time;
+//! crate `bip324`; and a loop over aws-lc-rs with the same framing and rekeying. In memory one thread is read by its CPU
+//! clock (method `C`), loopback by the wall (`T`). Nobody copies more than a program must: packets come to lie in memory of
+//! each subject's own, messages likewise. Batches below 64 are timed 1024 packets together, and what they made is copied
+//! away inside the clock, for all subjects.
+//!
+//! Every packet and message of every timed batch is compared with the answers of a loop over RustCrypto, which shares no
+//! code with our engine; over sockets every message with what was sent; handshakes by the session ids of both ends.
+
+mod advice;
+mod cells;
+mod definition;
+mod ends;
+mod framed;
+mod links;
+mod once;
+#[cfg(feature = "peers")]
+mod once_theirs;
+mod single;
+mod sockets;
+#[cfg(feature = "peers")]
+mod theirs;
+mod traffic;
+
+use std::time::Duration;
+
+use sealway_aead::Suite;
+use sealway_aead::cpu::DISABLE_VARIABLE;
+
+use crate::measure::cpu::Method;
+use crate::plan::{Layout, Overhead, Plan, PlanError};
+use crate::result::{Case, Window};
+use crate::run::Cell;
+use crate::stats::Better;
+use crate::workload::rows::{Metric, Reference, Scheme, THROUGHPUT};
+use crate::workload::subjects::{self, BIP324, ours};
+use crate::workload::{LabError, Prepared, Request};
+use single::Ciphers;
+
+/// Name of the workload.
+pub const NAME: &str = "bip324";
+
+/// Names of all peers this workload knows.
+pub const PEERS: [&str; 2] = [BIP324, "aws-lc-rs"];
+
+/// The case's word for two endpoints over sockets.
+pub(crate) const LOOPBACK: &str = "loopback";
+
+/// What is spent besides warm-up and windows: canaries, the check for forgeries, connections set up.
+const OVERHEAD: Overhead = Overhead {
+    per_cell: Duration::from_millis(25),
+    per_window: Duration::from_millis(9),
+};
+
+/// How much longer a visit is than its warm-up and window: the comparison of every output, connections put back, and
+/// batches timed alone.
+const STRETCH: f64 = 2.0;
+
+/// A metric that is worked out of a window.
+macro_rules! metric {
+    ($name:literal, $unit:literal, $better:ident, $method:expr, $value:expr) => {
+        Metric {
+            name: $name,
+            unit: $unit,
+            better: Better::$better,
+            value: $value,
+            method: $method,
+            related: false,
+        }
+    };
+    ($name:literal, $unit:literal, $better:ident, $method:expr) => {
+        metric!($name, $unit, $better, $method, |window, _| figure(window, $name))
+    };
+}
+
+const RATE: Metric = metric!("rate", "1/s", Higher, None, |window, s| window.ops as f64 / s);
+const WIRE: Metric = metric!("wire_throughput", "B/s", Higher, None, |window, s| figure(
+    window,
+    "wire_bytes"
+) / s);
+
+/// Of packets in memory.
+const PACKETS: [Metric; 10] = [
+    RATE,
+    THROUGHPUT,
+    WIRE,
+    metric!("latency_p50", "s", Lower, Some(Method::Wall)),
+    metric!("latency_p99", "s", Lower, Some(Method::Wall)),
+    metric!("packet_p50", "s/op", Lower, Some(Method::Wall)),
+    metric!("packet_p99", "s/op", Lower, Some(Method::Wall)),
+    metric!("overhead", "1", Lower, None),
+    metric!("lane_use", "1", Higher, None),
+    metric!("lane_use_mac", "1", Higher, None),
+];
+
+/// Of two endpoints over sockets.
+const SOCKETS: [Metric; 5] = [
+    RATE,
+    THROUGHPUT,
+    WIRE,
+    metric!("cpu_per_gb", "s/GB", Lower, Some(Method::Process)),
+    metric!("cpu_per_op", "s/op", Lower, Some(Method::Process)),
+];
+
+/// Of what is done once a connection.
+const ONCE: [Metric; 1] = [metric!("setup_time", "s/op", Lower, None, |window, s| s / window.ops as f64)];
+
+fn figure(window: &Window, name: &str) -> f64 {
+    window.figures.get(name).map_or(f64::NAN, |value| value.get())
+}
+
+fn metrics(case: &Case) -> &'static [Metric] {
+    match case.text("op") {
+        Some("seal" | "open" | "pair") => &PACKETS,
+        Some(LOOPBACK) => &SOCKETS,
+        _ => &ONCE,
+    }
+}
+
+fn method(case: &Case, _: &str) -> Method {
+    if case.text("op") == Some(LOOPBACK) {
+        Method::Wall
+    } else {
+        Method::Thread
+    }
+}
+
+/// Finds the subjects, makes the cells, fits the plan.
+pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
+    // BIP324 has one suite.
+    if !request.suites().contains(&Suite::ChaCha20Poly1305) {
+        return Err(LabError::Plan(PlanError::NoCells));
+    }
+    let mut found = subjects::find(&request.peers, &PEERS, |name| Err(format!("{name} is no peer here")))?;
+    let mut single = ours();
+    single.name = single::Own::NAME.to_owned();
+    found.subjects.insert(1, single);
+    for subject in &mut found.subjects {
+        match subject.name.as_str() {
+            // Here our engine counts, and so does everybody.
+            name if name.starts_with(ours().name.as_str()) => {
+                subject.differs.retain(|text| text.contains(DISABLE_VARIABLE));
+            }
+            BIP324 => subject
+                .differs
+                .push("encodes keys with no randomness but the key's".to_owned()),
+            _ => subject
+                .differs
+                .push("framing, lengths (by crate chacha20) and rekeying are a loop of the lab's around it".to_owned()),
+        }
+    }
+    let cells = definition::cells(request.profile, &definition::specs(request.profile), &found);
+    Ok(Prepared {
+        plan: plan(request, &cells).map_err(LabError::Plan)?,
+        subjects: found.subjects,
+        scheme: Scheme {
+            name: NAME,
+            def: definition::hash(request.profile),
+            metrics,
+            reference: Reference::Best(&PEERS),
+            method,
+            verified: |_, _| "full",
+            finish: |_| {},
+        },
+        cells,
+        recommend: |rows, _| advice::advice(rows),
+    })
+}
+
+/// Fits the windows to the time there is, less what the visits take besides.
+fn plan(request: &Request, cells: &[Box<dyn Cell>]) -> Result<Plan, PlanError> {
+    let layout = Layout::by_case(cells.iter().map(|cell| cell.case().canonical()));
+    let limit = request.limit().map(|limit| limit.div_f64(STRETCH));
+    let mut plan = Plan::new(request.profile, layout, OVERHEAD, limit)?;
+    plan.expected = plan.expected.mul_f64(STRETCH);
+    Ok(plan)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,280 @@
+//! Cells of packets in memory, on one thread.
+
+use std::ops::Range;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use super::ends::{Ends, Make, Op};
+use super::traffic::{Checker, Traffic};
+use crate::packets::latency_figures;
+use crate::result::Case;
+use crate::run::{Cell, CellError, Counted};
+use crate::workload::chunk::{Chunk, not_prepared, repeat};
+
+/// Packets of a batch from which on it is timed and compared by itself.
+pub(super) const ALONE: usize = 64;
+
+/// Packets of smaller batches that are timed together.
+pub(super) const TOGETHER: usize = 1024;
+
+/// Part of a window, added to it, in which each batch is timed on its own.
+const LATENCY_SHARE: u32 = 3;
+
+/// Most batches of a window that are timed on their own.
+const MAX_SAMPLES: usize = 1 << 18;
+
+/// What a cell does, without who does it.
+#[derive(Clone)]
+pub(super) struct Task {
+    pub(super) case: Case,
+    pub(super) subject: &'static str,
+    pub(super) traffic: Rc<Traffic>,
+    /// The same connections with few packets, of which one is damaged, in several ways.
+    pub(super) forged: Rc<Vec<Traffic>>,
+    pub(super) op: Op,
+    pub(super) batch: usize,
+    /// Whether each batch is timed too.
+    pub(super) latency: bool,
+    pub(super) make: Make,
+}
+
+impl Task {
+    /// Sets up who does it, and makes sure that damage is noticed: a subject that opened anything would be fast.
+    fn ends(&self) -> Result<Box<dyn Ends>, CellError> {
+        for forged in self.forged.iter() {
+            let mut ends = (self.make)(forged, Op::Open, forged.count())?;
+            ends.rewind()?;
+            if ends.open(forged, 0..forged.count()).is_ok() {
+                return Err(CellError::Wrong {
+                    what: "a packet was accepted with a flipped bit".to_owned(),
+                });
+            }
+        }
+        (self.make)(&self.traffic, self.op, self.batch)
+    }
+
+    /// The packets after `last` that are timed together, from the start again after the end.
+    fn next(&self, last: &Range<usize>) -> Range<usize> {
+        let count = self.traffic.count();
+        let together = if self.batch >= ALONE {
+            self.batch
+        } else {
+            self.batch * (TOGETHER / self.batch)
+        };
+        let start = if last.end >= count { 0 } else { last.end };
+        start..(start + together).min(count)
+    }
+}
+
+/// A case on the measuring thread.
+pub(super) struct PacketCell {
+    task: Task,
+    ends: Option<Box<dyn Ends>>,
+}
+
+impl PacketCell {
+    pub(super) fn new(task: Task) -> Self {
+        PacketCell { task, ends: None }
+    }
+}
+
+impl Cell for PacketCell {
+    fn case(&self) -> &Case {
+        &self.task.case
+    }
+
+    fn subject(&self) -> &str {
+        self.task.subject
+    }
+
+    fn prepare(&mut self) -> Result<(), CellError> {
+        self.ends = Some(self.task.ends()?);
+        Ok(())
+    }
+
+    fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
+        let ends = self.ends.as_mut().ok_or_else(not_prepared)?;
+        let mut walk = Walk {
+            task: &self.task,
+            ends: ends.as_mut(),
+            checker: Checker::new(&self.task.traffic),
+            packets: 0..0,
+            failure: None,
+            wires: Log::default(),
+            messages: Log::default(),
+            wire_bytes: 0,
+            samples: None,
+        };
+        repeat(&mut walk, warmup)?;
+        walk.ends.lanes();
+        walk.wire_bytes = 0;
+        let mut counted = repeat(&mut walk, window)?;
+        let wire = walk.wire_bytes as f64;
+        counted.figures.push(("wire_bytes", wire));
+        if counted.bytes > 0 {
+            counted.figures.push(("overhead", wire / counted.bytes as f64 - 1.0));
+        }
+        for (name, lanes) in ["lane_use", "lane_use_mac"].into_iter().zip(walk.ends.lanes()) {
+            if lanes.offered > 0 {
+                counted.figures.push((name, lanes.utilisation()));
+            }
+        }
+        if self.task.latency {
+            walk.samples = Some(Vec::with_capacity(MAX_SAMPLES));
+            repeat(&mut walk, window / LATENCY_SHARE)?;
+            let samples = walk.samples.unwrap_or_default();
+            counted.figures.extend(latency_figures(&samples, self.task.batch));
+        }
+        Ok(counted)
+    }
+}
+
+/// Copies of what was made, with the connection and the length of each piece.
+#[derive(Default)]
+struct Log {
+    bytes: Vec<u8>,
+    pieces: Vec<(usize, usize)>,
+}
+
+impl Log {
+    #[inline(always)]
+    fn push(&mut self, connection: usize, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        self.pieces.push((connection, bytes.len()));
+    }
+
+    /// Shows everything and forgets it.
+    fn drain(&mut self, see: &mut dyn FnMut(usize, &[u8])) {
+        let mut rest = &self.bytes[..];
+        for (connection, len) in self.pieces.drain(..) {
+            let (piece, after) = rest.split_at(len);
+            see(connection, piece);
+            rest = after;
+        }
+        self.bytes.clear();
+    }
+}
+
+/// Chunk after chunk through the traffic.
+struct Walk<'a> {
+    task: &'a Task,
+    ends: &'a mut dyn Ends,
+    checker: Checker,
+    packets: Range<usize>,
+    /// What went wrong while nothing was timed.
+    failure: Option<CellError>,
+    wires: Log,
+    messages: Log,
+    /// Bytes of packets since somebody asked, decoys among them.
+    wire_bytes: u64,
+    /// Seconds of each batch, where they are wanted.
+    samples: Option<Vec<f64>>,
+}
+
+impl Walk<'_> {
+    #[inline(always)]
+    fn batch(&mut self, packets: Range<usize>) -> Result<(), CellError> {
+        let traffic = &self.task.traffic;
+        match self.task.op {
+            Op::Seal => self.ends.seal(traffic, packets),
+            Op::Open => self.ends.open(traffic, packets),
+            Op::Pair => self.ends.pair(traffic, packets),
+        }
+    }
+
+    /// One batch, or many small ones, what each made copied away before the next overwrites it.
+    fn batches(&mut self) -> Result<(), CellError> {
+        let (batch, packets) = (self.task.batch, self.packets.clone());
+        if batch >= ALONE {
+            return self.batch(packets);
+        }
+        for start in packets.clone().step_by(batch) {
+            self.batch(start..(start + batch).min(packets.end))?;
+            self.copy();
+        }
+        Ok(())
+    }
+
+    fn copy(&mut self) {
+        if self.task.op.seals() {
+            self.ends
+                .wires(&mut |connection, bytes| self.wires.push(connection, bytes));
+        }
+        if self.task.op.opens() {
+            self.ends
+                .messages(&mut |connection, bytes| self.messages.push(connection, bytes));
+        }
+    }
+
+    /// The same with a clock around each; copying is outside.
+    fn samples(&mut self, mut samples: Vec<f64>) -> Result<Vec<f64>, CellError> {
+        let (batch, packets) = (self.task.batch, self.packets.clone());
+        for start in packets.clone().step_by(batch) {
+            let clock = Instant::now();
+            self.batch(start..(start + batch).min(packets.end))?;
+            let taken = clock.elapsed().as_secs_f64();
+            if samples.len() < MAX_SAMPLES {
+                samples.push(taken);
+            }
+            if batch < ALONE {
+                self.copy();
+            }
+        }
+        Ok(samples)
+    }
+}
+
+impl Chunk for Walk<'_> {
+    fn reset(&mut self) {
+        self.packets = self.task.next(&self.packets);
+        if self.packets.start == 0 {
+            self.checker.rewind(&self.task.traffic);
+            self.failure = self.ends.rewind().err();
+        }
+    }
+
+    fn work(&mut self) -> Result<(), CellError> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        match self.samples.take() {
+            None => self.batches(),
+            Some(samples) => {
+                self.samples = Some(self.samples(samples)?);
+                Ok(())
+            }
+        }
+    }
+
+    fn verify(&mut self) -> Result<(), CellError> {
+        let (task, checker) = (self.task, &mut self.checker);
+        let traffic = &task.traffic;
+        let (messages, _) = traffic.useful(&self.packets);
+        let packets = self.packets.len() as u64;
+        self.wire_bytes += traffic.wires(&self.packets).len() as u64;
+        if task.op.seals() {
+            let mut see = |connection: usize, bytes: &[u8]| checker.wire(traffic, connection, bytes);
+            if task.batch >= ALONE {
+                self.ends.wires(&mut see);
+            } else {
+                self.wires.drain(&mut see);
+            }
+        }
+        if task.op.opens() {
+            let mut see = |connection: usize, bytes: &[u8]| checker.message(traffic, connection, bytes);
+            if task.batch >= ALONE {
+                self.ends.messages(&mut see);
+            } else {
+                self.messages.drain(&mut see);
+            }
+        }
+        checker.verdict(
+            if task.op.seals() { packets } else { 0 },
+            if task.op.opens() { messages } else { 0 },
+        )
+    }
+
+    fn counted(&self) -> (u64, u64) {
+        self.task.traffic.useful(&self.packets)
+    }
+}

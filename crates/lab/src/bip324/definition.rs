@@ -1,0 +1,348 @@
+//! Which cases there are, and who takes part in each.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::cells::{ALONE, PacketCell, TOGETHER, Task};
+use super::ends::{Batched, Make, Op};
+use super::framed::Loop;
+use super::links::{Link, SEED, links};
+use super::once::{self, CHUNK, Once};
+use super::single::{Ciphers, Own, Single};
+use super::sockets::{self, Messages, SocketCell};
+use super::traffic::{DECOY_MAX, Sizes, Traffic};
+use super::{LOOPBACK, NAME};
+use crate::packets::MIN_P99;
+use crate::plan::Profile;
+use crate::result::Case;
+use crate::run::{Cell, CellError};
+use crate::workload;
+use crate::workload::chunk::NoCell;
+use crate::workload::subjects::Found;
+
+/// Version of what a window does. Raise it when figures before and after are no longer comparable.
+const VERSION: u32 = 1;
+
+/// Connections of a busy node.
+pub(super) const MANY: usize = 1000;
+
+/// Batch that stands for a busy node.
+pub(super) const BATCH: usize = 4096;
+
+/// Batch of the cases with other sizes than the mix.
+const SIZED_BATCH: usize = 1024;
+
+/// Packets that are written by one call.
+const WRITE: usize = 256;
+
+/// Batch sizes of the sweep over the mix.
+const SWEEP: [usize; 8] = [1, 16, 256, 1024, 64, 4, 16_384, 65_536];
+
+/// Sizes of contents besides the mix.
+const FIXED: [usize; 4] = [32, 128, 512, 4096];
+
+/// Bytes of contents that equal packets have together.
+const FIXED_BYTES: usize = 8 << 20;
+
+/// Packets of the traffic in which damage must be noticed.
+const FORGED: usize = 64;
+
+/// Packets: 131,072, and 16,384 in a quick run, where a window is too short to see more.
+pub(super) const fn packets(profile: Profile) -> usize {
+    match profile {
+        Profile::Quick => 16_384,
+        Profile::Standard | Profile::Full => 131_072,
+    }
+}
+
+/// Hash of the numbers that define a window.
+pub(super) fn hash(profile: Profile) -> String {
+    let count = packets(profile);
+    workload::hash(&format!(
+        "{NAME} {VERSION} mix=40%U[0,32],30%U[33,128],20%U[129,512],10%U[513,4096] decoys=U[0,{DECOY_MAX}] \
+         packets={count} fixed={FIXED_BYTES} seed={SEED} connections={MANY} chunk={ALONE}/{TOGETHER}/{CHUNK} p99={MIN_P99}"
+    ))
+}
+
+/// One parameter set.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Spec {
+    /// Packets in memory.
+    Packets {
+        op: Op,
+        sizes: Sizes,
+        connections: usize,
+        batch: usize,
+        /// In a hundred packets.
+        decoys: u8,
+    },
+    /// Packets of one size over a TCP connection.
+    Sockets { bytes: usize, batch: usize },
+    /// Something done once a connection.
+    Once(Once),
+}
+
+impl Spec {
+    /// The mix on many connections, without decoys.
+    pub(super) const fn mix(op: Op, batch: usize) -> Spec {
+        Spec::Packets {
+            op,
+            sizes: Sizes::Mix,
+            connections: MANY,
+            batch,
+            decoys: 0,
+        }
+    }
+
+    pub(super) fn case(&self) -> Case {
+        match *self {
+            Spec::Packets {
+                op,
+                sizes,
+                connections,
+                batch,
+                decoys,
+            } => Case::new()
+                .with("op", op.name())
+                .with("sizes", sizes.name().as_str())
+                .with("connections", connections)
+                .with("batch", batch)
+                .with("decoys", i64::from(decoys))
+                .with("threads", 1_i64),
+            Spec::Sockets { bytes, batch } => Case::new()
+                .with("op", LOOPBACK)
+                .with("sizes", bytes.to_string().as_str())
+                .with("connections", 1_i64)
+                .with("batch", batch)
+                .with("decoys", 0_i64)
+                .with("threads", 2_i64),
+            Spec::Once(once) => Case::new().with("op", once.name()).with("threads", 1_i64),
+        }
+    }
+}
+
+/// Every case, the most telling first: a time limit drops cases from the end.
+pub(super) fn specs(profile: Profile) -> Vec<Spec> {
+    let ops = [Op::Pair, Op::Seal, Op::Open];
+    let packets_of = |op, sizes, connections, batch, decoys| Spec::Packets {
+        op,
+        sizes,
+        connections,
+        batch,
+        decoys,
+    };
+    let mut specs = vec![Spec::mix(Op::Pair, BATCH), Spec::Once(Once::Handshake)];
+    specs.extend(
+        FIXED[1..2]
+            .iter()
+            .flat_map(|&bytes| [WRITE, 1].map(|batch| Spec::Sockets { bytes, batch })),
+    );
+    specs.extend([Op::Seal, Op::Open].map(|op| Spec::mix(op, BATCH)));
+    specs.extend([20, 5].map(|decoys| packets_of(Op::Pair, Sizes::Mix, MANY, BATCH, decoys)));
+    specs.extend(ops.map(|op| packets_of(op, Sizes::Mix, 1, BATCH, 0)));
+    specs.extend(Once::ALL.map(Spec::Once));
+    let sweep = SWEEP.iter().filter(|batch| **batch <= packets(profile));
+    specs.extend(sweep.clone().map(|&batch| Spec::mix(Op::Seal, batch)));
+    for bytes in FIXED {
+        specs.extend([WRITE, 1].map(|batch| Spec::Sockets { bytes, batch }));
+    }
+    for bytes in FIXED {
+        specs.extend([Op::Seal, Op::Open].map(|op| packets_of(op, Sizes::Fixed(bytes), MANY, SIZED_BATCH, 0)));
+    }
+    if profile != Profile::Quick {
+        for op in [Op::Pair, Op::Open] {
+            specs.extend(sweep.clone().map(|&batch| Spec::mix(op, batch)));
+        }
+        specs.extend([1, 64].map(|batch| packets_of(Op::Pair, Sizes::Mix, 1, batch, 0)));
+        for decoys in [5, 20] {
+            specs.extend([Op::Seal, Op::Open].map(|op| packets_of(op, Sizes::Mix, MANY, BATCH, decoys)));
+        }
+        specs.extend(FIXED.map(|bytes| packets_of(Op::Pair, Sizes::Fixed(bytes), MANY, SIZED_BATCH, 0)));
+    }
+    let mut seen = Vec::new();
+    specs.retain(|spec| {
+        !seen.contains(spec) && {
+            seen.push(*spec);
+            true
+        }
+    });
+    specs
+}
+
+/// Everybody who takes part, and what their cells share.
+struct Cast<'a> {
+    found: &'a Found,
+    links: Rc<Vec<Link>>,
+    own: Rc<Own>,
+    #[cfg(feature = "peers")]
+    theirs: Rc<super::theirs::Theirs>,
+    #[cfg(feature = "peers")]
+    aws_lc: Rc<Loop<workload::engine::AwsLc>>,
+}
+
+/// Does one thing for each subject that works packet by packet, whose ciphers are types of their own.
+macro_rules! each_single {
+    ($cast:expr, |$ciphers:ident| $work:expr) => {{
+        let cast = $cast;
+        let mut made = Vec::new();
+        {
+            let $ciphers = &cast.own;
+            made.push((Own::NAME, $work));
+        }
+        #[cfg(feature = "peers")]
+        {
+            if cast.found.has(super::PEERS[0]) {
+                let $ciphers = &cast.theirs;
+                made.push((super::PEERS[0], $work));
+            }
+            if cast.found.has(super::PEERS[1]) {
+                let $ciphers = &cast.aws_lc;
+                made.push((super::PEERS[1], $work));
+            }
+        }
+        made
+    }};
+}
+
+impl<'a> Cast<'a> {
+    fn new(found: &'a Found) -> Result<Self, CellError> {
+        Ok(Cast {
+            found,
+            links: Rc::new(links(MANY)?),
+            own: Rc::new(Own),
+            #[cfg(feature = "peers")]
+            theirs: Rc::default(),
+            #[cfg(feature = "peers")]
+            aws_lc: Rc::new(Loop::NEW),
+        })
+    }
+
+    /// Who takes part with packets in memory.
+    fn ends(&self) -> Vec<(&'static str, Make)> {
+        let links = Rc::clone(&self.links);
+        let batched: Make =
+            Rc::new(move |traffic, op, batch| Ok(Box::new(Batched::new(Rc::clone(&links), traffic, op, batch)?)));
+        let mut all = vec![(Batched::NAME, batched)];
+        all.extend(each_single!(self, |ciphers| {
+            let (ciphers, links) = (Rc::clone(ciphers), Rc::clone(&self.links));
+            let make: Make = Rc::new(move |traffic, op, _| {
+                Ok(Box::new(Single::new(
+                    Rc::clone(&ciphers),
+                    Rc::clone(&links),
+                    traffic,
+                    op,
+                )))
+            });
+            make
+        }));
+        all
+    }
+
+    /// Who takes part over sockets.
+    fn sockets(&self) -> Vec<(&'static str, sockets::Make)> {
+        let links = Rc::clone(&self.links);
+        let batched: sockets::Make = Rc::new(move || sockets::batched(&links[0]));
+        let mut all = vec![(sockets::BATCHED, batched)];
+        all.extend(each_single!(self, |ciphers| {
+            let (ciphers, links) = (Rc::clone(ciphers), Rc::clone(&self.links));
+            let make: sockets::Make = Rc::new(move || sockets::single(&*ciphers, &links[0]));
+            make
+        }));
+        all
+    }
+
+    /// Who takes part in what is done once.
+    fn once(&self, once: Once, cells: &mut Vec<Box<dyn Cell>>) {
+        let case = Spec::Once(once).case();
+        cells.push(once::own(once, case.clone(), &self.links));
+        #[cfg(feature = "peers")]
+        if self.found.has(super::PEERS[0]) {
+            cells.extend(super::once_theirs::theirs(once, case, &self.links));
+        }
+    }
+}
+
+/// Damaged packets on so many connections: a bit of the header, of the contents, of the tag.
+fn forged(links: &[Link]) -> Result<Vec<Traffic>, CellError> {
+    let damage = |from_end: bool| {
+        let mut traffic = Traffic::new(links, Sizes::Fixed(40), 0, FORGED)?;
+        let last = traffic.wire(FORGED / 2).len() - 1;
+        traffic.flip(FORGED / 2, if from_end { last } else { 3 });
+        Ok(traffic)
+    };
+    [false, true].into_iter().map(damage).collect()
+}
+
+/// Traffic of cases that have the same.
+type Traffics = HashMap<(Sizes, usize, u8), Result<(Rc<Traffic>, Rc<Vec<Traffic>>), CellError>>;
+
+/// Every cell of a run.
+pub(super) fn cells(profile: Profile, specs: &[Spec], found: &Found) -> Vec<Box<dyn Cell>> {
+    let mut cells: Vec<Box<dyn Cell>> = Vec::new();
+    let none = |spec: &Spec, error: &CellError| -> Box<dyn Cell> {
+        Box::new(NoCell {
+            case: spec.case(),
+            subject: Batched::NAME,
+            error: error.clone(),
+        })
+    };
+    let cast = match Cast::new(found) {
+        Ok(cast) => cast,
+        Err(error) => return specs.iter().map(|spec| none(spec, &error)).collect(),
+    };
+    let mut traffics = Traffics::new();
+    for spec in specs {
+        match *spec {
+            Spec::Once(once) => cast.once(once, &mut cells),
+            Spec::Sockets { bytes, batch } => {
+                let messages = Rc::new(Messages::new(bytes));
+                cells.extend(cast.sockets().into_iter().map(|(subject, make)| -> Box<dyn Cell> {
+                    Box::new(SocketCell {
+                        case: spec.case(),
+                        subject,
+                        messages: Rc::clone(&messages),
+                        batch,
+                        make,
+                    })
+                }));
+            }
+            Spec::Packets {
+                op,
+                sizes,
+                connections,
+                batch,
+                decoys,
+            } => {
+                let links = &cast.links[..connections];
+                let count = match sizes {
+                    Sizes::Mix => packets(profile),
+                    Sizes::Fixed(bytes) => (FIXED_BYTES / bytes).min(packets(profile)),
+                };
+                let traffic = traffics.entry((sizes, connections, decoys)).or_insert_with(|| {
+                    let traffic = Traffic::new(links, sizes, decoys, count)?;
+                    Ok((Rc::new(traffic), Rc::new(forged(links)?)))
+                });
+                let (traffic, forged) = match traffic {
+                    Ok(there) => there,
+                    Err(error) => {
+                        cells.push(none(spec, error));
+                        continue;
+                    }
+                };
+                cells.extend(cast.ends().into_iter().map(|(subject, make)| -> Box<dyn Cell> {
+                    Box::new(PacketCell::new(Task {
+                        case: spec.case(),
+                        subject,
+                        traffic: Rc::clone(traffic),
+                        forged: Rc::clone(forged),
+                        op,
+                        batch,
+                        latency: sizes == Sizes::Mix && decoys == 0,
+                        make,
+                    }))
+                }));
+            }
+        }
+    }
+    cells
+}

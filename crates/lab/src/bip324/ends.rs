@@ -1,0 +1,252 @@
+//! Who seals and opens: the face that all subjects have here, and our batches.
+//!
+//! Everybody seals into memory of their own and opens into memory of their own, as they do in a program; what they made is
+//! looked at from outside.
+
+use std::hint::black_box;
+use std::ops::Range;
+use std::rc::Rc;
+
+use sealway_aead::batch::Lanes;
+use sealway_bip324::batch::{BatchOptions, BatchTransport, ConnectionId};
+use sealway_bip324::{DEFAULT_CONTENTS_LIMIT, Kind};
+
+use super::links::{Link, failed};
+use super::traffic::Traffic;
+use crate::run::CellError;
+
+/// What is done with a batch.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Op {
+    /// Sealed.
+    Seal,
+    /// Opened.
+    Open,
+    /// Sealed at one end and opened at the other; one operation.
+    Pair,
+}
+
+impl Op {
+    /// The case's word for it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Op::Seal => "seal",
+            Op::Open => "open",
+            Op::Pair => "pair",
+        }
+    }
+
+    /// Whether something is sealed.
+    pub(super) fn seals(self) -> bool {
+        self != Op::Open
+    }
+
+    /// Whether something is opened.
+    pub(super) fn opens(self) -> bool {
+        self != Op::Seal
+    }
+}
+
+/// The ends of the connections of some traffic.
+pub(super) trait Ends {
+    /// Puts all connections back to where a pass begins. Not timed.
+    fn rewind(&mut self) -> Result<(), CellError>;
+
+    /// Seals packets.
+    fn seal(&mut self, traffic: &Traffic, packets: Range<usize>) -> Result<(), CellError>;
+
+    /// Opens packets as the oracle sealed them, which come in pieces of whole packets of one connection.
+    fn open(&mut self, traffic: &Traffic, packets: Range<usize>) -> Result<(), CellError>;
+
+    /// Seals packets and opens what was made.
+    fn pair(&mut self, traffic: &Traffic, packets: Range<usize>) -> Result<(), CellError>;
+
+    /// Shows what was sealed last: connections, and bytes of whole packets.
+    fn wires(&self, see: &mut dyn FnMut(usize, &[u8]));
+
+    /// Shows what was opened last: connections, and the contents of a message each.
+    fn messages(&self, see: &mut dyn FnMut(usize, &[u8]));
+
+    /// How full the lanes of the cipher and of the authenticator were since the last call; nothing where there are none.
+    fn lanes(&mut self) -> [Lanes; 2] {
+        [Lanes::default(); 2]
+    }
+}
+
+/// Sets up the ends for an operation and batches of at most so many packets.
+pub(super) type Make = Rc<dyn Fn(&Traffic, Op, usize) -> Result<Box<dyn Ends>, CellError>>;
+
+/// A transport for batches at one end.
+struct BatchEnd {
+    transport: BatchTransport,
+    ids: Vec<ConnectionId>,
+}
+
+impl BatchEnd {
+    fn new(options: &BatchOptions) -> Result<Self, CellError> {
+        Ok(BatchEnd {
+            transport: BatchTransport::new(options.clone()).map_err(failed)?,
+            ids: Vec::new(),
+        })
+    }
+
+    /// Puts all connections in again, each in the place of its number.
+    fn rewind(&mut self, links: &[Link]) -> Result<(), CellError> {
+        for id in self.ids.drain(..).rev() {
+            self.transport.remove(id);
+        }
+        while self.transport.poll_closed().is_some() {}
+        for (number, link) in links.iter().enumerate() {
+            let id = self.transport.add(link.send_chain()?, link.recv_chain()?, &[]);
+            let id = id.map_err(failed)?;
+            if id.index() != number {
+                return Err(failed("connections are not in their places"));
+            }
+            self.ids.push(id);
+        }
+        Ok(())
+    }
+
+    fn seal(&mut self, traffic: &Traffic, packets: Range<usize>) -> Result<(), CellError> {
+        for i in packets {
+            let kind = if traffic.decoy(i) { Kind::Decoy } else { Kind::Genuine };
+            self.transport
+                .submit(self.ids[traffic.connection(i)], kind, traffic.contents(i))
+                .map_err(failed)?;
+        }
+        self.transport.seal();
+        Ok(())
+    }
+
+    /// Opens what came, and looks at each message as a program does.
+    fn finish_open(&mut self) -> Result<(), CellError> {
+        let bytes: usize = self.transport.open().iter().map(|message| message.contents.len()).sum();
+        black_box(bytes);
+        match self.transport.poll_closed() {
+            None => Ok(()),
+            Some((id, error)) => Err(CellError::Wrong {
+                what: format!("connection {} ended: {error}", id.index()),
+            }),
+        }
+    }
+}
+
+/// Our engine for batches: a transport that seals and another that opens.
+pub(super) struct Batched {
+    links: Rc<Vec<Link>>,
+    connections: usize,
+    op: Op,
+    here: BatchEnd,
+    there: BatchEnd,
+    /// What [`Ends::lanes`] has told so far.
+    lanes: [Lanes; 2],
+}
+
+impl Batched {
+    pub(super) const NAME: &'static str = "sealway";
+
+    /// Ends for batches of at most `batch` packets.
+    pub(super) fn new(links: Rc<Vec<Link>>, traffic: &Traffic, op: Op, batch: usize) -> Result<Self, CellError> {
+        let usual = BatchOptions::default();
+        let all = traffic.count();
+        let starts = (0..all).step_by(batch);
+        let largest = starts.map(|start| traffic.wires(&(start..(start + batch).min(all))).len());
+        let largest = largest.max().unwrap_or(0);
+        let options = BatchOptions {
+            send_arena: usual.send_arena.max(largest),
+            receive_arena: usual.receive_arena.max(largest + DEFAULT_CONTENTS_LIMIT + (1 << 17)),
+            ..usual
+        };
+        Ok(Batched {
+            links,
+            connections: traffic.connections(),
+            op,
+            here: BatchEnd::new(&options)?,
+            there: BatchEnd::new(&options)?,
+            lanes: [Lanes::default(); 2],
+        })
+    }
+}
+
+impl Ends for Batched {
+    fn rewind(&mut self) -> Result<(), CellError> {
+        let links = &self.links[..self.connections];
+        if self.op.seals() {
+            self.here.rewind(links)?;
+        }
+        if self.op.opens() {
+            self.there.rewind(links)?;
+        }
+        Ok(())
+    }
+
+    fn seal(&mut self, traffic: &Traffic, packets: Range<usize>) -> Result<(), CellError> {
+        self.here.seal(traffic, packets)?;
+        // What a program would write to sockets.
+        let bytes: usize = self
+            .here
+            .transport
+            .outgoing()
+            .iter()
+            .map(|output| output.byte_count())
+            .sum();
+        black_box(bytes);
+        Ok(())
+    }
+
+    fn open(&mut self, traffic: &Traffic, packets: Range<usize>) -> Result<(), CellError> {
+        let mut i = packets.start;
+        while i < packets.end {
+            let end = traffic.piece(i, packets.end);
+            let id = self.there.ids[traffic.connection(i)];
+            self.there
+                .transport
+                .receive(id, &traffic.sealed[traffic.wires(&(i..end))])
+                .map_err(failed)?;
+            i = end;
+        }
+        self.there.finish_open()
+    }
+
+    fn pair(&mut self, traffic: &Traffic, packets: Range<usize>) -> Result<(), CellError> {
+        self.here.seal(traffic, packets)?;
+        for output in self.here.transport.outgoing().iter() {
+            let id = self.there.ids[output.id.index()];
+            for bytes in output.slices() {
+                self.there.transport.receive(id, bytes).map_err(failed)?;
+            }
+        }
+        self.there.finish_open()
+    }
+
+    fn wires(&self, see: &mut dyn FnMut(usize, &[u8])) {
+        for output in self.here.transport.outgoing().iter() {
+            for bytes in output.slices() {
+                see(output.id.index(), bytes);
+            }
+        }
+    }
+
+    fn messages(&self, see: &mut dyn FnMut(usize, &[u8])) {
+        for message in self.there.transport.incoming().iter() {
+            see(message.id.index(), message.contents);
+        }
+    }
+
+    fn lanes(&mut self) -> [Lanes; 2] {
+        let mut sums = [Lanes::default(); 2];
+        for end in [&self.here, &self.there] {
+            let counters = end.transport.counters();
+            for (sum, lanes) in sums.iter_mut().zip([counters.cipher_lanes, counters.mac_lanes]) {
+                sum.used += lanes.used;
+                sum.offered += lanes.offered;
+            }
+        }
+        let before = std::mem::replace(&mut self.lanes, sums);
+        for (sum, before) in sums.iter_mut().zip(before) {
+            sum.used -= before.used;
+            sum.offered -= before.offered;
+        }
+        sums
+    }
+}

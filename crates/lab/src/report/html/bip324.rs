@@ -1,0 +1,103 @@
+//! The workload `bip324`: batch size against packets a second, and every case as a table.
+
+use super::figure::{DataTable, Entry, Figure};
+use super::packets::{axes, panel};
+use crate::report::bip324::{BIP324, case, findings, leading, sections};
+use crate::report::format::{clean, list_range, sig3_or, times};
+use crate::report::packets::Family;
+use crate::report::view::{View, speed};
+use crate::result::ResultRow;
+
+/// The figure; `None` for a run without such rows.
+pub(super) fn figure(view: &View<'_>) -> Option<Figure> {
+    let mut figure = Figure {
+        id: BIP324.to_owned(),
+        table: table(view),
+        ..Figure::default()
+    };
+    if figure.table.rows.is_empty() {
+        return None;
+    }
+    let sections = sections(view.run);
+    let swept: Vec<&Family<'_>> = sections
+        .iter()
+        .map(|section| &section.family)
+        .filter(|family| family.sweep)
+        .collect();
+    let axes = axes(&swept);
+    for (place, family) in swept.iter().enumerate() {
+        let subjects = family.subjects(&view.subjects, "rate");
+        let id = format!("{BIP324}-{place}");
+        figure.drawings.push(panel(&id, family, &subjects, axes));
+    }
+    figure.caption = findings(view.run).join(" ");
+    if figure.caption.is_empty() {
+        figure.caption = "Figures for each case.".to_owned();
+    }
+    if !figure.drawings.is_empty() {
+        figure.reading = "Each point is the median over rounds, its bar the interval (or the range, with few rounds); hollow \
+                          points are noisy. Both axes are logarithmic and the same in every panel. Only sealway works on a \
+                          batch at once; the grey line is our engine packet by packet, the others are peers."
+            .to_owned();
+    }
+    Some(figure)
+}
+
+/// What a metric is shown as: words, a factor, a unit.
+fn shown(metric: &str) -> Option<(&'static str, f64, &'static str)> {
+    Some(match metric {
+        "rate" => ("rate", 1e-6, "10^6/s"),
+        "throughput" => ("contents", 1e-9, "GB/s"),
+        "wire_throughput" => ("wire", 1e-9, "GB/s"),
+        "latency_p50" => ("batch, median", 1e6, "us"),
+        "latency_p99" => ("batch, 99th percentile", 1e6, "us"),
+        "packet_p50" => ("packet, median", 1e9, "ns"),
+        "packet_p99" => ("packet, 99th percentile", 1e9, "ns"),
+        "cpu_per_op" => ("CPU of both ends", 1e9, "ns a message"),
+        "cpu_per_gb" => ("CPU of both ends", 1.0, "s/GB"),
+        "setup_time" => ("time", 1e6, "us"),
+        "overhead" => ("overhead", 100.0, "%"),
+        _ => return None,
+    })
+}
+
+/// Every case, subject and metric.
+fn table(view: &View<'_>) -> DataTable {
+    let mut table = DataTable::new(
+        "BIP324 connections",
+        &[
+            ("case", false),
+            ("subject", false),
+            ("figure", false),
+            ("median", true),
+            ("from to", true),
+            ("unit", false),
+            ("to the best peer", true),
+            ("rounds", true),
+            ("marks", false),
+        ],
+    );
+    let wanted = |row: &&ResultRow| row.workload == BIP324;
+    for row in view.run.results.iter().filter(wanted) {
+        let Some((words, scale, unit)) = shown(&row.metric) else {
+            continue;
+        };
+        let value = row.median.get() * scale;
+        let ratio = match speed(row).filter(|_| leading(row)) {
+            Some(speed) => Entry::number(format!("{} {}", times(speed.estimate), clean(speed.to)), speed.estimate),
+            None => Entry::text(""),
+        };
+        table.rows.push(vec![
+            Entry::text(case(row)),
+            Entry::text(clean(&row.subject)),
+            Entry::text(words),
+            Entry::number(sig3_or(value, "not known"), value),
+            Entry::number(list_range(row.low.get() * scale, row.high.get() * scale), row.low.get()),
+            Entry::text(unit),
+            ratio,
+            Entry::number(row.rounds.to_string(), f64::from(row.rounds)),
+            Entry::text(row.flags.join(", ")),
+        ]);
+    }
+    table
+}
