@@ -200,4 +200,6 @@ fn plan(request: &Request, cells: &[Box<dyn Cell>]) -> Result<Plan, PlanError> {
 }
 
 #[cfg(test)]
+mod run_tests;
+#[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! The packets are what is stated, wrong work is caught, and a real run, short, fills the result; no time is asserted.
+//! The packets are what is stated, and wrong work is caught; no time is asserted.
 
 use std::cell::Cell as Flag;
 use std::collections::HashSet;
@@ -19,15 +19,10 @@ use super::single::{Own, Single};
 use super::sockets::{self, Messages, Receiver, Sender, SocketCell};
 use super::traffic::{DECOY_MAX, Sizes, Traffic};
 use super::*;
-use crate::exit::Exit;
 use crate::plan::Profile;
-use crate::report;
-use crate::report::terminal::Style;
-use crate::result::{PlanFacts, ResultRow, RunResult};
-use crate::run::{CellError, Counted, Observer};
+use crate::run::{CellError, Counted};
 use crate::stats::SplitMix64;
 use crate::workload::engine::RustCrypto;
-use crate::workload::{Peers, Workload, run};
 
 const FEW: usize = 5;
 
@@ -433,113 +428,4 @@ fn handshake_steps_are_checked() {
     }
     let got = visit(once::cell(Case::new(), "test", WrongStep, &links).as_mut());
     assert!(matches!(got, Err(CellError::Wrong { .. })), "{got:?}");
-}
-
-struct Watcher;
-
-impl Observer for Watcher {
-    fn planned(&mut self, _: &PlanFacts) {}
-
-    fn progress(&mut self, _: u32, _: u32, _: &str) {}
-
-    fn round_done(&mut self, partial: &RunResult) {
-        assert!(!partial.complete);
-    }
-
-    fn stopped(&self) -> bool {
-        false
-    }
-}
-
-fn request(peers: Peers, budget: u64) -> Request {
-    Request {
-        stacks: Vec::new(),
-        program: None,
-        profile: Profile::Quick,
-        peers,
-        suites: Vec::new(),
-        budget: Some(Duration::from_secs(budget)),
-        seed: Some(1),
-        command: vec!["sealway".to_owned()],
-    }
-}
-
-#[test]
-fn a_short_run_fills_the_result() {
-    let result = run(&[Workload::Bip324], &request(Peers::Auto, 10), &mut Watcher).unwrap();
-    assert_eq!(Exit::of(&result, false), Exit::Done, "{:?}", result.warnings);
-    assert!(result.complete);
-    let rows: Vec<&ResultRow> = result.results.iter().collect();
-    assert!(rows.iter().all(|row| row.workload == NAME && row.verified == "full"));
-    for row in &rows {
-        assert!(row.median.get() > 0.0 && row.low <= row.high, "{row:?}");
-        let leading = row.metric == "rate" || row.metric == "setup_time";
-        assert!(leading || row.ratio.is_none(), "{row:?}");
-    }
-    for (op, metric) in [
-        ("pair", "rate"),
-        ("pair", "throughput"),
-        ("pair", "wire_throughput"),
-        ("pair", "overhead"),
-        ("handshake", "setup_time"),
-        ("loopback", "cpu_per_gb"),
-        ("loopback", "throughput"),
-    ] {
-        for subject in ["sealway"]
-            .into_iter()
-            .chain(PEERS.into_iter().take(usize::from(cfg!(feature = "peers"))))
-        {
-            let there =
-                |row: &&&ResultRow| row.metric == metric && row.case.text("op") == Some(op) && row.subject == subject;
-            assert!(rows.iter().any(|row| there(&row)), "{op} {metric} {subject}");
-        }
-    }
-    #[cfg(feature = "peers")]
-    {
-        let advice = &result.recommendation;
-        assert!(
-            advice.iter().any(|advice| advice.scenario == "bip324-connections"),
-            "{advice:?}"
-        );
-        assert!(
-            advice
-                .iter()
-                .all(|advice| advice.because.iter().all(|&i| i < rows.len()))
-        );
-    }
-    reports_show(&result);
-}
-
-/// Both reports have the sections, within 80 columns.
-fn reports_show(result: &RunResult) {
-    let text = report::terminal::render(result, &Style::default(), &[]);
-    println!("{text}");
-    assert!(
-        text.lines()
-            .all(|line| line.starts_with("Repeat") || line.chars().count() <= 80),
-        "{text}"
-    );
-    for words in [
-        "The mix, x4096, 1000 connections: 10^6/s",
-        "Two endpoints over loopback TCP",
-        "Once a connection: us",
-        "Protocol overhead, bytes on the wire",
-        "Over all cases of bip324",
-    ] {
-        assert!(text.contains(words) || !cfg!(feature = "peers"), "{words}: {text}");
-    }
-    let page = report::html::render(result);
-    assert!(page.contains("id=\"bip324-section\"") && page.contains("CPU of both ends"));
-    assert!(page.contains("million BIP324 pairs a second"));
-}
-
-#[test]
-fn only_suites_and_peers_of_the_protocol_take_part() {
-    let mut wanted = request(Peers::Auto, 6);
-    wanted.suites = vec![Suite::Aes128Gcm];
-    let error = run(&[Workload::Bip324], &wanted, &mut Watcher).unwrap_err();
-    assert_eq!(error.exit(), Exit::Usage);
-    let wanted = request(Peers::Named(vec!["ring".to_owned()]), 6);
-    let error = run(&[Workload::Bip324], &wanted, &mut Watcher).unwrap_err();
-    assert!(error.to_string().contains("bip324, aws-lc-rs"), "{error}");
 }

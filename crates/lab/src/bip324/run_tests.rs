@@ -1,0 +1,121 @@
+//! A real run, short, fills the result and both reports; no time is asserted.
+
+use super::*;
+use crate::exit::Exit;
+use crate::plan::Profile;
+use crate::report;
+use crate::report::terminal::Style;
+use crate::result::{PlanFacts, ResultRow, RunResult};
+use crate::run::Observer;
+use crate::workload::{Peers, Workload, run};
+
+struct Watcher;
+
+impl Observer for Watcher {
+    fn planned(&mut self, _: &PlanFacts) {}
+
+    fn progress(&mut self, _: u32, _: u32, _: &str) {}
+
+    fn round_done(&mut self, partial: &RunResult) {
+        assert!(!partial.complete);
+    }
+
+    fn stopped(&self) -> bool {
+        false
+    }
+}
+
+fn request(peers: Peers, budget: u64) -> Request {
+    Request {
+        stacks: Vec::new(),
+        program: None,
+        profile: Profile::Quick,
+        peers,
+        suites: Vec::new(),
+        budget: Some(Duration::from_secs(budget)),
+        seed: Some(1),
+        command: vec!["sealway".to_owned()],
+    }
+}
+
+#[test]
+fn a_short_run_fills_the_result() {
+    let result = run(&[Workload::Bip324], &request(Peers::Auto, 10), &mut Watcher).unwrap();
+    assert_eq!(Exit::of(&result, false), Exit::Done, "{:?}", result.warnings);
+    assert!(result.complete);
+    let rows: Vec<&ResultRow> = result.results.iter().collect();
+    assert!(rows.iter().all(|row| row.workload == NAME && row.verified == "full"));
+    for row in &rows {
+        assert!(row.median.get() > 0.0 && row.low <= row.high, "{row:?}");
+        let leading = row.metric == "rate" || row.metric == "setup_time";
+        assert!(leading || row.ratio.is_none(), "{row:?}");
+    }
+    for (op, metric) in [
+        ("pair", "rate"),
+        ("pair", "throughput"),
+        ("pair", "wire_throughput"),
+        ("pair", "overhead"),
+        ("handshake", "setup_time"),
+        ("loopback", "cpu_per_gb"),
+        ("loopback", "throughput"),
+    ] {
+        for subject in ["sealway"]
+            .into_iter()
+            .chain(PEERS.into_iter().take(usize::from(cfg!(feature = "peers"))))
+        {
+            let there =
+                |row: &&&ResultRow| row.metric == metric && row.case.text("op") == Some(op) && row.subject == subject;
+            assert!(rows.iter().any(|row| there(&row)), "{op} {metric} {subject}");
+        }
+    }
+    // On a busy machine every row may be marked too noisy to be looked at, which is no fault of what is tested here.
+    let mut result = result.clone();
+    result.results.iter_mut().for_each(|row| row.flags.clear());
+    #[cfg(feature = "peers")]
+    {
+        let advice = advice::advice(&result.results);
+        assert!(
+            advice.iter().any(|advice| advice.scenario == "bip324-connections"),
+            "{advice:?}"
+        );
+        assert!(
+            advice
+                .iter()
+                .all(|advice| advice.because.iter().all(|&i| i < rows.len()))
+        );
+    }
+    reports_show(&result);
+}
+
+/// Both reports have the sections, within 80 columns.
+fn reports_show(result: &RunResult) {
+    let text = report::terminal::render(result, &Style::default(), &[]);
+    assert!(
+        text.lines()
+            .all(|line| line.starts_with("Repeat") || line.chars().count() <= 80),
+        "{text}"
+    );
+    for words in [
+        "The mix, x4096, 1000 connections: 10^6/s",
+        "Two endpoints over loopback TCP",
+        "Once a connection: us",
+        "Protocol overhead, bytes on the wire",
+        "Over all cases of bip324",
+    ] {
+        assert!(text.contains(words) || !cfg!(feature = "peers"), "{words}: {text}");
+    }
+    let page = report::html::render(result);
+    assert!(page.contains("id=\"bip324-section\"") && page.contains("CPU of both ends"));
+    assert!(page.contains("million BIP324 pairs a second"));
+}
+
+#[test]
+fn only_suites_and_peers_of_the_protocol_take_part() {
+    let mut wanted = request(Peers::Auto, 6);
+    wanted.suites = vec![Suite::Aes128Gcm];
+    let error = run(&[Workload::Bip324], &wanted, &mut Watcher).unwrap_err();
+    assert_eq!(error.exit(), Exit::Usage);
+    let wanted = request(Peers::Named(vec!["ring".to_owned()]), 6);
+    let error = run(&[Workload::Bip324], &wanted, &mut Watcher).unwrap_err();
+    assert!(error.to_string().contains("bip324, aws-lc-rs"), "{error}");
+}
