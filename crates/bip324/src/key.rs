@@ -1,10 +1,12 @@
 //! The key of one connection, and what both ends make of their two keys.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use sealway_aead::derive::{Hash, Prk};
-use secp256k1::SecretKey;
-use secp256k1::ellswift::{ElligatorSwift, Party};
+use secp256k1::ellswift::{ElligatorSwift, ElligatorSwiftParty};
+use secp256k1::{Secp256k1, SecretKey, VerifyOnly};
+use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use crate::fs::{RecvChain, SendChain};
@@ -32,8 +34,8 @@ impl LocalKey {
         let mut kept = Box::new(Zeroizing::new([0; 32]));
         kept.copy_from_slice(secret);
         let encoding = leaving_no_stack(|| -> Result<_, Error> {
-            let mut key = SecretKey::from_secret_bytes(**kept).map_err(|_| Error::SecretKey)?;
-            let encoding = ElligatorSwift::from_seckey(key, Some(*auxiliary)).to_array();
+            let mut key = secret_key(&kept)?;
+            let encoding = ElligatorSwift::from_seckey(context(secret, auxiliary), key, Some(*auxiliary)).to_array();
             key.non_secure_erase();
             Ok(encoding)
         })?;
@@ -49,7 +51,7 @@ impl LocalKey {
         let mut kept = Box::new(Zeroizing::new([0; 32]));
         kept.copy_from_slice(secret);
         leaving_no_stack(|| -> Result<_, Error> {
-            let mut key = SecretKey::from_secret_bytes(**kept).map_err(|_| Error::SecretKey)?;
+            let mut key = secret_key(&kept)?;
             key.non_secure_erase();
             Ok(())
         })?;
@@ -70,26 +72,45 @@ impl LocalKey {
     /// [`Error::Aead`] if memory ran out.
     pub fn agree(self, theirs: &[u8; ELLSWIFT_LEN], role: Role, magic: Magic) -> Result<SessionKeys, Error> {
         let (initiator, responder, party) = match role {
-            Role::Initiator => (&self.encoding, theirs, Party::Initiator),
-            Role::Responder => (theirs, &self.encoding, Party::Responder),
+            Role::Initiator => (&self.encoding, theirs, ElligatorSwiftParty::A),
+            Role::Responder => (theirs, &self.encoding, ElligatorSwiftParty::B),
         };
         let mut shared = Box::new(Zeroizing::new([0; 32]));
         leaving_no_stack(|| -> Result<_, Error> {
             // Passed on at once: one that could not be a key was refused when it was made.
-            let mut key = SecretKey::from_secret_bytes(**self.secret).map_err(|_| Error::SecretKey)?;
-            let mut secret = ElligatorSwift::shared_secret(
+            let mut key = secret_key(&self.secret)?;
+            let secret = ElligatorSwift::shared_secret(
                 ElligatorSwift::from_array(*initiator),
                 ElligatorSwift::from_array(*responder),
                 key,
                 party,
+                None,
             );
-            shared.copy_from_slice(secret.as_ref());
-            secret.non_secure_erase();
+            shared.copy_from_slice(secret.as_secret_bytes());
             key.non_secure_erase();
             Ok(())
         })?;
         SessionKeys::derive(&shared, magic)
     }
+}
+
+fn secret_key(bytes: &[u8; 32]) -> Result<SecretKey, Error> {
+    SecretKey::from_slice(bytes).map_err(|_| Error::SecretKey)
+}
+
+/// The library's tables, blinded against onlookers with what the first key of the process came with. Blinding anew for
+/// every key would double what a key costs, and a key here is used twice in its life; Bitcoin Core blinds once, too.
+fn context(secret: &[u8; 32], auxiliary: &[u8; 32]) -> &'static Secp256k1<VerifyOnly> {
+    static CONTEXT: OnceLock<Secp256k1<VerifyOnly>> = OnceLock::new();
+    CONTEXT.get_or_init(|| {
+        let mut context = Secp256k1::verification_only();
+        let hash = Sha256::new_with_prefix(b"sealway blinding")
+            .chain_update(secret)
+            .chain_update(auxiliary);
+        let seed: Zeroizing<[u8; 32]> = Zeroizing::new(hash.finalize().into());
+        context.seeded_randomize(&seed);
+        context
+    })
 }
 
 impl fmt::Debug for LocalKey {

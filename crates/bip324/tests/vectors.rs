@@ -6,7 +6,7 @@ mod common;
 use common::{array, hex, rows, vectors};
 use sealway_bip324::fs::RecvChain;
 use sealway_bip324::{Kind, LocalKey, Magic, PacketOpener, PacketSealer, Role, SessionKeys};
-use secp256k1::ellswift::{ElligatorSwift, ElligatorSwiftSharedSecret, Party};
+use secp256k1::ellswift::{ElligatorSwift, ElligatorSwiftParty, ElligatorSwiftSharedSecret};
 use secp256k1::{PublicKey, SecretKey};
 
 /// The x coordinate that an encoding stands for.
@@ -140,8 +140,8 @@ fn keys_of_the_packet_file() {
     for row in &rows {
         let keys = row.keys();
         let party = match row.role {
-            Role::Initiator => Party::Initiator,
-            Role::Responder => Party::Responder,
+            Role::Initiator => ElligatorSwiftParty::A,
+            Role::Responder => ElligatorSwiftParty::B,
         };
         let (ours, theirs) = (row.encoding, row.theirs);
         let (a, b) = match row.role {
@@ -149,15 +149,15 @@ fn keys_of_the_packet_file() {
             Role::Responder => (theirs, ours),
         };
         let (a, b) = (ElligatorSwift::from_array(a), ElligatorSwift::from_array(b));
-        let secret = SecretKey::from_secret_bytes(row.ours).unwrap();
+        let secret = SecretKey::from_slice(&row.ours).unwrap();
         let x_only = |x: [u8; 32], _, _| ElligatorSwiftSharedSecret::from_secret_bytes(x);
         let x = ElligatorSwift::shared_secret_with_hasher(a, b, secret, party, x_only);
-        let shared = ElligatorSwift::shared_secret(a, b, secret, party);
+        let shared = ElligatorSwift::shared_secret(a, b, secret, party, None);
         let derived: [&[u8]; 11] = [
             &decode(ours),
             &decode(theirs),
-            x.as_ref(),
-            shared.as_ref(),
+            x.as_secret_bytes(),
+            shared.as_secret_bytes(),
             keys.length_key(Role::Initiator),
             keys.content_key(Role::Initiator),
             keys.length_key(Role::Responder),

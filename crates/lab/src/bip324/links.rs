@@ -1,7 +1,7 @@
 //! The connections that packets are sealed on, with keys from a stated seed and the handshake's own derivation.
 
 use secp256k1::ellswift::ElligatorSwift;
-use secp256k1::{PublicKey, SecretKey};
+use secp256k1::{Secp256k1, SecretKey};
 
 use sealway_bip324::fs::{PacketNumber, REKEY_INTERVAL, RecvChain, SendChain};
 use sealway_bip324::{ELLSWIFT_LEN, LocalKey, Magic, Role};
@@ -79,6 +79,6 @@ pub(super) fn links(count: usize) -> Result<Vec<Link>, CellError> {
 
 /// The encoding of a public key that has no randomness but the key's.
 fn encoding(secret: &[u8; 32]) -> Result<[u8; ELLSWIFT_LEN], CellError> {
-    let secret = SecretKey::from_secret_bytes(*secret).map_err(failed)?;
-    Ok(ElligatorSwift::from_pubkey_with_rnd(PublicKey::from_secret_key(&secret), [0; 32]).to_array())
+    let secret = SecretKey::from_slice(secret).map_err(failed)?;
+    Ok(ElligatorSwift::from_pubkey(secret.public_key(&Secp256k1::signing_only())).to_array())
 }

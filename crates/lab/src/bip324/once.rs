@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use sealway_bip324::{Connection, ELLSWIFT_LEN, Event, LocalKey, Options, Role, SessionKeys};
 use secp256k1::SecretKey;
-use secp256k1::ellswift::{ElligatorSwift, Party};
+use secp256k1::ellswift::{ElligatorSwift, ElligatorSwiftParty};
 
 use super::links::{Link, MAGIC, failed};
 use crate::result::Case;
@@ -191,15 +191,15 @@ impl Work for Key {
 struct Ecdh;
 
 /// A shared secret by libsecp256k1.
-fn shared(link: &Link, party: Party) -> Result<Answer, CellError> {
+fn shared(link: &Link, party: ElligatorSwiftParty) -> Result<Answer, CellError> {
     let secret = match party {
-        Party::Initiator => link.secrets[0],
-        Party::Responder => link.secrets[1],
+        ElligatorSwiftParty::A => link.secrets[0],
+        ElligatorSwiftParty::B => link.secrets[1],
     };
     let [a, b] = link.encodings.map(ElligatorSwift::from_array);
-    let secret = SecretKey::from_secret_bytes(secret).map_err(failed)?;
-    let shared = ElligatorSwift::shared_secret(a, b, secret, party);
-    Ok(answer(shared.as_ref()))
+    let secret = SecretKey::from_slice(&secret).map_err(failed)?;
+    let shared = ElligatorSwift::shared_secret(a, b, secret, party, None);
+    Ok(answer(shared.as_secret_bytes()))
 }
 
 impl Work for Ecdh {
@@ -207,17 +207,17 @@ impl Work for Ecdh {
 
     fn prepare(&self, link: &Link) -> Result<Self::Ready, CellError> {
         let [a, b] = link.encodings.map(ElligatorSwift::from_array);
-        Ok((a, b, SecretKey::from_secret_bytes(link.secrets[0]).map_err(failed)?))
+        Ok((a, b, SecretKey::from_slice(&link.secrets[0]).map_err(failed)?))
     }
 
     fn work(&self, (a, b, secret): Self::Ready) -> Result<Answer, CellError> {
-        let shared = ElligatorSwift::shared_secret(a, b, secret, Party::Initiator);
-        Ok(answer(shared.as_ref()))
+        let shared = ElligatorSwift::shared_secret(a, b, secret, ElligatorSwiftParty::A, None);
+        Ok(answer(shared.as_secret_bytes()))
     }
 
     /// The other end's.
     fn expected(&self, link: &Link) -> Result<Answer, CellError> {
-        shared(link, Party::Responder)
+        shared(link, ElligatorSwiftParty::B)
     }
 }
 
@@ -228,7 +228,7 @@ impl Work for Schedule {
     type Ready = [u8; 32];
 
     fn prepare(&self, link: &Link) -> Result<Self::Ready, CellError> {
-        let shared = shared(link, Party::Initiator)?;
+        let shared = shared(link, ElligatorSwiftParty::A)?;
         shared.first_chunk().copied().ok_or_else(|| failed("no secret"))
     }
 

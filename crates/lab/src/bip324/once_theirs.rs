@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use bip324::{Role, SessionKeyMaterial};
-use secp256k1_of_bip324::ellswift::{ElligatorSwift, ElligatorSwiftParty};
-use secp256k1_of_bip324::{Secp256k1, SecretKey, SignOnly};
+use secp256k1::ellswift::{ElligatorSwift, ElligatorSwiftParty};
+use secp256k1::{Secp256k1, SecretKey, SignOnly};
 
 use super::links::{Link, MAGIC, failed};
 use super::once::{Answer, Once, Work, answer, cell};

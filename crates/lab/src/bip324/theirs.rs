@@ -7,7 +7,7 @@ use bip324::{
     SentKey, VersionResult,
 };
 use sealway_bip324::{ELLSWIFT_LEN, LENGTH_LEN, OVERHEAD, TAG_LEN};
-use secp256k1_of_bip324::{Secp256k1, SignOnly};
+use secp256k1::{Secp256k1, SignOnly};
 
 use super::links::{Link, MAGIC, failed};
 use super::single::Ciphers;
