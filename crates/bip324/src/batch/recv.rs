@@ -410,6 +410,13 @@ impl RecvSide {
             self.recycle();
         }
         self.shown = true;
+        // It lies where the next batch starts: what is planned there now would be overwritten.
+        self.room = None;
+    }
+
+    /// True if a connection has to end.
+    pub(super) const fn has_ended_some(&self) -> bool {
+        !self.failed.is_empty() || !self.doomed.is_empty()
     }
 
     /// Starts a new batch.

@@ -1,9 +1,11 @@
+use std::time::Duration;
+
 use sealway_aead::batch::Slot;
 
 use super::crypt::{SLOTS, Way, slot_of};
 use super::*;
 use crate::fs::{PacketNumber, RecvChain, SendChain};
-use crate::{CONTENTS_MAX, Kind, PacketSealer};
+use crate::{CONTENTS_MAX, Error, Kind, PacketSealer};
 
 const LENGTH_KEY: [u8; 32] = [3; 32];
 const CONTENT_KEY: [u8; 32] = [4; 32];
@@ -111,4 +113,43 @@ fn a_peer_that_claims_much_and_stalls() {
         let missing = CONTENTS_MAX + 17 - came;
         assert_eq!(batch.awaiting(id), Some(crate::Awaiting::Packet { missing }));
     }
+}
+
+/// Room that was given before the batch was shown is not to be used after it: what was planned there would be lost.
+#[test]
+fn room_ends_when_the_batch_is_shown() {
+    let mut batch = BatchTransport::new(BatchOptions::default()).unwrap();
+    let id = add(&mut batch, PacketNumber::FIRST);
+    let mut sealer = PacketSealer::new(SendChain::new(&LENGTH_KEY, &CONTENT_KEY).unwrap());
+    let mut wire = Vec::new();
+    for n in 0..3 {
+        sealer.seal(Kind::Genuine, &[], &[n; 10], &mut wire).unwrap();
+    }
+    batch.receive_room(id, wire.len()).unwrap().copy_from_slice(&wire);
+    assert!(batch.open().is_empty());
+    assert!(matches!(
+        batch.receive_commit(wire.len()),
+        Err(Error::OutOfOrder { .. })
+    ));
+    // Nothing was taken: the same bytes can come again.
+    batch.receive(id, &wire).unwrap();
+    let came: Vec<_> = batch.open().iter().map(|message| message.contents.to_vec()).collect();
+    assert_eq!(came, [[0; 10], [1; 10], [2; 10]]);
+}
+
+/// A connection that ends without a packet to be opened is told without waiting for one.
+#[test]
+fn a_peer_whose_first_length_is_too_long_is_due_at_once() {
+    let mut batch = BatchTransport::new(BatchOptions::default()).unwrap();
+    let id = add(&mut batch, PacketNumber::FIRST);
+    let mut sealer = PacketSealer::new(SendChain::new(&LENGTH_KEY, &CONTENT_KEY).unwrap());
+    let mut wire = Vec::new();
+    sealer.seal(Kind::Genuine, &[], &vec![0; 5_000_000], &mut wire).unwrap();
+    batch.receive(id, &wire[..3]).unwrap();
+    assert_eq!(batch.deadline(), Some(Duration::ZERO));
+    assert!(batch.poll_flush(Duration::ZERO).open);
+    assert!(batch.open().is_empty());
+    assert!(matches!(batch.poll_closed(), Some((closed, Error::PacketTooLong { .. })) if closed == id));
+    assert_eq!((batch.deadline(), batch.contains(id)), (None, false));
+    assert!(!batch.poll_flush(Duration::ZERO).open);
 }

@@ -218,7 +218,8 @@ impl BatchTransport {
     }
 
     /// Room into which a socket can be read without a copy. What was read is taken by
-    /// [`BatchTransport::receive_commit`], before anything else is received.
+    /// [`BatchTransport::receive_commit`], before anything else is received or anything is opened. What is in it before is
+    /// left over from other packets and is not wiped; nor are contents, until others take their place.
     ///
     /// # Errors
     /// As [`BatchTransport::receive`].
@@ -230,7 +231,7 @@ impl BatchTransport {
     /// Takes the first `got` bytes of the room that was given last.
     ///
     /// # Errors
-    /// [`Error::OutOfOrder`] without room, [`Error::Buffer`] if that had fewer bytes, [`Error::Closed`] if the connection has
+    /// [`Error::OutOfOrder`] without room, or after [`BatchTransport::open`], [`Error::Buffer`] if that had fewer bytes, [`Error::Closed`] if the connection has
     /// ended since.
     #[inline]
     pub fn receive_commit(&mut self, got: usize) -> Result<(), Error> {
@@ -260,7 +261,7 @@ impl BatchTransport {
     }
 
     /// Says what has waited long enough by the [`FlushPolicy`]. `now` is the time since whatever the caller counts from; the
-    /// delay of a batch starts at the first call that finds something waiting.
+    /// delay of a batch starts at the first call that finds something waiting. Connections that have to end do not wait.
     pub fn poll_flush(&mut self, now: Duration) -> Due {
         let flush = self.flush;
         let due = |(packets, bytes): (usize, usize), by: &mut Option<Duration>| {
@@ -273,12 +274,15 @@ impl BatchTransport {
         };
         Due {
             seal: due(self.send.waiting(), &mut self.seal_by),
-            open: due(self.recv.waiting(), &mut self.open_by),
+            open: due(self.recv.waiting(), &mut self.open_by) || self.recv.has_ended_some(),
         }
     }
 
     /// When [`BatchTransport::poll_flush`] is to be called at the latest; `None` if it has found nothing that waits.
     pub fn deadline(&self) -> Option<Duration> {
+        if self.recv.has_ended_some() {
+            return Some(Duration::ZERO);
+        }
         self.seal_by.into_iter().chain(self.open_by).min()
     }
 
