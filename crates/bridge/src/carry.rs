@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use sealway_bip324::message::v1::PAYLOAD_MAX;
 use sealway_bip324::message::{Message, MessageTypes};
 use sealway_bip324::tokio::TransportError;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::dial::NODE;
 use crate::stats::{Stats, add};
@@ -17,12 +18,45 @@ use crate::{Error, Settings};
 /// What errors call the side that connected to us.
 pub(crate) const CLIENT: &str = "the client";
 
+/// How long good messages are still written after what follows them has turned out to be wrong.
+const LAST_WRITE: Duration = Duration::from_secs(5);
+
+/// When a message was last carried, either way.
+struct LastMessage {
+    began: Instant,
+    /// Nanoseconds since then.
+    after: AtomicU64,
+}
+
+impl LastMessage {
+    fn new() -> Self {
+        LastMessage {
+            began: Instant::now(),
+            after: AtomicU64::new(0),
+        }
+    }
+
+    fn is_now(&self) {
+        let after = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.after.fetch_max(after, Ordering::Relaxed);
+    }
+
+    fn at(&self) -> Instant {
+        later(self.began, Duration::from_nanos(self.after.load(Ordering::Relaxed)))
+    }
+}
+
+/// A time after another; years after it for a duration that no clock can hold.
+fn later(from: Instant, after: Duration) -> Instant {
+    const LONG: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+    from.checked_add(after).unwrap_or_else(|| from + LONG)
+}
+
 /// Where messages of one direction are counted.
 struct Way {
     settings: Arc<Settings>,
     stats: Arc<Stats>,
-    /// Messages of this connection, both ways: by these it is known that something moves.
-    moved: Arc<AtomicU64>,
+    last: Arc<LastMessage>,
     outward: bool,
 }
 
@@ -35,49 +69,63 @@ impl Way {
         };
         add(messages, 1);
         add(bytes, payload as u64);
-        add(&self.moved, 1);
+        self.last.is_now();
     }
 }
 
-/// Carries until both directions have ended, something is wrong, or nothing moves. Dropped, it closes both sides.
+/// Carries until both directions have ended, something is wrong, or time is up. Dropped, it closes both sides.
 pub(crate) async fn carry(client: Side, node: Side, settings: &Arc<Settings>, stats: &Arc<Stats>) -> Result<(), Error> {
-    let moved = Arc::new(AtomicU64::new(0));
+    let last = Arc::new(LastMessage::new());
     let way = |outward| Way {
         settings: Arc::clone(settings),
         stats: Arc::clone(stats),
-        moved: Arc::clone(&moved),
+        last: Arc::clone(&last),
         outward,
     };
     // A task a direction; both end with this set.
     let mut ways = JoinSet::new();
     ways.spawn(one_way(client.reader, node.writer, way(true)));
     ways.spawn(one_way(node.reader, client.writer, way(false)));
-    let mut seen = 0;
+    // Once one direction has ended the other has a time that no message prolongs.
+    let mut half_closed = None;
     loop {
-        let after = if ways.len() == 2 {
-            settings.idle
-        } else {
-            settings.half_closed
-        };
-        match timeout(after, ways.join_next()).await {
+        let end = half_closed.unwrap_or_else(|| later(last.at(), settings.idle));
+        match timeout_at(end, ways.join_next()).await {
             Ok(None) => return Ok(()),
-            Ok(Some(Ok(ended))) => ended?,
+            Ok(Some(Ok(ended))) => {
+                ended?;
+                half_closed = Some(later(Instant::now(), settings.half_closed));
+            }
             Ok(Some(Err(failed))) => match failed.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
                 Err(_) => return Ok(()),
             },
-            Err(_) => {
-                let now = moved.load(Ordering::Relaxed);
-                if now == seen {
-                    return Err(Error::Idle { after });
-                }
-                seen = now;
+            Err(_) if half_closed.is_some() => {
+                return Err(Error::Time {
+                    what: "the end of the other direction",
+                    limit: settings.half_closed,
+                });
             }
+            Err(_) if later(last.at(), settings.idle) <= Instant::now() => {
+                return Err(Error::Idle { after: settings.idle });
+            }
+            // Something was carried meanwhile.
+            Err(_) => {}
         }
     }
 }
 
 async fn one_way(mut from: Reader, mut to: Writer, way: Way) -> Result<(), Error> {
+    let carried = every_message(&mut from, &mut to, &way).await;
+    if carried.is_err() {
+        // Good messages may have come together with what is wrong: they were taken, so they leave. A writer that has
+        // failed says so at once.
+        let _ = timeout(LAST_WRITE, to.flush()).await;
+    }
+    carried
+}
+
+async fn every_message(from: &mut Reader, to: &mut Writer, way: &Way) -> Result<(), Error> {
     let (source, target) = if way.outward { (CLIENT, NODE) } else { (NODE, CLIENT) };
     let reading = |error: TransportError| Error::Transport {
         with: source,
@@ -92,7 +140,7 @@ async fn one_way(mut from: Reader, mut to: Writer, way: Way) -> Result<(), Error
         if !from.has_message().map_err(reading)? {
             to.flush().await.map_err(writing)?;
         }
-        let carried = match (&mut from, &mut to) {
+        let carried = match (&mut *from, &mut *to) {
             (Reader::V1(from), Writer::V1(to)) => match from.recv().await.map_err(reading)? {
                 Some(message) => {
                     to.feed(&message).await.map_err(writing)?;

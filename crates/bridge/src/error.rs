@@ -70,9 +70,9 @@ pub enum Error {
         /// Why.
         source: TransportError,
     },
-    /// Nothing moved for too long.
+    /// No message was carried for too long.
     Idle {
-        /// How long, at least.
+        /// How long.
         after: Duration,
     },
     /// A message that cannot be what it says.
@@ -117,7 +117,7 @@ impl fmt::Display for Error {
             Error::Handshake { with, source } => write!(f, "no v2 handshake with {with}: {source}"),
             Error::Refused { what } => f.write_str(what),
             Error::Transport { with, source } => write!(f, "the connection with {with} ended: {source}"),
-            Error::Idle { after } => write!(f, "nothing moved for {} s", after.as_secs()),
+            Error::Idle { after } => write!(f, "no message for {after:?}"),
             Error::Message { what } => f.write_str(what),
             Error::Time { what, limit } => write!(f, "{what} did not come within {limit:?}"),
         }

@@ -12,7 +12,7 @@ use sealway_bip324::tokio::{Messages, TransportError, connect};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
-use crate::dial::{NODE, tcp};
+use crate::dial::{NODE, tcp, tcp_again};
 use crate::wire::{fresh, random};
 use crate::{Error, SessionId, Target};
 
@@ -70,7 +70,8 @@ pub struct Answer {
     pub version: Version,
 }
 
-/// Connects, shakes hands in v2 and exchanges version messages; if v2 fails, tries v1 on another connection.
+/// Connects, shakes hands in v2 and exchanges version messages; if v2 fails, tries v1 on another connection
+/// to the same address.
 ///
 /// Takes at most the time of `options` and bounded memory, whatever the node does. The node's addresses, heights and names
 /// are what it claims.
@@ -100,7 +101,7 @@ pub async fn probe(target: &Target, options: &Options) -> Result<Report, Error> 
                 with: NODE,
                 source: failed.error,
             };
-            (Err(failed), over_v1(target, options, end).await)
+            (Err(failed), over_v1(target, address, options, end).await)
         }
     };
     Ok(Report {
@@ -181,8 +182,9 @@ async fn over_v2(mut messages: Messages<TcpStream>, options: &Options, end: Inst
     .await
 }
 
-async fn over_v1(target: &Target, options: &Options, end: Instant) -> Result<Answer, Error> {
-    let (stream, _) = tcp(target, end.saturating_duration_since(Instant::now())).await?;
+async fn over_v1(target: &Target, address: SocketAddr, options: &Options, end: Instant) -> Result<Answer, Error> {
+    let left = end.saturating_duration_since(Instant::now());
+    let stream = tcp_again(target, address, left).await?;
     let payload = ours(options)?;
     let command = version_type()?;
     let (read, write) = stream.into_split();

@@ -60,9 +60,9 @@ pub struct Settings {
     pub connect_limit: Duration,
     /// How long a message that has begun may take to come.
     pub patience: Patience,
-    /// After how long without any message a connection ends. Default: 20 minutes, as in Bitcoin Core.
+    /// How long after its last whole message, either way, a connection ends. Default: 20 minutes, as in Bitcoin Core.
     pub idle: Duration,
-    /// How long one direction may go on after the other has ended. Default: 60 s.
+    /// How long one direction may go on after the other has ended, whatever it carries. Default: 60 s.
     pub half_closed: Duration,
 }
 

@@ -80,13 +80,16 @@ impl ReadBuffer {
         } else if self.filled_up && len < LARGE {
             len = LARGE.min(2 * len);
         }
-        // As much again as has come, within bounds: memory follows what was sent, not what was announced.
-        len = len.max(want.min(have + have.clamp(FIRST, AHEAD))).max(FIRST);
         if have == 0 || self.end == len || self.start + want.min(len) > len {
             self.compact();
         }
+        // Grown when it is full and not before, or each small read would copy all of a long frame. Then as much again as
+        // has come, within bounds: memory follows what was sent, not what was announced.
         if self.end == len {
-            len += FIRST;
+            len = want.min(have + have.clamp(FIRST, AHEAD)).max(FIRST);
+            if self.end >= len {
+                len = self.end + FIRST;
+            }
         }
         if len > self.bytes.len() {
             self.bytes.reserve_exact(len - self.bytes.len());
@@ -234,6 +237,21 @@ mod tests {
             assert!(buffer.memory().1 <= LARGE, "{:?}", buffer.memory());
             assert_eq!(buffer.filled()[..5], [7; 5]);
         }
+    }
+
+    #[test]
+    fn small_reads_of_a_long_frame_do_not_each_take_memory() {
+        let mut buffer = ReadBuffer::holding(vec![1, 2, 3]);
+        let (mut came, mut grown, mut memory) = (3, 0, 0);
+        while came < 4 << 20 {
+            came += fill(&mut buffer, 100, (4 << 20) + 24);
+            if buffer.memory().1 != memory {
+                memory = buffer.memory().1;
+                grown += 1;
+            }
+        }
+        assert!(grown < 40, "grown {grown} times");
+        assert_eq!(buffer.filled()[..4], [1, 2, 3, 7]);
     }
 
     #[test]

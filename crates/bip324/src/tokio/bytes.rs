@@ -15,6 +15,15 @@ use super::{Messages, TransportError};
 /// Most bytes of a stream in a packet.
 pub const BYTES_PER_PACKET: usize = 16 * 1024;
 
+/// How far the peer's direction has come.
+enum End {
+    Open,
+    /// The peer has ended it.
+    Ended,
+    /// Something follows the end.
+    Exceeded,
+}
+
 /// A stream of bytes over a v2 connection, for programs of which both ends are one's own. It is not what Bitcoin nodes
 /// speak.
 ///
@@ -35,8 +44,7 @@ pub struct ByteStream<IO> {
     messages: Messages<IO>,
     /// What is left of the packet at the front.
     unread: Range<usize>,
-    /// The peer has ended its direction.
-    ended: bool,
+    incoming: End,
     /// This end has.
     shut: bool,
 }
@@ -47,7 +55,7 @@ impl<IO> ByteStream<IO> {
         ByteStream {
             messages,
             unread: 0..0,
-            ended: false,
+            incoming: End::Open,
             shut: false,
         }
     }
@@ -65,17 +73,21 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for ByteStream<IO> {
             return Poll::Ready(Ok(()));
         }
         while this.unread.is_empty() {
-            if this.ended {
-                return Poll::Ready(Ok(()));
+            match this.incoming {
+                End::Open => {}
+                End::Ended => return Poll::Ready(Ok(())),
+                End::Exceeded => return Poll::Ready(Err(TransportError::AfterEnd.into())),
             }
             let Messages { io, incoming, .. } = &mut this.messages;
             match ready!(incoming.poll_next(cx, Pin::new(io)))? {
                 None => return Poll::Ready(Err(TransportError::CutOff.into())),
                 Some(packet) if packet.is_empty() => {
-                    this.ended = true;
-                    if incoming.open_next()? {
-                        return Poll::Ready(Err(TransportError::AfterEnd.into()));
-                    }
+                    // What fails here stays failed below: no clean end after an error.
+                    this.incoming = if incoming.open_next()? {
+                        End::Exceeded
+                    } else {
+                        End::Ended
+                    };
                 }
                 Some(packet) => this.unread = packet,
             }

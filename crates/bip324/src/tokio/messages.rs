@@ -22,6 +22,8 @@ pub struct Messages<IO> {
     pub(super) io: IO,
     pub(super) incoming: Incoming,
     pub(super) outgoing: Outgoing,
+    /// Why writing failed while something could still be read.
+    unreported: Option<TransportError>,
     role: Role,
     session_id: [u8; 32],
 }
@@ -56,6 +58,7 @@ impl<IO> Messages<IO> {
             io,
             incoming: Incoming::new(buffer, opener, options.contents_limit, received, timer),
             outgoing: Outgoing::new(PacketSealer::new(send), options.output_limit, sent),
+            unreported: None,
             role,
             session_id,
         }
@@ -117,14 +120,27 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Messages<IO> {
     /// Waits for the contents of the next message; `None` once the peer has ended its direction between two messages, which
     /// anyone in between can do as well.
     ///
-    /// Sends what waits meanwhile.
+    /// Sends what waits meanwhile. If that fails, messages that have come already are given first.
     ///
     /// # Errors
     /// As [`Receiver::recv`], and those of sending.
     pub async fn recv(&mut self) -> Result<Option<&[u8]>, TransportError> {
         let range = poll_fn(|cx| {
-            self.outgoing.push(cx, Pin::new(&mut self.io))?;
-            self.incoming.poll_next(cx, Pin::new(&mut self.io))
+            let pushed = self.outgoing.push(cx, Pin::new(&mut self.io));
+            let next = self.incoming.poll_next(cx, Pin::new(&mut self.io));
+            let Err(error) = pushed else {
+                return next;
+            };
+            // The first error says why, the ones after it only that the connection is closed.
+            let error = self.unreported.take().unwrap_or(error);
+            match next {
+                Poll::Ready(Ok(Some(_))) => {
+                    self.unreported = Some(error);
+                    next
+                }
+                Poll::Ready(Err(_)) => next,
+                Poll::Ready(Ok(None)) | Poll::Pending => Poll::Ready(Err(error)),
+            }
         })
         .await?;
         Ok(range.map(|range| self.incoming.bytes(range)))

@@ -152,7 +152,7 @@ fn v1_messages_keep_the_same_promise() {
             }
         };
         assert_eq!(end.unwrap(), None);
-        assert_eq!((sender.sent(), receiver.received().messages), (sender.sent(), 30));
+        assert_eq!((sender.sent().messages, receiver.received().messages), (30, 30));
         assert_eq!(sender.sent().bytes, receiver.received().bytes);
     }
 }

@@ -1,5 +1,6 @@
 //! Peers that stall, cheat or do not listen.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use sealway_bip324::message::Message;
@@ -69,6 +70,32 @@ async fn halves_carry_every_length_both_ways_at_once() {
     }
     for task in tasks {
         task.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_has_come_is_given_before_the_error_of_a_write() {
+    for len in [10, 200_000] {
+        let (mut a, mut b) = pair(1 << 20).await;
+        for number in 0..3 {
+            b.send(&contents(number, len)).await.unwrap();
+        }
+        b.flush().await.unwrap();
+        a.feed(b"never read").await.unwrap();
+        drop(b);
+        for number in 0..3 {
+            let message = a.recv().await.unwrap().unwrap();
+            assert!(message == contents(number, len), "message {number}");
+        }
+        let error = a.recv().await.unwrap_err();
+        assert!(
+            matches!(&error, TransportError::Io(e) if e.kind() == ErrorKind::BrokenPipe),
+            "{error:?}"
+        );
+        for _ in 0..2 {
+            let error = a.recv().await.unwrap_err();
+            assert!(matches!(error, TransportError::Protocol(Error::Closed)), "{error:?}");
+        }
     }
 }
 

@@ -126,6 +126,39 @@ async fn a_v1_program_reaches_a_v2_peer_of_another_implementation() {
 }
 
 #[tokio::test]
+async fn from_v2_to_v2_contents_stay_as_they_are() {
+    let (node, node_at) = listener().await;
+    let mut settings = settings(node_at);
+    settings.outgoing = Outgoing::V2;
+    let bridge = bridge(settings);
+    let said = [
+        &b""[..],
+        b"\x80nobody has this id",
+        b"\0short",
+        b"\0ping\0\0\0\0\0\0\0\0a long one",
+        b"\x12short one",
+    ];
+    let node_side = async {
+        let (tcp, _) = node.accept().await.unwrap();
+        let mut peer = Peer::new(tcp, NETWORK, Role::Responder).await;
+        for contents in said {
+            assert_eq!(peer.recv().await, contents);
+        }
+        peer
+    };
+    let client_side = async {
+        let tcp = TcpStream::connect(bridge.address()).await.unwrap();
+        let mut peer = Peer::new(tcp, NETWORK, Role::Initiator).await;
+        for contents in said {
+            peer.send(contents).await;
+        }
+        peer
+    };
+    within("the conversation", async { tokio::join!(node_side, client_side) }).await;
+    assert_eq!(bridge.stats().totals().dropped, 0);
+}
+
+#[tokio::test]
 async fn one_direction_may_end_before_the_other() {
     let (node, node_at) = listener().await;
     let mut settings = settings(node_at);

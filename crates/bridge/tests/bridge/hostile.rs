@@ -142,6 +142,57 @@ async fn a_wrong_checksum_or_network_in_v1_closes_both_sides() {
 }
 
 #[tokio::test]
+async fn good_messages_that_come_together_with_a_bad_one_reach_the_node() {
+    let pings = framed("ping", b"good one").repeat(3);
+    // v1 with a wrong checksum.
+    let good = [framed("version", b""), pings.clone()].concat();
+    let (bridge, node) = to_v1(|_| {}).await;
+    let mut client = TcpStream::connect(bridge.address()).await.unwrap();
+    let mut wire = [&good[..], &framed("ping", b"bad one!")].concat();
+    *wire.last_mut().unwrap() ^= 1;
+    client.write_all(&wire).await.unwrap();
+    let (mut at_node, _) = within("the node", node.accept()).await.unwrap();
+    let mut got = Vec::new();
+    let _ = within("the node's end", at_node.read_to_end(&mut got)).await;
+    assert!(got == good, "{} of {} bytes", got.len(), good.len());
+    assert!(is_closed(&mut client).await);
+    let totals = counted(bridge.stats(), "a broken one", |totals| totals.broken == 1).await;
+    assert_eq!(totals.messages_out, 4);
+    // v2 with a wrong tag.
+    let (bridge, node) = to_v1(|_| {}).await;
+    let (mut peer, mut at_node) = established(&bridge, &node).await;
+    let mut wire = Vec::new();
+    for contents in [b"\x12good one"; 3] {
+        wire.extend(peer.sealed(contents));
+    }
+    wire.extend(peer.sealed(b"\x12bad one!"));
+    *wire.last_mut().unwrap() ^= 1;
+    peer.tcp.write_all(&wire).await.unwrap();
+    let mut got = Vec::new();
+    let _ = within("the node's end", at_node.read_to_end(&mut got)).await;
+    assert!(got == pings, "{} of {} bytes", got.len(), pings.len());
+    assert!(is_closed(&mut peer.tcp).await);
+}
+
+#[tokio::test]
+async fn half_a_connection_ends_in_time_whatever_it_carries() {
+    let (bridge, node) = to_v1(|settings| settings.half_closed = Duration::from_millis(300)).await;
+    let mut client = TcpStream::connect(bridge.address()).await.unwrap();
+    client.write_all(&framed("version", b"")).await.unwrap();
+    client.shutdown().await.unwrap();
+    let (at_node, _) = within("the node", node.accept()).await.unwrap();
+    let (_read, mut write) = at_node.into_split();
+    let talking = async {
+        while write.write_all(&framed("ping", b"12345678")).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let (closed, ()) = within("the end", async { tokio::join!(is_closed(&mut client), talking) }).await;
+    assert!(closed);
+    counted(bridge.stats(), "a broken one", |totals| totals.broken == 1).await;
+}
+
+#[tokio::test]
 async fn more_connections_than_allowed_are_turned_away() {
     let (bridge, node) = to_v1(|settings| settings.connections = 2).await;
     let mut kept = Vec::new();

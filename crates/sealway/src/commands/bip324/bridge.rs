@@ -42,7 +42,10 @@ pub(crate) fn run(options: &Bridge) -> Result<Exit, Problem> {
         .enable_all()
         .build()
         .map_err(|e| Problem::new(Exit::Internal, format!("cannot start: {e}")))?;
-    runtime.block_on(until_told(settings))
+    let done = runtime.block_on(until_told(settings));
+    // A name that the system still looks up is not waited for.
+    runtime.shutdown_background();
+    done
 }
 
 /// Serves until a signal comes, then lets connections finish until the time or another signal ends them.
