@@ -107,6 +107,8 @@ pub(crate) async fn dial(settings: &Settings, stats: &Stats, from: SocketAddr) -
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use tokio::time::sleep;
+
     use super::*;
 
     #[tokio::test]
@@ -114,12 +116,18 @@ mod tests {
         let addresses: Vec<SocketAddr> = ["192.0.2.1:1", "192.0.2.2:2", "192.0.2.3:3"]
             .map(|address| address.parse().unwrap())
             .to_vec();
-        let connect = async |address: SocketAddr| match address.port() {
-            1 => std::future::pending().await,
-            2 => Err(io::ErrorKind::ConnectionRefused.into()),
-            port => Ok(port),
+        // An answer takes a while: who has no time left does not get it.
+        let connect = async |address: SocketAddr| {
+            if address.port() == 1 {
+                std::future::pending::<()>().await;
+            }
+            sleep(Duration::from_millis(20)).await;
+            match address.port() {
+                2 => Err(io::ErrorKind::ConnectionRefused.into()),
+                port => Ok(port),
+            }
         };
-        let limit = Duration::from_millis(300);
+        let limit = Duration::from_millis(600);
         assert_eq!(first(&addresses, limit, connect).await.unwrap(), (3, addresses[2]));
         let error = first(&addresses[..2], limit, connect).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
