@@ -1,0 +1,3 @@
+//! Files sent, received, shared and mounted over a sealed session.
+
+#![forbid(unsafe_code)]
