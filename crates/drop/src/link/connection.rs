@@ -87,7 +87,7 @@ impl Reader {
         self.start += len;
         let record = &mut self.buffer[at..at + len];
         match self.half.open(record)? {
-            Opened::Record { kind, stream, payload } => Ok(Some(Record { kind, stream, payload: &record[payload] })),
+            Opened::Data { kind, stream, payload } => Ok(Some(Record { kind, stream, payload: &record[payload] })),
             Opened::Close => Ok(None),
         }
     }

@@ -25,11 +25,11 @@ pub(super) const JOIN: u8 = b'J';
 
 /// A moment by which something must be done.
 #[derive(Clone, Copy, Debug)]
-pub struct Deadline(Instant);
+pub(super) struct Deadline(Instant);
 
 impl Deadline {
     /// So long from now.
-    pub fn after(time: Duration) -> Self {
+    pub(super) fn after(time: Duration) -> Self {
         Self(Instant::now() + time)
     }
 

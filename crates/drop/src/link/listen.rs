@@ -5,6 +5,7 @@
 
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use sealway_session::handshake::Role;
 
-use super::establish::{BEGIN, Deadline, Peered, Setup, handshake};
+use super::establish::{BEGIN, Deadline, JOIN, Peered, Setup, handshake};
 use super::socket;
 use crate::Error;
 use crate::cancel::Cancel;
@@ -54,17 +55,23 @@ fn is_passing(error: &std::io::Error) -> bool {
     matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted | ConnectionReset)
 }
 
-/// Waits until somebody brings up a session.
+/// Waits until somebody brings up a session. Connections that want to join it may be here before it stands at this end; they are
+/// given along.
 ///
 /// # Errors
 /// [`Error::CodeSpent`], [`Error::Cancelled`], [`Error::Network`] if the port fails.
-pub(super) fn session(listener: &TcpListener, setup: &Setup, cancel: &Cancel) -> Result<Peered, Error> {
+pub(super) fn session(
+    listener: &TcpListener,
+    setup: &Setup,
+    cancel: &Cancel,
+) -> Result<(Peered, Vec<TcpStream>), Error> {
     let (found, wanted) = sync_channel(1);
     let over = AtomicBool::new(false);
     let strangers = AtomicUsize::new(0);
     // One handshake at a time: guesses at a code must not be made side by side.
-    let turn = std::sync::Mutex::new(());
-    std::thread::scope(|scope| {
+    let turn = Mutex::new(());
+    let early = Mutex::new(Vec::new());
+    let peered = std::thread::scope(|scope| {
         let answer = loop {
             let stopped = || over.load(Ordering::SeqCst) || cancel.is_set();
             match accept(listener, &stopped) {
@@ -72,9 +79,9 @@ pub(super) fn session(listener: &TcpListener, setup: &Setup, cancel: &Cancel) ->
                 Ok(None) => break answer(&wanted, cancel),
                 Ok(Some(stream)) if strangers.load(Ordering::SeqCst) < STRANGERS => {
                     strangers.fetch_add(1, Ordering::SeqCst);
-                    let (found, over, strangers, turn) = (found.clone(), &over, &strangers, &turn);
+                    let (found, over, strangers, turn, early) = (found.clone(), &over, &strangers, &turn, &early);
                     scope.spawn(move || {
-                        attempt(stream, setup, cancel, over, turn, &found);
+                        attempt(stream, setup, cancel, (over, turn, early), &found);
                         strangers.fetch_sub(1, Ordering::SeqCst);
                     });
                 }
@@ -83,7 +90,8 @@ pub(super) fn session(listener: &TcpListener, setup: &Setup, cancel: &Cancel) ->
         };
         over.store(true, Ordering::SeqCst);
         answer
-    })
+    })?;
+    Ok((peered, early.into_inner().unwrap_or_default()))
 }
 
 fn answer(wanted: &Receiver<Result<Peered, Error>>, cancel: &Cancel) -> Result<Peered, Error> {
@@ -98,12 +106,16 @@ fn attempt(
     mut stream: TcpStream,
     setup: &Setup,
     cancel: &Cancel,
-    over: &AtomicBool,
-    turn: &std::sync::Mutex<()>,
+    (over, turn, early): (&AtomicBool, &Mutex<()>, &Mutex<Vec<TcpStream>>),
     found: &SyncSender<Result<Peered, Error>>,
 ) {
-    if first_byte(&mut stream, &|| over.load(Ordering::SeqCst) || cancel.is_set()) != Some(BEGIN) {
-        return;
+    match first_byte(&mut stream, &|| over.load(Ordering::SeqCst) || cancel.is_set()) {
+        Some(BEGIN) => {}
+        Some(JOIN) => {
+            crate::lock(early).push(stream);
+            return;
+        }
+        _ => return,
     }
     let _turn = crate::lock(turn);
     if over.load(Ordering::SeqCst) {

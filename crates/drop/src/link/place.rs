@@ -1,12 +1,13 @@
 //! Where the other end is, and the connections to it.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::Mutex;
 use std::time::Duration;
 
+use sealway_session::Session;
 use sealway_session::handshake::Role;
 
 use super::connection::Connection;
@@ -59,8 +60,8 @@ pub fn connect(place: Place, setup: &Setup, connections: u32, cancel: &Cancel) -
             (peered, Way::Dial(address))
         }
         Place::Listen(listener) => {
-            let peered = listen::session(&listener, setup, cancel)?;
-            (peered, Way::Listen(listener))
+            let (peered, early) = listen::session(&listener, setup, cancel)?;
+            (peered, Way::Listen(listener, early))
         }
         Place::Relay { address, meeting } => {
             let (stream, role) = relay::meet(&address, &meeting, cancel)?;
@@ -75,20 +76,21 @@ pub fn connect(place: Place, setup: &Setup, connections: u32, cancel: &Cancel) -
     Ok(Connected { peered, data })
 }
 
-fn send_byte(stream: &mut std::net::TcpStream, byte: u8) -> Result<(), Error> {
+fn send_byte(stream: &mut TcpStream, byte: u8) -> Result<(), Error> {
     use std::io::Write;
     stream.write_all(&[byte]).map_err(Error::network("the handshake"))
 }
 
 enum Way {
     Dial(String),
-    Listen(TcpListener),
+    /// With connections that came before the session stood at this end.
+    Listen(TcpListener, Vec<TcpStream>),
     Relay(String, Role),
 }
 
 /// How a session gets further connections.
 pub struct DataConnections {
-    session: Arc<sealway_session::Session>,
+    session: Arc<Session>,
     way: Way,
     count: u32,
 }
@@ -100,9 +102,9 @@ impl DataConnections {
         let stopped = Arc::new(AtomicBool::new(false));
         let Self { session, way, count } = self;
         match way {
-            Way::Listen(listener) => {
-                let (stopped, cancel) = (stopped.clone(), cancel.clone());
-                std::thread::spawn(move || listen_for(&listener, &session, count, &stopped, &cancel, &found));
+            Way::Listen(listener, early) => {
+                let joins = Joins { session, joined: Arc::default(), stopped: stopped.clone(), cancel: cancel.clone(), found };
+                std::thread::spawn(move || joins.wait(&listener, early, count));
             }
             way => {
                 let way = Arc::new(way);
@@ -122,7 +124,7 @@ impl DataConnections {
 /// One connection to an address or by a relay.
 fn go(
     way: &Way,
-    session: &sealway_session::Session,
+    session: &Session,
     index: u32,
     stopped: &AtomicBool,
     cancel: &Cancel,
@@ -144,45 +146,59 @@ fn go(
                 Role::Responder => join::respond(stream, session),
             }
         }
-        Way::Listen(_) => Err(Error::Protocol("a listening end does not dial")),
+        Way::Listen(..) => Err(Error::Protocol("a listening end does not dial")),
     }
 }
 
-fn listen_for(
-    listener: &TcpListener,
-    session: &Arc<sealway_session::Session>,
-    count: u32,
-    stopped: &Arc<AtomicBool>,
-    cancel: &Cancel,
-    found: &Sender<Result<Connection, Error>>,
-) {
-    let stop = || stopped.load(Ordering::SeqCst) || cancel.is_set();
-    let joined = Arc::new(std::sync::atomic::AtomicU32::new(0));
-    while joined.load(Ordering::SeqCst) < count {
-        let mut stream = match listen::accept(listener, &|| stop() || joined.load(Ordering::SeqCst) >= count) {
-            Ok(Some(stream)) => stream,
-            Ok(None) => return,
-            Err(error) => {
-                let _ = found.send(Err(error));
-                return;
-            }
-        };
-        let (session, stopped, cancel) = (session.clone(), stopped.clone(), cancel.clone());
-        let (found, joined) = (found.clone(), joined.clone());
-        std::thread::spawn(move || {
-            let stop = || stopped.load(Ordering::SeqCst) || cancel.is_set();
-            if listen::first_byte(&mut stream, &stop) != Some(JOIN) {
-                return;
-            }
-            cancel.watch(&stream);
-            match join::respond(stream, &session) {
-                Ok(connection) => {
-                    joined.fetch_add(1, Ordering::SeqCst);
-                    let _ = found.send(Ok(connection));
+/// Connections that come to a listening end to join its session.
+#[derive(Clone)]
+struct Joins {
+    session: Arc<Session>,
+    joined: Arc<AtomicU32>,
+    stopped: Arc<AtomicBool>,
+    cancel: Cancel,
+    found: Sender<Result<Connection, Error>>,
+}
+
+impl Joins {
+    fn wait(&self, listener: &TcpListener, early: Vec<TcpStream>, count: u32) {
+        for stream in early {
+            let joins = self.clone();
+            std::thread::spawn(move || joins.join(stream));
+        }
+        let enough = || self.stop() || self.joined.load(Ordering::SeqCst) >= count;
+        loop {
+            match listen::accept(listener, &enough) {
+                Ok(Some(mut stream)) => {
+                    let joins = self.clone();
+                    std::thread::spawn(move || {
+                        if listen::first_byte(&mut stream, &|| joins.stop()) == Some(JOIN) {
+                            joins.join(stream);
+                        }
+                    });
                 }
-                Err(error) => tracing::debug!(%error, "a connection that did not join"),
+                Ok(None) => return,
+                Err(error) => {
+                    let _ = self.found.send(Err(error));
+                    return;
+                }
             }
-        });
+        }
+    }
+
+    fn stop(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst) || self.cancel.is_set()
+    }
+
+    fn join(&self, stream: TcpStream) {
+        self.cancel.watch(&stream);
+        match join::respond(stream, &self.session) {
+            Ok(connection) => {
+                self.joined.fetch_add(1, Ordering::SeqCst);
+                let _ = self.found.send(Ok(connection));
+            }
+            Err(error) => tracing::debug!(%error, "a connection that did not join"),
+        }
     }
 }
 

@@ -53,8 +53,7 @@ fn take(
     let len = piece.bytes.len() as u64;
     file.claim(piece.offset, len)?;
     let staged = receiver.staged(file)?;
-    staged.write_at(piece.bytes, piece.offset)?;
-    staged.note_written(piece.offset..piece.offset + len)?;
+    staged.write_at(piece.offset, piece.bytes)?;
     if receiver.hash {
         hash(file, piece, hashing)?;
     }

@@ -15,11 +15,11 @@ use std::sync::{Arc, Mutex};
 use self::incoming::Incoming;
 use self::incoming::Progress as FileProgress;
 use crate::cancel::Cancel;
-use crate::dest::{self, Admission, Answer, Conclusion, Destination, Placed, StagedFile, Staging};
+use crate::dest::{self, Admission, Answer, Destination, Placed, StagedFile, Staging};
 use crate::entry::{Entry, Kind};
 use crate::groups::GROUP;
 use crate::link::{Connected, Reader, Writer};
-use crate::names::{Escaped, RelPath};
+use crate::names::{Escaped, RelPath, Rules};
 use crate::progress::Progress;
 use crate::send::{Summary, hear, say};
 use crate::wire::control::{self, Accept, Body, Decision, Decisions, Decline, Done, Hello, Offer, Role};
@@ -73,6 +73,7 @@ pub struct Offered {
 /// State that the threads share.
 struct Receiver<'a> {
     staging: &'a Staging,
+    rules: Rules,
     consent: &'a dyn Consent,
     slots: Mutex<Vec<Slot>>,
     control: &'a Mutex<Writer>,
@@ -132,6 +133,7 @@ pub fn receive(
         say(&mut lock(&control), Body::Accept(Accept { hash }))?;
         let receiver = Receiver {
             staging: &staging,
+            rules: options.dest.rules,
             consent,
             slots: Mutex::default(),
             control: &control,
@@ -140,9 +142,8 @@ pub fn receive(
             failures: Mutex::default(),
         };
         let epochs = transfer_all(&receiver, data.open(cancel), &mut reader, cancel, &over)?;
-        let (mut failed, mut notes) = receiver.failures.into_inner().unwrap_or_default();
-        let concluded = staging.conclude()?;
-        failed += note_links(&concluded, &mut notes);
+        let (failed, notes) = receiver.failures.into_inner().unwrap_or_default();
+        staging.conclude()?;
         let placed = progress.snapshot().files;
         let done = Done { placed, failed, notes: notes.clone() };
         say(&mut lock(&control), Body::Done(done))?;
@@ -158,15 +159,6 @@ pub fn receive(
             Err(lock(&first).take().unwrap_or(Error::Cancelled))
         }
     }
-}
-
-fn note_links(concluded: &Conclusion, notes: &mut Vec<String>) -> u64 {
-    for (path, why) in &concluded.skipped {
-        if notes.len() < NOTES {
-            notes.push(format!("{path}: {why}"));
-        }
-    }
-    concluded.skipped.len() as u64
 }
 
 fn greet(control: &Mutex<Writer>, reader: &mut Reader) -> Result<Offer, Error> {
@@ -318,7 +310,7 @@ fn decide(receiver: &Receiver<'_>, mut list: &[u8], partials: &Sender<Arc<Incomi
             return Err(Error::Protocol("more entries than a transfer may have"));
         }
         let (entry, used) =
-            Entry::decode(list, receiver.staging.rules()).map_err(|_| Error::Protocol("an entry that no correct end sends"))?;
+            Entry::decode(list, receiver.rules).map_err(|_| Error::Protocol("an entry that no correct end sends"))?;
         list = &list[used..];
         let (slot, decision) = receiver.admit(id, entry)?;
         if let (Slot::Large(file), Decision::Rest) = (&slot, decision) {
@@ -342,9 +334,9 @@ impl Receiver<'_> {
         let size = entry.size();
         let is_file = matches!(entry.kind, Kind::File { .. });
         let mut admission = self.staging.admit(id, &entry)?;
-        if let Admission::Ask(existing) = &admission {
+        if let Admission::Ask { existing } = &admission {
             let answer = self.consent.conflict(&entry.path, existing);
-            admission = self.staging.answer(id, answer)?;
+            admission = self.staging.answer(id, &entry, answer)?;
         }
         Ok(match admission {
             Admission::Same => {
@@ -355,13 +347,13 @@ impl Receiver<'_> {
                 (Slot::Nothing, Decision::Nothing)
             }
             Admission::Skipped(why) => {
-                self.note(&entry.path, &why);
+                self.note(&entry.path, &why.reason());
                 if is_file {
                     self.progress.file_failed();
                 }
                 (Slot::Nothing, Decision::Refused)
             }
-            Admission::Directory | Admission::Deferred => (Slot::Nothing, Decision::Nothing),
+            Admission::Directory { .. } | Admission::Symlink => (Slot::Nothing, Decision::Nothing),
             Admission::Fetch { partial } if is_file && size > SMALL => {
                 let file = Arc::new(Incoming::new(id, entry, self.hash));
                 let useful = partial.iter().any(|range| range.end - range.start >= GROUP.min(size));
@@ -369,7 +361,7 @@ impl Receiver<'_> {
                 (Slot::Large(file), if useful { Decision::Rest } else { Decision::Fetch })
             }
             Admission::Fetch { .. } => (Slot::Small(entry), Decision::Fetch),
-            Admission::Ask(_) => return Err(Error::Protocol("a question that was not answered")),
+            Admission::Ask { .. } => return Err(Error::Protocol("a question that was not answered")),
         })
     }
 
@@ -390,7 +382,7 @@ impl Receiver<'_> {
     }
 
     fn staged(&self, file: &Incoming) -> Result<Arc<StagedFile>, Error> {
-        file.staged(|| Ok(self.staging.file(file.id)?))
+        file.staged(|| Ok(self.staging.open_file(file.id, &file.entry)?))
     }
 
     /// A whole small file.
@@ -405,7 +397,7 @@ impl Receiver<'_> {
         if packed.hash.is_some_and(|hash| hash != *blake3::hash(packed.bytes).as_bytes()) {
             return Err(Error::Integrity { path: entry.path.to_string(), what: "does not have the hash that was announced" });
         }
-        let placed = self.staging.place_small(packed.file, packed.bytes);
+        let placed = self.staging.place_small(packed.file, &entry, packed.bytes);
         self.progress.moved(packed.bytes.len() as u64);
         self.placed(&entry.path, placed)
     }
@@ -435,7 +427,7 @@ impl Receiver<'_> {
             *slot = Slot::Nothing;
         }
         if !file.is_intact() {
-            self.staging.discard(file.id)?;
+            self.staging.give_up(file.id)?;
             return Err(Error::Integrity {
                 path: file.entry.path.to_string(),
                 what: "does not have the hash that was announced; what came of it was thrown away",
@@ -443,9 +435,9 @@ impl Receiver<'_> {
         }
         let staged = match file.take_staged() {
             Some(staged) => staged,
-            None => self.staging.file(file.id)?,
+            None => self.staging.open_file(file.id, &file.entry)?,
         };
-        self.placed(&file.entry.path, staged.finish())
+        self.placed(&file.entry.path, staged.finish(file.entry.mode, file.entry.mtime))
     }
 
     /// A file that cannot be placed does not end the transfer, unless nothing else could be placed either.
@@ -472,7 +464,7 @@ impl Receiver<'_> {
             }
             Some(Slot::Nothing) | None => return,
         };
-        let _ = self.staging.discard(id);
+        let _ = self.staging.give_up(id);
         self.progress.file_failed();
         self.note(&path, &why);
     }

@@ -42,8 +42,6 @@ pub struct Options {
     pub paths: Vec<PathBuf>,
     /// Whether files are hashed while they are sent.
     pub hash: bool,
-    /// How the tree is read.
-    pub scan: source::ScanOptions,
     /// Secret of this machine by which the same command makes the same transfer id.
     pub transfer_secret: [u8; 32],
 }
@@ -128,16 +126,11 @@ pub(crate) fn hear(reader: &mut Reader) -> Result<Option<Body>, Error> {
     }
 }
 
-/// Sends what `options` names over a session, and waits until the receiver has it in place.
+/// Sends what `scan` found over a session, and waits until the receiver has it in place.
 ///
 /// # Errors
 /// Those of the whole transfer; files that could not be sent alone are in the summary.
-pub fn send(options: &Options, connected: Connected, progress: &Progress, cancel: &Cancel) -> Result<Summary, Error> {
-    let scan = source::scan(&options.paths, options.scan, &mut |_| {})?;
-    send_scan(options, &scan, connected, progress, cancel)
-}
-
-fn send_scan(
+pub fn send(
     options: &Options,
     scan: &Scan,
     connected: Connected,
