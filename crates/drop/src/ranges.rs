@@ -29,7 +29,7 @@ impl Ranges {
             .sum();
         let start = touched.first().map_or(range.start, |r| r.start.min(range.start));
         let end = touched.last().map_or(range.end, |r| r.end.max(range.end));
-        self.ranges.splice(first..last, [start..end]);
+        self.ranges.splice(first..last, std::iter::once(start..end));
         range.end - range.start - had
     }
 

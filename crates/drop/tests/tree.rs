@@ -1,5 +1,7 @@
 //! Whole trees, from a scan to a destination.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::fs::{self, File};

@@ -1,18 +1,17 @@
 //! What becomes of an entry, decided before anything of it is written.
 
-use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use std::sync::Weak;
 
 use rustix::fs::{AtFlags, FileType, Mode, Stat};
 use rustix::io::Errno;
 
-use super::journal::{Partial, Record};
+use super::journal::Record;
 use super::place::{Alternatives, what};
 use super::staging::{Inner, Staging};
-use super::{Conflict, Error, StagedFile};
+use super::state::{Seen, State};
+use super::{Conflict, Error};
 use crate::entry::{Entry, Kind, Time};
-use crate::names::{Folding, RelPath};
+use crate::names::RelPath;
 
 /// What is to happen with an entry.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -94,159 +93,6 @@ pub enum Answer {
     Rename,
 }
 
-#[derive(Debug)]
-pub(super) struct State {
-    folding: Folding,
-    /// Every path so far, by a hash of what makes it one name on this file system.
-    seen: HashMap<[u8; 16], Seen>,
-    /// Only where names fold: how they were spelt.
-    spelt: HashMap<[u8; 16], RelPath>,
-    /// The directory of the last entry, which mostly is that of the next.
-    last_parent: Option<(Box<[u8]>, Seen)>,
-    partials: HashMap<Box<[u8]>, (u32, Partial)>,
-    old_directories: HashSet<RelPath>,
-    /// Files that are to come.
-    pub(super) pending: HashSet<u32>,
-    pub(super) open: HashMap<u32, Weak<StagedFile>>,
-    pub(super) answers: HashMap<u32, Answer>,
-    pub(super) links: Vec<(u32, Entry)>,
-    /// Directories that this transfer made, parents first.
-    pub(super) made: Vec<(RelPath, u32, Time)>,
-    /// Names that files got because theirs were taken: never overwritten by what comes later.
-    pub(super) given: HashSet<RelPath>,
-    /// Directories whose content changed, for their way to the disk.
-    pub(super) touched: HashSet<Box<[u8]>>,
-    concluded: bool,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Seen {
-    File,
-    Symlink,
-    Refused,
-    /// There before; something may be in it.
-    Directory,
-    /// Made a moment ago: nothing is in it but what came since.
-    Fresh,
-}
-
-impl State {
-    pub(super) fn new(folding: Folding, partials: HashMap<u32, Partial>, directories: HashSet<RelPath>) -> State {
-        let partials = partials
-            .into_iter()
-            .map(|(slot, partial)| (partial.path.key().into(), (slot, partial)))
-            .collect();
-        State {
-            folding,
-            seen: HashMap::new(),
-            spelt: HashMap::new(),
-            last_parent: None,
-            partials,
-            old_directories: directories,
-            pending: HashSet::new(),
-            open: HashMap::new(),
-            answers: HashMap::new(),
-            links: Vec::new(),
-            made: Vec::new(),
-            given: HashSet::new(),
-            touched: HashSet::new(),
-            concluded: false,
-        }
-    }
-
-    /// Whether a later run would find nothing of use.
-    pub(super) fn untouched(&self) -> bool {
-        self.concluded || (self.partials.is_empty() && self.made.is_empty() && self.old_directories.is_empty())
-    }
-
-    pub(super) fn conclude(&mut self) {
-        self.concluded = true;
-    }
-
-    pub(super) fn take_partial(&mut self, path: &RelPath) -> Option<(u32, Partial)> {
-        self.partials.remove(path.key())
-    }
-
-    /// Keeps for a later run what a dropped file had.
-    pub(super) fn keep_partial(&mut self, slot: u32, partial: Partial) {
-        self.partials.insert(partial.path.key().into(), (slot, partial));
-    }
-
-    /// Whether a name at the top belongs to this transfer.
-    pub(super) fn is_top(&self, path: &RelPath) -> bool {
-        self.seen
-            .get(&self.hash(path))
-            .is_some_and(|seen| *seen != Seen::Refused)
-    }
-
-    fn hash(&self, path: &RelPath) -> [u8; 16] {
-        let hash = match self.folding {
-            Folding::NONE => blake3::hash(path.key()),
-            folding => blake3::hash(&folding.key(path)),
-        };
-        let mut short = [0; 16];
-        short.copy_from_slice(&hash.as_bytes()[..16]);
-        short
-    }
-
-    /// Takes a path down, unless it or its twin is there.
-    fn register(&mut self, path: &RelPath, seen: Seen) -> Result<(), Error> {
-        let hash = self.hash(path);
-        if self.seen.contains_key(&hash) {
-            return Err(match self.spelt.get(&hash) {
-                Some(other) if other != path => Error::Twins {
-                    path: path.clone(),
-                    other: other.clone(),
-                },
-                _ => Error::Twice { path: path.clone() },
-            });
-        }
-        self.seen.insert(hash, seen);
-        if self.folding != Folding::NONE {
-            self.spelt.insert(hash, path.clone());
-        }
-        Ok(())
-    }
-
-    fn change(&mut self, path: &RelPath, seen: Seen) {
-        let hash = self.hash(path);
-        self.seen.insert(hash, seen);
-    }
-
-    /// What the directory of a path is; `Fresh` or `Directory` for the destination itself.
-    fn parent(&mut self, path: &RelPath) -> Result<Seen, Error> {
-        let Some(parent) = path.parent() else {
-            return Ok(Seen::Directory);
-        };
-        if let Some((key, seen)) = &self.last_parent
-            && **key == *parent.key()
-        {
-            return Ok(*seen);
-        }
-        let hash = self.hash(&parent);
-        let found = match self.seen.get(&hash) {
-            Some(Seen::File) => Err("a file"),
-            Some(Seen::Symlink) => Err("a symbolic link"),
-            Some(seen) => Ok(*seen),
-            None => Err("nothing that it sent before"),
-        };
-        let seen = found.map_err(|found| Error::Parent {
-            path: path.clone(),
-            found,
-        })?;
-        if let Some(other) = self.spelt.get(&hash)
-            && *other != parent
-        {
-            return Err(Error::Twins {
-                path: parent,
-                other: other.clone(),
-            });
-        }
-        self.last_parent = Some((parent.key().into(), seen));
-        Ok(seen)
-    }
-}
-
 impl Staging {
     /// Decides about an entry; `id` is what it is called from here on. A directory must be admitted before what is in it.
     /// Directories are made right away, anything else only later.
@@ -292,10 +138,13 @@ impl Staging {
     /// Goes on with an entry after [`Admission::Ask`].
     ///
     /// # Errors
-    /// As [`Staging::admit`].
+    /// [`Error::NotOpen`] if nothing was asked, else as [`Staging::admit`].
     pub fn answer(&self, id: u32, entry: &Entry, answer: Answer) -> Result<Admission, Error> {
         let inner = &*self.inner;
         let mut state = inner.state();
+        if !state.asked.remove(&id) {
+            return Err(Error::NotOpen { id });
+        }
         state.answers.insert(id, answer);
         let parent = inner.handles.parent(&entry.path)?;
         let stat = inner.look(&parent, &entry.path)?;
@@ -320,6 +169,7 @@ impl Inner {
                     .map_err(|errno| Error::system(path, "write the journal for", errno))?;
                 if self.destination.options.fsync {
                     state.touched.insert(path.parent_key().into());
+                    state.touched.insert(path.key().into());
                 }
                 Seen::Fresh
             }
@@ -367,6 +217,7 @@ impl Inner {
                 self.wanted(state, id, entry)
             }
             Conflict::Ask => {
+                state.asked.insert(id);
                 let size = u64::try_from(stat.st_size).unwrap_or_default();
                 Ok(Admission::Ask {
                     existing: Existing {

@@ -18,6 +18,7 @@ mod place;
 mod probe;
 mod staged;
 mod staging;
+mod state;
 
 pub use admit::{Admission, Answer, Existing, Skip};
 pub use conclude::Conclusion;
@@ -148,3 +149,6 @@ impl Destination {
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 }
+
+#[cfg(test)]
+mod journal_tests;

@@ -55,7 +55,7 @@ impl FileSystem {
             1_000..1_000_000_000 => 1_000_000_000,
             _ => 2_000_000_000,
         };
-        let tmpfs = rustix::fs::fstatfs(staging.as_fd()).is_ok_and(|stat| stat.f_type as i64 == TMPFS_MAGIC);
+        let tmpfs = rustix::fs::fstatfs(staging.as_fd()).is_ok_and(|stat| stat.f_type == TMPFS_MAGIC);
         Ok(FileSystem {
             folding,
             masked: 0o777 & !found.st_mode,

@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::admit::State;
 use super::handles::Handles;
 use super::journal::{Journal, Partial, Record};
 use super::probe::FileSystem;
+use super::state::State;
 use super::{Destination, Error, StagedFile};
 use crate::entry::Entry;
 use crate::names::{Escaped, RelPath, STAGING_PREFIX};
@@ -156,7 +156,7 @@ impl Inner {
 
     /// Removes the folder with all that is ours in it; `false` if someone put something else there, which stays.
     pub(super) fn remove_folder(&self) -> Result<bool, Error> {
-        if self.gone.swap(true, Ordering::Relaxed) {
+        if self.gone.load(Ordering::Relaxed) {
             return Ok(true);
         }
         let removed = names(&self.folder).and_then(|names| {
@@ -172,6 +172,7 @@ impl Inner {
                 Err(errno) => Err(errno),
             }
         });
+        self.gone.store(removed.is_ok(), Ordering::Relaxed);
         removed.map_err(|errno| Error::system(&self.name, "remove", errno))
     }
 }

@@ -1,5 +1,5 @@
 //! What the tests of trees share.
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
