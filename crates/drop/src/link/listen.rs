@@ -64,7 +64,7 @@ pub(super) fn session(
     listener: &TcpListener,
     setup: &Setup,
     cancel: &Cancel,
-) -> Result<(Peered, Vec<TcpStream>), Error> {
+) -> Result<(Peered, Vec<Early>), Error> {
     let (found, wanted) = sync_channel(1);
     let over = AtomicBool::new(false);
     let strangers = AtomicUsize::new(0);
@@ -106,16 +106,14 @@ fn attempt(
     mut stream: TcpStream,
     setup: &Setup,
     cancel: &Cancel,
-    (over, turn, early): (&AtomicBool, &Mutex<()>, &Mutex<Vec<TcpStream>>),
+    (over, turn, early): (&AtomicBool, &Mutex<()>, &Mutex<Vec<Early>>),
     found: &SyncSender<Result<Peered, Error>>,
 ) {
     match first_byte(&mut stream, &|| over.load(Ordering::SeqCst) || cancel.is_set()) {
-        Some(BEGIN) => {}
-        Some(JOIN) => {
-            crate::lock(early).push(stream);
-            return;
-        }
-        _ => return,
+        FirstByte::Came(BEGIN) => {}
+        FirstByte::Came(JOIN) => return crate::lock(early).push(Early { stream, joins: true }),
+        FirstByte::Stopped => return crate::lock(early).push(Early { stream, joins: false }),
+        FirstByte::Came(_) | FirstByte::Gone => return,
     }
     let _turn = crate::lock(turn);
     if over.load(Ordering::SeqCst) {
@@ -135,18 +133,41 @@ fn attempt(
     }
 }
 
-/// What a new connection wants; `None` if it does not say so in time, or `stop` says that nobody wants to know any more.
-pub(super) fn first_byte(stream: &mut TcpStream, stop: &dyn Fn() -> bool) -> Option<u8> {
+/// A connection that came before the session stood at this end.
+pub(super) struct Early {
+    pub(super) stream: TcpStream,
+    /// Whether it has said that it joins; else it has said nothing yet.
+    pub(super) joins: bool,
+}
+
+/// What a new connection wants.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) enum FirstByte {
+    /// This.
+    Came(u8),
+    /// It did not say so before nobody wanted to know any more.
+    Stopped,
+    /// It went away, or took too long.
+    Gone,
+}
+
+/// Waits for what a new connection wants, until `stop` says that nobody wants to know.
+pub(super) fn first_byte(stream: &mut TcpStream, stop: &dyn Fn() -> bool) -> FirstByte {
     let mut byte = [0];
     let until = Instant::now() + PATIENCE;
-    stream.set_read_timeout(Some(TICK)).ok()?;
-    while Instant::now() < until && !stop() {
+    if stream.set_read_timeout(Some(TICK)).is_err() {
+        return FirstByte::Gone;
+    }
+    while Instant::now() < until {
         match stream.read(&mut byte) {
-            Ok(0) => return None,
-            Ok(_) => return Some(byte[0]),
+            Ok(0) => return FirstByte::Gone,
+            Ok(_) => return FirstByte::Came(byte[0]),
             Err(error) if is_passing(&error) || error.kind() == std::io::ErrorKind::TimedOut => {}
-            Err(_) => return None,
+            Err(_) => return FirstByte::Gone,
+        }
+        if stop() {
+            return FirstByte::Stopped;
         }
     }
-    None
+    FirstByte::Gone
 }

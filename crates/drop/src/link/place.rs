@@ -84,7 +84,7 @@ fn send_byte(stream: &mut TcpStream, byte: u8) -> Result<(), Error> {
 enum Way {
     Dial(String),
     /// With connections that came before the session stood at this end.
-    Listen(TcpListener, Vec<TcpStream>),
+    Listen(TcpListener, Vec<listen::Early>),
     Relay(String, Role),
 }
 
@@ -161,21 +161,20 @@ struct Joins {
 }
 
 impl Joins {
-    fn wait(&self, listener: &TcpListener, early: Vec<TcpStream>, count: u32) {
-        for stream in early {
+    fn wait(&self, listener: &TcpListener, early: Vec<listen::Early>, count: u32) {
+        for early in early {
             let joins = self.clone();
-            std::thread::spawn(move || joins.join(stream));
+            std::thread::spawn(move || match early.joins {
+                true => joins.join(early.stream),
+                false => joins.ask(early.stream),
+            });
         }
         let enough = || self.stop() || self.joined.load(Ordering::SeqCst) >= count;
         loop {
             match listen::accept(listener, &enough) {
-                Ok(Some(mut stream)) => {
+                Ok(Some(stream)) => {
                     let joins = self.clone();
-                    std::thread::spawn(move || {
-                        if listen::first_byte(&mut stream, &|| joins.stop()) == Some(JOIN) {
-                            joins.join(stream);
-                        }
-                    });
+                    std::thread::spawn(move || joins.ask(stream));
                 }
                 Ok(None) => return,
                 Err(error) => {
@@ -188,6 +187,12 @@ impl Joins {
 
     fn stop(&self) -> bool {
         self.stopped.load(Ordering::SeqCst) || self.cancel.is_set()
+    }
+
+    fn ask(&self, mut stream: TcpStream) {
+        if listen::first_byte(&mut stream, &|| self.stop()) == listen::FirstByte::Came(JOIN) {
+            self.join(stream);
+        }
     }
 
     fn join(&self, stream: TcpStream) {
