@@ -1,4 +1,5 @@
 //! Extra connections: one for each index, with keys of its own, and nobody else gets one.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

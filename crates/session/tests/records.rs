@@ -1,4 +1,5 @@
 //! Records: only the next one as sealed is opened, and the end is authenticated.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

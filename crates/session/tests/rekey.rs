@@ -1,4 +1,5 @@
 //! Keys are replaced at the right record, by both ends alike.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! Whatever happens to a handshake on its way, the two ends do not both believe in it.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

@@ -1,6 +1,7 @@
 //! Test vectors, and the key schedule of `docs/reference/session.md` a second time: written from its formulas alone.
 //!
 //! `SEALWAY_UPDATE_GOLDEN=1` writes the file anew; read the diff.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 
