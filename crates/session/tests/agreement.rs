@@ -106,3 +106,13 @@ fn every_handshake_is_another_one() {
         }
     }
 }
+
+#[test]
+fn halves_and_sessions_go_to_other_threads() {
+    fn send<T: Send>(_: &T) {}
+    fn share<T: Send + Sync>(_: &T) {}
+    let (here, _) = established(Mode::Code, 1);
+    send(&here.send);
+    send(&here.recv);
+    share(&here.session);
+}
