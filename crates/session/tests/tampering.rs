@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use sealway_aead::{Error as AeadError, Suite};
 use sealway_session::Error;
-use sealway_session::handshake::{Handshake, Kem, Mode, PeerKey, Role};
+use sealway_session::handshake::{Auth, Handshake, Kem, Mode, PeerKey, Role, StaticKey};
 
 /// Changes one flight and looks at both ends: nobody who reads what was changed, or what follows from it, is done.
 fn assert_noticed(mode: Mode, number: u32, what: &str, change: impl Fn(&mut Vec<u8>)) -> Option<Error> {
@@ -355,4 +355,21 @@ fn the_check_string_shows_whoever_is_in_between() {
     assert_eq!(here.check, left.check);
     assert_eq!(right.check, there.check);
     assert_ne!(here.check, there.check);
+}
+
+/// Whoever is in between could choose a static key after having seen the other string: it must not change this one.
+#[test]
+fn the_check_string_hangs_on_nothing_that_can_still_be_chosen() {
+    let with_key = |secret: u8| {
+        let own = StaticKey::from_bytes(&[secret; 32]);
+        let peer = PeerKey::Unknown;
+        let initiator = start(config(Role::Initiator, Auth::Keys { own, peer }), 1);
+        agree(
+            initiator,
+            start(config(Role::Responder, keys(Role::Responder, PeerKey::Unknown)), 2),
+        )
+    };
+    let ((here, _), (_, there)) = (with_key(1), with_key(2));
+    assert_ne!(here.session.id(), there.session.id());
+    assert_eq!(here.check, there.check);
 }
