@@ -170,6 +170,23 @@ fn the_close_is_the_end() {
     assert_talks(&mut there.send, &mut here.recv);
 }
 
+/// A close has no payload and no stream: other headers of its kind are refused before anything is opened.
+#[test]
+fn a_close_has_one_form() {
+    let (mut here, there) = pair();
+    let close: [u8; OVERHEAD] = here.send.close().unwrap();
+    for bit in 0..HEADER_LEN * 8 {
+        let mut header: [u8; HEADER_LEN] = close[..HEADER_LEN].try_into().unwrap();
+        header[bit / 8] ^= 1 << (bit % 8);
+        // The phase bit is no matter of form; a kind below 48 makes it a record of the application.
+        let expected = match bit {
+            4 | 5 | 7 => Ok(OVERHEAD),
+            _ => Err(Error::BadHeader { header }),
+        };
+        assert_eq!(there.recv.record_len(&header), expected, "bit {bit}");
+    }
+}
+
 #[test]
 fn a_close_that_comes_early_is_none() {
     let (mut here, mut there) = pair();
