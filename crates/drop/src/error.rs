@@ -53,6 +53,15 @@ pub enum Error {
     Source(source::Error),
     /// Something is wrong where files are received.
     Dest(dest::Error),
+    /// A system call on a file of this program's own failed.
+    Storage {
+        /// The file or folder, escaped for print.
+        path: String,
+        /// What was being done.
+        doing: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
     /// The other end said no.
     Declined(String),
     /// The other end ended the transfer and said why.
@@ -75,6 +84,7 @@ impl Error {
             Error::CodeSpent => Fault::Identity,
             Error::Protocol(_) | Error::Integrity { .. } => Fault::Peer,
             Error::Network { .. } | Error::Remote(_) => Fault::Network,
+            Error::Storage { .. } => Fault::Storage,
             Error::Source(error) => of_files(error.fault()),
             Error::Dest(error) => of_files(error.fault()),
             Error::Declined(_) => Fault::Declined,
@@ -115,6 +125,7 @@ impl fmt::Display for Error {
                 io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => write!(f, "no answer in time while {doing}"),
                 _ => write!(f, "{doing}: {source}"),
             },
+            Error::Storage { path, doing, source } => write!(f, "{path}: {doing}: {source}"),
             Error::Source(error) => error.fmt(f),
             Error::Dest(error) => error.fmt(f),
             Error::Declined(reason) if reason.is_empty() => f.write_str("the other end declined"),
@@ -128,7 +139,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Network { source, .. } => Some(source),
+            Error::Network { source, .. } | Error::Storage { source, .. } => Some(source),
             Error::Source(error) => Some(error),
             Error::Dest(error) => Some(error),
             Error::Session(error) => Some(error),
