@@ -44,7 +44,13 @@ struct Way {
 
 impl Way {
     /// Moves what can be moved. Ready when this direction is over.
-    fn poll(&mut self, cx: &mut Context<'_>, from: &TcpStream, to: &mut TcpStream, moved: &mut u64) -> Poll<io::Result<()>> {
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &TcpStream,
+        to: &mut TcpStream,
+        moved: &mut u64,
+    ) -> Poll<io::Result<()>> {
         for _ in 0..ROUNDS {
             if self.done {
                 return Poll::Ready(Ok(()));
@@ -96,7 +102,15 @@ impl Way {
 
 /// Carries `ends` until both directions have ended, or nothing has moved for `idle`. Counts bytes into `bytes`.
 pub(super) async fn carry(ends: &mut (TcpStream, TcpStream), idle: Duration, bytes: &AtomicU64) -> io::Result<Ended> {
-    let (mut there, mut back) = (Way::default(), Way::default());
+    carry_by((Way::default(), Way::default()), ends, idle, bytes).await
+}
+
+async fn carry_by(
+    (mut there, mut back): (Way, Way),
+    ends: &mut (TcpStream, TcpStream),
+    idle: Duration,
+    bytes: &AtomicU64,
+) -> io::Result<Ended> {
     let mut last = Instant::now();
     let mut timer = Box::pin(sleep_until(last + idle));
     let ended = poll_fn(|cx| {

@@ -36,7 +36,10 @@ pub fn meet(address: &str, meeting: &Meeting, cancel: &Cancel) -> Result<(TcpStr
     let stop = || cancel.is_set();
     match meeting {
         Meeting::Open(told) => Ok((ask(address, &Request::Open, &stop, &**told)?, Role::Responder)),
-        Meeting::Claim(nameplate) => Ok((ask(address, &Request::Claim(*nameplate), &stop, &|_| {})?, Role::Initiator)),
+        Meeting::Claim(nameplate) => Ok((
+            ask(address, &Request::Claim(*nameplate), &stop, &|_| {})?,
+            Role::Initiator,
+        )),
     }
 }
 
@@ -52,16 +55,25 @@ pub fn pair(address: &str, token: &[u8; TOKEN_LEN], role: Role, stop: &dyn Fn() 
 /// Sends a request and waits until the other end is there.
 fn ask(address: &str, request: &Request, stop: &dyn Fn() -> bool, told: &dyn Fn(u32)) -> Result<TcpStream, Error> {
     let mut stream = dial(address, stop)?;
-    let failed = |source| Error::Network { doing: format!("asking the relay {address}"), source };
+    let failed = |source| Error::Network {
+        doing: format!("asking the relay {address}"),
+        source,
+    };
     stream.write_all(&request.encode()).map_err(failed)?;
-    match (answer(&mut stream, Some(Instant::now() + PATIENCE), stop)?.map_err(failed)?, request) {
+    match (
+        answer(&mut stream, Some(Instant::now() + PATIENCE), stop)?.map_err(failed)?,
+        request,
+    ) {
         (Answer::Ready, Request::Claim(_) | Request::Pair { .. }) => return Ok(stream),
         (Answer::Waiting(0), Request::Pair { .. }) => {}
         (Answer::Waiting(nameplate @ 1..), Request::Open) => told(nameplate),
         (other, _) => return Err(refusal(other, request).map_or(UNEXPECTED, failed)),
     }
     // From here on the relay decides how long; whether it is still there, the keepalive of the connection finds out.
-    let failed = |source| Error::Network { doing: format!("waiting at the relay {address}"), source };
+    let failed = |source| Error::Network {
+        doing: format!("waiting at the relay {address}"),
+        source,
+    };
     match answer(&mut stream, None, stop)?.map_err(failed)? {
         Answer::Ready => Ok(stream),
         other => Err(refusal(other, request).map_or(UNEXPECTED, failed)),
@@ -73,14 +85,20 @@ const UNEXPECTED: Error = Error::Protocol("the relay gave an answer that does no
 /// What an answer says that ends it.
 fn refusal(answer: Answer, request: &Request) -> Option<io::Error> {
     match (answer, request) {
-        (Answer::Busy, _) => {
-            Some(io::Error::new(io::ErrorKind::QuotaExceeded, "it takes no more for now; try again in a minute"))
-        }
+        (Answer::Busy, _) => Some(io::Error::new(
+            io::ErrorKind::QuotaExceeded,
+            "it takes no more for now; try again in a minute",
+        )),
         (Answer::Unknown, Request::Claim(nameplate)) => Some(io::Error::new(
             io::ErrorKind::NotFound,
-            format!("nobody waits under number {nameplate}: it was mistyped, was used already, or the other end is gone"),
+            format!(
+                "nobody waits under number {nameplate}: it was mistyped, was used already, or the other end is gone"
+            ),
         )),
-        (Answer::Refused, _) => Some(io::Error::new(io::ErrorKind::PermissionDenied, "it refused the request")),
+        (Answer::Refused, _) => Some(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "it refused the request",
+        )),
         _ => None,
     }
 }

@@ -55,7 +55,11 @@ pub(super) struct Desk<V> {
 
 impl<V> Desk<V> {
     pub(super) fn new() -> Self {
-        Desk { nameplates: HashMap::new(), tokens: HashMap::new(), next: 0 }
+        Desk {
+            nameplates: HashMap::new(),
+            tokens: HashMap::new(),
+            next: 0,
+        }
     }
 
     fn seat(&mut self, sign: Sign) -> (Seat<V>, Ticket<V>) {
@@ -149,7 +153,9 @@ mod tests {
     fn random() -> impl FnMut() -> Option<u64> {
         let mut state = 1u64;
         move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             Some(state >> 20)
         }
     }
@@ -207,17 +213,25 @@ mod tests {
         assert_eq!(desk.claim(number(&ticket), 8), Ok(()));
         assert_eq!(desk.leave(ticket), Some(8));
 
-        let Came::Waits(1, ticket) = desk.pair(&[1; 32], Role::Initiator, 1) else { panic!() };
+        let Came::Waits(1, ticket) = desk.pair(&[1; 32], Role::Initiator, 1) else {
+            panic!()
+        };
         drop(ticket.called);
-        let Came::Waits(2, _ticket) = desk.pair(&[1; 32], Role::Responder, 2) else { panic!() };
+        let Came::Waits(2, _ticket) = desk.pair(&[1; 32], Role::Responder, 2) else {
+            panic!()
+        };
     }
 
     #[test]
     fn who_leaves_takes_only_the_own_seat() {
         let mut desk = Desk::new();
-        let Came::Waits(_, first) = desk.pair(&[1; 32], Role::Initiator, 1) else { panic!() };
+        let Came::Waits(_, first) = desk.pair(&[1; 32], Role::Initiator, 1) else {
+            panic!()
+        };
         // The same end again: the later connection counts.
-        let Came::Waits(_, mut second) = desk.pair(&[1; 32], Role::Initiator, 2) else { panic!() };
+        let Came::Waits(_, mut second) = desk.pair(&[1; 32], Role::Initiator, 2) else {
+            panic!()
+        };
         assert!(desk.leave(first).is_none());
         assert!(matches!(desk.pair(&[2; 32], Role::Responder, 3), Came::Waits(..)));
         assert!(matches!(desk.pair(&[1; 32], Role::Responder, 4), Came::Called));

@@ -80,7 +80,12 @@ struct Account {
 
 impl Account {
     fn new(limits: &Limits, now: Instant) -> Self {
-        Account { connections: 0, waiting: 0, claims: f64::from(limits.source_claims), counted: now }
+        Account {
+            connections: 0,
+            waiting: 0,
+            claims: f64::from(limits.source_claims),
+            counted: now,
+        }
     }
 
     /// Adds what `claims` has gained since it was last looked at.
@@ -112,7 +117,13 @@ const SWEEP_PAUSE: Duration = Duration::from_secs(1);
 
 impl Sources {
     pub(super) fn new(limits: &Limits) -> Self {
-        Sources { limits: limits.clone(), accounts: HashMap::new(), connections: 0, waiting: 0, swept: None }
+        Sources {
+            limits: limits.clone(),
+            accounts: HashMap::new(),
+            connections: 0,
+            waiting: 0,
+            swept: None,
+        }
     }
 
     /// Notes a connection; `None` if it is one too many.
@@ -121,7 +132,10 @@ impl Sources {
             return None;
         }
         let source = self.room_for(Source::of(ip), now);
-        let account = self.accounts.entry(source).or_insert_with(|| Account::new(&self.limits, now));
+        let account = self
+            .accounts
+            .entry(source)
+            .or_insert_with(|| Account::new(&self.limits, now));
         if account.connections >= self.limits.source_connections {
             return None;
         }
@@ -143,7 +157,9 @@ impl Sources {
 
     /// Notes that a connection begins to wait; false if it is one too many.
     pub(super) fn wait(&mut self, source: Source) -> bool {
-        let Some(account) = self.accounts.get_mut(&source) else { return false };
+        let Some(account) = self.accounts.get_mut(&source) else {
+            return false;
+        };
         let most = self.limits.waiting.min(self.limits.connections.div_ceil(2));
         if self.waiting >= most || account.waiting >= self.limits.source_waiting {
             return false;
@@ -163,7 +179,9 @@ impl Sources {
 
     /// Takes the right to one claim; false if there is none left for now.
     pub(super) fn claim(&mut self, source: Source, now: Instant) -> bool {
-        let Some(account) = self.accounts.get_mut(&source) else { return false };
+        let Some(account) = self.accounts.get_mut(&source) else {
+            return false;
+        };
         account.refill(&self.limits, now);
         if account.claims < 1.0 {
             return false;
@@ -178,12 +196,19 @@ impl Sources {
         if self.accounts.len() < most || self.accounts.contains_key(&source) {
             return source;
         }
-        if self.swept.is_none_or(|at| now.saturating_duration_since(at) >= SWEEP_PAUSE) {
+        if self
+            .swept
+            .is_none_or(|at| now.saturating_duration_since(at) >= SWEEP_PAUSE)
+        {
             self.swept = Some(now);
             let limits = &self.limits;
             self.accounts.retain(|_, account| !account.is_idle(limits, now));
         }
-        if self.accounts.len() < most { source } else { Source::Others }
+        if self.accounts.len() < most {
+            source
+        } else {
+            Source::Others
+        }
     }
 }
 
@@ -196,7 +221,14 @@ mod tests {
     }
 
     fn limits() -> Limits {
-        Limits { connections: 8, waiting: 4, source_connections: 3, source_waiting: 2, source_claims: 6, ..Limits::default() }
+        Limits {
+            connections: 8,
+            waiting: 4,
+            source_connections: 3,
+            source_waiting: 2,
+            source_claims: 6,
+            ..Limits::default()
+        }
     }
 
     #[test]
@@ -227,7 +259,9 @@ mod tests {
     fn waiting_is_limited_for_each_and_in_all() {
         let now = Instant::now();
         let mut sources = Sources::new(&limits());
-        let all: Vec<_> = (1..4).map(|last| sources.enter(ip(&format!("192.0.2.{last}")), now).unwrap()).collect();
+        let all: Vec<_> = (1..4)
+            .map(|last| sources.enter(ip(&format!("192.0.2.{last}")), now).unwrap())
+            .collect();
         assert!(sources.wait(all[0]));
         assert!(sources.wait(all[0]));
         assert!(!sources.wait(all[0]));

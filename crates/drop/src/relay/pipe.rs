@@ -97,8 +97,14 @@ thread_local! {
 
 impl Buffer {
     fn take() -> Self {
-        let bytes = BUFFERS.with_borrow_mut(Vec::pop).unwrap_or_else(|| vec![0; COPY_BYTES].into());
-        Buffer { bytes, start: 0, end: 0 }
+        let bytes = BUFFERS
+            .with_borrow_mut(Vec::pop)
+            .unwrap_or_else(|| vec![0; COPY_BYTES].into());
+        Buffer {
+            bytes,
+            start: 0,
+            end: 0,
+        }
     }
 
     fn give_back(self) {
@@ -144,7 +150,12 @@ mod pipe {
             let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
             // Over the user's allowance the kernel refuses to enlarge; the default of 64 KiB works too.
             let capacity = fcntl_setpipe_size(&write, PIPE_BYTES).unwrap_or(64 << 10);
-            Ok(Pipe { read, write, capacity, filled: 0 })
+            Ok(Pipe {
+                read,
+                write,
+                capacity,
+                filled: 0,
+            })
         }
 
         /// Keeps an empty pipe for others; one with something in it is closed.

@@ -46,10 +46,18 @@ impl Server {
     /// # Errors
     /// [`Error::Network`] if the address is not ours or is taken.
     pub fn bind(address: SocketAddr, limits: Limits) -> Result<Self, Error> {
-        let failed = |source| Error::Network { doing: format!("listening on {address}"), source };
+        let failed = |source| Error::Network {
+            doing: format!("listening on {address}"),
+            source,
+        };
         let listener = listen(address).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Server { listener, address, limits, counters: Arc::default() })
+        Ok(Server {
+            listener,
+            address,
+            limits,
+            counters: Arc::default(),
+        })
     }
 
     /// Where it listens, with the port that the system chose for port 0.
@@ -156,5 +164,8 @@ async fn accept(listener: &TcpListener, shared: &Arc<Shared>, alive: mpsc::Sende
 /// The client went away before it was accepted.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
-    matches!(error.kind(), ConnectionAborted | ConnectionReset | ConnectionRefused | Interrupted)
+    matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionReset | ConnectionRefused | Interrupted
+    )
 }

@@ -29,7 +29,9 @@ pub(super) const TICK: Duration = Duration::from_millis(50);
 pub(super) fn prepare(socket: &impl AsFd, silence: Duration) -> io::Result<()> {
     let socket = SockRef::from(socket);
     socket.set_tcp_nodelay(true)?;
-    let keepalive = TcpKeepalive::new().with_time(Duration::from_secs(20)).with_interval(Duration::from_secs(10));
+    let keepalive = TcpKeepalive::new()
+        .with_time(Duration::from_secs(20))
+        .with_interval(Duration::from_secs(10));
     socket.set_tcp_keepalive(&keepalive)?;
     #[cfg(target_os = "linux")]
     socket.set_tcp_user_timeout(Some(silence))?;
@@ -42,16 +44,21 @@ pub(super) fn prepare(socket: &impl AsFd, silence: Duration) -> io::Result<()> {
 /// # Errors
 /// [`Error::Network`], [`Error::Cancelled`] soon after `stop` says so (a name is looked up to the end first).
 pub(super) fn dial(address: &str, stop: &dyn Fn() -> bool) -> Result<TcpStream, Error> {
-    let found: Vec<SocketAddr> =
-        address.to_socket_addrs().map_err(Error::network(format!("looking up {address}")))?.collect();
+    let found: Vec<SocketAddr> = address
+        .to_socket_addrs()
+        .map_err(Error::network(format!("looking up {address}")))?
+        .collect();
     race(alternate(&found), stop)?.map_err(Error::network(format!("connecting to {address}")))
 }
 
 /// The same addresses, families by turns: if one family leads nowhere, the second try is of the other.
 fn alternate(found: &[SocketAddr]) -> Vec<SocketAddr> {
     let first = found.first().is_some_and(SocketAddr::is_ipv6);
-    let (mut one, mut two): (Vec<SocketAddr>, Vec<SocketAddr>) =
-        found.iter().rev().copied().partition(|address| address.is_ipv6() == first);
+    let (mut one, mut two): (Vec<SocketAddr>, Vec<SocketAddr>) = found
+        .iter()
+        .rev()
+        .copied()
+        .partition(|address| address.is_ipv6() == first);
     let mut all = Vec::with_capacity(found.len());
     while let Some(address) = one.pop().or_else(|| two.pop()) {
         all.push(address);
@@ -88,7 +95,10 @@ fn race(addresses: Vec<SocketAddr>, stop: &dyn Fn() -> bool) -> Result<io::Resul
             next_at = now + STAGGER;
         }
         let ready: Vec<bool> = {
-            let mut fds: Vec<_> = trying.iter().map(|socket| PollFd::new(socket, PollFlags::OUT)).collect();
+            let mut fds: Vec<_> = trying
+                .iter()
+                .map(|socket| PollFd::new(socket, PollFlags::OUT))
+                .collect();
             if let Err(error) = poll_for(&mut fds, TICK) {
                 return Ok(Err(error));
             }
@@ -128,7 +138,10 @@ fn finish(socket: Socket) -> io::Result<TcpStream> {
 
 /// Waits until something happens, for `time` at most.
 fn poll_for(fds: &mut [PollFd<'_>], time: Duration) -> io::Result<()> {
-    let time = Timespec { tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX), tv_nsec: time.subsec_nanos().into() };
+    let time = Timespec {
+        tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: time.subsec_nanos().into(),
+    };
     match poll(fds, Some(&time)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
@@ -189,6 +202,13 @@ mod tests {
         // Beside it, another address is found.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let open = listener.local_addr().unwrap();
-        assert_eq!(race(vec![address, open], &|| false).unwrap().unwrap().peer_addr().unwrap(), open);
+        assert_eq!(
+            race(vec![address, open], &|| false)
+                .unwrap()
+                .unwrap()
+                .peer_addr()
+                .unwrap(),
+            open
+        );
     }
 }

@@ -41,7 +41,13 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(limits: Limits, counters: Arc<Counters>, stage: watch::Receiver<Stage>) -> Self {
         let sources = Mutex::new(Sources::new(&limits));
-        Shared { limits, counters, sources, desk: Mutex::new(Desk::new()), stage }
+        Shared {
+            limits,
+            counters,
+            sources,
+            desk: Mutex::new(Desk::new()),
+            stage,
+        }
     }
 
     /// Waits until the end has come to `stage`.
@@ -62,7 +68,11 @@ impl Guest {
     /// `None` if there is no room.
     pub(super) fn enter(shared: &Arc<Shared>, ip: IpAddr, alive: mpsc::Sender<()>) -> Option<Self> {
         let source = lock(&shared.sources).enter(ip, Instant::now())?;
-        Some(Guest { shared: Arc::clone(shared), source, _alive: alive })
+        Some(Guest {
+            shared: Arc::clone(shared),
+            source,
+            _alive: alive,
+        })
     }
 }
 
@@ -82,7 +92,11 @@ struct Waiting<'a> {
 impl<'a> Waiting<'a> {
     /// `None` if there is no room.
     fn begin(shared: &'a Shared, source: Source) -> Option<Self> {
-        lock(&shared.sources).wait(source).then(|| Waiting { shared, source, _now: Now::one(&shared.counters.waiting_now) })
+        lock(&shared.sources).wait(source).then(|| Waiting {
+            shared,
+            source,
+            _now: Now::one(&shared.counters.waiting_now),
+        })
     }
 }
 
@@ -162,7 +176,9 @@ fn settle(visitor: Visitor) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let source = visitor.guest.source;
         match visitor.request {
             Request::Open => {
-                let Some(waiting) = Waiting::begin(&shared, source) else { return limited(visitor).await };
+                let Some(waiting) = Waiting::begin(&shared, source) else {
+                    return limited(visitor).await;
+                };
                 let opened = lock(&shared.desk).open(&mut || getrandom::u64().ok());
                 match opened {
                     Some(ticket) => wait(visitor, ticket, waiting, shared.limits.nameplate).await,
@@ -269,8 +285,9 @@ async fn join(mut one: Visitor, mut two: Visitor) {
     let _ = prepare(&one.tcp, shared.limits.idle);
     let _ = prepare(&two.tcp, shared.limits.idle);
     add(&shared.counters.pairs, 1);
-    let _now = Now::one(&shared.counters.pairs_now);
+    // Dropped from the last to the first: the end of the relay waits for these two places.
     let _places = (one.guest, two.guest);
+    let _now = Now::one(&shared.counters.pairs_now);
     let mut ends = (one.tcp, two.tcp);
     tokio::select! {
         ended = carry(&mut ends, shared.limits.idle, &shared.counters.bytes) => {

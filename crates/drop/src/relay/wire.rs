@@ -2,6 +2,8 @@
 //!
 //! `docs/reference/relay.md` has them in full.
 
+use std::fmt;
+
 use sealway_session::handshake::Role;
 
 /// Length of a request, bytes.
@@ -19,7 +21,7 @@ pub const VERSION: u8 = 1;
 const REQUEST_MAGIC: [u8; 4] = *b"SWRL";
 const ANSWER_MAGIC: [u8; 2] = *b"SW";
 
-/// What a client asks for. No `Debug`: whoever has the token can take the connection.
+/// What a client asks for.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub enum Request {
     /// A new nameplate, to wait under.
@@ -33,6 +35,17 @@ pub enum Request {
         /// This end's role.
         role: Role,
     },
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Request::Open => f.write_str("Open"),
+            Request::Claim(nameplate) => write!(f, "Claim({nameplate})"),
+            // Not the token: whoever has it can take the connection.
+            Request::Pair { role, .. } => write!(f, "Pair({role:?})"),
+        }
+    }
 }
 
 /// Why bytes are not a request.
@@ -81,8 +94,14 @@ impl Request {
         let request = match (bytes[5], bytes[6]) {
             (1, _) => Request::Open,
             (2, _) => Request::Claim(u32::from_be_bytes([bytes[8], bytes[9], bytes[10], bytes[11]])),
-            (3, 1) => Request::Pair { token, role: Role::Initiator },
-            (3, 2) => Request::Pair { token, role: Role::Responder },
+            (3, 1) => Request::Pair {
+                token,
+                role: Role::Initiator,
+            },
+            (3, 2) => Request::Pair {
+                token,
+                role: Role::Responder,
+            },
             _ => return Err(BadRequest::Unsupported),
         };
         match request.encode() == *bytes {
@@ -169,7 +188,14 @@ mod tests {
         assert_eq!(Request::Claim(0x0102_0304).encode(), claim);
         let mut pair = [7; REQUEST_LEN];
         pair[..8].copy_from_slice(b"SWRL\x01\x03\x02\0");
-        assert_eq!(Request::Pair { token: [7; 32], role: Role::Responder }.encode(), pair);
+        assert_eq!(
+            Request::Pair {
+                token: [7; 32],
+                role: Role::Responder
+            }
+            .encode(),
+            pair
+        );
         assert_eq!(Answer::Waiting(258).encode(), *b"SW\x01\x01\0\0\x01\x02");
         assert_eq!(Answer::Refused.encode(), *b"SW\x01\x05\0\0\0\0");
     }
@@ -182,7 +208,10 @@ mod tests {
         for (at, value) in [(4, 2), (5, 0), (5, 4), (6, 1), (7, 1), (8, 1), (39, 1)] {
             let mut bytes = Request::Open.encode();
             bytes[at] = value;
-            assert!(Request::parse(&bytes) == Err(BadRequest::Unsupported), "byte {at} is {value}");
+            assert!(
+                Request::parse(&bytes) == Err(BadRequest::Unsupported),
+                "byte {at} is {value}"
+            );
         }
         assert!(may_begin_request(b""));
         assert!(may_begin_request(b"SWR"));
