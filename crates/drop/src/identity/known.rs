@@ -1,0 +1,209 @@
+//! Keys of others, remembered by name or address.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use super::folder::{Care, check, failed, make, malformed, read, settle, stage};
+use super::text::PublicKey;
+use crate::Error;
+
+/// Name of the file in the folder.
+const FILE: &str = "known_peers";
+
+/// First line of the file.
+const VERSION: &str = "sealway known peers 1";
+
+/// Longest name, bytes.
+const MAX_NAME: usize = 255;
+
+/// Somebody who is known.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Known {
+    /// Name or address: 1 to 255 bytes, no white space, no control characters, no `#` in front.
+    pub name: String,
+    /// The key that was there.
+    pub key: PublicKey,
+    /// When it was there first: `YYYY-MM-DD`.
+    pub first_seen: String,
+}
+
+/// What [`KnownPeers::remember`] found.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Remembered {
+    /// The name was not known. Now it is.
+    New,
+    /// The name was known with this key.
+    Already,
+}
+
+/// The file `known_peers`: text, a line for each name, to be edited by hand if wanted. It is replaced whole, never edited in
+/// place, and several programs may change it at the same time.
+#[derive(Clone, Debug)]
+pub struct KnownPeers {
+    dir: PathBuf,
+    path: PathBuf,
+}
+
+impl KnownPeers {
+    /// The file in this folder, see [`config_dir`](super::config_dir). Neither needs to be there.
+    pub fn at(dir: &Path) -> Self {
+        KnownPeers {
+            dir: dir.to_owned(),
+            path: dir.join(FILE),
+        }
+    }
+
+    /// Who is known by this name.
+    ///
+    /// # Errors
+    /// [`Error::Storage`] if the file cannot be read, if others may change it, or with the number of a line that is not as it
+    /// should be.
+    pub fn lookup(&self, name: &str) -> Result<Option<Known>, Error> {
+        Ok(self.list()?.into_iter().find(|known| known.name == name))
+    }
+
+    /// Everybody who is known, in the order of the file.
+    ///
+    /// # Errors
+    /// As [`KnownPeers::lookup`].
+    pub fn list(&self) -> Result<Vec<Known>, Error> {
+        let Some(text) = read(&self.path, Care::Own)? else {
+            return Ok(Vec::new());
+        };
+        check(&self.dir)?;
+        parse(&text).map_err(|(line, what)| malformed(&self.path, line, what))
+    }
+
+    /// Remembers a name with its key, first seen on this day (`YYYY-MM-DD`).
+    ///
+    /// # Errors
+    /// [`Error::WrongKey`] if the name is known with another key, which stays: [`forget`](KnownPeers::forget) it first.
+    /// [`Error::Usage`] for a name or a day that cannot stand in the file. [`Error::Storage`].
+    pub fn remember(&self, name: &str, key: PublicKey, day: &str) -> Result<Remembered, Error> {
+        check_name(name)
+            .and_then(|()| check_day(day))
+            .map_err(|what| Error::Usage(what.into()))?;
+        make(&self.dir)?;
+        let _turn = self.turn()?;
+        let mut all = self.list()?;
+        match all.iter().find(|known| known.name == name) {
+            Some(known) if known.key == key => return Ok(Remembered::Already),
+            Some(_) => return Err(Error::WrongKey { found: *key.bytes() }),
+            None => all.push(Known {
+                name: name.into(),
+                key,
+                first_seen: day.into(),
+            }),
+        }
+        self.replace(&all)?;
+        Ok(Remembered::New)
+    }
+
+    /// Forgets a name. False if it was not known.
+    ///
+    /// # Errors
+    /// As [`KnownPeers::lookup`].
+    pub fn forget(&self, name: &str) -> Result<bool, Error> {
+        if self.lookup(name)?.is_none() {
+            return Ok(false);
+        }
+        let _turn = self.turn()?;
+        let mut all = self.list()?;
+        let before = all.len();
+        all.retain(|known| known.name != name);
+        if all.len() == before {
+            return Ok(false);
+        }
+        self.replace(&all)?;
+        Ok(true)
+    }
+
+    /// Waits until no other program changes the file. The turn is over when the value is dropped.
+    fn turn(&self) -> Result<File, Error> {
+        // The folder is locked, not the file: that one is replaced.
+        let dir = File::open(&self.dir).map_err(failed(&self.dir, "opening the folder"))?;
+        dir.lock().map_err(failed(&self.dir, "locking the folder"))?;
+        Ok(dir)
+    }
+
+    fn replace(&self, all: &[Known]) -> Result<(), Error> {
+        check(&self.dir)?;
+        let mut text = format!("{VERSION}\n# name, key, first seen\n");
+        for Known { name, key, first_seen } in all {
+            text.push_str(&format!("{name} {key} {first_seen}\n"));
+        }
+        let staged = stage(&self.path, &text)?;
+        staged
+            .persist(&self.path)
+            .map_err(|error| failed(&self.path, "writing")(error.error))?;
+        settle(&self.dir)
+    }
+}
+
+/// Everybody of a file's text. Errors name the line, from 1.
+fn parse(text: &str) -> Result<Vec<Known>, (usize, String)> {
+    let mut lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
+    match lines.next() {
+        Some((_, VERSION)) => {}
+        Some((line, other)) if other.starts_with("sealway known peers ") => {
+            return Err((line, "the file is of another version of this program".into()));
+        }
+        _ => return Err((1, format!("it does not begin with \"{VERSION}\""))),
+    }
+    let mut all = Vec::new();
+    let mut names = std::collections::HashMap::new();
+    for (line, text) in lines {
+        if text.is_empty() || text.starts_with('#') {
+            continue;
+        }
+        let mut fields = text.split_whitespace();
+        let (Some(name), Some(key), Some(day), None) = (fields.next(), fields.next(), fields.next(), fields.next())
+        else {
+            return Err((line, "it has other fields than a name, a key and a day".into()));
+        };
+        check_name(name).map_err(|what| (line, what.into()))?;
+        let key = key.parse().map_err(|error| (line, format!("{error}")))?;
+        check_day(day).map_err(|what| (line, what.into()))?;
+        if let Some(first) = names.insert(name, line) {
+            return Err((line, format!("the name stands in line {first} already")));
+        }
+        all.push(Known {
+            name: name.into(),
+            key,
+            first_seen: day.into(),
+        });
+    }
+    Ok(all)
+}
+
+fn check_name(name: &str) -> Result<(), &'static str> {
+    if name.is_empty() || name.len() > MAX_NAME {
+        return Err("a name has 1 to 255 bytes");
+    }
+    if name.starts_with('#') || name.chars().any(|part| part.is_whitespace() || part.is_control()) {
+        return Err("a name has no white space, no control characters, and no # in front");
+    }
+    Ok(())
+}
+
+fn check_day(day: &str) -> Result<(), &'static str> {
+    let wrong = "a day is written as 2026-01-31";
+    let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = *day.as_bytes() else {
+        return Err(wrong);
+    };
+    if [y1, y2, y3, y4, m1, m2, d1, d2]
+        .iter()
+        .any(|digit| !digit.is_ascii_digit())
+    {
+        return Err(wrong);
+    }
+    let number = |tens: u8, ones: u8| (tens - b'0') * 10 + (ones - b'0');
+    match (1..=12).contains(&number(m1, m2)) && (1..=31).contains(&number(d1, d2)) {
+        true => Ok(()),
+        false => Err(wrong),
+    }
+}
+
+#[cfg(test)]
+#[path = "known_tests.rs"]
+mod tests;

@@ -1,0 +1,137 @@
+//! Coming to a relay.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sealway_session::handshake::Role;
+
+use super::socket::{TICK, dial, readable};
+use super::wire::{ANSWER_LEN, Answer, Request, TOKEN_LEN};
+use crate::Error;
+use crate::cancel::Cancel;
+
+/// How long a relay may take to answer at all.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How two ends find each other at a relay for the first time.
+#[derive(Clone)]
+pub enum Meeting {
+    /// This end opens a nameplate and waits; it is told the number, for the other end to claim.
+    Open(Arc<dyn Fn(u32) + Send + Sync>),
+    /// This end claims the nameplate that the other one opened.
+    Claim(u32),
+}
+
+/// Meets the other end at the relay at `address` (`host:port`). Who opened the nameplate is the responder, who claimed it the
+/// initiator.
+///
+/// The stream blocks and has no timeouts; nothing was read of what the other end says.
+///
+/// # Errors
+/// [`Error::Network`] if the relay is not reached, is full, knows no such nameplate, or ends the waiting;
+/// [`Error::Protocol`] if something else answers there; [`Error::Cancelled`] soon after `cancel`.
+pub fn meet(address: &str, meeting: &Meeting, cancel: &Cancel) -> Result<(TcpStream, Role), Error> {
+    let stop = || cancel.is_set();
+    match meeting {
+        Meeting::Open(told) => Ok((ask(address, &Request::Open, &stop, &**told)?, Role::Responder)),
+        Meeting::Claim(nameplate) => Ok((
+            ask(address, &Request::Claim(*nameplate), &stop, &|_| {})?,
+            Role::Initiator,
+        )),
+    }
+}
+
+/// Meets the end that comes to the relay at `address` with the same token and the other role, sooner or later than this one.
+/// The stream is as that of [`meet`].
+///
+/// # Errors
+/// As [`meet`]; [`Error::Cancelled`] soon after `stop` says so.
+pub fn pair(address: &str, token: &[u8; TOKEN_LEN], role: Role, stop: &dyn Fn() -> bool) -> Result<TcpStream, Error> {
+    ask(address, &Request::Pair { token: *token, role }, stop, &|_| {})
+}
+
+/// Sends a request and waits until the other end is there.
+fn ask(address: &str, request: &Request, stop: &dyn Fn() -> bool, told: &dyn Fn(u32)) -> Result<TcpStream, Error> {
+    let mut stream = dial(address, stop)?;
+    let failed = |source| Error::Network {
+        doing: format!("asking the relay {address}"),
+        source,
+    };
+    stream.write_all(&request.encode()).map_err(failed)?;
+    match (
+        answer(&mut stream, Some(Instant::now() + PATIENCE), stop)?.map_err(failed)?,
+        request,
+    ) {
+        (Answer::Ready, Request::Claim(_) | Request::Pair { .. }) => return Ok(stream),
+        (Answer::Waiting(0), Request::Pair { .. }) => {}
+        (Answer::Waiting(nameplate @ 1..), Request::Open) => told(nameplate),
+        (other, _) => return Err(refusal(other, request).map_or(UNEXPECTED, failed)),
+    }
+    // From here on the relay decides how long; whether it is still there, the keepalive of the connection finds out.
+    let failed = |source| Error::Network {
+        doing: format!("waiting at the relay {address}"),
+        source,
+    };
+    match answer(&mut stream, None, stop)?.map_err(failed)? {
+        Answer::Ready => Ok(stream),
+        other => Err(refusal(other, request).map_or(UNEXPECTED, failed)),
+    }
+}
+
+const UNEXPECTED: Error = Error::Protocol("the relay gave an answer that does not belong here");
+
+/// What an answer says that ends it.
+fn refusal(answer: Answer, request: &Request) -> Option<io::Error> {
+    match (answer, request) {
+        (Answer::Busy, _) => Some(io::Error::new(
+            io::ErrorKind::QuotaExceeded,
+            "it takes no more for now; try again in a minute",
+        )),
+        (Answer::Unknown, Request::Claim(nameplate)) => Some(io::Error::new(
+            io::ErrorKind::NotFound,
+            format!(
+                "nobody waits under number {nameplate}: it was mistyped, was used already, or the other end is gone"
+            ),
+        )),
+        (Answer::Refused, _) => Some(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "it refused the request",
+        )),
+        _ => None,
+    }
+}
+
+/// The next answer, and not a byte more.
+fn answer(
+    stream: &mut TcpStream,
+    until: Option<Instant>,
+    stop: &dyn Fn() -> bool,
+) -> Result<io::Result<Answer>, Error> {
+    let mut bytes = [0; ANSWER_LEN];
+    let mut have = 0;
+    while have < ANSWER_LEN {
+        if stop() {
+            return Err(Error::Cancelled);
+        }
+        if until.is_some_and(|until| Instant::now() >= until) {
+            return Ok(Err(io::ErrorKind::TimedOut.into()));
+        }
+        match readable(stream, TICK) {
+            Ok(false) => continue,
+            Ok(true) => {}
+            Err(error) => return Ok(Err(error)),
+        }
+        match stream.read(&mut bytes[have..]) {
+            Ok(0) => return Ok(Err(io::ErrorKind::UnexpectedEof.into())),
+            Ok(read) => have += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Ok(Err(error)),
+        }
+    }
+    match Answer::parse(&bytes) {
+        Some(answer) => Ok(Ok(answer)),
+        None => Err(Error::Protocol("what answers there is not a relay of this version")),
+    }
+}

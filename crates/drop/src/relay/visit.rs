@@ -1,0 +1,300 @@
+//! What happens to one connection: its request, its waiting, its pair.
+
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{sleep, timeout};
+
+use super::carry::{Ended, carry};
+use super::desk::{Came, Desk, Sign, Ticket};
+use super::limits::{Limits, Source, Sources};
+use super::socket::{SILENCE, prepare};
+use super::stats::{Counters, Now, add};
+use super::wire::{Answer, BadRequest, REQUEST_LEN, Request, may_begin_request};
+use crate::lock;
+
+/// How far the end of the relay has come.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Stage {
+    Running,
+    /// Only pairs go on.
+    Draining,
+    /// Nothing does.
+    Stopped,
+}
+
+/// What all connections share.
+pub(super) struct Shared {
+    limits: Limits,
+    pub(super) counters: Arc<Counters>,
+    sources: Mutex<Sources>,
+    desk: Mutex<Desk<Visitor>>,
+    stage: watch::Receiver<Stage>,
+}
+
+impl Shared {
+    pub(super) fn new(limits: Limits, counters: Arc<Counters>, stage: watch::Receiver<Stage>) -> Self {
+        let sources = Mutex::new(Sources::new(&limits));
+        Shared {
+            limits,
+            counters,
+            sources,
+            desk: Mutex::new(Desk::new()),
+            stage,
+        }
+    }
+
+    /// Waits until the end has come to `stage`.
+    async fn reached(&self, stage: Stage) {
+        // If the relay itself is gone, so is the reason to go on.
+        let _ = self.stage.clone().wait_for(|now| *now >= stage).await;
+    }
+}
+
+/// A place in the books, for as long as the connection lasts.
+pub(super) struct Guest {
+    shared: Arc<Shared>,
+    source: Source,
+    _alive: mpsc::Sender<()>,
+}
+
+impl Guest {
+    /// `None` if there is no room.
+    pub(super) fn enter(shared: &Arc<Shared>, ip: IpAddr, alive: mpsc::Sender<()>) -> Option<Self> {
+        let source = lock(&shared.sources).enter(ip, Instant::now())?;
+        Some(Guest {
+            shared: Arc::clone(shared),
+            source,
+            _alive: alive,
+        })
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        lock(&self.shared.sources).leave(self.source, Instant::now());
+    }
+}
+
+/// A place among those who wait.
+struct Waiting<'a> {
+    shared: &'a Shared,
+    source: Source,
+    _now: Now<'a>,
+}
+
+impl<'a> Waiting<'a> {
+    /// `None` if there is no room.
+    fn begin(shared: &'a Shared, source: Source) -> Option<Self> {
+        lock(&shared.sources).wait(source).then(|| Waiting {
+            shared,
+            source,
+            _now: Now::one(&shared.counters.waiting_now),
+        })
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        lock(&self.shared.sources).wait_over(self.source);
+    }
+}
+
+/// A connection that has said what it wants.
+pub(super) struct Visitor {
+    tcp: TcpStream,
+    guest: Guest,
+    request: Request,
+}
+
+impl Visitor {
+    /// Says `answer`. It fits into the send buffer of a socket that has said one thing before, so nobody waits here long.
+    async fn tell(&mut self, answer: Answer) -> io::Result<()> {
+        let limit = self.guest.shared.limits.request;
+        timeout(limit, self.tcp.write_all(&answer.encode())).await?
+    }
+
+    /// Says `answer` and ends.
+    async fn dismiss(mut self, answer: Answer) {
+        // Whoever is gone already needs no answer.
+        let _ = self.tell(answer).await;
+    }
+
+    /// Whether the client has ended or broken the connection, or spoken before its time.
+    fn is_gone(&self) -> bool {
+        !matches!(self.tcp.try_read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    }
+}
+
+/// A new connection.
+pub(super) async fn receive(mut tcp: TcpStream, guest: Guest) {
+    let shared = Arc::clone(&guest.shared);
+    if prepare(&tcp, SILENCE).is_err() {
+        return;
+    }
+    let read = tokio::select! {
+        biased;
+        () = shared.reached(Stage::Draining) => return,
+        read = timeout(shared.limits.request, read_request(&mut tcp)) => read,
+    };
+    match read.ok().flatten().map(|bytes| Request::parse(&bytes)) {
+        Some(Ok(request)) => settle(Visitor { tcp, guest, request }).await,
+        Some(Err(BadRequest::Unsupported)) => {
+            add(&shared.counters.junk, 1);
+            let _ = timeout(shared.limits.request, tcp.write_all(&Answer::Refused.encode())).await;
+        }
+        Some(Err(BadRequest::Foreign)) | None => add(&shared.counters.junk, 1),
+    }
+}
+
+/// A request's bytes; `None` as soon as it cannot become one.
+async fn read_request(tcp: &mut TcpStream) -> Option<[u8; REQUEST_LEN]> {
+    let mut bytes = [0; REQUEST_LEN];
+    let mut have = 0;
+    while have < REQUEST_LEN {
+        match tcp.read(&mut bytes[have..]).await {
+            Ok(0) | Err(_) => return None,
+            Ok(read) => have += read,
+        }
+        if !may_begin_request(&bytes[..have]) {
+            return None;
+        }
+    }
+    Some(bytes)
+}
+
+/// Does what a visitor wants. A boxed future, since one that waits in vain for a visitor settles him anew.
+fn settle(visitor: Visitor) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(async move {
+        let shared = Arc::clone(&visitor.guest.shared);
+        let source = visitor.guest.source;
+        match visitor.request {
+            Request::Open => {
+                let Some(waiting) = Waiting::begin(&shared, source) else {
+                    return limited(visitor).await;
+                };
+                let opened = lock(&shared.desk).open(&mut || getrandom::u64().ok());
+                match opened {
+                    Some(ticket) => wait(visitor, ticket, waiting, shared.limits.nameplate).await,
+                    None => visitor.dismiss(Answer::Busy).await,
+                }
+            }
+            Request::Claim(nameplate) => {
+                if !lock(&shared.sources).claim(source, Instant::now()) {
+                    return limited(visitor).await;
+                }
+                let claimed = lock(&shared.desk).claim(nameplate, visitor);
+                if let Err(visitor) = claimed {
+                    unknown(visitor).await;
+                }
+            }
+            Request::Pair { token, role } => {
+                let came = lock(&shared.desk).pair(&token, role, visitor);
+                let Came::Waits(visitor, ticket) = came else { return };
+                match Waiting::begin(&shared, source) {
+                    Some(waiting) => wait(visitor, ticket, waiting, shared.limits.token).await,
+                    None => {
+                        let other = lock(&shared.desk).leave(ticket);
+                        limited(visitor).await;
+                        give_back(other);
+                    }
+                }
+            }
+        }
+    })
+}
+
+async fn limited(visitor: Visitor) {
+    add(&visitor.guest.shared.counters.limited, 1);
+    visitor.dismiss(Answer::Busy).await;
+}
+
+async fn unknown(visitor: Visitor) {
+    add(&visitor.guest.shared.counters.unknown, 1);
+    visitor.dismiss(Answer::Unknown).await;
+}
+
+/// A visitor who was sent to somebody who is gone.
+fn give_back(visitor: Option<Visitor>) {
+    if let Some(visitor) = visitor {
+        match visitor.request {
+            // The nameplate died with the one who opened it.
+            Request::Claim(_) | Request::Open => drop(tokio::spawn(unknown(visitor))),
+            Request::Pair { .. } => drop(tokio::spawn(settle(visitor))),
+        }
+    }
+}
+
+/// Why waiting ended.
+enum Why {
+    Called(Visitor),
+    /// The same end came again, on another connection.
+    Replaced,
+    Gone,
+    Expired,
+    Ending,
+}
+
+async fn wait(mut visitor: Visitor, mut ticket: Ticket<Visitor>, waiting: Waiting<'_>, limit: Duration) {
+    let shared = waiting.shared;
+    let number = match ticket.sign {
+        Sign::Nameplate(nameplate) => nameplate,
+        Sign::Token(_) => 0,
+    };
+    let mut early = [0];
+    let why = match visitor.tell(Answer::Waiting(number)).await {
+        Err(_) => Why::Gone,
+        Ok(()) => tokio::select! {
+            biased;
+            called = &mut ticket.called => called.map_or(Why::Replaced, Why::Called),
+            // Readable before its time: the client has ended, broke, or does not keep to the protocol.
+            _ = visitor.tcp.peek(&mut early) => Why::Gone,
+            () = sleep(limit) => Why::Expired,
+            () = shared.reached(Stage::Draining) => Why::Ending,
+        },
+    };
+    drop(waiting);
+    let expired = matches!(why, Why::Expired);
+    let other = match why {
+        Why::Called(other) => Some(other),
+        Why::Replaced => return visitor.dismiss(Answer::Refused).await,
+        // Somebody may have come in this very moment.
+        Why::Gone | Why::Expired | Why::Ending => lock(&shared.desk).leave(ticket),
+    };
+    match other {
+        Some(other) if !visitor.is_gone() => join(visitor, other).await,
+        Some(other) => give_back(Some(other)),
+        None if expired => add(&shared.counters.expired, 1),
+        None => {}
+    }
+}
+
+/// Two ends that have found each other.
+async fn join(mut one: Visitor, mut two: Visitor) {
+    let shared = Arc::clone(&one.guest.shared);
+    if one.tell(Answer::Ready).await.is_err() || two.tell(Answer::Ready).await.is_err() {
+        return;
+    }
+    // From here on nothing may move for longer than between requests and answers.
+    let _ = prepare(&one.tcp, shared.limits.idle);
+    let _ = prepare(&two.tcp, shared.limits.idle);
+    add(&shared.counters.pairs, 1);
+    // Dropped from the last to the first: the end of the relay waits for these two places.
+    let _places = (one.guest, two.guest);
+    let _now = Now::one(&shared.counters.pairs_now);
+    let mut ends = (one.tcp, two.tcp);
+    tokio::select! {
+        ended = carry(&mut ends, shared.limits.idle, &shared.counters.bytes) => {
+            if matches!(ended, Ok(Ended::Idle)) {
+                add(&shared.counters.idle, 1);
+            }
+        }
+        () = shared.reached(Stage::Stopped) => {}
+    }
+}
