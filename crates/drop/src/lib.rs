@@ -19,6 +19,7 @@ pub mod entry;
 mod error;
 pub mod fault;
 pub mod groups;
+pub mod identity;
 pub mod link;
 pub mod names;
 pub mod progress;
