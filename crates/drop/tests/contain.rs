@@ -1,6 +1,6 @@
 //! Nothing a peer sends, and nothing that is swapped meanwhile, leads out of the destination.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
 mod common;
 

@@ -1,6 +1,6 @@
 //! What becomes of an entry whose name is taken, and of names that cannot stand side by side.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
 mod common;
 

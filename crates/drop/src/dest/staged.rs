@@ -108,10 +108,24 @@ impl StagedFile {
 
     /// Has the disk say at once if there is no room.
     fn reserve(&self) -> Result<(), Errno> {
+        // A file system may take all it has before it notices that this is too little, so it is asked first.
+        let has = u64::try_from(rustix::fs::fstat(&self.file)?.st_blocks)
+            .unwrap_or_default()
+            .saturating_mul(512);
+        let disk = rustix::fs::fstatvfs(&self.file)?;
+        if self.size.saturating_sub(has) > disk.f_bavail.saturating_mul(disk.f_frsize) {
+            return Err(Errno::NOSPC);
+        }
         loop {
             match rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, self.size) {
                 Err(Errno::INTR) => {}
                 Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => return Ok(()),
+                Err(errno @ (Errno::NOSPC | Errno::DQUOT)) => {
+                    // What it took is given back, down to what has come.
+                    let end = self.coverage().covered.iter().last().map_or(0, |range| range.end);
+                    rustix::fs::ftruncate(&self.file, end)?;
+                    return Err(errno);
+                }
                 other => return other,
             }
         }
