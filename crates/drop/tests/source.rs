@@ -313,3 +313,31 @@ fn progress_is_told_on_the_way() {
     assert_eq!(heard, [999, 1999, 2500]);
     assert_eq!(scan.entries[1].path, path("many/1"));
 }
+
+#[test]
+fn a_directory_swapped_for_a_link_during_the_scan_is_not_looked_into() {
+    let work = tempfile::tempdir().unwrap();
+    let (dir, outside) = (work.path().join("t"), work.path().join("outside"));
+    fs::create_dir_all(dir.join("z")).unwrap();
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("secret"), b"x").unwrap();
+    // The directory is the thousandth entry, so progress is told right after it was seen and before it is opened.
+    for i in 0..998 {
+        fs::write(dir.join(format!("{i}")), b"").unwrap();
+    }
+    let mut swapped = false;
+    let mut swap = |_: &Totals| {
+        if !std::mem::replace(&mut swapped, true) {
+            fs::remove_dir(dir.join("z")).unwrap();
+            symlink(&outside, dir.join("z")).unwrap();
+        }
+    };
+    let scan = scan(&[dir.clone()], ScanOptions::default(), &mut swap).unwrap();
+    assert_eq!(scan.entries.len(), 1000);
+    assert_eq!(scan.entries[999].path, path("t/z"));
+    assert!(
+        matches!(&scan.skipped[..], [skipped] if matches!(skipped.reason, Skip::Changed)),
+        "{:?}",
+        scan.skipped
+    );
+}
