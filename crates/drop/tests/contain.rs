@@ -123,6 +123,28 @@ fn a_directory_swapped_for_a_link_between_admission_and_writing_is_not_followed(
 }
 
 #[test]
+fn an_outer_directory_swapped_for_a_link_is_not_followed() {
+    contained(|inside, outside, options| {
+        let staging = staging(inside, options);
+        staging.admit(0, &directory("a")).unwrap();
+        staging.admit(1, &directory("a/b")).unwrap();
+        let file = file("a/b/f", 1);
+        staging.admit(2, &file).unwrap();
+        fs::rename(inside.join("a"), inside.join("moved")).unwrap();
+        fs::create_dir(outside.join("b")).unwrap();
+        // To outside, and to elsewhere inside, which is no better.
+        for target in [outside, Path::new("../outside"), Path::new("moved")] {
+            symlink(target, inside.join("a")).unwrap();
+            let error = staging.place_small(2, &file, b"x").unwrap_err();
+            assert!(matches!(error, Error::Swapped { .. }), "{error}");
+            fs::remove_file(inside.join("a")).unwrap();
+        }
+        fs::remove_dir(outside.join("b")).unwrap();
+        assert_eq!(names(&inside.join("moved/b")), [""; 0]);
+    });
+}
+
+#[test]
 fn a_directory_swapped_after_it_was_used_keeps_its_handle() {
     contained(|inside, outside, options| {
         let staging = staging(inside, options);

@@ -217,6 +217,29 @@ fn a_directory_is_never_overwritten_by_a_file_or_a_link() {
 }
 
 #[test]
+fn an_answer_does_not_overwrite_a_directory() {
+    let work = tempfile::tempdir().unwrap();
+    fs::create_dir(work.path().join("d")).unwrap();
+    let staging = staging(
+        work.path(),
+        Options {
+            conflict: Conflict::Ask,
+            ..Options::default()
+        },
+    );
+    let Admission::Ask { existing } = staging.admit(0, &file("d", 1)).unwrap() else {
+        panic!("not asked")
+    };
+    assert_eq!(existing.what, "a directory");
+    assert!(matches!(
+        staging.answer(0, &file("d", 1), Answer::Overwrite),
+        Err(Error::Obstructed { .. })
+    ));
+    staging.conclude().unwrap();
+    assert_eq!(names(work.path()), ["d"]);
+}
+
+#[test]
 fn a_file_where_a_directory_is_needed_is_said_before_anything_is_written() {
     let work = tempfile::tempdir().unwrap();
     fs::write(work.path().join("d"), b"").unwrap();

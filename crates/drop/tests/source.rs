@@ -217,13 +217,33 @@ fn what_is_swapped_after_the_scan_is_not_read() {
     for without_openat2 in [false, true] {
         let work = tempfile::tempdir().unwrap();
         let (dir, outside) = (work.path().join("t"), work.path().join("outside"));
-        fs::create_dir_all(dir.join("sub")).unwrap();
-        fs::create_dir(&outside).unwrap();
-        for name in ["t/sub/f", "t/pipe", "t/link", "t/dir", "outside/f"] {
+        fs::create_dir_all(dir.join("sub/sub")).unwrap();
+        fs::create_dir_all(outside.join("sub")).unwrap();
+        for name in [
+            "t/sub/f",
+            "t/sub/sub/g",
+            "t/pipe",
+            "t/link",
+            "t/dir",
+            "outside/f",
+            "outside/sub/g",
+        ] {
             fs::write(work.path().join(name), b"x").unwrap();
         }
         let scan = scan_with(&[dir.clone()], |options| options.without_openat2 = without_openat2).unwrap();
-        assert_eq!(found(&scan), ["t", "t/dir", "t/link", "t/pipe", "t/sub", "t/sub/f"]);
+        assert_eq!(
+            found(&scan),
+            [
+                "t",
+                "t/dir",
+                "t/link",
+                "t/pipe",
+                "t/sub",
+                "t/sub/f",
+                "t/sub/sub",
+                "t/sub/sub/g"
+            ]
+        );
         fs::remove_dir_all(dir.join("sub")).unwrap();
         symlink(&outside, dir.join("sub")).unwrap();
         for name in ["pipe", "link", "dir"] {
@@ -232,7 +252,7 @@ fn what_is_swapped_after_the_scan_is_not_read() {
         make_fifo(&dir.join("pipe"));
         symlink("../outside/f", dir.join("link")).unwrap();
         fs::create_dir(dir.join("dir")).unwrap();
-        for i in [1, 2, 3, 5] {
+        for i in [1, 2, 3, 5, 7] {
             let error = scan.open(&scan.entries[i]).unwrap_err();
             assert!(matches!(error, Error::NotAFile { .. }), "{error}");
             assert_eq!(error.fault(), Fault::Environment);
