@@ -65,6 +65,13 @@ fn finish(staged: &StagedFile, entry: &Entry) {
     staged.finish(entry.mode, entry.mtime).unwrap();
 }
 
+/// A run that gets a range of a file and ends.
+fn drop_after(dir: &Path, entry: &Entry, range: Range<u64>) {
+    let staging = staging(dir, Options::default());
+    let (_, staged) = fetch(&staging, 0, entry);
+    staged.write_at(range.start, &bytes(range)).unwrap();
+}
+
 #[test]
 fn what_had_come_is_kept_when_a_transfer_is_dropped() {
     let work = tempfile::tempdir().unwrap();
@@ -156,13 +163,32 @@ fn a_journal_torn_at_any_byte_never_claims_what_was_not_written() {
 }
 
 #[test]
+fn a_temporary_file_that_has_its_last_mode_is_gone_on_with() {
+    use std::os::unix::fs::PermissionsExt;
+    let work = tempfile::tempdir().unwrap();
+    let entry = Entry {
+        mode: 0o444,
+        ..file("x", 1000)
+    };
+    drop_after(work.path(), &entry, 0..700);
+    let temporary = work.path().join(FOLDER).join("f0");
+    fs::set_permissions(temporary, fs::Permissions::from_mode(0o444)).unwrap();
+    let missing = common::unprivileged(|| {
+        let staging = staging(work.path(), Options::default());
+        let (_, staged) = fetch(&staging, 0, &entry);
+        let missing = staged.missing();
+        finish(&staged, &entry);
+        staging.conclude().unwrap();
+        missing
+    });
+    assert_eq!(missing, [700..1000]);
+    assert_eq!(fs::read(work.path().join("x")).unwrap(), bytes(0..1000));
+}
+
+#[test]
 fn a_source_that_changed_is_fetched_anew() {
     let work = tempfile::tempdir().unwrap();
-    {
-        let staging = staging(work.path(), Options::default());
-        let (_, staged) = fetch(&staging, 0, &file("x", 1000));
-        staged.write_at(0, &bytes(0..300)).unwrap();
-    }
+    drop_after(work.path(), &file("x", 1000), 0..300);
     let changed = Entry {
         mtime: common::time(1_000_000_007),
         ..file("x", 1000)
@@ -178,11 +204,7 @@ fn a_source_that_changed_is_fetched_anew() {
 #[test]
 fn a_temporary_file_that_is_shorter_than_the_journal_says_counts_for_less() {
     let work = tempfile::tempdir().unwrap();
-    {
-        let staging = staging(work.path(), Options::default());
-        let (_, staged) = fetch(&staging, 0, &file("x", 1000));
-        staged.write_at(0, &bytes(0..1000)).unwrap();
-    }
+    drop_after(work.path(), &file("x", 1000), 0..1000);
     File::options()
         .write(true)
         .open(work.path().join(FOLDER).join("f0"))

@@ -9,9 +9,8 @@ use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use common::{directory, path, place, scan_all};
+use common::{directory, path, place, scan_all, unprivileged};
 use rustix::fs::{CWD, FileType, Mode};
-use rustix::thread::CapabilitySet;
 use sealway_drop::entry::Kind;
 use sealway_drop::fault::Fault;
 use sealway_drop::source::{Error, Scan, ScanOptions, Skip, Totals, scan};
@@ -172,21 +171,6 @@ fn links_are_sent_as_links_and_followed_only_at_the_top_if_asked() {
     assert!(scan_with(&[work.path().join("broken")], |options| options.follow_top = true).is_err());
 }
 
-/// As root everything can be read; a thread without that right stands in for a user.
-fn unprivileged<T: Send>(run: impl FnOnce() -> T + Send) -> T {
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            if let Ok(mut sets) = rustix::thread::capabilities(None) {
-                sets.effective
-                    .remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
-                rustix::thread::set_capabilities(None, sets).unwrap();
-            }
-            run()
-        });
-        thread.join().unwrap()
-    })
-}
-
 #[test]
 fn what_cannot_be_read_is_left_out_or_ends_the_scan() {
     let work = tempfile::tempdir().unwrap();
@@ -201,7 +185,7 @@ fn what_cannot_be_read_is_left_out_or_ends_the_scan() {
         let opened = scan.open(&scan.entries[2]).unwrap_err();
         (
             scan,
-            scan_with(&[dir.clone()], |options| options.fail_unreadable = true),
+            scan_with(std::slice::from_ref(&dir), |options| options.fail_unreadable = true),
             opened,
         )
     });
@@ -230,7 +214,10 @@ fn what_is_swapped_after_the_scan_is_not_read() {
         ] {
             fs::write(work.path().join(name), b"x").unwrap();
         }
-        let scan = scan_with(&[dir.clone()], |options| options.without_openat2 = without_openat2).unwrap();
+        let scan = scan_with(std::slice::from_ref(&dir), |options| {
+            options.without_openat2 = without_openat2
+        })
+        .unwrap();
         assert_eq!(
             found(&scan),
             [
@@ -265,7 +252,7 @@ fn a_file_that_changes_while_it_is_sent_is_noticed() {
     let work = tempfile::tempdir().unwrap();
     let at = work.path().join("f");
     fs::write(&at, vec![1; 1000]).unwrap();
-    let scan = scan_with(&[at.clone()], |_| {}).unwrap();
+    let scan = scan_with(std::slice::from_ref(&at), |_| {}).unwrap();
     let open = || scan.open(&scan.entries[0]).unwrap();
     let source = open();
     assert!(!source.changed().unwrap() && source.matches(&scan.entries[0]));
@@ -302,7 +289,7 @@ fn extents_are_the_data_of_a_file_and_nothing_else() {
     let file = File::create(&at).unwrap();
     file.set_len(20 * MIB).unwrap();
     let extents = || {
-        let scan = scan_with(&[at.clone()], |_| {}).unwrap();
+        let scan = scan_with(std::slice::from_ref(&at), |_| {}).unwrap();
         let source = scan.open(&scan.entries[0]).unwrap();
         source.extents().map(|extent| extent.unwrap()).collect::<Vec<_>>()
     };
@@ -352,7 +339,7 @@ fn a_directory_swapped_for_a_link_during_the_scan_is_not_looked_into() {
             symlink(&outside, dir.join("z")).unwrap();
         }
     };
-    let scan = scan(&[dir.clone()], ScanOptions::default(), &mut swap).unwrap();
+    let scan = scan(std::slice::from_ref(&dir), ScanOptions::default(), &mut swap).unwrap();
     assert_eq!(scan.entries.len(), 1000);
     assert_eq!(scan.entries[999].path, path("t/z"));
     assert!(

@@ -30,7 +30,7 @@ pub enum Admission {
     /// The content is wanted.
     Fetch {
         /// What is on disk from an earlier run. It is to be compared with the sender's before it is kept;
-        /// [`StagedFile::discard`] takes out what differs.
+        /// [`super::StagedFile::discard`] takes out what differs.
         partial: Vec<Range<u64>>,
     },
     /// The user is to be asked; [`Staging::answer`] goes on.

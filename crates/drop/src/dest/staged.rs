@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::journal::{Partial, Record};
@@ -63,11 +63,9 @@ impl StagedFile {
         let failed = |errno| Error::system(&entry.path, "make the temporary file of", errno);
         let earlier = state.take_partial(&entry.path);
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let reopened = earlier.as_ref().and_then(|(slot, _)| {
-            rustix::fs::openat(&inner.folder, format!("{STAGED}{slot}"), flags, Mode::empty())
-                .ok()
-                .map(|fd| (*slot, fd))
-        });
+        let reopened = earlier
+            .as_ref()
+            .and_then(|(slot, _)| Some((*slot, reopen(inner, *slot, flags)?)));
         let (slot, file, dirty) = match reopened {
             Some((slot, file)) => (slot, file, true),
             None => {
@@ -384,6 +382,18 @@ impl Drop for StagedFile {
             covered,
         };
         self.inner.state().keep_partial(self.slot, partial);
+    }
+}
+
+/// Opens a temporary file of an earlier run, which may have given it its last mode already.
+fn reopen(inner: &Inner, slot: u32, flags: OFlags) -> Option<OwnedFd> {
+    let name = format!("{STAGED}{slot}");
+    match rustix::fs::openat(&inner.folder, &name, flags, Mode::empty()) {
+        Err(Errno::ACCESS) => {
+            rustix::fs::chmodat(&inner.folder, &name, Mode::RUSR | Mode::WUSR, AtFlags::empty()).ok()?;
+            rustix::fs::openat(&inner.folder, &name, flags, Mode::empty()).ok()
+        }
+        opened => opened.ok(),
     }
 }
 
