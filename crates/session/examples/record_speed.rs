@@ -1,6 +1,6 @@
 //! Measures records against the bare AEAD, changes of keys against none, and the handshake.
 //!
-//! `cargo run --release -p sealway-session --example record_speed [records|rekey|handshake]`. Subjects take turns within each
+//! `cargo run --release -p sealway-session --example record_speed [records|rekey|change|handshake]`. Subjects take turns within each
 //! round; figures are medians of the rounds, ratios medians of the ratios within a round. On a busy machine the
 //! fastest rounds say more, so their ratio is printed beside.
 
@@ -196,6 +196,36 @@ fn rekey() {
     }
 }
 
+/// What one change of keys costs both ends together: records without payload, all or none of them under a new key.
+fn change() {
+    const COUNT: usize = 2000;
+    for suite in SUITES {
+        let mut record = [0u8; OVERHEAD];
+        let mut times = [const { Vec::new() }; 2];
+        let (mut here, mut there) = handshake(suite, Kem::MlKem768, false, &mut random(1));
+        for _ in 0..ROUNDS {
+            for (times, messages) in times.iter_mut().zip([u64::MAX, 1]) {
+                here.send.set_rekey(RekeyPolicy {
+                    bytes: u64::MAX,
+                    messages,
+                });
+                times.push(seconds(|| {
+                    for _ in 0..COUNT {
+                        here.send.seal(1, 2, &mut record).unwrap();
+                        there.recv.open(&mut record).unwrap();
+                    }
+                }));
+            }
+        }
+        let cost = (fastest(&times[1]) - fastest(&times[0])) / COUNT as f64;
+        println!(
+            "{}: a change of keys costs both ends {:.1} us",
+            suite.name(),
+            cost * 1e6
+        );
+    }
+}
+
 fn handshakes() {
     println!("handshake, both ends, without the network:");
     let mut random = random(3);
@@ -224,6 +254,7 @@ fn main() {
     for (name, run) in [
         ("records", records as fn()),
         ("rekey", rekey),
+        ("change", change),
         ("handshake", handshakes),
     ] {
         if wanted.as_deref().is_none_or(|wanted| wanted == name) {
