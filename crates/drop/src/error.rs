@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use crate::{dest, fault, source};
+use crate::{dest, fault, fuse, source, tree};
 
 /// Whose fault an error is; programs turn it into their exit code.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -67,6 +67,10 @@ pub enum Error {
         /// Why it failed.
         source: io::Error,
     },
+    /// A folder of the other end could not be asked.
+    Tree(tree::TreeError),
+    /// Mounting or unmounting failed.
+    Mount(fuse::MountError),
     /// The other end said no.
     Declined(String),
     /// The other end ended the transfer and said why.
@@ -89,7 +93,8 @@ impl Error {
             Error::CodeSpent | Error::WrongKey { .. } => Fault::Identity,
             Error::Protocol(_) | Error::Integrity { .. } => Fault::Peer,
             Error::Network { .. } | Error::Remote(_) => Fault::Network,
-            Error::Storage { .. } => Fault::Storage,
+            Error::Storage { .. } | Error::Mount(_) => Fault::Storage,
+            Error::Tree(_) => Fault::Network,
             Error::Source(error) => of_files(error.fault()),
             Error::Dest(error) => of_files(error.fault()),
             Error::Declined(_) => Fault::Declined,
@@ -134,6 +139,8 @@ impl fmt::Display for Error {
                 _ => write!(f, "{doing}: {source}"),
             },
             Error::Storage { path, doing, source } => write!(f, "{path}: {doing}: {source}"),
+            Error::Tree(error) => error.fmt(f),
+            Error::Mount(error) => error.fmt(f),
             Error::Source(error) => error.fmt(f),
             Error::Dest(error) => error.fmt(f),
             Error::Declined(reason) if reason.is_empty() => f.write_str("the other end declined"),

@@ -55,7 +55,7 @@ pub struct Summary {
     pub failed: u64,
     /// The first few of them and why.
     pub notes: Vec<String>,
-    /// How often the keys of the busiest direction were replaced.
+    /// Keys that content was sealed with, over all data connections: each begins with one, and replaces it after 1 GiB.
     pub epochs: u64,
 }
 
@@ -177,7 +177,7 @@ pub fn send(
                             // Nothing is left, so no further connection is needed.
                             connections.stop();
                             let mut epochs = lock(&sender.epochs);
-                            *epochs = (*epochs).max(connection.writer.epoch());
+                            *epochs += connection.writer.epoch() + 1;
                             drop(epochs);
                             if let Err(error) = result {
                                 over(error);
@@ -256,7 +256,7 @@ fn talk(options: &Options, sender: &Sender<'_>, reader: &mut Reader) -> Result<(
 }
 
 fn greet(sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
-    sender.say(Body::Hello(Hello { version: control::VERSION, role: Role::Sender as i32 }))?;
+    sender.say(Body::Hello(Hello { version: control::VERSION, role: Role::Sender as i32, shares: false, mounts: false }))?;
     match hear(reader)? {
         Some(Body::Hello(hello)) if hello.version != control::VERSION => {
             Err(Error::Remote(format!("it speaks version {} of the protocol, this end {}", hello.version, control::VERSION)))

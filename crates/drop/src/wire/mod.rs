@@ -14,4 +14,6 @@ pub mod kind {
     pub const PIECE: u8 = 2;
     /// Small files, whole ([`data::Packed`](super::data::Packed)).
     pub const PACK: u8 = 3;
+    /// Bytes of a stream that is carried whole: gRPC.
+    pub const TUNNEL: u8 = 4;
 }
