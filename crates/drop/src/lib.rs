@@ -1,3 +1,6 @@
 //! Files sent, received, shared and mounted over a sealed session.
 
 #![forbid(unsafe_code)]
+
+pub mod fuse;
+pub mod tree;
