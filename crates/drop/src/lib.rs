@@ -3,4 +3,5 @@
 #![forbid(unsafe_code)]
 
 pub mod fuse;
+pub mod local;
 pub mod tree;
