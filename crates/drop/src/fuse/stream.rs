@@ -44,6 +44,7 @@ impl Budget {
     }
 
     /// Bytes nobody holds.
+    #[cfg(test)]
     pub(super) fn left(&self) -> u64 {
         self.left.load(Ordering::Relaxed)
     }
