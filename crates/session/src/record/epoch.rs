@@ -1,0 +1,47 @@
+//! The keys of one direction of one connection, one epoch after another.
+
+use sealway_aead::derive::{Direction, Label, Prk, Traffic};
+use sealway_aead::{Error, Suite};
+
+/// Length of what binds keys to their place: the transcript hash and the index of the connection.
+pub(crate) const CONTEXT_LEN: usize = 36;
+
+/// Label of traffic keys and of the step to the next secret.
+const PURPOSE: &str = "sealway session traffic";
+
+/// The secret of the epoch whose keys have not been made yet.
+pub(crate) struct Epochs {
+    secret: Prk,
+    epoch: u64,
+    suite: Suite,
+    direction: Direction,
+    context: [u8; CONTEXT_LEN],
+}
+
+impl Epochs {
+    /// From a secret that is for this direction of this connection alone.
+    pub(crate) fn new(secret: Prk, suite: Suite, direction: Direction, context: [u8; CONTEXT_LEN]) -> Self {
+        Epochs {
+            secret,
+            epoch: 0,
+            suite,
+            direction,
+            context,
+        }
+    }
+
+    pub(super) const fn suite(&self) -> Suite {
+        self.suite
+    }
+
+    /// The keys of the epoch. The secret goes on to the next one and is wiped, so that these keys cannot be made again.
+    pub(super) fn next(&mut self) -> Result<Traffic, Error> {
+        let label = Label::new(PURPOSE, self.suite, self.direction)
+            .epoch(self.epoch)
+            .context(&self.context);
+        let traffic = self.secret.traffic(&label)?;
+        self.secret = self.secret.next_epoch(PURPOSE, self.epoch, &self.context)?;
+        self.epoch += 1;
+        Ok(traffic)
+    }
+}
