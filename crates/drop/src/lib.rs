@@ -3,5 +3,6 @@
 #![forbid(unsafe_code)]
 
 pub mod fuse;
+pub mod grpc;
 pub mod local;
 pub mod tree;
