@@ -20,6 +20,7 @@ mod error;
 pub mod fault;
 pub mod fuse;
 pub mod groups;
+pub mod grpc;
 pub mod identity;
 pub mod link;
 pub mod local;
