@@ -1,3 +1,40 @@
 //! Files sent, received, shared and mounted over a sealed session.
+//!
+//! # Which module does what
+//!
+//! `link` makes a connection and a session of an address: it dials, listens or meets at a relay, and brings up more data
+//! connections for a session that stands. `wire` is what goes over them: control messages and records of file content.
+//! `send` and `receive` are the two ends of a transfer. `groups` hashes files piece by piece, in any order, to the hash
+//! that `b3sum` prints.
+//!
+//! Transfers use blocking threads, one for each data connection: a thread that reads, seals and writes 256 KiB at a
+//! time has nothing to gain from a scheduler of its own.
 
 #![forbid(unsafe_code)]
+
+mod beneath;
+pub mod cancel;
+pub mod dest;
+pub mod entry;
+mod error;
+pub mod fault;
+pub mod groups;
+pub mod identity;
+pub mod link;
+pub mod names;
+pub mod progress;
+pub mod ranges;
+pub mod receive;
+pub mod relay;
+pub mod send;
+pub mod source;
+pub mod wire;
+
+pub use error::{Error, Fault};
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks; a thread that panicked while it held the lock leaves plain data behind, not broken invariants.
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,190 @@
+//! The end of a transfer: links, modes and times of directories, and no trace of the staging folder.
+
+use rustix::fs::{AtFlags, Mode};
+use rustix::io::Errno;
+
+use super::Error;
+use super::admit::{Skip, is_directory, obstructed};
+use super::place::{Alternatives, Placed, Policy};
+use super::probe::timestamps;
+use super::staging::{Inner, LINK, Staging};
+use crate::entry::{Entry, Kind, Time};
+use crate::names::{RelPath, Rules};
+
+/// What [`Staging::conclude`] did.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Conclusion {
+    /// Symbolic links that were made, with where they went.
+    pub symlinks: Vec<(u32, Placed)>,
+    /// Whether something that is not ours is in the staging folder, which therefore stays.
+    pub left_behind: bool,
+}
+
+impl Staging {
+    /// Ends a transfer of which every file has come or was given up. Symbolic links are made, then directories get their
+    /// modes and times, innermost first, and the staging folder goes.
+    ///
+    /// # Errors
+    /// [`Error::Unfinished`] if files are missing; nothing is done then. Else what the system says; it can be called again.
+    pub fn conclude(&self) -> Result<Conclusion, Error> {
+        let inner = &*self.inner;
+        let (links, made) = {
+            let state = inner.state();
+            if !state.pending.is_empty() {
+                return Err(Error::Unfinished {
+                    files: state.pending.len(),
+                });
+            }
+            (state.links.clone(), state.made.clone())
+        };
+        let mut conclusion = Conclusion::default();
+        for (id, entry) in links {
+            let placed = inner.link(id, &entry)?;
+            conclusion.symlinks.push((id, placed));
+        }
+        // Parents came first, so what is inside comes first from behind.
+        for (path, mode, mtime) in made.iter().rev() {
+            inner.settle(path, *mode, *mtime)?;
+        }
+        if inner.destination.options.fsync {
+            inner.sync_directories()?;
+        }
+        inner.state().conclude();
+        conclusion.left_behind = !inner.remove_folder()?;
+        if inner.destination.options.fsync {
+            inner.sync_directory(&[])?;
+        }
+        Ok(conclusion)
+    }
+}
+
+impl Inner {
+    fn link(&self, id: u32, entry: &Entry) -> Result<Placed, Error> {
+        let Kind::Symlink { target } = &entry.kind else {
+            return Err(Error::NotOpen { id });
+        };
+        let path = &entry.path;
+        if !self.destination.options.outside_symlinks && !self.leads_to_transfer(path, target) {
+            return Ok(Placed::Skipped(Skip::OutsideLink));
+        }
+        let failed = |errno| Error::system(path, "make the link", errno);
+        let parent = self.handles.parent(path)?;
+        let (name, placed) = match rustix::fs::symlinkat(&**target, &parent, path.name()) {
+            Ok(()) => (path.name().to_vec(), Placed::Named),
+            Err(Errno::EXIST) => {
+                let Some(stat) = self.look(&parent, path)? else {
+                    return Err(failed(Errno::EXIST));
+                };
+                if self.same(&parent, path.name(), entry, &stat)? {
+                    return Ok(Placed::Named);
+                }
+                match self.policy(id, path) {
+                    Policy::Leave(skip) => return Ok(Placed::Skipped(skip)),
+                    Policy::Replace if is_directory(&stat) => return Err(obstructed(entry, &stat)),
+                    Policy::Replace => {
+                        let temporary = format!("{LINK}{}", self.new_slot());
+                        rustix::fs::symlinkat(&**target, &self.folder, &temporary).map_err(failed)?;
+                        rustix::fs::renameat(&self.folder, &temporary, &parent, path.name()).map_err(failed)?;
+                        (path.name().to_vec(), Placed::Named)
+                    }
+                    Policy::Beside => {
+                        let name = self.link_beside(entry, target, &parent)?;
+                        let renamed = self.renamed(path, &name)?;
+                        (name, Placed::Renamed(renamed))
+                    }
+                }
+            }
+            Err(errno) => return Err(failed(errno)),
+        };
+        // Not every file system keeps times of links, and nothing depends on them.
+        let _ = rustix::fs::utimensat(&parent, &name, &timestamps(entry.mtime), AtFlags::SYMLINK_NOFOLLOW);
+        if self.destination.options.fsync {
+            self.state().touched.insert(path.parent_key().into());
+        }
+        Ok(placed)
+    }
+
+    fn link_beside(&self, entry: &Entry, target: &[u8], parent: impl std::os::fd::AsFd) -> Result<Vec<u8>, Error> {
+        let failed = |errno| Error::system(&entry.path, "make the link", errno);
+        for name in Alternatives::of(entry.path.name()) {
+            match rustix::fs::symlinkat(target, &parent, &name) {
+                Ok(()) => return Ok(name),
+                Err(Errno::EXIST) => {}
+                Err(errno) => return Err(failed(errno)),
+            }
+        }
+        Err(failed(Errno::EXIST))
+    }
+
+    /// A link may lead to what was sent, not to what else is in the destination.
+    fn leads_to_transfer(&self, path: &RelPath, target: &[u8]) -> bool {
+        let Some(top) = lands_in(path, target) else {
+            return false;
+        };
+        let Ok(top) = RelPath::new([top], Rules::POSIX) else {
+            return false;
+        };
+        self.state().is_top(&top)
+    }
+
+    fn settle(&self, path: &RelPath, mode: u32, mtime: Time) -> Result<(), Error> {
+        let failed = |errno| Error::system(path, "set the mode of", errno);
+        let directory = match self.handles.directory(path.key()) {
+            Ok(directory) => directory,
+            // Moved or removed by the user, whose business it is.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
+            Err(errno) => return Err(failed(errno)),
+        };
+        rustix::fs::fchmod(&directory, Mode::from_raw_mode(mode)).map_err(failed)?;
+        match rustix::fs::futimens(&directory, &timestamps(mtime)) {
+            Ok(()) | Err(Errno::INVAL | Errno::RANGE | Errno::OVERFLOW) => Ok(()),
+            Err(errno) => Err(failed(errno)),
+        }
+    }
+
+    fn sync_directories(&self) -> Result<(), Error> {
+        let touched = std::mem::take(&mut self.state().touched);
+        for key in &touched {
+            self.sync_directory(key)?;
+        }
+        Ok(())
+    }
+
+    fn sync_directory(&self, key: &[u8]) -> Result<(), Error> {
+        match self.handles.directory(key).and_then(rustix::fs::fsync) {
+            // A directory that may not be read, or a file system that syncs none.
+            Ok(()) | Err(Errno::INVAL | Errno::NOENT | Errno::ACCESS) => Ok(()),
+            Err(errno) => {
+                let shown = crate::names::join(key);
+                Err(Error::system(crate::names::Escaped(&shown), "bring to the disk", errno))
+            }
+        }
+    }
+}
+
+/// Whether a link that is at `path` leads to somewhere below the destination, whatever other links say.
+///
+/// The folder of the link is a real one, so `..` at the front climbs exactly. After a name, which may be a link itself, `..`
+/// may lead anywhere; such a target counts as leading out.
+pub(super) fn stays_inside(path: &RelPath, target: &[u8]) -> bool {
+    lands_in(path, target).is_some()
+}
+
+/// The first component, from the destination on, of where a link leads.
+fn lands_in<'a>(path: &'a RelPath, target: &'a [u8]) -> Option<&'a [u8]> {
+    if target.first() == Some(&b'/') {
+        return None;
+    }
+    let mut depth = path.depth() - 1;
+    let mut first = None;
+    for component in target.split(|b| *b == b'/') {
+        match component {
+            b"" | b"." => {}
+            b".." if first.is_some() => return None,
+            b".." => depth = depth.checked_sub(1)?,
+            name => first = first.or(Some(name)),
+        }
+    }
+    // The destination itself is more than what was sent.
+    if depth == 0 { first } else { Some(path.top()) }
+}

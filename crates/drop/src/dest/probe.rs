@@ -1,0 +1,90 @@
+//! What the destination's file system is like, found by making one file in the staging folder.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps};
+use rustix::io::Errno;
+
+use crate::entry::Time;
+use crate::names::Folding;
+
+/// With a letter that has two forms in Unicode, here the composed one.
+const PROBE: &str = "probe-a\u{e9}";
+const PROBE_UPPER: &str = "PROBE-A\u{e9}";
+const PROBE_DECOMPOSED: &str = "probe-ae\u{301}";
+/// `f_type` of tmpfs, from `linux/magic.h`.
+const TMPFS_MAGIC: i64 = 0x0102_1994;
+
+/// What was found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FileSystem {
+    /// Which names are one.
+    pub(super) folding: Folding,
+    /// Permission bits that a new file does not get because of the umask.
+    pub(super) masked: u32,
+    /// Whether it is worth asking for room ahead.
+    pub(super) reserves: bool,
+    /// Nanoseconds that a time may differ after it was stored.
+    coarse: i128,
+}
+
+impl FileSystem {
+    pub(super) fn probe(staging: BorrowedFd<'_>) -> Result<FileSystem, Errno> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(staging, PROBE, flags, Mode::from_raw_mode(0o777))?;
+        let set = Time {
+            seconds: 1_000_000_001,
+            nanoseconds: 123_456_789,
+        };
+        let found = rustix::fs::futimens(&file, &timestamps(set)).and_then(|()| rustix::fs::fstat(&file));
+        let there = |name: &str| rustix::fs::statat(staging, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        let folding = Folding {
+            case: there(PROBE_UPPER),
+            normal: there(PROBE_DECOMPOSED),
+        };
+        rustix::fs::unlinkat(staging, PROBE, AtFlags::empty())?;
+        let found = found?;
+        let got = Time {
+            seconds: found.st_mtime,
+            nanoseconds: found.st_mtime_nsec as u32,
+        };
+        let coarse = match (nanoseconds(got) - nanoseconds(set)).abs() {
+            0 => 0,
+            // Whatever is cut off of a nanosecond, a microsecond, a second; FAT has even seconds.
+            1..1_000 => 1_000,
+            1_000..1_000_000_000 => 1_000_000_000,
+            _ => 2_000_000_000,
+        };
+        let tmpfs = rustix::fs::fstatfs(staging.as_fd()).is_ok_and(|stat| stat.f_type == TMPFS_MAGIC);
+        Ok(FileSystem {
+            folding,
+            masked: 0o777 & !found.st_mode,
+            reserves: !tmpfs,
+            coarse,
+        })
+    }
+
+    /// Whether a time on disk is what this one becomes when it is stored.
+    pub(super) fn same_time(&self, stored: Time, wanted: Time) -> bool {
+        let apart = (nanoseconds(stored) - nanoseconds(wanted)).abs();
+        apart == 0 || apart < self.coarse
+    }
+}
+
+fn nanoseconds(time: Time) -> i128 {
+    i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanoseconds)
+}
+
+/// For `futimens`: this modification, the access untouched.
+pub(super) fn timestamps(mtime: Time) -> Timestamps {
+    Timestamps {
+        last_access: Timespec {
+            tv_sec: 0,
+            tv_nsec: rustix::fs::UTIME_OMIT,
+        },
+        last_modification: Timespec {
+            tv_sec: mtime.seconds,
+            tv_nsec: i64::from(mtime.nanoseconds),
+        },
+    }
+}

@@ -1,0 +1,277 @@
+//! One transfer into a destination: its folder, its lock, its journal.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::handles::Handles;
+use super::journal::{Journal, Partial, Record};
+use super::probe::FileSystem;
+use super::state::State;
+use super::{Destination, Error, StagedFile};
+use crate::entry::Entry;
+use crate::names::{Escaped, RelPath, STAGING_PREFIX};
+use crate::ranges::Ranges;
+
+const JOURNAL: &str = "journal";
+/// What the names of temporary files begin with; a number follows.
+pub(super) const STAGED: char = 'f';
+pub(super) const SMALL: char = 's';
+pub(super) const LINK: char = 'l';
+
+/// One transfer into a destination. Any number of threads may use it.
+///
+/// Dropped before [`Staging::conclude`], it keeps what has come for a later run of the same transfer; if nothing has, it
+/// leaves no trace.
+#[derive(Debug)]
+pub struct Staging {
+    pub(super) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) destination: Destination,
+    pub(super) handles: Handles,
+    /// The name of the folder in the destination.
+    name: String,
+    pub(super) folder: OwnedFd,
+    journal: Mutex<Journal>,
+    pub(super) system: FileSystem,
+    pub(super) state: Mutex<State>,
+    next_slot: AtomicU32,
+    gone: AtomicBool,
+}
+
+impl Staging {
+    pub(super) fn open(destination: Destination, transfer: &[u8; 32]) -> Result<Staging, Error> {
+        let mut name = String::from_utf8_lossy(STAGING_PREFIX).into_owned();
+        for byte in transfer.iter().take(8) {
+            // Writing to a string does not fail.
+            let _ = write!(name, "{byte:02x}");
+        }
+        let shown = Escaped(destination.path.join(&name).as_os_str().as_bytes()).to_string();
+        let failed = |errno| Error::system(&shown, "make", errno);
+        let (folder, journal) = lock(&destination, &name, &shown)?;
+        let (journal, recovered) = Journal::resume(journal, transfer).map_err(failed)?;
+        let partials = sweep(&folder, recovered.files).map_err(failed)?;
+        let system = FileSystem::probe(folder.as_fd()).map_err(failed)?;
+        let next_slot = partials.keys().max().map_or(0, |slot| slot.wrapping_add(1));
+        let without = destination.options.without_openat2;
+        let inner = Inner {
+            handles: Handles::new(Arc::clone(&destination.root), without),
+            destination,
+            name,
+            folder,
+            journal: Mutex::new(journal),
+            system,
+            state: Mutex::new(State::new(system.folding, partials, recovered.directories)),
+            next_slot: AtomicU32::new(next_slot),
+            gone: AtomicBool::new(false),
+        };
+        Ok(Staging { inner: Arc::new(inner) })
+    }
+
+    /// The name of the staging folder in the destination.
+    pub fn folder_name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// Opens a file that [`Staging::admit`] said to fetch, for pieces in any order by any number of threads. The same file
+    /// opened twice is one.
+    ///
+    /// # Errors
+    /// [`Error::NotOpen`] if it was not admitted, [`Error::NoSpace`] if the disk has no room for all of it.
+    pub fn open_file(&self, id: u32, entry: &Entry) -> Result<Arc<StagedFile>, Error> {
+        StagedFile::open(&self.inner, id, entry)
+    }
+
+    /// Gives up a file that [`Staging::admit`] said to fetch: the sender cannot read it. What came of it is removed.
+    ///
+    /// # Errors
+    /// Why what came cannot be removed.
+    pub fn give_up(&self, id: u32) -> Result<(), Error> {
+        let mut state = self.inner.state();
+        state.pending.remove(&id);
+        let open = state.open.remove(&id).and_then(|file| file.upgrade());
+        drop(state);
+        open.map_or(Ok(()), |file| file.remove())
+    }
+
+    /// Ends the transfer for good: what has come of unfinished files is removed. Files in their place stay.
+    ///
+    /// # Errors
+    /// Why something cannot be removed.
+    pub fn abandon(&self) -> Result<(), Error> {
+        self.inner.remove_folder().map(drop)
+    }
+}
+
+/// When the last of the transfer and its files is gone.
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if self.state().untouched() {
+            // Nothing to go on with; if it cannot be removed, the next run finds it empty.
+            let _ = self.remove_folder();
+        }
+    }
+}
+
+impl Inner {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn log(&self, record: &Record) -> Result<(), Errno> {
+        self.journal
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .append(record)
+    }
+
+    /// A number that no temporary file of this folder has.
+    pub(super) fn new_slot(&self) -> u32 {
+        self.next_slot.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn unlink(&self, name: &str) -> Result<(), Errno> {
+        match rustix::fs::unlinkat(&self.folder, name, AtFlags::empty()) {
+            Err(Errno::NOENT) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Removes a temporary file of an earlier run that is of no use.
+    pub(super) fn forget(&self, slot: u32, path: &RelPath) -> Result<(), Error> {
+        let removed = self
+            .unlink(&format!("{STAGED}{slot}"))
+            .and_then(|()| self.log(&Record::Done { slot }));
+        removed.map_err(|errno| Error::system(path, "remove the unfinished", errno))
+    }
+
+    /// Removes the folder with all that is ours in it; `false` if someone put something else there, which stays.
+    pub(super) fn remove_folder(&self) -> Result<bool, Error> {
+        if self.gone.load(Ordering::Relaxed) {
+            return Ok(true);
+        }
+        let removed = names(&self.folder).and_then(|names| {
+            for name in names.iter().filter(|name| is_ours(name)) {
+                match rustix::fs::unlinkat(&self.folder, name, AtFlags::empty()) {
+                    Ok(()) | Err(Errno::NOENT | Errno::ISDIR) => {}
+                    Err(errno) => return Err(errno),
+                }
+            }
+            match rustix::fs::unlinkat(self.handles.root(), &self.name, AtFlags::REMOVEDIR) {
+                Ok(()) | Err(Errno::NOENT) => Ok(true),
+                Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => Ok(false),
+                Err(errno) => Err(errno),
+            }
+        });
+        self.gone.store(removed.is_ok(), Ordering::Relaxed);
+        removed.map_err(|errno| Error::system(&self.name, "remove", errno))
+    }
+}
+
+/// Makes or finds the folder, and takes its lock: that of the journal.
+fn lock(destination: &Destination, name: &str, shown: &str) -> Result<(OwnedFd, OwnedFd), Error> {
+    let failed = |errno| Error::system(shown, "make", errno);
+    // The folder can be removed between being opened and being locked, by the one who held it.
+    for _ in 0..16 {
+        match rustix::fs::mkdirat(&destination.root, name, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(failed(errno)),
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder = match rustix::fs::openat(&destination.root, name, flags, Mode::empty()) {
+            Ok(folder) => folder,
+            Err(Errno::NOENT) => continue,
+            Err(Errno::LOOP | Errno::NOTDIR) => return Err(Error::NotOurs { path: shown.to_owned() }),
+            Err(errno) => return Err(failed(errno)),
+        };
+        let stat = rustix::fs::fstat(&folder).map_err(failed)?;
+        if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o022 != 0 {
+            return Err(Error::NotOurs { path: shown.to_owned() });
+        }
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let journal = match rustix::fs::openat(&folder, JOURNAL, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(journal) => journal,
+            Err(Errno::NOENT) => continue,
+            Err(errno) => return Err(failed(errno)),
+        };
+        match rustix::fs::flock(&journal, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(Error::Busy { path: shown.to_owned() }),
+            // A file system without locks.
+            Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK) => {}
+            Err(errno) => return Err(failed(errno)),
+        }
+        let held = rustix::fs::fstat(&journal).map_err(failed)?;
+        if FileType::from_raw_mode(held.st_mode) != FileType::RegularFile {
+            return Err(Error::NotOurs { path: shown.to_owned() });
+        }
+        if held.st_nlink > 0 {
+            return Ok((folder, journal));
+        }
+    }
+    Err(Error::Busy { path: shown.to_owned() })
+}
+
+/// Removes temporary files that no record speaks of, and drops records whose files are gone.
+fn sweep(folder: &OwnedFd, files: HashMap<u32, Partial>) -> Result<HashMap<u32, Partial>, Errno> {
+    let mut kept = HashMap::with_capacity(files.len());
+    for (slot, mut partial) in files {
+        let Ok(stat) = rustix::fs::statat(folder, format!("{STAGED}{slot}"), AtFlags::SYMLINK_NOFOLLOW) else {
+            continue;
+        };
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            continue;
+        }
+        // What the disk lost can not be there.
+        let size = u64::try_from(stat.st_size).unwrap_or_default();
+        partial.covered.remove(size..u64::MAX);
+        kept.insert(slot, partial);
+    }
+    for name in names(folder)? {
+        let slot = std::str::from_utf8(&name)
+            .ok()
+            .and_then(|name| name.strip_prefix(STAGED)?.parse().ok());
+        let known = slot.is_some_and(|slot| kept.contains_key(&slot));
+        if is_ours(&name) && name != JOURNAL.as_bytes() && !known {
+            match rustix::fs::unlinkat(folder, &name, AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT | Errno::ISDIR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+    Ok(kept)
+}
+
+/// Whether we give such names. Whatever else is in the folder is not touched.
+fn is_ours(name: &[u8]) -> bool {
+    match name {
+        [b'f' | b's' | b'l', digits @ ..] => !digits.is_empty() && digits.iter().all(u8::is_ascii_digit),
+        name => name == JOURNAL.as_bytes() || name.starts_with(b"probe-a"),
+    }
+}
+
+fn names(folder: &OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
+    let mut names = Vec::new();
+    let mut dir = Dir::read_from(folder)?;
+    while let Some(entry) = dir.read() {
+        let entry = entry?;
+        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            names.push(entry.file_name().to_bytes().to_vec());
+        }
+    }
+    Ok(names)
+}
+
+/// Ranges of an earlier run, for whoever fetches the rest.
+pub(super) fn covered(partial: Option<&Partial>) -> Ranges {
+    partial.map(|partial| partial.covered.clone()).unwrap_or_default()
+}

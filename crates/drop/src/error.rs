@@ -1,0 +1,168 @@
+//! What can go wrong, and whose fault it is.
+
+use std::fmt;
+use std::io;
+
+use crate::{dest, fault, identity, source};
+
+/// Whose fault an error is; programs turn it into their exit code.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Fault {
+    /// The caller asked for something that makes no sense.
+    Usage,
+    /// The other end broke the protocol, or what it sent is not what it announced.
+    Peer,
+    /// The other end is not who it should be: wrong code, unknown or changed key.
+    Identity,
+    /// The connection was refused, was lost, or took too long.
+    Network,
+    /// Files or folders of this machine: not found, not allowed, no space.
+    Storage,
+    /// The other end said no.
+    Declined,
+    /// This end was told to stop.
+    Cancelled,
+}
+
+/// Why a transfer, a share or a mount ended.
+#[derive(Debug)]
+pub enum Error {
+    /// What the caller asked for makes no sense; the text says what to do.
+    Usage(String),
+    /// The session refused something: a broken record, a wrong code, a key that is not the pinned one.
+    Session(sealway_session::Error),
+    /// The guess at the code was wrong, or somebody else used it up.
+    CodeSpent,
+    /// The other end broke the rules of the protocol.
+    Protocol(&'static str),
+    /// What arrived is not what was announced.
+    Integrity {
+        /// The file, escaped for print.
+        path: String,
+        /// What differs.
+        what: &'static str,
+    },
+    /// A system call on a connection failed.
+    Network {
+        /// What was being done.
+        doing: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// Something is wrong with what is to be sent.
+    Source(source::Error),
+    /// Something is wrong where files are received.
+    Dest(dest::Error),
+    /// Something is wrong with the key of this machine, or with the keys it knows.
+    Identity(identity::Error),
+    /// The other end said no.
+    Declined(String),
+    /// The other end ended the transfer and said why.
+    Remote(String),
+    /// This end was told to stop.
+    Cancelled,
+}
+
+impl Error {
+    /// Whose fault it is.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Error::Usage(_) => Fault::Usage,
+            Error::Session(
+                sealway_session::Error::Unauthentic
+                | sealway_session::Error::UnknownPeer { .. }
+                | sealway_session::Error::OtherMode { .. },
+            ) => Fault::Identity,
+            Error::Session(_) => Fault::Peer,
+            Error::CodeSpent => Fault::Identity,
+            Error::Protocol(_) | Error::Integrity { .. } => Fault::Peer,
+            Error::Network { .. } | Error::Remote(_) => Fault::Network,
+            Error::Source(error) => of_files(error.fault()),
+            Error::Dest(error) => of_files(error.fault()),
+            Error::Identity(identity::Error::OtherKey { .. }) => Fault::Identity,
+            Error::Identity(error) => of_files(error.fault()),
+            Error::Declined(_) => Fault::Declined,
+            Error::Cancelled => Fault::Cancelled,
+        }
+    }
+
+    /// For `map_err` on what a socket was doing.
+    pub(crate) fn network(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
+        let doing = doing.into();
+        move |source| Error::Network { doing, source }
+    }
+}
+
+fn of_files(fault: fault::Fault) -> Fault {
+    match fault {
+        fault::Fault::Peer => Fault::Peer,
+        fault::Fault::User => Fault::Usage,
+        fault::Fault::Environment => Fault::Storage,
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Usage(text) => f.write_str(text),
+            Error::Session(error) => write!(f, "{error}"),
+            Error::CodeSpent => f.write_str(
+                "the code did not match, or somebody else used the one guess it allows; start again with a new code",
+            ),
+            Error::Protocol(what) => write!(f, "the other end broke the protocol: {what}"),
+            Error::Integrity { path, what } => write!(f, "{path}: {what}"),
+            Error::Network { doing, source } => match source.kind() {
+                io::ErrorKind::UnexpectedEof
+                | io::ErrorKind::ConnectionReset
+                | io::ErrorKind::BrokenPipe
+                | io::ErrorKind::ConnectionAborted => write!(f, "the connection was lost while {doing}"),
+                io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => write!(f, "no answer in time while {doing}"),
+                _ => write!(f, "{doing}: {source}"),
+            },
+            Error::Source(error) => error.fmt(f),
+            Error::Dest(error) => error.fmt(f),
+            Error::Identity(error) => error.fmt(f),
+            Error::Declined(reason) if reason.is_empty() => f.write_str("the other end declined"),
+            Error::Declined(reason) => write!(f, "the other end declined: {reason}"),
+            Error::Remote(reason) => write!(f, "the other end stopped: {reason}"),
+            Error::Cancelled => f.write_str("stopped"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Network { source, .. } => Some(source),
+            Error::Source(error) => Some(error),
+            Error::Dest(error) => Some(error),
+            Error::Identity(error) => Some(error),
+            Error::Session(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<sealway_session::Error> for Error {
+    fn from(error: sealway_session::Error) -> Self {
+        Error::Session(error)
+    }
+}
+
+impl From<source::Error> for Error {
+    fn from(error: source::Error) -> Self {
+        Error::Source(error)
+    }
+}
+
+impl From<dest::Error> for Error {
+    fn from(error: dest::Error) -> Self {
+        Error::Dest(error)
+    }
+}
+
+impl From<identity::Error> for Error {
+    fn from(error: identity::Error) -> Self {
+        Error::Identity(error)
+    }
+}

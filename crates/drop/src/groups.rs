@@ -1,0 +1,192 @@
+//! BLAKE3 of a file by groups of 1 MiB, hashed in any order by any thread.
+//!
+//! BLAKE3 is a tree over chunks of 1 KiB. The value of a complete subtree can be computed apart from the rest if one knows
+//! where it stands, so each group of 2^10 chunks is hashed alone and the groups are joined at the end. The result is the
+//! plain BLAKE3 of the file, as `b3sum` prints it (BLAKE3 paper, section 2.1).
+
+use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
+
+/// Bytes of a group. A power of two of chunks, so that a group is a subtree.
+pub const GROUP: u64 = 1 << 20;
+
+/// What a group hashes to: 32 bytes.
+pub type GroupHash = [u8; 32];
+
+/// Number of groups of a file of `size` bytes; an empty file has one.
+pub const fn group_count(size: u64) -> u64 {
+    if size == 0 { 1 } else { size.div_ceil(GROUP) }
+}
+
+/// Length of group `index` of a file of `size` bytes; 0 past its end.
+pub const fn group_len(size: u64, index: u64) -> u64 {
+    let start = index.saturating_mul(GROUP);
+    if start >= size {
+        0
+    } else if size - start < GROUP {
+        size - start
+    } else {
+        GROUP
+    }
+}
+
+/// Hashes one group of a file as its bytes come, in order.
+pub struct GroupHasher {
+    hasher: blake3::Hasher,
+    alone: bool,
+}
+
+impl GroupHasher {
+    /// For group `index` of a file of `size` bytes.
+    pub fn new(size: u64, index: u64) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        let alone = group_count(size) == 1;
+        if !alone {
+            hasher.set_input_offset(index.saturating_mul(GROUP));
+        }
+        Self { hasher, alone }
+    }
+
+    /// The next bytes of the group.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.hasher.update(bytes);
+    }
+
+    /// The value of the group, once all of its bytes were given.
+    pub fn finish(&self) -> GroupHash {
+        match self.alone {
+            // The only group of a file is its root.
+            true => *self.hasher.finalize().as_bytes(),
+            false => self.hasher.finalize_non_root(),
+        }
+    }
+}
+
+/// The value of group `index` of a file of `size` bytes if all of it is zeros.
+pub fn zeros(size: u64, index: u64) -> GroupHash {
+    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+    let mut hasher = GroupHasher::new(size, index);
+    let mut left = group_len(size, index);
+    while left > 0 {
+        let len = left.min(ZEROS.len() as u64);
+        hasher.update(&ZEROS[..len as usize]);
+        left -= len;
+    }
+    hasher.finish()
+}
+
+/// The values of the groups of one file, filled in any order.
+pub struct GroupHashes {
+    groups: Vec<Option<GroupHash>>,
+    missing: usize,
+}
+
+impl GroupHashes {
+    /// For a file of `size` bytes.
+    pub fn new(size: u64) -> Self {
+        let count = usize::try_from(group_count(size)).unwrap_or(usize::MAX);
+        Self {
+            groups: vec![None; count],
+            missing: count,
+        }
+    }
+
+    /// Notes the value of group `index`; one past the end is ignored.
+    pub fn set(&mut self, index: u64, hash: GroupHash) {
+        if let Some(group) = usize::try_from(index).ok().and_then(|index| self.groups.get_mut(index)) {
+            if group.is_none() {
+                self.missing -= 1;
+            }
+            *group = Some(hash);
+        }
+    }
+
+    /// The hash of the file, `None` while groups are missing.
+    pub fn root(&self) -> Option<[u8; 32]> {
+        if self.missing > 0 {
+            return None;
+        }
+        let groups: Vec<GroupHash> = self.groups.iter().flatten().copied().collect();
+        match groups.as_slice() {
+            [] => None,
+            [alone] => Some(*alone),
+            [..] => {
+                let (left, right) = groups.split_at(left_groups(groups.len()));
+                Some(*merge_subtrees_root(&subtree(left), &subtree(right), Mode::Hash).as_bytes())
+            }
+        }
+    }
+}
+
+/// How many of `count` groups stand left of the root of their tree: the largest power of two below `count`.
+fn left_groups(count: usize) -> usize {
+    count.next_power_of_two() / 2
+}
+
+fn subtree(groups: &[GroupHash]) -> GroupHash {
+    match groups {
+        [alone] => *alone,
+        // No caller has an empty slice: both halves of a split of two or more hold something.
+        [] => [0; 32],
+        [..] => {
+            let (left, right) = groups.split_at(left_groups(groups.len()));
+            merge_subtrees_non_root(&subtree(left), &subtree(right), Mode::Hash)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn by_groups(content: &[u8]) -> [u8; 32] {
+        let size = content.len() as u64;
+        let mut hashes = GroupHashes::new(size);
+        // Backwards: the order must not matter.
+        for index in (0..group_count(size)).rev() {
+            assert_eq!(hashes.root(), None);
+            let start = (index * GROUP) as usize;
+            let mut hasher = GroupHasher::new(size, index);
+            for piece in content[start..start + group_len(size, index) as usize].chunks(100_000) {
+                hasher.update(piece);
+            }
+            hashes.set(index, hasher.finish());
+        }
+        hashes.root().expect("all groups are there")
+    }
+
+    #[test]
+    fn groups_join_to_the_hash_of_the_file() {
+        let content: Vec<u8> = (0..9 * GROUP as usize + 77).map(|i| (i * 31 >> 3) as u8).collect();
+        let group = GROUP as usize;
+        for size in [
+            0,
+            1,
+            1024,
+            1025,
+            group - 1,
+            group,
+            group + 1,
+            2 * group,
+            3 * group - 5,
+            4 * group,
+            5 * group + 1,
+            7 * group,
+            8 * group,
+            9 * group + 77,
+        ] {
+            assert_eq!(
+                by_groups(&content[..size]),
+                *blake3::hash(&content[..size]).as_bytes(),
+                "{size} bytes"
+            );
+        }
+    }
+
+    #[test]
+    fn a_changed_group_changes_the_root() {
+        let mut content = vec![7; 3 * GROUP as usize];
+        let before = by_groups(&content);
+        content[2 * GROUP as usize] ^= 1;
+        assert_ne!(by_groups(&content), before);
+    }
+}

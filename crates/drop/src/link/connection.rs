@@ -1,0 +1,243 @@
+//! Records over one TCP connection, in blocking calls.
+//!
+//! A [`Writer`] seals records beside each other in one buffer and writes them by one call; a [`Reader`] reads a record where it
+//! is opened. Content is copied by the system into and out of these buffers, and nowhere else.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+
+use sealway_session::record::{HEADER_LEN, MAX_PAYLOAD, OVERHEAD, Opened, RecvHalf, SendHalf, TAG_LEN};
+
+use crate::Error;
+
+/// Sealed bytes that a [`Writer`] collects before it writes.
+const FLUSH_AT: usize = 512 << 10;
+
+/// A sealed connection.
+pub struct Connection {
+    /// What comes in.
+    pub reader: Reader,
+    /// What goes out.
+    pub writer: Writer,
+}
+
+impl Connection {
+    /// Of a stream, the keys of both directions, and what was read past the end of the handshake.
+    ///
+    /// # Errors
+    /// [`Error::Network`] if the system cannot give a second handle to the stream.
+    pub fn new(stream: TcpStream, send: SendHalf, recv: RecvHalf, leftover: &[u8]) -> Result<Self, Error> {
+        let copy = stream.try_clone().map_err(Error::network("opening a connection"))?;
+        let mut buffer = leftover.to_vec();
+        let end = buffer.len();
+        buffer.resize(end.max(4 << 10), 0);
+        Ok(Self {
+            reader: Reader {
+                stream: copy,
+                half: recv,
+                buffer,
+                start: 0,
+                end,
+            },
+            writer: Writer {
+                stream,
+                half: send,
+                buffer: Vec::new(),
+                filled: 0,
+            },
+        })
+    }
+
+    /// The parts, for a program that drives the stream by other means: stream, keys, and what was read already.
+    pub fn into_parts(self) -> (TcpStream, SendHalf, RecvHalf, Vec<u8>) {
+        let Reader {
+            half,
+            buffer,
+            start,
+            end,
+            ..
+        } = self.reader;
+        (self.writer.stream, self.writer.half, half, buffer[start..end].to_vec())
+    }
+}
+
+/// A record that came in.
+#[derive(Debug)]
+pub struct Record<'a> {
+    /// Its kind.
+    pub kind: u8,
+    /// Number of its stream.
+    pub stream: u32,
+    /// Its payload.
+    pub payload: &'a [u8],
+}
+
+/// The direction towards us.
+pub struct Reader {
+    stream: TcpStream,
+    half: RecvHalf,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl Reader {
+    /// The next record, `None` after the other end closed the connection in good order.
+    ///
+    /// # Errors
+    /// [`Error::Session`] for a record that was changed or stands in the wrong place, [`Error::Network`] if the connection
+    /// ended without being closed or failed.
+    pub fn next(&mut self) -> Result<Option<Record<'_>>, Error> {
+        self.fill(HEADER_LEN)?;
+        if self.end - self.start < HEADER_LEN {
+            self.half.end().map_err(|_| lost())?;
+            return Ok(None);
+        }
+        let mut header = [0; HEADER_LEN];
+        header.copy_from_slice(&self.buffer[self.start..self.start + HEADER_LEN]);
+        let len = self.half.record_len(&header)?;
+        self.fill(len)?;
+        if self.end - self.start < len {
+            return Err(lost());
+        }
+        let at = self.start;
+        self.start += len;
+        let record = &mut self.buffer[at..at + len];
+        match self.half.open(record)? {
+            Opened::Data { kind, stream, payload } => Ok(Some(Record {
+                kind,
+                stream,
+                payload: &record[payload],
+            })),
+            Opened::Close => Ok(None),
+        }
+    }
+
+    /// Number of times the keys of this direction have been replaced.
+    pub fn epoch(&self) -> u64 {
+        self.half.epoch()
+    }
+
+    /// Reads until `len` bytes stand at `start`, or the stream ends. Asks for the header of the next record too, and for no
+    /// more than that: what lies behind would have to be moved to the front.
+    fn fill(&mut self, len: usize) -> Result<(), Error> {
+        if self.end - self.start >= len {
+            return Ok(());
+        }
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        let room = len + HEADER_LEN;
+        if self.buffer.len() < room {
+            // Grows to the records that come; their length is bounded by the session.
+            self.buffer
+                .resize(room.next_power_of_two().min(MAX_PAYLOAD + OVERHEAD + HEADER_LEN), 0);
+        }
+        while self.end < len {
+            match self.stream.read(&mut self.buffer[self.end..room]) {
+                Ok(0) => break,
+                Ok(read) => self.end += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(source) => {
+                    return Err(Error::Network {
+                        doing: "receiving".into(),
+                        source,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn lost() -> Error {
+    Error::Network {
+        doing: "receiving".into(),
+        source: io::ErrorKind::UnexpectedEof.into(),
+    }
+}
+
+/// The direction away from us.
+pub struct Writer {
+    stream: TcpStream,
+    half: SendHalf,
+    buffer: Vec<u8>,
+    filled: usize,
+}
+
+impl Writer {
+    /// Seals a record whose payload `fill` writes into the slice of `room` bytes that it is given; it returns how many it wrote.
+    /// Nothing is sealed if it fails or writes nothing. The record goes out with [`Writer::flush`], or when enough has come together.
+    ///
+    /// # Errors
+    /// What `fill` fails with, [`Error::Session`] if the limits of the keys are used up, [`Error::Network`].
+    pub fn record<E: From<Error>>(
+        &mut self,
+        kind: u8,
+        stream: u32,
+        room: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<usize, E>,
+    ) -> Result<usize, E> {
+        let room = room.min(MAX_PAYLOAD);
+        if self.filled > 0 && self.filled + OVERHEAD + room > FLUSH_AT {
+            self.flush()?;
+        }
+        let whole = self.filled + OVERHEAD + room;
+        if self.buffer.len() < whole {
+            self.buffer.resize(whole, 0);
+        }
+        let payload = self.filled + HEADER_LEN;
+        let len = fill(&mut self.buffer[payload..payload + room])?.min(room);
+        if len == 0 {
+            return Ok(0);
+        }
+        let end = payload + len + TAG_LEN;
+        self.half
+            .seal(kind, stream, &mut self.buffer[self.filled..end])
+            .map_err(Error::from)?;
+        self.filled = end;
+        Ok(len)
+    }
+
+    /// Seals a record with this payload.
+    ///
+    /// # Errors
+    /// As [`Writer::record`].
+    pub fn push(&mut self, kind: u8, stream: u32, payload: &[u8]) -> Result<(), Error> {
+        self.record(kind, stream, payload.len(), |room| {
+            let len = payload.len().min(room.len());
+            room[..len].copy_from_slice(&payload[..len]);
+            Ok::<usize, Error>(len)
+        })?;
+        Ok(())
+    }
+
+    /// Writes what was sealed.
+    ///
+    /// # Errors
+    /// [`Error::Network`].
+    pub fn flush(&mut self) -> Result<(), Error> {
+        let filled = std::mem::take(&mut self.filled);
+        self.stream
+            .write_all(&self.buffer[..filled])
+            .map_err(Error::network("sending"))
+    }
+
+    /// Number of times the keys of this direction have been replaced.
+    pub fn epoch(&self) -> u64 {
+        self.half.epoch()
+    }
+
+    /// Writes what was sealed and ends this direction in good order.
+    ///
+    /// # Errors
+    /// [`Error::Network`], [`Error::Session`].
+    pub fn close(&mut self) -> Result<(), Error> {
+        self.flush()?;
+        let last = self.half.close()?;
+        self.stream.write_all(&last).map_err(Error::network("ending"))?;
+        // The other end may have gone already.
+        let _ = self.stream.shutdown(Shutdown::Write);
+        Ok(())
+    }
+}

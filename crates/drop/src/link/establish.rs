@@ -1,0 +1,191 @@
+//! Bringing up a session over a stream that is connected.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sealway_aead::Suite;
+use sealway_aead::choose::Offer;
+use sealway_session::handshake::{Auth, Config, Handshake, Kem, PeerKey, Role, StaticKey};
+use sealway_session::{CheckString, Session};
+use zeroize::Zeroizing;
+
+use super::connection::Connection;
+use crate::Error;
+
+/// Bound into every session of this program, so that a session of another one is never taken for it.
+const PROLOGUE: &[u8] = b"sealway drop 1";
+
+/// First byte of a connection that begins a session.
+pub(super) const BEGIN: u8 = b'S';
+
+/// First byte of a connection that joins a session.
+pub(super) const JOIN: u8 = b'J';
+
+/// A moment by which something must be done.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deadline(Instant);
+
+impl Deadline {
+    /// So long from now.
+    pub(super) fn after(time: Duration) -> Self {
+        Self(Instant::now() + time)
+    }
+
+    /// Lets reads and writes on `stream` wait that long at most.
+    pub(super) fn set(self, stream: &TcpStream) -> io::Result<()> {
+        let left = self.0.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        stream.set_write_timeout(Some(left))
+    }
+
+    pub(super) fn instant(self) -> Instant {
+        self.0
+    }
+}
+
+/// Who this end is, and whom it wants to speak to.
+#[derive(Clone)]
+pub enum Identity {
+    /// Both ends know the secret words of a code phrase.
+    Code(Zeroizing<Vec<u8>>),
+    /// Static keys.
+    Keys {
+        /// The secret key of this end.
+        own: Zeroizing<[u8; 32]>,
+        /// Keys the other end may have; `None`: whichever, and somebody compares the check words.
+        peers: Option<Vec<[u8; 32]>>,
+    },
+}
+
+/// How a session is brought up.
+#[derive(Clone)]
+pub struct Setup {
+    /// Who the ends are.
+    pub identity: Identity,
+    /// Suites this end can do.
+    pub offer: Offer,
+    /// ML-KEM-1024 rather than 768.
+    pub strong: bool,
+}
+
+impl Setup {
+    fn config(&self, role: Role) -> Config {
+        let auth = match &self.identity {
+            Identity::Code(code) => Auth::Code(code.clone()),
+            Identity::Keys { own, peers } => Auth::Keys {
+                own: StaticKey::from_bytes(own),
+                peer: match peers.as_deref() {
+                    None => PeerKey::Unknown,
+                    Some([one]) => PeerKey::Pinned(*one),
+                    Some(some) => PeerKey::OneOf(some.to_vec()),
+                },
+            },
+        };
+        let kem = if self.strong { Kem::MlKem1024 } else { Kem::MlKem768 };
+        Config {
+            role,
+            auth,
+            offer: self.offer.clone(),
+            kem,
+            prologue: PROLOGUE.to_vec(),
+        }
+    }
+}
+
+/// A session that stands.
+pub struct Peered {
+    /// Its first connection.
+    pub connection: Connection,
+    /// The secrets of it.
+    pub session: Arc<Session>,
+    /// What both ends seal with.
+    pub suite: Suite,
+    /// Static key of the other end, if keys were used.
+    pub peer_key: Option<[u8; 32]>,
+    /// Words that are the same at both ends, unless somebody sits between them.
+    pub check: CheckString,
+}
+
+/// Hands random bytes of the system to `make`.
+pub(super) fn with_random<T>(make: impl FnOnce(&mut dyn FnMut(&mut [u8])) -> T) -> Result<T, Error> {
+    let mut failed = None;
+    let made = make(&mut |bytes| {
+        if let Err(error) = getrandom::fill(bytes) {
+            failed = Some(error);
+        }
+    });
+    match failed {
+        None => Ok(made),
+        Some(error) => Err(Error::Usage(format!("the system gives no random bytes: {error}"))),
+    }
+}
+
+/// Carries out the handshake.
+///
+/// # Errors
+/// [`Error::CodeSpent`] if the one guess at a code was used and wrong; what the session refuses; [`Error::Network`].
+pub(super) fn handshake(mut stream: TcpStream, setup: &Setup, role: Role, deadline: Deadline) -> Result<Peered, Error> {
+    let mut handshake = with_random(|random| Handshake::new(setup.config(role), random))??;
+    let result = exchange(&mut stream, &mut handshake, deadline);
+    let leftover = match result {
+        Ok(leftover) => leftover,
+        Err(_) if handshake.guess_spent() => return Err(Error::CodeSpent),
+        Err(error) => return Err(error),
+    };
+    let done = handshake.finish()?;
+    stream.set_read_timeout(None).map_err(Error::network("the handshake"))?;
+    stream
+        .set_write_timeout(None)
+        .map_err(Error::network("the handshake"))?;
+    Ok(Peered {
+        connection: Connection::new(stream, done.send, done.recv, &leftover)?,
+        session: Arc::new(done.session),
+        suite: done.suite,
+        peer_key: done.peer_key,
+        check: done.check,
+    })
+}
+
+fn exchange(stream: &mut TcpStream, handshake: &mut Handshake, deadline: Deadline) -> Result<Vec<u8>, Error> {
+    let mut buffer = [0; 4096];
+    loop {
+        if let Some(flight) = handshake.write() {
+            deadline.set(stream).map_err(Error::network("the handshake"))?;
+            stream.write_all(&flight).map_err(Error::network("the handshake"))?;
+        }
+        if handshake.is_done() {
+            return Ok(Vec::new());
+        }
+        deadline.set(stream).map_err(Error::network("the handshake"))?;
+        let read = match stream.read(&mut buffer) {
+            Ok(0) => return Err(ended()),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(source) => {
+                return Err(Error::Network {
+                    doing: "the handshake".into(),
+                    source,
+                });
+            }
+        };
+        let used = handshake.read(&buffer[..read])?;
+        if handshake.is_done() {
+            return Ok(buffer[used..read].to_vec());
+        }
+        if used < read {
+            return Err(Error::Protocol("more than a handshake has"));
+        }
+    }
+}
+
+fn ended() -> Error {
+    Error::Network {
+        doing: "the handshake".into(),
+        source: io::ErrorKind::UnexpectedEof.into(),
+    }
+}

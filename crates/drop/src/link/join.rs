@@ -1,0 +1,74 @@
+//! Further connections of a session: one round trip, no public-key work.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use sealway_session::Session;
+use sealway_session::attach::{ANSWER_LEN, AttachInitiator, AttachResponder, Attached, HELLO_LEN};
+
+use super::connection::Connection;
+use super::establish::{Deadline, with_random};
+use crate::Error;
+
+/// How long joining may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Joins as the end that dialled.
+pub(super) fn initiate(mut stream: TcpStream, session: &Session, index: u32) -> Result<Connection, Error> {
+    let deadline = Deadline::after(PATIENCE);
+    let mut attach = with_random(|random| AttachInitiator::new(session, index, random))??;
+    if let Some(hello) = attach.write() {
+        stream.write_all(&hello).map_err(Error::network("joining"))?;
+    }
+    read::<ANSWER_LEN>(&mut stream, deadline, |bytes| attach.read(bytes))?;
+    finish(stream, attach.finish()?)
+}
+
+/// Joins as the end that was dialled.
+pub(super) fn respond(mut stream: TcpStream, session: &Session) -> Result<Connection, Error> {
+    let deadline = Deadline::after(PATIENCE);
+    let mut attach = with_random(|random| AttachResponder::new(session, random))?;
+    read::<HELLO_LEN>(&mut stream, deadline, |bytes| attach.read(bytes))?;
+    if let Some(answer) = attach.write() {
+        stream.write_all(&answer).map_err(Error::network("joining"))?;
+    }
+    finish(stream, attach.finish()?)
+}
+
+/// Reads a message of `N` bytes, and not a byte more: what follows are records.
+fn read<const N: usize>(
+    stream: &mut TcpStream,
+    deadline: Deadline,
+    mut take: impl FnMut(&[u8]) -> Result<usize, sealway_session::Error>,
+) -> Result<(), Error> {
+    let mut message = [0; N];
+    let mut have = 0;
+    while have < N {
+        deadline.set(stream).map_err(Error::network("joining"))?;
+        match stream.read(&mut message[have..]) {
+            Ok(0) => {
+                return Err(Error::Network {
+                    doing: "joining".into(),
+                    source: ErrorKind::UnexpectedEof.into(),
+                });
+            }
+            Ok(read) => have += read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(source) => {
+                return Err(Error::Network {
+                    doing: "joining".into(),
+                    source,
+                });
+            }
+        }
+    }
+    take(&message)?;
+    Ok(())
+}
+
+fn finish(stream: TcpStream, attached: Attached) -> Result<Connection, Error> {
+    stream.set_read_timeout(None).map_err(Error::network("joining"))?;
+    stream.set_write_timeout(None).map_err(Error::network("joining"))?;
+    Connection::new(stream, attached.send, attached.recv, &[])
+}

@@ -1,0 +1,180 @@
+//! Waiting for the other end to come.
+//!
+//! Whatever comes to an open port that is not the other end is let go without a word and without an end to the waiting: only
+//! a wrong guess at a code ends it, because a code allows one.
+
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use sealway_session::handshake::Role;
+
+use super::establish::{BEGIN, Deadline, JOIN, Peered, Setup, handshake};
+use super::socket;
+use crate::Error;
+use crate::cancel::Cancel;
+
+/// How long a stranger may take to say what it wants, and how long for a handshake.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Strangers that are listened to at a time.
+const STRANGERS: usize = 16;
+
+/// How often a wait looks whether it should end.
+pub(super) const TICK: Duration = Duration::from_millis(50);
+
+/// The next connection; `None` once `stop` says so.
+pub(super) fn accept(listener: &TcpListener, stop: &dyn Fn() -> bool) -> Result<Option<TcpStream>, Error> {
+    let doing = "waiting for a connection";
+    listener.set_nonblocking(true).map_err(Error::network(doing))?;
+    loop {
+        if stop() {
+            return Ok(None);
+        }
+        let timeout = rustix::time::Timespec {
+            tv_sec: 0,
+            tv_nsec: TICK.as_nanos() as i64,
+        };
+        let _ = poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&timeout));
+        match listener.accept() {
+            Ok((stream, _)) => {
+                stream.set_nonblocking(false).map_err(Error::network(doing))?;
+                socket::prepare(&stream).map_err(Error::network(doing))?;
+                return Ok(Some(stream));
+            }
+            // Whoever came has gone again, or nobody came.
+            Err(error) if is_passing(&error) => {}
+            Err(source) => {
+                return Err(Error::Network {
+                    doing: doing.into(),
+                    source,
+                });
+            }
+        }
+    }
+}
+
+fn is_passing(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, WouldBlock};
+    matches!(
+        error.kind(),
+        WouldBlock | Interrupted | ConnectionAborted | ConnectionReset
+    )
+}
+
+/// Waits until somebody brings up a session. Connections that want to join it may be here before it stands at this end; they are
+/// given along.
+///
+/// # Errors
+/// [`Error::CodeSpent`], [`Error::Cancelled`], [`Error::Network`] if the port fails.
+pub(super) fn session(listener: &TcpListener, setup: &Setup, cancel: &Cancel) -> Result<(Peered, Vec<Early>), Error> {
+    let (found, wanted) = sync_channel(1);
+    let over = AtomicBool::new(false);
+    let strangers = AtomicUsize::new(0);
+    // One handshake at a time: guesses at a code must not be made side by side.
+    let turn = Mutex::new(());
+    let early = Mutex::new(Vec::new());
+    let peered = std::thread::scope(|scope| {
+        let answer = loop {
+            let stopped = || over.load(Ordering::SeqCst) || cancel.is_set();
+            match accept(listener, &stopped) {
+                Err(error) => break Err(error),
+                Ok(None) => break answer(&wanted, cancel),
+                Ok(Some(stream)) if strangers.load(Ordering::SeqCst) < STRANGERS => {
+                    strangers.fetch_add(1, Ordering::SeqCst);
+                    let (found, over, strangers, turn, early) = (found.clone(), &over, &strangers, &turn, &early);
+                    scope.spawn(move || {
+                        attempt(stream, setup, cancel, (over, turn, early), &found);
+                        strangers.fetch_sub(1, Ordering::SeqCst);
+                    });
+                }
+                Ok(Some(_)) => {}
+            }
+        };
+        over.store(true, Ordering::SeqCst);
+        answer
+    })?;
+    Ok((peered, early.into_inner().unwrap_or_default()))
+}
+
+fn answer(wanted: &Receiver<Result<Peered, Error>>, cancel: &Cancel) -> Result<Peered, Error> {
+    match wanted.recv_timeout(TICK) {
+        Ok(answer) => answer,
+        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) if cancel.is_set() => Err(Error::Cancelled),
+        Err(_) => Err(Error::Protocol("a thread of this end failed")),
+    }
+}
+
+fn attempt(
+    mut stream: TcpStream,
+    setup: &Setup,
+    cancel: &Cancel,
+    (over, turn, early): (&AtomicBool, &Mutex<()>, &Mutex<Vec<Early>>),
+    found: &SyncSender<Result<Peered, Error>>,
+) {
+    match first_byte(&mut stream, &|| over.load(Ordering::SeqCst) || cancel.is_set()) {
+        FirstByte::Came(BEGIN) => {}
+        FirstByte::Came(JOIN) => return crate::lock(early).push(Early { stream, joins: true }),
+        FirstByte::Stopped => return crate::lock(early).push(Early { stream, joins: false }),
+        FirstByte::Came(_) | FirstByte::Gone => return,
+    }
+    let _turn = crate::lock(turn);
+    if over.load(Ordering::SeqCst) {
+        return;
+    }
+    cancel.watch(&stream);
+    let result = handshake(stream, setup, Role::Responder, Deadline::after(PATIENCE));
+    let answer = match result {
+        Ok(_) | Err(Error::CodeSpent) => result,
+        Err(error) => {
+            tracing::warn!(%error, "a connection was turned away");
+            return;
+        }
+    };
+    match found.try_send(answer) {
+        Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => over.store(true, Ordering::SeqCst),
+    }
+}
+
+/// A connection that came before the session stood at this end.
+pub(super) struct Early {
+    pub(super) stream: TcpStream,
+    /// Whether it has said that it joins; else it has said nothing yet.
+    pub(super) joins: bool,
+}
+
+/// What a new connection wants.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) enum FirstByte {
+    /// This.
+    Came(u8),
+    /// It did not say so before nobody wanted to know any more.
+    Stopped,
+    /// It went away, or took too long.
+    Gone,
+}
+
+/// Waits for what a new connection wants, until `stop` says that nobody wants to know.
+pub(super) fn first_byte(stream: &mut TcpStream, stop: &dyn Fn() -> bool) -> FirstByte {
+    let mut byte = [0];
+    let until = Instant::now() + PATIENCE;
+    if stream.set_read_timeout(Some(TICK)).is_err() {
+        return FirstByte::Gone;
+    }
+    while Instant::now() < until {
+        match stream.read(&mut byte) {
+            Ok(0) => return FirstByte::Gone,
+            Ok(_) => return FirstByte::Came(byte[0]),
+            Err(error) if is_passing(&error) || error.kind() == std::io::ErrorKind::TimedOut => {}
+            Err(_) => return FirstByte::Gone,
+        }
+        if stop() {
+            return FirstByte::Stopped;
+        }
+    }
+    FirstByte::Gone
+}

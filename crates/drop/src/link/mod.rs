@@ -1,0 +1,15 @@
+//! Connections of a session over TCP.
+//!
+//! [`connection`] moves records over one sealed connection. [`establish`] brings up a session and its further connections.
+//! [`place`] says where the other end is: at an address, at one of ours, or at a relay.
+
+pub mod connection;
+mod establish;
+mod join;
+mod listen;
+mod place;
+mod socket;
+
+pub use connection::{Connection, Reader, Record, Writer};
+pub use establish::{Identity, Peered, Setup};
+pub use place::{Connected, Connections, DataConnections, MAX_CONNECTIONS, Place, connect};

@@ -1,0 +1,264 @@
+//! Where the other end is, and the connections to it.
+
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use sealway_session::Session;
+use sealway_session::handshake::Role;
+
+use super::connection::Connection;
+use super::establish::{BEGIN, Deadline, JOIN, Peered, Setup, handshake};
+use super::{join, listen, socket};
+use crate::cancel::Cancel;
+use crate::relay::{self, Meeting};
+use crate::{Error, lock};
+
+/// Data connections of one session at most.
+pub const MAX_CONNECTIONS: u32 = 16;
+
+/// How long the first dial waits for somebody to listen, and a handshake for its end.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where the other end is.
+pub enum Place {
+    /// It listens at this `host:port`.
+    Dial(String),
+    /// It comes to this port of ours.
+    Listen(TcpListener),
+    /// Both come to a relay.
+    Relay {
+        /// `host:port` of the relay.
+        address: String,
+        /// How they find each other there.
+        meeting: Meeting,
+    },
+}
+
+/// A session that stands, and how it gets more connections.
+pub struct Connected {
+    /// The session and its first connection.
+    pub peered: Peered,
+    /// The others.
+    pub data: DataConnections,
+}
+
+/// Brings up a session with the end at `place`, which may use up to `connections` further connections.
+///
+/// # Errors
+/// [`Error::Network`], [`Error::CodeSpent`], [`Error::Cancelled`], and what the session refuses.
+pub fn connect(place: Place, setup: &Setup, connections: u32, cancel: &Cancel) -> Result<Connected, Error> {
+    let (peered, way) = match place {
+        Place::Dial(address) => {
+            let deadline = Deadline::after(PATIENCE);
+            let mut stream = socket::dial_until(&address, deadline.instant(), cancel)?;
+            send_byte(&mut stream, BEGIN)?;
+            let peered = handshake(stream, setup, Role::Initiator, deadline)?;
+            (peered, Way::Dial(address))
+        }
+        Place::Listen(listener) => {
+            let (peered, early) = listen::session(&listener, setup, cancel)?;
+            (peered, Way::Listen(listener, early))
+        }
+        Place::Relay { address, meeting } => {
+            let (stream, role) = relay::meet(&address, &meeting, cancel)?;
+            socket::prepare(&stream).map_err(Error::network("the relay"))?;
+            cancel.watch(&stream);
+            let peered = handshake(stream, setup, role, Deadline::after(PATIENCE))?;
+            (peered, Way::Relay(address, role))
+        }
+    };
+    let count = connections.clamp(1, MAX_CONNECTIONS);
+    let data = DataConnections {
+        session: peered.session.clone(),
+        way,
+        count,
+    };
+    Ok(Connected { peered, data })
+}
+
+fn send_byte(stream: &mut TcpStream, byte: u8) -> Result<(), Error> {
+    use std::io::Write;
+    stream.write_all(&[byte]).map_err(Error::network("the handshake"))
+}
+
+enum Way {
+    Dial(String),
+    /// With connections that came before the session stood at this end.
+    Listen(TcpListener, Vec<listen::Early>),
+    Relay(String, Role),
+}
+
+/// How a session gets further connections.
+pub struct DataConnections {
+    session: Arc<Session>,
+    way: Way,
+    count: u32,
+}
+
+impl DataConnections {
+    /// Begins to bring them up, in threads of its own.
+    pub fn open(self, cancel: &Cancel) -> Connections {
+        let (found, wanted) = channel();
+        let stopped = Arc::new(AtomicBool::new(false));
+        let Self { session, way, count } = self;
+        match way {
+            Way::Listen(listener, early) => {
+                let joins = Joins {
+                    session,
+                    joined: Arc::default(),
+                    stopped: stopped.clone(),
+                    cancel: cancel.clone(),
+                    found,
+                };
+                std::thread::spawn(move || joins.wait(&listener, early, count));
+            }
+            way => {
+                let way = Arc::new(way);
+                for index in 1..=count {
+                    let (way, session, found) = (way.clone(), session.clone(), found.clone());
+                    let (stopped, cancel) = (stopped.clone(), cancel.clone());
+                    std::thread::spawn(move || {
+                        let _ = found.send(go(&way, &session, index, &stopped, &cancel));
+                    });
+                }
+            }
+        }
+        Connections {
+            wanted: Mutex::new(wanted),
+            stopped,
+            first: Mutex::new(First::None),
+        }
+    }
+}
+
+/// One connection to an address or by a relay.
+fn go(way: &Way, session: &Session, index: u32, stopped: &AtomicBool, cancel: &Cancel) -> Result<Connection, Error> {
+    let stop = || stopped.load(Ordering::SeqCst) || cancel.is_set();
+    match way {
+        Way::Dial(address) => {
+            let mut stream = socket::dial(address, cancel)?;
+            send_byte(&mut stream, JOIN)?;
+            join::initiate(stream, session, index)
+        }
+        Way::Relay(address, role) => {
+            let token = session.token(index)?;
+            let stream = relay::pair(address, &token, *role, &stop)?;
+            socket::prepare(&stream).map_err(Error::network("the relay"))?;
+            cancel.watch(&stream);
+            match role {
+                Role::Initiator => join::initiate(stream, session, index),
+                Role::Responder => join::respond(stream, session),
+            }
+        }
+        Way::Listen(..) => Err(Error::Protocol("a listening end does not dial")),
+    }
+}
+
+/// Connections that come to a listening end to join its session.
+#[derive(Clone)]
+struct Joins {
+    session: Arc<Session>,
+    joined: Arc<AtomicU32>,
+    stopped: Arc<AtomicBool>,
+    cancel: Cancel,
+    found: Sender<Result<Connection, Error>>,
+}
+
+impl Joins {
+    fn wait(&self, listener: &TcpListener, early: Vec<listen::Early>, count: u32) {
+        for early in early {
+            let joins = self.clone();
+            std::thread::spawn(move || match early.joins {
+                true => joins.join(early.stream),
+                false => joins.ask(early.stream),
+            });
+        }
+        let enough = || self.stop() || self.joined.load(Ordering::SeqCst) >= count;
+        loop {
+            match listen::accept(listener, &enough) {
+                Ok(Some(stream)) => {
+                    let joins = self.clone();
+                    std::thread::spawn(move || joins.ask(stream));
+                }
+                Ok(None) => return,
+                Err(error) => {
+                    let _ = self.found.send(Err(error));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn stop(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst) || self.cancel.is_set()
+    }
+
+    fn ask(&self, mut stream: TcpStream) {
+        if listen::first_byte(&mut stream, &|| self.stop()) == listen::FirstByte::Came(JOIN) {
+            self.join(stream);
+        }
+    }
+
+    fn join(&self, stream: TcpStream) {
+        self.cancel.watch(&stream);
+        match join::respond(stream, &self.session) {
+            Ok(connection) => {
+                self.joined.fetch_add(1, Ordering::SeqCst);
+                let _ = self.found.send(Ok(connection));
+            }
+            Err(error) => tracing::debug!(%error, "a connection that did not join"),
+        }
+    }
+}
+
+enum First {
+    None,
+    Error(Error),
+    Came,
+}
+
+/// Connections as they come up.
+pub struct Connections {
+    wanted: Mutex<Receiver<Result<Connection, Error>>>,
+    stopped: Arc<AtomicBool>,
+    first: Mutex<First>,
+}
+
+impl Connections {
+    /// The next one; `None` when no more will come. An error only if there was not a single one.
+    pub fn next(&self) -> Option<Result<Connection, Error>> {
+        let wanted = lock(&self.wanted);
+        loop {
+            match wanted.recv_timeout(listen::TICK) {
+                Ok(Ok(connection)) => {
+                    *lock(&self.first) = First::Came;
+                    return Some(Ok(connection));
+                }
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, "a data connection did not come up");
+                    let mut first = lock(&self.first);
+                    if matches!(*first, First::None) {
+                        *first = First::Error(error);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    let first = std::mem::replace(&mut *lock(&self.first), First::Came);
+                    return match first {
+                        First::Error(error) if !self.stopped.load(Ordering::SeqCst) => Some(Err(error)),
+                        _ => None,
+                    };
+                }
+            }
+        }
+    }
+
+    /// No more are needed. Those that are about to come up still do, so that both ends agree which there were.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+    }
+}

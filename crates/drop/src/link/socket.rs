@@ -1,0 +1,75 @@
+//! Options of the sockets.
+
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+use socket2::{SockRef, TcpKeepalive};
+
+use crate::Error;
+use crate::cancel::Cancel;
+
+/// A peer that says nothing for this long, on a connection that has something to say, is gone.
+const SILENCE: Duration = Duration::from_secs(45);
+
+/// How long one address is tried.
+const DIAL: Duration = Duration::from_secs(10);
+
+/// Sets what every connection needs: no delay for small records, and an end to connections whose other end has vanished.
+pub(super) fn prepare(stream: &TcpStream) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(stream);
+    socket.set_tcp_keepalive(
+        &TcpKeepalive::new()
+            .with_time(Duration::from_secs(15))
+            .with_interval(Duration::from_secs(10)),
+    )?;
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(Some(SILENCE))?;
+    Ok(())
+}
+
+/// Connects to `address` (`host:port`), trying each of its addresses in turn.
+pub(super) fn dial(address: &str, cancel: &Cancel) -> Result<TcpStream, Error> {
+    let doing = || format!("connecting to {address}");
+    let addresses: Vec<SocketAddr> = address
+        .to_socket_addrs()
+        .map_err(|source| Error::Network {
+            doing: format!("looking up {address}"),
+            source,
+        })?
+        .collect();
+    let mut last = std::io::Error::new(std::io::ErrorKind::NotFound, "the name has no address");
+    for address in addresses {
+        if cancel.is_set() {
+            return Err(Error::Cancelled);
+        }
+        match TcpStream::connect_timeout(&address, DIAL) {
+            Ok(stream) => {
+                prepare(&stream).map_err(Error::network(doing()))?;
+                cancel.watch(&stream);
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(Error::Network {
+        doing: doing(),
+        source: last,
+    })
+}
+
+/// Like [`dial`], but again and again until `until`: the other end may not be listening yet.
+pub(super) fn dial_until(address: &str, until: Instant, cancel: &Cancel) -> Result<TcpStream, Error> {
+    let mut pause = Duration::from_millis(5);
+    loop {
+        match dial(address, cancel) {
+            Err(Error::Network { source, .. })
+                if source.kind() == std::io::ErrorKind::ConnectionRefused && Instant::now() + pause < until =>
+            {
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(Duration::from_millis(250));
+            }
+            result => return result,
+        }
+    }
+}

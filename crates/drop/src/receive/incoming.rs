@@ -1,0 +1,175 @@
+//! A larger file while it comes in.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crate::dest::StagedFile;
+use crate::entry::Entry;
+use crate::groups::{GROUP, GroupHash, GroupHashes, group_len};
+use crate::ranges::Ranges;
+use crate::{Error, lock};
+
+/// What is known of the file at this moment.
+pub(super) struct Incoming {
+    pub(super) id: u32,
+    pub(super) entry: Entry,
+    turn: Mutex<()>,
+    state: Mutex<State>,
+}
+
+struct State {
+    staged: Option<Arc<StagedFile>>,
+    /// What was taken, to notice if something comes twice.
+    claimed: Ranges,
+    /// Bytes of it that are on disk.
+    written: u64,
+    hashes: Option<GroupHashes>,
+    /// Groups on disk from an earlier run, which the sender has not confirmed.
+    had: HashMap<u64, GroupHash>,
+    /// The sender has nothing more of it; the hash it should have.
+    end: Option<Option<[u8; 32]>>,
+    /// What the journal says an earlier run left.
+    partial: Vec<Range<u64>>,
+}
+
+/// Whether more of a file is to come.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) enum Progress {
+    More,
+    /// All is on disk and the sender has said so too.
+    Complete,
+}
+
+impl Incoming {
+    pub(super) fn new(id: u32, entry: Entry, hash: bool) -> Self {
+        let hashes = hash.then(|| GroupHashes::new(entry.size()));
+        let state = State {
+            staged: None,
+            claimed: Ranges::new(),
+            written: 0,
+            hashes,
+            had: HashMap::new(),
+            end: None,
+            partial: Vec::new(),
+        };
+        Self {
+            id,
+            entry,
+            turn: Mutex::new(()),
+            state: Mutex::new(state),
+        }
+    }
+
+    /// Held while something is written.
+    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
+        lock(&self.turn)
+    }
+
+    /// The temporary file, opened by `open` when it is first needed.
+    pub(super) fn staged(
+        &self,
+        open: impl FnOnce() -> Result<Arc<StagedFile>, Error>,
+    ) -> Result<Arc<StagedFile>, Error> {
+        let mut state = lock(&self.state);
+        if let Some(staged) = &state.staged {
+            return Ok(staged.clone());
+        }
+        let staged = open()?;
+        state.staged = Some(staged.clone());
+        Ok(staged)
+    }
+
+    /// Takes the temporary file, so that it can be put in place.
+    pub(super) fn take_staged(&self) -> Option<Arc<StagedFile>> {
+        lock(&self.state).staged.take()
+    }
+
+    /// Claims bytes before they are written.
+    pub(super) fn claim(&self, offset: u64, len: u64) -> Result<(), Error> {
+        let end = offset.checked_add(len).filter(|end| *end <= self.entry.size());
+        let end = end.ok_or(Error::Protocol("content past the end of a file"))?;
+        match lock(&self.state).claimed.insert(offset..end) == len {
+            true => Ok(()),
+            false => Err(Error::Protocol("the same part of a file twice")),
+        }
+    }
+
+    /// Claimed bytes are on disk, or read as zeros anyway.
+    pub(super) fn written(&self, len: u64) -> Progress {
+        let mut state = lock(&self.state);
+        state.written += len;
+        self.progress(&state)
+    }
+
+    pub(super) fn set_hash(&self, group: u64, hash: GroupHash) {
+        if let Some(hashes) = &mut lock(&self.state).hashes {
+            hashes.set(group, hash);
+        }
+    }
+
+    /// Notes what the journal says an earlier run left.
+    pub(super) fn set_partial(&self, partial: Vec<Range<u64>>) {
+        lock(&self.state).partial = partial;
+    }
+
+    /// What the journal says an earlier run left, once.
+    pub(super) fn partial(&self) -> Vec<Range<u64>> {
+        std::mem::take(&mut lock(&self.state).partial)
+    }
+
+    /// Groups that an earlier run left, as they were found on disk.
+    pub(super) fn found(&self, groups: &[(u64, GroupHash)]) {
+        lock(&self.state).had.extend(groups.iter().copied());
+    }
+
+    /// The sender says that these groups are right. Returns their bytes.
+    pub(super) fn keep(&self, groups: &[u64]) -> Result<(u64, Progress), Error> {
+        let mut state = lock(&self.state);
+        let mut kept = 0;
+        for &group in groups {
+            let hash = state
+                .had
+                .remove(&group)
+                .ok_or(Error::Protocol("a part confirmed that was not named"))?;
+            let (start, len) = (group * GROUP, group_len(self.entry.size(), group));
+            if state.claimed.insert(start..start + len) != len {
+                return Err(Error::Protocol("the same part of a file twice"));
+            }
+            if let Some(hashes) = &mut state.hashes {
+                hashes.set(group, hash);
+            }
+            state.written += len;
+            kept += len;
+        }
+        let progress = self.progress(&state);
+        Ok((kept, progress))
+    }
+
+    /// The sender has sent everything.
+    pub(super) fn ended(&self, hash: Option<[u8; 32]>) -> Result<Progress, Error> {
+        let mut state = lock(&self.state);
+        if state.end.is_some() || hash.is_some() != state.hashes.is_some() {
+            return Err(Error::Protocol("an end of a file that does not fit it"));
+        }
+        state.end = Some(hash);
+        Ok(self.progress(&state))
+    }
+
+    fn progress(&self, state: &State) -> Progress {
+        match state.written == self.entry.size() && state.end.is_some() {
+            true => Progress::Complete,
+            false => Progress::More,
+        }
+    }
+
+    /// Whether the file hashes to what the sender says; true where files are not hashed.
+    pub(super) fn is_intact(&self) -> bool {
+        let state = lock(&self.state);
+        match (&state.hashes, state.end) {
+            (Some(hashes), Some(Some(theirs))) => hashes.root() == Some(theirs),
+            (None, Some(None)) => true,
+            _ => false,
+        }
+    }
+}

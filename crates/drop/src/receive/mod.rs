@@ -1,0 +1,523 @@
+//! The receiving end of a transfer.
+//!
+//! The thread that calls [`receive`] talks: it hears what is offered, decides about every entry and hears what is sent of it.
+//! Each data connection has a thread that opens records and writes content where it belongs. A file takes its name when all
+//! of it is there and right.
+
+mod data;
+mod incoming;
+mod partial;
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+
+use self::incoming::Incoming;
+use self::incoming::Progress as FileProgress;
+use crate::cancel::Cancel;
+use crate::dest::{self, Admission, Answer, Destination, Placed, StagedFile, Staging};
+use crate::entry::{Entry, Kind};
+use crate::groups::GROUP;
+use crate::link::{Connected, Reader, Writer};
+use crate::names::{Escaped, RelPath, Rules};
+use crate::progress::Progress;
+use crate::send::{Summary, hear, say};
+use crate::wire::control::{self, Accept, Body, Decision, Decisions, Decline, Done, Hello, Offer, Role};
+use crate::wire::data::{PackedFile, SMALL};
+use crate::{Error, lock};
+
+/// Entries of a transfer at most; their names must fit into memory.
+const MAX_ENTRIES: usize = 16 << 20;
+
+/// Notes about single files that are kept and sent.
+const NOTES: usize = 100;
+
+/// Where to, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The folder.
+    pub output: PathBuf,
+    /// What is done where names are taken, and the like.
+    pub dest: dest::Options,
+    /// Whether files are hashed while they come in, also if the sender does not want it.
+    pub hash: bool,
+}
+
+/// What a person, or options in their place, must decide.
+pub trait Consent: Sync {
+    /// Whether to take what is offered. `Err` is a reason for the other end.
+    ///
+    /// # Errors
+    /// The reason why not.
+    fn accept(&self, offer: &Offered) -> Result<(), String>;
+
+    /// What to do with a file whose name is taken by something else.
+    fn conflict(&self, path: &RelPath, existing: &dest::Existing) -> Answer;
+}
+
+/// What is offered.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Offered {
+    /// Number of files.
+    pub files: u64,
+    /// Number of folders and links.
+    pub others: u64,
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// The first of the names at the top, escaped for print, folders with a `/` behind them.
+    pub top: Vec<String>,
+    /// Number of names at the top.
+    pub top_count: u64,
+}
+
+/// State that the threads share.
+struct Receiver<'a> {
+    staging: &'a Staging,
+    rules: Rules,
+    consent: &'a dyn Consent,
+    slots: Mutex<Vec<Slot>>,
+    control: &'a Mutex<Writer>,
+    progress: &'a Progress,
+    hash: bool,
+    failures: Mutex<(u64, Vec<String>)>,
+}
+
+/// What is expected of an entry.
+enum Slot {
+    Nothing,
+    Small(Entry),
+    Large(Arc<Incoming>),
+}
+
+/// Receives what the other end sends.
+///
+/// # Errors
+/// Those of the whole transfer; files that could not be placed alone are in the summary.
+pub fn receive(
+    options: &Options,
+    connected: Connected,
+    progress: &Progress,
+    cancel: &Cancel,
+    consent: &dyn Consent,
+) -> Result<Summary, Error> {
+    let Connected { peered, data } = connected;
+    let (mut reader, writer) = (peered.connection.reader, peered.connection.writer);
+    let control = Mutex::new(writer);
+    let first: Mutex<Option<Error>> = Mutex::new(None);
+    // The first error is the reason; those that follow when everything is shut down are not.
+    let over = |error: Error| {
+        let mut first = lock(&first);
+        if first.is_none() {
+            let text = error.to_string();
+            let remote = matches!(error, Error::Remote(_));
+            *first = Some(if cancel.is_set() { Error::Cancelled } else { error });
+            drop(first);
+            if let (Ok(mut control), false) = (control.try_lock(), remote) {
+                let _ = say(&mut control, Body::Stop(control::Stop { reason: text }));
+            }
+        }
+        cancel.cancel();
+    };
+    let result = (|| {
+        let offer = greet(&control, &mut reader)?;
+        let transfer: [u8; 32] = offer
+            .transfer
+            .as_slice()
+            .try_into()
+            .map_err(|_| Error::Protocol("an offer without a number"))?;
+        progress.expect(offer.bytes, offer.files);
+        if let Err(reason) = consent.accept(&offered(&offer)) {
+            say(&mut lock(&control), Body::Decline(Decline { reason: reason.clone() }))?;
+            lock(&control).close()?;
+            return Err(Error::Declined(format!("at this end: {reason}")));
+        }
+        let destination = Destination::open(&options.output, options.dest)?;
+        let staging = destination.staging(&transfer)?;
+        let hash = options.hash || offer.hash;
+        say(&mut lock(&control), Body::Accept(Accept { hash }))?;
+        let receiver = Receiver {
+            staging: &staging,
+            rules: options.dest.rules,
+            consent,
+            slots: Mutex::default(),
+            control: &control,
+            progress,
+            hash,
+            failures: Mutex::default(),
+        };
+        let epochs = transfer_all(&receiver, data.open(cancel), &mut reader, cancel, &over)?;
+        let (failed, notes) = receiver.failures.into_inner().unwrap_or_default();
+        staging.conclude()?;
+        let placed = progress.snapshot().files;
+        let done = Done {
+            placed,
+            failed,
+            notes: notes.clone(),
+        };
+        say(&mut lock(&control), Body::Done(done))?;
+        lock(&control).close()?;
+        // Until the other end has read that, the connection must stay.
+        while hear(&mut reader)?.is_some() {}
+        Ok(Summary {
+            placed,
+            failed,
+            notes,
+            epochs,
+        })
+    })();
+    match result {
+        Ok(summary) => Ok(summary),
+        Err(error) => {
+            over(error);
+            Err(lock(&first).take().unwrap_or(Error::Cancelled))
+        }
+    }
+}
+
+fn greet(control: &Mutex<Writer>, reader: &mut Reader) -> Result<Offer, Error> {
+    say(
+        &mut lock(control),
+        Body::Hello(Hello {
+            version: control::VERSION,
+            role: Role::Receiver as i32,
+        }),
+    )?;
+    match hear(reader)? {
+        Some(Body::Hello(hello)) if hello.version != control::VERSION => {
+            return Err(Error::Remote(format!(
+                "it speaks version {} of the protocol, this end {}",
+                hello.version,
+                control::VERSION
+            )));
+        }
+        Some(Body::Hello(hello)) if hello.role == Role::Sender as i32 => {}
+        Some(Body::Hello(_)) => {
+            return Err(Error::Usage(
+                "the other end does not send: one end sends, the other receives".into(),
+            ));
+        }
+        _ => return Err(Error::Protocol("no greeting")),
+    }
+    match hear(reader)? {
+        Some(Body::Offer(offer)) => Ok(offer),
+        Some(_) => Err(Error::Protocol("no offer")),
+        None => Err(Error::Remote("it closed the connection".into())),
+    }
+}
+
+fn offered(offer: &Offer) -> Offered {
+    let top = |top: &control::Top| format!("{}{}", Escaped(&top.name), if top.folder { "/" } else { "" });
+    Offered {
+        files: offer.files,
+        others: offer.others,
+        bytes: offer.bytes,
+        top: offer.top.iter().map(top).collect(),
+        top_count: offer.top_count.max(offer.top.len() as u64),
+    }
+}
+
+/// Everything between the offer and the end. Returns how often the keys of the busiest connection were replaced.
+fn transfer_all(
+    receiver: &Receiver<'_>,
+    connections: crate::link::Connections,
+    reader: &mut Reader,
+    cancel: &Cancel,
+    over: &(dyn Fn(Error) + Sync),
+) -> Result<u64, Error> {
+    let epochs = Mutex::new(0);
+    let talked = std::thread::scope(|scope| {
+        let (connections, epochs) = (&connections, &epochs);
+        let dealer = scope.spawn(move || {
+            std::thread::scope(|workers| {
+                while let Some(connection) = connections.next() {
+                    workers.spawn(move || {
+                        let result = connection.and_then(|mut connection| {
+                            let result = data::run(receiver, &mut connection.reader);
+                            let mut epochs = lock(epochs);
+                            *epochs = (*epochs).max(connection.reader.epoch());
+                            result
+                        });
+                        if let Err(error) = result {
+                            over(error);
+                        }
+                    });
+                }
+            });
+        });
+        let (partials, listed) = channel::<Arc<Incoming>>();
+        let checker = scope.spawn(move || {
+            for file in listed {
+                if let Err(error) = partial::name(receiver, &file) {
+                    over(error);
+                }
+            }
+        });
+        let talked = talk(receiver, reader, partials);
+        if talked.is_err() {
+            cancel.cancel();
+        }
+        connections.stop();
+        match (dealer.join(), checker.join()) {
+            (Ok(()), Ok(())) => talked,
+            _ => Err(Error::Protocol("a thread of this end failed")),
+        }
+    });
+    talked?;
+    if cancel.is_set() {
+        return Err(Error::Cancelled);
+    }
+    let missing = lock(&receiver.slots)
+        .iter()
+        .filter(|slot| !matches!(slot, Slot::Nothing))
+        .count();
+    if missing > 0 {
+        return Err(Error::Protocol("files that were announced did not come"));
+    }
+    Ok(epochs.into_inner().unwrap_or_default())
+}
+
+/// Hears what is there, decides, and hears what was sent.
+fn talk(receiver: &Receiver<'_>, reader: &mut Reader, partials: Sender<Arc<Incoming>>) -> Result<(), Error> {
+    let mut listed = false;
+    loop {
+        match hear(reader)? {
+            Some(Body::Entries(list)) => {
+                if listed {
+                    return Err(Error::Protocol("entries after the last"));
+                }
+                decide(receiver, &list.entries, &partials)?;
+                listed = list.last;
+            }
+            Some(Body::FileEnd(end)) => {
+                let slot = receiver.slot(end.file)?;
+                match slot {
+                    Slot::Large(file) if end.failed.is_empty() => {
+                        let hash = match end.hash.len() {
+                            0 => None,
+                            _ => Some(
+                                end.hash
+                                    .try_into()
+                                    .map_err(|_| Error::Protocol("a hash of a wrong length"))?,
+                            ),
+                        };
+                        if file.ended(hash)? == FileProgress::Complete {
+                            receiver.complete(&file)?;
+                        }
+                    }
+                    Slot::Large(_) | Slot::Small(_) if !end.failed.is_empty() => {
+                        receiver.give_up(end.file, &Escaped(end.failed.as_bytes()).to_string());
+                    }
+                    _ => return Err(Error::Protocol("an end of a file that is not coming")),
+                }
+            }
+            Some(Body::Holes(holes)) => {
+                let file = receiver.incoming(holes.file)?;
+                for range in holes.ranges.chunks(2) {
+                    let &[offset, len] = range else {
+                        return Err(Error::Protocol("half a hole"));
+                    };
+                    receiver.hole(&file, offset, len)?;
+                }
+            }
+            Some(Body::Keep(keep)) => {
+                let file = receiver.incoming(keep.file)?;
+                let (bytes, progress) = file.keep(&keep.groups)?;
+                receiver.progress.kept(bytes);
+                if progress == FileProgress::Complete {
+                    receiver.complete(&file)?;
+                }
+            }
+            Some(Body::Sent(_)) if listed => return Ok(()),
+            Some(_) => return Err(Error::Protocol("a message out of place")),
+            None => return Err(Error::Remote("it closed the connection".into())),
+        }
+    }
+}
+
+/// Admits entries and says what is wanted of each.
+fn decide(receiver: &Receiver<'_>, mut list: &[u8], partials: &Sender<Arc<Incoming>>) -> Result<(), Error> {
+    let first = lock(&receiver.slots).len() as u32;
+    let (mut codes, mut rest) = (Vec::new(), Vec::new());
+    while !list.is_empty() {
+        let id = first + codes.len() as u32;
+        if id as usize >= MAX_ENTRIES {
+            return Err(Error::Protocol("more entries than a transfer may have"));
+        }
+        let (entry, used) =
+            Entry::decode(list, receiver.rules).map_err(|_| Error::Protocol("an entry that no correct end sends"))?;
+        list = &list[used..];
+        let (slot, decision) = receiver.admit(id, entry)?;
+        if let (Slot::Large(file), Decision::Rest) = (&slot, decision) {
+            rest.push(file.clone());
+        }
+        codes.push(decision as u8);
+        lock(&receiver.slots).push(slot);
+    }
+    if !codes.is_empty() {
+        say(&mut lock(receiver.control), Body::Decisions(Decisions { first, codes }))?;
+    }
+    for file in rest {
+        // Fails only if the thread has ended, which says why by itself.
+        let _ = partials.send(file);
+    }
+    Ok(())
+}
+
+impl Receiver<'_> {
+    fn admit(&self, id: u32, entry: Entry) -> Result<(Slot, Decision), Error> {
+        let size = entry.size();
+        let is_file = matches!(entry.kind, Kind::File { .. });
+        let mut admission = self.staging.admit(id, &entry)?;
+        if let Admission::Ask { existing } = &admission {
+            let answer = self.consent.conflict(&entry.path, existing);
+            admission = self.staging.answer(id, &entry, answer)?;
+        }
+        Ok(match admission {
+            Admission::Same => {
+                if is_file {
+                    self.progress.kept(size);
+                    self.progress.file_done();
+                }
+                (Slot::Nothing, Decision::Nothing)
+            }
+            Admission::Skipped(why) => {
+                self.note(&entry.path, &why.reason());
+                if is_file {
+                    self.progress.file_failed();
+                }
+                (Slot::Nothing, Decision::Refused)
+            }
+            Admission::Directory { .. } | Admission::Symlink => (Slot::Nothing, Decision::Nothing),
+            Admission::Fetch { partial } if is_file && size > SMALL => {
+                let file = Arc::new(Incoming::new(id, entry, self.hash));
+                let useful = partial.iter().any(|range| range.end - range.start >= GROUP.min(size));
+                file.set_partial(partial);
+                (Slot::Large(file), if useful { Decision::Rest } else { Decision::Fetch })
+            }
+            Admission::Fetch { .. } => (Slot::Small(entry), Decision::Fetch),
+            Admission::Ask { .. } => return Err(Error::Protocol("a question that was not answered")),
+        })
+    }
+
+    fn slot(&self, id: u32) -> Result<Slot, Error> {
+        match lock(&self.slots).get(id as usize) {
+            Some(Slot::Large(file)) => Ok(Slot::Large(file.clone())),
+            Some(Slot::Small(entry)) => Ok(Slot::Small(entry.clone())),
+            Some(Slot::Nothing) | None => Err(Error::Protocol("content of a file that is not wanted")),
+        }
+    }
+
+    /// A larger file that is coming in.
+    fn incoming(&self, id: u32) -> Result<Arc<Incoming>, Error> {
+        match lock(&self.slots).get(id as usize) {
+            Some(Slot::Large(file)) => Ok(file.clone()),
+            _ => Err(Error::Protocol("content of a file that is not wanted")),
+        }
+    }
+
+    fn staged(&self, file: &Incoming) -> Result<Arc<StagedFile>, Error> {
+        file.staged(|| Ok(self.staging.open_file(file.id, &file.entry)?))
+    }
+
+    /// A whole small file.
+    fn small(&self, packed: PackedFile<'_>) -> Result<(), Error> {
+        let slot = lock(&self.slots)
+            .get_mut(packed.file as usize)
+            .map(|slot| std::mem::replace(slot, Slot::Nothing));
+        let Some(Slot::Small(entry)) = slot else {
+            return Err(Error::Protocol("a small file that is not wanted"));
+        };
+        if entry.size() != packed.bytes.len() as u64 {
+            return Err(Error::Protocol("a small file of another size than announced"));
+        }
+        if packed
+            .hash
+            .is_some_and(|hash| hash != *blake3::hash(packed.bytes).as_bytes())
+        {
+            return Err(Error::Integrity {
+                path: entry.path.to_string(),
+                what: "does not have the hash that was announced",
+            });
+        }
+        let placed = self.staging.place_small(packed.file, &entry, packed.bytes);
+        self.progress.moved(packed.bytes.len() as u64);
+        self.placed(&entry.path, placed)
+    }
+
+    fn hole(&self, file: &Arc<Incoming>, offset: u64, len: u64) -> Result<(), Error> {
+        if len == 0 || offset % GROUP != 0 {
+            return Err(Error::Protocol("a hole that does not begin with a group"));
+        }
+        file.claim(offset, len)?;
+        let staged = self.staged(file)?;
+        staged.write_hole(offset..offset + len)?;
+        if self.hash {
+            for group in offset / GROUP..(offset + len).div_ceil(GROUP) {
+                file.set_hash(group, crate::groups::zeros(file.entry.size(), group));
+            }
+        }
+        self.progress.kept(len);
+        match file.written(len) {
+            FileProgress::More => Ok(()),
+            FileProgress::Complete => self.complete(file),
+        }
+    }
+
+    /// All of a file is there: it is checked and takes its name.
+    fn complete(&self, file: &Arc<Incoming>) -> Result<(), Error> {
+        if let Some(slot) = lock(&self.slots).get_mut(file.id as usize) {
+            *slot = Slot::Nothing;
+        }
+        if !file.is_intact() {
+            self.staging.give_up(file.id)?;
+            return Err(Error::Integrity {
+                path: file.entry.path.to_string(),
+                what: "does not have the hash that was announced; what came of it was thrown away",
+            });
+        }
+        let staged = match file.take_staged() {
+            Some(staged) => staged,
+            None => self.staging.open_file(file.id, &file.entry)?,
+        };
+        self.placed(&file.entry.path, staged.finish(file.entry.mode, file.entry.mtime))
+    }
+
+    /// A file that cannot be placed does not end the transfer, unless nothing else could be placed either.
+    fn placed(&self, path: &RelPath, placed: Result<Placed, dest::Error>) -> Result<(), Error> {
+        match placed {
+            Ok(_) => self.progress.file_done(),
+            Err(error @ dest::Error::NoSpace { .. }) => return Err(error.into()),
+            Err(error) => {
+                self.note(path, &error);
+                self.progress.file_failed();
+            }
+        }
+        Ok(())
+    }
+
+    /// The sender could not send this file.
+    fn give_up(&self, id: u32, why: &str) {
+        let slot = lock(&self.slots)
+            .get_mut(id as usize)
+            .map(|slot| std::mem::replace(slot, Slot::Nothing));
+        let path = match slot {
+            Some(Slot::Small(entry)) => entry.path,
+            Some(Slot::Large(file)) => {
+                file.take_staged();
+                file.entry.path.clone()
+            }
+            Some(Slot::Nothing) | None => return,
+        };
+        let _ = self.staging.give_up(id);
+        self.progress.file_failed();
+        self.note(&path, &why);
+    }
+
+    fn note(&self, path: &RelPath, why: &dyn std::fmt::Display) {
+        let mut failures = lock(&self.failures);
+        failures.0 += 1;
+        if failures.1.len() < NOTES {
+            failures.1.push(format!("{path}: {why}"));
+        }
+    }
+}

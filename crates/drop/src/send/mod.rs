@@ -1,0 +1,400 @@
+//! The sending end of a transfer.
+//!
+//! The thread that calls [`send`] talks: it offers, lists entries and listens to what the receiver decides about them. Each
+//! data connection has a thread that takes what was decided from a queue, reads it, seals it and writes it.
+
+mod data;
+mod file;
+mod queue;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use prost::Message as _;
+
+use self::queue::{Queue, Work};
+use crate::cancel::Cancel;
+use crate::entry::{Entry, Kind};
+use crate::groups::group_count;
+use crate::link::{Connected, Reader, Writer};
+use crate::names::Escaped;
+use crate::progress::Progress;
+use crate::source::{self, Scan};
+use crate::wire::control::{self, Body, Decision, Done, Entries, Hello, Message, Offer, Role};
+use crate::wire::data::SMALL;
+use crate::wire::kind;
+use crate::{Error, lock};
+
+/// Names at the top that an offer shows.
+const TOP: usize = 100;
+
+/// Why a file is left out that is not what it was when the tree was read.
+const CHANGED: &str = "it changed while it was being sent";
+
+/// Notes about single files that a summary keeps.
+const NOTES: usize = 100;
+
+/// What is to be sent, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Files and folders.
+    pub paths: Vec<PathBuf>,
+    /// Whether files are hashed while they are sent.
+    pub hash: bool,
+    /// Secret of this machine by which the same command makes the same transfer id.
+    pub transfer_secret: [u8; 32],
+}
+
+/// What became of a transfer.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Summary {
+    /// Files in place at the receiver, those that were there already included.
+    pub placed: u64,
+    /// Files that were not sent, not taken or not placed.
+    pub failed: u64,
+    /// The first few of them and why.
+    pub notes: Vec<String>,
+    /// How often the keys of the busiest direction were replaced.
+    pub epochs: u64,
+}
+
+/// State that the threads share.
+struct Sender<'a> {
+    scan: &'a Scan,
+    queue: Queue,
+    control: Mutex<Writer>,
+    progress: &'a Progress,
+    hash: std::sync::OnceLock<bool>,
+    failures: Mutex<(u64, Vec<String>)>,
+    epochs: Mutex<u64>,
+}
+
+impl Sender<'_> {
+    fn say(&self, body: Body) -> Result<(), Error> {
+        say(&mut lock(&self.control), body)
+    }
+
+    fn hash(&self) -> bool {
+        self.hash.get().copied().unwrap_or(false)
+    }
+
+    /// Size of a file by its number; `None` for what is no file.
+    fn size(&self, id: u32) -> Option<u64> {
+        self.scan
+            .entries
+            .get(id as usize)
+            .filter(|entry| matches!(entry.kind, Kind::File { .. }))
+            .map(Entry::size)
+    }
+
+    fn open(&self, id: u32) -> Result<source::SourceFile, String> {
+        let entry = self.scan.entries.get(id as usize).ok_or("there is no such entry")?;
+        let file = self.scan.open(entry).map_err(|error| error.to_string())?;
+        match file.matches(entry) {
+            true => Ok(file),
+            false => Err(CHANGED.to_owned()),
+        }
+    }
+
+    fn note_failed(&self, id: u32, why: &str) {
+        self.progress.file_failed();
+        let mut failures = lock(&self.failures);
+        failures.0 += 1;
+        if failures.1.len() < NOTES {
+            let path = self
+                .scan
+                .entries
+                .get(id as usize)
+                .map(|entry| entry.path.to_string())
+                .unwrap_or_default();
+            failures.1.push(format!("{path}: {why}"));
+        }
+    }
+}
+
+/// Sends a control message.
+pub(crate) fn say(writer: &mut Writer, body: Body) -> Result<(), Error> {
+    writer.push(kind::CONTROL, 0, &Message { body: Some(body) }.encode_to_vec())?;
+    writer.flush()
+}
+
+/// Receives a control message. `None` at the end of the connection; messages of newer versions are passed over.
+pub(crate) fn hear(reader: &mut Reader) -> Result<Option<Body>, Error> {
+    loop {
+        let Some(record) = reader.next()? else { return Ok(None) };
+        if record.kind != kind::CONTROL {
+            return Err(Error::Protocol("content on the control connection"));
+        }
+        let message =
+            Message::decode(record.payload).map_err(|_| Error::Protocol("a control message that cannot be read"))?;
+        match message.body {
+            Some(Body::Stop(stop)) => return Err(Error::Remote(Escaped(stop.reason.as_bytes()).to_string())),
+            Some(body) => return Ok(Some(body)),
+            None => {}
+        }
+    }
+}
+
+/// Sends what `scan` found over a session, and waits until the receiver has it in place.
+///
+/// # Errors
+/// Those of the whole transfer; files that could not be sent alone are in the summary.
+pub fn send(
+    options: &Options,
+    scan: &Scan,
+    connected: Connected,
+    progress: &Progress,
+    cancel: &Cancel,
+) -> Result<Summary, Error> {
+    progress.expect(scan.totals.bytes, scan.totals.files);
+    let Connected { peered, data } = connected;
+    let (mut reader, control) = (peered.connection.reader, peered.connection.writer);
+    let sender = Sender {
+        scan,
+        queue: Queue::default(),
+        control: Mutex::new(control),
+        progress,
+        hash: std::sync::OnceLock::new(),
+        failures: Mutex::default(),
+        epochs: Mutex::new(0),
+    };
+    let connections = data.open(cancel);
+    let first: Mutex<Option<Error>> = Mutex::new(None);
+    // The first error is the reason; those that follow when everything is shut down are not.
+    let over = |error: Error| {
+        let mut first = lock(&first);
+        if first.is_none() {
+            let text = error.to_string();
+            *first = Some(if cancel.is_set() { Error::Cancelled } else { error });
+            drop(first);
+            if let Ok(mut control) = sender.control.try_lock() {
+                let _ = say(&mut control, Body::Stop(control::Stop { reason: text }));
+            }
+        }
+        sender.queue.stop();
+        connections.stop();
+        cancel.cancel();
+    };
+    let done = std::thread::scope(|scope| {
+        let dealer = scope.spawn(|| {
+            std::thread::scope(|workers| {
+                while let Some(connection) = connections.next() {
+                    let (sender, over, connections) = (&sender, &over, &connections);
+                    workers.spawn(move || match connection {
+                        Ok(mut connection) => {
+                            let result = data::run(sender, &mut connection.writer);
+                            // Nothing is left, so no further connection is needed.
+                            connections.stop();
+                            let mut epochs = lock(&sender.epochs);
+                            *epochs = (*epochs).max(connection.writer.epoch());
+                            drop(epochs);
+                            if let Err(error) = result {
+                                over(error);
+                            }
+                        }
+                        Err(error) => over(error),
+                    });
+                }
+            });
+        });
+        let talked = talk(options, &sender, &mut reader);
+        match &talked {
+            Ok(()) if sender.queue.is_idle() => connections.stop(),
+            Ok(()) => {}
+            Err(_) => {
+                sender.queue.stop();
+                connections.stop();
+            }
+        }
+        let joined = dealer.join();
+        let end = match talked {
+            Err(error) => Err(error),
+            Ok(()) if joined.is_err() => Err(Error::Protocol("a thread of this end failed")),
+            Ok(()) if lock(&first).is_some() => return None,
+            Ok(()) => finish(&sender, &mut reader),
+        };
+        end.map_err(over).ok()
+    });
+    let failures = sender.failures.into_inner().unwrap_or_default();
+    match (done, first.into_inner().ok().flatten()) {
+        (Some(done), None) => Ok(summary(done, failures, sender.epochs.into_inner().unwrap_or_default())),
+        (_, Some(error)) => Err(error),
+        (None, None) => Err(Error::Cancelled),
+    }
+}
+
+fn summary(done: Done, failures: (u64, Vec<String>), epochs: u64) -> Summary {
+    let mut notes = failures.1;
+    let theirs = done.notes.iter().map(|note| Escaped(note.as_bytes()).to_string());
+    notes.extend(theirs.take(NOTES - notes.len().min(NOTES)));
+    Summary {
+        placed: done.placed,
+        failed: failures.0 + done.failed,
+        notes,
+        epochs,
+    }
+}
+
+/// Everything up to the last decision.
+fn talk(options: &Options, sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
+    greet(sender, reader)?;
+    let scan = sender.scan;
+    let tops = || scan.entries.iter().filter(|entry| entry.path.depth() == 1);
+    sender.say(Body::Offer(Offer {
+        transfer: transfer_id(options).to_vec(),
+        files: scan.totals.files,
+        others: scan.entries.len() as u64 - scan.totals.files,
+        bytes: scan.totals.bytes,
+        top: tops()
+            .take(TOP)
+            .map(|entry| control::Top {
+                name: entry.path.name().to_vec(),
+                folder: entry.kind == Kind::Directory,
+            })
+            .collect(),
+        top_count: tops().count() as u64,
+        hash: options.hash,
+    }))?;
+    let hash = match hear(reader)? {
+        Some(Body::Accept(accept)) => accept.hash,
+        Some(Body::Decline(decline)) => return Err(Error::Declined(Escaped(decline.reason.as_bytes()).to_string())),
+        Some(_) => return Err(Error::Protocol("an offer that was answered by something else")),
+        None => return Err(Error::Declined(String::new())),
+    };
+    let _ = sender.hash.set(hash);
+    std::thread::scope(|scope| {
+        let list = scope.spawn(|| list(sender));
+        let decided = decide(sender, reader);
+        match list.join() {
+            Ok(listed) => decided.and(listed),
+            Err(_) => Err(Error::Protocol("a thread of this end failed")),
+        }
+    })
+}
+
+fn greet(sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
+    sender.say(Body::Hello(Hello {
+        version: control::VERSION,
+        role: Role::Sender as i32,
+    }))?;
+    match hear(reader)? {
+        Some(Body::Hello(hello)) if hello.version != control::VERSION => Err(Error::Remote(format!(
+            "it speaks version {} of the protocol, this end {}",
+            hello.version,
+            control::VERSION
+        ))),
+        Some(Body::Hello(hello)) if hello.role == Role::Receiver as i32 => Ok(()),
+        Some(Body::Hello(_)) => Err(Error::Usage(
+            "the other end does not receive: one end sends, the other receives".into(),
+        )),
+        _ => Err(Error::Protocol("no greeting")),
+    }
+}
+
+/// Says what there is.
+fn list(sender: &Sender<'_>) -> Result<(), Error> {
+    let mut entries = Vec::with_capacity(control::BATCH + 8192);
+    for entry in &sender.scan.entries {
+        entry.encode(&mut entries);
+        if entries.len() >= control::BATCH {
+            sender.say(Body::Entries(Entries {
+                entries: std::mem::take(&mut entries),
+                last: false,
+            }))?;
+        }
+    }
+    sender.say(Body::Entries(Entries { entries, last: true }))
+}
+
+/// Listens to what the receiver wants until it has said so for everything.
+fn decide(sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
+    let count = sender.scan.entries.len();
+    let mut decided = 0;
+    // Files whose groups are being named, by their number.
+    let mut partial: HashMap<u32, Vec<(u64, [u8; 32])>> = HashMap::new();
+    while decided < count || !partial.is_empty() {
+        match hear(reader)? {
+            Some(Body::Decisions(decisions)) => {
+                if decisions.first as usize != decided || decisions.codes.len() > count - decided {
+                    return Err(Error::Protocol("a decision about something that was not offered"));
+                }
+                for code in decisions.codes {
+                    let id = decided as u32;
+                    decided += 1;
+                    let decision = Decision::of(code).ok_or(Error::Protocol("an unknown decision"))?;
+                    match (decision, sender.size(id)) {
+                        (Decision::Nothing | Decision::Refused, None) => {}
+                        (Decision::Nothing, Some(size)) => {
+                            sender.progress.kept(size);
+                            sender.progress.file_done();
+                        }
+                        (Decision::Refused, Some(_)) => sender.progress.file_failed(),
+                        (Decision::Fetch, Some(size)) => sender.queue.add_file(id, size),
+                        (Decision::Rest, Some(size)) if size > SMALL => {
+                            partial.insert(id, Vec::new());
+                        }
+                        _ => return Err(Error::Protocol("a decision that does not fit what was offered")),
+                    }
+                }
+            }
+            Some(Body::Have(have)) => {
+                let groups = partial
+                    .get_mut(&have.file)
+                    .ok_or(Error::Protocol("groups of a file that is not partial"))?;
+                note_groups(groups, &have, sender.size(have.file).unwrap_or(0))?;
+                if have.last {
+                    let groups = partial.remove(&have.file).unwrap_or_default();
+                    sender.queue.add(Work::Partial(have.file, groups));
+                }
+            }
+            Some(_) => return Err(Error::Protocol("a message out of place")),
+            None => return Err(Error::Remote("it closed the connection".into())),
+        }
+    }
+    sender.queue.close();
+    Ok(())
+}
+
+/// Adds groups that the receiver has; they rise, and lie within the file.
+fn note_groups(groups: &mut Vec<(u64, [u8; 32])>, have: &control::Have, size: u64) -> Result<(), Error> {
+    let hashes = have.hashes.chunks_exact(32);
+    if hashes.len() != have.groups.len() || have.hashes.len() % 32 != 0 {
+        return Err(Error::Protocol("groups without their hashes"));
+    }
+    for (&group, hash) in have.groups.iter().zip(hashes) {
+        let rises = groups.last().is_none_or(|&(last, _)| last < group);
+        let hash = hash
+            .try_into()
+            .map_err(|_| Error::Protocol("groups without their hashes"))?;
+        if !rises || group >= group_count(size) {
+            return Err(Error::Protocol("groups out of order"));
+        }
+        groups.push((group, hash));
+    }
+    Ok(())
+}
+
+/// Everything was sent; waits for what became of it.
+fn finish(sender: &Sender<'_>, reader: &mut Reader) -> Result<Done, Error> {
+    sender.say(Body::Sent(control::Sent {}))?;
+    match hear(reader)? {
+        Some(Body::Done(done)) => {
+            lock(&sender.control).close()?;
+            Ok(done)
+        }
+        _ => Err(Error::Protocol("the end of the transfer was not confirmed")),
+    }
+}
+
+/// The same for the same command on the same machine, and nothing that says what the paths are.
+fn transfer_id(options: &Options) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_keyed(&options.transfer_secret);
+    for path in &options.paths {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        let bytes = path.as_os_str().as_encoded_bytes();
+        hasher.update(&(bytes.len() as u64).to_le_bytes());
+        hasher.update(bytes);
+    }
+    *hasher.finalize().as_bytes()
+}

@@ -1,0 +1,129 @@
+//! What is left to send, dealt out to the threads of the data connections.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use super::file::Sending;
+use crate::lock;
+use crate::wire::data::{PACKED_HEADER, SMALL};
+
+/// Something for a thread to do.
+pub(super) enum Work {
+    /// Small files, to go in one pack.
+    Pack(Vec<u32>),
+    /// A larger file from its beginning.
+    File(u32),
+    /// A larger file of which the receiver has groups with these hashes.
+    Partial(u32, Vec<(u64, [u8; 32])>),
+    /// A part of a file that is open.
+    Segment(Arc<Sending>, u64, u64),
+    /// Groups of a file that is open, to be compared and sent if they differ.
+    Compare(Arc<Sending>, Vec<(u64, [u8; 32])>),
+}
+
+/// Bytes of a pack, about; the hashes of the files come on top.
+pub(super) const PACK: u64 = 256 << 10;
+
+/// The queue. Empty and finished are different things: a thread that works may put more in.
+#[derive(Default)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Small files with their sizes.
+    small: VecDeque<(u32, u64)>,
+    work: VecDeque<Work>,
+    /// Handed out and not reported back.
+    busy: usize,
+    /// Nothing will be added from outside.
+    closed: bool,
+    stopped: bool,
+}
+
+impl Queue {
+    /// Adds a whole file.
+    pub(super) fn add_file(&self, file: u32, size: u64) {
+        let mut state = lock(&self.state);
+        match size <= SMALL {
+            true => state.small.push_back((file, size)),
+            false => state.work.push_back(Work::File(file)),
+        }
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Adds work behind everything else.
+    pub(super) fn add(&self, work: Work) {
+        lock(&self.state).work.push_back(work);
+        self.changed.notify_one();
+    }
+
+    /// Adds the parts of a file that is open before everything else, so that few files are open at a time.
+    pub(super) fn add_first(&self, parts: Vec<Work>) {
+        let mut state = lock(&self.state);
+        for part in parts.into_iter().rev() {
+            state.work.push_front(part);
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Nothing comes from outside any more.
+    pub(super) fn close(&self) {
+        lock(&self.state).closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Hands out nothing more.
+    pub(super) fn stop(&self) {
+        lock(&self.state).stopped = true;
+        self.changed.notify_all();
+    }
+
+    /// Whether nothing is there to be taken at this moment.
+    pub(super) fn is_idle(&self) -> bool {
+        let state = lock(&self.state);
+        state.small.is_empty() && state.work.is_empty()
+    }
+
+    /// Something to do; `None` when everything is done. `finished` says that what was taken before is done.
+    pub(super) fn take(&self, finished: bool) -> Option<Work> {
+        let mut state = lock(&self.state);
+        if finished {
+            state.busy -= 1;
+        }
+        loop {
+            if state.stopped {
+                break;
+            }
+            if let Some(work) = state.work.pop_front().or_else(|| pack(&mut state.small)) {
+                state.busy += 1;
+                return Some(work);
+            }
+            if state.closed && state.busy == 0 {
+                break;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(state);
+        // The others wait for this thread's work to be the last.
+        self.changed.notify_all();
+        None
+    }
+}
+
+fn pack(small: &mut VecDeque<(u32, u64)>) -> Option<Work> {
+    let (mut files, mut bytes) = (Vec::new(), 0);
+    while let Some(&(file, size)) = small.front() {
+        bytes += size + PACKED_HEADER as u64;
+        if !files.is_empty() && bytes > PACK {
+            break;
+        }
+        files.push(file);
+        small.pop_front();
+    }
+    (!files.is_empty()).then_some(Work::Pack(files))
+}

@@ -1,0 +1,17 @@
+//! What goes over the connections of a transfer.
+//!
+//! The first connection of a session carries control messages, the others carry content. Both are records of
+//! `sealway-session`, told apart by their kind.
+
+pub mod control;
+pub mod data;
+
+/// Kinds of records.
+pub mod kind {
+    /// One control message ([`control::Message`](super::control::Message)).
+    pub const CONTROL: u8 = 1;
+    /// A piece of one file ([`data::Piece`](super::data::Piece)).
+    pub const PIECE: u8 = 2;
+    /// Small files, whole ([`data::Packed`](super::data::Packed)).
+    pub const PACK: u8 = 3;
+}

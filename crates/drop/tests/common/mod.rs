@@ -1,0 +1,141 @@
+//! What the tests of trees share.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use sealway_drop::dest::{Admission, Destination, Error, Options, Placed, Staging};
+use sealway_drop::entry::{Entry, Kind, Time};
+use sealway_drop::names::{RelPath, Rules};
+use sealway_drop::source::{Scan, ScanOptions, scan};
+
+pub const TRANSFER: [u8; 32] = [7; 32];
+
+pub fn path(text: &str) -> RelPath {
+    RelPath::new(text.split('/'), Rules::POSIX).unwrap()
+}
+
+pub fn time(seconds: i64) -> Time {
+    Time {
+        seconds,
+        nanoseconds: 5,
+    }
+}
+
+pub fn file(name: &str, size: u64) -> Entry {
+    Entry {
+        path: path(name),
+        kind: Kind::File { size, sparse: false },
+        mode: 0o644,
+        mtime: time(1_000_000_000),
+    }
+}
+
+pub fn directory(name: &str) -> Entry {
+    Entry {
+        path: path(name),
+        kind: Kind::Directory,
+        mode: 0o755,
+        mtime: time(1_000_000_001),
+    }
+}
+
+pub fn link(name: &str, target: &str) -> Entry {
+    let kind = Kind::Symlink {
+        target: target.as_bytes().into(),
+    };
+    Entry {
+        path: path(name),
+        kind,
+        mode: 0o777,
+        mtime: time(1_000_000_002),
+    }
+}
+
+pub fn staging(dir: &Path, options: Options) -> Staging {
+    Destination::open(dir, options).unwrap().staging(&TRANSFER).unwrap()
+}
+
+/// Admits and places a small file.
+pub fn place(staging: &Staging, id: u32, entry: &Entry, bytes: &[u8]) -> Result<Placed, Error> {
+    match staging.admit(id, entry)? {
+        Admission::Fetch { .. } => staging.place_small(id, entry, bytes),
+        other => panic!("{} is {other:?}", entry.path),
+    }
+}
+
+pub fn scan_all(dir: &Path) -> Scan {
+    scan(&[dir.to_path_buf()], ScanOptions::default(), &mut |_| {}).unwrap()
+}
+
+/// Sends everything a scan found, as an engine would: small files whole, others by their extents in pieces.
+pub fn transfer(scan: &Scan, staging: &Staging) -> Vec<Admission> {
+    let mut admissions = Vec::new();
+    for (id, entry) in (0..).zip(&scan.entries) {
+        let admission = staging.admit(id, entry).unwrap();
+        if let Admission::Fetch { partial } = &admission {
+            let source = scan.open(entry).unwrap();
+            if source.size() <= 4096 {
+                let mut bytes = vec![0; source.size() as usize];
+                source.read_at(&mut bytes, 0).unwrap();
+                staging.place_small(id, entry, &bytes).unwrap();
+            } else {
+                assert!(partial.is_empty());
+                let staged = staging.open_file(id, entry).unwrap();
+                let mut at = 0;
+                for extent in source.extents() {
+                    let extent = extent.unwrap();
+                    staged.write_hole(at..extent.start).unwrap();
+                    at = extent.end;
+                    let mut bytes = vec![0; (extent.end - extent.start) as usize];
+                    source.read_at(&mut bytes, extent.start).unwrap();
+                    for (i, piece) in bytes.chunks(100_000).enumerate() {
+                        staged.write_at(extent.start + i as u64 * 100_000, piece).unwrap();
+                    }
+                }
+                staged.write_hole(at..source.size()).unwrap();
+                assert!(!source.changed().unwrap());
+                assert_eq!(staged.finish(entry.mode, entry.mtime).unwrap(), Placed::Named);
+            }
+        }
+        admissions.push(admission);
+    }
+    admissions
+}
+
+/// Everything below a folder: kind, mode, time and content.
+pub fn listing(dir: &Path) -> BTreeMap<Vec<u8>, String> {
+    let mut all = BTreeMap::new();
+    let mut open = vec![dir.to_path_buf()];
+    while let Some(at) = open.pop() {
+        for entry in std::fs::read_dir(&at).unwrap() {
+            let path = entry.unwrap().path();
+            let meta = path.symlink_metadata().unwrap();
+            let name = path.strip_prefix(dir).unwrap().as_os_str().as_bytes().to_vec();
+            let mode = meta.permissions().mode();
+            let (mtime, nanoseconds) = (meta.mtime(), meta.mtime_nsec());
+            let content = if meta.is_symlink() {
+                format!("{:?}", std::fs::read_link(&path).unwrap())
+            } else if meta.is_dir() {
+                open.push(path);
+                String::new()
+            } else {
+                blake3::hash(&std::fs::read(&path).unwrap()).to_string()
+            };
+            all.insert(name, format!("{mode:o} {mtime}.{nanoseconds} {content}"));
+        }
+    }
+    all
+}
+
+/// Names right in a folder.
+pub fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<_> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}

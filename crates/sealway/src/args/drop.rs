@@ -1,0 +1,196 @@
+//! Arguments of the file drop.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, Subcommand, ValueEnum, ValueHint};
+use sealway_aead::Suite;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+    0  everything is in place and verified
+    1  internal error
+    2  the command line is wrong, or an end was told something that does not fit
+    3  what arrived is not what was announced
+    7  the other end refused, or the connection was lost
+    9  wrong code, or a key that is not the expected one
+   10  a file or folder of this machine could not be read or written, or no space is left
+   11  done, but for some files; they are named
+  130  interrupted";
+
+const ENVIRONMENT: &str = "\
+Environment:
+  SEALWAY_CODE        the code phrase, for both ends; never give it on the command line, where others see it
+  SEALWAY_RELAY       relay that is used where no address is given (HOST:PORT)
+  SEALWAY_CONFIG_DIR  folder of this machine's key and of known keys (default: ~/.config/sealway)";
+
+/// Send files and folders to someone
+///
+/// Prints a code phrase; the other end types it into `sealway receive`. Nothing is sent before both ends have proved
+/// that they know it. The same command again goes on where a transfer broke off.
+///
+/// On this machine itself (loopback) no code is needed.
+#[derive(Args, Debug)]
+#[command(after_help = EXIT_CODES, after_long_help = format!("{EXIT_CODES}\n\n{ENVIRONMENT}"))]
+pub(crate) struct Send {
+    /// What to send
+    #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// Send what a PATH points to if it is a symbolic link, not the link
+    #[arg(long)]
+    pub(crate) follow: bool,
+
+    #[command(flatten)]
+    pub(crate) link: Link,
+}
+
+/// Receive files and folders from someone
+///
+/// Asks for the code phrase that `sealway send` shows, says what is offered, and asks whether to take it. A file takes its
+/// name when all of it is there and verified. The same command again goes on where a transfer broke off.
+#[derive(Args, Debug)]
+#[command(after_help = EXIT_CODES, after_long_help = format!("{EXIT_CODES}\n\n{ENVIRONMENT}"))]
+pub(crate) struct Receive {
+    /// Folder to receive into
+    #[arg(long, short, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    pub(crate) output: PathBuf,
+
+    /// Take what is offered without asking
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+
+    /// What to do with a file whose name is taken by a different one (default: ask on a terminal, else rename)
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) conflict: Option<ConflictWord>,
+
+    /// Also make symbolic links that lead out of what is received
+    #[arg(long)]
+    pub(crate) outside_links: bool,
+
+    /// Also write names such as .ssh or .bashrc right into a home folder
+    #[arg(long)]
+    pub(crate) hidden: bool,
+
+    /// Bring every file to the disk before it takes its name
+    #[arg(long)]
+    pub(crate) fsync: bool,
+
+    #[command(flatten)]
+    pub(crate) link: Link,
+}
+
+/// How the two ends find each other and what they use.
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("place"))]
+pub(crate) struct Link {
+    /// Connect to the other end, which listens
+    #[arg(long, value_name = "HOST:PORT", group = "place")]
+    pub(crate) connect: Option<String>,
+
+    /// Wait for the other end on an address of this machine; port 0 takes a free one
+    #[arg(long, value_name = "HOST:PORT", group = "place")]
+    pub(crate) listen: Option<String>,
+
+    /// Meet the other end at a relay, which sees neither names nor content
+    #[arg(long, value_name = "HOST:PORT", group = "place")]
+    pub(crate) relay: Option<String>,
+
+    /// Use a code phrase also on this machine itself
+    #[arg(long)]
+    pub(crate) code: bool,
+
+    /// Speak only to the end with this key, in place of a code; `sealway identity` shows it there. May be repeated
+    #[arg(long, value_name = "KEY", conflicts_with = "code")]
+    pub(crate) peer: Vec<String>,
+
+    /// Speak to anyone; compare the check words of both ends to know that nobody sits between
+    #[arg(long, conflicts_with_all = ["code", "peer"])]
+    pub(crate) anyone: bool,
+
+    /// Ciphers this end may use (default: what the hardware of both ends does best)
+    #[arg(long, value_name = "SUITE,…", value_delimiter = ',', value_parser = super::values::suite())]
+    pub(crate) suite: Vec<Suite>,
+
+    /// ML-KEM-1024 in place of ML-KEM-768
+    #[arg(long)]
+    pub(crate) strong: bool,
+
+    /// Data connections beside the first (default: one for each CPU, four at most)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
+    pub(crate) connections: Option<u32>,
+
+    /// Whether files are also hashed (BLAKE3) beyond the authentication of every record
+    #[arg(long, value_enum, value_name = "WHEN", default_value = "auto")]
+    pub(crate) hash: HashWord,
+
+    /// Say nothing but errors
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+
+    /// Print what happens to standard output, one JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum ConflictWord {
+    /// Ask for each
+    Ask,
+    /// Give the new one another name
+    Rename,
+    /// Keep the one that is there
+    Skip,
+    /// Replace the one that is there
+    Overwrite,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum HashWord {
+    /// When the files leave this machine
+    Auto,
+    /// Always
+    On,
+    /// Only if the other end wants it
+    Off,
+}
+
+/// Bring together ends that cannot reach each other
+///
+/// Pairs connections by number or token and passes bytes on. What passes is sealed between the ends; the relay can neither
+/// read nor change it.
+#[derive(Args, Debug)]
+pub(crate) struct Relay {
+    /// Address to listen on
+    #[arg(long, value_name = "HOST:PORT", default_value = "[::]:26600")]
+    pub(crate) listen: String,
+
+    /// Say nothing but errors
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// Show this machine's key, and the keys it knows
+#[derive(Args, Debug)]
+#[command(disable_help_subcommand = true, args_conflicts_with_subcommands = true)]
+pub(crate) struct Identity {
+    #[command(subcommand)]
+    pub(crate) command: Option<IdentityCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum IdentityCommand {
+    /// List the keys that were given names
+    List,
+    /// Give a key a name, by which --peer knows it
+    Remember {
+        /// The name
+        name: String,
+        /// The key, as `sealway identity` shows it there
+        key: String,
+    },
+    /// Forget a key
+    Forget {
+        /// Its name
+        name: String,
+    },
+}

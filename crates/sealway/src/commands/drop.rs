@@ -1,0 +1,26 @@
+//! The file drop: `sealway send`, `receive`, `relay`, `identity`.
+
+mod events;
+pub(crate) mod identity;
+mod place;
+pub(crate) mod receive;
+pub(crate) mod relay;
+pub(crate) mod send;
+
+use sealway_drop::{Error, Fault};
+use sealway_lab::exit::Exit;
+
+use crate::problem::Problem;
+
+/// What is said of an error, and with which code the command ends.
+fn problem(error: &Error) -> Problem {
+    let exit = match error.fault() {
+        Fault::Usage => Exit::Usage,
+        Fault::Peer => Exit::Verification,
+        Fault::Identity => Exit::Identity,
+        Fault::Network | Fault::Declined => Exit::Remote,
+        Fault::Storage => Exit::Storage,
+        Fault::Cancelled => Exit::Interrupted,
+    };
+    Problem::new(exit, error)
+}

@@ -1,0 +1,126 @@
+//! `sealway receive`.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use indicatif::HumanBytes;
+use sealway_drop::dest::{self, Answer, Conflict, Existing};
+use sealway_drop::link;
+use sealway_drop::names::RelPath;
+use sealway_drop::progress::Progress;
+use sealway_drop::receive::{Consent, Offered, Options, receive};
+use sealway_lab::exit::Exit;
+
+use super::events::Events;
+use super::place::{End, Way, confirm, way};
+use super::send::{ended, resume_hint, stop_on_signal};
+use crate::args::{ConflictWord, Receive};
+use crate::problem::{Problem, note};
+
+pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
+    let events = Events { quiet: options.link.quiet, json: options.link.json };
+    let asks = std::io::stdin().is_terminal();
+    if !options.yes && !asks {
+        return Err(Problem::new(Exit::Usage, "there is no terminal to ask on whether to take what is offered")
+            .hint("give --yes to take it without being asked"));
+    }
+    let cancel = stop_on_signal()?;
+    let mut settings = dest::Options::default();
+    settings.conflict = match options.conflict {
+        Some(ConflictWord::Ask) => Conflict::Ask,
+        Some(ConflictWord::Rename) => Conflict::Rename,
+        Some(ConflictWord::Skip) => Conflict::Skip,
+        Some(ConflictWord::Overwrite) => Conflict::Overwrite,
+        None if asks && !options.yes => Conflict::Ask,
+        None => Conflict::Rename,
+    };
+    settings.outside_symlinks = options.outside_links;
+    settings.hidden_in_home = options.hidden;
+    settings.fsync = options.fsync;
+    // Before anybody is asked to come: the folder must be there.
+    dest::Destination::open(&options.output, settings).map_err(|error| super::problem(&error.into()))?;
+    let Way { place, setup, connections, hash, unproved, .. } = way(&options.link, End::Receiver, &events)?;
+    let progress = Arc::new(Progress::new());
+    let receiving = Options { output: options.output.clone(), dest: settings, hash };
+    let consent = Asking { yes: options.yes, events, all: Mutex::new(None) };
+    let result = link::connect(place, &setup, connections, &cancel).and_then(|connected| {
+        confirm(&connected.peered, unproved, events)?;
+        let (begun, following) = (Instant::now(), events.follow(&progress));
+        let result = receive(&receiving, connected, &progress, &cancel, &consent);
+        drop(following);
+        result.map(|summary| (summary, begun.elapsed()))
+    });
+    match result {
+        Ok((summary, time)) => {
+            events.done("received", &summary, progress.snapshot(), time);
+            Ok(ended(&summary))
+        }
+        Err(error) => Err(resume_hint(&error)),
+    }
+}
+
+/// Asks on the terminal.
+struct Asking {
+    yes: bool,
+    events: Events,
+    /// What was answered for all further files.
+    all: Mutex<Option<Answer>>,
+}
+
+impl Consent for Asking {
+    fn accept(&self, offer: &Offered) -> Result<(), String> {
+        let mut text = format!("offered: {} in {} files", HumanBytes(offer.bytes), offer.files);
+        for name in offer.top.iter().take(10) {
+            text.push_str("\n  ");
+            text.push_str(name);
+        }
+        if offer.top_count > 10 {
+            text.push_str(&format!("\n  and {} more", offer.top_count - 10));
+        }
+        self.events.offered(&text, offer.files, offer.bytes);
+        if self.yes {
+            return Ok(());
+        }
+        match ask("take it? [y/N] ").as_str() {
+            "y" | "yes" => Ok(()),
+            _ => Err("not wanted".into()),
+        }
+    }
+
+    fn conflict(&self, path: &RelPath, existing: &Existing) -> Answer {
+        let mut all = self.all.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(answer) = *all {
+            return answer;
+        }
+        loop {
+            note(format_args!("{path} is there already: {existing}"));
+            let answer = ask("[r]ename the new one, [s]kip it, [o]verwrite; upper case for all that follow: ");
+            let (choice, for_all) = match answer.as_str() {
+                "r" => (Answer::Rename, false),
+                "R" => (Answer::Rename, true),
+                "s" => (Answer::Skip, false),
+                "S" => (Answer::Skip, true),
+                "o" => (Answer::Overwrite, false),
+                "O" => (Answer::Overwrite, true),
+                // The terminal has gone: nothing is lost by the safe choice.
+                "" if !std::io::stdin().is_terminal() => (Answer::Rename, true),
+                _ => continue,
+            };
+            if for_all {
+                *all = Some(choice);
+            }
+            return choice;
+        }
+    }
+}
+
+/// One line from the terminal; empty at its end.
+fn ask(question: &str) -> String {
+    let mut stderr = std::io::stderr().lock();
+    let _ = write!(stderr, "{question}");
+    let _ = stderr.flush();
+    let mut line = String::new();
+    let _ = std::io::stdin().lock().read_line(&mut line);
+    line.trim().to_owned()
+}

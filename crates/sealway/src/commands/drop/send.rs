@@ -1,0 +1,82 @@
+//! `sealway send`.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use sealway_drop::cancel::Cancel;
+use sealway_drop::progress::Progress;
+use sealway_drop::send::{Options, Summary};
+use sealway_drop::source::ScanOptions;
+use sealway_drop::{Error, link};
+use sealway_lab::exit::Exit;
+
+use super::events::Events;
+use super::place::{End, Way, confirm, way};
+use super::problem;
+use crate::args::Send;
+use crate::problem::{Problem, note};
+
+pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
+    let events = Events { quiet: options.link.quiet, json: options.link.json };
+    let cancel = stop_on_signal()?;
+    // Before anybody is asked to come: what is to be sent must be there.
+    let mut scan = ScanOptions::default();
+    scan.follow_top = options.follow;
+    let scan = sealway_drop::source::scan(&options.paths, scan, &mut |_| {}).map_err(|error| problem(&error.into()))?;
+    for skipped in &scan.skipped {
+        events.warn(&skipped.to_string());
+    }
+    let Way { place, setup, connections, hash, unproved, own } = way(&options.link, End::Sender, &events)?;
+    let progress = Arc::new(Progress::new());
+    let sending = Options { paths: options.paths.clone(), hash, transfer_secret: own.transfer_secret() };
+    let result = link::connect(place, &setup, connections, &cancel).and_then(|connected| {
+        confirm(&connected.peered, unproved, events)?;
+        let (begun, following) = (Instant::now(), events.follow(&progress));
+        let result = sealway_drop::send::send(&sending, &scan, connected, &progress, &cancel);
+        drop(following);
+        result.map(|summary| (summary, begun.elapsed()))
+    });
+    match result {
+        Ok((summary, time)) => {
+            events.done("sent", &summary, progress.snapshot(), time);
+            Ok(ended(&summary))
+        }
+        Err(error) => Err(resume_hint(&error)),
+    }
+}
+
+/// How a transfer that went through ended.
+pub(super) fn ended(summary: &Summary) -> Exit {
+    match summary.failed {
+        0 => Exit::Done,
+        _ => Exit::Partial,
+    }
+}
+
+/// What to do after a transfer broke off.
+pub(super) fn resume_hint(error: &Error) -> Problem {
+    use sealway_drop::Fault;
+    let problem = problem(error);
+    match error.fault() {
+        Fault::Network | Fault::Cancelled | Fault::Storage => {
+            problem.hint("the same command again at both ends goes on where this one stopped")
+        }
+        Fault::Identity => problem.hint("if the other end showed a code, give this end the same one: SEALWAY_CODE, or --code to be asked"),
+        _ => problem,
+    }
+}
+
+/// Ctrl-C and SIGTERM end a transfer in good order; a second one leaves at once.
+pub(super) fn stop_on_signal() -> Result<Cancel, Problem> {
+    let cancel = Cancel::new();
+    let switch = cancel.clone();
+    ctrlc::set_handler(move || {
+        if switch.is_set() {
+            std::process::exit(i32::from(Exit::Interrupted.code()));
+        }
+        note("\nstopping; what is there is kept for the next time");
+        switch.cancel();
+    })
+    .map_err(|error| Problem::new(Exit::Internal, format!("cannot listen for Ctrl-C: {error}")))?;
+    Ok(cancel)
+}
