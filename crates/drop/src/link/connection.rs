@@ -32,31 +32,14 @@ impl Connection {
         let end = buffer.len();
         buffer.resize(end.max(4 << 10), 0);
         Ok(Self {
-            reader: Reader {
-                stream: copy,
-                half: recv,
-                buffer,
-                start: 0,
-                end,
-            },
-            writer: Writer {
-                stream,
-                half: send,
-                buffer: Vec::new(),
-                filled: 0,
-            },
+            reader: Reader { stream: copy, half: recv, buffer, start: 0, end },
+            writer: Writer { stream, half: send, buffer: Vec::new(), filled: 0 },
         })
     }
 
     /// The parts, for a program that drives the stream by other means: stream, keys, and what was read already.
     pub fn into_parts(self) -> (TcpStream, SendHalf, RecvHalf, Vec<u8>) {
-        let Reader {
-            half,
-            buffer,
-            start,
-            end,
-            ..
-        } = self.reader;
+        let Reader { half, buffer, start, end, .. } = self.reader;
         (self.writer.stream, self.writer.half, half, buffer[start..end].to_vec())
     }
 }
@@ -104,11 +87,7 @@ impl Reader {
         self.start += len;
         let record = &mut self.buffer[at..at + len];
         match self.half.open(record)? {
-            Opened::Data { kind, stream, payload } => Ok(Some(Record {
-                kind,
-                stream,
-                payload: &record[payload],
-            })),
+            Opened::Data { kind, stream, payload } => Ok(Some(Record { kind, stream, payload: &record[payload] })),
             Opened::Close => Ok(None),
         }
     }
@@ -130,20 +109,14 @@ impl Reader {
         let room = len + HEADER_LEN;
         if self.buffer.len() < room {
             // Grows to the records that come; their length is bounded by the session.
-            self.buffer
-                .resize(room.next_power_of_two().min(MAX_PAYLOAD + OVERHEAD + HEADER_LEN), 0);
+            self.buffer.resize(room.next_power_of_two().min(MAX_PAYLOAD + OVERHEAD + HEADER_LEN), 0);
         }
         while self.end < len {
             match self.stream.read(&mut self.buffer[self.end..room]) {
                 Ok(0) => break,
                 Ok(read) => self.end += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => {
-                    return Err(Error::Network {
-                        doing: "receiving".into(),
-                        source,
-                    });
-                }
+                Err(source) => return Err(Error::Network { doing: "receiving".into(), source }),
             }
         }
         Ok(())
@@ -151,10 +124,7 @@ impl Reader {
 }
 
 fn lost() -> Error {
-    Error::Network {
-        doing: "receiving".into(),
-        source: io::ErrorKind::UnexpectedEof.into(),
-    }
+    Error::Network { doing: "receiving".into(), source: io::ErrorKind::UnexpectedEof.into() }
 }
 
 /// The direction away from us.
@@ -192,9 +162,7 @@ impl Writer {
             return Ok(0);
         }
         let end = payload + len + TAG_LEN;
-        self.half
-            .seal(kind, stream, &mut self.buffer[self.filled..end])
-            .map_err(Error::from)?;
+        self.half.seal(kind, stream, &mut self.buffer[self.filled..end]).map_err(Error::from)?;
         self.filled = end;
         Ok(len)
     }
@@ -218,9 +186,7 @@ impl Writer {
     /// [`Error::Network`].
     pub fn flush(&mut self) -> Result<(), Error> {
         let filled = std::mem::take(&mut self.filled);
-        self.stream
-            .write_all(&self.buffer[..filled])
-            .map_err(Error::network("sending"))
+        self.stream.write_all(&self.buffer[..filled]).map_err(Error::network("sending"))
     }
 
     /// Number of times the keys of this direction have been replaced.

@@ -35,10 +35,7 @@ pub(super) fn accept(listener: &TcpListener, stop: &dyn Fn() -> bool) -> Result<
         if stop() {
             return Ok(None);
         }
-        let timeout = rustix::time::Timespec {
-            tv_sec: 0,
-            tv_nsec: TICK.as_nanos() as i64,
-        };
+        let timeout = rustix::time::Timespec { tv_sec: 0, tv_nsec: TICK.as_nanos() as i64 };
         let _ = poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&timeout));
         match listener.accept() {
             Ok((stream, _)) => {
@@ -48,22 +45,14 @@ pub(super) fn accept(listener: &TcpListener, stop: &dyn Fn() -> bool) -> Result<
             }
             // Whoever came has gone again, or nobody came.
             Err(error) if is_passing(&error) => {}
-            Err(source) => {
-                return Err(Error::Network {
-                    doing: doing.into(),
-                    source,
-                });
-            }
+            Err(source) => return Err(Error::Network { doing: doing.into(), source }),
         }
     }
 }
 
 fn is_passing(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, WouldBlock};
-    matches!(
-        error.kind(),
-        WouldBlock | Interrupted | ConnectionAborted | ConnectionReset
-    )
+    matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted | ConnectionReset)
 }
 
 /// Waits until somebody brings up a session. Connections that want to join it may be here before it stands at this end; they are
@@ -71,7 +60,11 @@ fn is_passing(error: &std::io::Error) -> bool {
 ///
 /// # Errors
 /// [`Error::CodeSpent`], [`Error::Cancelled`], [`Error::Network`] if the port fails.
-pub(super) fn session(listener: &TcpListener, setup: &Setup, cancel: &Cancel) -> Result<(Peered, Vec<Early>), Error> {
+pub(super) fn session(
+    listener: &TcpListener,
+    setup: &Setup,
+    cancel: &Cancel,
+) -> Result<(Peered, Vec<Early>), Error> {
     let (found, wanted) = sync_channel(1);
     let over = AtomicBool::new(false);
     let strangers = AtomicUsize::new(0);

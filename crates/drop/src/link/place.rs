@@ -2,9 +2,9 @@
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use sealway_session::Session;
@@ -72,11 +72,7 @@ pub fn connect(place: Place, setup: &Setup, connections: u32, cancel: &Cancel) -
         }
     };
     let count = connections.clamp(1, MAX_CONNECTIONS);
-    let data = DataConnections {
-        session: peered.session.clone(),
-        way,
-        count,
-    };
+    let data = DataConnections { session: peered.session.clone(), way, count };
     Ok(Connected { peered, data })
 }
 
@@ -107,13 +103,7 @@ impl DataConnections {
         let Self { session, way, count } = self;
         match way {
             Way::Listen(listener, early) => {
-                let joins = Joins {
-                    session,
-                    joined: Arc::default(),
-                    stopped: stopped.clone(),
-                    cancel: cancel.clone(),
-                    found,
-                };
+                let joins = Joins { session, joined: Arc::default(), stopped: stopped.clone(), cancel: cancel.clone(), found };
                 std::thread::spawn(move || joins.wait(&listener, early, count));
             }
             way => {
@@ -127,16 +117,18 @@ impl DataConnections {
                 }
             }
         }
-        Connections {
-            wanted: Mutex::new(wanted),
-            stopped,
-            first: Mutex::new(First::None),
-        }
+        Connections { wanted: Mutex::new(wanted), stopped, first: Mutex::new(First::None) }
     }
 }
 
 /// One connection to an address or by a relay.
-fn go(way: &Way, session: &Session, index: u32, stopped: &AtomicBool, cancel: &Cancel) -> Result<Connection, Error> {
+fn go(
+    way: &Way,
+    session: &Session,
+    index: u32,
+    stopped: &AtomicBool,
+    cancel: &Cancel,
+) -> Result<Connection, Error> {
     let stop = || stopped.load(Ordering::SeqCst) || cancel.is_set();
     match way {
         Way::Dial(address) => {

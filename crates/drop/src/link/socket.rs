@@ -18,11 +18,7 @@ const DIAL: Duration = Duration::from_secs(10);
 pub(super) fn prepare(stream: &TcpStream) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
-    socket.set_tcp_keepalive(
-        &TcpKeepalive::new()
-            .with_time(Duration::from_secs(15))
-            .with_interval(Duration::from_secs(10)),
-    )?;
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(Duration::from_secs(15)).with_interval(Duration::from_secs(10)))?;
     #[cfg(target_os = "linux")]
     socket.set_tcp_user_timeout(Some(SILENCE))?;
     Ok(())
@@ -33,10 +29,7 @@ pub(super) fn dial(address: &str, cancel: &Cancel) -> Result<TcpStream, Error> {
     let doing = || format!("connecting to {address}");
     let addresses: Vec<SocketAddr> = address
         .to_socket_addrs()
-        .map_err(|source| Error::Network {
-            doing: format!("looking up {address}"),
-            source,
-        })?
+        .map_err(|source| Error::Network { doing: format!("looking up {address}"), source })?
         .collect();
     let mut last = std::io::Error::new(std::io::ErrorKind::NotFound, "the name has no address");
     for address in addresses {
@@ -52,10 +45,7 @@ pub(super) fn dial(address: &str, cancel: &Cancel) -> Result<TcpStream, Error> {
             Err(error) => last = error,
         }
     }
-    Err(Error::Network {
-        doing: doing(),
-        source: last,
-    })
+    Err(Error::Network { doing: doing(), source: last })
 }
 
 /// Like [`dial`], but again and again until `until`: the other end may not be listening yet.

@@ -120,11 +120,7 @@ pub fn receive(
     };
     let result = (|| {
         let offer = greet(&control, &mut reader)?;
-        let transfer: [u8; 32] = offer
-            .transfer
-            .as_slice()
-            .try_into()
-            .map_err(|_| Error::Protocol("an offer without a number"))?;
+        let transfer: [u8; 32] = offer.transfer.as_slice().try_into().map_err(|_| Error::Protocol("an offer without a number"))?;
         progress.expect(offer.bytes, offer.files);
         if let Err(reason) = consent.accept(&offered(&offer)) {
             say(&mut lock(&control), Body::Decline(Decline { reason: reason.clone() }))?;
@@ -149,21 +145,12 @@ pub fn receive(
         let (failed, notes) = receiver.failures.into_inner().unwrap_or_default();
         staging.conclude()?;
         let placed = progress.snapshot().files;
-        let done = Done {
-            placed,
-            failed,
-            notes: notes.clone(),
-        };
+        let done = Done { placed, failed, notes: notes.clone() };
         say(&mut lock(&control), Body::Done(done))?;
         lock(&control).close()?;
         // Until the other end has read that, the connection must stay.
         while hear(&mut reader)?.is_some() {}
-        Ok(Summary {
-            placed,
-            failed,
-            notes,
-            epochs,
-        })
+        Ok(Summary { placed, failed, notes, epochs })
     })();
     match result {
         Ok(summary) => Ok(summary),
@@ -175,26 +162,14 @@ pub fn receive(
 }
 
 fn greet(control: &Mutex<Writer>, reader: &mut Reader) -> Result<Offer, Error> {
-    say(
-        &mut lock(control),
-        Body::Hello(Hello {
-            version: control::VERSION,
-            role: Role::Receiver as i32,
-        }),
-    )?;
+    say(&mut lock(control), Body::Hello(Hello { version: control::VERSION, role: Role::Receiver as i32 }))?;
     match hear(reader)? {
         Some(Body::Hello(hello)) if hello.version != control::VERSION => {
-            return Err(Error::Remote(format!(
-                "it speaks version {} of the protocol, this end {}",
-                hello.version,
-                control::VERSION
-            )));
+            return Err(Error::Remote(format!("it speaks version {} of the protocol, this end {}", hello.version, control::VERSION)));
         }
         Some(Body::Hello(hello)) if hello.role == Role::Sender as i32 => {}
         Some(Body::Hello(_)) => {
-            return Err(Error::Usage(
-                "the other end does not send: one end sends, the other receives".into(),
-            ));
+            return Err(Error::Usage("the other end does not send: one end sends, the other receives".into()));
         }
         _ => return Err(Error::Protocol("no greeting")),
     }
@@ -266,10 +241,7 @@ fn transfer_all(
     if cancel.is_set() {
         return Err(Error::Cancelled);
     }
-    let missing = lock(&receiver.slots)
-        .iter()
-        .filter(|slot| !matches!(slot, Slot::Nothing))
-        .count();
+    let missing = lock(&receiver.slots).iter().filter(|slot| !matches!(slot, Slot::Nothing)).count();
     if missing > 0 {
         return Err(Error::Protocol("files that were announced did not come"));
     }
@@ -294,11 +266,7 @@ fn talk(receiver: &Receiver<'_>, reader: &mut Reader, partials: Sender<Arc<Incom
                     Slot::Large(file) if end.failed.is_empty() => {
                         let hash = match end.hash.len() {
                             0 => None,
-                            _ => Some(
-                                end.hash
-                                    .try_into()
-                                    .map_err(|_| Error::Protocol("a hash of a wrong length"))?,
-                            ),
+                            _ => Some(end.hash.try_into().map_err(|_| Error::Protocol("a hash of a wrong length"))?),
                         };
                         if file.ended(hash)? == FileProgress::Complete {
                             receiver.complete(&file)?;
@@ -313,9 +281,7 @@ fn talk(receiver: &Receiver<'_>, reader: &mut Reader, partials: Sender<Arc<Incom
             Some(Body::Holes(holes)) => {
                 let file = receiver.incoming(holes.file)?;
                 for range in holes.ranges.chunks(2) {
-                    let &[offset, len] = range else {
-                        return Err(Error::Protocol("half a hole"));
-                    };
+                    let &[offset, len] = range else { return Err(Error::Protocol("half a hole")) };
                     receiver.hole(&file, offset, len)?;
                 }
             }
@@ -421,23 +387,15 @@ impl Receiver<'_> {
 
     /// A whole small file.
     fn small(&self, packed: PackedFile<'_>) -> Result<(), Error> {
-        let slot = lock(&self.slots)
-            .get_mut(packed.file as usize)
-            .map(|slot| std::mem::replace(slot, Slot::Nothing));
+        let slot = lock(&self.slots).get_mut(packed.file as usize).map(|slot| std::mem::replace(slot, Slot::Nothing));
         let Some(Slot::Small(entry)) = slot else {
             return Err(Error::Protocol("a small file that is not wanted"));
         };
         if entry.size() != packed.bytes.len() as u64 {
             return Err(Error::Protocol("a small file of another size than announced"));
         }
-        if packed
-            .hash
-            .is_some_and(|hash| hash != *blake3::hash(packed.bytes).as_bytes())
-        {
-            return Err(Error::Integrity {
-                path: entry.path.to_string(),
-                what: "does not have the hash that was announced",
-            });
+        if packed.hash.is_some_and(|hash| hash != *blake3::hash(packed.bytes).as_bytes()) {
+            return Err(Error::Integrity { path: entry.path.to_string(), what: "does not have the hash that was announced" });
         }
         let placed = self.staging.place_small(packed.file, &entry, packed.bytes);
         self.progress.moved(packed.bytes.len() as u64);
@@ -497,9 +455,7 @@ impl Receiver<'_> {
 
     /// The sender could not send this file.
     fn give_up(&self, id: u32, why: &str) {
-        let slot = lock(&self.slots)
-            .get_mut(id as usize)
-            .map(|slot| std::mem::replace(slot, Slot::Nothing));
+        let slot = lock(&self.slots).get_mut(id as usize).map(|slot| std::mem::replace(slot, Slot::Nothing));
         let path = match slot {
             Some(Slot::Small(entry)) => entry.path,
             Some(Slot::Large(file)) => {

@@ -81,11 +81,7 @@ impl Sender<'_> {
 
     /// Size of a file by its number; `None` for what is no file.
     fn size(&self, id: u32) -> Option<u64> {
-        self.scan
-            .entries
-            .get(id as usize)
-            .filter(|entry| matches!(entry.kind, Kind::File { .. }))
-            .map(Entry::size)
+        self.scan.entries.get(id as usize).filter(|entry| matches!(entry.kind, Kind::File { .. })).map(Entry::size)
     }
 
     fn open(&self, id: u32) -> Result<source::SourceFile, String> {
@@ -102,12 +98,7 @@ impl Sender<'_> {
         let mut failures = lock(&self.failures);
         failures.0 += 1;
         if failures.1.len() < NOTES {
-            let path = self
-                .scan
-                .entries
-                .get(id as usize)
-                .map(|entry| entry.path.to_string())
-                .unwrap_or_default();
+            let path = self.scan.entries.get(id as usize).map(|entry| entry.path.to_string()).unwrap_or_default();
             failures.1.push(format!("{path}: {why}"));
         }
     }
@@ -126,8 +117,7 @@ pub(crate) fn hear(reader: &mut Reader) -> Result<Option<Body>, Error> {
         if record.kind != kind::CONTROL {
             return Err(Error::Protocol("content on the control connection"));
         }
-        let message =
-            Message::decode(record.payload).map_err(|_| Error::Protocol("a control message that cannot be read"))?;
+        let message = Message::decode(record.payload).map_err(|_| Error::Protocol("a control message that cannot be read"))?;
         match message.body {
             Some(Body::Stop(stop)) => return Err(Error::Remote(Escaped(stop.reason.as_bytes()).to_string())),
             Some(body) => return Ok(Some(body)),
@@ -228,12 +218,7 @@ fn summary(done: Done, failures: (u64, Vec<String>), epochs: u64) -> Summary {
     let mut notes = failures.1;
     let theirs = done.notes.iter().map(|note| Escaped(note.as_bytes()).to_string());
     notes.extend(theirs.take(NOTES - notes.len().min(NOTES)));
-    Summary {
-        placed: done.placed,
-        failed: failures.0 + done.failed,
-        notes,
-        epochs,
-    }
+    Summary { placed: done.placed, failed: failures.0 + done.failed, notes, epochs }
 }
 
 /// Everything up to the last decision.
@@ -248,10 +233,7 @@ fn talk(options: &Options, sender: &Sender<'_>, reader: &mut Reader) -> Result<(
         bytes: scan.totals.bytes,
         top: tops()
             .take(TOP)
-            .map(|entry| control::Top {
-                name: entry.path.name().to_vec(),
-                folder: entry.kind == Kind::Directory,
-            })
+            .map(|entry| control::Top { name: entry.path.name().to_vec(), folder: entry.kind == Kind::Directory })
             .collect(),
         top_count: tops().count() as u64,
         hash: options.hash,
@@ -274,20 +256,13 @@ fn talk(options: &Options, sender: &Sender<'_>, reader: &mut Reader) -> Result<(
 }
 
 fn greet(sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
-    sender.say(Body::Hello(Hello {
-        version: control::VERSION,
-        role: Role::Sender as i32,
-    }))?;
+    sender.say(Body::Hello(Hello { version: control::VERSION, role: Role::Sender as i32 }))?;
     match hear(reader)? {
-        Some(Body::Hello(hello)) if hello.version != control::VERSION => Err(Error::Remote(format!(
-            "it speaks version {} of the protocol, this end {}",
-            hello.version,
-            control::VERSION
-        ))),
+        Some(Body::Hello(hello)) if hello.version != control::VERSION => {
+            Err(Error::Remote(format!("it speaks version {} of the protocol, this end {}", hello.version, control::VERSION)))
+        }
         Some(Body::Hello(hello)) if hello.role == Role::Receiver as i32 => Ok(()),
-        Some(Body::Hello(_)) => Err(Error::Usage(
-            "the other end does not receive: one end sends, the other receives".into(),
-        )),
+        Some(Body::Hello(_)) => Err(Error::Usage("the other end does not receive: one end sends, the other receives".into())),
         _ => Err(Error::Protocol("no greeting")),
     }
 }
@@ -298,10 +273,7 @@ fn list(sender: &Sender<'_>) -> Result<(), Error> {
     for entry in &sender.scan.entries {
         entry.encode(&mut entries);
         if entries.len() >= control::BATCH {
-            sender.say(Body::Entries(Entries {
-                entries: std::mem::take(&mut entries),
-                last: false,
-            }))?;
+            sender.say(Body::Entries(Entries { entries: std::mem::take(&mut entries), last: false }))?;
         }
     }
     sender.say(Body::Entries(Entries { entries, last: true }))
@@ -339,9 +311,7 @@ fn decide(sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
                 }
             }
             Some(Body::Have(have)) => {
-                let groups = partial
-                    .get_mut(&have.file)
-                    .ok_or(Error::Protocol("groups of a file that is not partial"))?;
+                let groups = partial.get_mut(&have.file).ok_or(Error::Protocol("groups of a file that is not partial"))?;
                 note_groups(groups, &have, sender.size(have.file).unwrap_or(0))?;
                 if have.last {
                     let groups = partial.remove(&have.file).unwrap_or_default();
@@ -364,9 +334,7 @@ fn note_groups(groups: &mut Vec<(u64, [u8; 32])>, have: &control::Have, size: u6
     }
     for (&group, hash) in have.groups.iter().zip(hashes) {
         let rises = groups.last().is_none_or(|&(last, _)| last < group);
-        let hash = hash
-            .try_into()
-            .map_err(|_| Error::Protocol("groups without their hashes"))?;
+        let hash = hash.try_into().map_err(|_| Error::Protocol("groups without their hashes"))?;
         if !rises || group >= group_count(size) {
             return Err(Error::Protocol("groups out of order"));
         }
