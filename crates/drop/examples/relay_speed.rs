@@ -43,7 +43,10 @@ fn main() -> Result<(), Failure> {
     ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
     let speed = ratios[ratios.len() / 2].0;
     ratios.sort_by(|a, b| a.1.total_cmp(&b.1));
-    println!("median of {rounds}: {speed:.2} times the speed of copying 64 KiB, {:.2} of its CPU time", ratios[rounds / 2].1);
+    println!(
+        "median of {rounds}: {speed:.2} times the speed of copying 64 KiB, {:.2} of its CPU time",
+        ratios[rounds / 2].1
+    );
     Ok(())
 }
 
@@ -90,11 +93,20 @@ fn transfer(mut from: TcpStream, mut to: TcpStream, mib: usize) -> Result<Taken,
         (sender.join(), receiver.join())
     });
     let ends = sent.map_err(|_| "the sender failed")?? + received.map_err(|_| "the receiver failed")??;
-    Ok(Taken { wall: begun.elapsed().as_secs_f64(), between: process_cpu() - cpu - ends })
+    Ok(Taken {
+        wall: begun.elapsed().as_secs_f64(),
+        between: process_cpu() - cpu - ends,
+    })
 }
 
 fn by_relay(mib: usize) -> Result<Taken, Failure> {
-    let server = Server::bind("127.0.0.1:0".parse()?, Limits { grace: Duration::ZERO, ..Limits::default() })?;
+    let server = Server::bind(
+        "127.0.0.1:0".parse()?,
+        Limits {
+            grace: Duration::ZERO,
+            ..Limits::default()
+        },
+    )?;
     let (address, cancel) = (server.address().to_string(), Cancel::new());
     let serving = std::thread::spawn({
         let cancel = cancel.clone();

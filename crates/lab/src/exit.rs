@@ -3,7 +3,7 @@
 use crate::measure::WarningCode;
 use crate::result::RunResult;
 
-/// Why a lab command ended, as the number the shell sees.
+/// Why a command ended, as the number the shell sees.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
 pub enum Exit {
@@ -25,6 +25,12 @@ pub enum Exit {
     Remote = 7,
     /// The store is unavailable or has a newer schema.
     Store = 8,
+    /// The other end is not who it should be: wrong code, unexpected key.
+    Identity = 9,
+    /// A file or folder of this machine cannot be read or written.
+    Storage = 10,
+    /// Done, but for some files.
+    Partial = 11,
     /// Interrupted; partial results were written.
     Interrupted = 130,
 }

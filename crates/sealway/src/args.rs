@@ -1,6 +1,7 @@
 //! What the command line accepts, and the help, man pages and completions that follow from it.
 
 mod bip324;
+mod drop;
 mod proxy;
 mod values;
 
@@ -15,6 +16,7 @@ use sealway_aead::Suite;
 use sealway_lab::path::Stack;
 
 pub(crate) use bip324::{Bip324, Bridge, IncomingWord, LogWord, OutgoingWord, Probe};
+pub(crate) use drop::{ConflictWord, HashWord, Identity, IdentityCommand, Link as DropLink, Receive, Relay, Send};
 pub(crate) use proxy::{Link, Run, Uuid, with_two_dashes};
 pub(crate) use values::{Measured, PeerWord, scope};
 
@@ -78,6 +80,7 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    Identity(Identity),
     /// Measure ciphers and transports on this machine
     Lab(Box<Lab>),
     /// Turn share links into configurations and back
@@ -89,7 +92,10 @@ pub(crate) enum Command {
         #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
         folder: PathBuf,
     },
+    Receive(Box<Receive>),
+    Relay(Relay),
     Run(Run),
+    Send(Box<Send>),
     Uuid(Uuid),
     /// Print the version, as --version does
     Version,

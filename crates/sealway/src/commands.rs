@@ -5,6 +5,7 @@ pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod cpu;
 pub(crate) mod doctor;
+pub(crate) mod drop;
 pub(crate) mod lab;
 pub(crate) mod link;
 pub(crate) mod man;

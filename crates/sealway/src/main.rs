@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         Command::Bip324(bip324) => commands::bip324::run(bip324),
         Command::Completions { shell } => commands::completions::run(shell),
         Command::Cpu { json } => commands::cpu::run(json),
+        Command::Identity(identity) => commands::drop::identity::run(&identity),
         Command::Lab(lab) => match lab.command {
             None => commands::lab::run(&lab.run),
             Some(LabCommand::Compare(compare)) => commands::compare::run(&compare),
@@ -42,6 +43,9 @@ fn main() -> ExitCode {
         },
         Command::Link(link) => commands::link::run(&link),
         Command::Man { folder } => commands::man::run(&folder),
+        Command::Receive(receive) => commands::drop::receive::run(&receive),
+        Command::Relay(relay) => commands::drop::relay::run(&relay),
+        Command::Send(send) => commands::drop::send::run(&send),
         // Its exit codes are those of the programs that it stands in for.
         Command::Run(run) => return commands::run::run(&run),
         Command::Uuid(uuid) => commands::uuid::run(&uuid),

@@ -68,6 +68,8 @@ pub mod attach;
 mod check;
 pub mod code;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod handshake;
 pub mod record;
 mod session;

@@ -7,8 +7,8 @@
 //! 8..    ciphertext of the payload, then a tag of 16 bytes
 //! ```
 //!
-//! The header is the associated data. The nonce is the key's vector XOR the number of the record under that key, and is not
-//! sent. The caller owns one buffer for header, payload and tag; sealing and opening work in it, and nothing is copied or
+//! The header is the associated data. The nonce is the key's vector XOR the number of the record in its direction, which goes
+//! on when the key changes and is not sent. The caller owns one buffer for header, payload and tag; sealing and opening work in it, and nothing is copied or
 //! allocated.
 
 mod epoch;

@@ -47,7 +47,7 @@ impl Identity {
     /// # Errors
     /// [`Error::Exposed`] if there is a file that is not its owner's alone, [`Error::Malformed`] if it is no identity,
     /// [`Error::Io`].
-    pub fn load_or_make() -> Result<Self, Error> {
+    pub fn load_or_make() -> Result<Self, crate::Error> {
         match config_dir() {
             Some(dir) => Self::load_or_make_in(&dir),
             None => Self::ephemeral(),
@@ -58,10 +58,10 @@ impl Identity {
     ///
     /// # Errors
     /// As there.
-    pub fn load_or_make_in(dir: &Path) -> Result<Self, Error> {
+    pub fn load_or_make_in(dir: &Path) -> Result<Self, crate::Error> {
         match Self::load_or_keep(dir) {
             Err(error) if is_unwritable(&error) => Self::ephemeral(),
-            result => result,
+            result => Ok(result?),
         }
     }
 
@@ -69,7 +69,11 @@ impl Identity {
     ///
     /// # Errors
     /// [`Error::Unable`] if the system gives no random bytes.
-    pub fn ephemeral() -> Result<Self, Error> {
+    pub fn ephemeral() -> Result<Self, crate::Error> {
+        Ok(Self::fresh()?)
+    }
+
+    fn fresh() -> Result<Self, Error> {
         let mut secret = Box::new(Zeroizing::new([0; 32]));
         getrandom::fill(&mut **secret)
             .map_err(|error| Error::Unable(format!("the system gives no random bytes: {error}")))?;
@@ -95,7 +99,7 @@ impl Identity {
     ///
     /// # Errors
     /// [`Error::Unable`] if the library of the derivation refuses, which it has no reason to.
-    pub fn transfer_secret(&self) -> Result<Zeroizing<[u8; 32]>, Error> {
+    pub fn transfer_secret(&self) -> Result<Zeroizing<[u8; 32]>, crate::Error> {
         let mut secret = Zeroizing::new([0; 32]);
         Prk::extract(Hash::Sha256, b"", &**self.secret)
             .export(TRANSFER, b"", &mut *secret)
@@ -115,7 +119,7 @@ impl Identity {
         }
         make(dir)?;
         check(dir)?;
-        let mut made = Self::ephemeral()?;
+        let mut made = Self::fresh()?;
         let staged = stage(&path, &made.to_text())?;
         match staged.persist_noclobber(&path) {
             Ok(_) => settle(dir)?,

@@ -7,6 +7,8 @@ pub(crate) mod receive;
 pub(crate) mod relay;
 pub(crate) mod send;
 
+use std::io::{BufRead, Write};
+
 use sealway_drop::{Error, Fault};
 use sealway_lab::exit::Exit;
 
@@ -23,4 +25,14 @@ fn problem(error: &Error) -> Problem {
         Fault::Cancelled => Exit::Interrupted,
     };
     Problem::new(exit, error)
+}
+
+/// One line from the terminal; empty at its end.
+fn ask(question: &str) -> String {
+    let mut stderr = std::io::stderr().lock();
+    let _ = write!(stderr, "{question}");
+    let _ = stderr.flush();
+    let mut line = String::new();
+    let _ = std::io::stdin().lock().read_line(&mut line);
+    line.trim().to_owned()
 }

@@ -66,3 +66,43 @@ impl fmt::Debug for StaticKey {
         f.write_str(")")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(hex: &str) -> [u8; 32] {
+        std::array::from_fn(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap())
+    }
+
+    /// RFC 7748 section 6.1.
+    #[test]
+    fn the_exchange_of_the_rfc() {
+        let alice = bytes("8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a");
+        let bob = StaticKey::from_bytes(&bytes(
+            "5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb",
+        ));
+        let shared = bytes("4a5d9d5ba4ce2de1728e3bf480350f25e07e21c947d19e3376f09b3c1e161742");
+        assert_eq!(
+            bob.public(),
+            &bytes("de9edb7d7b7dc1b4d35b61c2ece435373f8343c85b78674dadfc7e146f882b4f")
+        );
+        assert_eq!(bob.agree(&alice).unwrap().as_bytes(), &shared);
+    }
+
+    #[test]
+    fn a_point_of_small_order_gives_no_secret() {
+        let key = StaticKey::from_bytes(&[5; 32]);
+        for first in [0, 1] {
+            let mut point = [0; 32];
+            point[0] = first;
+            assert_eq!(key.agree(&point).err(), Some(Error::Malformed { what: "X25519 key" }));
+        }
+    }
+
+    #[test]
+    fn debug_shows_the_public_key_only() {
+        let shown = format!("{:?}", StaticKey::from_bytes(&[5; 32]));
+        assert!(!shown.contains("0505"), "{shown}");
+    }
+}

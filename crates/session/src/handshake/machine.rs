@@ -62,27 +62,24 @@ impl Handshake {
     pub fn read(&mut self, input: &[u8]) -> Result<usize, Error> {
         let mut used = 0;
         loop {
+            // Looked at again whenever more has come: it checks the prefix, and knows more once that is whole.
             let need = match self.expected() {
                 Ok(Some(need)) => need,
                 Ok(None) => return Ok(used),
                 Err(error) => return Err(self.fail(error)),
             };
-            let take = need.saturating_sub(self.input.len()).min(input.len() - used);
-            self.input.extend_from_slice(&input[used..used + take]);
-            used += take;
-            if self.input.len() < need {
+            let missing = need.saturating_sub(self.input.len());
+            if missing == 0 {
+                let flight = std::mem::take(&mut self.input);
+                self.step(&flight).map_err(|error| self.fail(error))?;
                 return Ok(used);
             }
-            // The prefix may just have become whole: only now the length of the flight is known.
-            match self.expected() {
-                Ok(Some(whole)) if whole > need => {}
-                Ok(_) => {
-                    let flight = std::mem::take(&mut self.input);
-                    self.step(&flight).map_err(|error| self.fail(error))?;
-                    return Ok(used);
-                }
-                Err(error) => return Err(self.fail(error)),
+            if used == input.len() {
+                return Ok(used);
             }
+            let take = missing.min(input.len() - used);
+            self.input.extend_from_slice(&input[used..used + take]);
+            used += take;
         }
     }
 

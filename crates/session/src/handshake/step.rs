@@ -335,3 +335,55 @@ impl Answered {
         agreed.establish(schedule)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(role: Role) -> Config {
+        Config {
+            role,
+            auth: Auth::Keys {
+                own: StaticKey::from_bytes(&[role.id(); 32]),
+                peer: PeerKey::Unknown,
+            },
+            offer: Offer::new(&[Suite::ChaCha20Poly1305], false).unwrap(),
+            kem: Kem::MlKem768,
+            prologue: Vec::new(),
+        }
+    }
+
+    /// An initiator that has all secrets, but shows another nonce than the one it committed to, having seen the responder's.
+    #[test]
+    fn a_nonce_that_was_not_committed_to_is_refused() {
+        for change in [0, 1] {
+            let (mut initiator, first) = Initiator::start(config(Role::Initiator), &mut |out| out.fill(3)).unwrap();
+            let responder = Responder::start(config(Role::Responder), &mut |out| out.fill(4)).unwrap();
+            let (second, answered) = responder.first(&first).unwrap();
+            initiator.nonce[31] ^= change;
+            let (third, here) = initiator.second(&second).unwrap();
+            match answered.third(&third) {
+                Ok(there) => assert!(change == 0 && here.check == there.check),
+                Err(error) => assert!(change == 1 && error == Error::Unauthentic),
+            }
+        }
+    }
+
+    /// A static key of small order, shown by an end that has all other secrets.
+    #[test]
+    fn a_static_key_of_small_order_is_refused() {
+        let (_, first) = Initiator::start(config(Role::Initiator), &mut |out| out.fill(3)).unwrap();
+        let responder = Responder::start(config(Role::Responder), &mut |out| out.fill(4)).unwrap();
+        let (_, mut answered) = responder.first(&first).unwrap();
+        // Secrets that this test knows, so that it can seal what the responder opens.
+        let known = || Schedule::new(&schedule::start(&[]), &first);
+        answered.schedule = known();
+        let mut flight = vec![0; 2 * PART];
+        known()
+            .seal(answered.suite, Direction::InitiatorToResponder, &mut flight)
+            .unwrap();
+        flight.extend([0; PART]);
+        let wrong = Error::Malformed { what: "X25519 key" };
+        assert_eq!(answered.third(&flight).err(), Some(wrong));
+    }
+}

@@ -45,3 +45,38 @@ impl Epochs {
         Ok(traffic)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use sealway_aead::derive::Hash;
+
+    use super::*;
+
+    /// The same secret under every suite, direction, context and epoch: no two keys or vectors are alike.
+    #[test]
+    fn one_secret_never_gives_a_key_twice() {
+        let mut seen = HashSet::new();
+        let mut made = 0;
+        for suite in Suite::ALL {
+            for direction in [Direction::InitiatorToResponder, Direction::ResponderToInitiator] {
+                for index in [0u8, 1, 2] {
+                    let mut context = [7; CONTEXT_LEN];
+                    context[CONTEXT_LEN - 1] = index;
+                    let secret = Prk::from_secret(Hash::Sha256, &[9; 32]).unwrap();
+                    let mut epochs = Epochs::new(secret, suite, direction, context);
+                    for _ in 0..5 {
+                        let traffic = epochs.next().unwrap();
+                        // Prefixes of one stream of bytes would not do either.
+                        assert!(seen.insert(traffic.key()[..12].to_vec()));
+                        assert!(seen.insert(traffic.iv()[..12].to_vec()));
+                        made += 2;
+                    }
+                }
+            }
+        }
+        assert_eq!(made, 4 * 2 * 3 * 5 * 2);
+        assert_eq!(seen.len(), made);
+    }
+}

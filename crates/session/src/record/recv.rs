@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use sealway_aead::{Opener, Tag};
+use sealway_aead::{NonceSequence, Opener, OpeningKey, Tag};
 
 use super::{CLOSE, Epochs, HEADER_LEN, Header, OVERHEAD, TAG_LEN};
 use crate::Error;
@@ -13,8 +13,8 @@ use crate::Error;
 /// The first record that is not the next one as sealed ends it: whatever comes after is not looked at.
 pub struct RecvHalf {
     opener: Opener,
-    /// That of the next epoch, made while there is time.
-    next: Option<Opener>,
+    /// Key and nonces of the next epoch, made while there is time.
+    next: Option<(OpeningKey, NonceSequence)>,
     epochs: Epochs,
     epoch: u64,
     records: u64,
@@ -111,17 +111,24 @@ impl RecvHalf {
         if header.phase == (self.epoch & 1 == 1) {
             self.opener.open_in_place(aad, payload, tag)?;
         } else {
-            let mut next = match self.next.take() {
-                Some(next) => next,
-                None => self.epochs.next()?.into_opener()?,
-            };
+            self.prepare()?;
+            let (key, nonces) = self.next.take().ok_or(Error::Dead)?;
+            // Numbers go on: records before the change cannot be left out unnoticed.
+            let mut next = Opener::new(key, nonces.starting_at(self.records)?)?;
             next.open_in_place(aad, payload, tag)?;
             // Only now is it certain that the other end changed keys. The old ones are wiped.
             self.opener = next;
             self.epoch += 1;
         }
+        self.prepare()
+    }
+
+    /// Makes the keys of the next epoch, unless they are there.
+    fn prepare(&mut self) -> Result<(), Error> {
         if self.next.is_none() {
-            self.next = Some(self.epochs.next()?.into_opener()?);
+            let keys = self.epochs.next()?;
+            let nonces = NonceSequence::xor(keys.suite(), keys.iv())?;
+            self.next = Some((OpeningKey::new(keys.suite(), keys.key())?, nonces));
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use sealway_aead::{RekeyPolicy, Sealer};
+use sealway_aead::{NonceSequence, RekeyPolicy, Sealer, SealingKey};
 
 use super::{CLOSE, Epochs, HEADER_LEN, Header, MAX_KIND, MAX_PAYLOAD, OVERHEAD, TAG_LEN};
 use crate::Error;
@@ -10,8 +10,8 @@ use crate::Error;
 /// Seals records of one direction, in the order in which they must be sent.
 pub struct SendHalf {
     sealer: Sealer,
-    /// That of the next epoch, made while there is time.
-    next: Option<Sealer>,
+    /// Key and nonces of the next epoch, made while there is time.
+    next: Option<(SealingKey, NonceSequence)>,
     epochs: Epochs,
     epoch: u64,
     policy: RekeyPolicy,
@@ -125,8 +125,9 @@ impl SendHalf {
     /// Changes to the keys of the next epoch.
     fn flip(&mut self) -> Result<(), Error> {
         self.prepare()?;
-        if let Some(next) = self.next.take() {
-            self.sealer = next;
+        if let Some((key, nonces)) = self.next.take() {
+            // Numbers go on: if they began anew, records before the change could be left out unnoticed.
+            self.sealer = Sealer::new(key, nonces.starting_at(self.records)?)?;
             self.epoch += 1;
             self.rekey_asked = false;
         }
@@ -136,7 +137,9 @@ impl SendHalf {
     /// Makes the keys of the next epoch, unless they are there.
     fn prepare(&mut self) -> Result<(), Error> {
         if self.next.is_none() {
-            self.next = Some(self.epochs.next()?.into_sealer()?);
+            let keys = self.epochs.next()?;
+            let nonces = NonceSequence::xor(keys.suite(), keys.iv())?;
+            self.next = Some((SealingKey::new(keys.suite(), keys.key())?, nonces));
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Two ends in one process.
 #![allow(dead_code)]
 #![allow(unreachable_pub)]
+#![allow(clippy::unwrap_used)]
 
 use sealway_aead::Suite;
 use sealway_aead::choose::Offer;

@@ -1,20 +1,21 @@
 //! Where the other end is and who it is, of the options of a command.
 
 use std::io::{BufRead, IsTerminal, Write};
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 
 use sealway_aead::choose::Offer;
 use sealway_aead::cpu::Cpu;
 use sealway_drop::identity;
-use sealway_drop::link::{Identity, Place, Setup};
+use sealway_drop::link::{Identity, Peered, Place, Setup};
 use sealway_drop::relay::Meeting;
 use sealway_lab::exit::Exit;
 use sealway_session::code::CodePhrase;
 use zeroize::Zeroizing;
 
 use super::events::Events;
-use crate::args::{HashWord, Link};
+use super::problem;
+use crate::args::{DropLink as Link, HashWord};
 use crate::problem::Problem;
 
 /// Which end of the drop a command is.
@@ -42,7 +43,7 @@ fn usage(text: impl std::fmt::Display) -> Problem {
 }
 
 /// Makes sense of the options. Listens already, so that the address can be said.
-pub(super) fn way(link: &Link, end: End, events: &Events) -> Result<Way, Problem> {
+pub(super) fn way(link: &Link, end: End, events: Events) -> Result<Way, Problem> {
     let relay = link.relay.clone().or_else(|| {
         let wanted = link.connect.is_none() && link.listen.is_none();
         std::env::var("SEALWAY_RELAY").ok().filter(|relay| wanted && !relay.is_empty())
@@ -52,42 +53,34 @@ pub(super) fn way(link: &Link, end: End, events: &Events) -> Result<Way, Problem
         (None, None, None) => vec![],
     };
     let local = !addresses.is_empty() && addresses.iter().all(|address| address.ip().is_loopback());
-    let own = identity::Identity::load_or_make().map_err(|error| Problem::new(Exit::Storage, error))?;
+    let own = identity::Identity::load_or_make().map_err(|error| problem(&error))?;
     let code = std::env::var("SEALWAY_CODE").ok().filter(|code| !code.trim().is_empty());
     let by_keys = !link.peer.is_empty() || link.anyone || (local && relay.is_none() && code.is_none() && !link.code);
-    let mut nameplate = None;
+    let mut phrase = None;
     let identity = if by_keys {
         let peers = match link.peer.as_slice() {
             [] => None,
             names => Some(names.iter().map(|name| key(name)).collect::<Result<Vec<_>, _>>()?),
         };
-        Identity::Keys { own: own.secret(), peers }
+        Identity::Keys { own: own.secret().clone(), peers }
     } else {
-        let phrase = match (code, end) {
-            (Some(code), _) => parse(&code)?,
-            (None, End::Sender) => CodePhrase::generate(&mut random()?),
+        let given = code.is_some();
+        let made = match (code, end) {
+            (Some(code), _) => parse(&Zeroizing::new(code))?,
+            (None, End::Sender) => generate()?,
             (None, End::Receiver) => ask()?,
         };
-        nameplate = phrase.nameplate();
-        if std::env::var_os("SEALWAY_CODE").is_none() && end == End::Sender && relay.is_none() {
-            events.code(&phrase.to_string());
+        let identity = Identity::Code(made.secret());
+        if end == End::Sender && !given && relay.is_none() {
+            events.code(&made.reveal());
         }
-        Identity::Code(phrase.secret())
+        phrase = Some(made);
+        identity
     };
     let place = match (&link.connect, relay) {
         (Some(address), _) => Place::Dial(address.clone()),
-        (None, Some(address)) if link.listen.is_none() => at_relay(address, end, nameplate, &identity, events)?,
-        (None, _) => {
-            let wanted = match addresses.as_slice() {
-                [] => vec![SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 0], 0)), SocketAddr::from(([0, 0, 0, 0], 0))],
-                some => some.to_vec(),
-            };
-            let listener = TcpListener::bind(wanted.as_slice())
-                .map_err(|error| Problem::new(Exit::Remote, format!("cannot listen: {error}")).hint("is another program there already?"))?;
-            let address = listener.local_addr().map_err(|error| Problem::new(Exit::Internal, error))?;
-            events.listening(address);
-            Place::Listen(listener)
-        }
+        (None, Some(address)) => at_relay(address, end, phrase, events)?,
+        (None, None) => listen(&addresses, events)?,
     };
     let unproved = matches!(identity, Identity::Keys { peers: None, .. }) && !local;
     Ok(Way {
@@ -119,31 +112,49 @@ fn resolve(address: &str) -> Result<Vec<SocketAddr>, Problem> {
 }
 
 fn offer(link: &Link) -> Result<Offer, Problem> {
-    let best = Offer::of(&Cpu::detect());
+    let cpu = Cpu::get();
     match link.suite.as_slice() {
-        [] => Ok(best),
-        some => Offer::new(some, best.aes_hardware()).map_err(|error| usage(format!("--suite: {error}"))),
+        [] => Ok(Offer::of(cpu)),
+        some => Offer::new(some, cpu.has_aes_gcm()).map_err(|error| usage(format!("--suite: {error}"))),
     }
 }
 
+/// A key, or the name of one that is known.
 fn key(text: &str) -> Result<[u8; 32], Problem> {
-    identity::key_or_name(text)
-        .map_err(|error| usage(format!("--peer {text}: {error}")).hint("`sealway identity` at the other end shows its key"))
-}
-
-fn random() -> Result<impl FnMut(&mut [u8]), Problem> {
-    let mut probe = [0; 1];
-    getrandom::fill(&mut probe).map_err(|error| Problem::new(Exit::Internal, format!("the system gives no random bytes: {error}")))?;
-    Ok(|bytes: &mut [u8]| {
-        // Looked at above: a system that gives random bytes once does not stop.
-        while getrandom::fill(bytes).is_err() {
-            std::thread::yield_now();
+    if let Some(dir) = identity::config_dir() {
+        if let Some(known) = identity::KnownPeers::at(&dir).lookup(text).map_err(|error| problem(&error))? {
+            return Ok(*known.key.bytes());
         }
+    }
+    let key: Result<identity::PublicKey, _> = text.parse();
+    key.map(|key| *key.bytes()).map_err(|error| {
+        usage(format!("--peer {text}: no key of that name is known, and it is no key: {error}"))
+            .hint("`sealway identity` at the other end shows its key; `sealway identity remember NAME KEY` gives it a name")
     })
 }
 
+fn generate() -> Result<CodePhrase, Problem> {
+    let mut failed = None;
+    let phrase = CodePhrase::generate(&mut |bytes| failed = failed.or(getrandom::fill(bytes).err()));
+    match failed {
+        None => Ok(phrase),
+        Some(error) => Err(Problem::new(Exit::Internal, format!("the system gives no random bytes: {error}"))),
+    }
+}
+
+fn listen(addresses: &[SocketAddr], events: Events) -> Result<Place, Problem> {
+    let everywhere = [SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)), SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))];
+    let wanted = if addresses.is_empty() { &everywhere[..] } else { addresses };
+    let listener = TcpListener::bind(wanted).map_err(|error| {
+        Problem::new(Exit::Remote, format!("cannot listen: {error}")).hint("is another program there already?")
+    })?;
+    let address = listener.local_addr().map_err(|error| Problem::new(Exit::Internal, error))?;
+    events.listening(address);
+    Ok(Place::Listen(listener))
+}
+
 fn parse(code: &str) -> Result<CodePhrase, Problem> {
-    code.parse::<CodePhrase>()
+    CodePhrase::parse(code)
         .map_err(|error| Problem::new(Exit::Usage, error).hint("type it as the sender shows it, such as 7-word-word-word"))
 }
 
@@ -165,23 +176,30 @@ fn ask() -> Result<CodePhrase, Problem> {
     parse(line.trim())
 }
 
-fn at_relay(
-    address: String,
-    end: End,
-    nameplate: Option<u32>,
-    identity: &Identity,
-    events: &Events,
-) -> Result<Place, Problem> {
-    let Identity::Code(_) = identity else {
+fn at_relay(address: String, end: End, phrase: Option<CodePhrase>, events: Events) -> Result<Place, Problem> {
+    let Some(phrase) = phrase else {
         return Err(usage("a relay brings ends together by a code").hint("leave out --peer and --anyone"));
     };
-    let meeting = match (end, nameplate) {
-        (End::Sender, _) => {
-            let events = events.clone();
-            Meeting::Open(Arc::new(move |number| events.nameplate(number)))
+    let meeting = match end {
+        // The relay gives the number, so the code is only whole now.
+        End::Sender => {
+            let shown = phrase.reveal();
+            let words = Zeroizing::new(shown.split_once('-').map_or(String::new(), |(_, words)| words.to_owned()));
+            Meeting::Open(Arc::new(move |number| events.code(&Zeroizing::new(format!("{number}-{}", *words)))))
         }
-        (End::Receiver, Some(number)) => Meeting::Claim(number),
-        (End::Receiver, None) => return Err(usage("this code has no number").hint("type all of it, such as 7-word-word-word")),
+        End::Receiver => Meeting::Claim(phrase.nameplate()),
     };
     Ok(Place::Relay { address, meeting })
+}
+
+/// Says that the session stands. Where nothing proves who the other end is, a person compares the check words.
+pub(super) fn confirm(peered: &Peered, unproved: bool, events: Events) -> Result<(), sealway_drop::Error> {
+    events.connected(peered.suite.name(), &peered.check.to_string(), unproved);
+    if !unproved || !std::io::stdin().is_terminal() {
+        return Ok(());
+    }
+    match super::ask("does the other end show the same words? [y/N] ").as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(sealway_drop::Error::Declined("at this end: the check words differ".into())),
+    }
 }

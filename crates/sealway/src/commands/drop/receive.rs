@@ -1,6 +1,6 @@
 //! `sealway receive`.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::IsTerminal;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -12,6 +12,7 @@ use sealway_drop::progress::Progress;
 use sealway_drop::receive::{Consent, Offered, Options, receive};
 use sealway_lab::exit::Exit;
 
+use super::ask;
 use super::events::Events;
 use super::place::{End, Way, confirm, way};
 use super::send::{ended, resume_hint, stop_on_signal};
@@ -40,7 +41,7 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
     settings.fsync = options.fsync;
     // Before anybody is asked to come: the folder must be there.
     dest::Destination::open(&options.output, settings).map_err(|error| super::problem(&error.into()))?;
-    let Way { place, setup, connections, hash, unproved, .. } = way(&options.link, End::Receiver, &events)?;
+    let Way { place, setup, connections, hash, unproved, .. } = way(&options.link, End::Receiver, events)?;
     let progress = Arc::new(Progress::new());
     let receiving = Options { output: options.output.clone(), dest: settings, hash };
     let consent = Asking { yes: options.yes, events, all: Mutex::new(None) };
@@ -94,7 +95,7 @@ impl Consent for Asking {
             return answer;
         }
         loop {
-            note(format_args!("{path} is there already: {existing}"));
+            note(format_args!("{path} is there already: {} of {}", existing.what, HumanBytes(existing.size)));
             let answer = ask("[r]ename the new one, [s]kip it, [o]verwrite; upper case for all that follow: ");
             let (choice, for_all) = match answer.as_str() {
                 "r" => (Answer::Rename, false),
@@ -113,14 +114,4 @@ impl Consent for Asking {
             return choice;
         }
     }
-}
-
-/// One line from the terminal; empty at its end.
-fn ask(question: &str) -> String {
-    let mut stderr = std::io::stderr().lock();
-    let _ = write!(stderr, "{question}");
-    let _ = stderr.flush();
-    let mut line = String::new();
-    let _ = std::io::stdin().lock().read_line(&mut line);
-    line.trim().to_owned()
 }

@@ -26,9 +26,10 @@ pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
     for skipped in &scan.skipped {
         events.warn(&skipped.to_string());
     }
-    let Way { place, setup, connections, hash, unproved, own } = way(&options.link, End::Sender, &events)?;
+    let Way { place, setup, connections, hash, unproved, own } = way(&options.link, End::Sender, events)?;
+    let transfer_secret = *own.transfer_secret().map_err(|error| problem(&error))?;
     let progress = Arc::new(Progress::new());
-    let sending = Options { paths: options.paths.clone(), hash, transfer_secret: own.transfer_secret() };
+    let sending = Options { paths: options.paths.clone(), hash, transfer_secret };
     let result = link::connect(place, &setup, connections, &cancel).and_then(|connected| {
         confirm(&connected.peered, unproved, events)?;
         let (begun, following) = (Instant::now(), events.follow(&progress));
@@ -68,13 +69,18 @@ pub(super) fn resume_hint(error: &Error) -> Problem {
 
 /// Ctrl-C and SIGTERM end a transfer in good order; a second one leaves at once.
 pub(super) fn stop_on_signal() -> Result<Cancel, Problem> {
+    stop_on_signal_saying("\nstopping; what is there is kept for the next time")
+}
+
+/// The same with other words.
+pub(super) fn stop_on_signal_saying(words: &'static str) -> Result<Cancel, Problem> {
     let cancel = Cancel::new();
     let switch = cancel.clone();
     ctrlc::set_handler(move || {
         if switch.is_set() {
             std::process::exit(i32::from(Exit::Interrupted.code()));
         }
-        note("\nstopping; what is there is kept for the next time");
+        note(words);
         switch.cancel();
     })
     .map_err(|error| Problem::new(Exit::Internal, format!("cannot listen for Ctrl-C: {error}")))?;

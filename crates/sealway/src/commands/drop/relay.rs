@@ -1,0 +1,39 @@
+//! `sealway relay`.
+
+use std::net::ToSocketAddrs;
+
+use indicatif::HumanBytes;
+use sealway_drop::relay::{Limits, Server};
+use sealway_lab::exit::Exit;
+
+use super::problem;
+use super::send::stop_on_signal_saying;
+use crate::args::Relay;
+use crate::problem::{Problem, note};
+use crate::signals::take_every_descriptor;
+
+pub(crate) fn run(options: &Relay) -> Result<Exit, Problem> {
+    let wrong = |error: &dyn std::fmt::Display| {
+        Problem::new(Exit::Usage, format!("--listen {}: {error}", options.listen)).hint("give HOST:PORT, such as [::]:26600")
+    };
+    let address = options.listen.to_socket_addrs().map_err(|error| wrong(&error))?.next();
+    let address = address.ok_or_else(|| wrong(&"the name has no address"))?;
+    take_every_descriptor();
+    let cancel = stop_on_signal_saying("stopping: pairs may go on for a little; a second signal ends them at once")?;
+    let server = Server::bind(address, Limits::default())
+        .map_err(|error| problem(&error).hint("is another program there already?"))?;
+    if !options.quiet {
+        note(format_args!("relay at {}", server.address()));
+    }
+    let stats = server.run(&cancel).map_err(|error| problem(&error))?;
+    if !options.quiet {
+        note(format_args!(
+            "{} connections, {} pairs, {} passed on; {} turned away",
+            stats.accepted,
+            stats.pairs,
+            HumanBytes(stats.bytes),
+            stats.limited + stats.junk + stats.unknown
+        ));
+    }
+    Ok(Exit::Done)
+}
