@@ -1,5 +1,7 @@
 //! Two ends meet at a relay: who is put together with whom, and what goes through.
 
+#![allow(clippy::unwrap_used)]
+
 #[path = "support/relay.rs"]
 mod support;
 

@@ -1,5 +1,7 @@
 //! What a relay does about those who wait too long, come too often, or say what is no request.
 
+#![allow(clippy::unwrap_used)]
+
 #[path = "support/relay.rs"]
 mod support;
 
