@@ -41,7 +41,8 @@ impl Beneath {
                 match open_retrying(root.as_fd(), path, flags) {
                     // ENOSYS: an old kernel. EPERM: how sandboxes say so, but files do as well; the slow way tells.
                     Err(Errno::NOSYS) => self.by_component.store(true, Ordering::Relaxed),
-                    Err(Errno::PERM) => {}
+                    // AGAIN: renames never came to rest.
+                    Err(Errno::PERM | Errno::AGAIN) => {}
                     other => return other,
                 }
             }

@@ -33,6 +33,11 @@ pub enum Error {
     Session(sealway_session::Error),
     /// The guess at the code was wrong, or somebody else used it up.
     CodeSpent,
+    /// A name stands for another key already.
+    WrongKey {
+        /// The key that it was to stand for.
+        found: [u8; 32],
+    },
     /// The other end broke the rules of the protocol.
     Protocol(&'static str),
     /// What arrived is not what was announced.
@@ -74,7 +79,7 @@ impl Error {
                 | sealway_session::Error::OtherMode { .. },
             ) => Fault::Identity,
             Error::Session(_) => Fault::Peer,
-            Error::CodeSpent => Fault::Identity,
+            Error::CodeSpent | Error::WrongKey { .. } => Fault::Identity,
             Error::Protocol(_) | Error::Integrity { .. } => Fault::Peer,
             Error::Network { .. } | Error::Remote(_) => Fault::Network,
             Error::Source(error) => of_files(error.fault()),
@@ -108,6 +113,9 @@ impl fmt::Display for Error {
             Error::Session(error) => write!(f, "{error}"),
             Error::CodeSpent => f.write_str(
                 "the code did not match, or somebody else used the one guess it allows; start again with a new code",
+            ),
+            Error::WrongKey { .. } => f.write_str(
+                "that name stands for another key; forget it first (`sealway identity forget NAME`) if there really is a new one",
             ),
             Error::Protocol(what) => write!(f, "the other end broke the protocol: {what}"),
             Error::Integrity { path, what } => write!(f, "{path}: {what}"),

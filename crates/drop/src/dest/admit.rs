@@ -30,7 +30,7 @@ pub enum Admission {
     /// The content is wanted.
     Fetch {
         /// What is on disk from an earlier run. It is to be compared with the sender's before it is kept;
-        /// [`StagedFile::discard`] takes out what differs.
+        /// [`super::StagedFile::discard`] takes out what differs.
         partial: Vec<Range<u64>>,
     },
     /// The user is to be asked; [`Staging::answer`] goes on.
@@ -95,7 +95,7 @@ pub enum Answer {
 
 impl Staging {
     /// Decides about an entry; `id` is what it is called from here on. A directory must be admitted before what is in it.
-    /// Directories are made right away, anything else only later.
+    /// Directories are made right away, anything else only later. An entry counts as seen even if this fails.
     ///
     /// # Errors
     /// Of the peer: one path twice, or something in what is no directory. Of the user: two names that are one on this file
@@ -165,8 +165,11 @@ impl Inner {
         let mode = Mode::from_raw_mode((entry.mode & 0o777) | 0o700);
         let seen = match rustix::fs::mkdirat(&parent, path.name(), mode) {
             Ok(()) => {
-                self.log(&Record::Directory { path: path.clone() })
-                    .map_err(|errno| Error::system(path, "write the journal for", errno))?;
+                if let Err(errno) = self.log(&Record::Directory { path: path.clone() }) {
+                    // A later run would take it for the user's own.
+                    let _ = rustix::fs::unlinkat(&parent, path.name(), AtFlags::REMOVEDIR);
+                    return Err(Error::system(path, "write the journal for", errno));
+                }
                 if self.destination.options.fsync {
                     state.touched.insert(path.parent_key().into());
                     state.touched.insert(path.key().into());

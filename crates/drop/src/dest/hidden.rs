@@ -19,14 +19,19 @@ impl Homes {
             .split(|b| *b == b'\n')
             .filter_map(|line| line.split(|b| *b == b':').nth(5));
         let listed = listed.map(|home| PathBuf::from(std::ffi::OsStr::from_bytes(home)));
-        Homes::among(destination, std::env::home_dir().into_iter().chain(listed))
+        // Only where they are is resolved: to look at them themselves may mount them, one by one.
+        let listed = listed.map(|home| match (home.parent().map(Path::canonicalize), home.file_name()) {
+            (Some(Ok(parent)), Some(name)) => parent.join(name),
+            _ => home,
+        });
+        let own = std::env::home_dir().map(|home| home.canonicalize().unwrap_or(home));
+        Homes::among(destination, own.into_iter().chain(listed))
     }
 
     fn among(destination: &Path, homes: impl Iterator<Item = PathBuf>) -> Homes {
         let mut below: Vec<Vec<Vec<u8>>> = homes
             .filter(|home| home.is_absolute())
             .filter_map(|home| {
-                let home = home.canonicalize().unwrap_or(home);
                 let rest = home.strip_prefix(destination).ok()?;
                 Some(rest.components().map(|c| c.as_os_str().as_bytes().to_vec()).collect())
             })

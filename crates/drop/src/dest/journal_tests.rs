@@ -1,5 +1,7 @@
 //! A journal that was torn, changed or made up never claims what was not written.
 
+#![allow(clippy::single_range_in_vec_init)]
+
 use std::io::Write;
 use std::os::fd::OwnedFd;
 

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::journal::{Partial, Record};
@@ -34,6 +34,8 @@ pub struct StagedFile {
     /// Whether it may hold bytes that count for nothing: then a hole must be made, not assumed.
     dirty: bool,
     coverage: Mutex<Coverage>,
+    /// Whether it has its name or is removed. Whoever writes holds it, so that nothing is written after that.
+    over: RwLock<bool>,
 }
 
 #[derive(Debug)]
@@ -44,7 +46,6 @@ struct Coverage {
     unlogged_bytes: u64,
     /// Whether the journal knows the file.
     logged: bool,
-    over: bool,
 }
 
 impl StagedFile {
@@ -62,11 +63,9 @@ impl StagedFile {
         let failed = |errno| Error::system(&entry.path, "make the temporary file of", errno);
         let earlier = state.take_partial(&entry.path);
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let reopened = earlier.as_ref().and_then(|(slot, _)| {
-            rustix::fs::openat(&inner.folder, format!("{STAGED}{slot}"), flags, Mode::empty())
-                .ok()
-                .map(|fd| (*slot, fd))
-        });
+        let reopened = earlier
+            .as_ref()
+            .and_then(|(slot, _)| Some((*slot, reopen(inner, *slot, flags)?)));
         let (slot, file, dirty) = match reopened {
             Some((slot, file)) => (slot, file, true),
             None => {
@@ -83,7 +82,6 @@ impl StagedFile {
             unlogged: Ranges::new(),
             unlogged_bytes: 0,
             logged: dirty,
-            over: false,
         };
         let staged = Arc::new(StagedFile {
             inner: Arc::clone(inner),
@@ -95,6 +93,7 @@ impl StagedFile {
             mtime: entry.mtime,
             dirty,
             coverage: Mutex::new(coverage),
+            over: RwLock::new(false),
         });
         state.open.insert(id, Arc::downgrade(&staged));
         drop(state);
@@ -107,10 +106,24 @@ impl StagedFile {
 
     /// Has the disk say at once if there is no room.
     fn reserve(&self) -> Result<(), Errno> {
+        // A file system may take all it has before it notices that this is too little, so it is asked first.
+        let has = u64::try_from(rustix::fs::fstat(&self.file)?.st_blocks)
+            .unwrap_or_default()
+            .saturating_mul(512);
+        let disk = rustix::fs::fstatvfs(&self.file)?;
+        if self.size.saturating_sub(has) > disk.f_bavail.saturating_mul(disk.f_frsize) {
+            return Err(Errno::NOSPC);
+        }
         loop {
             match rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, self.size) {
                 Err(Errno::INTR) => {}
                 Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => return Ok(()),
+                Err(errno @ (Errno::NOSPC | Errno::DQUOT)) => {
+                    // What it took is given back, down to what has come.
+                    let end = self.coverage().covered.iter().last().map_or(0, |range| range.end);
+                    rustix::fs::ftruncate(&self.file, end)?;
+                    return Err(errno);
+                }
                 other => return other,
             }
         }
@@ -143,8 +156,9 @@ impl StagedFile {
     /// [`Error::Outside`] past the end of the file, [`Error::NotOpen`] after it was finished, [`Error::NoSpace`].
     pub fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<u64, Error> {
         let range = self.range(offset, bytes.len() as u64)?;
+        let _writing = self.writing()?;
         write_all(&self.file, bytes, offset).map_err(|errno| Error::system(&self.path, "write", errno))?;
-        self.note_written(range)
+        self.covers(range)
     }
 
     /// Makes a range a hole, which reads as zeros; says how many of its bytes had not come before.
@@ -153,6 +167,7 @@ impl StagedFile {
     /// As [`StagedFile::write_at`].
     pub fn write_hole(&self, range: Range<u64>) -> Result<u64, Error> {
         let range = self.range(range.start, range.end.saturating_sub(range.start))?;
+        let _writing = self.writing()?;
         if self.dirty && range.start < range.end {
             let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             match rustix::fs::fallocate(&self.file, flags, range.start, range.end - range.start) {
@@ -161,7 +176,7 @@ impl StagedFile {
                 Err(errno) => return Err(Error::system(&self.path, "make a hole in", errno)),
             }
         }
-        self.note_written(range)
+        self.covers(range)
     }
 
     fn write_zeros(&self, range: Range<u64>) -> Result<(), Error> {
@@ -182,10 +197,12 @@ impl StagedFile {
     /// As [`StagedFile::write_at`].
     pub fn note_written(&self, range: Range<u64>) -> Result<u64, Error> {
         let range = self.range(range.start, range.end.saturating_sub(range.start))?;
+        let _writing = self.writing()?;
+        self.covers(range)
+    }
+
+    fn covers(&self, range: Range<u64>) -> Result<u64, Error> {
         let mut coverage = self.coverage();
-        if coverage.over {
-            return Err(Error::NotOpen { id: self.id });
-        }
         let new = coverage.covered.insert(range.clone());
         coverage.unlogged_bytes += coverage.unlogged.insert(range);
         if coverage.unlogged_bytes >= JOURNAL_EVERY {
@@ -231,16 +248,17 @@ impl StagedFile {
         Ok(())
     }
 
-    /// Gives the whole file its mode, its time and its name. No thread may write to it meanwhile.
+    /// Gives the whole file its mode, its time and its name, once no thread is writing to it.
     ///
     /// # Errors
     /// [`Error::Incomplete`] if something is missing; what the system says. After an error it can be finished again.
     pub fn finish(&self, mode: u32, mtime: Time) -> Result<Placed, Error> {
         let failed = |errno| Error::system(&self.path, "finish", errno);
-        let mut coverage = self.coverage();
-        if coverage.over {
+        let mut over = self.over_mut();
+        if *over {
             return Err(Error::NotOpen { id: self.id });
         }
+        let coverage = self.coverage();
         let missing = self.size.saturating_sub(coverage.covered.len());
         if missing > 0 {
             return Err(Error::Incomplete {
@@ -251,12 +269,13 @@ impl StagedFile {
         rustix::fs::fchmod(&self.file, Mode::from_raw_mode(mode & 0o777)).map_err(failed)?;
         self.inner.stamp(&self.file, &self.path, mtime)?;
         let placed = self.inner.put(self.id, &self.path, &self.temporary())?;
-        coverage.over = true;
+        *over = true;
         if coverage.logged {
             // It has its name; that the journal cannot say so costs a later run a look.
             let _ = self.inner.log(&Record::Done { slot: self.slot });
         }
         drop(coverage);
+        drop(over);
         let mut state = self.inner.state();
         state.pending.remove(&self.id);
         state.open.remove(&self.id);
@@ -265,8 +284,7 @@ impl StagedFile {
 
     /// Removes it with all that came.
     pub(super) fn remove(&self) -> Result<(), Error> {
-        let mut coverage = self.coverage();
-        if std::mem::replace(&mut coverage.over, true) {
+        if std::mem::replace(&mut *self.over_mut(), true) {
             return Ok(());
         }
         self.inner.forget(self.slot, &self.path)
@@ -286,6 +304,19 @@ impl StagedFile {
                 size: self.size,
             }),
         }
+    }
+
+    fn writing(&self) -> Result<RwLockReadGuard<'_, bool>, Error> {
+        let over = self.over.read().unwrap_or_else(PoisonError::into_inner);
+        if *over {
+            Err(Error::NotOpen { id: self.id })
+        } else {
+            Ok(over)
+        }
+    }
+
+    fn over_mut(&self) -> RwLockWriteGuard<'_, bool> {
+        self.over.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn coverage(&self) -> MutexGuard<'_, Coverage> {
@@ -331,10 +362,10 @@ impl AsFd for StagedFile {
 
 impl Drop for StagedFile {
     fn drop(&mut self) {
-        let mut coverage = self.coverage();
-        if coverage.over {
+        if *self.over_mut() {
             return;
         }
+        let mut coverage = self.coverage();
         if coverage.covered.is_empty() {
             drop(coverage);
             let _ = self.inner.forget(self.slot, &self.path);
@@ -351,6 +382,18 @@ impl Drop for StagedFile {
             covered,
         };
         self.inner.state().keep_partial(self.slot, partial);
+    }
+}
+
+/// Opens a temporary file of an earlier run, which may have given it its last mode already.
+fn reopen(inner: &Inner, slot: u32, flags: OFlags) -> Option<OwnedFd> {
+    let name = format!("{STAGED}{slot}");
+    match rustix::fs::openat(&inner.folder, &name, flags, Mode::empty()) {
+        Err(Errno::ACCESS) => {
+            rustix::fs::chmodat(&inner.folder, &name, Mode::RUSR | Mode::WUSR, AtFlags::empty()).ok()?;
+            rustix::fs::openat(&inner.folder, &name, flags, Mode::empty()).ok()
+        }
+        opened => opened.ok(),
     }
 }
 

@@ -103,3 +103,28 @@ pub(super) fn special(kind: FileType) -> Option<&'static str> {
         _ => Some("of an unknown kind"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::{ROOT_NAME, ScanOptions, resolve};
+
+    #[test]
+    fn the_root_and_the_current_folder_have_names() {
+        let tops = resolve(&[PathBuf::from("/")], ScanOptions::default()).unwrap();
+        assert_eq!(
+            (tops[0].name.as_slice(), tops[0].real.as_slice()),
+            (ROOT_NAME, &b""[..])
+        );
+        let here = std::env::current_dir().unwrap();
+        let tops = resolve(&[PathBuf::from(".")], ScanOptions::default()).unwrap();
+        assert_eq!(tops[0].name, here.file_name().unwrap().as_encoded_bytes());
+        let tops = resolve(&[PathBuf::from("..")], ScanOptions::default()).unwrap();
+        assert_eq!(
+            tops[0].name,
+            here.parent().unwrap().file_name().unwrap().as_encoded_bytes()
+        );
+        assert!(resolve(&[here, PathBuf::from(".")], ScanOptions::default()).is_err());
+    }
+}

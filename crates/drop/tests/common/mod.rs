@@ -139,3 +139,19 @@ pub fn names(dir: &Path) -> Vec<String> {
     names.sort();
     names
 }
+
+/// As root every file can be opened; a thread without that right stands in for a user.
+pub fn unprivileged<T: Send>(run: impl FnOnce() -> T + Send) -> T {
+    use rustix::thread::CapabilitySet;
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            if let Ok(mut sets) = rustix::thread::capabilities(None) {
+                sets.effective
+                    .remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
+                rustix::thread::set_capabilities(None, sets).unwrap();
+            }
+            run()
+        });
+        thread.join().unwrap()
+    })
+}

@@ -1,0 +1,108 @@
+//! Disks that are full, and folders that are other disks.
+
+#![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
+
+mod common;
+
+use std::fs::{self, File};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use common::{directory, file, names, staging};
+use sealway_drop::dest::{Admission, Error, Options, StagedFile, Staging};
+use sealway_drop::entry::Entry;
+use sealway_drop::fault::Fault;
+
+fn bytes(range: Range<u64>) -> Vec<u8> {
+    range.map(|offset| (offset % 251) as u8).collect()
+}
+
+fn open(staging: &Staging, id: u32, entry: &Entry) -> (Vec<Range<u64>>, Arc<StagedFile>) {
+    let Admission::Fetch { partial } = staging.admit(id, entry).unwrap() else {
+        panic!("not fetched")
+    };
+    (partial, staging.open_file(id, entry).unwrap())
+}
+
+/// A small file system of its own, for as long as this lives.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(at: &Path) -> Option<SmallDisk> {
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=2m,mode=700", "tmpfs"]).arg(at);
+        let mounted = rustix::process::geteuid().is_root() && mount.output().is_ok_and(|o| o.status.success());
+        if !mounted {
+            eprintln!("skipped: a file system can only be mounted by root");
+        }
+        mounted.then(|| SmallDisk(at.to_path_buf()))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_is_said_and_nothing_is_lost() {
+    let work = tempfile::tempdir().unwrap();
+    let Some(disk) = SmallDisk::mount(work.path()) else {
+        return;
+    };
+    let dir = disk.0.as_path();
+    let ballast = File::create(dir.join("ballast")).unwrap();
+    ballast.write_all_at(&vec![1; 1_200_000], 0).unwrap();
+    let entry = file("x", 1_500_000);
+    {
+        let staging = staging(dir, Options::default());
+        let (_, staged) = open(&staging, 0, &entry);
+        let error = (0..15u64)
+            .map(|i| i * 100_000)
+            .find_map(|at| staged.write_at(at, &bytes(at..at + 100_000)).err())
+            .unwrap();
+        assert!(matches!(error, Error::NoSpace { quota: false, .. }), "{error}");
+        assert_eq!(error.fault(), Fault::Environment);
+        assert!(error.to_string().contains("make room and start again"), "{error}");
+        staging.admit(1, &file("small", 600_000)).unwrap();
+        assert!(matches!(
+            staging.place_small(1, &file("small", 600_000), &vec![1; 600_000]),
+            Err(Error::NoSpace { .. })
+        ));
+    }
+    ballast.set_len(0).unwrap();
+    let staging = staging(dir, Options::default());
+    let (partial, staged) = open(&staging, 0, &entry);
+    assert!(
+        partial.iter().map(|r| r.end - r.start).sum::<u64>() >= 500_000,
+        "{partial:?}"
+    );
+    for range in staged.missing() {
+        staged.write_at(range.start, &bytes(range.clone())).unwrap();
+    }
+    staged.finish(entry.mode, entry.mtime).unwrap();
+    staging.conclude().unwrap();
+    assert_eq!(fs::read(dir.join("x")).unwrap(), bytes(0..1_500_000));
+    assert_eq!(names(dir), ["ballast", "x"]);
+}
+
+#[test]
+fn a_folder_that_is_another_disk_is_said_and_nothing_is_left_in_it() {
+    let work = tempfile::tempdir().unwrap();
+    fs::create_dir(work.path().join("sub")).unwrap();
+    let Some(_disk) = SmallDisk::mount(&work.path().join("sub")) else {
+        return;
+    };
+    let staging = staging(work.path(), Options::default());
+    staging.admit(0, &directory("sub")).unwrap();
+    staging.admit(1, &file("sub/x", 1)).unwrap();
+    let error = staging.place_small(1, &file("sub/x", 1), b"x").unwrap_err();
+    assert!(matches!(error, Error::OtherFileSystem { .. }), "{error}");
+    staging.give_up(1).unwrap();
+    staging.conclude().unwrap();
+    assert_eq!(names(&work.path().join("sub")), [""; 0]);
+}
