@@ -135,7 +135,7 @@ fn connections_are_limited_for_a_source_and_in_all() {
 #[test]
 fn requests_that_never_end_end() {
     let relay = Relay::start(Limits {
-        request: Duration::from_millis(300),
+        request: Duration::from_millis(1500),
         ..Limits::default()
     });
     let mut slow: Vec<_> = (0..30).map(|_| relay.raw()).collect();
