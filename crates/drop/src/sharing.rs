@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex};
 use sealway_session::handshake::Role as End;
 
 use crate::cancel::Cancel;
-use crate::fuse::{Mount, MountError, MountOptions};
+use crate::fuse::{Mount, MountOptions};
 use crate::grpc::stream::SealedStream;
 use crate::grpc::{GrpcTree, ServeOptions, serve};
 use crate::link::{Connected, Connection, Reader, Writer};
 use crate::local::{LocalOptions, LocalTree};
-use crate::send::{hear, say};
+use crate::wire::talk::{Pulse, hear, say};
 use crate::tree::RemoteTree;
 use crate::wire::control::{self, Body, Hello, Role};
 use crate::wire::kind;
@@ -145,10 +145,13 @@ fn sealed(connection: Connection) -> Result<SealedStream<tokio::net::TcpStream>,
 }
 
 /// Waits for the first of: the other end is done, the mount was taken away, this end was told to stop.
-fn until_over(mounted: Option<Mount>, mut reader: Reader, mut writer: Writer, cancel: &Cancel) -> Result<(), Error> {
+fn until_over(mounted: Option<Mount>, mut reader: Reader, writer: Writer, cancel: &Cancel) -> Result<(), Error> {
+    let writer = Mutex::new(writer);
+    let pulse = Pulse::default();
     let unmounter = mounted.as_ref().map(Mount::unmounter);
     let heard: Mutex<Option<Error>> = Mutex::new(None);
     let result = std::thread::scope(|scope| {
+        scope.spawn(|| pulse.beat(&writer));
         let listening = scope.spawn(|| {
             let result = hear(&mut reader);
             if let (Err(error), false) = (result, cancel.is_set()) {
@@ -166,12 +169,13 @@ fn until_over(mounted: Option<Mount>, mut reader: Reader, mut writer: Writer, ca
         };
         if mounted.is_some() {
             // Taken away at this end: the other one is told, and answers by its own end.
-            let _ = writer.close();
+            let _ = lock(&writer).close();
         }
         let _ = listening.join();
+        pulse.stop();
         waited
     });
-    let _ = writer.close();
+    let _ = lock(&writer).close();
     match heard.into_inner().unwrap_or_default() {
         Some(error) => Err(error),
         None => result,

@@ -21,9 +21,10 @@ use crate::groups::GROUP;
 use crate::link::{Connected, Reader, Writer};
 use crate::names::{Escaped, RelPath, Rules};
 use crate::progress::Progress;
-use crate::send::{Summary, hear, say};
+use crate::send::Summary;
 use crate::wire::control::{self, Accept, Body, Decision, Decisions, Decline, Done, Hello, Offer, Role};
 use crate::wire::data::{PackedFile, SMALL};
+use crate::wire::talk::{hear, say};
 use crate::{Error, lock};
 
 /// Entries of a transfer at most; their names must fit into memory.

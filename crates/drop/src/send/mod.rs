@@ -11,8 +11,6 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use prost::Message as _;
-
 use self::queue::{Queue, Work};
 use crate::cancel::Cancel;
 use crate::entry::{Entry, Kind};
@@ -21,9 +19,9 @@ use crate::link::{Connected, Reader, Writer};
 use crate::names::Escaped;
 use crate::progress::Progress;
 use crate::source::{self, Scan};
-use crate::wire::control::{self, Body, Decision, Done, Entries, Hello, Message, Offer, Role};
+use crate::wire::control::{self, Body, Decision, Done, Entries, Hello, Offer, Role};
 use crate::wire::data::SMALL;
-use crate::wire::kind;
+use crate::wire::talk::{Pulse, hear, say};
 use crate::{Error, lock};
 
 /// Names at the top that an offer shows.
@@ -104,28 +102,6 @@ impl Sender<'_> {
     }
 }
 
-/// Sends a control message.
-pub(crate) fn say(writer: &mut Writer, body: Body) -> Result<(), Error> {
-    writer.push(kind::CONTROL, 0, &Message { body: Some(body) }.encode_to_vec())?;
-    writer.flush()
-}
-
-/// Receives a control message. `None` at the end of the connection; messages of newer versions are passed over.
-pub(crate) fn hear(reader: &mut Reader) -> Result<Option<Body>, Error> {
-    loop {
-        let Some(record) = reader.next()? else { return Ok(None) };
-        if record.kind != kind::CONTROL {
-            return Err(Error::Protocol("content on the control connection"));
-        }
-        let message = Message::decode(record.payload).map_err(|_| Error::Protocol("a control message that cannot be read"))?;
-        match message.body {
-            Some(Body::Stop(stop)) => return Err(Error::Remote(Escaped(stop.reason.as_bytes()).to_string())),
-            Some(body) => return Ok(Some(body)),
-            None => {}
-        }
-    }
-}
-
 /// Sends what `scan` found over a session, and waits until the receiver has it in place.
 ///
 /// # Errors
@@ -166,7 +142,11 @@ pub fn send(
         connections.stop();
         cancel.cancel();
     };
+    let pulse = Pulse::default();
     let done = std::thread::scope(|scope| {
+        scope.spawn(|| pulse.beat(&sender.control));
+        // However this ends, so does the pulse.
+        let _stop = pulse.stop_at_end();
         let dealer = scope.spawn(|| {
             std::thread::scope(|workers| {
                 while let Some(connection) = connections.next() {
