@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use crate::{dest, fault, source};
+use crate::{dest, fault, fuse, identity, source, tree};
 
 /// Whose fault an error is; programs turn it into their exit code.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -33,11 +33,6 @@ pub enum Error {
     Session(sealway_session::Error),
     /// The guess at the code was wrong, or somebody else used it up.
     CodeSpent,
-    /// A name stands for another key already.
-    WrongKey {
-        /// The key that it was to stand for.
-        found: [u8; 32],
-    },
     /// The other end broke the rules of the protocol.
     Protocol(&'static str),
     /// What arrived is not what was announced.
@@ -67,6 +62,12 @@ pub enum Error {
         /// Why it failed.
         source: io::Error,
     },
+    /// A folder of the other end could not be asked.
+    Tree(tree::TreeError),
+    /// Mounting or unmounting failed.
+    Mount(fuse::MountError),
+    /// Something is wrong with the key of this machine, or with the keys it knows.
+    Identity(identity::Error),
     /// The other end said no.
     Declined(String),
     /// The other end ended the transfer and said why.
@@ -86,12 +87,15 @@ impl Error {
                 | sealway_session::Error::OtherMode { .. },
             ) => Fault::Identity,
             Error::Session(_) => Fault::Peer,
-            Error::CodeSpent | Error::WrongKey { .. } => Fault::Identity,
+            Error::CodeSpent => Fault::Identity,
             Error::Protocol(_) | Error::Integrity { .. } => Fault::Peer,
             Error::Network { .. } | Error::Remote(_) => Fault::Network,
-            Error::Storage { .. } => Fault::Storage,
+            Error::Storage { .. } | Error::Mount(_) => Fault::Storage,
+            Error::Tree(_) => Fault::Network,
             Error::Source(error) => of_files(error.fault()),
             Error::Dest(error) => of_files(error.fault()),
+            Error::Identity(identity::Error::OtherKey { .. }) => Fault::Identity,
+            Error::Identity(error) => of_files(error.fault()),
             Error::Declined(_) => Fault::Declined,
             Error::Cancelled => Fault::Cancelled,
         }
@@ -120,9 +124,6 @@ impl fmt::Display for Error {
             Error::CodeSpent => f.write_str(
                 "the code did not match, or somebody else used the one guess it allows; start again with a new code",
             ),
-            Error::WrongKey { .. } => f.write_str(
-                "that name stands for another key; forget it first (`sealway identity forget NAME`) if there really is a new one",
-            ),
             Error::Protocol(what) => write!(f, "the other end broke the protocol: {what}"),
             Error::Integrity { path, what } => write!(f, "{path}: {what}"),
             Error::Network { doing, source } => match source.kind() {
@@ -134,8 +135,11 @@ impl fmt::Display for Error {
                 _ => write!(f, "{doing}: {source}"),
             },
             Error::Storage { path, doing, source } => write!(f, "{path}: {doing}: {source}"),
+            Error::Tree(error) => error.fmt(f),
+            Error::Mount(error) => error.fmt(f),
             Error::Source(error) => error.fmt(f),
             Error::Dest(error) => error.fmt(f),
+            Error::Identity(error) => error.fmt(f),
             Error::Declined(reason) if reason.is_empty() => f.write_str("the other end declined"),
             Error::Declined(reason) => write!(f, "the other end declined: {reason}"),
             Error::Remote(reason) => write!(f, "the other end stopped: {reason}"),
@@ -147,9 +151,10 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Network { source, .. } | Error::Storage { source, .. } => Some(source),
+            Error::Network { source, .. } => Some(source),
             Error::Source(error) => Some(error),
             Error::Dest(error) => Some(error),
+            Error::Identity(error) => Some(error),
             Error::Session(error) => Some(error),
             _ => None,
         }
@@ -171,5 +176,11 @@ impl From<source::Error> for Error {
 impl From<dest::Error> for Error {
     fn from(error: dest::Error) -> Self {
         Error::Dest(error)
+    }
+}
+
+impl From<identity::Error> for Error {
+    fn from(error: identity::Error) -> Self {
+        Error::Identity(error)
     }
 }

@@ -16,7 +16,7 @@ use sealway_aead::Suite;
 use sealway_lab::path::Stack;
 
 pub(crate) use bip324::{Bip324, Bridge, IncomingWord, LogWord, OutgoingWord, Probe};
-pub(crate) use drop::{ConflictWord, HashWord, Identity, IdentityCommand, Link as DropLink, Receive, Relay, Send};
+pub(crate) use drop::{ConflictWord, HashWord, Identity, IdentityCommand, Link as DropLink, Mount, Mounting, Receive, Relay, Send, Share};
 pub(crate) use proxy::{Link, Run, Uuid, with_two_dashes};
 pub(crate) use values::{Measured, PeerWord, scope};
 
@@ -92,10 +92,12 @@ pub(crate) enum Command {
         #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
         folder: PathBuf,
     },
+    Mount(Box<Mount>),
     Receive(Box<Receive>),
     Relay(Relay),
     Run(Run),
     Send(Box<Send>),
+    Share(Box<Share>),
     Uuid(Uuid),
     /// Print the version, as --version does
     Version,

@@ -43,9 +43,11 @@ fn main() -> ExitCode {
         },
         Command::Link(link) => commands::link::run(&link),
         Command::Man { folder } => commands::man::run(&folder),
+        Command::Mount(mount) => commands::drop::share::mount(&mount),
         Command::Receive(receive) => commands::drop::receive::run(&receive),
         Command::Relay(relay) => commands::drop::relay::run(&relay),
         Command::Send(send) => commands::drop::send::run(&send),
+        Command::Share(share) => commands::drop::share::share(&share),
         // Its exit codes are those of the programs that it stands in for.
         Command::Run(run) => return commands::run::run(&run),
         Command::Uuid(uuid) => commands::uuid::run(&uuid),

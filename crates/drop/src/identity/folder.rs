@@ -3,12 +3,14 @@
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File, Metadata};
 use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-use crate::Error;
+use super::Error;
+use crate::names::Escaped;
 
 /// Longest file that is read, bytes.
 const MAX_FILE: u64 = 4 << 20;
@@ -57,7 +59,7 @@ pub(super) fn check(dir: &Path) -> Result<(), Error> {
     let found = std::fs::metadata(dir).map_err(failed(dir, "looking at the folder"))?;
     let sticky = found.mode() & 0o1000 != 0;
     if found.mode() & 0o022 != 0 && !sticky {
-        return Err(refused(dir, "others may change what is in it", "700"));
+        return Err(exposed(dir, "others may change what is in it", "700"));
     }
     Ok(())
 }
@@ -100,21 +102,19 @@ fn judge(path: &Path, found: &Metadata, care: Care) -> Result<(), Error> {
         )));
     }
     if found.len() > MAX_FILE {
-        return Err(failed(path, "reading")(io::Error::new(
-            io::ErrorKind::FileTooLarge,
-            "it is too long to be ours",
-        )));
+        return Err(malformed(path, 0, "it is too long to be ours"));
     }
     let own = rustix::process::geteuid();
     if found.uid() != own.as_raw() && !own.is_root() {
-        return Err(failed(path, "reading")(io::Error::new(
-            io::ErrorKind::PermissionDenied,
+        return Err(malformed(
+            path,
+            0,
             "it belongs to another user; move it away, and a new one is made",
-        )));
+        ));
     }
     match care {
-        Care::Secret if found.mode() & 0o077 != 0 => Err(refused(path, "others may read it", "600")),
-        Care::Own if found.mode() & 0o022 != 0 => Err(refused(path, "others may change it", "600")),
+        Care::Secret if found.mode() & 0o077 != 0 => Err(exposed(path, "others may read it", "600")),
+        Care::Own if found.mode() & 0o022 != 0 => Err(exposed(path, "others may change it", "600")),
         _ => Ok(()),
     }
 }
@@ -142,7 +142,7 @@ pub(super) fn settle(dir: &Path) -> Result<(), Error> {
 pub(super) fn is_unwritable(error: &Error) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem};
     match error {
-        Error::Storage {
+        Error::Io {
             doing: MAKING_FOLDER | MAKING_FILE,
             source,
             ..
@@ -159,35 +159,29 @@ pub(super) fn is_unwritable(error: &Error) -> bool {
 /// For `map_err` on what was done with `path`.
 pub(super) fn failed(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> Error {
     let path = printable(path);
-    move |source| Error::Storage { path, doing, source }
+    move |source| Error::Io { path, doing, source }
 }
 
 /// A file of ours whose line `line` is not as it should be.
-pub(super) fn malformed(path: &Path, line: usize, what: impl std::fmt::Display) -> Error {
-    failed(path, "reading")(io::Error::new(
-        io::ErrorKind::InvalidData,
-        format!("line {line}: {what}"),
-    ))
+pub(super) fn malformed(path: &Path, line: usize, what: impl Into<String>) -> Error {
+    Error::Malformed {
+        path: printable(path),
+        line,
+        what: what.into(),
+    }
 }
 
-fn refused(path: &Path, why: &str, mode: &str) -> Error {
-    let text = format!(
-        "{why}; if that was not intended, make a new one, else: chmod {mode} '{}'",
-        printable(path)
-    );
-    failed(path, "reading")(io::Error::new(io::ErrorKind::PermissionDenied, text))
+fn exposed(path: &Path, why: &'static str, mode: &'static str) -> Error {
+    Error::Exposed {
+        path: printable(path),
+        why,
+        mode,
+    }
 }
 
 /// A path whose characters cannot do anything to a terminal.
 fn printable(path: &Path) -> String {
-    let mut text = String::new();
-    for part in path.to_string_lossy().chars() {
-        match part {
-            '\'' | '"' => text.push(part),
-            _ => text.extend(part.escape_debug()),
-        }
-    }
-    text
+    Escaped(path.as_os_str().as_bytes()).to_string()
 }
 
 #[cfg(test)]
@@ -218,13 +212,5 @@ mod tests {
             Some("/home/a/.config/sealway".into())
         );
         assert_eq!(dir_of(&[], None), None);
-    }
-
-    #[test]
-    fn paths_cannot_write_to_the_terminal() {
-        assert_eq!(
-            printable(Path::new("/a'b\u{1b}[2Jc\u{202e}d")),
-            "/a'b\\u{1b}[2Jc\\u{202e}d"
-        );
     }
 }

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use super::Error;
 use super::folder::{Care, check, failed, make, malformed, read, settle, stage};
 use super::text::PublicKey;
-use crate::Error;
 
 /// Name of the file in the folder.
 const FILE: &str = "known_peers";
@@ -56,9 +56,9 @@ impl KnownPeers {
     /// Who is known by this name.
     ///
     /// # Errors
-    /// [`Error::Storage`] if the file cannot be read, if others may change it, or with the number of a line that is not as it
-    /// should be.
-    pub fn lookup(&self, name: &str) -> Result<Option<Known>, Error> {
+    /// [`Error::Io`] if the file cannot be read, [`Error::Exposed`] if others may change it, [`Error::Malformed`] with the number
+    /// of a line that is not as it should be.
+    pub fn lookup(&self, name: &str) -> Result<Option<Known>, crate::Error> {
         Ok(self.list()?.into_iter().find(|known| known.name == name))
     }
 
@@ -66,29 +66,34 @@ impl KnownPeers {
     ///
     /// # Errors
     /// As [`KnownPeers::lookup`].
-    pub fn list(&self) -> Result<Vec<Known>, Error> {
+    pub fn list(&self) -> Result<Vec<Known>, crate::Error> {
         let Some(text) = read(&self.path, Care::Own)? else {
             return Ok(Vec::new());
         };
         check(&self.dir)?;
-        parse(&text).map_err(|(line, what)| malformed(&self.path, line, what))
+        Ok(parse(&text).map_err(|(line, what)| malformed(&self.path, line, what))?)
     }
 
     /// Remembers a name with its key, first seen on this day (`YYYY-MM-DD`).
     ///
     /// # Errors
-    /// [`Error::WrongKey`] if the name is known with another key, which stays: [`forget`](KnownPeers::forget) it first.
-    /// [`Error::Usage`] for a name or a day that cannot stand in the file. [`Error::Storage`].
-    pub fn remember(&self, name: &str, key: PublicKey, day: &str) -> Result<Remembered, Error> {
-        check_name(name)
-            .and_then(|()| check_day(day))
-            .map_err(|what| Error::Usage(what.into()))?;
+    /// [`Error::OtherKey`] if the name is known with another key, which stays: [`forget`](KnownPeers::forget) it first.
+    /// [`Error::Unfit`] for a name or a day that cannot stand in the file. What [`KnownPeers::lookup`] fails with.
+    pub fn remember(&self, name: &str, key: PublicKey, day: &str) -> Result<Remembered, crate::Error> {
+        check_name(name).and_then(|()| check_day(day)).map_err(Error::Unfit)?;
         make(&self.dir)?;
         let _turn = self.turn()?;
         let mut all = self.list()?;
         match all.iter().find(|known| known.name == name) {
             Some(known) if known.key == key => return Ok(Remembered::Already),
-            Some(_) => return Err(Error::WrongKey { found: *key.bytes() }),
+            Some(known) => {
+                return Err(Error::OtherKey {
+                    name: name.into(),
+                    found: key,
+                    known: known.key,
+                }
+                .into());
+            }
             None => all.push(Known {
                 name: name.into(),
                 key,
@@ -103,7 +108,7 @@ impl KnownPeers {
     ///
     /// # Errors
     /// As [`KnownPeers::lookup`].
-    pub fn forget(&self, name: &str) -> Result<bool, Error> {
+    pub fn forget(&self, name: &str) -> Result<bool, crate::Error> {
         if self.lookup(name)?.is_none() {
             return Ok(false);
         }

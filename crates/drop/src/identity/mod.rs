@@ -2,6 +2,7 @@
 //!
 //! An [`Identity`] is a static key in a file that only its owner may read. [`KnownPeers`] remembers the keys of others by name.
 
+mod error;
 mod folder;
 mod known;
 mod text;
@@ -14,9 +15,9 @@ use sealway_aead::derive::{Hash, Prk};
 use sealway_session::handshake::StaticKey;
 use zeroize::Zeroizing;
 
-use crate::Error;
 use folder::{Care, check, failed, is_unwritable, make, malformed, read, settle, stage};
 
+pub use error::Error;
 pub use folder::config_dir;
 pub use known::{Known, KnownPeers, Remembered};
 pub use text::{KeyTextError, PublicKey, TEXT_LEN};
@@ -44,8 +45,9 @@ impl Identity {
     /// [ephemeral](Identity::ephemeral) one.
     ///
     /// # Errors
-    /// [`Error::Storage`] if there is a file and it is not ours alone to read, or not an identity.
-    pub fn load_or_make() -> Result<Self, Error> {
+    /// [`Error::Exposed`] if there is a file that is not its owner's alone, [`Error::Malformed`] if it is no identity,
+    /// [`Error::Io`].
+    pub fn load_or_make() -> Result<Self, crate::Error> {
         match config_dir() {
             Some(dir) => Self::load_or_make_in(&dir),
             None => Self::ephemeral(),
@@ -56,21 +58,25 @@ impl Identity {
     ///
     /// # Errors
     /// As there.
-    pub fn load_or_make_in(dir: &Path) -> Result<Self, Error> {
+    pub fn load_or_make_in(dir: &Path) -> Result<Self, crate::Error> {
         match Self::load_or_keep(dir) {
             Err(error) if is_unwritable(&error) => Self::ephemeral(),
-            result => result,
+            result => Ok(result?),
         }
     }
 
     /// An identity that is forgotten with this value.
     ///
     /// # Errors
-    /// [`Error::Usage`] if the system gives no random bytes.
-    pub fn ephemeral() -> Result<Self, Error> {
+    /// [`Error::Unable`] if the system gives no random bytes.
+    pub fn ephemeral() -> Result<Self, crate::Error> {
+        Ok(Self::fresh()?)
+    }
+
+    fn fresh() -> Result<Self, Error> {
         let mut secret = Box::new(Zeroizing::new([0; 32]));
         getrandom::fill(&mut **secret)
-            .map_err(|error| Error::Usage(format!("the system gives no random bytes: {error}")))?;
+            .map_err(|error| Error::Unable(format!("the system gives no random bytes: {error}")))?;
         Ok(Self::of(secret, None))
     }
 
@@ -92,12 +98,12 @@ impl Identity {
     /// A secret of this machine for its own records of transfers: it changes with the identity and gives nothing of it away.
     ///
     /// # Errors
-    /// [`Error::Usage`] if the library of the derivation refuses, which it has no reason to.
-    pub fn transfer_secret(&self) -> Result<Zeroizing<[u8; 32]>, Error> {
+    /// [`Error::Unable`] if the library of the derivation refuses, which it has no reason to.
+    pub fn transfer_secret(&self) -> Result<Zeroizing<[u8; 32]>, crate::Error> {
         let mut secret = Zeroizing::new([0; 32]);
         Prk::extract(Hash::Sha256, b"", &**self.secret)
             .export(TRANSFER, b"", &mut *secret)
-            .map_err(|error| Error::Usage(error.to_string()))?;
+            .map_err(|error| Error::Unable(error.to_string()))?;
         Ok(secret)
     }
 
@@ -113,7 +119,7 @@ impl Identity {
         }
         make(dir)?;
         check(dir)?;
-        let mut made = Self::ephemeral()?;
+        let mut made = Self::fresh()?;
         let staged = stage(&path, &made.to_text())?;
         match staged.persist_noclobber(&path) {
             Ok(_) => settle(dir)?,

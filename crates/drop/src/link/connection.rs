@@ -15,6 +15,8 @@ const FLUSH_AT: usize = 512 << 10;
 
 /// A sealed connection.
 pub struct Connection {
+    /// Its number in the session, 0 for the first.
+    pub index: u32,
     /// What comes in.
     pub reader: Reader,
     /// What goes out.
@@ -26,12 +28,13 @@ impl Connection {
     ///
     /// # Errors
     /// [`Error::Network`] if the system cannot give a second handle to the stream.
-    pub fn new(stream: TcpStream, send: SendHalf, recv: RecvHalf, leftover: &[u8]) -> Result<Self, Error> {
+    pub fn new(index: u32, stream: TcpStream, send: SendHalf, recv: RecvHalf, leftover: &[u8]) -> Result<Self, Error> {
         let copy = stream.try_clone().map_err(Error::network("opening a connection"))?;
         let mut buffer = leftover.to_vec();
         let end = buffer.len();
         buffer.resize(end.max(4 << 10), 0);
         Ok(Self {
+            index,
             reader: Reader { stream: copy, half: recv, buffer, start: 0, end },
             writer: Writer { stream, half: send, buffer: Vec::new(), filled: 0 },
         })

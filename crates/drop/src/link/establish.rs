@@ -135,7 +135,7 @@ pub(super) fn handshake(mut stream: TcpStream, setup: &Setup, role: Role, deadli
     stream.set_read_timeout(None).map_err(Error::network("the handshake"))?;
     stream.set_write_timeout(None).map_err(Error::network("the handshake"))?;
     Ok(Peered {
-        connection: Connection::new(stream, done.send, done.recv, &leftover)?,
+        connection: Connection::new(0, stream, done.send, done.recv, &leftover)?,
         session: Arc::new(done.session),
         suite: done.suite,
         peer_key: done.peer_key,

@@ -60,5 +60,5 @@ fn read<const N: usize>(
 fn finish(stream: TcpStream, attached: Attached) -> Result<Connection, Error> {
     stream.set_read_timeout(None).map_err(Error::network("joining"))?;
     stream.set_write_timeout(None).map_err(Error::network("joining"))?;
-    Connection::new(stream, attached.send, attached.recv, &[])
+    Connection::new(attached.index, stream, attached.send, attached.recv, &[])
 }

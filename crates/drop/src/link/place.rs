@@ -98,9 +98,16 @@ pub struct DataConnections {
 impl DataConnections {
     /// Begins to bring them up, in threads of its own.
     pub fn open(self, cancel: &Cancel) -> Connections {
+        let indexes: Vec<u32> = (1..=self.count).collect();
+        self.open_only(&indexes, cancel)
+    }
+
+    /// The same for connections of these numbers.
+    pub fn open_only(self, indexes: &[u32], cancel: &Cancel) -> Connections {
         let (found, wanted) = channel();
         let stopped = Arc::new(AtomicBool::new(false));
-        let Self { session, way, count } = self;
+        let Self { session, way, .. } = self;
+        let count = u32::try_from(indexes.len()).unwrap_or(MAX_CONNECTIONS);
         match way {
             Way::Listen(listener, early) => {
                 let joins = Joins { session, joined: Arc::default(), stopped: stopped.clone(), cancel: cancel.clone(), found };
@@ -108,7 +115,7 @@ impl DataConnections {
             }
             way => {
                 let way = Arc::new(way);
-                for index in 1..=count {
+                for &index in indexes {
                     let (way, session, found) = (way.clone(), session.clone(), found.clone());
                     let (stopped, cancel) = (stopped.clone(), cancel.clone());
                     std::thread::spawn(move || {

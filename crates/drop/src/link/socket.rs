@@ -8,8 +8,9 @@ use socket2::{SockRef, TcpKeepalive};
 use crate::Error;
 use crate::cancel::Cancel;
 
-/// A peer that says nothing for this long, on a connection that has something to say, is gone.
-const SILENCE: Duration = Duration::from_secs(45);
+/// A peer that takes nothing for this long is gone. Minutes, since one whose disk is slow, or that was stopped for a while, takes
+/// nothing either.
+const SILENCE: Duration = Duration::from_secs(300);
 
 /// How long one address is tried.
 const DIAL: Duration = Duration::from_secs(10);

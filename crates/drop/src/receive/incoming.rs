@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use crate::dest::StagedFile;
 use crate::entry::Entry;
@@ -14,7 +14,6 @@ use crate::{Error, lock};
 pub(super) struct Incoming {
     pub(super) id: u32,
     pub(super) entry: Entry,
-    turn: Mutex<()>,
     state: Mutex<State>,
 }
 
@@ -53,12 +52,7 @@ impl Incoming {
             end: None,
             partial: Vec::new(),
         };
-        Self { id, entry, turn: Mutex::new(()), state: Mutex::new(state) }
-    }
-
-    /// Held while something is written.
-    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
-        lock(&self.turn)
+        Self { id, entry, state: Mutex::new(state) }
     }
 
     /// The temporary file, opened by `open` when it is first needed.

@@ -21,9 +21,10 @@ use crate::groups::GROUP;
 use crate::link::{Connected, Reader, Writer};
 use crate::names::{Escaped, RelPath, Rules};
 use crate::progress::Progress;
-use crate::send::{Summary, hear, say};
+use crate::send::Summary;
 use crate::wire::control::{self, Accept, Body, Decision, Decisions, Decline, Done, Hello, Offer, Role};
 use crate::wire::data::{PackedFile, SMALL};
+use crate::wire::talk::{hear, say};
 use crate::{Error, lock};
 
 /// Entries of a transfer at most; their names must fit into memory.
@@ -162,7 +163,7 @@ pub fn receive(
 }
 
 fn greet(control: &Mutex<Writer>, reader: &mut Reader) -> Result<Offer, Error> {
-    say(&mut lock(control), Body::Hello(Hello { version: control::VERSION, role: Role::Receiver as i32 }))?;
+    say(&mut lock(control), Body::Hello(Hello { version: control::VERSION, role: Role::Receiver as i32, shares: false, mounts: false }))?;
     match hear(reader)? {
         Some(Body::Hello(hello)) if hello.version != control::VERSION => {
             return Err(Error::Remote(format!("it speaks version {} of the protocol, this end {}", hello.version, control::VERSION)));
@@ -191,7 +192,7 @@ fn offered(offer: &Offer) -> Offered {
     }
 }
 
-/// Everything between the offer and the end. Returns how often the keys of the busiest connection were replaced.
+/// Everything between the offer and the end. Returns how many keys content was sealed with.
 fn transfer_all(
     receiver: &Receiver<'_>,
     connections: crate::link::Connections,
@@ -209,7 +210,7 @@ fn transfer_all(
                         let result = connection.and_then(|mut connection| {
                             let result = data::run(receiver, &mut connection.reader);
                             let mut epochs = lock(epochs);
-                            *epochs = (*epochs).max(connection.reader.epoch());
+                            *epochs += connection.reader.epoch() + 1;
                             result
                         });
                         if let Err(error) = result {

@@ -15,7 +15,7 @@ const COPY_BYTES: usize = 64 << 10;
 pub(super) enum Carrier {
     /// In the kernel.
     #[cfg(target_os = "linux")]
-    Pipe(pipe::Pipe),
+    Pipe(kernel::Pipe),
     /// In memory.
     Copy(Buffer),
 }
@@ -24,7 +24,7 @@ impl Carrier {
     /// An empty one.
     pub(super) fn take(copy: bool) -> Self {
         #[cfg(target_os = "linux")]
-        if !copy && let Ok(pipe) = pipe::Pipe::take() {
+        if !copy && let Ok(pipe) = kernel::Pipe::take() {
             return Carrier::Pipe(pipe);
         }
         let _ = copy;
@@ -117,7 +117,7 @@ impl Buffer {
 }
 
 #[cfg(target_os = "linux")]
-mod pipe {
+mod kernel {
     use std::cell::RefCell;
     use std::io;
     use std::os::fd::{BorrowedFd, OwnedFd};

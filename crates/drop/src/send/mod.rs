@@ -11,8 +11,6 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use prost::Message as _;
-
 use self::queue::{Queue, Work};
 use crate::cancel::Cancel;
 use crate::entry::{Entry, Kind};
@@ -21,9 +19,9 @@ use crate::link::{Connected, Reader, Writer};
 use crate::names::Escaped;
 use crate::progress::Progress;
 use crate::source::{self, Scan};
-use crate::wire::control::{self, Body, Decision, Done, Entries, Hello, Message, Offer, Role};
+use crate::wire::control::{self, Body, Decision, Done, Entries, Hello, Offer, Role};
 use crate::wire::data::SMALL;
-use crate::wire::kind;
+use crate::wire::talk::{Pulse, hear, say};
 use crate::{Error, lock};
 
 /// Names at the top that an offer shows.
@@ -55,7 +53,7 @@ pub struct Summary {
     pub failed: u64,
     /// The first few of them and why.
     pub notes: Vec<String>,
-    /// How often the keys of the busiest direction were replaced.
+    /// Keys that content was sealed with, over all data connections: each begins with one, and replaces it after 1 GiB.
     pub epochs: u64,
 }
 
@@ -104,28 +102,6 @@ impl Sender<'_> {
     }
 }
 
-/// Sends a control message.
-pub(crate) fn say(writer: &mut Writer, body: Body) -> Result<(), Error> {
-    writer.push(kind::CONTROL, 0, &Message { body: Some(body) }.encode_to_vec())?;
-    writer.flush()
-}
-
-/// Receives a control message. `None` at the end of the connection; messages of newer versions are passed over.
-pub(crate) fn hear(reader: &mut Reader) -> Result<Option<Body>, Error> {
-    loop {
-        let Some(record) = reader.next()? else { return Ok(None) };
-        if record.kind != kind::CONTROL {
-            return Err(Error::Protocol("content on the control connection"));
-        }
-        let message = Message::decode(record.payload).map_err(|_| Error::Protocol("a control message that cannot be read"))?;
-        match message.body {
-            Some(Body::Stop(stop)) => return Err(Error::Remote(Escaped(stop.reason.as_bytes()).to_string())),
-            Some(body) => return Ok(Some(body)),
-            None => {}
-        }
-    }
-}
-
 /// Sends what `scan` found over a session, and waits until the receiver has it in place.
 ///
 /// # Errors
@@ -166,7 +142,11 @@ pub fn send(
         connections.stop();
         cancel.cancel();
     };
+    let pulse = Pulse::default();
     let done = std::thread::scope(|scope| {
+        scope.spawn(|| pulse.beat(&sender.control));
+        // However this ends, so does the pulse.
+        let _stop = pulse.stop_at_end();
         let dealer = scope.spawn(|| {
             std::thread::scope(|workers| {
                 while let Some(connection) = connections.next() {
@@ -177,7 +157,7 @@ pub fn send(
                             // Nothing is left, so no further connection is needed.
                             connections.stop();
                             let mut epochs = lock(&sender.epochs);
-                            *epochs = (*epochs).max(connection.writer.epoch());
+                            *epochs += connection.writer.epoch() + 1;
                             drop(epochs);
                             if let Err(error) = result {
                                 over(error);
@@ -256,7 +236,7 @@ fn talk(options: &Options, sender: &Sender<'_>, reader: &mut Reader) -> Result<(
 }
 
 fn greet(sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
-    sender.say(Body::Hello(Hello { version: control::VERSION, role: Role::Sender as i32 }))?;
+    sender.say(Body::Hello(Hello { version: control::VERSION, role: Role::Sender as i32, shares: false, mounts: false }))?;
     match hear(reader)? {
         Some(Body::Hello(hello)) if hello.version != control::VERSION => {
             Err(Error::Remote(format!("it speaks version {} of the protocol, this end {}", hello.version, control::VERSION)))

@@ -72,10 +72,8 @@ pub enum Role {
     Sender = 1,
     /// Receives files.
     Receiver = 2,
-    /// Shows a folder of its own.
+    /// Shows a folder of its own, mounts one of the other end, or both.
     Share = 3,
-    /// Mounts the folder of the other end.
-    Mount = 4,
 }
 
 /// First message of both ends.
@@ -87,6 +85,12 @@ pub struct Hello {
     /// [`Role`].
     #[prost(enumeration = "Role", tag = "2")]
     pub role: i32,
+    /// Whether it shows a folder.
+    #[prost(bool, tag = "3")]
+    pub shares: bool,
+    /// Whether it mounts the folder of the other end.
+    #[prost(bool, tag = "4")]
+    pub mounts: bool,
 }
 
 /// What the sender has to send.

@@ -5,6 +5,7 @@
 
 pub mod control;
 pub mod data;
+pub(crate) mod talk;
 
 /// Kinds of records.
 pub mod kind {
@@ -14,4 +15,8 @@ pub mod kind {
     pub const PIECE: u8 = 2;
     /// Small files, whole ([`data::Packed`](super::data::Packed)).
     pub const PACK: u8 = 3;
+    /// One byte that says nothing but that this end is alive.
+    pub const PULSE: u8 = 5;
+    /// Bytes of a stream that is carried whole: gRPC.
+    pub const TUNNEL: u8 = 4;
 }

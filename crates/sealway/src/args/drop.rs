@@ -79,6 +79,62 @@ pub(crate) struct Receive {
     pub(crate) link: Link,
 }
 
+/// Show a folder to someone, who mounts it
+///
+/// The other end runs `sealway mount`. It may read all that is in the folder, and nothing else; symbolic links are shown and
+/// not followed. With --mount, the folder that the other end shares is mounted here at the same time.
+#[derive(Args, Debug)]
+#[command(after_help = EXIT_CODES, after_long_help = format!("{EXIT_CODES}\n\n{ENVIRONMENT}"))]
+pub(crate) struct Share {
+    /// The folder
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) folder: PathBuf,
+
+    /// Also mount the folder of the other end here
+    #[arg(long, value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath)]
+    pub(crate) mount: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) mounting: Mounting,
+
+    #[command(flatten)]
+    pub(crate) link: Link,
+}
+
+/// Mount the folder that someone shows
+///
+/// The folder is read-only and appears at MOUNTPOINT until the other end stops, or this one does (Ctrl-C, or umount). What
+/// cannot be read is an error of reading, never data cut short.
+#[derive(Args, Debug)]
+#[command(after_help = EXIT_CODES, after_long_help = format!("{EXIT_CODES}\n\n{ENVIRONMENT}"))]
+pub(crate) struct Mount {
+    /// An empty folder
+    #[arg(value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath)]
+    pub(crate) mountpoint: PathBuf,
+
+    /// Also show a folder of this end
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) share: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) mounting: Mounting,
+
+    #[command(flatten)]
+    pub(crate) link: Link,
+}
+
+/// How a folder is mounted.
+#[derive(Args, Debug)]
+pub(crate) struct Mounting {
+    /// Let other users of this machine read it (needs user_allow_other in /etc/fuse.conf, or root)
+    #[arg(long)]
+    pub(crate) allow_other: bool,
+
+    /// Mount over a folder that is not empty
+    #[arg(long)]
+    pub(crate) nonempty: bool,
+}
+
 /// How the two ends find each other and what they use.
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("place"))]

@@ -6,6 +6,7 @@ mod place;
 pub(crate) mod receive;
 pub(crate) mod relay;
 pub(crate) mod send;
+pub(crate) mod share;
 
 use std::io::{BufRead, Write};
 

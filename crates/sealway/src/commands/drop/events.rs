@@ -62,6 +62,15 @@ impl Events {
         }
     }
 
+    /// What is shared and mounted stands.
+    pub(super) fn ready(self, sharing: &sealway_drop::sharing::Options) {
+        let shown = |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        let (share, mount) = (shown(&sharing.share), shown(&sharing.mount));
+        let parts = [share.as_ref().map(|path| format!("{path} is shared")), mount.as_ref().map(|path| format!("mounted at {path}"))];
+        let text = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        self.tell(format_args!("{text}; Ctrl-C ends it"), || json!({"event": "ready", "share": share, "mount": mount}));
+    }
+
     pub(super) fn warn(self, text: &str) {
         if !self.json {
             note(format_args!("warning: {text}"));
@@ -97,7 +106,7 @@ impl Events {
             ),
             || {
                 json!({"event": "done", "files": summary.placed, "failed": summary.failed, "bytes": moved.bytes, "kept": moved.kept,
-                    "seconds": time.as_secs_f64(), "key_epochs": summary.epochs})
+                    "seconds": time.as_secs_f64(), "keys": summary.epochs})
             },
         );
     }

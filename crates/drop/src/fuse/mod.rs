@@ -1,0 +1,300 @@
+//! A tree mounted as a file system, read only.
+//!
+//! - Read errors are errors: a read gets all its bytes, fewer only at the true end of a file, or `EIO` (`ETIMEDOUT` when
+//!   the peer did not answer in time, `EINTR` when the caller was interrupted).
+//! - No thread that hears the kernel waits for the peer, so a slow read never holds up `ls`.
+//! - What the kernel keeps is bounded by [`MountOptions::ttl`], and invalidated when the tree tells of a change or
+//!   another look at a file shows another version. The content of a file is looked at anew at every open.
+//! - A program that reads a file while it changes sees old and new bytes, as on any file system, never bytes read before
+//!   the version that it was told.
+
+mod dirs;
+mod files;
+mod fs;
+mod mountpoint;
+mod nodes;
+mod notices;
+mod pool;
+mod stream;
+#[cfg(test)]
+mod stream_tests;
+mod waiters;
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use fuser::{Config, Errno, MountOption, Session, SessionACL, SessionUnmounter};
+
+use crate::tree::{RemoteTree, Subscription, TreeError};
+use files::Files;
+use fs::{Core, Fs};
+use notices::Notices;
+
+/// How to mount.
+#[derive(Debug, Clone)]
+pub struct MountOptions {
+    /// How long the kernel may keep names and attributes without asking again. Default 2 s.
+    pub ttl: Duration,
+    /// How long the peer may take for one answer. Default 30 s.
+    pub timeout: Duration,
+    /// Threads that hear the kernel. Default 2; each has its own queue.
+    pub threads: usize,
+    /// Calls that may wait for the peer at the same time, reads apart. Default 16.
+    pub calls: usize,
+    /// Bytes that may be read ahead of all open files together. Default 128 MiB.
+    pub memory: u64,
+    /// Bytes that may be read ahead of one open file. Default 32 MiB.
+    pub window: u64,
+    /// Whether other users may look into the mount. Needs `user_allow_other` in `/etc/fuse.conf` unless run by root.
+    /// Permission bits are then checked by the kernel. Default no.
+    pub allow_other: bool,
+    /// Whether to cover a folder that is not empty. Default no.
+    pub allow_nonempty: bool,
+}
+
+impl Default for MountOptions {
+    fn default() -> Self {
+        Self {
+            ttl: Duration::from_secs(2),
+            timeout: Duration::from_secs(30),
+            threads: 2,
+            calls: 16,
+            memory: 128 << 20,
+            window: 32 << 20,
+            allow_other: false,
+            allow_nonempty: false,
+        }
+    }
+}
+
+/// Why a tree could not be mounted, or taken away.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum MountError {
+    /// The mount point cannot be used.
+    Mountpoint {
+        /// As given.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The mount point holds something.
+    NotEmpty(PathBuf),
+    /// Something is mounted there whose server is gone, and that is not ours to take away.
+    Stale(PathBuf),
+    /// The system did not mount, or not unmount.
+    System(io::Error),
+    /// The tree did not let itself be watched.
+    Tree(TreeError),
+}
+
+impl fmt::Display for MountError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mountpoint { path, error } => write!(f, "cannot mount at {}: {error}", path.display()),
+            Self::NotEmpty(path) => write!(f, "cannot mount at {}: the folder is not empty", path.display()),
+            Self::Stale(path) => write!(
+                f,
+                "cannot mount at {}: a dead mount of another program stands there; `fusermount3 -uz` takes it away",
+                path.display()
+            ),
+            Self::System(error) => write!(f, "the system refused: {error}"),
+            Self::Tree(error) => write!(f, "the tree cannot be watched: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for MountError {}
+
+/// A mounted tree. Dropping it unmounts.
+pub struct Mount {
+    unmounter: Unmounter,
+    /// No news after the mount is gone.
+    _news: Option<Subscription>,
+}
+
+/// Takes a mount away from wherever it is called, such as from a signal's thread.
+#[derive(Clone)]
+pub struct Unmounter(Arc<Shared>);
+
+struct Shared {
+    path: PathBuf,
+    core: Arc<Core>,
+    session: Mutex<Option<SessionUnmounter>>,
+    over: Arc<Over>,
+}
+
+/// Set when the kernel has let go.
+#[derive(Default)]
+struct Over {
+    result: Mutex<Option<io::Result<()>>>,
+    told: Condvar,
+}
+
+impl Mount {
+    /// Mounts `tree` at `path` and serves it until it is unmounted, by us or by somebody else.
+    pub fn start(tree: Arc<dyn RemoteTree>, path: &Path, options: MountOptions) -> Result<Self, MountError> {
+        let path = mountpoint::prepare(path, options.allow_nonempty)?;
+        let (notices, inbox) = Notices::new();
+        let core: Arc<OnceLock<Weak<Core>>> = Arc::default();
+        let (news, known) = (notices.clone(), Arc::clone(&core));
+        let changed = move |ino: u64, _version: u64, _size: u64| {
+            if let Some(core) = known.get().and_then(Weak::upgrade) {
+                core.nodes().doubt(ino);
+            }
+            news.content(ino);
+        };
+        let files =
+            Files::new(Arc::clone(&tree), options.memory, options.window, options.timeout, Box::new(changed));
+        let made = Arc::new(Core::new(Arc::clone(&tree), files, notices.clone(), options.clone()));
+        let _ = core.set(Arc::downgrade(&made));
+
+        let mut session =
+            Session::new(Fs::new(Arc::clone(&made)), &path, &config(&options)).map_err(MountError::System)?;
+        let notifier = session.notifier();
+        let unmounter = session.unmount_callable();
+        let over: Arc<Over> = Arc::default();
+        let shared = Shared { path, core: made, session: Mutex::new(Some(unmounter)), over: Arc::clone(&over) };
+        // From here on a failure unmounts by dropping this.
+        let mut mount = Self { unmounter: Unmounter(Arc::new(shared)), _news: None };
+        let shared = &mount.unmounter.0;
+
+        let told = Arc::clone(&over);
+        spawn("mount", move || told.set(session.run()))?;
+        let weak = Arc::downgrade(&shared.core);
+        spawn("mount-notices", move || notices::run(&inbox, &weak, &notifier))?;
+        let (weak, over) = (Arc::downgrade(&shared.core), Arc::clone(&over));
+        spawn("mount-watch", move || watch(&weak, &over))?;
+        mountpoint::raise_readahead(&shared.path, 1024);
+        let sink = notices.clone();
+        mount._news = match tree.subscribe(Arc::new(move |event| sink.event(event))) {
+            Ok(news) => Some(news),
+            // Without news the time limits stand.
+            Err(TreeError::Invalid(_) | TreeError::Limit) => None,
+            Err(error) => return Err(MountError::Tree(error)),
+        };
+        Ok(mount)
+    }
+
+    /// Where it is mounted.
+    pub fn path(&self) -> &Path {
+        &self.unmounter.0.path
+    }
+
+    /// A second hand on the mount, for a signal's thread.
+    pub fn unmounter(&self) -> Unmounter {
+        self.unmounter.clone()
+    }
+
+    /// Waits until somebody unmounts, here or by `umount`.
+    pub fn wait(&self) -> Result<(), MountError> {
+        self.unmounter.0.over.wait(None).unwrap_or(Ok(())).map_err(MountError::System)
+    }
+
+    /// Unmounts. Reads under way fail; if files are still open, the mount leaves the tree at once and ends with them.
+    pub fn unmount(self) -> Result<(), MountError> {
+        self.unmounter.unmount()
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        if let Err(error) = self.unmounter.unmount() {
+            tracing::warn!(%error, path = %self.path().display(), "cannot unmount");
+        }
+    }
+}
+
+impl Unmounter {
+    /// As [`Mount::unmount`].
+    pub fn unmount(&self) -> Result<(), MountError> {
+        let shared = &self.0;
+        let Some(mut session) = shared.session.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+            return Ok(());
+        };
+        shared.core.end();
+        let mut result = Ok(());
+        if shared.over.wait(Some(Duration::ZERO)).is_none() && session.unmount().is_err() {
+            result = mountpoint::detach(&shared.path).map_err(MountError::System);
+        }
+        shared.core.notices.end();
+        // The kernel lets go at once unless somebody still has a file open.
+        let _ = shared.over.wait(Some(Duration::from_secs(1)));
+        result
+    }
+}
+
+impl Over {
+    fn set(&self, result: io::Result<()>) {
+        *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        self.told.notify_all();
+    }
+
+    /// `None` if it is not over within `time`.
+    fn wait(&self, time: Option<Duration>) -> Option<io::Result<()>> {
+        let result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = |result: &mut Option<io::Result<()>>| result.is_none();
+        let result = match time {
+            None => self.told.wait_while(result, waiting).unwrap_or_else(PoisonError::into_inner),
+            Some(time) => self.told.wait_timeout_while(result, time, waiting).unwrap_or_else(PoisonError::into_inner).0,
+        };
+        result.as_ref().map(|result| result.as_ref().map(|()| ()).map_err(|error| error.kind().into()))
+    }
+}
+
+fn config(options: &MountOptions) -> Config {
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::FSName(mountpoint::NAME.into()),
+        MountOption::Subtype(mountpoint::NAME.into()),
+        MountOption::RO,
+        MountOption::NoSuid,
+        MountOption::NoDev,
+        MountOption::NoAtime,
+    ];
+    if options.allow_other {
+        config.mount_options.push(MountOption::DefaultPermissions);
+        config.acl = SessionACL::All;
+    }
+    config.n_threads = Some(options.threads.clamp(1, 16));
+    config.clone_fd = true;
+    config
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), MountError> {
+    std::thread::Builder::new().name(name.into()).spawn(work).map(drop).map_err(MountError::System)
+}
+
+/// Looks after those who wait, until the mount is over.
+fn watch(core: &Weak<Core>, over: &Over) {
+    let mut pause = waiters::PATIENCE;
+    while over.wait(Some(pause)).is_none() {
+        let Some(core) = core.upgrade() else { return };
+        let ended = core.has_ended();
+        let waiting = core.files.is_waiting() || core.calls.is_waiting();
+        if waiting {
+            core.files.give_up(ended);
+            core.calls.give_up(ended);
+        }
+        pause = if waiting { waiters::PATIENCE } else { waiters::PATIENCE * 3 };
+    }
+}
+
+/// What a program that called the kernel is told.
+fn errno(error: TreeError) -> Errno {
+    match error {
+        TreeError::NotFound => Errno::ENOENT,
+        TreeError::NotDirectory => Errno::ENOTDIR,
+        TreeError::NotFile => Errno::EISDIR,
+        TreeError::NotLink | TreeError::Invalid(_) => Errno::EINVAL,
+        TreeError::Denied => Errno::EACCES,
+        TreeError::Stale => Errno::ESTALE,
+        TreeError::Limit => Errno::ENFILE,
+        TreeError::Timeout => Errno::ETIMEDOUT,
+        TreeError::Cancelled => Errno::EINTR,
+        TreeError::Failed | TreeError::Lost | TreeError::Protocol(_) => Errno::EIO,
+    }
+}

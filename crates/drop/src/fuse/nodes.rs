@@ -1,0 +1,194 @@
+//! Inode numbers of the mount and the paths they stand for.
+
+use std::collections::HashMap;
+
+use crate::tree::{Attr, TreeError, TreePath};
+
+/// The root's inode number, fixed by FUSE.
+pub(super) const ROOT: u64 = 1;
+
+/// What the kernel knows of the tree. A number is never used twice, so none needs a generation.
+#[derive(Debug)]
+pub(super) struct Nodes {
+    nodes: HashMap<u64, Node>,
+    names: HashMap<(u64, Box<[u8]>), u64>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Node {
+    /// Directory and name; `None` for the root and for what has lost its name.
+    place: Option<(u64, Box<[u8]>)>,
+    /// The last attributes seen; unknown only for the root before the first look.
+    attr: Option<Attr>,
+    /// Version of what the kernel may have in its page cache.
+    cached: Option<u64>,
+    /// How often the kernel has been told of it and has not forgotten.
+    lookups: u64,
+}
+
+impl Default for Nodes {
+    fn default() -> Self {
+        let root = Node { place: None, attr: None, cached: None, lookups: 1 };
+        Self { nodes: HashMap::from([(ROOT, root)]), names: HashMap::new(), next: ROOT + 1 }
+    }
+}
+
+impl Nodes {
+    /// The path of a number; [`TreeError::Stale`] if it has none any more.
+    pub(super) fn path(&self, ino: u64) -> Result<TreePath, TreeError> {
+        let mut names: Vec<&[u8]> = Vec::new();
+        let mut at = ino;
+        while at != ROOT {
+            let (parent, name) = self.nodes.get(&at).and_then(|node| node.place.as_ref()).ok_or(TreeError::Stale)?;
+            names.push(name);
+            at = *parent;
+        }
+        names.reverse();
+        TreePath::parse(&names.join(&b'/'))
+    }
+
+    /// The directory a number stands in.
+    pub(super) fn parent(&self, ino: u64) -> u64 {
+        self.nodes.get(&ino).and_then(|node| node.place.as_ref()).map_or(ROOT, |(parent, _)| *parent)
+    }
+
+    /// The number of a path that the kernel knows.
+    pub(super) fn find(&self, path: &TreePath) -> Option<u64> {
+        path.components().try_fold(ROOT, |at, name| self.names.get(&(at, name.into())).copied())
+    }
+
+    /// Counts one more lookup of `name` and gives its number: a new one if the name means another object than before.
+    pub(super) fn remember(&mut self, parent: u64, name: &[u8], attr: &Attr) -> u64 {
+        let key = (parent, Box::from(name));
+        if let Some(&ino) = self.names.get(&key)
+            && let Some(node) = self.nodes.get_mut(&ino)
+        {
+            let same = |known: &Attr| known.node == attr.node && known.kind == attr.kind;
+            if node.attr.as_ref().is_some_and(same) {
+                node.lookups += 1;
+                return ino;
+            }
+            node.place = None;
+        }
+        let ino = self.next;
+        self.next += 1;
+        self.names.insert(key.clone(), ino);
+        self.nodes.insert(ino, Node { place: Some(key), attr: Some(*attr), cached: None, lookups: 1 });
+        ino
+    }
+
+    /// Takes in what a number is like now. Whether its content is another than the one last seen.
+    pub(super) fn update(&mut self, ino: u64, attr: &Attr) -> bool {
+        let Some(node) = self.nodes.get_mut(&ino) else { return false };
+        let changed = node.attr.is_some_and(|known| known.version != attr.version);
+        node.attr = Some(*attr);
+        changed
+    }
+
+    /// Whether the name still means what this number means.
+    pub(super) fn is_same(&self, ino: u64, attr: &Attr) -> bool {
+        ino == ROOT
+            || self
+                .nodes
+                .get(&ino)
+                .and_then(|node| node.attr)
+                .is_some_and(|known| known.node == attr.node && known.kind == attr.kind)
+    }
+
+    /// An open of content `version`: whether the kernel's pages are of the same, and may be kept.
+    pub(super) fn keep_cache(&mut self, ino: u64, version: u64) -> bool {
+        match self.nodes.get_mut(&ino) {
+            Some(node) => node.cached.replace(version) == Some(version),
+            None => false,
+        }
+    }
+
+    /// The kernel's pages are not to be kept at the next open.
+    pub(super) fn doubt(&mut self, ino: u64) {
+        if let Some(node) = self.nodes.get_mut(&ino) {
+            node.cached = None;
+        }
+    }
+
+    /// The kernel forgets `count` lookups.
+    pub(super) fn forget(&mut self, ino: u64, count: u64) {
+        if ino == ROOT {
+            return;
+        }
+        let Some(node) = self.nodes.get_mut(&ino) else { return };
+        node.lookups = node.lookups.saturating_sub(count);
+        if node.lookups == 0
+            && let Some(node) = self.nodes.remove(&ino)
+            && let Some(key) = node.place
+            && self.names.get(&key) == Some(&ino)
+        {
+            self.names.remove(&key);
+        }
+    }
+
+    /// Every number but the root's, with its directory and name.
+    pub(super) fn all(&self) -> Vec<(u64, Option<(u64, Vec<u8>)>)> {
+        let place = |node: &Node| node.place.as_ref().map(|(parent, name)| (*parent, name.to_vec()));
+        self.nodes.iter().filter(|(ino, _)| **ino != ROOT).map(|(ino, node)| (*ino, place(node))).collect()
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        assert!(self.names.len() < self.nodes.len());
+        self.nodes.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::{Kind, Time};
+
+    fn attr(node: u64, version: u64) -> Attr {
+        let (mtime, ctime) = (Time::default(), Time::default());
+        Attr { node, kind: Kind::File, size: 1, mode: 0o644, mtime, ctime, nlink: 1, version }
+    }
+
+    #[test]
+    fn numbers_stand_for_paths_until_forgotten() {
+        let mut nodes = Nodes::default();
+        let dir = nodes.remember(ROOT, b"dir", &attr(10, 1));
+        let file = nodes.remember(dir, b"\xff", &attr(11, 1));
+        assert_eq!(nodes.remember(dir, b"\xff", &attr(11, 2)), file);
+        let path = TreePath::parse(b"dir/\xff").unwrap();
+        assert_eq!(nodes.path(file), Ok(path.clone()));
+        assert_eq!(nodes.find(&path), Some(file));
+        nodes.forget(file, 1);
+        assert_eq!(nodes.find(&path), Some(file));
+        nodes.forget(file, 1);
+        assert_eq!(nodes.find(&path), None);
+        nodes.forget(dir, 1);
+        assert_eq!(nodes.path(file), Err(TreeError::Stale));
+        assert_eq!(nodes.len(), 1);
+    }
+
+    #[test]
+    fn a_replaced_file_is_another_number_and_the_old_one_is_stale() {
+        let mut nodes = Nodes::default();
+        let old = nodes.remember(ROOT, b"a", &attr(10, 1));
+        let new = nodes.remember(ROOT, b"a", &attr(12, 1));
+        assert_ne!(old, new);
+        assert_eq!(nodes.path(old), Err(TreeError::Stale));
+        nodes.forget(old, 1);
+        assert_eq!(nodes.find(&TreePath::parse(b"a").unwrap()), Some(new));
+    }
+
+    #[test]
+    fn pages_are_kept_only_for_the_content_that_they_hold() {
+        let mut nodes = Nodes::default();
+        let ino = nodes.remember(ROOT, b"a", &attr(10, 1));
+        assert!(!nodes.keep_cache(ino, 1));
+        assert!(nodes.keep_cache(ino, 1));
+        assert!(!nodes.keep_cache(ino, 2));
+        nodes.doubt(ino);
+        assert!(!nodes.keep_cache(ino, 2));
+        assert!(!nodes.update(ino, &attr(10, 1)));
+        assert!(nodes.update(ino, &attr(10, 2)));
+    }
+}

@@ -1,0 +1,128 @@
+//! News for the kernel: what it must not keep.
+//!
+//! Told by a thread of their own. An invalidation waits for pages that are being read, so whoever answers reads must
+//! never do it.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Weak};
+
+use fuser::{INodeNo, Notifier};
+
+use super::fs::Core;
+use super::nodes::ROOT;
+use crate::tree::Event;
+
+/// Notices that may wait; when there are more, everything is invalidated instead.
+const QUEUE: usize = 4096;
+
+/// The sending side.
+#[derive(Clone)]
+pub(super) struct Notices {
+    queue: SyncSender<Notice>,
+    overflow: Arc<AtomicBool>,
+}
+
+/// The receiving side, for [`run`].
+pub(super) struct Inbox {
+    queue: Receiver<Notice>,
+    overflow: Arc<AtomicBool>,
+}
+
+enum Notice {
+    Content(u64),
+    Event(Event),
+    End,
+}
+
+impl Notices {
+    pub(super) fn new() -> (Self, Inbox) {
+        let (queue, inbox) = sync_channel(QUEUE);
+        let overflow: Arc<AtomicBool> = Arc::default();
+        let notices = Self { queue, overflow: Arc::clone(&overflow) };
+        (notices, Inbox { queue: inbox, overflow })
+    }
+
+    /// The content of a number is another than before.
+    pub(super) fn content(&self, ino: u64) {
+        self.put(Notice::Content(ino));
+    }
+
+    /// The tree told this.
+    pub(super) fn event(&self, event: Event) {
+        self.put(Notice::Event(event));
+    }
+
+    /// Lets [`run`] return.
+    pub(super) fn end(&self) {
+        // With a full queue there is something to receive, after which the end of the core is noticed.
+        self.put(Notice::End);
+    }
+
+    fn put(&self, notice: Notice) {
+        match self.queue.try_send(notice) {
+            Ok(()) | Err(TrySendError::Disconnected(_)) => {}
+            Err(TrySendError::Full(_)) => self.overflow.store(true, Ordering::SeqCst),
+        }
+    }
+}
+
+/// Tells the kernel until the end.
+pub(super) fn run(inbox: &Inbox, core: &Weak<Core>, notifier: &Notifier) {
+    while let Ok(notice) = inbox.queue.recv() {
+        let Some(core) = core.upgrade() else { return };
+        if core.has_ended() {
+            return;
+        }
+        if inbox.overflow.swap(false, Ordering::SeqCst) {
+            everything(&core, notifier);
+        }
+        match notice {
+            Notice::End => return,
+            Notice::Content(ino) => content(notifier, ino),
+            Notice::Event(Event::Changed(path)) => {
+                let ino = core.nodes().find(&path);
+                if let Some(ino) = ino {
+                    core.nodes().doubt(ino);
+                    core.files.doubt(Some(ino));
+                    content(notifier, ino);
+                }
+            }
+            Notice::Event(Event::Entry(path)) => {
+                let Some((directory, name)) = path.split() else { continue };
+                let parent = core.nodes().find(&directory);
+                if let Some(parent) = parent {
+                    entry(notifier, parent, name);
+                }
+            }
+            Notice::Event(Event::Everything) => everything(&core, notifier),
+            // New calls see it themselves.
+            Notice::Event(Event::Lost) => {}
+        }
+    }
+}
+
+fn everything(core: &Core, notifier: &Notifier) {
+    core.files.doubt(None);
+    let all = core.nodes().all();
+    for (ino, place) in all {
+        core.nodes().doubt(ino);
+        content(notifier, ino);
+        if let Some((parent, name)) = place {
+            entry(notifier, parent, &name);
+        }
+    }
+    content(notifier, ROOT);
+}
+
+// What the kernel has forgotten already needs no invalidation, and a mount that is gone none at all.
+fn content(notifier: &Notifier, ino: u64) {
+    let _ = notifier.inval_inode(INodeNo(ino), 0, 0);
+}
+
+fn entry(notifier: &Notifier, parent: u64, name: &[u8]) {
+    let _ = notifier.inval_entry(INodeNo(parent), OsStr::from_bytes(name));
+    let _ = notifier.inval_inode(INodeNo(parent), 0, 0);
+}

@@ -1,0 +1,125 @@
+//! Who waits, and whether they still want to.
+//!
+//! The FUSE library answers the kernel's interrupt requests with "not known", after which the kernel sends none. A task
+//! that was killed while it waits would then hang until the answer comes. So tasks that wait longer than [`PATIENCE`]
+//! are looked at: one that has a signal pending which it neither blocks nor ignores, or that is gone, wants no answer.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::tree::{Call, Cancel};
+
+/// How long a call is left alone before its caller is looked at.
+pub(super) const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Control calls under way.
+#[derive(Default)]
+pub(super) struct Calls {
+    next: AtomicU64,
+    active: Mutex<HashMap<u64, Active>>,
+}
+
+struct Active {
+    thread: u32,
+    since: Instant,
+    cancel: Cancel,
+}
+
+impl Calls {
+    /// Does a call for `thread` that may take `time`.
+    pub(super) fn run<T>(&self, thread: u32, time: Duration, call: impl FnOnce(&Call) -> T) -> T {
+        let of = Call::within(time);
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let active = Active { thread, since: Instant::now(), cancel: of.cancel.clone() };
+        self.active.lock().unwrap_or_else(PoisonError::into_inner).insert(id, active);
+        let result = call(&of);
+        self.active.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        result
+    }
+
+    /// Calls off what nobody waits for any more, or everything.
+    pub(super) fn give_up(&self, all: bool) {
+        let now = Instant::now();
+        let tokens: Vec<Cancel> = {
+            let active = self.active.lock().unwrap_or_else(PoisonError::into_inner);
+            let unwanted = |call: &&Active| {
+                all || (now.saturating_duration_since(call.since) >= PATIENCE && is_interrupted(call.thread))
+            };
+            active.values().filter(unwanted).map(|call| call.cancel.clone()).collect()
+        };
+        for token in tokens {
+            token.cancel();
+        }
+    }
+
+    /// Whether a call is under way.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.active.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+}
+
+/// Whether a task has been interrupted: it is gone, or a signal is pending that it neither blocks nor ignores. 0 stands
+/// for a task that the kernel cannot name here, which is left alone.
+pub(super) fn is_interrupted(thread: u32) -> bool {
+    if thread == 0 {
+        return false;
+    }
+    match std::fs::read_to_string(format!("/proc/{thread}/status")) {
+        Ok(status) => has_pending_signal(&status),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
+}
+
+fn has_pending_signal(status: &str) -> bool {
+    let mask = |key: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(key))?;
+        u64::from_str_radix(line.trim(), 16).ok()
+    };
+    let masks = (mask("SigPnd:"), mask("ShdPnd:"), mask("SigBlk:"), mask("SigIgn:"));
+    let (Some(own), Some(shared), Some(blocked), Some(ignored)) = masks else { return false };
+    (own | shared) & !blocked & !ignored != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(own: &str, shared: &str, blocked: &str, ignored: &str) -> String {
+        format!("Name:\tcat\nSigPnd:\t{own}\nShdPnd:\t{shared}\nSigBlk:\t{blocked}\nSigIgn:\t{ignored}\n")
+    }
+
+    #[test]
+    fn only_a_signal_that_would_arrive_counts() {
+        assert!(!has_pending_signal(&status("0", "0", "0", "0")));
+        assert!(has_pending_signal(&status("0000000000000100", "0", "0", "0")));
+        assert!(has_pending_signal(&status("0", "0000000000000002", "0", "0000000000001000")));
+        assert!(!has_pending_signal(&status("2", "0", "2", "0")));
+        assert!(!has_pending_signal(&status("0", "2", "0", "2")));
+        assert!(!has_pending_signal("nothing"));
+    }
+
+    #[test]
+    fn tasks_that_run_are_not_interrupted_and_tasks_that_are_gone_are() {
+        assert!(!is_interrupted(std::process::id()));
+        assert!(!is_interrupted(0));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let id = child.id();
+        child.wait().unwrap();
+        assert!(is_interrupted(id));
+    }
+
+    #[test]
+    fn everything_under_way_can_be_called_off() {
+        let calls = Calls::default();
+        calls.run(std::process::id(), Duration::from_secs(600), |call| {
+            assert!(calls.is_waiting());
+            calls.give_up(false);
+            assert!(!call.cancel.is_cancelled());
+            calls.give_up(true);
+            assert!(call.cancel.is_cancelled());
+        });
+        assert!(!calls.is_waiting());
+    }
+}

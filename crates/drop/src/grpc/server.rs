@@ -1,0 +1,312 @@
+//! The serving side.
+
+use std::collections::HashSet;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Semaphore, mpsc};
+use tonic::codegen::Service as _;
+use tonic::codegen::tokio_stream::{self, Stream};
+use tonic::{Request, Response, Status};
+
+use super::io::{End, Watched};
+use super::proto::drop_server::{Drop as Service, DropServer};
+use super::{KEEPALIVE, MAX_MESSAGE, PIECE, convert, proto};
+use crate::tree::{Call, Cancel, Chunk, Event, MAX_PAGE, MAX_READ, ReadRequest, RemoteTree, TreeError};
+
+/// Bounds of what one connection may have at once.
+#[derive(Debug, Clone, Copy)]
+pub struct ServeOptions {
+    /// Open files. Default 1024.
+    pub handles: usize,
+    /// Calls under way; more have to wait. Default 128.
+    pub calls: u32,
+    /// How long one call may take. Default 60 s.
+    pub timeout: Duration,
+}
+
+impl Default for ServeOptions {
+    fn default() -> Self {
+        Self { handles: 1024, calls: 128, timeout: Duration::from_secs(60) }
+    }
+}
+
+/// Answers for `tree` on this stream until the other end is gone. Files that were left open are closed then.
+///
+/// Must run on a multi-threaded tokio runtime with time; calls on the tree run on its blocking threads.
+///
+/// # Errors
+/// When the stream breaks in a way that HTTP/2 does not end by itself.
+pub async fn serve<S>(stream: S, tree: Arc<dyn RemoteTree>, options: ServeOptions) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let end: Arc<End> = Arc::default();
+    let service = Server {
+        shared: Arc::new(Shared { tree, options, handles: Mutex::default() }),
+        // Reads hold memory: each of them at most MAX_READ.
+        reads: Arc::new(Semaphore::new(16)),
+        events: Arc::new(Semaphore::new(4)),
+    };
+    let service = DropServer::new(service).max_decoding_message_size(64 << 10).max_encoding_message_size(MAX_MESSAGE);
+    let service = service_fn(move |request| DropServer::call(&mut service.clone(), request));
+    let connection = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        // Nothing large comes in.
+        .initial_stream_window_size(1 << 20)
+        .initial_connection_window_size(4 << 20)
+        .max_concurrent_streams(options.calls)
+        .max_header_list_size(16 << 10)
+        .max_send_buf_size(SEND_BUFFER)
+        .keep_alive_interval(KEEPALIVE)
+        .keep_alive_timeout(KEEPALIVE)
+        .serve_connection(TokioIo::new(Watched::new(stream, Arc::clone(&end))), service);
+    connection.await.map_err(io::Error::other)
+}
+
+/// Bytes of one answer that may wait for the connection.
+const SEND_BUFFER: usize = 2 << 20;
+
+#[derive(Clone)]
+struct Server {
+    shared: Arc<Shared>,
+    reads: Arc<Semaphore>,
+    events: Arc<Semaphore>,
+}
+
+struct Shared {
+    tree: Arc<dyn RemoteTree>,
+    options: ServeOptions,
+    /// Handles of this connection; no other is taken.
+    handles: Mutex<HashSet<u64>>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        for handle in self.handles.lock().unwrap_or_else(PoisonError::into_inner).drain() {
+            self.tree.close(handle);
+        }
+    }
+}
+
+/// Calls off a call when its future is dropped, which is what becomes of one that the other end resets.
+struct CancelOnDrop(Cancel);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+impl Shared {
+    fn owns(&self, handle: u64) -> Result<(), TreeError> {
+        let known = self.handles.lock().unwrap_or_else(PoisonError::into_inner).contains(&handle);
+        if known { Ok(()) } else { Err(TreeError::Stale) }
+    }
+
+    /// Does a call on a blocking thread.
+    async fn call<T: Send + 'static>(
+        self: &Arc<Self>,
+        call: impl FnOnce(&Shared, &Call) -> Result<T, TreeError> + Send + 'static,
+    ) -> Result<T, Status> {
+        let of = Call::within(self.options.timeout);
+        let _guard = CancelOnDrop(of.cancel.clone());
+        let shared = Arc::clone(self);
+        let result = tokio::task::spawn_blocking(move || call(&shared, &of)).await;
+        result.map_err(|_| Status::internal("the call broke"))?.map_err(convert::status)
+    }
+
+    async fn read(self: &Arc<Self>, handle: u64, offset: u64, len: u32) -> Result<Chunk, TreeError> {
+        let (send, receive) = tokio::sync::oneshot::channel();
+        let call = Call::within(self.options.timeout);
+        let _guard = CancelOnDrop(call.cancel.clone());
+        let (shared, deadline) = (Arc::clone(self), call.deadline);
+        tokio::task::spawn_blocking(move || {
+            let request = ReadRequest { handle, offset, len, deadline, cancel: call.cancel };
+            shared.tree.submit(request, Box::new(move |result| drop(send.send(result))));
+        });
+        let result = tokio::time::timeout_at(deadline.into(), receive).await;
+        let result = result.map_err(|_| TreeError::Timeout)?.map_err(|_| TreeError::Failed)?;
+        result.and_then(|chunk| chunk.checked(offset, len))
+    }
+}
+
+type Pieces = Pin<Box<dyn Stream<Item = Result<proto::Piece, Status>> + Send>>;
+type Events = Pin<Box<dyn Stream<Item = Result<proto::Event, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl Service for Server {
+    async fn get_attr(&self, request: Request<proto::PathRequest>) -> Result<Response<proto::Attr>, Status> {
+        let path = convert::path(&request.get_ref().path)?;
+        let attr = self.shared.call(move |shared, call| shared.tree.attr(&path, call)).await?;
+        Ok(Response::new(convert::attr_out(&attr)))
+    }
+
+    async fn lookup(&self, request: Request<proto::LookupRequest>) -> Result<Response<proto::Attr>, Status> {
+        let path = convert::path(&request.get_ref().path)?.join(&request.get_ref().name).map_err(convert::status)?;
+        let attr = self.shared.call(move |shared, call| shared.tree.attr(&path, call)).await?;
+        Ok(Response::new(convert::attr_out(&attr)))
+    }
+
+    async fn read_dir(
+        &self,
+        request: Request<proto::ReadDirRequest>,
+    ) -> Result<Response<proto::ReadDirReply>, Status> {
+        let proto::ReadDirRequest { path, cursor, limit } = request.into_inner();
+        let path = convert::path(&path)?;
+        let limit = (limit as usize).clamp(1, MAX_PAGE);
+        let page = self.shared.call(move |shared, call| shared.tree.list(&path, cursor, limit, call)).await?;
+        Ok(Response::new(convert::page_out(page)))
+    }
+
+    async fn read_link(&self, request: Request<proto::PathRequest>) -> Result<Response<proto::ReadLinkReply>, Status> {
+        let path = convert::path(&request.get_ref().path)?;
+        let target = self.shared.call(move |shared, call| shared.tree.read_link(&path, call)).await?;
+        Ok(Response::new(proto::ReadLinkReply { target: target.into() }))
+    }
+
+    async fn open(&self, request: Request<proto::PathRequest>) -> Result<Response<proto::OpenReply>, Status> {
+        let path = convert::path(&request.get_ref().path)?;
+        let opened = self.shared.call(move |shared, call| {
+            let opened = shared.tree.open(&path, call)?;
+            let mut handles = shared.handles.lock().unwrap_or_else(PoisonError::into_inner);
+            if handles.len() >= shared.options.handles || call.cancel.is_cancelled() {
+                drop(handles);
+                shared.tree.close(opened.handle);
+                return Err(TreeError::Limit);
+            }
+            handles.insert(opened.handle);
+            Ok(opened)
+        });
+        let opened = opened.await?;
+        Ok(Response::new(proto::OpenReply { handle: opened.handle, attr: Some(convert::attr_out(&opened.attr)) }))
+    }
+
+    async fn close(&self, request: Request<proto::CloseRequest>) -> Result<Response<proto::CloseReply>, Status> {
+        let handle = request.get_ref().handle;
+        if self.shared.handles.lock().unwrap_or_else(PoisonError::into_inner).remove(&handle) {
+            self.shared.tree.close(handle);
+        }
+        Ok(Response::new(proto::CloseReply {}))
+    }
+
+    type ReadStream = Pieces;
+
+    async fn read(&self, request: Request<proto::ReadRequest>) -> Result<Response<Pieces>, Status> {
+        let proto::ReadRequest { handle, offset, length } = request.into_inner();
+        if length > MAX_READ {
+            return Err(Status::invalid_argument("too long a read"));
+        }
+        self.shared.owns(handle).map_err(convert::status)?;
+        let permit = Arc::clone(&self.reads).acquire_owned().await.map_err(|_| Status::unavailable("closing"))?;
+        let chunk = self.shared.read(handle, offset, length).await.map_err(convert::status)?;
+        let pieces = convert::pieces_out(&chunk, PIECE).into_iter().map(move |piece| {
+            // Held until the last piece is on its way.
+            let _permit = &permit;
+            Ok(piece)
+        });
+        Ok(Response::new(Box::pin(tokio_stream::iter(pieces))))
+    }
+
+    type StreamFileStream = Pieces;
+
+    async fn stream_file(&self, request: Request<proto::StreamFileRequest>) -> Result<Response<Pieces>, Status> {
+        let proto::StreamFileRequest { path, offset } = request.into_inner();
+        let path = convert::path(&path)?;
+        let opened = self.shared.call(move |shared, call| shared.tree.open(&path, call)).await?;
+        let shared = Arc::clone(&self.shared);
+        // Two messages ahead of the connection, so that reading and sending go on together.
+        let (send, receive) = mpsc::channel(2);
+        tokio::spawn(async move {
+            let mut offset = offset;
+            let ended = loop {
+                // Also ends when the other end has gone.
+                let read = tokio::select! {
+                    read = shared.read(opened.handle, offset, PIECE as u32) => read,
+                    () = send.closed() => break None,
+                };
+                match read {
+                    Ok(chunk) if chunk.version != opened.attr.version => break Some(TreeError::Stale),
+                    Ok(chunk) => {
+                        let piece = proto::Piece { data: chunk.data, size: chunk.size, version: chunk.version };
+                        offset += piece.data.len() as u64;
+                        let last = piece.data.len() < PIECE || offset >= piece.size;
+                        if send.send(Ok(piece)).await.is_err() || last {
+                            break None;
+                        }
+                    }
+                    Err(error) => break Some(error),
+                }
+            };
+            if let Some(error) = ended {
+                let _ = send.send(Err(convert::status(error))).await;
+            }
+            shared.tree.close(opened.handle);
+        });
+        Ok(Response::new(Box::pin(Received(receive))))
+    }
+
+    type EventsStream = Events;
+
+    async fn events(&self, _request: Request<proto::EventsRequest>) -> Result<Response<Events>, Status> {
+        let permit = Arc::clone(&self.events).try_acquire_owned().map_err(|_| convert::status(TreeError::Limit))?;
+        // As many as one may lag behind. Beyond that the last place says that anything may have changed.
+        let (send, receive) = mpsc::channel(1024);
+        let ready = proto::Event { what: proto::event::What::Ready.into(), path: Default::default() };
+        send.try_send(Ok(ready)).map_err(|_| Status::internal("no room"))?;
+        let subscription = self.shared.call(move |shared, _| {
+            shared.tree.subscribe(Arc::new(move |event| {
+                let event = match send.capacity() {
+                    0 => return,
+                    1 => Event::Everything,
+                    _ => event,
+                };
+                drop(send.try_send(Ok(convert::event_out(&event))));
+            }))
+        });
+        let held = (subscription.await?, permit);
+        let events = Received(receive);
+        Ok(Response::new(Box::pin(Holding { events, _held: held })))
+    }
+
+    async fn ping(&self, request: Request<proto::PingRequest>) -> Result<Response<proto::PingReply>, Status> {
+        Ok(Response::new(proto::PingReply { number: request.get_ref().number }))
+    }
+}
+
+/// What comes out of a channel.
+struct Received<T>(mpsc::Receiver<T>);
+
+impl<T> Stream for Received<T> {
+    type Item = T;
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Self::Item>> {
+        self.0.poll_recv(cx)
+    }
+}
+
+/// A stream with what it keeps alive.
+struct Holding<S, H> {
+    events: S,
+    _held: H,
+}
+
+impl<S: Stream + Unpin, H: Unpin> Stream for Holding<S, H> {
+    type Item = S::Item;
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Self::Item>> {
+        Pin::new(&mut self.events).poll_next(cx)
+    }
+}

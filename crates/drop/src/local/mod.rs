@@ -1,0 +1,303 @@
+//! A folder of this machine, served read only as a tree.
+//!
+//! Every path is resolved from the folder's own handle by `openat2(2)` and may neither leave it nor pass through a
+//! symbolic link. Links are shown, never followed. Devices, FIFOs and sockets are hidden, and never opened. Whatever the
+//! folder's owner moves about meanwhile, nothing outside the folder is read.
+
+mod watch;
+
+use std::collections::HashMap;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, SeekFrom, Stat};
+use rustix::io::Errno;
+
+use crate::tree::{
+    Attr, Call, Chunk, Entry, EventSink, Kind, MAX_PAGE, MAX_READ, Opened, Page, ReadDone, ReadRequest, RemoteTree,
+    Subscription, Time, TreeError, TreePath,
+};
+use watch::Watcher;
+
+/// Bounds of a served folder.
+#[derive(Debug, Clone, Copy)]
+pub struct LocalOptions {
+    /// Files that may be open at once. Default 1024.
+    pub handles: usize,
+    /// Directories that are watched for changes. Default 4096.
+    pub watches: usize,
+}
+
+impl Default for LocalOptions {
+    fn default() -> Self {
+        Self { handles: 1024, watches: 4096 }
+    }
+}
+
+/// A served folder.
+///
+/// # What is told of changes
+///
+/// Directories that were listed, or in which something was looked at, are watched by inotify, up to
+/// [`LocalOptions::watches`]; further ones are not. Changes through a memory mapping, and those that other machines make
+/// on a network file system, are not told. Whoever caches must therefore also look again after a time; what counts then
+/// is [`Attr::version`], made of inode, size and times. Two changes within one tick of a coarse clock leave equal times,
+/// so a version that is younger than 50 ms is followed by another one that is not.
+///
+/// Calls work on the calling thread, and reads are answered before `submit` returns.
+pub struct LocalTree {
+    root: OwnedFd,
+    options: LocalOptions,
+    handles: Mutex<HashMap<u64, Arc<OwnedFd>>>,
+    next: AtomicU64,
+    watcher: OnceLock<Option<Arc<Watcher>>>,
+}
+
+/// A version is provisional while the file's last change is younger than this: coarse clocks tick every 10 ms at worst.
+const SETTLED: Duration = Duration::from_millis(50);
+
+impl LocalTree {
+    /// Serves the folder at `path`, which may itself be reached through symbolic links.
+    pub fn open(path: &Path, options: LocalOptions) -> std::io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(path, flags, Mode::empty())?;
+        let (handles, next, watcher) = (Mutex::default(), AtomicU64::new(1), OnceLock::new());
+        Ok(Self { root, options, handles, next, watcher })
+    }
+
+    /// Files open at present.
+    pub fn open_handles(&self) -> usize {
+        self.handles.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    fn resolve(&self, path: &TreePath, flags: OFlags) -> Result<OwnedFd, TreeError> {
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        // The kernel says "again" when something was renamed while it looked.
+        for _ in 0..16 {
+            match rustix::fs::openat2(&self.root, path.as_path(), flags, Mode::empty(), resolve) {
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                result => return result.map_err(fault),
+            }
+        }
+        Err(TreeError::Failed)
+    }
+
+    fn look(&self, path: &TreePath) -> Result<Attr, TreeError> {
+        let found = self.resolve(path, OFlags::PATH)?;
+        attr_of(&rustix::fs::fstat(&found).map_err(fault)?).ok_or(TreeError::NotFound)
+    }
+
+    /// Watches a directory from now on, if somebody listens and there is room.
+    fn watch(&self, path: &TreePath) {
+        if let Some(Some(watcher)) = self.watcher.get()
+            && watcher.wants(path)
+            && let Ok(directory) = self.resolve(path, OFlags::PATH | OFlags::DIRECTORY)
+        {
+            watcher.add(path, directory.as_fd());
+        }
+    }
+
+    fn watch_parent(&self, path: &TreePath) {
+        if let Some((parent, _)) = path.split() {
+            self.watch(&parent);
+        }
+    }
+
+    fn read_now(&self, request: &ReadRequest) -> Result<Chunk, TreeError> {
+        if request.len > MAX_READ {
+            return Err(TreeError::Invalid("too long a read"));
+        }
+        let handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = handles.get(&request.handle).map(Arc::clone).ok_or(TreeError::Stale)?;
+        drop(handles);
+        // Looked at before reading: bytes may be newer than the version that goes with them, not older.
+        let before = rustix::fs::fstat(&file).map_err(fault)?;
+        let size = u64::try_from(before.st_size).map_err(|_| TreeError::Failed)?;
+        let wanted = size.saturating_sub(request.offset).min(u64::from(request.len)) as usize;
+        let mut data: Vec<u8> = Vec::with_capacity(wanted);
+        while data.len() < wanted {
+            let at = request.offset + data.len() as u64;
+            match rustix::io::pread(&file, rustix::buffer::spare_capacity(&mut data), at) {
+                Ok(0) => {
+                    // The file became shorter meanwhile: say where it ends now.
+                    let after = rustix::fs::fstat(&file).map_err(fault)?;
+                    if u64::try_from(after.st_size).is_ok_and(|size| size > at) {
+                        return Err(TreeError::Failed);
+                    }
+                    return Ok(Chunk { data: Bytes::from(data), size: at, version: version(&after) });
+                }
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(_) => return Err(TreeError::Failed),
+            }
+        }
+        // A vector may have got more room than it was asked for.
+        data.truncate(wanted);
+        Ok(Chunk { data: Bytes::from(data), size, version: version(&before) })
+    }
+}
+
+impl RemoteTree for LocalTree {
+    fn attr(&self, path: &TreePath, call: &Call) -> Result<Attr, TreeError> {
+        call.left()?;
+        self.watch_parent(path);
+        self.look(path)
+    }
+
+    fn list(&self, path: &TreePath, cursor: u64, limit: usize, call: &Call) -> Result<Page, TreeError> {
+        self.watch(path);
+        let directory = self.resolve(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        if cursor != 0 {
+            // Positions of a directory mean the same for every open of it, as NFS servers rely on.
+            rustix::fs::seek(&directory, SeekFrom::Start(cursor)).map_err(|_| TreeError::Invalid("a bad position"))?;
+        }
+        let limit = limit.clamp(1, MAX_PAGE);
+        let mut page = Page::default();
+        let mut buffer = [MaybeUninit::uninit(); 32 << 10];
+        let mut names = RawDir::new(&directory, &mut buffer);
+        while let Some(name) = names.next() {
+            let name = name.map_err(fault)?;
+            let bytes = name.file_name().to_bytes();
+            if bytes == b"." || bytes == b".." {
+                continue;
+            }
+            call.left()?;
+            match rustix::fs::statat(&directory, name.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => {
+                    let entry = attr_of(&stat).map(|attr| Entry { name: bytes.to_vec(), attr });
+                    page.entries.extend(entry);
+                }
+                // Gone since it was listed.
+                Err(Errno::NOENT) => {}
+                Err(error) => return Err(fault(error)),
+            }
+            if page.entries.len() == limit {
+                page.next = Some(name.next_entry_cookie());
+                break;
+            }
+        }
+        Ok(page)
+    }
+
+    fn read_link(&self, path: &TreePath, call: &Call) -> Result<Vec<u8>, TreeError> {
+        call.left()?;
+        let link = self.resolve(path, OFlags::PATH)?;
+        match rustix::fs::readlinkat(&link, "", Vec::new()) {
+            Ok(target) => Ok(target.into_bytes()),
+            Err(Errno::INVAL | Errno::NOENT) => Err(TreeError::NotLink),
+            Err(error) => Err(fault(error)),
+        }
+    }
+
+    fn open(&self, path: &TreePath, call: &Call) -> Result<Opened, TreeError> {
+        call.left()?;
+        self.watch_parent(path);
+        // Opening a device or a FIFO has effects, so what it is comes first.
+        if self.look(path)?.kind != Kind::File {
+            return Err(TreeError::NotFile);
+        }
+        let file = self.resolve(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
+        let attr = attr_of(&rustix::fs::fstat(&file).map_err(fault)?).filter(|attr| attr.kind == Kind::File);
+        let attr = attr.ok_or(TreeError::NotFile)?;
+        let handle = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        if handles.len() >= self.options.handles {
+            return Err(TreeError::Limit);
+        }
+        handles.insert(handle, Arc::new(file));
+        Ok(Opened { handle, attr })
+    }
+
+    fn submit(&self, request: ReadRequest, done: ReadDone) {
+        let cancelled = request.cancel.is_cancelled();
+        done(if cancelled { Err(TreeError::Cancelled) } else { self.read_now(&request) });
+    }
+
+    fn close(&self, handle: u64) {
+        self.handles.lock().unwrap_or_else(PoisonError::into_inner).remove(&handle);
+    }
+
+    fn subscribe(&self, sink: EventSink) -> Result<Subscription, TreeError> {
+        let watcher = self.watcher.get_or_init(|| Watcher::start(self.options.watches).map(Arc::new).ok());
+        watcher.as_ref().map(|watcher| watcher.subscribe(sink)).ok_or(TreeError::Limit)
+    }
+}
+
+fn fault(error: Errno) -> TreeError {
+    match error {
+        Errno::NOENT => TreeError::NotFound,
+        Errno::NOTDIR => TreeError::NotDirectory,
+        Errno::ISDIR => TreeError::NotFile,
+        // Through a link, or out of the folder: for the peer there is nothing.
+        Errno::LOOP | Errno::XDEV => TreeError::NotFound,
+        Errno::ACCESS | Errno::PERM => TreeError::Denied,
+        Errno::MFILE | Errno::NFILE | Errno::NOMEM => TreeError::Limit,
+        Errno::STALE => TreeError::Stale,
+        Errno::NAMETOOLONG => TreeError::Invalid("a name is too long"),
+        _ => TreeError::Failed,
+    }
+}
+
+/// `None` for what is hidden.
+fn attr_of(stat: &Stat) -> Option<Attr> {
+    let kind = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Kind::File,
+        FileType::Directory => Kind::Directory,
+        FileType::Symlink => Kind::Symlink,
+        _ => return None,
+    };
+    let (mtime, ctime) = times(stat);
+    Some(Attr {
+        node: digest(&[stat.st_dev, stat.st_ino]),
+        kind,
+        size: u64::try_from(stat.st_size).ok()?,
+        mode: stat.st_mode & 0o7777,
+        mtime,
+        ctime,
+        nlink: u32::try_from(stat.st_nlink).unwrap_or(u32::MAX),
+        version: version(stat),
+    })
+}
+
+fn times(stat: &Stat) -> (Time, Time) {
+    let time = |seconds, nanoseconds| Time { seconds, nanoseconds };
+    (time(stat.st_mtime, stat.st_mtime_nsec as u32), time(stat.st_ctime, stat.st_ctime_nsec as u32))
+}
+
+fn version(stat: &Stat) -> u64 {
+    version_at(stat, SystemTime::now())
+}
+
+fn version_at(stat: &Stat, now: SystemTime) -> u64 {
+    let (mtime, ctime) = times(stat);
+    let changed = u64::try_from(ctime.seconds).ok().map(|seconds| Duration::new(seconds, ctime.nanoseconds));
+    let settled = changed.and_then(|changed| UNIX_EPOCH.checked_add(changed + SETTLED)).is_none_or(|then| now > then);
+    digest(&[
+        stat.st_dev,
+        stat.st_ino,
+        stat.st_size as u64,
+        mtime.seconds as u64,
+        ctime.seconds as u64,
+        u64::from(mtime.nanoseconds) << 32 | u64::from(ctime.nanoseconds),
+        u64::from(settled),
+    ])
+}
+
+/// 64 bits of BLAKE3 over the numbers.
+fn digest(numbers: &[u64]) -> u64 {
+    let mut hasher = blake3::Hasher::new();
+    for number in numbers {
+        hasher.update(&number.to_le_bytes());
+    }
+    let mut first = [0; 8];
+    first.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
+    u64::from_le_bytes(first)
+}
+
+#[cfg(test)]
+mod tests;

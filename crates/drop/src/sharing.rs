@@ -1,0 +1,183 @@
+//! Folders shown to the other end, and its folder mounted here; both at once if wanted.
+//!
+//! The first connection of the session says who shares and who mounts, and ends the sharing when it ends. Each folder that is
+//! shown has a data connection of its own, on which it is a gRPC service: number 1 is served by the responder of the
+//! session, number 2 by the initiator.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use sealway_session::handshake::Role as End;
+
+use crate::cancel::Cancel;
+use crate::fuse::{Mount, MountOptions};
+use crate::grpc::stream::SealedStream;
+use crate::grpc::{GrpcTree, ServeOptions, serve};
+use crate::link::{Connected, Connection, Reader, Writer};
+use crate::local::{LocalOptions, LocalTree};
+use crate::wire::talk::{Pulse, hear, say};
+use crate::tree::RemoteTree;
+use crate::wire::control::{self, Body, Hello, Role};
+use crate::wire::kind;
+use crate::{Error, lock};
+
+/// What this end shows and what it mounts; at least one of them.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The folder that the other end may mount.
+    pub share: Option<PathBuf>,
+    /// Where the folder of the other end is mounted.
+    pub mount: Option<PathBuf>,
+    /// How it is mounted.
+    pub mounting: MountOptions,
+}
+
+/// Data connection on which the folder of an end of the session is served.
+fn index(server: End) -> u32 {
+    match server {
+        End::Responder => 1,
+        End::Initiator => 2,
+    }
+}
+
+/// Shares and mounts until the other end is done, the mount is taken away, or `cancel` says so. `ready` is told once what
+/// was asked for stands.
+///
+/// # Errors
+/// [`Error::Usage`] if the ends do not fit each other or a folder cannot be used, [`Error::Mount`], [`Error::Network`] if the
+/// connection broke.
+pub fn share(options: &Options, connected: Connected, cancel: &Cancel, ready: &dyn Fn()) -> Result<(), Error> {
+    let Connected { peered, data } = connected;
+    let (mut reader, mut writer) = (peered.connection.reader, peered.connection.writer);
+    let here = peered.session.role();
+    let there = match here {
+        End::Initiator => End::Responder,
+        End::Responder => End::Initiator,
+    };
+    // Opened before the other end is told of it.
+    let local: Option<Arc<dyn RemoteTree>> = match &options.share {
+        None => None,
+        Some(path) => {
+            let tree = LocalTree::open(path, LocalOptions::default())
+                .map_err(|source| Error::Storage { path: path.display().to_string(), doing: "opening what is shared", source })?;
+            Some(Arc::new(tree))
+        }
+    };
+    let theirs = greet(options, &mut reader, &mut writer)?;
+    let serves = options.share.is_some() && theirs.mounts;
+    let mounts = options.mount.is_some() && theirs.shares;
+    let indexes: Vec<u32> =
+        [serves.then(|| index(here)), mounts.then(|| index(there))].into_iter().flatten().collect();
+    let connections = data.open_only(&indexes, cancel);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_name("sealway-share")
+        .enable_all()
+        .build()
+        .map_err(Error::network("starting threads"))?;
+    let _inside = runtime.enter();
+    let mut mounted = None;
+    for _ in &indexes {
+        let connection = match connections.next() {
+            Some(connection) => connection?,
+            None if cancel.is_set() => return Err(Error::Cancelled),
+            None => return Err(Error::Protocol("a connection did not come up")),
+        };
+        let server = connection.index == index(here);
+        let stream = sealed(connection)?;
+        match (server, &local, &options.mount) {
+            (true, Some(tree), _) => {
+                let tree = tree.clone();
+                runtime.spawn(async move {
+                    if let Err(error) = serve(stream, tree, ServeOptions::default()).await {
+                        tracing::debug!(%error, "the service of the shared folder ended");
+                    }
+                });
+            }
+            (false, _, Some(path)) => {
+                let tree = runtime.block_on(GrpcTree::connect(stream)).map_err(Error::Tree)?;
+                let mount = Mount::start(Arc::new(tree), path, options.mounting.clone()).map_err(Error::Mount)?;
+                mounted = Some(mount);
+            }
+            _ => return Err(Error::Protocol("a connection of the other kind")),
+        }
+    }
+    ready();
+    let result = until_over(mounted, reader, writer, cancel);
+    runtime.shutdown_background();
+    result
+}
+
+/// What the other end does.
+struct Theirs {
+    shares: bool,
+    mounts: bool,
+}
+
+fn greet(options: &Options, reader: &mut Reader, writer: &mut Writer) -> Result<Theirs, Error> {
+    let (shares, mounts) = (options.share.is_some(), options.mount.is_some());
+    say(writer, Body::Hello(Hello { version: control::VERSION, role: Role::Share as i32, shares, mounts }))?;
+    let hello = match hear(reader)? {
+        Some(Body::Hello(hello)) => hello,
+        _ => return Err(Error::Protocol("no greeting")),
+    };
+    if hello.version != control::VERSION {
+        return Err(Error::Remote(format!("it speaks version {} of the protocol, this end {}", hello.version, control::VERSION)));
+    }
+    if hello.role != Role::Share as i32 {
+        return Err(Error::Usage("the other end sends or receives files: share and mount go together".into()));
+    }
+    if mounts && !hello.shares {
+        return Err(Error::Usage("the other end shares nothing that could be mounted".into()));
+    }
+    if !mounts && !hello.mounts {
+        return Err(Error::Usage("the other end does not mount what is shared".into()));
+    }
+    Ok(Theirs { shares: hello.shares, mounts: hello.mounts })
+}
+
+/// For use inside a runtime.
+fn sealed(connection: Connection) -> Result<SealedStream<tokio::net::TcpStream>, Error> {
+    let doing = "opening a connection";
+    let (stream, send, recv, _) = connection.into_parts();
+    stream.set_nonblocking(true).map_err(Error::network(doing))?;
+    let stream = tokio::net::TcpStream::from_std(stream).map_err(Error::network(doing))?;
+    Ok(SealedStream::new(stream, send, recv, kind::TUNNEL, 0))
+}
+
+/// Waits for the first of: the other end is done, the mount was taken away, this end was told to stop.
+fn until_over(mounted: Option<Mount>, mut reader: Reader, writer: Writer, cancel: &Cancel) -> Result<(), Error> {
+    let writer = Mutex::new(writer);
+    let pulse = Pulse::default();
+    let unmounter = mounted.as_ref().map(Mount::unmounter);
+    let heard: Mutex<Option<Error>> = Mutex::new(None);
+    let result = std::thread::scope(|scope| {
+        scope.spawn(|| pulse.beat(&writer));
+        let listening = scope.spawn(|| {
+            let result = hear(&mut reader);
+            if let (Err(error), false) = (result, cancel.is_set()) {
+                *lock(&heard) = Some(error);
+            }
+            if let Some(unmounter) = &unmounter {
+                if let Err(error) = unmounter.unmount() {
+                    tracing::debug!(%error, "unmounting");
+                }
+            }
+        });
+        let waited = match &mounted {
+            Some(mount) => mount.wait().map_err(Error::Mount),
+            None => Ok(()),
+        };
+        if mounted.is_some() {
+            // Taken away at this end: the other one is told, and answers by its own end.
+            let _ = lock(&writer).close();
+        }
+        let _ = listening.join();
+        pulse.stop();
+        waited
+    });
+    let _ = lock(&writer).close();
+    match heard.into_inner().unwrap_or_default() {
+        Some(error) => Err(error),
+        None => result,
+    }
+}

@@ -1,0 +1,243 @@
+//! The face of a tree of files that stands somewhere else.
+//!
+//! [`RemoteTree`] is what a mount needs of a peer and what a peer offers of a folder. Files are named by path, so the
+//! side that serves keeps nothing but open handles, which are bounded. Control calls block and carry a [`Call`] with a
+//! deadline and a cancel token. Reads are submitted and answered by a closure, in any order: whether they travel with
+//! the control calls or on connections of their own is the implementation's matter.
+
+mod call;
+mod error;
+mod memory;
+mod path;
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Instant;
+
+use bytes::Bytes;
+
+pub use call::{Call, Cancel, Hook};
+pub use error::TreeError;
+pub use memory::MemoryTree;
+pub use path::{MAX_NAME, MAX_PATH, TreePath, check_name};
+
+/// Most entries in one page of a directory.
+pub const MAX_PAGE: usize = 1024;
+
+/// Longest single read, in bytes.
+pub const MAX_READ: u32 = 4 << 20;
+
+/// A tree of files, directories and symbolic links, read only.
+///
+/// Every call honours its [`Call`]: it ends soon after the deadline or the cancellation, with [`TreeError::Timeout`] or
+/// [`TreeError::Cancelled`]. Once the way to the tree is lost, every call ends with [`TreeError::Lost`] at once.
+pub trait RemoteTree: Send + Sync + 'static {
+    /// Attributes of a path; a symbolic link is described, not followed.
+    fn attr(&self, path: &TreePath, call: &Call) -> Result<Attr, TreeError>;
+
+    /// One page of a directory: at most `limit` entries (and at most [`MAX_PAGE`]) from `cursor` on; 0 is the start.
+    /// Without "." and "..".
+    fn list(&self, path: &TreePath, cursor: u64, limit: usize, call: &Call) -> Result<Page, TreeError>;
+
+    /// What a symbolic link says, as bytes. It may point anywhere; it is shown, never followed.
+    fn read_link(&self, path: &TreePath, call: &Call) -> Result<Vec<u8>, TreeError>;
+
+    /// Opens a regular file for reading.
+    fn open(&self, path: &TreePath, call: &Call) -> Result<Opened, TreeError>;
+
+    /// Starts a read; `done` is called exactly once, on any thread, perhaps before this returns.
+    ///
+    /// The answer holds exactly the bytes asked for, or fewer only if the file ends there; see [`Chunk`].
+    fn submit(&self, request: ReadRequest, done: ReadDone);
+
+    /// Closes a handle. Does not block and does not fail: a handle unknown or lost with its connection is closed.
+    fn close(&self, handle: u64);
+
+    /// Asks for news of changes, until the answer is dropped. `sink` must not block.
+    fn subscribe(&self, sink: EventSink) -> Result<Subscription, TreeError>;
+
+    /// Whether the tree can still be reached.
+    fn is_alive(&self) -> bool {
+        true
+    }
+
+    /// Reads and waits for the answer.
+    fn read(&self, handle: u64, offset: u64, len: u32, call: &Call) -> Result<Chunk, TreeError> {
+        let slot: Arc<Slot> = Arc::default();
+        let cancel = Cancel::new();
+        let (answer, cancelled) = (Arc::clone(&slot), Arc::clone(&slot));
+        let inner = cancel.clone();
+        let _hook = call.cancel.on_cancel(move || {
+            inner.cancel();
+            cancelled.put(Err(TreeError::Cancelled));
+        });
+        let request = ReadRequest { handle, offset, len, deadline: call.deadline, cancel: cancel.clone() };
+        self.submit(request, Box::new(move |result| answer.put(result)));
+        let result = slot.wait(call.deadline);
+        if result.is_err() {
+            cancel.cancel();
+        }
+        result.and_then(|chunk| chunk.checked(offset, len))
+    }
+}
+
+/// What a file is. Anything else in a folder is hidden.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Symlink,
+}
+
+/// A point in time: seconds since 1970 and nanoseconds (below 10^9).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time {
+    /// Seconds since 1970, negative before.
+    pub seconds: i64,
+    /// Nanoseconds past that second.
+    pub nanoseconds: u32,
+}
+
+/// Attributes of one file, directory or link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attr {
+    /// Which object this is: equal for two looks at the same object, different after it was replaced.
+    pub node: u64,
+    /// File, directory or link.
+    pub kind: Kind,
+    /// Bytes; for a link the length of what it says.
+    pub size: u64,
+    /// Permission bits, 0o7777 at most.
+    pub mode: u32,
+    /// Last change of the content.
+    pub mtime: Time,
+    /// Last change of content or attributes.
+    pub ctime: Time,
+    /// Names that the object has.
+    pub nlink: u32,
+    /// Changes whenever the content may have changed. Never means anything across two objects.
+    pub version: u64,
+}
+
+/// One entry of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The name: one path component, any bytes but NUL and '/'.
+    pub name: Vec<u8>,
+    /// What it is.
+    pub attr: Attr,
+}
+
+/// Part of a directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Page {
+    /// The entries, in the directory's own order.
+    pub entries: Vec<Entry>,
+    /// Where the next page starts; `None` after the last.
+    pub next: Option<u64>,
+}
+
+/// An open file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opened {
+    /// Names the open file in reads.
+    pub handle: u64,
+    /// Attributes when it was opened.
+    pub attr: Attr,
+}
+
+/// A read under way.
+#[derive(Debug, Clone)]
+pub struct ReadRequest {
+    /// Of [`RemoteTree::open`].
+    pub handle: u64,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes wanted, at most [`MAX_READ`].
+    pub len: u32,
+    /// When the answer is no longer wanted.
+    pub deadline: Instant,
+    /// Fires when nobody wants the answer any more.
+    pub cancel: Cancel,
+}
+
+/// Takes the answer of a read.
+pub type ReadDone = Box<dyn FnOnce(Result<Chunk, TreeError>) + Send>;
+
+/// Bytes of a file, with what the file was like when they were read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunk {
+    /// The bytes: as many as asked for, unless the file ends at `size`.
+    pub data: Bytes,
+    /// Size of the file at that time.
+    pub size: u64,
+    /// Version of the file, taken no later than the bytes: they may be newer than it says, never older.
+    pub version: u64,
+}
+
+impl Chunk {
+    /// The chunk, if it is as long as a read of `len` bytes at `offset` must be: a short answer that is not the end of
+    /// the file is [`TreeError::Protocol`], so that no caller can take it for one.
+    pub fn checked(self, offset: u64, len: u32) -> Result<Self, TreeError> {
+        let due = self.size.saturating_sub(offset).min(u64::from(len));
+        if self.data.len() as u64 == due { Ok(self) } else { Err(TreeError::Protocol("a read came back short")) }
+    }
+}
+
+/// News of a change. News may come late or, when too much changes at once, as [`Event::Everything`]; what is remembered
+/// of a tree also needs a time limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// Content or attributes of this path changed.
+    Changed(TreePath),
+    /// The name of this path came, went, or means another object.
+    Entry(TreePath),
+    /// Anything may have changed.
+    Everything,
+    /// The tree cannot be reached any more.
+    Lost,
+}
+
+/// Takes events; must not block.
+pub type EventSink = Arc<dyn Fn(Event) + Send + Sync>;
+
+/// Keeps events coming while it lives.
+pub struct Subscription(#[expect(dead_code, reason = "held for what happens when it is dropped")] Box<dyn Send + Sync>);
+
+impl Subscription {
+    /// A subscription that ends when `guard` is dropped.
+    pub fn new(guard: impl Send + Sync + 'static) -> Self {
+        Self(Box::new(guard))
+    }
+}
+
+/// Where a blocking read waits.
+#[derive(Default)]
+struct Slot {
+    answer: Mutex<Option<Result<Chunk, TreeError>>>,
+    ready: Condvar,
+}
+
+impl Slot {
+    fn put(&self, result: Result<Chunk, TreeError>) {
+        let mut answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        answer.get_or_insert(result);
+        self.ready.notify_all();
+    }
+
+    fn wait(&self, deadline: Instant) -> Result<Chunk, TreeError> {
+        let mut answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(result) = answer.take() {
+                return result;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(TreeError::Timeout);
+            }
+            answer = self.ready.wait_timeout(answer, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! `sealway share` and `sealway mount`.
+
+use sealway_drop::fuse::MountOptions;
+use sealway_drop::link;
+use sealway_drop::sharing::{self, Options};
+use sealway_lab::exit::Exit;
+
+use super::events::Events;
+use super::place::{End, Way, confirm, way};
+use super::problem;
+use super::send::stop_on_signal_saying;
+use crate::args::{DropLink, Mount, Mounting, Share};
+use crate::problem::Problem;
+
+pub(crate) fn share(options: &Share) -> Result<Exit, Problem> {
+    let sharing = Options {
+        share: Some(options.folder.clone()),
+        mount: options.mount.clone(),
+        mounting: mounting(&options.mounting),
+    };
+    run(&sharing, &options.link, End::Sender)
+}
+
+pub(crate) fn mount(options: &Mount) -> Result<Exit, Problem> {
+    let sharing = Options {
+        share: options.share.clone(),
+        mount: Some(options.mountpoint.clone()),
+        mounting: mounting(&options.mounting),
+    };
+    run(&sharing, &options.link, End::Receiver)
+}
+
+fn mounting(options: &Mounting) -> MountOptions {
+    MountOptions { allow_other: options.allow_other, allow_nonempty: options.nonempty, ..MountOptions::default() }
+}
+
+fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
+    let events = Events { quiet: link.quiet, json: link.json };
+    // Before anybody is asked to come: the folders must be there.
+    for folder in [&sharing.share, &sharing.mount].into_iter().flatten() {
+        let text = || format!("{}", folder.display());
+        let found = std::fs::metadata(folder).map_err(|error| Problem::new(Exit::Usage, format!("{}: {error}", text())))?;
+        if !found.is_dir() {
+            return Err(Problem::new(Exit::Usage, format!("{} is no folder", text())));
+        }
+    }
+    let cancel = stop_on_signal_saying("\nstopping")?;
+    let Way { place, setup, connections, unproved, .. } = way(link, end, events)?;
+    let result = link::connect(place, &setup, connections, &cancel).and_then(|connected| {
+        confirm(&connected.peered, unproved, events)?;
+        sharing::share(sharing, connected, &cancel, &|| events.ready(sharing))
+    });
+    match result {
+        Ok(()) => Ok(Exit::Done),
+        // To be stopped is how this ends.
+        Err(sealway_drop::Error::Cancelled) => Ok(Exit::Done),
+        Err(error) => Err(problem(&error)),
+    }
+}
