@@ -107,6 +107,13 @@ impl Files {
             .map(|file| *file.attr.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// As [`Files::attr`], for whichever open file has this number.
+    pub(super) fn attr_of(&self, ino: u64) -> Option<Attr> {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        let file = open.values().find(|file| file.ino == ino)?;
+        Some(*file.attr.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Closes an open file; reads that still wait fail.
     pub(super) fn remove(self: &Arc<Self>, fh: u64) {
         let file = self.open.write().unwrap_or_else(PoisonError::into_inner).remove(&fh);

@@ -100,7 +100,10 @@ impl Core {
     }
 
     fn attr(&self, thread: u32, ino: u64, fh: Option<u64>) -> Result<FileAttr, TreeError> {
-        let open = fh.and_then(|fh| self.files.attr(fh));
+        // The kernel seldom says through which open file it asks.
+        let open = fh
+            .and_then(|fh| self.files.attr(fh))
+            .or_else(|| self.files.attr_of(ino));
         let path = self.nodes().path(ino);
         let found = path.and_then(|path| self.call(thread, |call| self.tree.attr(&path, call)));
         match (found, open) {
