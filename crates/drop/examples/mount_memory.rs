@@ -11,7 +11,10 @@ use sealway_drop::tree::{MemoryTree, TreePath};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args_os().skip(1);
     let path = PathBuf::from(arguments.next().ok_or("usage: mount_memory DIR [MIB]")?);
-    let mib: usize = arguments.next().and_then(|mib| mib.to_str()?.parse().ok()).unwrap_or(1024);
+    let mib: usize = arguments
+        .next()
+        .and_then(|mib| mib.to_str()?.parse().ok())
+        .unwrap_or(1024);
     let tree = MemoryTree::new();
     tree.put_file(&TreePath::parse(b"file")?, vec![1_u8; mib << 20]);
     let mount = Mount::start(Arc::new(tree), &path, MountOptions::default())?;

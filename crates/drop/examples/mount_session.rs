@@ -23,7 +23,10 @@ fn main() -> Result<(), Failure> {
     let usage = "usage: mount_session FOLDER MOUNTPOINT, or mount_session FOLDER stream FILE";
     let folder = PathBuf::from(arguments.first().ok_or(usage)?);
     let target = PathBuf::from(arguments.get(1).ok_or(usage)?);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     let remote = runtime.block_on(connect(LocalTree::open(&folder, LocalOptions::default())?))?;
     if let Some(name) = arguments.get(2) {
         let path = TreePath::parse(name.as_encoded_bytes())?;
@@ -44,7 +47,13 @@ async fn connect(tree: LocalTree) -> Result<GrpcTree, Failure> {
     let config = |role| -> Result<Config, Failure> {
         let offer = Offer::new(&[Suite::Aes256Gcm, Suite::ChaCha20Poly1305], true)?;
         let auth = Auth::Code(b"one two three".to_vec().into());
-        Ok(Config { role, auth, offer, kem: Kem::MlKem768, prologue: Vec::new() })
+        Ok(Config {
+            role,
+            auth,
+            offer,
+            kem: Kem::MlKem768,
+            prologue: Vec::new(),
+        })
     };
     // An example without a generator of its own: nothing secret goes over this session.
     let mut count = 0_u8;

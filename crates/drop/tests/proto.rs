@@ -19,5 +19,8 @@ fn the_service_is_generated_from_its_definition() {
     if std::env::var("SEALWAY_UPDATE_GOLDEN").is_ok_and(|value| value == "1") {
         std::fs::write(&kept, &generated).unwrap();
     }
-    assert!(std::fs::read_to_string(&kept).unwrap() == generated, "run again with SEALWAY_UPDATE_GOLDEN=1");
+    assert!(
+        std::fs::read_to_string(&kept).unwrap() == generated,
+        "run again with SEALWAY_UPDATE_GOLDEN=1"
+    );
 }

@@ -47,9 +47,10 @@ impl Dir {
         if page.entries.len() > MAX_PAGE || (page.entries.is_empty() && page.next == Some(cursor)) {
             return Err(TreeError::Protocol("a page of a directory that cannot be"));
         }
-        page.entries.iter().try_for_each(|entry| crate::tree::check_name(&entry.name)).map_err(|_| {
-            TreeError::Protocol("a name that is not one path component")
-        })?;
+        page.entries
+            .iter()
+            .try_for_each(|entry| crate::tree::check_name(&entry.name))
+            .map_err(|_| TreeError::Protocol("a name that is not one path component"))?;
         (self.entries, self.next, self.begun) = (page.entries, page.next, true);
         Ok(())
     }

@@ -70,7 +70,16 @@ impl Files {
     ) -> Arc<Self> {
         let budget = Budget::new(memory);
         let (open, next, waiting) = (RwLock::default(), AtomicU64::new(1), Arc::default());
-        Arc::new(Self { tree, open, next, budget, max_window, timeout, waiting, changed })
+        Arc::new(Self {
+            tree,
+            open,
+            next,
+            budget,
+            max_window,
+            timeout,
+            waiting,
+            changed,
+        })
     }
 
     /// Takes over an opened file; gives the number that the kernel will use.
@@ -79,14 +88,30 @@ impl Files {
         let attr = opened.attr;
         let stream = Stream::new(attr.size, attr.version, self.max_window, Arc::clone(&self.budget));
         let (attr, stream) = (Mutex::new(attr), Mutex::new(stream));
-        let file = File { ino, handle: opened.handle, attr, stream };
-        self.open.write().unwrap_or_else(PoisonError::into_inner).insert(fh, Arc::new(file));
+        let file = File {
+            ino,
+            handle: opened.handle,
+            attr,
+            stream,
+        };
+        self.open
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(fh, Arc::new(file));
         fh
     }
 
     /// What an open file was like when it was last looked at.
     pub(super) fn attr(&self, fh: u64) -> Option<Attr> {
-        self.get(fh).map(|file| *file.attr.lock().unwrap_or_else(PoisonError::into_inner))
+        self.get(fh)
+            .map(|file| *file.attr.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// As [`Files::attr`], for whichever open file has this number.
+    pub(super) fn attr_of(&self, ino: u64) -> Option<Attr> {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        let file = open.values().find(|file| file.ino == ino)?;
+        Some(*file.attr.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Closes an open file; reads that still wait fail.
@@ -100,8 +125,15 @@ impl Files {
 
     /// A read of the kernel; answered now or later, on any thread.
     pub(super) fn read(self: &Arc<Self>, fh: u64, offset: u64, len: u32, thread: u32, reply: ReplyData) {
-        let Some(file) = self.get(fh) else { return reply.error(fuser::Errno::EBADF) };
-        let reader = Reader { reply, thread, since: Instant::now(), _count: Count::new(&self.waiting) };
+        let Some(file) = self.get(fh) else {
+            return reply.error(fuser::Errno::EBADF);
+        };
+        let reader = Reader {
+            reply,
+            thread,
+            since: Instant::now(),
+            _count: Count::new(&self.waiting),
+        };
         self.drive(&file, |stream, steps| stream.handle_read(offset, len, reader, steps));
     }
 
@@ -109,7 +141,9 @@ impl Files {
     pub(super) fn changed(self: &Arc<Self>, ino: u64, attr: &Attr) {
         for file in self.of(ino) {
             *file.attr.lock().unwrap_or_else(PoisonError::into_inner) = *attr;
-            self.drive(&file, |stream, steps| stream.handle_changed(attr.version, attr.size, steps));
+            self.drive(&file, |stream, steps| {
+                stream.handle_changed(attr.version, attr.size, steps)
+            });
         }
     }
 
@@ -152,7 +186,10 @@ impl Files {
     /// Runs the machine of a file and does what it says.
     fn drive(self: &Arc<Self>, file: &Arc<File>, event: impl FnOnce(&mut Stream<Reader>, &mut Vec<Step<Reader>>)) {
         let mut steps = Vec::new();
-        event(&mut file.stream.lock().unwrap_or_else(PoisonError::into_inner), &mut steps);
+        event(
+            &mut file.stream.lock().unwrap_or_else(PoisonError::into_inner),
+            &mut steps,
+        );
         self.act(file, steps);
     }
 
@@ -170,14 +207,26 @@ impl Files {
                     drop(attr);
                     (self.changed)(file.ino, version, size);
                 }
-                Step::Fetch { id, offset, len, cancel } => fetches.push((id, offset, len, cancel)),
+                Step::Fetch {
+                    id,
+                    offset,
+                    len,
+                    cancel,
+                } => fetches.push((id, offset, len, cancel)),
             }
         }
         let deadline = Instant::now() + self.timeout;
         for (id, offset, len, cancel) in fetches {
             let (files, of) = (Arc::clone(self), Arc::clone(file));
-            let request = ReadRequest { handle: file.handle, offset, len, deadline, cancel };
-            self.tree.submit(request, Box::new(move |result| files.fetched(&of, id, result)));
+            let request = ReadRequest {
+                handle: file.handle,
+                offset,
+                len,
+                deadline,
+                cancel,
+            };
+            self.tree
+                .submit(request, Box::new(move |result| files.fetched(&of, id, result)));
         }
     }
 
@@ -186,7 +235,11 @@ impl Files {
     }
 
     fn get(&self, fh: u64) -> Option<Arc<File>> {
-        self.open.read().unwrap_or_else(PoisonError::into_inner).get(&fh).cloned()
+        self.open
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&fh)
+            .cloned()
     }
 
     fn of(&self, ino: u64) -> Vec<Arc<File>> {
@@ -195,7 +248,12 @@ impl Files {
     }
 
     fn all(&self) -> Vec<Arc<File>> {
-        self.open.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        self.open
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .values()
+            .cloned()
+            .collect()
     }
 }
 
@@ -203,7 +261,8 @@ fn answer(reader: Reader, pieces: &Pieces) {
     if pieces.rest.is_empty() {
         return reader.reply.data(&pieces.first);
     }
-    let mut joined = Vec::with_capacity(pieces.first.len() + pieces.rest.iter().map(|piece| piece.len()).sum::<usize>());
+    let mut joined =
+        Vec::with_capacity(pieces.first.len() + pieces.rest.iter().map(|piece| piece.len()).sum::<usize>());
     joined.extend_from_slice(&pieces.first);
     pieces.rest.iter().for_each(|piece| joined.extend_from_slice(piece));
     reader.reply.data(&joined);

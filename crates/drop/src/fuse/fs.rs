@@ -44,7 +44,18 @@ impl Core {
         let owner = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let (calls, nodes, dirs) = (Calls::default(), Mutex::default(), Mutex::default());
         let (next_dir, ended) = (AtomicU64::new(1), AtomicBool::new(false));
-        Self { tree, files, calls, notices, nodes, dirs, next_dir, options, owner, ended }
+        Self {
+            tree,
+            files,
+            calls,
+            notices,
+            nodes,
+            dirs,
+            next_dir,
+            options,
+            owner,
+            ended,
+        }
     }
 
     pub(super) fn nodes(&self) -> MutexGuard<'_, Nodes> {
@@ -89,7 +100,10 @@ impl Core {
     }
 
     fn attr(&self, thread: u32, ino: u64, fh: Option<u64>) -> Result<FileAttr, TreeError> {
-        let open = fh.and_then(|fh| self.files.attr(fh));
+        // The kernel seldom says through which open file it asks.
+        let open = fh
+            .and_then(|fh| self.files.attr(fh))
+            .or_else(|| self.files.attr_of(ino));
         let path = self.nodes().path(ino);
         let found = path.and_then(|path| self.call(thread, |call| self.tree.attr(&path, call)));
         match (found, open) {
@@ -135,7 +149,11 @@ impl Core {
             // Without the bits that would make a peer's program run as somebody else.
             perm: (attr.mode & 0o777) as u16,
             // Two names of one file have two numbers here, so none may claim to have another name.
-            nlink: if attr.kind == Kind::Directory { attr.nlink.max(2) } else { 1 },
+            nlink: if attr.kind == Kind::Directory {
+                attr.nlink.max(2)
+            } else {
+                1
+            },
             uid: self.owner.0,
             gid: self.owner.1,
             rdev: 0,
@@ -153,7 +171,13 @@ impl Core {
         offset: u64,
         mut add: impl FnMut(u64, FileType, &[u8], Option<&Attr>, u64) -> bool,
     ) -> Result<(), TreeError> {
-        let dir = self.dirs.lock().unwrap_or_else(PoisonError::into_inner).get(&fh).cloned().ok_or(TreeError::Stale)?;
+        let dir = self
+            .dirs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&fh)
+            .cloned()
+            .ok_or(TreeError::Stale)?;
         let parent = self.nodes().parent(ino);
         for (position, (ino, name)) in [(ino, &b"."[..]), (parent, b"..")].into_iter().enumerate() {
             if offset <= position as u64 && add(ino, FileType::Directory, name, None, position as u64 + 1) {
@@ -166,7 +190,13 @@ impl Core {
         let entries = self.call(thread, |call| dir.entries_from(&*self.tree, &path, position, call))?;
         for entry in entries {
             position += 1;
-            if add(0, file_type(entry.attr.kind), &entry.name, Some(&entry.attr), position + 2) {
+            if add(
+                0,
+                file_type(entry.attr.kind),
+                &entry.name,
+                Some(&entry.attr),
+                position + 2,
+            ) {
                 break;
             }
         }
@@ -236,8 +266,9 @@ impl Filesystem for Fs {
     fn readlink(&self, req: &Request, ino: INodeNo, reply: ReplyData) {
         let thread = req.pid();
         self.run(move |core| {
-            let target =
-                core.path(ino.0).and_then(|path| core.call(thread, |call| core.tree.read_link(&path, call)));
+            let target = core
+                .path(ino.0)
+                .and_then(|path| core.call(thread, |call| core.tree.read_link(&path, call)));
             match target {
                 Ok(target) => reply.data(&target),
                 Err(error) => reply.error(errno(error)),
@@ -252,7 +283,11 @@ impl Filesystem for Fs {
         let thread = req.pid();
         self.run(move |core| match core.open(thread, ino.0) {
             Ok((fh, keep)) => {
-                let keep = if keep { FopenFlags::FOPEN_KEEP_CACHE } else { FopenFlags::empty() };
+                let keep = if keep {
+                    FopenFlags::FOPEN_KEEP_CACHE
+                } else {
+                    FopenFlags::empty()
+                };
                 reply.opened(FileHandle(fh), FopenFlags::FOPEN_NOFLUSH | keep);
             }
             Err(error) => reply.error(errno(error)),
@@ -292,7 +327,11 @@ impl Filesystem for Fs {
 
     fn opendir(&self, _req: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         let fh = self.core.next_dir.fetch_add(1, Ordering::Relaxed);
-        self.core.dirs.lock().unwrap_or_else(PoisonError::into_inner).insert(fh, Arc::default());
+        self.core
+            .dirs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(fh, Arc::default());
         reply.opened(FileHandle(fh), FopenFlags::empty());
     }
 
@@ -323,7 +362,14 @@ impl Filesystem for Fs {
                 };
                 let number = core.nodes().remember(ino.0, name, attr);
                 core.saw(number, attr);
-                let full = reply.add(INodeNo(number), next, name_shown, &ttl, &core.show(number, attr), GENERATION);
+                let full = reply.add(
+                    INodeNo(number),
+                    next,
+                    name_shown,
+                    &ttl,
+                    &core.show(number, attr),
+                    GENERATION,
+                );
                 if full {
                     core.nodes().forget(number, 1);
                 }
@@ -337,7 +383,11 @@ impl Filesystem for Fs {
     }
 
     fn releasedir(&self, _req: &Request, _ino: INodeNo, fh: FileHandle, _flags: OpenFlags, reply: ReplyEmpty) {
-        self.core.dirs.lock().unwrap_or_else(PoisonError::into_inner).remove(&fh.0);
+        self.core
+            .dirs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&fh.0);
         reply.ok();
     }
 
@@ -346,14 +396,27 @@ impl Filesystem for Fs {
     }
 
     fn access(&self, _req: &Request, _ino: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
-        if mask.contains(AccessFlags::W_OK) { reply.error(Errno::EROFS) } else { reply.ok() }
+        if mask.contains(AccessFlags::W_OK) {
+            reply.error(Errno::EROFS)
+        } else {
+            reply.ok()
+        }
     }
 }
 
 /// Attributes of a directory of which nothing but that is known.
 fn directory() -> Attr {
     let (mtime, ctime) = (Time::default(), Time::default());
-    Attr { node: 0, kind: Kind::Directory, size: 0, mode: 0o755, mtime, ctime, nlink: 2, version: 0 }
+    Attr {
+        node: 0,
+        kind: Kind::Directory,
+        size: 0,
+        mode: 0o755,
+        mtime,
+        ctime,
+        nlink: 2,
+        version: 0,
+    }
 }
 
 fn file_type(kind: Kind) -> FileType {
@@ -368,6 +431,11 @@ fn file_type(kind: Kind) -> FileType {
 fn system_time(time: Time) -> SystemTime {
     let nanoseconds = Duration::from_nanos(u64::from(time.nanoseconds));
     let whole = Duration::from_secs(time.seconds.unsigned_abs());
-    let base = if time.seconds < 0 { UNIX_EPOCH.checked_sub(whole) } else { UNIX_EPOCH.checked_add(whole) };
-    base.and_then(|base| base.checked_add(nanoseconds)).unwrap_or(UNIX_EPOCH)
+    let base = if time.seconds < 0 {
+        UNIX_EPOCH.checked_sub(whole)
+    } else {
+        UNIX_EPOCH.checked_add(whole)
+    };
+    base.and_then(|base| base.checked_add(nanoseconds))
+        .unwrap_or(UNIX_EPOCH)
 }

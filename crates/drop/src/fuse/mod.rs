@@ -147,8 +147,13 @@ impl Mount {
             }
             news.content(ino);
         };
-        let files =
-            Files::new(Arc::clone(&tree), options.memory, options.window, options.timeout, Box::new(changed));
+        let files = Files::new(
+            Arc::clone(&tree),
+            options.memory,
+            options.window,
+            options.timeout,
+            Box::new(changed),
+        );
         let made = Arc::new(Core::new(Arc::clone(&tree), files, notices.clone(), options.clone()));
         let _ = core.set(Arc::downgrade(&made));
 
@@ -157,9 +162,17 @@ impl Mount {
         let notifier = session.notifier();
         let unmounter = session.unmount_callable();
         let over: Arc<Over> = Arc::default();
-        let shared = Shared { path, core: made, session: Mutex::new(Some(unmounter)), over: Arc::clone(&over) };
+        let shared = Shared {
+            path,
+            core: made,
+            session: Mutex::new(Some(unmounter)),
+            over: Arc::clone(&over),
+        };
         // From here on a failure unmounts by dropping this.
-        let mut mount = Self { unmounter: Unmounter(Arc::new(shared)), _news: None };
+        let mut mount = Self {
+            unmounter: Unmounter(Arc::new(shared)),
+            _news: None,
+        };
         let shared = &mount.unmounter.0;
 
         let told = Arc::clone(&over);
@@ -191,7 +204,12 @@ impl Mount {
 
     /// Waits until somebody unmounts, here or by `umount`.
     pub fn wait(&self) -> Result<(), MountError> {
-        self.unmounter.0.over.wait(None).unwrap_or(Ok(())).map_err(MountError::System)
+        self.unmounter
+            .0
+            .over
+            .wait(None)
+            .unwrap_or(Ok(()))
+            .map_err(MountError::System)
     }
 
     /// Unmounts. Reads under way fail; if files are still open, the mount leaves the tree at once and ends with them.
@@ -238,10 +256,21 @@ impl Over {
         let result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = |result: &mut Option<io::Result<()>>| result.is_none();
         let result = match time {
-            None => self.told.wait_while(result, waiting).unwrap_or_else(PoisonError::into_inner),
-            Some(time) => self.told.wait_timeout_while(result, time, waiting).unwrap_or_else(PoisonError::into_inner).0,
+            None => self
+                .told
+                .wait_while(result, waiting)
+                .unwrap_or_else(PoisonError::into_inner),
+            Some(time) => {
+                self.told
+                    .wait_timeout_while(result, time, waiting)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0
+            }
         };
-        result.as_ref().map(|result| result.as_ref().map(|()| ()).map_err(|error| error.kind().into()))
+        result.as_ref().map(|result| match result {
+            Ok(()) => Ok(()),
+            Err(error) => Err(error.kind().into()),
+        })
     }
 }
 
@@ -265,7 +294,11 @@ fn config(options: &MountOptions) -> Config {
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), MountError> {
-    std::thread::Builder::new().name(name.into()).spawn(work).map(drop).map_err(MountError::System)
+    std::thread::Builder::new()
+        .name(name.into())
+        .spawn(work)
+        .map(drop)
+        .map_err(MountError::System)
 }
 
 /// Looks after those who wait, until the mount is over.
@@ -279,7 +312,11 @@ fn watch(core: &Weak<Core>, over: &Over) {
             core.files.give_up(ended);
             core.calls.give_up(ended);
         }
-        pause = if waiting { waiters::PATIENCE } else { waiters::PATIENCE * 3 };
+        pause = if waiting {
+            waiters::PATIENCE
+        } else {
+            waiters::PATIENCE * 3
+        };
     }
 }
 

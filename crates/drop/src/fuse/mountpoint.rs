@@ -27,7 +27,10 @@ pub(super) struct Mounted {
 
 /// Makes sure that something can be mounted at `path`; takes away a mount of ours whose server has died.
 pub(super) fn prepare(path: &Path, allow_nonempty: bool) -> Result<PathBuf, MountError> {
-    let fail = |error: io::Error| MountError::Mountpoint { path: path.to_path_buf(), error };
+    let fail = |error: io::Error| MountError::Mountpoint {
+        path: path.to_path_buf(),
+        error,
+    };
     let absolute = std::path::absolute(path).map_err(fail)?;
     // As often as mounts may stand one above the other.
     for _ in 0..8 {
@@ -35,7 +38,11 @@ pub(super) fn prepare(path: &Path, allow_nonempty: bool) -> Result<PathBuf, Moun
             Ok(found) if found.is_dir() => {
                 let path = absolute.canonicalize().map_err(fail)?;
                 let empty = allow_nonempty || std::fs::read_dir(&path).map_err(fail)?.next().is_none();
-                return if empty { Ok(path) } else { Err(MountError::NotEmpty(path)) };
+                return if empty {
+                    Ok(path)
+                } else {
+                    Err(MountError::NotEmpty(path))
+                };
             }
             Ok(_) => return Err(fail(io::ErrorKind::NotADirectory.into())),
             Err(error) if error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()) => {
@@ -61,7 +68,10 @@ pub(super) fn find(path: &Path) -> io::Result<Option<Mounted>> {
         _ => path.to_path_buf(),
     };
     let table = std::fs::read("/proc/self/mountinfo")?;
-    Ok(table.split(|&byte| byte == b'\n').filter_map(parse).filter(|mounted| mounted.path == resolved).next_back())
+    Ok(table
+        .split(|&byte| byte == b'\n')
+        .filter_map(parse)
+        .rfind(|mounted| mounted.path == resolved))
 }
 
 /// Takes a mount out of the tree at once; it ends when nobody uses it any more.
@@ -71,15 +81,28 @@ pub(super) fn detach(path: &Path) -> io::Result<()> {
         result => return result.map_err(io::Error::from),
     }
     let mut helper = Command::new("fusermount3");
-    helper.args(["-u", "-q", "-z", "--"]).arg(path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    helper
+        .args(["-u", "-q", "-z", "--"])
+        .arg(path)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let status = helper.status()?;
-    if status.success() { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+    if status.success() {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
 }
 
 /// Lets the kernel read further ahead than its 128 KiB, where we may say so.
 pub(super) fn raise_readahead(path: &Path, kib: u32) -> bool {
     let Ok(Some(mounted)) = find(path) else { return false };
-    std::fs::write(format!("/sys/class/bdi/{}/read_ahead_kb", mounted.device), kib.to_string()).is_ok()
+    std::fs::write(
+        format!("/sys/class/bdi/{}/read_ahead_kb", mounted.device),
+        kib.to_string(),
+    )
+    .is_ok()
 }
 
 fn parse(line: &[u8]) -> Option<Mounted> {
@@ -89,7 +112,12 @@ fn parse(line: &[u8]) -> Option<Mounted> {
     let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
     let mut text = || fields.next().map(|field| String::from_utf8_lossy(field).into_owned());
     let (kind, source) = (text()?, text()?);
-    Some(Mounted { device, path: PathBuf::from(OsString::from_vec(path)), kind, source })
+    Some(Mounted {
+        device,
+        path: PathBuf::from(OsString::from_vec(path)),
+        kind,
+        source,
+    })
 }
 
 /// Undoes the kernel's `\ooo`.
@@ -100,7 +128,9 @@ fn unescape(field: &[u8]) -> Vec<u8> {
         let digits = if *first == b'\\' { tail.get(..3) } else { None };
         let value = digits.and_then(|digits| {
             digits.iter().try_fold(0_u32, |value, digit| {
-                (b'0'..=b'7').contains(digit).then(|| value * 8 + u32::from(digit - b'0'))
+                (b'0'..=b'7')
+                    .contains(digit)
+                    .then(|| value * 8 + u32::from(digit - b'0'))
             })
         });
         match value.and_then(|value| u8::try_from(value).ok()) {
@@ -129,7 +159,12 @@ mod tests {
         assert_eq!(mounted.device, "0:98");
         assert_eq!(mounted.path.as_os_str().as_bytes(), br"/mnt/a b\");
         assert_eq!((mounted.kind.as_str(), mounted.source.as_str()), ("fuse.sealway", NAME));
-        for short in [&b""[..], b"36", b"36 35 0:98 / /mnt rw shared:1", b"36 35 0:98 / /mnt rw -"] {
+        for short in [
+            &b""[..],
+            b"36",
+            b"36 35 0:98 / /mnt rw shared:1",
+            b"36 35 0:98 / /mnt rw -",
+        ] {
             assert_eq!(parse(short), None);
         }
         assert_eq!(unescape(br"\9\04\777x\"), br"\9\04\777x\");
@@ -144,6 +179,9 @@ mod tests {
         assert!(matches!(prepare(dir.path(), false), Err(MountError::NotEmpty(_))));
         assert!(prepare(dir.path(), true).is_ok());
         assert!(matches!(prepare(&file, false), Err(MountError::Mountpoint { .. })));
-        assert!(matches!(prepare(&dir.path().join("none"), false), Err(MountError::Mountpoint { .. })));
+        assert!(matches!(
+            prepare(&dir.path().join("none"), false),
+            Err(MountError::Mountpoint { .. })
+        ));
     }
 }

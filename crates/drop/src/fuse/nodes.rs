@@ -29,8 +29,17 @@ struct Node {
 
 impl Default for Nodes {
     fn default() -> Self {
-        let root = Node { place: None, attr: None, cached: None, lookups: 1 };
-        Self { nodes: HashMap::from([(ROOT, root)]), names: HashMap::new(), next: ROOT + 1 }
+        let root = Node {
+            place: None,
+            attr: None,
+            cached: None,
+            lookups: 1,
+        };
+        Self {
+            nodes: HashMap::from([(ROOT, root)]),
+            names: HashMap::new(),
+            next: ROOT + 1,
+        }
     }
 }
 
@@ -40,7 +49,11 @@ impl Nodes {
         let mut names: Vec<&[u8]> = Vec::new();
         let mut at = ino;
         while at != ROOT {
-            let (parent, name) = self.nodes.get(&at).and_then(|node| node.place.as_ref()).ok_or(TreeError::Stale)?;
+            let (parent, name) = self
+                .nodes
+                .get(&at)
+                .and_then(|node| node.place.as_ref())
+                .ok_or(TreeError::Stale)?;
             names.push(name);
             at = *parent;
         }
@@ -50,12 +63,16 @@ impl Nodes {
 
     /// The directory a number stands in.
     pub(super) fn parent(&self, ino: u64) -> u64 {
-        self.nodes.get(&ino).and_then(|node| node.place.as_ref()).map_or(ROOT, |(parent, _)| *parent)
+        self.nodes
+            .get(&ino)
+            .and_then(|node| node.place.as_ref())
+            .map_or(ROOT, |(parent, _)| *parent)
     }
 
     /// The number of a path that the kernel knows.
     pub(super) fn find(&self, path: &TreePath) -> Option<u64> {
-        path.components().try_fold(ROOT, |at, name| self.names.get(&(at, name.into())).copied())
+        path.components()
+            .try_fold(ROOT, |at, name| self.names.get(&(at, name.into())).copied())
     }
 
     /// Counts one more lookup of `name` and gives its number: a new one if the name means another object than before.
@@ -74,13 +91,23 @@ impl Nodes {
         let ino = self.next;
         self.next += 1;
         self.names.insert(key.clone(), ino);
-        self.nodes.insert(ino, Node { place: Some(key), attr: Some(*attr), cached: None, lookups: 1 });
+        self.nodes.insert(
+            ino,
+            Node {
+                place: Some(key),
+                attr: Some(*attr),
+                cached: None,
+                lookups: 1,
+            },
+        );
         ino
     }
 
     /// Takes in what a number is like now. Whether its content is another than the one last seen.
     pub(super) fn update(&mut self, ino: u64, attr: &Attr) -> bool {
-        let Some(node) = self.nodes.get_mut(&ino) else { return false };
+        let Some(node) = self.nodes.get_mut(&ino) else {
+            return false;
+        };
         let changed = node.attr.is_some_and(|known| known.version != attr.version);
         node.attr = Some(*attr);
         changed
@@ -130,7 +157,11 @@ impl Nodes {
     /// Every number but the root's, with its directory and name.
     pub(super) fn all(&self) -> Vec<(u64, Option<(u64, Vec<u8>)>)> {
         let place = |node: &Node| node.place.as_ref().map(|(parent, name)| (*parent, name.to_vec()));
-        self.nodes.iter().filter(|(ino, _)| **ino != ROOT).map(|(ino, node)| (*ino, place(node))).collect()
+        self.nodes
+            .iter()
+            .filter(|(ino, _)| **ino != ROOT)
+            .map(|(ino, node)| (*ino, place(node)))
+            .collect()
     }
 
     #[cfg(test)]
@@ -147,7 +178,16 @@ mod tests {
 
     fn attr(node: u64, version: u64) -> Attr {
         let (mtime, ctime) = (Time::default(), Time::default());
-        Attr { node, kind: Kind::File, size: 1, mode: 0o644, mtime, ctime, nlink: 1, version }
+        Attr {
+            node,
+            kind: Kind::File,
+            size: 1,
+            mode: 0o644,
+            mtime,
+            ctime,
+            nlink: 1,
+            version,
+        }
     }
 
     #[test]

@@ -41,7 +41,10 @@ impl Notices {
     pub(super) fn new() -> (Self, Inbox) {
         let (queue, inbox) = sync_channel(QUEUE);
         let overflow: Arc<AtomicBool> = Arc::default();
-        let notices = Self { queue, overflow: Arc::clone(&overflow) };
+        let notices = Self {
+            queue,
+            overflow: Arc::clone(&overflow),
+        };
         (notices, Inbox { queue: inbox, overflow })
     }
 
@@ -91,7 +94,9 @@ pub(super) fn run(inbox: &Inbox, core: &Weak<Core>, notifier: &Notifier) {
                 }
             }
             Notice::Event(Event::Entry(path)) => {
-                let Some((directory, name)) = path.split() else { continue };
+                let Some((directory, name)) = path.split() else {
+                    continue;
+                };
                 let parent = core.nodes().find(&directory);
                 if let Some(parent) = parent {
                     entry(notifier, parent, name);

@@ -30,7 +30,10 @@ const IDLE: Duration = Duration::from_secs(10);
 
 impl Pool {
     pub(super) fn new(most: usize) -> Self {
-        Self { shared: Arc::default(), most: most.max(1) }
+        Self {
+            shared: Arc::default(),
+            most: most.max(1),
+        }
     }
 
     /// Has `job` done. If no thread can be started and none is there, it is done here.
@@ -39,7 +42,9 @@ impl Pool {
         if state.idle <= state.jobs.len() && state.threads < self.most {
             state.threads += 1;
             let shared = Arc::clone(&self.shared);
-            let started = std::thread::Builder::new().name("mount-call".into()).spawn(move || shared.work());
+            let started = std::thread::Builder::new()
+                .name("mount-call".into())
+                .spawn(move || shared.work());
             if started.is_err() {
                 state.threads -= 1;
                 if state.threads == 0 {
@@ -65,7 +70,10 @@ impl Shared {
                 continue;
             }
             state.idle += 1;
-            let (back, wait) = self.more.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
+            let (back, wait) = self
+                .more
+                .wait_timeout(state, IDLE)
+                .unwrap_or_else(PoisonError::into_inner);
             state = back;
             state.idle -= 1;
             if wait.timed_out() && state.jobs.is_empty() {

@@ -34,13 +34,20 @@ struct Hold {
 
 impl Budget {
     pub(super) fn new(bytes: u64) -> Arc<Self> {
-        Arc::new(Self { left: AtomicU64::new(bytes) })
+        Arc::new(Self {
+            left: AtomicU64::new(bytes),
+        })
     }
 
     fn take(self: &Arc<Self>, bytes: u64) -> Option<Hold> {
         let take = |left: u64| left.checked_sub(bytes);
-        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok()?;
-        Some(Hold { budget: Arc::clone(self), bytes })
+        self.left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take)
+            .ok()?;
+        Some(Hold {
+            budget: Arc::clone(self),
+            bytes,
+        })
     }
 
     /// Bytes nobody holds.
@@ -60,7 +67,12 @@ impl Drop for Hold {
 #[derive(Debug)]
 pub(super) enum Step<W> {
     /// Read these bytes and bring them to [`Stream::handle_fetched`].
-    Fetch { id: u64, offset: u64, len: u32, cancel: Cancel },
+    Fetch {
+        id: u64,
+        offset: u64,
+        len: u32,
+        cancel: Cancel,
+    },
     /// Tell the reader: these pieces, one after the other.
     Answer { who: W, pieces: Pieces },
     /// Tell the reader that it failed.
@@ -122,13 +134,25 @@ impl Segment {
 impl<W> Stream<W> {
     pub(super) fn new(size: u64, version: u64, max_window: u64, budget: Arc<Budget>) -> Self {
         let (segments, waiting) = (VecDeque::new(), Vec::new());
-        Self { size, version, segments, waiting, next_id: 0, begun: None, position: 0, max_window, budget }
+        Self {
+            size,
+            version,
+            segments,
+            waiting,
+            next_id: 0,
+            begun: None,
+            position: 0,
+            max_window,
+            budget,
+        }
     }
 
     /// A read of the kernel.
     pub(super) fn handle_read(&mut self, offset: u64, len: u32, who: W, steps: &mut Vec<Step<W>>) {
         let end = offset.saturating_add(u64::from(len)).min(self.size);
-        let inside = self.back().is_some_and(|back| offset >= self.segments[0].start && offset < back);
+        let inside = self
+            .back()
+            .is_some_and(|back| offset >= self.segments[0].start && offset < back);
         let first = self.begun.is_none() && offset == 0;
         let goes_on = self.begun.is_some() && offset == self.position;
         if inside || goes_on || first {
@@ -145,18 +169,33 @@ impl<W> Stream<W> {
             self.begun = Some(offset);
             self.position = end;
         }
-        self.waiting.push(Waiting { offset, len, who, single: None });
+        self.waiting.push(Waiting {
+            offset,
+            len,
+            who,
+            single: None,
+        });
         self.settle(steps);
     }
 
     /// The answer of a fetch; one that is not awaited any more is ignored.
     pub(super) fn handle_fetched(&mut self, id: u64, result: Result<Chunk, TreeError>, steps: &mut Vec<Step<W>>) {
-        if let Some(at) = self.waiting.iter().position(|wait| wait.single.as_ref().is_some_and(|(of, _)| *of == id)) {
+        if let Some(at) = self
+            .waiting
+            .iter()
+            .position(|wait| wait.single.as_ref().is_some_and(|(of, _)| *of == id))
+        {
             let Waiting { offset, len, who, .. } = self.waiting.swap_remove(at);
             match result.and_then(|chunk| chunk.checked(offset, len)) {
                 Ok(chunk) => {
                     self.note(chunk.version, chunk.size, steps);
-                    steps.push(Step::Answer { who, pieces: Pieces { first: chunk.data, rest: Vec::new() } });
+                    steps.push(Step::Answer {
+                        who,
+                        pieces: Pieces {
+                            first: chunk.data,
+                            rest: Vec::new(),
+                        },
+                    });
                 }
                 Err(error) => steps.push(Step::Fail { who, error }),
             }
@@ -195,11 +234,7 @@ impl<W> Stream<W> {
     }
 
     /// Gives up the reads that `why` names a reason for.
-    pub(super) fn handle_given_up(
-        &mut self,
-        mut why: impl FnMut(&W) -> Option<TreeError>,
-        steps: &mut Vec<Step<W>>,
-    ) {
+    pub(super) fn handle_given_up(&mut self, mut why: impl FnMut(&W) -> Option<TreeError>, steps: &mut Vec<Step<W>>) {
         let mut at = 0;
         while at < self.waiting.len() {
             match why(&self.waiting[at].who) {
@@ -251,8 +286,20 @@ impl<W> Stream<W> {
             let Some(hold) = self.budget.take(len) else { break };
             self.next_id += 1;
             let (id, len, cancel) = (self.next_id, len as u32, Cancel::new());
-            steps.push(Step::Fetch { id, offset: from, len, cancel: cancel.clone() });
-            self.segments.push_back(Segment { id, start: from, len, chunk: None, cancel, _hold: hold });
+            steps.push(Step::Fetch {
+                id,
+                offset: from,
+                len,
+                cancel: cancel.clone(),
+            });
+            self.segments.push_back(Segment {
+                id,
+                start: from,
+                len,
+                chunk: None,
+                cancel,
+                _hold: hold,
+            });
             from += u64::from(len);
         }
     }
@@ -278,14 +325,28 @@ impl<W> Stream<W> {
                     let (id, cancel) = (self.next_id, Cancel::new());
                     let wait = &mut self.waiting[at];
                     wait.single = Some((id, cancel.clone()));
-                    steps.push(Step::Fetch { id, offset: wait.offset, len: wait.len, cancel });
+                    steps.push(Step::Fetch {
+                        id,
+                        offset: wait.offset,
+                        len: wait.len,
+                        cancel,
+                    });
                     at += 1;
                 }
             }
         }
-        let waiting = self.waiting.iter().filter(|wait| wait.single.is_none()).map(|wait| wait.offset).min();
+        let waiting = self
+            .waiting
+            .iter()
+            .filter(|wait| wait.single.is_none())
+            .map(|wait| wait.offset)
+            .min();
         let needed = waiting.unwrap_or(u64::MAX).min(self.position.saturating_sub(BEHIND));
-        while self.segments.front().is_some_and(|front| front.chunk.is_some() && front.end() <= needed) {
+        while self
+            .segments
+            .front()
+            .is_some_and(|front| front.chunk.is_some() && front.end() <= needed)
+        {
             self.segments.pop_front();
         }
         if self.position >= self.size && self.waiting.is_empty() && self.segments.iter().all(|s| s.chunk.is_some()) {
@@ -295,14 +356,18 @@ impl<W> Stream<W> {
     }
 
     fn cover(&self, offset: u64, end: u64) -> Cover {
-        let (Some(front), Some(back)) = (self.segments.front(), self.back()) else { return Cover::None };
+        let (Some(front), Some(back)) = (self.segments.front(), self.back()) else {
+            return Cover::None;
+        };
         if offset >= end || offset < front.start || end > back {
             return Cover::None;
         }
         let mut pieces = Pieces::default();
         let from = self.segments.partition_point(|segment| segment.end() <= offset);
         for segment in self.segments.range(from..).take_while(|segment| segment.start < end) {
-            let Some(chunk) = &segment.chunk else { return Cover::Pending };
+            let Some(chunk) = &segment.chunk else {
+                return Cover::Pending;
+            };
             let low = (offset.max(segment.start) - segment.start) as usize;
             let high = (end.min(segment.end()) - segment.start) as usize;
             let piece = chunk.data.slice(low..high);

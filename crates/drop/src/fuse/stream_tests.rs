@@ -22,7 +22,9 @@ struct Bench {
 }
 
 fn content(version: u64, from: u64, to: u64) -> Vec<u8> {
-    (from..to).map(|at| (at ^ (at >> 8) ^ (at >> 16) ^ version) as u8).collect()
+    (from..to)
+        .map(|at| (at ^ (at >> 8) ^ (at >> 16) ^ version) as u8)
+        .collect()
 }
 
 impl Bench {
@@ -30,7 +32,15 @@ impl Bench {
         let budget = Budget::new(memory);
         let stream = Stream::new(size, 1, window, Arc::clone(&budget));
         let (fetches, reads, outcomes) = (Vec::new(), Vec::new(), Vec::new());
-        Self { stream, budget, size, version: 1, fetches, reads, outcomes }
+        Self {
+            stream,
+            budget,
+            size,
+            version: 1,
+            fetches,
+            reads,
+            outcomes,
+        }
     }
 
     fn apply(&mut self, steps: Vec<Step<usize>>) {
@@ -62,7 +72,11 @@ impl Bench {
         let end = (offset + u64::from(len)).min(self.size);
         let data = Bytes::from(content(self.version, offset.min(end), end));
         let mut steps = Vec::new();
-        let chunk = Chunk { data, size: self.size, version: self.version };
+        let chunk = Chunk {
+            data,
+            size: self.size,
+            version: self.version,
+        };
         self.stream.handle_fetched(id, result(chunk), &mut steps);
         self.apply(steps);
     }
@@ -194,7 +208,9 @@ fn readers_that_give_up_are_told_and_do_not_disturb_others() {
     let mut bench = Bench::new(8 * MIB, 4 * MIB, 64 * MIB);
     let (gone, stays) = (bench.read(0, 128 << 10), bench.read(128 << 10, 128 << 10));
     let mut steps = Vec::new();
-    bench.stream.handle_given_up(|who| (*who == gone).then_some(TreeError::Cancelled), &mut steps);
+    bench
+        .stream
+        .handle_given_up(|who| (*who == gone).then_some(TreeError::Cancelled), &mut steps);
     bench.apply(steps);
     assert_eq!(bench.outcomes[gone], Some(Err(TreeError::Cancelled)));
     bench.answer_all();

@@ -32,8 +32,15 @@ impl Calls {
     pub(super) fn run<T>(&self, thread: u32, time: Duration, call: impl FnOnce(&Call) -> T) -> T {
         let of = Call::within(time);
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let active = Active { thread, since: Instant::now(), cancel: of.cancel.clone() };
-        self.active.lock().unwrap_or_else(PoisonError::into_inner).insert(id, active);
+        let active = Active {
+            thread,
+            since: Instant::now(),
+            cancel: of.cancel.clone(),
+        };
+        self.active
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id, active);
         let result = call(&of);
         self.active.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
         result
@@ -47,7 +54,11 @@ impl Calls {
             let unwanted = |call: &&Active| {
                 all || (now.saturating_duration_since(call.since) >= PATIENCE && is_interrupted(call.thread))
             };
-            active.values().filter(unwanted).map(|call| call.cancel.clone()).collect()
+            active
+                .values()
+                .filter(unwanted)
+                .map(|call| call.cancel.clone())
+                .collect()
         };
         for token in tokens {
             token.cancel();
@@ -78,7 +89,9 @@ fn has_pending_signal(status: &str) -> bool {
         u64::from_str_radix(line.trim(), 16).ok()
     };
     let masks = (mask("SigPnd:"), mask("ShdPnd:"), mask("SigBlk:"), mask("SigIgn:"));
-    let (Some(own), Some(shared), Some(blocked), Some(ignored)) = masks else { return false };
+    let (Some(own), Some(shared), Some(blocked), Some(ignored)) = masks else {
+        return false;
+    };
     (own | shared) & !blocked & !ignored != 0
 }
 
@@ -94,7 +107,12 @@ mod tests {
     fn only_a_signal_that_would_arrive_counts() {
         assert!(!has_pending_signal(&status("0", "0", "0", "0")));
         assert!(has_pending_signal(&status("0000000000000100", "0", "0", "0")));
-        assert!(has_pending_signal(&status("0", "0000000000000002", "0", "0000000000001000")));
+        assert!(has_pending_signal(&status(
+            "0",
+            "0000000000000002",
+            "0",
+            "0000000000001000"
+        )));
         assert!(!has_pending_signal(&status("2", "0", "2", "0")));
         assert!(!has_pending_signal(&status("0", "2", "0", "2")));
         assert!(!has_pending_signal("nothing"));

@@ -56,7 +56,11 @@ impl GrpcTree {
             .await
             .map_err(|_| TreeError::Lost)?;
         let client = DropClient::new(channel).max_decoding_message_size(MAX_MESSAGE);
-        Ok(Self { client, runtime: Handle::current(), end })
+        Ok(Self {
+            client,
+            runtime: Handle::current(),
+            end,
+        })
     }
 
     /// Asks whether the other end is there; the time it took.
@@ -64,7 +68,10 @@ impl GrpcTree {
         let start = Instant::now();
         let mut client = self.client.clone();
         let number = 0x5ea1_0001;
-        let reply = client.ping(proto::PingRequest { number }).await.map_err(|status| self.error(&status))?;
+        let reply = client
+            .ping(proto::PingRequest { number })
+            .await
+            .map_err(|status| self.error(&status))?;
         if reply.get_ref().number != number {
             return Err(TreeError::Protocol("a ping came back as another"));
         }
@@ -82,11 +89,17 @@ impl GrpcTree {
         let mut client = self.client.clone();
         let path = Bytes::copy_from_slice(path.as_bytes());
         let request = proto::StreamFileRequest { path, offset };
-        let mut pieces = client.stream_file(request).await.map_err(|status| self.error(&status))?.into_inner();
+        let mut pieces = client
+            .stream_file(request)
+            .await
+            .map_err(|status| self.error(&status))?
+            .into_inner();
         let (mut at, mut known) = (offset, None);
         while let Some(piece) = pieces.message().await.map_err(|status| self.error(&status))? {
             let (size, version) = *known.get_or_insert((piece.size, piece.version));
-            let end = at.checked_add(piece.data.len() as u64).filter(|end| *end <= size.max(offset));
+            let end = at
+                .checked_add(piece.data.len() as u64)
+                .filter(|end| *end <= size.max(offset));
             let Some(end) = end.filter(|_| (piece.size, piece.version) == (size, version)) else {
                 return Err(TreeError::Protocol("pieces that do not belong together"));
             };
@@ -100,7 +113,11 @@ impl GrpcTree {
     }
 
     fn error(&self, status: &Status) -> TreeError {
-        if self.end.is_over() { TreeError::Lost } else { convert::error(status) }
+        if self.end.is_over() {
+            TreeError::Lost
+        } else {
+            convert::error(status)
+        }
     }
 
     /// Runs a call and waits for it, no longer than it may take.
@@ -142,7 +159,9 @@ fn cancelled(token: &Cancel) -> (impl Future<Output = ()> + use<>, crate::tree::
 }
 
 fn request(path: &TreePath) -> proto::PathRequest {
-    proto::PathRequest { path: Bytes::copy_from_slice(path.as_bytes()) }
+    proto::PathRequest {
+        path: Bytes::copy_from_slice(path.as_bytes()),
+    }
 }
 
 impl RemoteTree for GrpcTree {
@@ -154,8 +173,15 @@ impl RemoteTree for GrpcTree {
     fn list(&self, path: &TreePath, cursor: u64, limit: usize, call: &Call) -> Result<Page, TreeError> {
         let limit = limit.clamp(1, MAX_PAGE);
         let path = Bytes::copy_from_slice(path.as_bytes());
-        let request = proto::ReadDirRequest { path, cursor, limit: limit as u32 };
-        convert::page_in(&self.wait(call, |mut client| async move { client.read_dir(request).await })?, limit)
+        let request = proto::ReadDirRequest {
+            path,
+            cursor,
+            limit: limit as u32,
+        };
+        convert::page_in(
+            &self.wait(call, |mut client| async move { client.read_dir(request).await })?,
+            limit,
+        )
     }
 
     fn read_link(&self, path: &TreePath, call: &Call) -> Result<Vec<u8>, TreeError> {
@@ -206,7 +232,9 @@ impl RemoteTree for GrpcTree {
 
     fn subscribe(&self, sink: EventSink) -> Result<Subscription, TreeError> {
         let call = Call::within(KEEPALIVE);
-        let mut events = self.wait(&call, |mut client| async move { client.events(proto::EventsRequest {}).await })?;
+        let mut events = self.wait(&call, |mut client| async move {
+            client.events(proto::EventsRequest {}).await
+        })?;
         let end = Arc::clone(&self.end);
         let task = self.runtime.spawn(async move {
             loop {
@@ -245,14 +273,20 @@ impl Drop for AbortOnDrop {
 
 async fn read(mut client: DropClient<Channel>, request: &ReadRequest) -> Result<Chunk, TreeError> {
     let (handle, offset, length) = (request.handle, request.offset, request.len);
-    let reply = client.read(Request::new(proto::ReadRequest { handle, offset, length })).await;
+    let reply = client
+        .read(Request::new(proto::ReadRequest { handle, offset, length }))
+        .await;
     let mut pieces: Streaming<proto::Piece> = reply.map_err(|status| convert::error(&status))?.into_inner();
     let mut next = async || pieces.message().await.map_err(|status| convert::error(&status));
     let first = next().await?.ok_or(TreeError::Protocol("a read without an answer"))?;
     let (size, version) = (first.size, first.version);
     let mut second = next().await?;
     if second.is_none() && first.data.len() <= MAX_PIECE {
-        return Ok(Chunk { data: first.data, size, version });
+        return Ok(Chunk {
+            data: first.data,
+            size,
+            version,
+        });
     }
     let mut data = BytesMut::with_capacity(length as usize);
     data.extend_from_slice(&first.data);
@@ -264,7 +298,11 @@ async fn read(mut client: DropClient<Channel>, request: &ReadRequest) -> Result<
         data.extend_from_slice(&piece.data);
         second = next().await?;
     }
-    Ok(Chunk { data: data.freeze(), size, version })
+    Ok(Chunk {
+        data: data.freeze(),
+        size,
+        version,
+    })
 }
 
 /// Gives out the one stream there is; when that has ended, there is no other.
@@ -281,6 +319,10 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Service<Uri> for Connec
 
     fn call(&mut self, _uri: Uri) -> Self::Future {
         let stream = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        Box::pin(async move { stream.map(TokioIo::new).ok_or_else(|| io::ErrorKind::NotConnected.into()) })
+        Box::pin(async move {
+            stream
+                .map(TokioIo::new)
+                .ok_or_else(|| io::ErrorKind::NotConnected.into())
+        })
     }
 }

@@ -4,7 +4,9 @@ use bytes::Bytes;
 use tonic::{Code, Status};
 
 use super::proto;
-use crate::tree::{Attr, Chunk, Entry, Event, Kind, MAX_PAGE, MAX_PATH, Opened, Page, Time, TreeError, TreePath, check_name};
+use crate::tree::{
+    Attr, Chunk, Entry, Event, Kind, MAX_PAGE, MAX_PATH, Opened, Page, Time, TreeError, TreePath, check_name,
+};
 
 const NOT_DIRECTORY: &str = "not a directory";
 const NOT_FILE: &str = "not a regular file";
@@ -56,7 +58,12 @@ pub(super) fn attr_out(attr: &Attr) -> proto::Attr {
         Kind::Directory => proto::Kind::Directory,
         Kind::Symlink => proto::Kind::Symlink,
     };
-    let time = |time: Time| Some(proto::Time { seconds: time.seconds, nanoseconds: time.nanoseconds });
+    let time = |time: Time| {
+        Some(proto::Time {
+            seconds: time.seconds,
+            nanoseconds: time.nanoseconds,
+        })
+    };
     proto::Attr {
         node: attr.node,
         kind: kind.into(),
@@ -80,7 +87,16 @@ pub(super) fn attr_in(attr: &proto::Attr) -> Result<Attr, TreeError> {
         return Err(TreeError::Protocol("attributes that cannot be"));
     }
     let (node, size, mode, nlink, version) = (attr.node, attr.size, attr.mode, attr.nlink, attr.version);
-    Ok(Attr { node, kind, size, mode, mtime: time_in(attr.mtime)?, ctime: time_in(attr.ctime)?, nlink, version })
+    Ok(Attr {
+        node,
+        kind,
+        size,
+        mode,
+        mtime: time_in(attr.mtime)?,
+        ctime: time_in(attr.ctime)?,
+        nlink,
+        version,
+    })
 }
 
 fn time_in(time: Option<proto::Time>) -> Result<Time, TreeError> {
@@ -95,8 +111,14 @@ fn attr_needed(attr: Option<&proto::Attr>) -> Result<Attr, TreeError> {
 }
 
 pub(super) fn page_out(page: Page) -> proto::ReadDirReply {
-    let entry = |entry: Entry| proto::Entry { name: entry.name.into(), attr: Some(attr_out(&entry.attr)) };
-    proto::ReadDirReply { entries: page.entries.into_iter().map(entry).collect(), next: page.next }
+    let entry = |entry: Entry| proto::Entry {
+        name: entry.name.into(),
+        attr: Some(attr_out(&entry.attr)),
+    };
+    proto::ReadDirReply {
+        entries: page.entries.into_iter().map(entry).collect(),
+        next: page.next,
+    }
 }
 
 pub(super) fn page_in(page: &proto::ReadDirReply, limit: usize) -> Result<Page, TreeError> {
@@ -105,9 +127,15 @@ pub(super) fn page_in(page: &proto::ReadDirReply, limit: usize) -> Result<Page, 
     }
     let entry = |entry: &proto::Entry| {
         check_name(&entry.name).map_err(|_| TreeError::Protocol("a name that is not one path component"))?;
-        Ok(Entry { name: entry.name.to_vec(), attr: attr_needed(entry.attr.as_ref())? })
+        Ok(Entry {
+            name: entry.name.to_vec(),
+            attr: attr_needed(entry.attr.as_ref())?,
+        })
     };
-    Ok(Page { entries: page.entries.iter().map(entry).collect::<Result<_, TreeError>>()?, next: page.next })
+    Ok(Page {
+        entries: page.entries.iter().map(entry).collect::<Result<_, TreeError>>()?,
+        next: page.next,
+    })
 }
 
 pub(super) fn opened_in(opened: &proto::OpenReply) -> Result<Opened, TreeError> {
@@ -115,7 +143,10 @@ pub(super) fn opened_in(opened: &proto::OpenReply) -> Result<Opened, TreeError> 
     if attr.kind != Kind::File {
         return Err(TreeError::Protocol("an open file that is no file"));
     }
-    Ok(Opened { handle: opened.handle, attr })
+    Ok(Opened {
+        handle: opened.handle,
+        attr,
+    })
 }
 
 pub(super) fn link_in(link: &proto::ReadLinkReply) -> Result<Vec<u8>, TreeError> {
@@ -131,7 +162,10 @@ pub(super) fn event_out(event: &Event) -> proto::Event {
         Event::Entry(path) => (proto::event::What::Entry, path.as_bytes()),
         Event::Everything | Event::Lost => (proto::event::What::Everything, &[][..]),
     };
-    proto::Event { what: what.into(), path: Bytes::copy_from_slice(path) }
+    proto::Event {
+        what: what.into(),
+        path: Bytes::copy_from_slice(path),
+    }
 }
 
 /// `None` for an event that tells nothing; one that is not understood means that anything may have changed.
@@ -153,7 +187,9 @@ pub(super) fn pieces_out(chunk: &Chunk, piece: usize) -> Vec<proto::Piece> {
         return vec![message(Bytes::new())];
     }
     let starts = (0..chunk.data.len()).step_by(piece);
-    starts.map(|from| message(chunk.data.slice(from..chunk.data.len().min(from + piece)))).collect()
+    starts
+        .map(|from| message(chunk.data.slice(from..chunk.data.len().min(from + piece))))
+        .collect()
 }
 
 #[cfg(test)]
@@ -178,8 +214,14 @@ mod tests {
             assert_eq!(error(&status(sent)), sent);
         }
         assert!(matches!(error(&status(TreeError::Invalid("x"))), TreeError::Invalid(_)));
-        assert!(matches!(error(&status(TreeError::Protocol("x"))), TreeError::Protocol(_)));
-        assert!(matches!(error(&Status::failed_precondition("?")), TreeError::Protocol(_)));
+        assert!(matches!(
+            error(&status(TreeError::Protocol("x"))),
+            TreeError::Protocol(_)
+        ));
+        assert!(matches!(
+            error(&Status::failed_precondition("?")),
+            TreeError::Protocol(_)
+        ));
     }
 
     #[test]
@@ -189,7 +231,10 @@ mod tests {
             kind: Kind::File,
             size: 5,
             mode: 0o644,
-            mtime: Time { seconds: -1, nanoseconds: 999_999_999 },
+            mtime: Time {
+                seconds: -1,
+                nanoseconds: 999_999_999,
+            },
             ctime: Time::default(),
             nlink: 1,
             version: 7,
@@ -201,7 +246,12 @@ mod tests {
             |attr| attr.mode = 0o10000,
             |attr| attr.size = u64::MAX,
             |attr| attr.mtime = None,
-            |attr| attr.ctime = Some(proto::Time { seconds: 0, nanoseconds: 1_000_000_000 }),
+            |attr| {
+                attr.ctime = Some(proto::Time {
+                    seconds: 0,
+                    nanoseconds: 1_000_000_000,
+                })
+            },
             |attr| attr.kind = -1,
         ];
         for change in bad {
@@ -209,21 +259,50 @@ mod tests {
             change(&mut attr);
             assert!(matches!(attr_in(&attr), Err(TreeError::Protocol(_))), "{attr:?}");
         }
-        let entry = |name: &[u8]| proto::Entry { name: Bytes::copy_from_slice(name), attr: Some(good) };
+        let entry = |name: &[u8]| proto::Entry {
+            name: Bytes::copy_from_slice(name),
+            attr: Some(good),
+        };
         let page = |entries| proto::ReadDirReply { entries, next: None };
         assert!(page_in(&page(vec![entry(b"a"), entry(b"\xff")]), 2).is_ok());
         assert!(page_in(&page(vec![entry(b"a"), entry(b"b")]), 1).is_err());
         for name in [&b""[..], b".", b"..", b"a/b", b"a\0", &[b'x'; 256]] {
             assert!(page_in(&page(vec![entry(name)]), 5).is_err());
         }
-        assert!(page_in(&page(vec![proto::Entry { attr: None, ..entry(b"a") }]), 5).is_err());
+        assert!(
+            page_in(
+                &page(vec![proto::Entry {
+                    attr: None,
+                    ..entry(b"a")
+                }]),
+                5
+            )
+            .is_err()
+        );
         let mut directory = good;
         directory.set_kind(proto::Kind::Directory);
-        assert!(opened_in(&proto::OpenReply { handle: 1, attr: Some(directory) }).is_err());
-        assert!(link_in(&proto::ReadLinkReply { target: vec![b'x'; 5000].into() }).is_err());
-        let event = |what: i32, path: &'static [u8]| proto::Event { what, path: Bytes::from_static(path) };
+        assert!(
+            opened_in(&proto::OpenReply {
+                handle: 1,
+                attr: Some(directory)
+            })
+            .is_err()
+        );
+        assert!(
+            link_in(&proto::ReadLinkReply {
+                target: vec![b'x'; 5000].into()
+            })
+            .is_err()
+        );
+        let event = |what: i32, path: &'static [u8]| proto::Event {
+            what,
+            path: Bytes::from_static(path),
+        };
         assert_eq!(event_in(&event(1, b"")), None);
-        assert_eq!(event_in(&event(2, b"a")), Some(Event::Changed(TreePath::parse(b"a").unwrap())));
+        assert_eq!(
+            event_in(&event(2, b"a")),
+            Some(Event::Changed(TreePath::parse(b"a").unwrap()))
+        );
         assert_eq!(event_in(&event(2, b"../a")), Some(Event::Everything));
         assert_eq!(event_in(&event(77, b"a")), Some(Event::Everything));
     }

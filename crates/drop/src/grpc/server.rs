@@ -17,7 +17,7 @@ use tonic::{Request, Response, Status};
 
 use super::io::{End, Watched};
 use super::proto::drop_server::{Drop as Service, DropServer};
-use super::{KEEPALIVE, MAX_MESSAGE, PIECE, convert, proto};
+use super::{KEEPALIVE, MAX_MESSAGE, MAX_PIECE, PIECE, convert, proto};
 use crate::tree::{Call, Cancel, Chunk, Event, MAX_PAGE, MAX_READ, ReadRequest, RemoteTree, TreeError};
 
 /// Bounds of what one connection may have at once.
@@ -33,7 +33,11 @@ pub struct ServeOptions {
 
 impl Default for ServeOptions {
     fn default() -> Self {
-        Self { handles: 1024, calls: 128, timeout: Duration::from_secs(60) }
+        Self {
+            handles: 1024,
+            calls: 128,
+            timeout: Duration::from_secs(60),
+        }
     }
 }
 
@@ -49,12 +53,18 @@ where
 {
     let end: Arc<End> = Arc::default();
     let service = Server {
-        shared: Arc::new(Shared { tree, options, handles: Mutex::default() }),
+        shared: Arc::new(Shared {
+            tree,
+            options,
+            handles: Mutex::default(),
+        }),
         // Reads hold memory: each of them at most MAX_READ.
         reads: Arc::new(Semaphore::new(16)),
         events: Arc::new(Semaphore::new(4)),
     };
-    let service = DropServer::new(service).max_decoding_message_size(64 << 10).max_encoding_message_size(MAX_MESSAGE);
+    let service = DropServer::new(service)
+        .max_decoding_message_size(64 << 10)
+        .max_encoding_message_size(MAX_MESSAGE);
     let service = service_fn(move |request| DropServer::call(&mut service.clone(), request));
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
@@ -106,7 +116,11 @@ impl Drop for CancelOnDrop {
 
 impl Shared {
     fn owns(&self, handle: u64) -> Result<(), TreeError> {
-        let known = self.handles.lock().unwrap_or_else(PoisonError::into_inner).contains(&handle);
+        let known = self
+            .handles
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(&handle);
         if known { Ok(()) } else { Err(TreeError::Stale) }
     }
 
@@ -119,7 +133,9 @@ impl Shared {
         let _guard = CancelOnDrop(of.cancel.clone());
         let shared = Arc::clone(self);
         let result = tokio::task::spawn_blocking(move || call(&shared, &of)).await;
-        result.map_err(|_| Status::internal("the call broke"))?.map_err(convert::status)
+        result
+            .map_err(|_| Status::internal("the call broke"))?
+            .map_err(convert::status)
     }
 
     async fn read(self: &Arc<Self>, handle: u64, offset: u64, len: u32) -> Result<Chunk, TreeError> {
@@ -128,8 +144,16 @@ impl Shared {
         let _guard = CancelOnDrop(call.cancel.clone());
         let (shared, deadline) = (Arc::clone(self), call.deadline);
         tokio::task::spawn_blocking(move || {
-            let request = ReadRequest { handle, offset, len, deadline, cancel: call.cancel };
-            shared.tree.submit(request, Box::new(move |result| drop(send.send(result))));
+            let request = ReadRequest {
+                handle,
+                offset,
+                len,
+                deadline,
+                cancel: call.cancel,
+            };
+            shared
+                .tree
+                .submit(request, Box::new(move |result| drop(send.send(result))));
         });
         let result = tokio::time::timeout_at(deadline.into(), receive).await;
         let result = result.map_err(|_| TreeError::Timeout)?.map_err(|_| TreeError::Failed)?;
@@ -144,30 +168,41 @@ type Events = Pin<Box<dyn Stream<Item = Result<proto::Event, Status>> + Send>>;
 impl Service for Server {
     async fn get_attr(&self, request: Request<proto::PathRequest>) -> Result<Response<proto::Attr>, Status> {
         let path = convert::path(&request.get_ref().path)?;
-        let attr = self.shared.call(move |shared, call| shared.tree.attr(&path, call)).await?;
+        let attr = self
+            .shared
+            .call(move |shared, call| shared.tree.attr(&path, call))
+            .await?;
         Ok(Response::new(convert::attr_out(&attr)))
     }
 
     async fn lookup(&self, request: Request<proto::LookupRequest>) -> Result<Response<proto::Attr>, Status> {
-        let path = convert::path(&request.get_ref().path)?.join(&request.get_ref().name).map_err(convert::status)?;
-        let attr = self.shared.call(move |shared, call| shared.tree.attr(&path, call)).await?;
+        let path = convert::path(&request.get_ref().path)?
+            .join(&request.get_ref().name)
+            .map_err(convert::status)?;
+        let attr = self
+            .shared
+            .call(move |shared, call| shared.tree.attr(&path, call))
+            .await?;
         Ok(Response::new(convert::attr_out(&attr)))
     }
 
-    async fn read_dir(
-        &self,
-        request: Request<proto::ReadDirRequest>,
-    ) -> Result<Response<proto::ReadDirReply>, Status> {
+    async fn read_dir(&self, request: Request<proto::ReadDirRequest>) -> Result<Response<proto::ReadDirReply>, Status> {
         let proto::ReadDirRequest { path, cursor, limit } = request.into_inner();
         let path = convert::path(&path)?;
         let limit = (limit as usize).clamp(1, MAX_PAGE);
-        let page = self.shared.call(move |shared, call| shared.tree.list(&path, cursor, limit, call)).await?;
+        let page = self
+            .shared
+            .call(move |shared, call| shared.tree.list(&path, cursor, limit, call))
+            .await?;
         Ok(Response::new(convert::page_out(page)))
     }
 
     async fn read_link(&self, request: Request<proto::PathRequest>) -> Result<Response<proto::ReadLinkReply>, Status> {
         let path = convert::path(&request.get_ref().path)?;
-        let target = self.shared.call(move |shared, call| shared.tree.read_link(&path, call)).await?;
+        let target = self
+            .shared
+            .call(move |shared, call| shared.tree.read_link(&path, call))
+            .await?;
         Ok(Response::new(proto::ReadLinkReply { target: target.into() }))
     }
 
@@ -185,12 +220,21 @@ impl Service for Server {
             Ok(opened)
         });
         let opened = opened.await?;
-        Ok(Response::new(proto::OpenReply { handle: opened.handle, attr: Some(convert::attr_out(&opened.attr)) }))
+        Ok(Response::new(proto::OpenReply {
+            handle: opened.handle,
+            attr: Some(convert::attr_out(&opened.attr)),
+        }))
     }
 
     async fn close(&self, request: Request<proto::CloseRequest>) -> Result<Response<proto::CloseReply>, Status> {
         let handle = request.get_ref().handle;
-        if self.shared.handles.lock().unwrap_or_else(PoisonError::into_inner).remove(&handle) {
+        if self
+            .shared
+            .handles
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&handle)
+        {
             self.shared.tree.close(handle);
         }
         Ok(Response::new(proto::CloseReply {}))
@@ -204,9 +248,16 @@ impl Service for Server {
             return Err(Status::invalid_argument("too long a read"));
         }
         self.shared.owns(handle).map_err(convert::status)?;
-        let permit = Arc::clone(&self.reads).acquire_owned().await.map_err(|_| Status::unavailable("closing"))?;
-        let chunk = self.shared.read(handle, offset, length).await.map_err(convert::status)?;
-        let pieces = convert::pieces_out(&chunk, PIECE).into_iter().map(move |piece| {
+        let permit = Arc::clone(&self.reads)
+            .acquire_owned()
+            .await
+            .map_err(|_| Status::unavailable("closing"))?;
+        let chunk = self
+            .shared
+            .read(handle, offset, length)
+            .await
+            .map_err(convert::status)?;
+        let pieces = convert::pieces_out(&chunk, MAX_PIECE).into_iter().map(move |piece| {
             // Held until the last piece is on its way.
             let _permit = &permit;
             Ok(piece)
@@ -219,7 +270,10 @@ impl Service for Server {
     async fn stream_file(&self, request: Request<proto::StreamFileRequest>) -> Result<Response<Pieces>, Status> {
         let proto::StreamFileRequest { path, offset } = request.into_inner();
         let path = convert::path(&path)?;
-        let opened = self.shared.call(move |shared, call| shared.tree.open(&path, call)).await?;
+        let opened = self
+            .shared
+            .call(move |shared, call| shared.tree.open(&path, call))
+            .await?;
         let shared = Arc::clone(&self.shared);
         // Two messages ahead of the connection, so that reading and sending go on together.
         let (send, receive) = mpsc::channel(2);
@@ -234,7 +288,11 @@ impl Service for Server {
                 match read {
                     Ok(chunk) if chunk.version != opened.attr.version => break Some(TreeError::Stale),
                     Ok(chunk) => {
-                        let piece = proto::Piece { data: chunk.data, size: chunk.size, version: chunk.version };
+                        let piece = proto::Piece {
+                            data: chunk.data,
+                            size: chunk.size,
+                            version: chunk.version,
+                        };
                         offset += piece.data.len() as u64;
                         let last = piece.data.len() < PIECE || offset >= piece.size;
                         if send.send(Ok(piece)).await.is_err() || last {
@@ -255,10 +313,15 @@ impl Service for Server {
     type EventsStream = Events;
 
     async fn events(&self, _request: Request<proto::EventsRequest>) -> Result<Response<Events>, Status> {
-        let permit = Arc::clone(&self.events).try_acquire_owned().map_err(|_| convert::status(TreeError::Limit))?;
+        let permit = Arc::clone(&self.events)
+            .try_acquire_owned()
+            .map_err(|_| convert::status(TreeError::Limit))?;
         // As many as one may lag behind. Beyond that the last place says that anything may have changed.
         let (send, receive) = mpsc::channel(1024);
-        let ready = proto::Event { what: proto::event::What::Ready.into(), path: Default::default() };
+        let ready = proto::Event {
+            what: proto::event::What::Ready.into(),
+            path: Default::default(),
+        };
         send.try_send(Ok(ready)).map_err(|_| Status::internal("no room"))?;
         let subscription = self.shared.call(move |shared, _| {
             shared.tree.subscribe(Arc::new(move |event| {
@@ -276,7 +339,9 @@ impl Service for Server {
     }
 
     async fn ping(&self, request: Request<proto::PingRequest>) -> Result<Response<proto::PingReply>, Status> {
-        Ok(Response::new(proto::PingReply { number: request.get_ref().number }))
+        Ok(Response::new(proto::PingReply {
+            number: request.get_ref().number,
+        }))
     }
 }
 
@@ -286,10 +351,7 @@ struct Received<T>(mpsc::Receiver<T>);
 impl<T> Stream for Received<T> {
     type Item = T;
 
-    fn poll_next(
-        mut self: Pin<&mut Self>,
-        cx: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Self::Item>> {
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> std::task::Poll<Option<Self::Item>> {
         self.0.poll_recv(cx)
     }
 }
@@ -303,10 +365,7 @@ struct Holding<S, H> {
 impl<S: Stream + Unpin, H: Unpin> Stream for Holding<S, H> {
     type Item = S::Item;
 
-    fn poll_next(
-        mut self: Pin<&mut Self>,
-        cx: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Self::Item>> {
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> std::task::Poll<Option<Self::Item>> {
         Pin::new(&mut self.events).poll_next(cx)
     }
 }

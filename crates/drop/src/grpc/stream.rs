@@ -35,7 +35,18 @@ impl<S> SealedStream<S> {
     /// [`sealway_session::record::MAX_KIND`]; records of another kind or number than these are an error.
     pub fn new(inner: S, send: SendHalf, recv: RecvHalf, kind: u8, stream: u32) -> Self {
         let input = vec![0; 2 * (RECORD + OVERHEAD)];
-        Self { inner, send, recv, kind, stream, out: Vec::new(), sent: 0, input, fresh: 0..0, plain: 0..0 }
+        Self {
+            inner,
+            send,
+            recv,
+            kind,
+            stream,
+            out: Vec::new(),
+            sent: 0,
+            input,
+            fresh: 0..0,
+            plain: 0..0,
+        }
     }
 }
 
@@ -48,9 +59,13 @@ impl<S: AsyncRead + Unpin> SealedStream<S> {
     /// `fresh` on, as far as is known.
     fn open(&mut self) -> io::Result<Result<(), usize>> {
         let fresh = &mut self.input[self.fresh.clone()];
-        let Some(header) = fresh.first_chunk::<HEADER_LEN>() else { return Ok(Err(HEADER_LEN)) };
+        let Some(header) = fresh.first_chunk::<HEADER_LEN>() else {
+            return Ok(Err(HEADER_LEN));
+        };
         let len = self.recv.record_len(header).map_err(fault)?;
-        let Some(record) = fresh.get_mut(..len) else { return Ok(Err(len)) };
+        let Some(record) = fresh.get_mut(..len) else {
+            return Ok(Err(len));
+        };
         match self.recv.open(record).map_err(fault)? {
             Opened::Data { kind, stream, payload } if (kind, stream) == (self.kind, self.stream) => {
                 self.plain = self.fresh.start + payload.start..self.fresh.start + payload.end;

@@ -35,7 +35,10 @@ pub struct LocalOptions {
 
 impl Default for LocalOptions {
     fn default() -> Self {
-        Self { handles: 1024, watches: 4096 }
+        Self {
+            handles: 1024,
+            watches: 4096,
+        }
     }
 }
 
@@ -47,7 +50,7 @@ impl Default for LocalOptions {
 /// [`LocalOptions::watches`]; further ones are not. Changes through a memory mapping, and those that other machines make
 /// on a network file system, are not told. Whoever caches must therefore also look again after a time; what counts then
 /// is [`Attr::version`], made of inode, size and times. Two changes within one tick of a coarse clock leave equal times,
-/// so a version that is younger than 50 ms is followed by another one that is not.
+/// so a version that is younger than 50 ms is followed by another one that is not, and opening such a file takes 50 ms.
 ///
 /// Calls work on the calling thread, and reads are answered before `submit` returns.
 pub struct LocalTree {
@@ -67,7 +70,13 @@ impl LocalTree {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty())?;
         let (handles, next, watcher) = (Mutex::default(), AtomicU64::new(1), OnceLock::new());
-        Ok(Self { root, options, handles, next, watcher })
+        Ok(Self {
+            root,
+            options,
+            handles,
+            next,
+            watcher,
+        })
     }
 
     /// Files open at present.
@@ -130,7 +139,11 @@ impl LocalTree {
                     if u64::try_from(after.st_size).is_ok_and(|size| size > at) {
                         return Err(TreeError::Failed);
                     }
-                    return Ok(Chunk { data: Bytes::from(data), size: at, version: version(&after) });
+                    return Ok(Chunk {
+                        data: Bytes::from(data),
+                        size: at,
+                        version: version(&after),
+                    });
                 }
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(_) => return Err(TreeError::Failed),
@@ -138,7 +151,11 @@ impl LocalTree {
         }
         // A vector may have got more room than it was asked for.
         data.truncate(wanted);
-        Ok(Chunk { data: Bytes::from(data), size, version: version(&before) })
+        Ok(Chunk {
+            data: Bytes::from(data),
+            size,
+            version: version(&before),
+        })
     }
 }
 
@@ -169,7 +186,10 @@ impl RemoteTree for LocalTree {
             call.left()?;
             match rustix::fs::statat(&directory, name.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => {
-                    let entry = attr_of(&stat).map(|attr| Entry { name: bytes.to_vec(), attr });
+                    let entry = attr_of(&stat).map(|attr| Entry {
+                        name: bytes.to_vec(),
+                        attr,
+                    });
                     page.entries.extend(entry);
                 }
                 // Gone since it was listed.
@@ -202,7 +222,15 @@ impl RemoteTree for LocalTree {
             return Err(TreeError::NotFile);
         }
         let file = self.resolve(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
-        let attr = attr_of(&rustix::fs::fstat(&file).map_err(fault)?).filter(|attr| attr.kind == Kind::File);
+        let stat = rustix::fs::fstat(&file).map_err(fault)?;
+        let stat = if is_settled(&stat, SystemTime::now()) {
+            stat
+        } else {
+            // What is read through this handle should not seem to change just because the clock ticks on.
+            std::thread::sleep(SETTLED);
+            rustix::fs::fstat(&file).map_err(fault)?
+        };
+        let attr = attr_of(&stat).filter(|attr| attr.kind == Kind::File);
         let attr = attr.ok_or(TreeError::NotFile)?;
         let handle = self.next.fetch_add(1, Ordering::Relaxed);
         let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
@@ -215,16 +243,28 @@ impl RemoteTree for LocalTree {
 
     fn submit(&self, request: ReadRequest, done: ReadDone) {
         let cancelled = request.cancel.is_cancelled();
-        done(if cancelled { Err(TreeError::Cancelled) } else { self.read_now(&request) });
+        done(if cancelled {
+            Err(TreeError::Cancelled)
+        } else {
+            self.read_now(&request)
+        });
     }
 
     fn close(&self, handle: u64) {
-        self.handles.lock().unwrap_or_else(PoisonError::into_inner).remove(&handle);
+        self.handles
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&handle);
     }
 
     fn subscribe(&self, sink: EventSink) -> Result<Subscription, TreeError> {
-        let watcher = self.watcher.get_or_init(|| Watcher::start(self.options.watches).map(Arc::new).ok());
-        watcher.as_ref().map(|watcher| watcher.subscribe(sink)).ok_or(TreeError::Limit)
+        let watcher = self
+            .watcher
+            .get_or_init(|| Watcher::start(self.options.watches).map(Arc::new).ok());
+        watcher
+            .as_ref()
+            .map(|watcher| watcher.subscribe(sink))
+            .ok_or(TreeError::Limit)
     }
 }
 
@@ -266,7 +306,10 @@ fn attr_of(stat: &Stat) -> Option<Attr> {
 
 fn times(stat: &Stat) -> (Time, Time) {
     let time = |seconds, nanoseconds| Time { seconds, nanoseconds };
-    (time(stat.st_mtime, stat.st_mtime_nsec as u32), time(stat.st_ctime, stat.st_ctime_nsec as u32))
+    (
+        time(stat.st_mtime, stat.st_mtime_nsec as u32),
+        time(stat.st_ctime, stat.st_ctime_nsec as u32),
+    )
 }
 
 fn version(stat: &Stat) -> u64 {
@@ -275,8 +318,6 @@ fn version(stat: &Stat) -> u64 {
 
 fn version_at(stat: &Stat, now: SystemTime) -> u64 {
     let (mtime, ctime) = times(stat);
-    let changed = u64::try_from(ctime.seconds).ok().map(|seconds| Duration::new(seconds, ctime.nanoseconds));
-    let settled = changed.and_then(|changed| UNIX_EPOCH.checked_add(changed + SETTLED)).is_none_or(|then| now > then);
     digest(&[
         stat.st_dev,
         stat.st_ino,
@@ -284,8 +325,20 @@ fn version_at(stat: &Stat, now: SystemTime) -> u64 {
         mtime.seconds as u64,
         ctime.seconds as u64,
         u64::from(mtime.nanoseconds) << 32 | u64::from(ctime.nanoseconds),
-        u64::from(settled),
+        u64::from(is_settled(stat, now)),
     ])
+}
+
+/// Whether another change would show in the times.
+fn is_settled(stat: &Stat, now: SystemTime) -> bool {
+    let (_, ctime) = times(stat);
+    let changed = u64::try_from(ctime.seconds)
+        .ok()
+        .map(|seconds| Duration::new(seconds, ctime.nanoseconds));
+    let settled = changed.and_then(|changed| changed.checked_add(SETTLED));
+    settled
+        .and_then(|settled| UNIX_EPOCH.checked_add(settled))
+        .is_none_or(|then| now > then)
 }
 
 /// 64 bits of BLAKE3 over the numbers.

@@ -52,7 +52,10 @@ fn what_is_no_file_directory_or_link_is_hidden() {
     let _socket = std::os::unix::net::UnixListener::bind(shared.join("socket")).unwrap();
     std::fs::write(shared.join("file"), "").unwrap();
     let page = tree.list(&TreePath::root(), 0, 10, &call()).unwrap();
-    assert_eq!(page.entries.iter().map(|entry| &entry.name[..]).collect::<Vec<_>>(), [b"file"]);
+    assert_eq!(
+        page.entries.iter().map(|entry| &entry.name[..]).collect::<Vec<_>>(),
+        [b"file"]
+    );
     assert_eq!(tree.attr(&path(b"fifo"), &call()), Err(TreeError::NotFound));
     // Would wait for a writer if it were opened.
     assert_eq!(tree.open(&path(b"fifo"), &call()), Err(TreeError::NotFound));
@@ -82,18 +85,32 @@ fn pages_of_a_directory_hold_every_name_once() {
 
 #[test]
 fn reads_are_whole_and_handles_are_bounded() {
-    let (dir, tree) = served(LocalOptions { handles: 1, ..LocalOptions::default() });
-    let content: Vec<u8> = (0..300_000_u32).map(|i| (i * 7 >> 3) as u8).collect();
+    let (dir, tree) = served(LocalOptions {
+        handles: 1,
+        ..LocalOptions::default()
+    });
+    let content: Vec<u8> = (0..300_000_u32).map(|i| ((i * 7) >> 3) as u8).collect();
     std::fs::write(dir.path().join("shared/file"), &content).unwrap();
     let opened = tree.open(&path(b"file"), &call()).unwrap();
     assert_eq!(tree.open(&path(b"file"), &call()), Err(TreeError::Limit));
-    for (offset, len) in [(0, 300_000), (0, 1), (299_999, 5), (300_000, 5), (u64::MAX, 5), (1234, 100_000), (0, 0)] {
+    for (offset, len) in [
+        (0, 300_000),
+        (0, 1),
+        (299_999, 5),
+        (300_000, 5),
+        (u64::MAX, 5),
+        (1234, 100_000),
+        (0, 0),
+    ] {
         let chunk = tree.read(opened.handle, offset, len, &call()).unwrap();
         let from = offset.min(300_000) as usize;
         assert_eq!(chunk.data, content[from..(from + len as usize).min(300_000)]);
         assert_eq!(chunk.size, 300_000);
     }
-    assert!(matches!(tree.read(opened.handle, 0, MAX_READ + 1, &call()), Err(TreeError::Invalid(_))));
+    assert!(matches!(
+        tree.read(opened.handle, 0, MAX_READ + 1, &call()),
+        Err(TreeError::Invalid(_))
+    ));
     tree.close(opened.handle);
     assert_eq!(tree.read(opened.handle, 0, 1, &call()), Err(TreeError::Stale));
     assert_eq!(tree.open_handles(), 0);
@@ -106,8 +123,15 @@ fn versions_follow_the_content() {
     let file = dir.path().join("shared/file");
     std::fs::write(&file, "old").unwrap();
     let stat = rustix::fs::stat(&file).unwrap();
-    let (fresh, old) = (UNIX_EPOCH + Duration::from_secs(stat.st_ctime as u64), SystemTime::now() + SETTLED * 2);
-    assert_ne!(version_at(&stat, fresh), version_at(&stat, old), "a fresh version must be followed by another");
+    let (fresh, old) = (
+        UNIX_EPOCH + Duration::from_secs(stat.st_ctime as u64),
+        SystemTime::now() + SETTLED * 2,
+    );
+    assert_ne!(
+        version_at(&stat, fresh),
+        version_at(&stat, old),
+        "a fresh version must be followed by another"
+    );
     assert_eq!(version_at(&stat, old), version_at(&stat, old + Duration::from_secs(5)));
     let opened = tree.open(&path(b"file"), &call()).unwrap();
     std::fs::write(&file, "longer").unwrap();
@@ -121,11 +145,16 @@ fn versions_follow_the_content() {
 
 #[test]
 fn changes_in_directories_looked_at_are_told() {
-    let (dir, tree) = served(LocalOptions { watches: 1, ..LocalOptions::default() });
+    let (dir, tree) = served(LocalOptions {
+        watches: 1,
+        ..LocalOptions::default()
+    });
     let shared = dir.path().join("shared");
     std::fs::create_dir(shared.join("sub")).unwrap();
     let (tell, told) = mpsc::channel();
-    let subscription = tree.subscribe(Arc::new(move |event| tell.send(event).unwrap_or(()))).unwrap();
+    let subscription = tree
+        .subscribe(Arc::new(move |event| tell.send(event).unwrap_or(())))
+        .unwrap();
     tree.list(&TreePath::root(), 0, 10, &call()).unwrap();
     // One watch is all there may be.
     tree.list(&path(b"sub"), 0, 10, &call()).unwrap();

@@ -38,10 +38,21 @@ impl Watcher {
     pub(super) fn start(most: usize) -> io::Result<Self> {
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
         let stop = rustix::event::eventfd(0, EventfdFlags::CLOEXEC)?;
-        let shared = Arc::new(Shared { inotify, stop, watches: Mutex::default(), sinks: Mutex::default() });
+        let shared = Arc::new(Shared {
+            inotify,
+            stop,
+            watches: Mutex::default(),
+            sinks: Mutex::default(),
+        });
         let work = Arc::clone(&shared);
-        std::thread::Builder::new().name("folder-watch".into()).spawn(move || work.run())?;
-        Ok(Self { shared, next: AtomicU64::new(0), most })
+        std::thread::Builder::new()
+            .name("folder-watch".into())
+            .spawn(move || work.run())?;
+        Ok(Self {
+            shared,
+            next: AtomicU64::new(0),
+            most,
+        })
     }
 
     /// Whether a directory is not watched yet and could be.
@@ -73,8 +84,15 @@ impl Watcher {
 
     pub(super) fn subscribe(&self, sink: EventSink) -> Subscription {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        self.shared.sinks.lock().unwrap_or_else(PoisonError::into_inner).push((id, sink));
-        Subscription::new(Ticket { id, shared: Arc::clone(&self.shared) })
+        self.shared
+            .sinks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((id, sink));
+        Subscription::new(Ticket {
+            id,
+            shared: Arc::clone(&self.shared),
+        })
     }
 }
 
@@ -92,7 +110,11 @@ struct Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.shared.sinks.lock().unwrap_or_else(PoisonError::into_inner).retain(|(id, _)| *id != self.id);
+        self.shared
+            .sinks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|(id, _)| *id != self.id);
     }
 }
 
@@ -143,7 +165,9 @@ impl Shared {
             return vec![Event::Everything];
         }
         let mut watches = self.watches();
-        let Some(directory) = watches.paths.get(&number).cloned() else { return Vec::new() };
+        let Some(directory) = watches.paths.get(&number).cloned() else {
+            return Vec::new();
+        };
         if what.intersects(ReadFlags::IGNORED | ReadFlags::UNMOUNT | ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF) {
             watches.forget_below(&directory, &self.inotify);
             return vec![Event::Entry(directory)];
@@ -151,8 +175,7 @@ impl Shared {
         let Some(path) = name.and_then(|name| directory.join(name).ok()) else {
             return vec![Event::Changed(directory)];
         };
-        let comes_or_goes =
-            ReadFlags::CREATE | ReadFlags::DELETE | ReadFlags::MOVED_FROM | ReadFlags::MOVED_TO;
+        let comes_or_goes = ReadFlags::CREATE | ReadFlags::DELETE | ReadFlags::MOVED_FROM | ReadFlags::MOVED_TO;
         if !what.intersects(comes_or_goes) {
             return vec![Event::Changed(path)];
         }

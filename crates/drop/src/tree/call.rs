@@ -18,7 +18,10 @@ pub struct Call {
 impl Call {
     /// A call that may take `time`.
     pub fn within(time: Duration) -> Self {
-        Self { deadline: Instant::now() + time, cancel: Cancel::new() }
+        Self {
+            deadline: Instant::now() + time,
+            cancel: Cancel::new(),
+        }
     }
 
     /// Time left; an error if there is none or the call was called off.
@@ -27,7 +30,11 @@ impl Call {
             return Err(TreeError::Cancelled);
         }
         let left = self.deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(TreeError::Timeout) } else { Ok(left) }
+        if left.is_zero() {
+            Err(TreeError::Timeout)
+        } else {
+            Ok(left)
+        }
     }
 }
 
@@ -77,12 +84,18 @@ impl Cancel {
         if self.is_cancelled() {
             drop(hooks);
             hook();
-            return Hook { id: 0, token: Weak::new() };
+            return Hook {
+                id: 0,
+                token: Weak::new(),
+            };
         }
         hooks.next += 1;
         let id = hooks.next;
         hooks.waiting.push((id, Box::new(hook)));
-        Hook { id, token: Arc::downgrade(&self.0) }
+        Hook {
+            id,
+            token: Arc::downgrade(&self.0),
+        }
     }
 }
 
@@ -101,7 +114,12 @@ pub struct Hook {
 impl Drop for Hook {
     fn drop(&mut self) {
         if let Some(inner) = self.token.upgrade() {
-            inner.hooks.lock().unwrap_or_else(PoisonError::into_inner).waiting.retain(|(id, _)| *id != self.id);
+            inner
+                .hooks
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .waiting
+                .retain(|(id, _)| *id != self.id);
         }
     }
 }

@@ -76,8 +76,13 @@ impl MemoryTree {
 
     /// Tells every subscriber.
     pub fn tell(&self, event: &Event) {
-        let sinks: Vec<EventSink> =
-            self.sinks.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|(_, sink)| Arc::clone(sink)).collect();
+        let sinks: Vec<EventSink> = self
+            .sinks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .map(|(_, sink)| Arc::clone(sink))
+            .collect();
         for sink in sinks {
             sink(event.clone());
         }
@@ -95,8 +100,17 @@ impl MemoryTree {
                     Event::Changed(path)
                 }
                 Slot::Vacant(slot) => {
-                    let mode = if matches!(content, Content::Directory) { 0o755 } else { 0o644 };
-                    slot.insert(Node { id: count, version: count, mode, content });
+                    let mode = if matches!(content, Content::Directory) {
+                        0o755
+                    } else {
+                        0o644
+                    };
+                    slot.insert(Node {
+                        id: count,
+                        version: count,
+                        mode,
+                        content,
+                    });
                     Event::Entry(path)
                 }
             }
@@ -116,9 +130,21 @@ impl Node {
             Content::File(data) => (Kind::File, data.len() as u64),
             Content::Symlink(target) => (Kind::Symlink, target.len() as u64),
         };
-        let time = Time { seconds: 1_700_000_000 + self.version as i64, nanoseconds: 0 };
+        let time = Time {
+            seconds: 1_700_000_000 + self.version as i64,
+            nanoseconds: 0,
+        };
         let (node, mode, version) = (self.id, self.mode, self.version);
-        Attr { node, kind, size, mode, mtime: time, ctime: time, nlink: 1, version }
+        Attr {
+            node,
+            kind,
+            size,
+            mode,
+            mtime: time,
+            ctime: time,
+            nlink: 1,
+            version,
+        }
     }
 }
 
@@ -131,11 +157,19 @@ impl State {
         if request.len > MAX_READ {
             return Err(TreeError::Invalid("too long a read"));
         }
-        let node = self.get(self.handles.get(&request.handle).ok_or(TreeError::Stale)?).map_err(|_| TreeError::Stale)?;
-        let Content::File(data) = &node.content else { return Err(TreeError::Stale) };
+        let node = self
+            .get(self.handles.get(&request.handle).ok_or(TreeError::Stale)?)
+            .map_err(|_| TreeError::Stale)?;
+        let Content::File(data) = &node.content else {
+            return Err(TreeError::Stale);
+        };
         let from = request.offset.min(data.len() as u64) as usize;
         let to = data.len().min(from + request.len as usize);
-        Ok(Chunk { data: data.slice(from..to), size: data.len() as u64, version: node.version })
+        Ok(Chunk {
+            data: data.slice(from..to),
+            size: data.len() as u64,
+            version: node.version,
+        })
     }
 }
 
@@ -153,7 +187,10 @@ impl RemoteTree for MemoryTree {
         let children = state.nodes.range(path.clone()..);
         let entries: Vec<Entry> = children
             .filter_map(|(at, node)| match at.split() {
-                Some((parent, name)) if parent == *path => Some(Entry { name: name.to_vec(), attr: node.attr() }),
+                Some((parent, name)) if parent == *path => Some(Entry {
+                    name: name.to_vec(),
+                    attr: node.attr(),
+                }),
                 _ => None,
             })
             .skip(usize::try_from(cursor).unwrap_or(usize::MAX))
@@ -193,8 +230,14 @@ impl RemoteTree for MemoryTree {
 
     fn subscribe(&self, sink: EventSink) -> Result<Subscription, TreeError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        self.sinks.lock().unwrap_or_else(PoisonError::into_inner).push((id, sink));
-        Ok(Subscription::new(Unsubscribe { id, sinks: Arc::clone(&self.sinks) }))
+        self.sinks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((id, sink));
+        Ok(Subscription::new(Unsubscribe {
+            id,
+            sinks: Arc::clone(&self.sinks),
+        }))
     }
 }
 
@@ -205,6 +248,9 @@ struct Unsubscribe {
 
 impl Drop for Unsubscribe {
     fn drop(&mut self) {
-        self.sinks.lock().unwrap_or_else(PoisonError::into_inner).retain(|(id, _)| *id != self.id);
+        self.sinks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|(id, _)| *id != self.id);
     }
 }

@@ -70,7 +70,13 @@ pub trait RemoteTree: Send + Sync + 'static {
             inner.cancel();
             cancelled.put(Err(TreeError::Cancelled));
         });
-        let request = ReadRequest { handle, offset, len, deadline: call.deadline, cancel: cancel.clone() };
+        let request = ReadRequest {
+            handle,
+            offset,
+            len,
+            deadline: call.deadline,
+            cancel: cancel.clone(),
+        };
         self.submit(request, Box::new(move |result| answer.put(result)));
         let result = slot.wait(call.deadline);
         if result.is_err() {
@@ -182,7 +188,11 @@ impl Chunk {
     /// the file is [`TreeError::Protocol`], so that no caller can take it for one.
     pub fn checked(self, offset: u64, len: u32) -> Result<Self, TreeError> {
         let due = self.size.saturating_sub(offset).min(u64::from(len));
-        if self.data.len() as u64 == due { Ok(self) } else { Err(TreeError::Protocol("a read came back short")) }
+        if self.data.len() as u64 == due {
+            Ok(self)
+        } else {
+            Err(TreeError::Protocol("a read came back short"))
+        }
     }
 }
 
@@ -237,7 +247,11 @@ impl Slot {
             if left.is_zero() {
                 return Err(TreeError::Timeout);
             }
-            answer = self.ready.wait_timeout(answer, left).unwrap_or_else(PoisonError::into_inner).0;
+            answer = self
+                .ready
+                .wait_timeout(answer, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
     }
 }

@@ -43,7 +43,11 @@ impl TreePath {
             path.push(b'/');
         }
         path.extend_from_slice(name);
-        if path.len() > MAX_PATH { Err(TreeError::Invalid("a path is too long")) } else { Ok(Self(path)) }
+        if path.len() > MAX_PATH {
+            Err(TreeError::Invalid("a path is too long"))
+        } else {
+            Ok(Self(path))
+        }
     }
 
     /// Directory and name; `None` for the root.
@@ -105,7 +109,19 @@ mod tests {
 
     #[test]
     fn what_is_no_path_is_refused() {
-        for bad in [&b"/"[..], b"/etc", b"a//b", b"a/", b"..", b"a/..", b"a/../b", b".", b"./a", b"a\0b", &[b'x'; 256]] {
+        for bad in [
+            &b"/"[..],
+            b"/etc",
+            b"a//b",
+            b"a/",
+            b"..",
+            b"a/..",
+            b"a/../b",
+            b".",
+            b"./a",
+            b"a\0b",
+            &[b'x'; 256],
+        ] {
             assert!(TreePath::parse(bad).is_err(), "{:?}", bad.escape_ascii().to_string());
         }
         let long = [b"x".repeat(200), b"y".repeat(200)].join(&b'/').repeat(1);
@@ -117,7 +133,16 @@ mod tests {
 
     #[test]
     fn odd_names_are_names() {
-        for good in [&b"a"[..], b" ", b"\xff\xfe", b"...", b"..a", b"a\nb", b"-rf", &[b'x'; 255]] {
+        for good in [
+            &b"a"[..],
+            b" ",
+            b"\xff\xfe",
+            b"...",
+            b"..a",
+            b"a\nb",
+            b"-rf",
+            &[b'x'; 255],
+        ] {
             let path = TreePath::root().join(good).unwrap();
             assert_eq!(path.as_bytes(), good);
             assert_eq!(path.split(), Some((TreePath::root(), good)));

@@ -21,7 +21,13 @@ async fn client(tree: Arc<dyn RemoteTree>) -> DropClient<tonic::transport::Chann
         let (stream, _) = listener.accept().await.unwrap();
         serve(stream, tree, ServeOptions::default()).await
     });
-    DropClient::new(Endpoint::try_from(format!("http://{address}")).unwrap().connect().await.unwrap())
+    DropClient::new(
+        Endpoint::try_from(format!("http://{address}"))
+            .unwrap()
+            .connect()
+            .await
+            .unwrap(),
+    )
 }
 
 #[test]
@@ -31,25 +37,66 @@ fn bad_requests_are_answered_with_a_status() {
     runtime().block_on(async {
         let mut client = client(Arc::new(tree)).await;
         for bad in [&b"../x"[..], b"/etc/passwd", b"a//b", b"a\0", b".", &[b'a'; 5000]] {
-            let request = proto::PathRequest { path: bad.to_vec().into() };
-            assert_eq!(client.get_attr(request.clone()).await.unwrap_err().code(), Code::InvalidArgument);
-            assert_eq!(client.open(request.clone()).await.unwrap_err().code(), Code::InvalidArgument);
-            assert_eq!(client.read_link(request).await.unwrap_err().code(), Code::InvalidArgument);
+            let request = proto::PathRequest {
+                path: bad.to_vec().into(),
+            };
+            assert_eq!(
+                client.get_attr(request.clone()).await.unwrap_err().code(),
+                Code::InvalidArgument
+            );
+            assert_eq!(
+                client.open(request.clone()).await.unwrap_err().code(),
+                Code::InvalidArgument
+            );
+            assert_eq!(
+                client.read_link(request).await.unwrap_err().code(),
+                Code::InvalidArgument
+            );
         }
-        let lookup = proto::LookupRequest { path: b"".to_vec().into(), name: b"..".to_vec().into() };
+        let lookup = proto::LookupRequest {
+            path: b"".to_vec().into(),
+            name: b"..".to_vec().into(),
+        };
         assert_eq!(client.lookup(lookup).await.unwrap_err().code(), Code::InvalidArgument);
-        let found = proto::LookupRequest { path: b"".to_vec().into(), name: b"file".to_vec().into() };
+        let found = proto::LookupRequest {
+            path: b"".to_vec().into(),
+            name: b"file".to_vec().into(),
+        };
         assert_eq!(client.lookup(found).await.unwrap().get_ref().size, 100);
-        let read = proto::ReadRequest { handle: 1, offset: 0, length: u32::MAX };
+        let read = proto::ReadRequest {
+            handle: 1,
+            offset: 0,
+            length: u32::MAX,
+        };
         assert_eq!(client.read(read).await.unwrap_err().code(), Code::InvalidArgument);
-        let read = proto::ReadRequest { handle: u64::MAX, offset: u64::MAX, length: 5 };
+        let read = proto::ReadRequest {
+            handle: u64::MAX,
+            offset: u64::MAX,
+            length: 5,
+        };
         assert_eq!(client.read(read).await.unwrap_err().code(), Code::Aborted);
-        let huge = proto::PathRequest { path: vec![b'a'; 1 << 20].into() };
+        let huge = proto::PathRequest {
+            path: vec![b'a'; 1 << 20].into(),
+        };
         assert_eq!(client.get_attr(huge).await.unwrap_err().code(), Code::OutOfRange);
-        let far = proto::ReadDirRequest { path: b"".to_vec().into(), cursor: u64::MAX, limit: u32::MAX };
-        assert!(client.read_dir(far).await.is_ok_and(|page| page.get_ref().entries.is_empty()));
+        let far = proto::ReadDirRequest {
+            path: b"".to_vec().into(),
+            cursor: u64::MAX,
+            limit: u32::MAX,
+        };
+        assert!(
+            client
+                .read_dir(far)
+                .await
+                .is_ok_and(|page| page.get_ref().entries.is_empty())
+        );
         // The connection has survived all of it.
-        assert!(client.ping(proto::PingRequest { number: 5 }).await.is_ok_and(|reply| reply.get_ref().number == 5));
+        assert!(
+            client
+                .ping(proto::PingRequest { number: 5 })
+                .await
+                .is_ok_and(|reply| reply.get_ref().number == 5)
+        );
     });
 }
 
@@ -57,14 +104,21 @@ fn bad_requests_are_answered_with_a_status() {
 fn noise_ends_a_connection_and_nothing_else() {
     let tree = MemoryTree::new();
     runtime().block_on(async {
-        for noise in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xff; 4096], b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff"] {
+        for noise in [
+            &b"GET / HTTP/1.1\r\n\r\n"[..],
+            &[0xff; 4096],
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff",
+        ] {
             let (mut here, there) = tokio::io::duplex(1 << 16);
             let server = tokio::spawn(serve(there, Arc::new(tree.clone()), ServeOptions::default()));
             here.write_all(noise).await.unwrap();
             let mut answer = Vec::new();
             // Half closed: whatever it thought of the noise, it comes to an end.
             here.shutdown().await.unwrap();
-            tokio::time::timeout(Duration::from_secs(60), here.read_to_end(&mut answer)).await.unwrap().unwrap();
+            tokio::time::timeout(Duration::from_secs(60), here.read_to_end(&mut answer))
+                .await
+                .unwrap()
+                .unwrap();
             let ended = tokio::time::timeout(Duration::from_secs(60), server).await.unwrap();
             assert!(ended.is_ok(), "a panic");
         }
@@ -104,8 +158,12 @@ fn a_read_that_is_cut_off_is_an_error_wherever_it_is_cut() {
         let (middle_there, there) = tokio::io::duplex(1 << 16);
         runtime.spawn(serve(there, Arc::new(tree.clone()), ServeOptions::default()));
         runtime.spawn(cut_after(limit, middle_here, middle_there));
-        let Ok(remote) = runtime.block_on(GrpcTree::connect(here)) else { continue };
-        let read = remote.open(&path("file"), &call()).and_then(|opened| remote.read(opened.handle, 0, 1 << 20, &call()));
+        let Ok(remote) = runtime.block_on(GrpcTree::connect(here)) else {
+            continue;
+        };
+        let read = remote
+            .open(&path("file"), &call())
+            .and_then(|opened| remote.read(opened.handle, 0, 1 << 20, &call()));
         match read {
             Ok(chunk) => {
                 assert!(chunk.data == content);

@@ -1,5 +1,7 @@
 //! A tree over gRPC, in memory and over sealed records.
 
+#![allow(clippy::unwrap_used)]
+
 mod hostile;
 mod sealed;
 
@@ -16,7 +18,11 @@ use sealway_drop::tree::{
 use tokio::runtime::Runtime;
 
 fn runtime() -> Runtime {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap()
 }
 
 fn call() -> Call {
@@ -28,7 +34,9 @@ fn path(text: &str) -> TreePath {
 }
 
 fn bytes(len: usize) -> Vec<u8> {
-    (0..len as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+    (0..len as u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect()
 }
 
 fn until(what: &str, mut done: impl FnMut() -> bool) {
@@ -58,18 +66,21 @@ fn a_folder_is_the_same_at_the_other_end() {
     for i in 0..3000 {
         std::fs::write(root.join(format!("dir/{i}")), "").unwrap();
     }
-    // Versions of fresh files change once when they settle.
-    std::thread::sleep(Duration::from_millis(100));
     let local = Arc::new(LocalTree::open(root, LocalOptions::default()).unwrap());
     let runtime = runtime();
     let remote = pair(&runtime, local.clone(), ServeOptions::default());
     for name in ["", "dir", "dir/file", "empty", "link"] {
-        assert_eq!(remote.attr(&path(name), &call()), local.attr(&path(name), &call()), "{name}");
+        // Versions of fresh files change once, when they settle.
+        until(name, || {
+            remote.attr(&path(name), &call()) == local.attr(&path(name), &call())
+        });
     }
     let (mut names, mut cursor) = (0, Some(0));
     while let Some(at) = cursor {
         let page = remote.list(&path("dir"), at, 500, &call()).unwrap();
-        assert_eq!(page, local.list(&path("dir"), at, 500, &call()).unwrap());
+        until("the same page", || {
+            remote.list(&path("dir"), at, 500, &call()) == local.list(&path("dir"), at, 500, &call())
+        });
         names += page.entries.len();
         cursor = page.next;
     }
@@ -77,10 +88,20 @@ fn a_folder_is_the_same_at_the_other_end() {
     assert_eq!(remote.read_link(&path("link"), &call()).unwrap(), b"../../out");
     let opened = remote.open(&path("dir/file"), &call()).unwrap();
     assert_eq!(opened.attr.kind, Kind::File);
-    for (offset, len) in [(0, 4 << 20), (4_999_999, 4 << 20), (1, 1), (700_000, 1 << 20), (6_000_000, 10), (5, 0)] {
+    for (offset, len) in [
+        (0, 4 << 20),
+        (4_999_999, 4 << 20),
+        (1, 1),
+        (700_000, 1 << 20),
+        (6_000_000, 10),
+        (5, 0),
+    ] {
         let chunk = remote.read(opened.handle, offset, len, &call()).unwrap();
         let from = (offset as usize).min(content.len());
-        assert!(chunk.data == content[from..(from + len as usize).min(content.len())], "{offset}+{len}");
+        assert!(
+            chunk.data == content[from..(from + len as usize).min(content.len())],
+            "{offset}+{len}"
+        );
     }
     let mut whole = Vec::new();
     let streamed = runtime.block_on(remote.stream_file(&path("dir/file"), 1000, |piece| {
@@ -89,7 +110,10 @@ fn a_folder_is_the_same_at_the_other_end() {
     }));
     assert_eq!(streamed, Ok(content.len() as u64 - 1000));
     assert!(whole == content[1000..]);
-    assert_eq!(runtime.block_on(remote.stream_file(&path("empty"), 0, |_| Ok(()))), Ok(0));
+    assert_eq!(
+        runtime.block_on(remote.stream_file(&path("empty"), 0, |_| Ok(()))),
+        Ok(0)
+    );
     runtime.block_on(remote.ping()).unwrap();
     remote.close(opened.handle);
     until("closing", || local.open_handles() == 0);
@@ -101,7 +125,14 @@ fn errors_are_the_same_at_the_other_end() {
     tree.put_file(&path("file"), "text");
     tree.put_directory(&path("dir"));
     let runtime = runtime();
-    let remote = pair(&runtime, Arc::new(tree), ServeOptions { handles: 2, ..ServeOptions::default() });
+    let remote = pair(
+        &runtime,
+        Arc::new(tree),
+        ServeOptions {
+            handles: 2,
+            ..ServeOptions::default()
+        },
+    );
     assert_eq!(remote.attr(&path("none"), &call()), Err(TreeError::NotFound));
     assert_eq!(remote.open(&path("dir"), &call()), Err(TreeError::NotFile));
     assert_eq!(remote.list(&path("file"), 0, 10, &call()), Err(TreeError::NotDirectory));
@@ -137,7 +168,9 @@ fn changes_are_told_and_so_is_the_end() {
     let server = runtime.spawn(serve(there, Arc::new(tree.clone()), ServeOptions::default()));
     let remote = runtime.block_on(GrpcTree::connect(here)).unwrap();
     let (tell, told) = std::sync::mpsc::channel();
-    let _news = remote.subscribe(Arc::new(move |event| tell.send(event).unwrap_or(()))).unwrap();
+    let _news = remote
+        .subscribe(Arc::new(move |event| tell.send(event).unwrap_or(())))
+        .unwrap();
     let next = || told.recv_timeout(Duration::from_secs(60)).unwrap();
     tree.put_file(&path("file"), "text");
     assert_eq!(next(), Event::Entry(path("file")));
@@ -217,7 +250,10 @@ fn calls_end_in_time_and_when_they_are_called_off() {
     let silent = Arc::new(Silent::default());
     let runtime = runtime();
     let remote = Arc::new(pair(&runtime, silent.clone(), ServeOptions::default()));
-    assert_eq!(remote.attr(&path("x"), &Call::within(Duration::from_millis(50))), Err(TreeError::Timeout));
+    assert_eq!(
+        remote.attr(&path("x"), &Call::within(Duration::from_millis(50))),
+        Err(TreeError::Timeout)
+    );
     until("calling off at the serving side", || silent.cancelled.load(SeqCst) == 1);
     let of = Call::within(Duration::from_secs(86_400));
     let token = of.cancel.clone();
@@ -236,7 +272,10 @@ fn calls_end_in_time_and_when_they_are_called_off() {
 fn the_serving_side_has_a_time_limit_of_its_own() {
     let silent = Arc::new(Silent::default());
     let runtime = runtime();
-    let options = ServeOptions { timeout: Duration::from_millis(50), ..ServeOptions::default() };
+    let options = ServeOptions {
+        timeout: Duration::from_millis(50),
+        ..ServeOptions::default()
+    };
     let remote = pair(&runtime, silent, options);
     assert_eq!(remote.attr(&path("x"), &call()), Err(TreeError::Timeout));
 }

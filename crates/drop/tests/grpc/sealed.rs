@@ -67,10 +67,13 @@ fn what_is_written_is_read_and_ends_when_it_was_closed() {
             assert_eq!(there.read(&mut [0; 10]).await.unwrap(), 0, "the end stays the end");
             // The other direction is still open.
             let mut here = writer.await.unwrap();
-            there.write_all(b"thanks").await.unwrap();
-            there.shutdown().await.unwrap();
+            let answer = async {
+                there.write_all(b"thanks").await.unwrap();
+                there.shutdown().await.unwrap();
+            };
             got.clear();
-            here.read_to_end(&mut got).await.unwrap();
+            let (read, ()) = tokio::join!(here.read_to_end(&mut got), answer);
+            read.unwrap();
             assert_eq!(got, b"thanks");
         }
     });
@@ -84,7 +87,10 @@ fn an_end_without_a_close_is_no_end() {
         here.flush().await.unwrap();
         drop(here);
         let mut got = Vec::new();
-        assert_eq!(there.read_to_end(&mut got).await.unwrap_err().kind(), ErrorKind::UnexpectedEof);
+        assert_eq!(
+            there.read_to_end(&mut got).await.unwrap_err().kind(),
+            ErrorKind::UnexpectedEof
+        );
         assert_eq!(got, b"some");
     });
 }
@@ -106,14 +112,20 @@ fn a_changed_byte_and_another_stream_are_errors() {
             let mut there = SealedStream::new(raw, other.send, other.recv, 3, 9);
             let error = there.read(&mut [0; 100]).await.unwrap_err();
             // A changed length may ask for more than there is.
-            assert!([ErrorKind::InvalidData, ErrorKind::UnexpectedEof].contains(&error.kind()), "{at}: {error}");
+            assert!(
+                [ErrorKind::InvalidData, ErrorKind::UnexpectedEof].contains(&error.kind()),
+                "{at}: {error}"
+            );
         }
         let (one, other) = established();
         let (here, there) = tokio::io::duplex(1 << 20);
         let mut here = SealedStream::new(here, one.send, one.recv, 3, 9);
         let mut there = SealedStream::new(there, other.send, other.recv, 3, 10);
         here.write_all(b"text").await.unwrap();
-        assert_eq!(there.read(&mut [0; 100]).await.unwrap_err().kind(), ErrorKind::InvalidData);
+        assert_eq!(
+            there.read(&mut [0; 100]).await.unwrap_err().kind(),
+            ErrorKind::InvalidData
+        );
     });
 }
 

@@ -13,7 +13,10 @@ use super::{Mounted, bytes, path, until};
 
 /// The kernel may keep everything for ever unless it is told otherwise.
 fn patient() -> MountOptions {
-    MountOptions { ttl: Duration::from_secs(86_400), ..MountOptions::default() }
+    MountOptions {
+        ttl: Duration::from_secs(86_400),
+        ..MountOptions::default()
+    }
 }
 
 #[test]
@@ -21,12 +24,16 @@ fn an_open_sees_the_present_content_whatever_the_kernel_kept() {
     let tree = MemoryTree::new();
     let file = path("file");
     tree.put_file(&file, bytes(300_000, 1));
-    let Some(mounted) = Mounted::new(Arc::new(tree.clone()), patient()) else { return };
+    let Some(mounted) = Mounted::new(Arc::new(tree.clone()), patient()) else {
+        return;
+    };
     for round in 2..12 {
         // The same content twice: kept the second time, and right either way. The same length as before, then another.
         let len = 300_000 + round / 6 * 50_000;
         tree.put_file(&file, bytes(len, round as u64));
-        until("the new content", || fs::read(mounted.at("file")).unwrap() == bytes(len, round as u64));
+        until("the new content", || {
+            fs::read(mounted.at("file")).unwrap() == bytes(len, round as u64)
+        });
         assert!(fs::read(mounted.at("file")).unwrap() == bytes(len, round as u64));
     }
 }
@@ -35,7 +42,9 @@ fn an_open_sees_the_present_content_whatever_the_kernel_kept() {
 fn a_file_held_open_shows_new_content_and_its_new_end() {
     let tree = MemoryTree::new();
     tree.put_file(&path("file"), bytes(5 << 20, 1));
-    let Some(mounted) = Mounted::new(Arc::new(tree.clone()), patient()) else { return };
+    let Some(mounted) = Mounted::new(Arc::new(tree.clone()), patient()) else {
+        return;
+    };
     let file = File::open(mounted.at("file")).unwrap();
     let mut buffer = vec![0; 100_000];
     file.read_exact_at(&mut buffer, 0).unwrap();
@@ -49,8 +58,7 @@ fn a_file_held_open_shows_new_content_and_its_new_end() {
     until("the end of file", || file.read_at(&mut buffer, 2 << 20).unwrap() == 0);
     tree.put_file(&path("file"), bytes(3 << 20, 3));
     until("the longer file", || {
-        file.read_at(&mut buffer, 2 << 20).unwrap() == buffer.len()
-            && buffer == bytes(3 << 20, 3)[2 << 20..][..100_000]
+        file.read_at(&mut buffer, 2 << 20).unwrap() == buffer.len() && buffer == bytes(3 << 20, 3)[2 << 20..][..100_000]
     });
 }
 
@@ -61,13 +69,21 @@ fn names_that_come_and_go_are_seen_before_their_time() {
     fs::create_dir(root.join("dir")).unwrap();
     fs::write(root.join("dir/file"), "old").unwrap();
     let tree = LocalTree::open(root, LocalOptions::default()).unwrap();
-    let Some(mounted) = Mounted::new(Arc::new(tree), patient()) else { return };
+    let Some(mounted) = Mounted::new(Arc::new(tree), patient()) else {
+        return;
+    };
     assert_eq!(fs::read(mounted.at("dir/file")).unwrap(), b"old");
     fs::write(root.join("dir/file"), "new text").unwrap();
-    until("the new text", || fs::read(mounted.at("dir/file")).unwrap() == b"new text");
-    until("the new length", || fs::metadata(mounted.at("dir/file")).unwrap().len() == 8);
+    until("the new text", || {
+        fs::read(mounted.at("dir/file")).unwrap() == b"new text"
+    });
+    until("the new length", || {
+        fs::metadata(mounted.at("dir/file")).unwrap().len() == 8
+    });
     fs::write(root.join("dir/second"), "").unwrap();
-    until("the second file", || fs::read_dir(mounted.at("dir")).unwrap().count() == 2);
+    until("the second file", || {
+        fs::read_dir(mounted.at("dir")).unwrap().count() == 2
+    });
     fs::remove_file(root.join("dir/file")).unwrap();
     until("the removal", || fs::metadata(mounted.at("dir/file")).is_err());
     fs::rename(root.join("dir"), root.join("moved")).unwrap();
@@ -76,7 +92,9 @@ fn names_that_come_and_go_are_seen_before_their_time() {
     // What replaces a file is another file.
     fs::write(root.join("other"), "replaced").unwrap();
     fs::rename(root.join("other"), root.join("moved/second")).unwrap();
-    until("the replacement", || fs::read(mounted.at("moved/second")).is_ok_and(|text| text == b"replaced"));
+    until("the replacement", || {
+        fs::read(mounted.at("moved/second")).is_ok_and(|text| text == b"replaced")
+    });
 }
 
 #[test]
@@ -84,7 +102,9 @@ fn a_file_that_was_removed_can_still_be_read_by_who_has_it_open() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), bytes(2 << 20, 5)).unwrap();
     let tree = LocalTree::open(folder.path(), LocalOptions::default()).unwrap();
-    let Some(mounted) = Mounted::new(Arc::new(tree), MountOptions::default()) else { return };
+    let Some(mounted) = Mounted::new(Arc::new(tree), MountOptions::default()) else {
+        return;
+    };
     let file = File::open(mounted.at("file")).unwrap();
     fs::remove_file(folder.path().join("file")).unwrap();
     until("the removal", || fs::metadata(mounted.at("file")).is_err());

@@ -22,7 +22,11 @@ fn look(root: &Path) -> BTreeMap<PathBuf, (u32, i64, i64, Vec<u8>)> {
         let here = root.join(&at);
         let what = fs::symlink_metadata(&here).unwrap();
         let content = if what.is_dir() {
-            todo.extend(fs::read_dir(&here).unwrap().map(|entry| at.join(entry.unwrap().file_name())));
+            todo.extend(
+                fs::read_dir(&here)
+                    .unwrap()
+                    .map(|entry| at.join(entry.unwrap().file_name())),
+            );
             Vec::new()
         } else if what.is_symlink() {
             fs::read_link(&here).unwrap().as_os_str().as_bytes().to_vec()
@@ -41,7 +45,14 @@ fn a_folder_is_the_same_through_a_mount() {
     let root = folder.path();
     fs::create_dir_all(root.join("deep/er/still")).unwrap();
     fs::create_dir(root.join("empty")).unwrap();
-    for (name, len) in [("0", 0), ("1", 1), ("4096", 4096), ("4097", 4097), ("mib", 1 << 20), ("big", 9_000_001)] {
+    for (name, len) in [
+        ("0", 0),
+        ("1", 1),
+        ("4096", 4096),
+        ("4097", 4097),
+        ("mib", 1 << 20),
+        ("big", 9_000_001),
+    ] {
         fs::write(root.join(name), bytes(len, len as u64)).unwrap();
     }
     fs::write(root.join("deep/er/still/here"), "here").unwrap();
@@ -59,7 +70,9 @@ fn a_folder_is_the_same_through_a_mount() {
         fs::write(root.join(format!("empty/{i}")), "").unwrap();
     }
     let tree = LocalTree::open(root, LocalOptions::default()).unwrap();
-    let Some(mounted) = Mounted::new(Arc::new(tree), MountOptions::default()) else { return };
+    let Some(mounted) = Mounted::new(Arc::new(tree), MountOptions::default()) else {
+        return;
+    };
     let (want, got) = (look(root), look(mounted.path()));
     assert_eq!(want.keys().collect::<Vec<_>>(), got.keys().collect::<Vec<_>>());
     for (name, what) in &want {
@@ -75,7 +88,9 @@ fn any_part_of_a_file_can_be_read() {
     let content = bytes(6_000_000, 7);
     let tree = MemoryTree::new();
     tree.put_file(&path("file"), content.clone());
-    let Some(mounted) = Mounted::new(Arc::new(tree), MountOptions::default()) else { return };
+    let Some(mounted) = Mounted::new(Arc::new(tree), MountOptions::default()) else {
+        return;
+    };
     let file = File::open(mounted.at("file")).unwrap();
     let picks = bytes(8 * 400, 99);
     for pick in picks.chunks_exact(8) {
@@ -90,7 +105,10 @@ fn any_part_of_a_file_can_be_read() {
             }
         }
         let from = offset.min(content.len());
-        assert!(buffer[..got] == content[from..(from + len).min(content.len())], "{offset}+{len}");
+        assert!(
+            buffer[..got] == content[from..(from + len).min(content.len())],
+            "{offset}+{len}"
+        );
     }
 }
 
@@ -101,8 +119,13 @@ fn several_readers_read_in_one_go_at_once() {
         tree.put_file(&path(name), bytes(20 << 20, u64::from(name.as_bytes()[0])));
     }
     // Less memory than all want: some read without a window.
-    let options = MountOptions { memory: 6 << 20, ..MountOptions::default() };
-    let Some(mounted) = Mounted::new(Arc::new(tree), options) else { return };
+    let options = MountOptions {
+        memory: 6 << 20,
+        ..MountOptions::default()
+    };
+    let Some(mounted) = Mounted::new(Arc::new(tree), options) else {
+        return;
+    };
     std::thread::scope(|scope| {
         for name in ["a", "b", "c", "d", "a", "c"] {
             let at = mounted.at(name);
@@ -119,7 +142,9 @@ fn several_readers_read_in_one_go_at_once() {
 fn nothing_can_be_written() {
     let tree = MemoryTree::new();
     tree.put_file(&path("file"), "text");
-    let Some(mounted) = Mounted::new(Arc::new(tree), MountOptions::default()) else { return };
+    let Some(mounted) = Mounted::new(Arc::new(tree), MountOptions::default()) else {
+        return;
+    };
     let file = mounted.at("file");
     let outcomes = [
         File::options().write(true).open(&file).map(drop),
@@ -140,11 +165,16 @@ fn nothing_can_be_written() {
 fn files_are_closed_at_the_serving_side() {
     let tree = MemoryTree::new();
     tree.put_file(&path("file"), "text");
-    let Some(mounted) = Mounted::new(Arc::new(tree.clone()), MountOptions::default()) else { return };
+    let Some(mounted) = Mounted::new(Arc::new(tree.clone()), MountOptions::default()) else {
+        return;
+    };
     let file = File::open(mounted.at("file")).unwrap();
     assert_eq!(tree.open_handles(), 1);
     drop(file);
     super::until("closing", || tree.open_handles() == 0);
-    let names: Vec<OsString> = fs::read_dir(mounted.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let names: Vec<OsString> = fs::read_dir(mounted.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     assert_eq!(names, ["file"]);
 }

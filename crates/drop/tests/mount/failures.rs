@@ -38,7 +38,9 @@ fn read_all(mut file: &File) -> std::io::Result<usize> {
 fn a_peer_that_fails_or_answers_short_gives_an_error_and_never_less() {
     for short in [false, true] {
         let tree = one_file();
-        let Some(mounted) = Mounted::new(tree.clone(), MountOptions::default()) else { return };
+        let Some(mounted) = Mounted::new(tree.clone(), MountOptions::default()) else {
+            return;
+        };
         let file = File::open(mounted.at("file")).unwrap();
         let mut start = vec![0; 100_000];
         file.read_exact_at(&mut start, 0).unwrap();
@@ -55,8 +57,13 @@ fn a_peer_that_fails_or_answers_short_gives_an_error_and_never_less() {
 #[test]
 fn a_peer_that_does_not_answer_gives_a_timeout() {
     let tree = one_file();
-    let options = MountOptions { timeout: Duration::from_millis(300), ..MountOptions::default() };
-    let Some(mounted) = Mounted::new(tree.clone(), options) else { return };
+    let options = MountOptions {
+        timeout: Duration::from_millis(300),
+        ..MountOptions::default()
+    };
+    let Some(mounted) = Mounted::new(tree.clone(), options) else {
+        return;
+    };
     let file = File::open(mounted.at("file")).unwrap();
     tree.hold_reads.store(true, SeqCst);
     let mut buffer = [0; 100];
@@ -72,8 +79,14 @@ fn a_peer_that_does_not_answer_gives_a_timeout() {
 #[test]
 fn after_the_connection_is_lost_everything_fails_at_once() {
     let tree = one_file();
-    let options = MountOptions { ttl: Duration::ZERO, timeout: Duration::from_secs(86_400), ..MountOptions::default() };
-    let Some(mounted) = Mounted::new(tree.clone(), options) else { return };
+    let options = MountOptions {
+        ttl: Duration::ZERO,
+        timeout: Duration::from_secs(86_400),
+        ..MountOptions::default()
+    };
+    let Some(mounted) = Mounted::new(tree.clone(), options) else {
+        return;
+    };
     let file = File::open(mounted.at("file")).unwrap();
     tree.dead.store(true, SeqCst);
     tree.hold_calls.store(true, SeqCst);
@@ -87,8 +100,13 @@ fn after_the_connection_is_lost_everything_fails_at_once() {
 #[test]
 fn slow_reads_hold_up_neither_names_nor_the_end() {
     let tree = one_file();
-    let options = MountOptions { timeout: Duration::from_secs(86_400), ..MountOptions::default() };
-    let Some(mut mounted) = Mounted::new(tree.clone(), options) else { return };
+    let options = MountOptions {
+        timeout: Duration::from_secs(86_400),
+        ..MountOptions::default()
+    };
+    let Some(mut mounted) = Mounted::new(tree.clone(), options) else {
+        return;
+    };
     tree.hold_reads.store(true, SeqCst);
     let readers: Vec<_> = (0..12_u64)
         .map(|i| {
@@ -102,17 +120,35 @@ fn slow_reads_hold_up_neither_names_nor_the_end() {
     mounted.mount.take().unwrap().unmount().unwrap();
     for reader in readers {
         let error = reader.join().unwrap();
-        assert!([Errno::IO, Errno::NOTCONN, Errno::CONNABORTED].contains(&error), "{error}");
+        assert!(
+            [Errno::IO, Errno::NOTCONN, Errno::CONNABORTED].contains(&error),
+            "{error}"
+        );
     }
-    assert_eq!(fs::read_dir(mounted.path()).unwrap().count(), 0, "nothing is mounted any more");
+    assert_eq!(
+        fs::read_dir(mounted.path()).unwrap().count(),
+        0,
+        "nothing is mounted any more"
+    );
 }
 
 #[test]
 fn killed_programs_end_although_the_peer_says_nothing() {
     let tree = one_file();
-    let options = MountOptions { timeout: Duration::from_secs(86_400), ..MountOptions::default() };
-    let Some(mounted) = Mounted::new(tree.clone(), options) else { return };
-    let cat = |name| Command::new("cat").arg(mounted.at(name)).stdout(Stdio::null()).spawn().unwrap();
+    let options = MountOptions {
+        timeout: Duration::from_secs(86_400),
+        ..MountOptions::default()
+    };
+    let Some(mounted) = Mounted::new(tree.clone(), options) else {
+        return;
+    };
+    let cat = |name| {
+        Command::new("cat")
+            .arg(mounted.at(name))
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
     tree.hold_reads.store(true, SeqCst);
     let mut reader = cat("file");
     until("a read", || tree.held() > 0);
@@ -158,11 +194,15 @@ fn a_mount_whose_server_died_is_taken_away() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    until("the mount", || fs::read(dir.path().join("other")).is_ok_and(|text| text == b"other"));
+    until("the mount", || {
+        fs::read(dir.path().join("other")).is_ok_and(|text| text == b"other")
+    });
     // Held open, so that the mount cannot end with its server.
     let _held = File::open(dir.path().join("other")).unwrap();
     kill(&mut server);
-    until("the dead mount", || fs::metadata(dir.path()).is_err_and(|e| Errno::from_io_error(&e) == Some(Errno::NOTCONN)));
+    until("the dead mount", || {
+        fs::metadata(dir.path()).is_err_and(|e| Errno::from_io_error(&e) == Some(Errno::NOTCONN))
+    });
     let mount = Mount::start(one_file(), dir.path(), MountOptions::default()).unwrap();
     assert_eq!(fs::read(dir.path().join("other")).unwrap(), b"other");
     // A living mount is not taken away, and not covered by accident.
@@ -184,7 +224,9 @@ fn serve_until_killed() {
 #[test]
 fn a_mount_ends_by_drop_by_another_hand_and_from_outside() {
     let tree = one_file();
-    let Some(mut mounted) = Mounted::new(tree.clone(), MountOptions::default()) else { return };
+    let Some(mut mounted) = Mounted::new(tree.clone(), MountOptions::default()) else {
+        return;
+    };
     assert_eq!(fs::read_dir(mounted.path()).unwrap().count(), 2);
     drop(mounted.mount.take());
     assert_eq!(fs::read_dir(mounted.path()).unwrap().count(), 0);
@@ -197,9 +239,20 @@ fn a_mount_ends_by_drop_by_another_hand_and_from_outside() {
     assert_eq!(fs::read_dir(mounted.path()).unwrap().count(), 0);
 
     let mount = Mount::start(tree, mounted.path(), MountOptions::default()).unwrap();
-    let helper = if rustix::process::geteuid().is_root() { "umount" } else { "fusermount3" };
+    let helper = if rustix::process::geteuid().is_root() {
+        "umount"
+    } else {
+        "fusermount3"
+    };
     let arguments: &[&str] = if helper == "umount" { &[] } else { &["-u"] };
-    assert!(Command::new(helper).args(arguments).arg(mounted.path()).status().unwrap().success());
+    assert!(
+        Command::new(helper)
+            .args(arguments)
+            .arg(mounted.path())
+            .status()
+            .unwrap()
+            .success()
+    );
     mount.wait().unwrap();
     mount.unmount().unwrap();
 }

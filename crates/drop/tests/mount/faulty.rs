@@ -23,7 +23,15 @@ impl<T: RemoteTree> Faulty<T> {
         let no = AtomicBool::default;
         let held = Mutex::default();
         let (fail_reads, short_reads, hold_reads, hold_calls, dead) = (no(), no(), no(), no(), no());
-        Arc::new(Self { inner, fail_reads, short_reads, hold_reads, hold_calls, dead, held })
+        Arc::new(Self {
+            inner,
+            fail_reads,
+            short_reads,
+            hold_reads,
+            hold_calls,
+            dead,
+            held,
+        })
     }
 
     /// Reads that wait.
@@ -33,7 +41,12 @@ impl<T: RemoteTree> Faulty<T> {
 
     /// Reads that wait although nobody wants them.
     pub(crate) fn cancelled(&self) -> usize {
-        self.held.lock().unwrap().iter().filter(|(request, _)| request.cancel.is_cancelled()).count()
+        self.held
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|(request, _)| request.cancel.is_cancelled())
+            .count()
     }
 
     /// Answers the reads that wait.
@@ -88,7 +101,8 @@ impl<T: RemoteTree> RemoteTree for Faulty<T> {
             chunk.data.truncate(chunk.data.len() / 2);
             chunk
         };
-        self.inner.submit(request, Box::new(move |result| done(result.map(shorten))));
+        self.inner
+            .submit(request, Box::new(move |result| done(result.map(shorten))));
     }
 
     fn close(&self, handle: u64) {

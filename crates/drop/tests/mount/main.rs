@@ -3,6 +3,8 @@
 //! Needs /dev/fuse and the right to mount: root, or `fusermount3`. Without them the tests say so and pass, unless
 //! `SEALWAY_REQUIRE_PEERS=1` is set.
 
+#![allow(clippy::unwrap_used)]
+
 mod changes;
 mod content;
 mod failures;
@@ -30,7 +32,10 @@ impl Mounted {
         }
         let dir = tempfile::tempdir().unwrap();
         let mount = Mount::start(tree, dir.path(), options).unwrap();
-        Some(Self { mount: Some(mount), dir })
+        Some(Self {
+            mount: Some(mount),
+            dir,
+        })
     }
 
     fn path(&self) -> &Path {
@@ -49,13 +54,20 @@ impl Drop for Mounted {
 }
 
 fn can_mount() -> bool {
-    let device = std::fs::OpenOptions::new().read(true).write(true).open("/dev/fuse").is_ok();
+    let device = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/fuse")
+        .is_ok();
     let helper = || std::process::Command::new("fusermount3").arg("-V").output().is_ok();
     if device && (rustix::process::geteuid().is_root() || helper()) {
         return true;
     }
     let required = std::env::var("SEALWAY_REQUIRE_PEERS").is_ok_and(|value| value == "1");
-    assert!(!required, "nothing can be mounted here, and SEALWAY_REQUIRE_PEERS=1: /dev/fuse and root or fusermount3");
+    assert!(
+        !required,
+        "nothing can be mounted here, and SEALWAY_REQUIRE_PEERS=1: /dev/fuse and root or fusermount3"
+    );
     eprintln!("skipped: nothing can be mounted here (/dev/fuse and root or fusermount3 are needed)");
     false
 }
