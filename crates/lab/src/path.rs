@@ -13,7 +13,7 @@
 
 mod config;
 pub mod engine;
-mod files;
+pub(crate) mod files;
 mod nginx;
 mod stack;
 mod tls;
