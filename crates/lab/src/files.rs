@@ -117,18 +117,18 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     let found = movers::find(request)?;
     let sources = Sources::default();
     let mut cells: Vec<Box<dyn Cell>> = Vec::new();
-    let mut sizes = Vec::new();
+    let mut takes = Vec::new();
     for spec in specs(request.profile, &request.suites) {
         for mover in found.movers.iter().filter(|mover| mover.can(&spec)) {
             cells.push(Box::new(FileCell::new(spec, Rc::clone(mover), sources.clone())));
-            sizes.push(spec);
+            takes.push(mover.start_up() + expected(&spec));
         }
     }
     if cells.is_empty() {
         return Err(LabError::Plan(PlanError::NoCells));
     }
     Ok(Prepared {
-        plan: plan(request, &cells, &sizes).map_err(LabError::Plan)?,
+        plan: plan(request, &cells, &takes).map_err(LabError::Plan)?,
         subjects: found.subjects,
         scheme: Scheme {
             name: NAME,
@@ -162,21 +162,21 @@ fn expected(spec: &Spec) -> Duration {
     let files: usize = sizes.iter().map(|(count, _)| count).sum();
     let bytes = source::total(&sizes) as f64;
     let moved = if spec.way == Way::Random { 0.0 } else { bytes / 4e8 };
-    Duration::from_secs_f64(0.35 + moved + bytes / 2e9 + files as f64 * 3e-4)
+    Duration::from_secs_f64(moved + bytes / 2e9 + files as f64 * 3e-4)
 }
 
 /// Fits the cases to the time there is: a window is a transfer, however long that takes, so that all are planned as the
 /// average of them.
-fn plan(request: &Request, cells: &[Box<dyn Cell>], specs: &[Spec]) -> Result<Plan, PlanError> {
+fn plan(request: &Request, cells: &[Box<dyn Cell>], takes: &[Duration]) -> Result<Plan, PlanError> {
     let layout = Layout::by_case(cells.iter().map(|cell| cell.case().canonical()));
     let limit = match request.profile {
         Profile::Standard => request.budget.or(Some(STANDARD_LIMIT)),
         _ => request.limit(),
     };
-    let count = u32::try_from(specs.len()).unwrap_or(u32::MAX).max(1);
+    let count = u32::try_from(takes.len()).unwrap_or(u32::MAX).max(1);
     let overhead = Overhead {
         per_cell: Duration::from_millis(500),
-        per_window: specs.iter().map(expected).sum::<Duration>() / count,
+        per_window: takes.iter().sum::<Duration>() / count,
     };
     let mut plan = Plan::new(request.profile, layout, overhead, limit)?;
     // Only reading at random places goes on for as long as it is told.

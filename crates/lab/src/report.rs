@@ -10,6 +10,7 @@ pub(crate) mod bip324;
 mod crossover;
 pub mod html;
 pub mod json;
+mod files;
 mod load;
 mod packets;
 pub mod terminal;

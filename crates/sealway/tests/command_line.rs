@@ -33,8 +33,7 @@ fn unknown_words_are_answered_with_what_is_known() {
         &[
             "primitves",
             "'primitives'",
-            "later versions: files",
-            "files",
+            "flows and files",
             "'compare'",
         ],
     );
@@ -45,14 +44,6 @@ fn unknown_words_are_answered_with_what_is_known() {
     refused(&["lab", "--peers", "openss"], &["openss", "'openssl'", "aws-lc-rs"]);
     refused(&["lab", "--quik"], &["--quik", "'--quick'"]);
     refused(&["completions", "bosh"], &["bosh", "zsh"]);
-}
-
-#[test]
-fn workloads_of_later_versions_are_known_by_name() {
-    refused(
-        &["lab", "files", "--quick"],
-        &["not available in this version yet: files", "hint: ", "primitives"],
-    );
 }
 
 #[test]

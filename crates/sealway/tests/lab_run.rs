@@ -132,7 +132,7 @@ fn all_says_what_it_is_in_this_version() {
     assert_eq!(ran.code, 2, "{ran:?}");
     assert!(
         ran.stderr.contains(
-            "this version measures primitives, packets, bip324, transports, requests and flows; later versions: files"
+            "this version measures primitives, packets, bip324, transports, requests, flows and files"
         ),
         "{ran:?}"
     );

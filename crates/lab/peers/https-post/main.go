@@ -1,11 +1,11 @@
-// Command https-post moves one file the way LocalSend does: one HTTPS POST whose body is the file, over TLS 1.3.
+// Command https-post-go moves one file the way LocalSend does: one HTTPS POST whose body is the file, over TLS 1.3.
 //
-//	https-post receive --dir DIR          print "listening ADDR", take one file, exit
-//	https-post send --to ADDR --file FILE
+//	https-post-go receive --dir DIR --cert FILE        print "listening ADDR", take one file, exit
+//	https-post-go send --to ADDR --cert FILE --file FILE
 //
 // It is a peer of the lab's workload files: the plainest correct program for the job with nothing but Go's standard
 // library, in the order of suites that Go prefers (AES-128-GCM first where the processor has AES). Both ends are on one
-// machine. The certificate is made at the start and written to DIR/.cert.pem, where the sender finds it (--cert), so
+// machine. The certificate is made at the start and written to a file, which the sender trusts, so
 // that the name and the key are checked as they would be between two machines.
 package main
 
@@ -27,8 +27,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 )
+
+// version changes when what is sent does.
+const version = "1"
 
 func main() {
 	if len(os.Args) < 2 {
@@ -40,17 +44,19 @@ func main() {
 		err = receive(os.Args[2:])
 	case "send":
 		err = send(os.Args[2:])
+	case "version":
+		fmt.Println("https-post-go", version, runtime.Version())
 	default:
 		usage()
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "https-post:", err)
+		fmt.Fprintln(os.Stderr, "https-post-go:", err)
 		os.Exit(1)
 	}
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: https-post receive --dir DIR --cert FILE [--listen ADDR] | send --to ADDR --cert FILE --file FILE")
+	fmt.Fprintln(os.Stderr, "usage: https-post-go receive --dir DIR --cert FILE [--listen ADDR] | send --to ADDR --cert FILE --file FILE")
 	os.Exit(2)
 }
 

@@ -208,8 +208,9 @@ impl<'a> Crew<'a> {
                 first = Some(started.elapsed());
             }
             let step = if watched.is_some() && first.is_none() { SHORT_STEP } else { STEP };
+            // Where there is nobody left to wait for, the look at all has seen its end.
             let Some(peer) = self.members.get_mut(place).and_then(|member| member.peer.as_mut()) else {
-                return Err(failed("watch a program", &"it was waited for"));
+                break;
             };
             if peer.ended_within(step).map_err(|error| failed("watch a program", &error))? {
                 break;

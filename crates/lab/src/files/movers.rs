@@ -65,6 +65,11 @@ pub(super) trait Mover {
     /// True for a case that it can do at all.
     fn can(&self, spec: &Spec) -> bool;
 
+    /// What a transfer takes besides moving bytes, roughly: for the plan.
+    fn start_up(&self) -> Duration {
+        Duration::from_millis(350)
+    }
+
     /// Moves the source once.
     fn go(&self, job: &Job<'_>) -> Result<Moved, CellError>;
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::super::crew::{Crew, Ends, Moved, Role, free_ports};
 use super::super::spec::{Spec, Way};
@@ -133,6 +134,10 @@ impl Mover for Wormhole {
 
     fn can(&self, spec: &Spec) -> bool {
         spec.way == Way::Send && spec.suite.is_none()
+    }
+
+    fn start_up(&self) -> Duration {
+        Duration::from_secs(3)
     }
 
     fn go(&self, job: &Job<'_>) -> Result<Moved, CellError> {

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
+use std::time::Duration;
 
 use sealway_aead::Suite;
 
@@ -143,6 +144,10 @@ impl Mover for Remote {
 
     fn can(&self, spec: &Spec) -> bool {
         spec.way == Way::Send && spec.suite.is_none_or(|suite| self.shell.is_some() && cipher(suite).is_some())
+    }
+
+    fn start_up(&self) -> Duration {
+        Duration::from_millis(900)
     }
 
     fn go(&self, job: &Job<'_>) -> Result<Moved, CellError> {

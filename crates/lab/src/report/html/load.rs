@@ -1,14 +1,22 @@
-//! The workloads `requests` and `flows`: bars of rate, cost, latency and memory, and every figure as a table.
+//! The workloads `requests`, `flows` and `files`: bars of rate, cost, latency and memory, and every figure as a table.
 
 use super::bars::{Bars, Scale, panel};
 use super::figure::{DataTable, Entry, Figure};
+use crate::report::files::FILES;
 use crate::report::format::{clean, list_range, sig3_or, times};
-use crate::report::load::{Family, READING, SHOWN, Shown, case, families, number};
+use crate::report::load::{Family, SHOWN, Shown, case, families, number, reading};
 use crate::report::view::{View, speed};
 
 /// Panels of a case: a title and the metrics in it. What shares a panel shares its scale.
-const PANELS: [(&str, &[&str]); 5] = [
+const PANELS: [(&str, &[&str]); 9] = [
+    ("Throughput", &["throughput", "throughput_synced"]),
+    ("Time for one byte", &["setup_time", "total_time"]),
     ("Rate", &["rate"]),
+    (
+        "CPU for each gigabyte",
+        &["cpu_per_gb", "cpu_per_gb_sender", "cpu_per_gb_receiver", "cpu_per_gb_relay"],
+    ),
+    ("Peak memory", &["memory_sender", "memory_receiver", "memory_relay"]),
     ("CPU of all programs", &["cpu_per_op"]),
     ("Latency", &["latency_p50", "latency_p95", "latency_p99"]),
     ("Time to the first byte", &["first_byte_p50", "first_byte_p99"]),
@@ -56,7 +64,7 @@ pub(super) fn figure(view: &View<'_>, workload: &str) -> Option<Figure> {
         sentences.join(" ")
     };
     figure.reading =
-        format!("Bars start at zero; the thin line is the interval, or the range with few rounds. {READING}");
+        format!("Bars start at zero; the thin line is the interval, or the range with few rounds. {}", reading(workload));
     Some(figure)
 }
 
@@ -74,7 +82,7 @@ fn bars<'a>(view: &View<'a>, family: &Family<'a>, shown: Shown) -> Bars<'a> {
 /// Our engine against the best peer, in a sentence for each case.
 fn finding(view: &View<'_>, family: &Family<'_>) -> Option<String> {
     let ours = view.ours()?;
-    let metric = ["rate", "latency_p99", "memory_per_connection"]
+    let metric = ["throughput", "setup_time", "rate", "latency_p99", "memory_per_connection"]
         .into_iter()
         .find(|metric| family.row(ours, metric).is_some())?;
     let row = family.row(ours, metric)?;
@@ -95,7 +103,7 @@ fn finding(view: &View<'_>, family: &Family<'_>) -> Option<String> {
 /// Every case, metric and subject.
 fn table(view: &View<'_>, workload: &str) -> DataTable {
     let mut table = DataTable::new(
-        "Load on proxied paths",
+        if workload == FILES { "Files from end to end" } else { "Load on proxied paths" },
         &[
             ("case", false),
             ("metric", false),
