@@ -285,26 +285,28 @@ pub fn self_test(delay: Delay, bytes: u64) -> io::Result<SelfTest> {
     const ECHOES: usize = 5;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let forwarder = Forwarder::open(listener.local_addr()?, delay)?;
-    let receiver = thread::Builder::new().name("delay test".to_owned()).spawn(move || -> io::Result<f64> {
-        let (mut socket, _) = listener.accept()?;
-        socket.set_nodelay(true)?;
-        let mut piece = vec![0; PIECE];
-        for _ in 0..ECHOES {
-            socket.read_exact(&mut piece[..1])?;
-            socket.write_all(&piece[..1])?;
-        }
-        let (mut left, mut first) = (bytes, None);
-        while left > 0 {
-            let n = socket.read(&mut piece)?;
-            if n == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
+    let receiver = thread::Builder::new()
+        .name("delay test".to_owned())
+        .spawn(move || -> io::Result<f64> {
+            let (mut socket, _) = listener.accept()?;
+            socket.set_nodelay(true)?;
+            let mut piece = vec![0; PIECE];
+            for _ in 0..ECHOES {
+                socket.read_exact(&mut piece[..1])?;
+                socket.write_all(&piece[..1])?;
             }
-            left = left.saturating_sub(n as u64);
-            first.get_or_insert_with(Instant::now);
-        }
-        let took = first.map_or(Duration::ZERO, |first| first.elapsed());
-        Ok(bytes as f64 / took.as_secs_f64().max(1e-9))
-    })?;
+            let (mut left, mut first) = (bytes, None);
+            while left > 0 {
+                let n = socket.read(&mut piece)?;
+                if n == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                left = left.saturating_sub(n as u64);
+                first.get_or_insert_with(Instant::now);
+            }
+            let took = first.map_or(Duration::ZERO, |first| first.elapsed());
+            Ok(bytes as f64 / took.as_secs_f64().max(1e-9))
+        })?;
     let mut socket = TcpStream::connect(forwarder.address())?;
     socket.set_nodelay(true)?;
     let mut trips = Vec::new();
@@ -322,7 +324,9 @@ pub fn self_test(delay: Delay, bytes: u64) -> io::Result<SelfTest> {
         socket.write_all(&piece[..take])?;
         left -= take as u64;
     }
-    let rate = receiver.join().map_err(|_| io::Error::other("the receiver of the test has panicked"))??;
+    let rate = receiver
+        .join()
+        .map_err(|_| io::Error::other("the receiver of the test has panicked"))??;
     Ok(SelfTest {
         round_trip: trips[ECHOES / 2],
         rate,
@@ -365,7 +369,9 @@ mod tests {
     #[test]
     fn bytes_keep_their_order_through_a_small_buffer() {
         let (forwarder, mut near, mut far) = pair(short());
-        let sent: Vec<u8> = (0..6_000_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let sent: Vec<u8> = (0..6_000_000_u32)
+            .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
+            .collect();
         let copy = sent.clone();
         let writer = thread::spawn(move || {
             near.write_all(&copy).unwrap();

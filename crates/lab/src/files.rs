@@ -151,7 +151,11 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
 /// Hash of the numbers that define a window.
 fn hash() -> String {
     let shapes = [Shape::Byte, Shape::File, Shape::Small, Shape::Tree, Shape::Hundred].map(|shape| {
-        (shape.name(), shape.sizes(Profile::Standard), shape.sizes(Profile::Quick))
+        (
+            shape.name(),
+            shape.sizes(Profile::Standard),
+            shape.sizes(Profile::Quick),
+        )
     });
     workload::hash(&format!("{NAME} {VERSION} keystream seed=1 {shapes:?}"))
 }

@@ -8,9 +8,9 @@
 pub mod atomic;
 pub(crate) mod bip324;
 mod crossover;
+mod files;
 pub mod html;
 pub mod json;
-mod files;
 mod load;
 mod packets;
 pub mod terminal;

@@ -36,9 +36,8 @@ fn fastest(rows: &[ResultRow], scenario: &str, shape: &str) -> Option<Recommenda
         return None;
     };
     let cost = |i: usize| {
-        let of = |row: &&ResultRow| {
-            row.metric == "cpu_per_gb" && row.subject == rows[i].subject && row.case == rows[i].case
-        };
+        let of =
+            |row: &&ResultRow| row.metric == "cpu_per_gb" && row.subject == rows[i].subject && row.case == rows[i].case;
         rows.iter().find(of).map_or(f64::NAN, |row| row.median.get())
     };
     let numbers = |i: usize| rows[i].values.iter().map(|value| value.get()).collect::<Vec<f64>>();
@@ -63,7 +62,13 @@ fn fastest(rows: &[ResultRow], scenario: &str, shape: &str) -> Option<Recommenda
     if confidence == "tie" && cost(second) < cost(best) {
         std::mem::swap(&mut best, &mut second);
     }
-    let speed = |i: usize| format!("{} GB/s for {} s/GB", sig3_or(rows[i].median.get() / 1e9, "?"), sig3_or(cost(i), "?"));
+    let speed = |i: usize| {
+        format!(
+            "{} GB/s for {} s/GB",
+            sig3_or(rows[i].median.get() / 1e9, "?"),
+            sig3_or(cost(i), "?")
+        )
+    };
     Some(Recommendation {
         scenario: scenario.to_owned(),
         choice: rows[best].subject.clone(),

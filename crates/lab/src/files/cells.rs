@@ -42,7 +42,10 @@ impl Sources {
         let bytes = total(&sizes);
         // Source and destination, and something for tables and for what is written in parts.
         let room = 2 * bytes + bytes / 8 + (16 << 20);
-        let beside = spec.place.folder(room).map_err(|what| CellError::Unavailable { what })?;
+        let beside = spec
+            .place
+            .folder(room)
+            .map_err(|what| CellError::Unavailable { what })?;
         let folder = private(&beside)?;
         let source = Source::make(folder.path(), spec.shape, &sizes).map_err(system("make the files to send"))?;
         let made = Kept {

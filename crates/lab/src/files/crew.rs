@@ -118,7 +118,11 @@ impl<'a> Crew<'a> {
     pub(super) fn start(&mut self, role: Role, ends: Ends, command: &mut Command) -> Result<usize, CellError> {
         let place = self.members.len();
         let errors = self.folder.join(format!("{}-{place}.log", role.name()));
-        let log = OpenOptions::new().create(true).append(true).open(&errors).map_err(|error| failed("make a log", &error))?;
+        let log = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&errors)
+            .map_err(|error| failed("make a log", &error))?;
         command.stdin(Stdio::null()).stderr(log).current_dir(self.folder);
         let peer = Peer::start(command, MAX_OUTPUT).map_err(|error| CellError::Failed {
             what: format!("the {} does not start: {error}", role.name()),
@@ -145,9 +149,15 @@ impl<'a> Crew<'a> {
             if let Some(answer) = ready(peer.id(), peer) {
                 return Ok(answer);
             }
-            let ended = peer.ended_within(SHORT_STEP).map_err(|error| failed("watch a program", &error))?;
+            let ended = peer
+                .ended_within(SHORT_STEP)
+                .map_err(|error| failed("watch a program", &error))?;
             if ended || Instant::now() >= until {
-                let what = if ended { "ended before it was ready" } else { "was not ready in time" };
+                let what = if ended {
+                    "ended before it was ready"
+                } else {
+                    "was not ready in time"
+                };
                 return Err(self.complain(&format!("the {} {what}", self.members[place].role.name())));
             }
         }
@@ -156,7 +166,10 @@ impl<'a> Crew<'a> {
     /// Waits until a program listens at `port`, by its own sockets or those of a child.
     pub(super) fn listening(&mut self, place: usize, port: u16) -> Result<(), CellError> {
         self.until(place, |pid, _| {
-            proc::family(pid).into_iter().any(|pid| proc::listens(pid, port)).then_some(())
+            proc::family(pid)
+                .into_iter()
+                .any(|pid| proc::listens(pid, port))
+                .then_some(())
         })
     }
 
@@ -170,7 +183,10 @@ impl<'a> Crew<'a> {
         let path = path.to_string_lossy().into_owned();
         self.until(place, |_, _| {
             let table = std::fs::read_to_string("/proc/self/mounts").ok()?;
-            table.lines().any(|line| line.split(' ').nth(1) == Some(&path)).then_some(())
+            table
+                .lines()
+                .any(|line| line.split(' ').nth(1) == Some(&path))
+                .then_some(())
         })
     }
 
@@ -195,24 +211,26 @@ impl<'a> Crew<'a> {
     }
 
     /// Waits for the end of the program at `place`, watching all, and for the first byte below `watched` if that is given.
-    pub(super) fn finish(
-        mut self,
-        started: Instant,
-        place: usize,
-        watched: Option<&Path>,
-    ) -> Result<Moved, CellError> {
+    pub(super) fn finish(mut self, started: Instant, place: usize, watched: Option<&Path>) -> Result<Moved, CellError> {
         let mut first = None;
         loop {
             self.watch()?;
             if first.is_none() && watched.is_some_and(has_a_byte) {
                 first = Some(started.elapsed());
             }
-            let step = if watched.is_some() && first.is_none() { SHORT_STEP } else { STEP };
+            let step = if watched.is_some() && first.is_none() {
+                SHORT_STEP
+            } else {
+                STEP
+            };
             // Where there is nobody left to wait for, the look at all has seen its end.
             let Some(peer) = self.members.get_mut(place).and_then(|member| member.peer.as_mut()) else {
                 break;
             };
-            if peer.ended_within(step).map_err(|error| failed("watch a program", &error))? {
+            if peer
+                .ended_within(step)
+                .map_err(|error| failed("watch a program", &error))?
+            {
                 break;
             }
             if started.elapsed() >= self.patience {
@@ -314,7 +332,11 @@ impl<'a> Crew<'a> {
     fn complain(&self, what: &str) -> CellError {
         let mut what = what.to_owned();
         for member in &self.members {
-            let words = proc::tail(&std::fs::read(&member.errors).unwrap_or_default(), LAST_LINES, LAST_BYTES);
+            let words = proc::tail(
+                &std::fs::read(&member.errors).unwrap_or_default(),
+                LAST_LINES,
+                LAST_BYTES,
+            );
             if !words.is_empty() {
                 what.push_str(&format!("; the {} said: {words}", member.role.name()));
             }
@@ -326,7 +348,12 @@ impl<'a> Crew<'a> {
 impl Drop for Crew<'_> {
     /// A mount that is killed stays behind: those that end when asked are asked here too.
     fn drop(&mut self) {
-        for member in self.members.iter_mut().rev().filter(|member| member.ends == Ends::Asked) {
+        for member in self
+            .members
+            .iter_mut()
+            .rev()
+            .filter(|member| member.ends == Ends::Asked)
+        {
             if let Some(mut peer) = member.peer.take() {
                 peer.terminate();
                 // After that it is killed.
@@ -372,7 +399,9 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), CellError> {
 
 /// True once any file below `folder` has a byte.
 fn has_a_byte(folder: &Path) -> bool {
-    let Ok(entries) = std::fs::read_dir(folder) else { return false };
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return false;
+    };
     entries.filter_map(Result::ok).any(|entry| match entry.metadata() {
         Ok(facts) if facts.is_dir() => has_a_byte(&entry.path()),
         Ok(facts) => facts.len() > 0,

@@ -68,7 +68,9 @@ impl Check {
     /// Compares `read`, which came from `offset`.
     fn same(&mut self, read: &[u8], offset: u64) -> Result<(), CellError> {
         let block = &mut self.block[..read.len()];
-        self.ours.read_exact_at(block, offset).map_err(system("read the source"))?;
+        self.ours
+            .read_exact_at(block, offset)
+            .map_err(system("read the source"))?;
         if *block == *read {
             return Ok(());
         }
@@ -114,7 +116,9 @@ fn random(
     let mut looked = Instant::now();
     while started.elapsed() < job.window {
         let offset = check.draw.below(blocks) as u64 * BLOCK as u64;
-        theirs.read_exact_at(&mut read, offset).map_err(system("read the mounted file"))?;
+        theirs
+            .read_exact_at(&mut read, offset)
+            .map_err(system("read the mounted file"))?;
         check.same(&read, offset)?;
         reads += 1;
         if looked.elapsed() >= STEP {

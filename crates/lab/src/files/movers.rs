@@ -114,7 +114,10 @@ fn on_path(name: &str) -> Result<PathBuf, String> {
 
 /// What a program prints, both outputs, if it ends well.
 fn says(command: &mut Command) -> Result<String, String> {
-    command.stdin(Stdio::null()).stderr(Stdio::null()).current_dir(std::env::temp_dir());
+    command
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .current_dir(std::env::temp_dir());
     let ended = peer::run(command, MAX_OUTPUT, PATIENCE).map_err(|error| error.to_string())?;
     Ok(String::from_utf8_lossy(&ended.output).into_owned())
 }
@@ -135,7 +138,10 @@ fn subject(name: &str, program: &Path, version: String, argv: &[(&str, &str)], d
         version,
         kind: "program".to_owned(),
         sha256: program::sha256_of(program).unwrap_or_default(),
-        role_argv: argv.iter().map(|(role, line)| ((*role).to_owned(), words(line))).collect(),
+        role_argv: argv
+            .iter()
+            .map(|(role, line)| ((*role).to_owned(), words(line)))
+            .collect(),
         setup: "default".to_owned(),
         differs: differs.iter().map(|&text| text.to_owned()).collect(),
         ..Subject::default()

@@ -109,7 +109,10 @@ mod tests {
     fn a_place_without_room_says_so() {
         for place in [Place::Memory, Place::Disk] {
             match place.folder(u64::MAX) {
-                Err(why) => assert!(why.contains("are needed") || why.contains("no temporary folder"), "{why}"),
+                Err(why) => assert!(
+                    why.contains("are needed") || why.contains("no temporary folder"),
+                    "{why}"
+                ),
                 Ok(folder) => panic!("{}", folder.display()),
             }
         }

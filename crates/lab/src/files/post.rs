@@ -45,7 +45,9 @@ impl fmt::Display for PostError {
             PostError::Io(error) => error.fmt(f),
             PostError::Tls(what) => write!(f, "cannot set up TLS: {what}"),
             PostError::Peer(what) => write!(f, "the other end: {what}"),
-            PostError::Name => f.write_str("the file's name has other characters than letters, digits, \".\", \"-\" and \"_\""),
+            PostError::Name => {
+                f.write_str("the file's name has other characters than letters, digits, \".\", \"-\" and \"_\"")
+            }
         }
     }
 }
@@ -128,10 +130,15 @@ pub fn receive(
 /// # Errors
 /// [`PostError`].
 pub fn send(to: SocketAddr, certificate: &Path, path: &Path) -> Result<(), PostError> {
-    let name = path.file_name().and_then(|name| name.to_str()).filter(|name| is_name(name));
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .filter(|name| is_name(name));
     let name = name.ok_or(PostError::Name)?;
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_file(certificate).map_err(tls)?).map_err(tls)?;
+    roots
+        .add(CertificateDer::from_pem_file(certificate).map_err(tls)?)
+        .map_err(tls)?;
     let config = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(tls)?
@@ -267,13 +274,18 @@ mod tests {
         let certificate = folder.path().join("certificate");
         let (tell, told) = channel();
         std::thread::scope(|scope| {
-            let receiver = scope.spawn(|| receive(&to, &certificate, |address| {
-                tell.send(address).map_err(io::Error::other)
-            }));
+            let receiver = scope.spawn(|| {
+                receive(&to, &certificate, |address| {
+                    tell.send(address).map_err(io::Error::other)
+                })
+            });
             send(told.recv().unwrap(), &certificate, &from).unwrap();
             receiver.join().unwrap().unwrap();
         });
-        assert!(std::fs::read(to.join("file-1.bin")).unwrap() == content, "{bytes} bytes");
+        assert!(
+            std::fs::read(to.join("file-1.bin")).unwrap() == content,
+            "{bytes} bytes"
+        );
     }
 
     #[test]
@@ -291,9 +303,11 @@ mod tests {
         std::fs::write(&file, b"x").unwrap();
         let (tell, told) = channel();
         std::thread::scope(|scope| {
-            let receiver = scope.spawn(|| receive(folder.path(), &certificate, |address| {
-                tell.send(address).map_err(io::Error::other)
-            }));
+            let receiver = scope.spawn(|| {
+                receive(folder.path(), &certificate, |address| {
+                    tell.send(address).map_err(io::Error::other)
+                })
+            });
             let address = told.recv().unwrap();
             let other = folder.path().join("other");
             let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
@@ -309,7 +323,10 @@ mod tests {
         let parse = |head: &str| Request::parse(head);
         assert_eq!(
             parse("POST /upload/a.b HTTP/1.1\r\nHost: x\r\ncontent-length: 7").unwrap(),
-            Request { name: "a.b".to_owned(), bytes: 7 }
+            Request {
+                name: "a.b".to_owned(),
+                bytes: 7
+            }
         );
         for head in [
             "GET /upload/a HTTP/1.1\r\nContent-Length: 7",

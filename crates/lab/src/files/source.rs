@@ -294,7 +294,12 @@ mod tests {
     fn contents_are_the_same_every_time_and_differ_from_file_to_file() {
         let folder = tempfile::tempdir().unwrap();
         let paths = [1, 2, 3].map(|name| folder.path().join(name.to_string()));
-        let hashes = [fill(&paths[0], 0, 5000), fill(&paths[1], 0, 5000), fill(&paths[2], 1, 5000)].map(Result::unwrap);
+        let hashes = [
+            fill(&paths[0], 0, 5000),
+            fill(&paths[1], 0, 5000),
+            fill(&paths[2], 1, 5000),
+        ]
+        .map(Result::unwrap);
         assert_eq!(hashes[0], hashes[1]);
         assert_ne!(hashes[0], hashes[2]);
         assert_eq!(hash_of(&paths[0]).unwrap(), hashes[0]);

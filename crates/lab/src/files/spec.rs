@@ -78,7 +78,9 @@ pub(super) fn specs(profile: Profile, chosen: &[Suite]) -> Vec<Spec> {
         suite,
         profile,
     };
-    let suites = SUITES.into_iter().filter(|suite| chosen.is_empty() || chosen.contains(suite));
+    let suites = SUITES
+        .into_iter()
+        .filter(|suite| chosen.is_empty() || chosen.contains(suite));
     let by_suite = suites.map(|suite| spec(Way::Send, Shape::File, Place::Memory, Some(suite)));
     if !chosen.is_empty() {
         return by_suite.collect();

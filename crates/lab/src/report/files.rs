@@ -77,15 +77,24 @@ pub(crate) fn headline(run: &RunResult) -> Option<Headline> {
     let ours = |row: &&ResultRow| row.workload == FILES && row.subject == OURS && row.metric == "throughput";
     let rank = |row: &&ResultRow| {
         let is = |name, value| row.case.text(name) == Some(value);
-        (is("way", "send"), is("shape", "file"), is("place", "memory"), is("suite", "default"))
+        (
+            is("way", "send"),
+            is("shape", "file"),
+            is("place", "memory"),
+            is("suite", "default"),
+        )
     };
     let row = run.results.iter().filter(ours).max_by_key(rank)?;
     let rate = sig3_or(row.median.get() / 1e9, "?");
-    let cost = run.results.iter().find(|other| {
-        other.case == row.case && other.subject == OURS && other.metric == "cpu_per_gb"
-    });
+    let cost = run
+        .results
+        .iter()
+        .find(|other| other.case == row.case && other.subject == OURS && other.metric == "cpu_per_gb");
     let cost = cost.map_or(String::new(), |row| {
-        format!("{} s of CPU time for each GB, both ends together. ", sig3_or(row.median.get(), "?"))
+        format!(
+            "{} s of CPU time for each GB, both ends together. ",
+            sig3_or(row.median.get(), "?")
+        )
     });
     let mut headline = Headline {
         answer: format!("{OURS} moves {rate} GB/s from start to end ({}).", case(row)),

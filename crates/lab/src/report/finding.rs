@@ -1,8 +1,8 @@
 //! What the figures say, in sentences. Both reports use the same words, so that they cannot disagree.
 
 use super::bip324::{self, BIP324};
-use super::format::{self, clean, count, sig3_or, times};
 use super::files;
+use super::format::{self, clean, count, sig3_or, times};
 use super::load::{self, LOADS};
 use super::packets::{self, PACKETS};
 use super::transports::{self, TRANSPORTS};

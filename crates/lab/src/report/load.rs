@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::finding::{Headline, rounds_note, verdict};
 use super::files::{self, FILES};
+use super::finding::{Headline, rounds_note, verdict};
 use super::format::{clean, sig3_or, times};
 use super::view::{OURS, speed};
 use crate::result::{ResultRow, RunResult};

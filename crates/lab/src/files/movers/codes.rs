@@ -30,7 +30,10 @@ pub(super) fn croc() -> Result<(Subject, Rc<dyn Mover>), String> {
         &[
             ("relay", "croc relay --host 127.0.0.1 --ports PORTS"),
             ("sender", "croc --yes --quiet --relay ADDR send --no-local PATH"),
-            ("receiver", "croc --yes --quiet --relay ADDR --ip ADDR --overwrite --out DIR"),
+            (
+                "receiver",
+                "croc --yes --quiet --relay ADDR --ip ADDR --overwrite --out DIR",
+            ),
         ],
         &[
             "through a relay of its own on this machine, whose cost is that of the relay; no discovery",
@@ -45,7 +48,10 @@ pub(super) fn croc() -> Result<(Subject, Rc<dyn Mover>), String> {
 impl Croc {
     fn command(&self, folder: &Path, secret: &str) -> Command {
         let mut command = Command::new(&self.program);
-        command.env("HOME", folder).env("XDG_CONFIG_HOME", folder).env("CROC_SECRET", secret);
+        command
+            .env("HOME", folder)
+            .env("XDG_CONFIG_HOME", folder)
+            .env("CROC_SECRET", secret);
         for variable in CROC_REPORTS {
             command.env_remove(variable);
         }
@@ -81,7 +87,11 @@ impl Mover for Croc {
             command
         };
         let started = crew.clock();
-        let sender = crew.start(Role::Sender, Ends::Alone, end().args(["send", "--no-local"]).arg(job.source.path()))?;
+        let sender = crew.start(
+            Role::Sender,
+            Ends::Alone,
+            end().args(["send", "--no-local"]).arg(job.source.path()),
+        )?;
         crew.connected(sender, ports[0])?;
         let mut receive = end();
         // With an address given it does not look for senders in the network.
@@ -115,9 +125,18 @@ pub(super) fn wormhole() -> Result<(Subject, Rc<dyn Mover>), String> {
         &program,
         first_line(Command::new(&program).arg("--version"))?,
         &[
-            ("relay", "twistd --nodaemon wormhole-mailbox; twistd --nodaemon transitrelay"),
-            ("sender", "wormhole --relay-url URL --transit-helper ADDR send --no-listen --code CODE PATH"),
-            ("receiver", "wormhole --relay-url URL --transit-helper ADDR receive --no-listen --accept-file CODE"),
+            (
+                "relay",
+                "twistd --nodaemon wormhole-mailbox; twistd --nodaemon transitrelay",
+            ),
+            (
+                "sender",
+                "wormhole --relay-url URL --transit-helper ADDR send --no-listen --code CODE PATH",
+            ),
+            (
+                "receiver",
+                "wormhole --relay-url URL --transit-helper ADDR receive --no-listen --accept-file CODE",
+            ),
         ],
         &[
             "through its mailbox and its transit relay on this machine: ends that listen would do so at all addresses",
@@ -147,7 +166,9 @@ impl Mover for Wormhole {
         let endpoint = |port: u16| format!("--port=tcp:{port}:interface=127.0.0.1");
         for (service, port) in [("wormhole-mailbox", mailbox), ("transitrelay", transit)] {
             let mut server = Command::new(&self.servers);
-            server.args(["--nodaemon", "--pidfile=", service, &endpoint(port)]).env("HOME", job.folder);
+            server
+                .args(["--nodaemon", "--pidfile=", service, &endpoint(port)])
+                .env("HOME", job.folder);
             let server = crew.start(Role::Relay, Ends::Never, &mut server)?;
             crew.listening(server, port)?;
         }
@@ -161,7 +182,11 @@ impl Mover for Wormhole {
         };
         let started = crew.clock();
         let mut send = end("send");
-        crew.start(Role::Sender, Ends::Alone, send.args(["--code", &code]).arg(job.source.path()))?;
+        crew.start(
+            Role::Sender,
+            Ends::Alone,
+            send.args(["--code", &code]).arg(job.source.path()),
+        )?;
         let mut receive = end("receive");
         receive.args(["--accept-file", "-o"]).arg(job.to).arg(&code);
         let receiver = crew.start(Role::Receiver, Ends::Alone, &mut receive)?;

@@ -78,7 +78,10 @@ pub(super) fn plain(program: &Path) -> Result<(Subject, Rc<dyn Mover>), String> 
         program,
         crate::run::version(),
         &[
-            ("receiver", "sealway receive --via grpc-plain --listen ADDR --output DIR --yes --quiet"),
+            (
+                "receiver",
+                "sealway receive --via grpc-plain --listen ADDR --output DIR --yes --quiet",
+            ),
             ("sender", "sealway send --via grpc-plain --connect ADDR --quiet PATH"),
         ],
         &["NOT ENCRYPTED: the gRPC service of sealway over bare TCP, as a baseline"],
@@ -116,7 +119,11 @@ impl Ours {
         crew.listening(receiver, port)?;
         let started = crew.clock();
         let mut send = self.command("send", job.spec);
-        crew.start(Role::Sender, Ends::Alone, send.args(["--connect", &address]).arg(job.source.path()))?;
+        crew.start(
+            Role::Sender,
+            Ends::Alone,
+            send.args(["--connect", &address]).arg(job.source.path()),
+        )?;
         crew.finish(started, receiver, job.watched())
     }
 
@@ -128,10 +135,18 @@ impl Ours {
         std::fs::create_dir(&point).map_err(system("make a mount point"))?;
         let mut crew = Crew::new(job.folder, job.patience);
         let mut share = self.command("share", job.spec);
-        let sender = crew.start(Role::Sender, Ends::Asked, share.arg(shared).args(["--listen", &address]))?;
+        let sender = crew.start(
+            Role::Sender,
+            Ends::Asked,
+            share.arg(shared).args(["--listen", &address]),
+        )?;
         crew.listening(sender, port)?;
         let mut mount = self.command("mount", job.spec);
-        let receiver = crew.start(Role::Receiver, Ends::Asked, mount.arg(&point).args(["--connect", &address]))?;
+        let receiver = crew.start(
+            Role::Receiver,
+            Ends::Asked,
+            mount.arg(&point).args(["--connect", &address]),
+        )?;
         crew.mounted(receiver, &point)?;
         mounted::read(crew, job, &point.join(ITEM))
     }

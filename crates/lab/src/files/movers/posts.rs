@@ -37,12 +37,22 @@ pub(super) fn find(name: &str, ours: &Path) -> Result<(Subject, Rc<dyn Mover>), 
                 crate::run::version(),
                 &[
                     ("receiver", "sealway lab https-post receive --dir DIR --cert FILE"),
-                    ("sender", "sealway lab https-post send --to ADDR --cert FILE --file FILE"),
+                    (
+                        "sender",
+                        "sealway lab https-post send --to ADDR --cert FILE --file FILE",
+                    ),
                 ],
                 &["LocalSend's way: one HTTPS POST, TLS 1.3, AES-128-GCM by rustls; it takes one file"],
             );
             let words: &[&str] = &["lab", "https-post"];
-            (Post { name: BUILT_IN, program: ours.to_owned(), words }, about)
+            (
+                Post {
+                    name: BUILT_IN,
+                    program: ours.to_owned(),
+                    words,
+                },
+                about,
+            )
         }
         GO => {
             let program = on_path(GO)?;
@@ -56,7 +66,14 @@ pub(super) fn find(name: &str, ours: &Path) -> Result<(Subject, Rc<dyn Mover>), 
                 ],
                 &["LocalSend's way: one HTTPS POST, TLS 1.3, AES-128-GCM where the CPU has AES; it takes one file"],
             );
-            (Post { name: GO, program, words: &[] }, about)
+            (
+                Post {
+                    name: GO,
+                    program,
+                    words: &[],
+                },
+                about,
+            )
         }
         _ => {
             let program = on_path("keibidrop-grpc")?;
@@ -74,7 +91,14 @@ pub(super) fn find(name: &str, ours: &Path) -> Result<(Subject, Rc<dyn Mover>), 
                     "the receiver dials, and the clock starts with it",
                 ],
             );
-            (Post { name: KEIBIDROP, program, words: &[] }, about)
+            (
+                Post {
+                    name: KEIBIDROP,
+                    program,
+                    words: &[],
+                },
+                about,
+            )
         }
     };
     Ok((about, Rc::new(post)))
@@ -101,11 +125,17 @@ impl Mover for Post {
     fn go(&self, job: &Job<'_>) -> Result<Moved, CellError> {
         let mut crew = Crew::new(job.folder, job.patience);
         if self.name == KEIBIDROP {
-            let sender = crew.start(Role::Sender, Ends::Alone, self.command("send").arg("--file").arg(job.source.path()))?;
+            let sender = crew.start(
+                Role::Sender,
+                Ends::Alone,
+                self.command("send").arg("--file").arg(job.source.path()),
+            )?;
             let address = crew.told(sender)?;
             let started = crew.clock();
             let mut receive = self.command("receive");
-            receive.args(["--to", &address.to_string(), "--file"]).arg(job.to.join(ITEM));
+            receive
+                .args(["--to", &address.to_string(), "--file"])
+                .arg(job.to.join(ITEM));
             let receiver = crew.start(Role::Receiver, Ends::Alone, &mut receive)?;
             return crew.finish(started, receiver, job.watched());
         }

@@ -44,13 +44,19 @@ pub(super) fn find(name: &str) -> Result<(Subject, Rc<dyn Mover>), String> {
         RSYNC_SSH => (
             RSYNC_SSH,
             on_path("rsync")?,
-            [("sender", "rsync -r -W -e ssh PATH 127.0.0.1:DIR"), ("receiver", "sshd -D")],
+            [
+                ("sender", "rsync -r -W -e ssh PATH 127.0.0.1:DIR"),
+                ("receiver", "sshd -D"),
+            ],
             "the ssh of this machine with its own first choice, chacha20-poly1305, unless the case names a suite",
         ),
         _ => (
             RSYNC,
             on_path("rsync")?,
-            [("sender", "rsync -r -W PATH rsync://ADDR/to/"), ("receiver", "rsync --daemon")],
+            [
+                ("sender", "rsync -r -W PATH rsync://ADDR/to/"),
+                ("receiver", "rsync --daemon"),
+            ],
             "NOT ENCRYPTED: rsync's own protocol over bare TCP",
         ),
     };
@@ -60,7 +66,13 @@ pub(super) fn find(name: &str) -> Result<(Subject, Rc<dyn Mover>), String> {
         Some(shell) if name == SCP => server_version(shell),
         _ => first_line(Command::new(&program).arg("--version"))?,
     };
-    let about = subject(name, &program, version, &argv, &[differs, "the clock ends with the sender, which waits for the receiver"]);
+    let about = subject(
+        name,
+        &program,
+        version,
+        &argv,
+        &[differs, "the clock ends with the sender, which waits for the receiver"],
+    );
     Ok((about, Rc::new(Remote { name, program, shell })))
 }
 
@@ -81,7 +93,9 @@ impl Shell {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         shell.prepare(folder.path(), 1).map_err(|error| error.to_string())?;
         let mut test = Command::new("/bin/sh");
-        test.args(["-c", "exec \"$0\" -t -f \"$1\" 2>&1 || true"]).arg(&shell.server).arg(folder.path().join("sshd.conf"));
+        test.args(["-c", "exec \"$0\" -t -f \"$1\" 2>&1 || true"])
+            .arg(&shell.server)
+            .arg(folder.path().join("sshd.conf"));
         match says(&mut test)?.trim() {
             "" => Ok(shell),
             words => Err(format!("sshd does not start: {words}")),
@@ -92,7 +106,8 @@ impl Shell {
     fn prepare(&self, folder: &Path, port: u16) -> Result<(), CellError> {
         for name in ["host", "user"] {
             let mut make = Command::new(&self.keygen);
-            make.args(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f"]).arg(folder.join(name));
+            make.args(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f"])
+                .arg(folder.join(name));
             peer::run(&mut make, 4096, super::PATIENCE).map_err(|error| CellError::Failed {
                 what: format!("ssh-keygen: {error}"),
             })?;
@@ -109,7 +124,12 @@ impl Shell {
 
     /// Options of ssh and scp, which agree on these.
     fn options(folder: &Path, spec: &Spec) -> Vec<String> {
-        let mut words = vec!["-F".to_owned(), "none".to_owned(), "-i".to_owned(), folder.join("user").display().to_string()];
+        let mut words = vec![
+            "-F".to_owned(),
+            "none".to_owned(),
+            "-i".to_owned(),
+            folder.join("user").display().to_string(),
+        ];
         for option in [
             "IdentitiesOnly=yes",
             "BatchMode=yes",
@@ -119,7 +139,10 @@ impl Shell {
         ] {
             words.extend(["-o".to_owned(), option.to_owned()]);
         }
-        words.extend(["-o".to_owned(), format!("UserKnownHostsFile={}", folder.join("known").display())]);
+        words.extend([
+            "-o".to_owned(),
+            format!("UserKnownHostsFile={}", folder.join("known").display()),
+        ]);
         if let Some(cipher) = spec.suite.and_then(cipher) {
             words.extend(["-c".to_owned(), cipher.to_owned()]);
         }
@@ -143,7 +166,10 @@ impl Mover for Remote {
     }
 
     fn can(&self, spec: &Spec) -> bool {
-        spec.way == Way::Send && spec.suite.is_none_or(|suite| self.shell.is_some() && cipher(suite).is_some())
+        spec.way == Way::Send
+            && spec
+                .suite
+                .is_none_or(|suite| self.shell.is_some() && cipher(suite).is_some())
     }
 
     fn start_up(&self) -> Duration {
@@ -163,15 +189,24 @@ impl Mover for Remote {
                 if self.name == SCP {
                     send.args(["-q", "-r", "-P", &port.to_string()]).args(options);
                 } else {
-                    let words = [vec![shell.ssh.display().to_string(), "-p".to_owned(), port.to_string()], options].concat();
+                    let words = [
+                        vec![shell.ssh.display().to_string(), "-p".to_owned(), port.to_string()],
+                        options,
+                    ]
+                    .concat();
                     send.args(["-r", "-W", "-e", &words.join(" ")]);
                 }
-                send.arg(job.source.path()).arg(format!("127.0.0.1:{}/", job.to.display()));
+                send.arg(job.source.path())
+                    .arg(format!("127.0.0.1:{}/", job.to.display()));
                 server
             }
             None => {
                 // As root the daemon would become somebody who may not write there.
-                let owner = if rustix::process::geteuid().is_root() { "uid = root\ngid = root\n" } else { "" };
+                let owner = if rustix::process::geteuid().is_root() {
+                    "uid = root\ngid = root\n"
+                } else {
+                    ""
+                };
                 let config = job.folder.join("rsyncd.conf");
                 let text = format!(
                     "use chroot = no\naddress = 127.0.0.1\nport = {port}\nlog file = /dev/null\n[to]\npath = {}\nread only = no\n{owner}",
@@ -180,7 +215,9 @@ impl Mover for Remote {
                 write(&config, &text)?;
                 let mut server = Command::new(&self.program);
                 server.args(["--daemon", "--no-detach", "--config"]).arg(&config);
-                send.args(["-r", "-W"]).arg(job.source.path()).arg(format!("rsync://127.0.0.1:{port}/to/"));
+                send.args(["-r", "-W"])
+                    .arg(job.source.path())
+                    .arg(format!("rsync://127.0.0.1:{port}/to/"));
                 server
             }
         };

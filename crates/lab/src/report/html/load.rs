@@ -14,7 +14,12 @@ const PANELS: [(&str, &[&str]); 9] = [
     ("Rate", &["rate"]),
     (
         "CPU for each gigabyte",
-        &["cpu_per_gb", "cpu_per_gb_sender", "cpu_per_gb_receiver", "cpu_per_gb_relay"],
+        &[
+            "cpu_per_gb",
+            "cpu_per_gb_sender",
+            "cpu_per_gb_receiver",
+            "cpu_per_gb_relay",
+        ],
     ),
     ("Peak memory", &["memory_sender", "memory_receiver", "memory_relay"]),
     ("CPU of all programs", &["cpu_per_op"]),
@@ -63,8 +68,10 @@ pub(super) fn figure(view: &View<'_>, workload: &str) -> Option<Figure> {
     } else {
         sentences.join(" ")
     };
-    figure.reading =
-        format!("Bars start at zero; the thin line is the interval, or the range with few rounds. {}", reading(workload));
+    figure.reading = format!(
+        "Bars start at zero; the thin line is the interval, or the range with few rounds. {}",
+        reading(workload)
+    );
     Some(figure)
 }
 
@@ -82,9 +89,15 @@ fn bars<'a>(view: &View<'a>, family: &Family<'a>, shown: Shown) -> Bars<'a> {
 /// Our engine against the best peer, in a sentence for each case.
 fn finding(view: &View<'_>, family: &Family<'_>) -> Option<String> {
     let ours = view.ours()?;
-    let metric = ["throughput", "setup_time", "rate", "latency_p99", "memory_per_connection"]
-        .into_iter()
-        .find(|metric| family.row(ours, metric).is_some())?;
+    let metric = [
+        "throughput",
+        "setup_time",
+        "rate",
+        "latency_p99",
+        "memory_per_connection",
+    ]
+    .into_iter()
+    .find(|metric| family.row(ours, metric).is_some())?;
     let row = family.row(ours, metric)?;
     let shown = SHOWN.iter().find(|shown| shown.metric == metric)?;
     // As a share of the peer's figure, not turned round as in tables: it stands beside the figure itself.
@@ -103,7 +116,11 @@ fn finding(view: &View<'_>, family: &Family<'_>) -> Option<String> {
 /// Every case, metric and subject.
 fn table(view: &View<'_>, workload: &str) -> DataTable {
     let mut table = DataTable::new(
-        if workload == FILES { "Files from end to end" } else { "Load on proxied paths" },
+        if workload == FILES {
+            "Files from end to end"
+        } else {
+            "Load on proxied paths"
+        },
         &[
             ("case", false),
             ("metric", false),
