@@ -19,13 +19,22 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
-            ExitCode::from(if error.kind() == io::ErrorKind::InvalidInput { 2 } else { 1 })
+            ExitCode::from(if error.kind() == io::ErrorKind::InvalidInput {
+                2
+            } else {
+                1
+            })
         }
     }
 }
 
 fn run(words: &[String]) -> io::Result<()> {
-    let usage = || io::Error::new(io::ErrorKind::InvalidInput, "usage: delay ADDR|test ONE_WAY_MS [MB_PER_S]");
+    let usage = || {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "usage: delay ADDR|test ONE_WAY_MS [MB_PER_S]",
+        )
+    };
     let [to, delay, rate @ ..] = words else {
         return Err(usage());
     };

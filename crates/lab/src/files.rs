@@ -34,14 +34,16 @@ mod spec;
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::measure::WarningCode;
 use crate::measure::cpu::Method;
 use crate::plan::{Layout, Overhead, Plan, PlanError, Profile};
-use crate::result::{Case, Window};
+use crate::result::{Case, Warning, Window};
 use crate::run::Cell;
 use crate::stats::Better;
 use crate::workload::rows::{Metric, Reference, Scheme, THROUGHPUT};
 use crate::workload::{self, LabError, Prepared, Request};
 use cells::{FileCell, Sources};
+use place::Place;
 use source::Shape;
 use spec::{Spec, Way, specs};
 
@@ -118,7 +120,8 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     let sources = Sources::default();
     let mut cells: Vec<Box<dyn Cell>> = Vec::new();
     let mut takes = Vec::new();
-    for spec in specs(request.profile, &request.suites) {
+    let (specs, warnings) = placed(specs(request.profile, &request.suites));
+    for spec in specs {
         for mover in found.movers.iter().filter(|mover| mover.can(&spec)) {
             cells.push(Box::new(FileCell::new(spec, Rc::clone(mover), sources.clone())));
             takes.push(mover.start_up() + expected(&spec));
@@ -144,8 +147,28 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
             finish: |_| {},
         },
         cells,
+        warnings,
         recommend: |rows, _| advice::advise(rows),
     })
+}
+
+/// The cases where there is room for them: on a disk what memory has no room for.
+fn placed(specs: Vec<Spec>) -> (Vec<Spec>, Vec<Warning>) {
+    let mut placed: Vec<Spec> = Vec::new();
+    let mut why = None;
+    for mut spec in specs {
+        if spec.place == Place::Memory
+            && let Err(what) = spec.place.folder(cells::room(&spec))
+        {
+            spec.place = Place::Disk;
+            why = Some(what);
+        }
+        if !placed.contains(&spec) {
+            placed.push(spec);
+        }
+    }
+    let warn = |what| WarningCode::NoRoom.warn("memory", &format!("{what}."));
+    (placed, why.map(warn).into_iter().collect())
 }
 
 /// Hash of the numbers that define a window.

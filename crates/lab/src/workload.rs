@@ -200,6 +200,8 @@ pub(crate) struct Prepared {
     pub(crate) cells: Vec<Box<dyn Cell>>,
     pub(crate) plan: Plan,
     pub(crate) scheme: Scheme,
+    /// What is known before the first window and belongs to no subject.
+    pub(crate) warnings: Vec<Warning>,
     /// What follows from the rows, on a machine of this architecture.
     pub(crate) recommend: fn(&[ResultRow], &str) -> Vec<Recommendation>,
 }
@@ -276,8 +278,10 @@ fn measure(
         mut cells,
         plan,
         scheme,
+        warnings,
         recommend,
     } = prepared;
+    result.warnings.extend(warnings);
     result
         .warnings
         .extend(standing_warnings(&plan, &subjects, &result.warnings));

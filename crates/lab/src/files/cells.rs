@@ -39,12 +39,9 @@ impl Sources {
             return Ok(found.clone());
         }
         let sizes = spec.sizes();
-        let bytes = total(&sizes);
-        // Source and destination, and something for tables and for what is written in parts.
-        let room = 2 * bytes + bytes / 8 + (16 << 20);
         let beside = spec
             .place
-            .folder(room)
+            .folder(room(spec))
             .map_err(|what| CellError::Unavailable { what })?;
         let folder = private(&beside)?;
         let source = Source::make(folder.path(), spec.shape, &sizes).map_err(system("make the files to send"))?;
@@ -56,6 +53,12 @@ impl Sources {
         kept.insert((spec.place, spec.shape), made.clone());
         Ok(made)
     }
+}
+
+/// Bytes that a case takes: source and destination, and something for tables and for what is written in parts.
+pub(super) fn room(spec: &Spec) -> u64 {
+    let bytes = total(&spec.sizes());
+    2 * bytes + bytes / 8 + (16 << 20)
 }
 
 /// A new folder that nobody else may read.

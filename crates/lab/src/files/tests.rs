@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use super::crew::{Crew, Ends, Moved, Role};
 use super::movers::{Job, Mover};
-use super::place::Place;
 use super::source::ITEM;
 use super::*;
 use crate::result::{Num, ResultRow};

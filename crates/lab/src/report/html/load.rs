@@ -9,19 +9,7 @@ use crate::report::view::{View, speed};
 
 /// Panels of a case: a title and the metrics in it. What shares a panel shares its scale.
 const PANELS: [(&str, &[&str]); 9] = [
-    ("Throughput", &["throughput", "throughput_synced"]),
-    ("Time for one byte", &["setup_time", "total_time"]),
     ("Rate", &["rate"]),
-    (
-        "CPU for each gigabyte",
-        &[
-            "cpu_per_gb",
-            "cpu_per_gb_sender",
-            "cpu_per_gb_receiver",
-            "cpu_per_gb_relay",
-        ],
-    ),
-    ("Peak memory", &["memory_sender", "memory_receiver", "memory_relay"]),
     ("CPU of all programs", &["cpu_per_op"]),
     ("Latency", &["latency_p50", "latency_p95", "latency_p99"]),
     ("Time to the first byte", &["first_byte_p50", "first_byte_p99"]),
@@ -33,6 +21,18 @@ const PANELS: [(&str, &[&str]); 9] = [
             "memory_per_connection_kernel",
         ],
     ),
+    ("Throughput", &["throughput", "throughput_synced"]),
+    ("Time for one byte", &["setup_time", "total_time"]),
+    (
+        "CPU for each gigabyte",
+        &[
+            "cpu_per_gb",
+            "cpu_per_gb_sender",
+            "cpu_per_gb_receiver",
+            "cpu_per_gb_relay",
+        ],
+    ),
+    ("Peak memory", &["memory_sender", "memory_receiver", "memory_relay"]),
 ];
 
 /// The figure of a workload; `None` for a run without it.
