@@ -41,7 +41,7 @@ use crate::result::{Case, Warning, Window};
 use crate::run::Cell;
 use crate::stats::Better;
 use crate::workload::rows::{Metric, Reference, Scheme, THROUGHPUT};
-use crate::workload::{self, LabError, Prepared, Request};
+use crate::workload::{self, LabError, Peers, Prepared, Request};
 use cells::{FileCell, Sources};
 use place::Place;
 use source::Shape;
@@ -116,7 +116,10 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     if !cfg!(target_os = "linux") {
         return Err(LabError::Plan(PlanError::NoCells));
     }
-    let found = movers::find(request)?;
+    let mut found = movers::find(request)?;
+    if request.profile == Profile::Quick && request.peers == Peers::Auto {
+        found.leave_out_slow();
+    }
     let sources = Sources::default();
     let mut cells: Vec<Box<dyn Cell>> = Vec::new();
     let mut takes = Vec::new();

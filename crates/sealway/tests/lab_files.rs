@@ -11,7 +11,14 @@ use serde_json::Value;
 #[test]
 fn files_are_sent_verified_and_counted() {
     let ran: Ran = sealway(&[
-        "lab", "files", "--quick", "--peers", "https-post", "--json", "-", "--no-progress",
+        "lab",
+        "files",
+        "--quick",
+        "--peers",
+        "https-post",
+        "--json",
+        "-",
+        "--no-progress",
     ])
     .output()
     .unwrap()
@@ -26,9 +33,9 @@ fn files_are_sent_verified_and_counted() {
         ("file", "memory_receiver"),
         ("byte", "setup_time"),
     ] {
-        let found = rows.iter().find(|row| {
-            row["subject"] == "https-post" && row["case"]["shape"] == shape && row["metric"] == metric
-        });
+        let found = rows
+            .iter()
+            .find(|row| row["subject"] == "https-post" && row["case"]["shape"] == shape && row["metric"] == metric);
         let row = found.unwrap_or_else(|| panic!("no {metric} of {shape}: {:?}", result["warnings"]));
         assert!(row["median"].as_f64().unwrap() > 0.0, "{row}");
         assert_eq!(row["rounds"], 3, "{:?}", result["warnings"]);
@@ -40,10 +47,20 @@ fn files_are_sent_verified_and_counted() {
 
 #[test]
 fn one_end_of_a_post_says_what_is_wrong() {
-    let ran: Ran = sealway(&["lab", "https-post", "send", "--to", "127.0.0.1:9", "--cert", "/nowhere", "--file", "/nowhere"])
-        .output()
-        .unwrap()
-        .into();
+    let ran: Ran = sealway(&[
+        "lab",
+        "https-post",
+        "send",
+        "--to",
+        "127.0.0.1:9",
+        "--cert",
+        "/nowhere",
+        "--file",
+        "/nowhere",
+    ])
+    .output()
+    .unwrap()
+    .into();
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.stderr.contains("error: "), "{ran:?}");
 }

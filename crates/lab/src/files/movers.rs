@@ -34,6 +34,9 @@ pub(super) const PEERS: [&str; 9] = [
 /// How long a program may take to say its version.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// A start that is too long for a quick run.
+const SLOW: Duration = Duration::from_secs(2);
+
 /// Most bytes of a version text that are taken.
 const MAX_OUTPUT: usize = 256 * 1024;
 
@@ -78,6 +81,25 @@ pub(super) trait Mover {
 pub(super) struct Found {
     pub(super) subjects: Vec<Subject>,
     pub(super) movers: Vec<Rc<dyn Mover>>,
+}
+
+impl Found {
+    /// Leaves out whoever takes seconds to start: a quick run has none to give.
+    pub(super) fn leave_out_slow(&mut self) {
+        let slow = |mover: &Rc<dyn Mover>| mover.start_up() >= SLOW;
+        for subject in &mut self.subjects {
+            if self
+                .movers
+                .iter()
+                .any(|mover| slow(mover) && mover.name() == subject.name)
+            {
+                subject.error = "left out of a quick run, for it takes seconds to start; `--peers` with its name \
+                                 brings it in"
+                    .to_owned();
+            }
+        }
+        self.movers.retain(|mover| !slow(mover));
+    }
 }
 
 /// Looks for our program and for the peers that were asked for.

@@ -88,8 +88,8 @@ pub(super) fn specs(profile: Profile, chosen: &[Suite]) -> Vec<Spec> {
     let memory = |way, shape| spec(way, shape, Place::Memory, None);
     let mut specs = vec![
         memory(Way::Send, Shape::File),
-        memory(Way::Send, Shape::Small),
         memory(Way::Send, Shape::Byte),
+        memory(Way::Send, Shape::Small),
     ];
     if profile != Profile::Quick {
         specs.push(memory(Way::Send, Shape::Tree));

@@ -71,7 +71,9 @@ pub(crate) fn https_post(end: &HttpsPost) -> Result<Exit, Problem> {
         }),
         HttpsPost::Send { to, cert, file } => post::send(*to, cert, file),
     };
-    moved.map(|()| Exit::Done).map_err(|error| Problem::new(Exit::Internal, &error))
+    moved
+        .map(|()| Exit::Done)
+        .map_err(|error| Problem::new(Exit::Internal, &error))
 }
 
 fn request(options: &LabOptions) -> Result<Request, Problem> {

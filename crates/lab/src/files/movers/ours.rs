@@ -97,9 +97,15 @@ pub(super) fn plain(program: &Path) -> Result<(Subject, Rc<dyn Mover>), String> 
 
 impl Ours {
     /// A command of the program with what both ends are told.
-    fn command(&self, word: &str, spec: &Spec) -> Command {
+    fn command(&self, word: &str, job: &Job<'_>) -> Command {
+        let spec = job.spec;
         let mut command = Command::new(&self.program);
         command.arg(word).arg("--quiet");
+        // Keys and known peers of whoever measures are left alone.
+        for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"] {
+            command.env(variable, job.folder);
+        }
+        command.env_remove("SEALWAY_CODE");
         if spec.way == Way::Grpc {
             command.args(["--via", self.via]);
         }
@@ -113,12 +119,12 @@ impl Ours {
         let port = free_port()?;
         let address = format!("127.0.0.1:{port}");
         let mut crew = Crew::new(job.folder, job.patience);
-        let mut receive = self.command("receive", job.spec);
+        let mut receive = self.command("receive", job);
         receive.args(["--listen", &address, "--yes", "--output"]).arg(job.to);
         let receiver = crew.start(Role::Receiver, Ends::Alone, &mut receive)?;
         crew.listening(receiver, port)?;
         let started = crew.clock();
-        let mut send = self.command("send", job.spec);
+        let mut send = self.command("send", job);
         crew.start(
             Role::Sender,
             Ends::Alone,
@@ -134,14 +140,14 @@ impl Ours {
         let point = job.folder.join("mount");
         std::fs::create_dir(&point).map_err(system("make a mount point"))?;
         let mut crew = Crew::new(job.folder, job.patience);
-        let mut share = self.command("share", job.spec);
+        let mut share = self.command("share", job);
         let sender = crew.start(
             Role::Sender,
             Ends::Asked,
             share.arg(shared).args(["--listen", &address]),
         )?;
         crew.listening(sender, port)?;
-        let mut mount = self.command("mount", job.spec);
+        let mut mount = self.command("mount", job);
         let receiver = crew.start(
             Role::Receiver,
             Ends::Asked,
