@@ -1,8 +1,7 @@
 //! Reading from a mounted file: from start to end, or here and there.
 
 use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -68,9 +67,7 @@ impl Check {
     /// Compares `read`, which came from `offset`.
     fn same(&mut self, read: &[u8], offset: u64) -> Result<(), CellError> {
         let block = &mut self.block[..read.len()];
-        self.ours
-            .read_exact_at(block, offset)
-            .map_err(system("read the source"))?;
+        read_at(&self.ours, block, offset).map_err(system("read the source"))?;
         if *block == *read {
             return Ok(());
         }
@@ -78,6 +75,12 @@ impl Check {
             what: format!("other bytes than the source at byte {offset} of the mounted file"),
         })
     }
+}
+
+/// Fills `bytes` from `offset` of a file.
+fn read_at(mut file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    file.seek(SeekFrom::Start(offset))?;
+    file.read_exact(bytes)
 }
 
 fn whole(crew: &mut Crew<'_>, mut theirs: &File, check: &mut Check) -> Result<(u64, u64), CellError> {
@@ -116,9 +119,7 @@ fn random(
     let mut looked = Instant::now();
     while started.elapsed() < job.window {
         let offset = check.draw.below(blocks) as u64 * BLOCK as u64;
-        theirs
-            .read_exact_at(&mut read, offset)
-            .map_err(system("read the mounted file"))?;
+        read_at(theirs, &mut read, offset).map_err(system("read the mounted file"))?;
         check.same(&read, offset)?;
         reads += 1;
         if looked.elapsed() >= STEP {

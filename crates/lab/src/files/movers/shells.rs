@@ -202,7 +202,7 @@ impl Mover for Remote {
             }
             None => {
                 // As root the daemon would become somebody who may not write there.
-                let owner = if rustix::process::geteuid().is_root() {
+                let owner = if crate::path::is_root() {
                     "uid = root\ngid = root\n"
                 } else {
                     ""
