@@ -60,7 +60,7 @@ impl Role {
 pub(super) enum Ends {
     /// By itself, with the exit code 0.
     Alone,
-    /// When it is asked to (`SIGTERM`), with the exit code 0.
+    /// When it is asked to (`SIGTERM`), with any exit code; its cost is read before ([`Crew::hold_costs`]).
     Asked,
     /// Never; it is killed.
     Never,
@@ -178,16 +178,9 @@ impl<'a> Crew<'a> {
         self.until(place, |pid, _| proc::connected(pid, port).then_some(()))
     }
 
-    /// Waits until `path` is another file system than before: something was mounted there.
+    /// Waits until something is mounted at `path`.
     pub(super) fn mounted(&mut self, place: usize, path: &Path) -> Result<(), CellError> {
-        let path = path.to_string_lossy().into_owned();
-        self.until(place, |_, _| {
-            let table = std::fs::read_to_string("/proc/self/mounts").ok()?;
-            table
-                .lines()
-                .any(|line| line.split(' ').nth(1) == Some(&path))
-                .then_some(())
-        })
+        self.until(place, |_, _| is_mounted(path).then_some(()))
     }
 
     /// Waits for the address that a program prints as `listening ADDRESS`.
@@ -306,7 +299,11 @@ impl<'a> Crew<'a> {
             Ends::Alone => peer.wait(LEAVE).map(|ended| ended.cpu),
             Ends::Asked => {
                 peer.terminate();
-                peer.wait(LEAVE).map(|ended| ended.cpu)
+                match peer.wait(LEAVE) {
+                    // Some programs say with their exit code that they were asked to end.
+                    Err(PeerError::Status { .. }) => Ok(None),
+                    ended => ended.map(|ended| ended.cpu),
+                }
             }
             Ends::Never => {
                 // Children that do the work must have been waited for, or their cost is lost.
@@ -395,6 +392,13 @@ pub(super) fn free_ports<const N: usize>() -> Result<[u16; N], CellError> {
 /// Writes a file that nobody else may read.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), CellError> {
     proc::write(path, text).map_err(system("write a configuration"))
+}
+
+/// True if something is mounted at `path`, whose name must have no character that the system's table escapes.
+pub(super) fn is_mounted(path: &Path) -> bool {
+    let table = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let at = |line: &str| line.split(' ').nth(1).map(Path::new) == Some(path);
+    table.lines().any(at)
 }
 
 /// True once any file below `folder` has a byte.

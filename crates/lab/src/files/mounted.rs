@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::crew::{Crew, Moved, system};
+use super::crew::{Crew, Moved, is_mounted, system};
 use super::movers::Job;
 use super::spec::Way;
 use crate::run::CellError;
@@ -40,17 +40,23 @@ pub(super) fn read(mut crew: Crew<'_>, job: &Job<'_>, mounted: &Path) -> Result<
     };
     let wall = started.elapsed();
     drop(theirs);
+    // Costs of the second reading must not count.
+    crew.hold_costs();
     if job.spec.way != Way::Random {
         if bytes != job.source.bytes() {
             return Err(CellError::Wrong {
                 what: format!("{bytes} bytes were read instead of {}", job.source.bytes()),
             });
         }
-        // Costs of the second reading must not count: the programs have told theirs before.
-        crew.hold_costs();
         job.source.verify(mounted.parent().unwrap_or(mounted))?;
     }
     let mut moved = crew.dismiss()?;
+    let point = mounted.parent().unwrap_or(mounted);
+    if is_mounted(point) {
+        return Err(CellError::Failed {
+            what: format!("{} is still mounted after the end of the program", point.display()),
+        });
+    }
     moved.wall = wall;
     moved.read = Some((reads, bytes));
     Ok(moved)

@@ -66,7 +66,9 @@ struct Facts {
     in_memory: bool,
 }
 
+// The number has other types on other machines.
 #[cfg(target_os = "linux")]
+#[allow(clippy::useless_conversion)]
 fn facts(folder: &Path) -> Option<Facts> {
     let found = rustix::fs::statfs(folder).ok()?;
     Some(Facts {

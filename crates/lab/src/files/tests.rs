@@ -250,3 +250,66 @@ fn the_item_is_what_is_sent() {
     let source = source::Source::make(folder.path(), Shape::Byte, &[(1, 1)]).unwrap();
     assert_eq!(source.path().file_name(), Path::new(ITEM).file_name());
 }
+
+/// Reads a plain copy of the source as if it were mounted, after `spoil` has had it.
+fn read_mounted(way: Way, spoil: impl FnOnce(&Path)) -> Result<Moved, CellError> {
+    let folder = tempfile::tempdir().unwrap();
+    let [from, to, own] = ["from", "to", "own"].map(|name| folder.path().join(name));
+    for path in [&from, &to, &own] {
+        std::fs::create_dir(path).unwrap();
+    }
+    let source = source::Source::make(&from, Shape::File, &[(1, 1_000_000)]).unwrap();
+    let copy = to.join(ITEM);
+    std::fs::copy(source.path(), &copy).unwrap();
+    spoil(&copy);
+    let spec = Spec {
+        way,
+        shape: Shape::File,
+        place: Place::Memory,
+        suite: None,
+        profile: Profile::Quick,
+    };
+    let mut crew = Crew::new(&own, Duration::from_secs(60));
+    let mut idle = Command::new("/bin/sh");
+    idle.args(["-c", "trap 'exit 5' TERM; while :; do sleep 0.01; done"]);
+    crew.start(Role::Receiver, Ends::Asked, &mut idle).unwrap();
+    let job = Job {
+        spec: &spec,
+        source: &source,
+        to: &to,
+        folder: &own,
+        patience: Duration::from_secs(60),
+        window: Duration::from_millis(200),
+    };
+    mounted::read(crew, &job, &copy)
+}
+
+#[test]
+fn a_mounted_file_is_read_whole_and_here_and_there() {
+    let whole = read_mounted(Way::Read, |_| ()).unwrap();
+    assert_eq!(whole.read, Some((8, 1_000_000)));
+    assert!(whole.cpu.contains_key(&Role::Receiver));
+    let random = read_mounted(Way::Random, |_| ()).unwrap();
+    let (reads, bytes) = random.read.unwrap();
+    assert!(reads > 0 && bytes == reads * 4096);
+}
+
+#[test]
+fn a_mounted_file_that_differs_is_an_error() {
+    for way in [Way::Read, Way::Random] {
+        let zeros = read_mounted(way, |copy| std::fs::write(copy, vec![0; 1_000_000]).unwrap());
+        assert!(matches!(zeros, Err(CellError::Wrong { .. })), "{way:?}");
+    }
+    let short = read_mounted(Way::Read, |copy| {
+        let bytes = std::fs::read(copy).unwrap();
+        std::fs::write(copy, &bytes[..999_999]).unwrap();
+    });
+    assert!(matches!(short, Err(CellError::Wrong { what }) if what.contains("999999 bytes")));
+    // One byte that no sample need see: the second reading does.
+    let one = read_mounted(Way::Read, |copy| {
+        let mut bytes = std::fs::read(copy).unwrap();
+        bytes[123_456] ^= 1;
+        std::fs::write(copy, bytes).unwrap();
+    });
+    assert!(matches!(one, Err(CellError::Wrong { .. })));
+}
