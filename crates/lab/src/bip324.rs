@@ -186,6 +186,7 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
             finish: |_| {},
         },
         cells,
+        warnings: Vec::new(),
         recommend: |rows, _| advice::advice(rows),
     })
 }

@@ -8,8 +8,10 @@
 
 pub mod bip324;
 pub mod compare;
+pub mod delay;
 pub mod doctor;
 pub mod exit;
+pub mod files;
 pub mod flows;
 mod load;
 pub mod machine;

@@ -124,6 +124,7 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
             finish: |_| {},
         },
         cells,
+        warnings: Vec::new(),
         recommend: |_, _| Vec::new(),
     })
 }

@@ -13,7 +13,7 @@
 
 mod config;
 pub mod engine;
-mod files;
+pub(crate) mod files;
 mod nginx;
 mod stack;
 mod tls;
@@ -481,11 +481,11 @@ fn raise_open_files() {
 }
 
 #[cfg(unix)]
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
 #[cfg(not(unix))]
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     false
 }

@@ -129,6 +129,8 @@ pub struct Peer {
     max_output: usize,
     output: Arc<Mutex<Vec<u8>>>,
     reader: Receiver<Reading>,
+    /// Its output has not ended yet.
+    reading: bool,
     /// It is gone and its number may belong to another program.
     reaped: bool,
 }
@@ -178,6 +180,7 @@ impl Peer {
             max_output,
             output,
             reader,
+            reading: true,
             reaped: false,
         })
     }
@@ -203,6 +206,44 @@ impl Peer {
         group::has_ended(&mut self.child)
     }
 
+    /// Waits up to `moment` for the program's end, which it notices within a millisecond; true once it has ended.
+    ///
+    /// # Errors
+    /// [`PeerError::TooMuchOutput`], after which nothing of the group runs any more, or [`PeerError::System`].
+    pub fn ended_within(&mut self, moment: Duration) -> Result<bool, PeerError> {
+        let until = Instant::now() + moment;
+        loop {
+            if self.has_ended()? {
+                return Ok(true);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            if self.reading {
+                self.reading = !self.output_ended(left)?;
+            } else {
+                std::thread::sleep(left.min(LAST_STEP));
+            }
+        }
+    }
+
+    /// Asks the group to end, as a user would with `kill`; [`Peer::wait`] says how it did.
+    pub fn terminate(&self) {
+        if !self.reaped {
+            group::terminate(self.id());
+        }
+    }
+
+    /// Kills the group: CPU time of the program's whole life and of the children that it waited for; `None` where the
+    /// system does not tell.
+    ///
+    /// # Errors
+    /// [`PeerError::Stuck`] or [`PeerError::System`].
+    pub fn stop(mut self) -> Result<Option<Duration>, PeerError> {
+        self.end().map(|(_, cpu)| cpu)
+    }
+
     /// Holds the whole group until [`Peer::resume`]: it costs nothing but its memory.
     pub fn pause(&self) {
         if !self.reaped {
@@ -223,7 +264,7 @@ impl Peer {
     /// [`PeerError`]; nothing of the group runs any more then, unless it is `Stuck`.
     pub fn wait(mut self, patience: Duration) -> Result<Ended, PeerError> {
         let from = Instant::now();
-        let mut reading = true;
+        let mut reading = self.reading;
         while !group::has_ended(&mut self.child)? {
             let left = patience.saturating_sub(from.elapsed());
             if left.is_zero() {

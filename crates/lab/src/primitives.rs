@@ -101,6 +101,7 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         subjects: found.subjects,
         scheme: scheme(definition::hash(request.profile)),
         cells,
+        warnings: Vec::new(),
         recommend: advise,
     })
 }

@@ -8,6 +8,7 @@
 pub mod atomic;
 pub(crate) mod bip324;
 mod crossover;
+mod files;
 pub mod html;
 pub mod json;
 mod load;

@@ -151,6 +151,7 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
             finish: mark,
         },
         cells,
+        warnings: Vec::new(),
         recommend: |rows, _| advice::bulk(rows),
     })
 }

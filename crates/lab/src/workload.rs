@@ -22,7 +22,7 @@ use crate::path::Stack;
 use crate::plan::{Plan, PlanError, Profile};
 use crate::result::{Machine, PlanFacts, Recommendation, ResultRow, RunResult, SCHEMA, Subject, Warning};
 use crate::run::{Cell, Job, Observer, Outcome, Timing, execute};
-use crate::{bip324, flows, machine, packets, primitives, requests, run, transports};
+use crate::{bip324, files, flows, machine, packets, primitives, requests, run, transports};
 
 pub use error::LabError;
 use rows::{Scheme, Table};
@@ -34,7 +34,24 @@ const STANDARD_LIMIT: Duration = Duration::from_secs(10 * 60);
 const FULL_LIMIT: Duration = Duration::from_secs(150 * 60);
 
 /// Names of all peers that any workload knows.
-pub const PEERS: [&str; 7] = ["aws-lc-rs", "ring", "rustcrypto", "openssl", "bip324", "xray", "v2ray"];
+pub const PEERS: [&str; 16] = [
+    "aws-lc-rs",
+    "ring",
+    "rustcrypto",
+    "openssl",
+    "bip324",
+    "xray",
+    "v2ray",
+    "https-post",
+    "https-post-go",
+    "rsync-plain",
+    "rsync-ssh",
+    "scp",
+    "croc",
+    "wormhole",
+    "keibidrop",
+    "grpc-plain",
+];
 
 /// What can be measured.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -52,17 +69,20 @@ pub enum Workload {
     Requests,
     /// Short connections through a proxied path: see [`crate::flows`].
     Flows,
+    /// Files from one program to another: see [`crate::files`].
+    Files,
 }
 
 impl Workload {
     /// Every workload, in the order in which a run of all takes them.
-    pub const ALL: [Workload; 6] = [
+    pub const ALL: [Workload; 7] = [
         Workload::Primitives,
         Workload::Packets,
         Workload::Bip324,
         Workload::Transports,
         Workload::Requests,
         Workload::Flows,
+        Workload::Files,
     ];
 
     /// The name on the command line and in result files.
@@ -74,6 +94,7 @@ impl Workload {
             Workload::Transports => transports::NAME,
             Workload::Requests => requests::NAME,
             Workload::Flows => flows::NAME,
+            Workload::Files => files::NAME,
         }
     }
 
@@ -85,6 +106,7 @@ impl Workload {
             Workload::Transports => &transports::PEERS,
             Workload::Requests => &requests::PEERS,
             Workload::Flows => &flows::PEERS,
+            Workload::Files => &files::PEERS,
         }
     }
 
@@ -96,6 +118,7 @@ impl Workload {
             Workload::Transports => transports::prepare(request),
             Workload::Requests => requests::prepare(request),
             Workload::Flows => flows::prepare(request),
+            Workload::Files => files::prepare(request),
         }
     }
 }
@@ -177,6 +200,8 @@ pub(crate) struct Prepared {
     pub(crate) cells: Vec<Box<dyn Cell>>,
     pub(crate) plan: Plan,
     pub(crate) scheme: Scheme,
+    /// What is known before the first window and belongs to no subject.
+    pub(crate) warnings: Vec<Warning>,
     /// What follows from the rows, on a machine of this architecture.
     pub(crate) recommend: fn(&[ResultRow], &str) -> Vec<Recommendation>,
 }
@@ -253,8 +278,10 @@ fn measure(
         mut cells,
         plan,
         scheme,
+        warnings,
         recommend,
     } = prepared;
+    result.warnings.extend(warnings);
     result
         .warnings
         .extend(standing_warnings(&plan, &subjects, &result.warnings));

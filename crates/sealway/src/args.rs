@@ -5,6 +5,7 @@ mod drop;
 mod proxy;
 mod values;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -125,7 +126,7 @@ pub(crate) struct Lab {
 #[derive(Args, Debug)]
 pub(crate) struct LabRun {
     #[arg(value_name = "WORKLOAD", value_parser = values::workload(), default_value = "primitives")]
-    #[arg(help = values::workload_help())]
+    /// What to measure
     pub(crate) workload: Measured,
 
     #[command(flatten)]
@@ -202,6 +203,35 @@ pub(crate) enum LabCommand {
         /// Print JSON
         #[arg(long)]
         json: bool,
+    },
+    /// One end of an HTTPS POST: what the workload `files` compares with
+    #[command(subcommand, hide = true)]
+    HttpsPost(HttpsPost),
+}
+
+/// One end of an HTTPS POST on this machine.
+#[derive(Debug, Subcommand)]
+pub(crate) enum HttpsPost {
+    /// Take one file and end
+    Receive {
+        /// Folder that gets the file
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        dir: PathBuf,
+        /// File that gets the certificate
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        cert: PathBuf,
+    },
+    /// Send one file
+    Send {
+        /// Address of the receiver
+        #[arg(long, value_name = "ADDR")]
+        to: SocketAddr,
+        /// The receiver's certificate
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        cert: PathBuf,
+        /// The file
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        file: PathBuf,
     },
 }
 

@@ -40,6 +40,7 @@ fn main() -> ExitCode {
             None => commands::lab::run(&lab.run),
             Some(LabCommand::Compare(compare)) => commands::compare::run(&compare),
             Some(LabCommand::Doctor { json }) => commands::doctor::run(json),
+            Some(LabCommand::HttpsPost(end)) => commands::lab::https_post(&end),
         },
         Command::Link(link) => commands::link::run(&link),
         Command::Man { folder } => commands::man::run(&folder),

@@ -69,6 +69,7 @@ pub(crate) fn prepare(
             verified: |_, _| "full",
             finish: mark_generator_bound,
         },
+        warnings: Vec::new(),
         recommend: |_, _| Vec::new(),
     })
 }

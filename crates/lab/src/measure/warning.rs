@@ -59,6 +59,8 @@ codes! {
     /// No counter of CPU cycles may be read here.
     NoCycleCounter = "no-cycle-counter", "Cycles per byte are left out; where the machine has counters, \
         `sudo sysctl kernel.perf_event_paranoid=1` opens them.";
+    /// There is too little room in memory for what a case moves.
+    NoRoom = "no-room", "These cases are measured on a disk; in a container, give it more shared memory (`--shm-size=4g`).";
     /// The measuring thread had to wait for its CPU.
     Preempted = "preempted", "Other programs ran on the same CPU; close them, then repeat.";
     /// A control group allows less CPU than the machine has.

@@ -12,7 +12,7 @@ use crate::measure::cpu::{Method, process_cpu_of};
 const MAX_PROCESSES: usize = 256;
 
 /// Writes a new file that nobody else may read.
-pub(super) fn write(path: &FilePath, text: &str) -> io::Result<()> {
+pub(crate) fn write(path: &FilePath, text: &str) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -21,7 +21,7 @@ pub(super) fn write(path: &FilePath, text: &str) -> io::Result<()> {
 }
 
 /// The last `lines` lines of a text, at most `bytes` bytes of it.
-pub(super) fn tail(text: &[u8], lines: usize, bytes: usize) -> String {
+pub(crate) fn tail(text: &[u8], lines: usize, bytes: usize) -> String {
     let start = text.len().saturating_sub(bytes);
     let text = String::from_utf8_lossy(&text[start..]);
     let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -29,7 +29,7 @@ pub(super) fn tail(text: &[u8], lines: usize, bytes: usize) -> String {
 }
 
 /// A process and its descendants, itself first.
-pub(super) fn family(pid: u32) -> Vec<u32> {
+pub(crate) fn family(pid: u32) -> Vec<u32> {
     let mut found = vec![pid];
     let mut next = 0;
     while let Some(&parent) = found.get(next) {
@@ -47,7 +47,7 @@ pub(super) fn family(pid: u32) -> Vec<u32> {
 }
 
 /// CPU time of a process and its living descendants, user and system together; `None` if the process is gone.
-pub(super) fn cpu(pid: u32) -> Option<(Method, Duration)> {
+pub(crate) fn cpu(pid: u32) -> Option<(Method, Duration)> {
     let mut times = family(pid).into_iter().map(process_cpu_of);
     let (method, own) = times.next()??;
     Some((method, own + times.flatten().map(|(_, time)| time).sum::<Duration>()))
@@ -64,7 +64,7 @@ pub struct Memory {
 }
 
 /// Memory of a process and its descendants; `None` if the process is gone.
-pub(super) fn memory(pid: u32) -> Option<Memory> {
+pub(crate) fn memory(pid: u32) -> Option<Memory> {
     let mut sum = Memory { peak: 0, pss: Some(0) };
     for (i, pid) in family(pid).into_iter().enumerate() {
         let Some(peak) = kib(&format!("/proc/{pid}/status"), "VmHWM:") else {
@@ -81,7 +81,7 @@ pub(super) fn memory(pid: u32) -> Option<Memory> {
 }
 
 /// Sets the peak of a process and its descendants back to what is resident now, where the system allows it.
-pub(super) fn reset_peak(pid: u32) {
+pub(crate) fn reset_peak(pid: u32) {
     for pid in family(pid) {
         // Without the right to, the peak is that of the whole life.
         let _ = fs::write(format!("/proc/{pid}/clear_refs"), "5");
@@ -98,7 +98,7 @@ fn kib(path: &str, name: &str) -> Option<u64> {
 
 /// True if process `pid` itself listens at a TCP port of 127.0.0.1. Nothing connects to find out: a connection would be
 /// served.
-pub(super) fn listens(pid: u32, port: u16) -> bool {
+pub(crate) fn listens(pid: u32, port: u16) -> bool {
     let Ok(table) = fs::read_to_string("/proc/net/tcp") else {
         return false;
     };
@@ -109,6 +109,29 @@ pub(super) fn listens(pid: u32, port: u16) -> bool {
     let Ok(open) = fs::read_dir(format!("/proc/{pid}/fd")) else {
         return false;
     };
+    let targets = open
+        .filter_map(Result::ok)
+        .filter_map(|entry| fs::read_link(entry.path()).ok());
+    targets
+        .filter_map(|target| socket(target.to_str()?))
+        .any(|inode| sockets.contains(&inode))
+}
+
+/// True if process `pid` itself has an open connection to a TCP port of 127.0.0.1.
+pub(crate) fn connected(pid: u32, port: u16) -> bool {
+    let table = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+    let address = u32::from_ne_bytes([127, 0, 0, 1]);
+    let wanted = format!("{address:08X}:{port:04X}");
+    let inode = |line: &str| {
+        let mut words = line.split_whitespace();
+        let (remote, state) = (words.nth(2)?, words.next()?);
+        if remote != wanted || state != "01" {
+            return None;
+        }
+        words.nth(5)?.parse().ok()
+    };
+    let sockets: BTreeSet<u64> = table.lines().filter_map(inode).collect();
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
     let targets = open
         .filter_map(Result::ok)
         .filter_map(|entry| fs::read_link(entry.path()).ok());
@@ -177,6 +200,10 @@ mod tests {
         let me = std::process::id();
         assert!(listens(me, port));
         assert!(!listens(1, port), "another process does not");
+        assert!(!connected(me, port));
+        let connection = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        assert!(connected(me, port));
+        drop(connection);
         drop(listener);
         assert!(!listens(me, port));
         let memory = memory(me).unwrap();

@@ -64,6 +64,11 @@ pub(super) fn resume(group: u32) {
     sys::signal(group, sys::Wanted::Resume);
 }
 
+/// Asks a group to end, whose leader was not waited for yet.
+pub(super) fn terminate(group: u32) {
+    sys::signal(group, sys::Wanted::Terminate);
+}
+
 /// True once the program has ended. It stays to be waited for.
 pub(super) fn has_ended(child: &mut Child) -> Result<bool, PeerError> {
     sys::has_ended(child).map_err(|source| PeerError::System {
@@ -127,6 +132,7 @@ mod sys {
     #[derive(Clone, Copy)]
     pub(super) enum Wanted {
         Kill,
+        Terminate,
         Pause,
         Resume,
     }
@@ -135,6 +141,7 @@ mod sys {
     pub(super) fn signal(group: u32, wanted: Wanted) {
         let signal = match wanted {
             Wanted::Kill => Signal::KILL,
+            Wanted::Terminate => Signal::TERM,
             Wanted::Pause => Signal::STOP,
             Wanted::Resume => Signal::CONT,
         };
@@ -171,6 +178,7 @@ mod sys {
     #[derive(Clone, Copy)]
     pub(super) enum Wanted {
         Kill,
+        Terminate,
         Pause,
         Resume,
     }

@@ -1,6 +1,7 @@
 //! What the figures say, in sentences. Both reports use the same words, so that they cannot disagree.
 
 use super::bip324::{self, BIP324};
+use super::files;
 use super::format::{self, clean, count, sig3_or, times};
 use super::load::{self, LOADS};
 use super::packets::{self, PACKETS};
@@ -160,6 +161,7 @@ pub(crate) fn headline(view: &View<'_>) -> Headline {
             .or_else(|| bip324::headline(view.run))
             .or_else(|| transports::headline(view.run))
             .or_else(|| load::headline(view.run))
+            .or_else(|| files::headline(view.run))
     {
         return headline;
     }
@@ -336,7 +338,8 @@ pub(crate) struct Standing<'a> {
 pub(crate) fn leading(row: &ResultRow) -> bool {
     match row.case.text("op") {
         _ if row.workload == BIP324 => bip324::leading(row),
-        _ if row.workload == PACKETS || LOADS.contains(&row.workload.as_str()) => row.metric == "rate",
+        _ if LOADS.contains(&row.workload.as_str()) => load::leading(row),
+        _ if row.workload == PACKETS => row.metric == "rate",
         _ if row.workload == TRANSPORTS => row.metric == "cpu_per_gb",
         Some("key-setup") => row.metric == "setup_time",
         Some("fresh-key") => row.metric == "cpu_per_op",

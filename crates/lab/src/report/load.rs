@@ -1,14 +1,15 @@
-//! The rows of the workloads `requests` and `flows`, sorted for display. Both reports use the same tables and words.
+//! The rows of the workloads `requests`, `flows` and `files`, sorted for display. Both reports use the same tables and words.
 
 use std::collections::BTreeMap;
 
+use super::files::{self, FILES};
 use super::finding::{Headline, rounds_note, verdict};
 use super::format::{clean, sig3_or, times};
 use super::view::{OURS, speed};
 use crate::result::{ResultRow, RunResult};
 
 /// The workloads.
-pub(crate) const LOADS: [&str; 2] = ["requests", "flows"];
+pub(crate) const LOADS: [&str; 3] = ["requests", "flows", FILES];
 
 /// The control, which is not ranked.
 pub(crate) const DIRECT: &str = "direct";
@@ -34,10 +35,24 @@ const fn shown(metric: &'static str, scale: f64, unit: &'static str, title: &'st
 
 const US: f64 = 1e6;
 const KIB: f64 = 1.0 / 1024.0;
+const MIB: f64 = KIB / 1024.0;
 
 /// What is shown of a case, in this order; what a case has not is left out.
-pub(crate) const SHOWN: [Shown; 17] = [
+pub(crate) const SHOWN: [Shown; 30] = [
+    shown("throughput", 1e-9, "GB/s", "GB/s"),
+    shown("throughput_synced", 1e-9, "GB/s", "synced GB/s"),
+    shown("setup_time", 1e3, "ms", "first byte ms"),
+    shown("total_time", 1e3, "ms", "all ms"),
     shown("rate", 1.0, "1/s", "rate 1/s"),
+    shown("cpu_per_gb", 1.0, "s/GB", "s/GB"),
+    shown("cpu_per_gb_sender", 1.0, "s/GB", "sender"),
+    shown("cpu_per_gb_receiver", 1.0, "s/GB", "receiver"),
+    shown("cpu_per_gb_relay", 1.0, "s/GB", "relay"),
+    shown("cpu_per_transfer", 1e3, "ms", "CPU ms"),
+    shown("memory", MIB, "MiB", "MiB"),
+    shown("memory_sender", MIB, "MiB", "sender MiB"),
+    shown("memory_receiver", MIB, "MiB", "receiver MiB"),
+    shown("memory_relay", MIB, "MiB", "relay MiB"),
     shown("memory_per_connection", KIB, "KiB", "server KiB"),
     shown("memory_per_connection_client", KIB, "KiB", "client KiB"),
     shown("memory_per_connection_front", KIB, "KiB", "front KiB"),
@@ -57,7 +72,28 @@ pub(crate) const SHOWN: [Shown; 17] = [
 ];
 
 /// Those whose ratio has a column of its own.
-pub(crate) const COMPARED: [&str; 4] = ["rate", "cpu_per_op", "latency_p99", "memory_per_connection"];
+pub(crate) const COMPARED: [&str; 7] = [
+    "throughput",
+    "setup_time",
+    "rate",
+    "cpu_per_gb",
+    "cpu_per_op",
+    "latency_p99",
+    "memory_per_connection",
+];
+
+/// The metric that stands for a row's case in rankings.
+pub(crate) fn leading(row: &ResultRow) -> bool {
+    if row.workload == FILES {
+        return files::leading(row);
+    }
+    row.metric == "rate"
+}
+
+/// What the figures of a workload mean.
+pub(crate) fn reading(workload: &str) -> &'static str {
+    if workload == FILES { files::READING } else { READING }
+}
 
 /// A figure of a row, scaled; a percentile that falls among failures has no number.
 pub(crate) fn number(row: &ResultRow, scale: f64) -> String {
@@ -115,6 +151,9 @@ pub(crate) fn families<'a>(run: &'a RunResult, workload: &str) -> Vec<Family<'a>
 
 /// `Requests on kept connections, vless-tcp-tls, 64 connections, closed loop`.
 fn title(row: &ResultRow) -> String {
+    if row.workload == FILES {
+        return files::title(row);
+    }
     let text = |name| clean(row.case.text(name).unwrap_or_default());
     let what = match text("mode").as_str() {
         "keep" => "Requests on kept connections".to_owned(),
@@ -138,6 +177,9 @@ fn title(row: &ResultRow) -> String {
 
 /// A case in a few words: `keep vless-tcp-tls`, `keep vless-tcp-tls open-50`.
 pub(crate) fn case(row: &ResultRow) -> String {
+    if row.workload == FILES {
+        return files::case(row);
+    }
     let text = |name| clean(row.case.text(name).unwrap_or_default());
     let mut words = format!("{} {}", text("mode"), text("stack"));
     let load = text("load");
@@ -148,7 +190,7 @@ pub(crate) fn case(row: &ResultRow) -> String {
 }
 
 /// What the figures mean, before them.
-pub(crate) const READING: &str = "Generator, programs and server share this machine and its loopback: no network, and \
+const READING: &str = "Generator, programs and server share this machine and its loopback: no network, and \
                                   CPU that one takes is lost to the others. CPU and latency are a request or connection; \
                                   direct is the generator straight to the server.";
 
@@ -156,6 +198,7 @@ pub(crate) const READING: &str = "Generator, programs and server share this mach
 pub(crate) fn headline(run: &RunResult) -> Option<Headline> {
     let leads = |row: &&ResultRow| {
         LOADS.contains(&row.workload.as_str())
+            && row.workload != FILES
             && row.subject == OURS
             && matches!(row.metric.as_str(), "rate" | "memory_per_connection")
     };

@@ -390,6 +390,7 @@ fn standings(out: &mut Text, view: &View<'_>) {
         (TRANSPORTS, "Over all cases of transports"),
         (LOADS[0], "Over all cases of requests"),
         (LOADS[1], "Over all cases of flows"),
+        (LOADS[2], "Over all cases of files"),
     ];
     for (workload, title) in workloads {
         // Against the best peer only our own standing says something: a peer is that peer in some cases.

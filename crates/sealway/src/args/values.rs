@@ -14,46 +14,22 @@ pub(crate) enum Measured {
     All,
     /// One workload.
     One(Workload),
-    /// Known by name, not measured by this version.
-    Later(&'static str),
 }
 
-/// Workloads that later versions will measure.
-const LATER: [(&str, &str); 1] = [("files", "files from end to end")];
-
-/// What this version measures, in a sentence, and what comes later.
+/// What this version measures, in a sentence.
 pub(crate) fn scope() -> String {
     let names = Workload::ALL.map(Workload::name);
     let (last, first) = names.split_last().unwrap_or((&"nothing", &[]));
-    format!(
-        "this version measures {} and {last}; later versions: {}",
-        first.join(", "),
-        later()
-    )
+    format!("this version measures {} and {last}", first.join(", "))
 }
 
-fn later() -> String {
-    LATER.map(|(name, _)| name).join(", ")
-}
-
-/// Help of the argument.
-pub(crate) fn workload_help() -> String {
-    format!("What to measure (in later versions: {})", later())
-}
-
-/// Parser of a workload's name. Those of later versions are understood, so that the answer can say so, and not offered.
+/// Parser of a workload's name.
 pub(crate) fn workload() -> impl TypedValueParser<Value = Measured> {
     let now = Workload::ALL.map(|workload| PossibleValue::new(workload.name()).help(what(workload)));
     let all = PossibleValue::new("all").help("everything that this version measures, one after the other");
-    let later = LATER.map(|(name, what)| PossibleValue::new(name).help(what).hide(true));
-    PossibleValuesParser::new(now.into_iter().chain([all]).chain(later)).map(|name| {
+    PossibleValuesParser::new(now.into_iter().chain([all])).map(|name| {
         let one = Workload::ALL.into_iter().find(|workload| workload.name() == name);
-        let later = LATER.iter().find(|(later, _)| *later == name);
-        match (one, later) {
-            (Some(workload), _) => Measured::One(workload),
-            (None, Some((name, _))) => Measured::Later(name),
-            (None, None) => Measured::All,
-        }
+        one.map_or(Measured::All, Measured::One)
     })
 }
 
@@ -66,6 +42,7 @@ fn what(workload: Workload) -> &'static str {
         Workload::Transports => "byte streams through proxies, with the CPU time of each process",
         Workload::Requests => "HTTP requests through proxied paths: rate, latency, CPU",
         Workload::Flows => "short connections through proxied paths, and memory of idle ones",
+        Workload::Files => "files from end to end, beside scp, rsync, croc and others",
         _ => "another workload",
     }
 }

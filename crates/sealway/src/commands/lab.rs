@@ -1,12 +1,15 @@
 //! `sealway lab`.
 
+use std::io::Write;
+
 use sealway_lab::exit::Exit;
+use sealway_lab::files::post;
 use sealway_lab::plan::Profile;
 use sealway_lab::report::{html, json, terminal};
 use sealway_lab::result::RunResult;
 use sealway_lab::workload::{self, Peers, Request, Workload};
 
-use crate::args::{LabOptions, LabRun, Measured, PeerWord, scope};
+use crate::args::{HttpsPost, LabOptions, LabRun, Measured, PeerWord, scope};
 use crate::output::{self, Target};
 use crate::problem::{Problem, note};
 use crate::progress::Progress;
@@ -21,9 +24,6 @@ pub(crate) fn measure(measured: Measured, options: &LabOptions) -> Result<Exit, 
     let workloads = match measured {
         Measured::All => Workload::ALL.to_vec(),
         Measured::One(workload) => vec![workload],
-        Measured::Later(name) => {
-            return Err(Problem::new(Exit::Usage, format!("not available in this version yet: {name}")).hint(scope()));
-        }
     };
     let request = request(options)?;
     // Before anything runs: a minute of measuring must not end in a path that cannot be written.
@@ -58,6 +58,22 @@ pub(crate) fn measure(measured: Measured, options: &LabOptions) -> Result<Exit, 
     show(&result, options.ci, &[&json, &html])?;
     written?;
     Ok(Exit::of(&result, options.strict))
+}
+
+/// One end of an HTTPS POST.
+pub(crate) fn https_post(end: &HttpsPost) -> Result<Exit, Problem> {
+    let moved = match end {
+        HttpsPost::Receive { dir, cert } => post::receive(dir, cert, |address| {
+            // The line is whole at once, also where standard output is a pipe.
+            let mut out = std::io::stdout().lock();
+            writeln!(out, "listening {address}")?;
+            out.flush()
+        }),
+        HttpsPost::Send { to, cert, file } => post::send(*to, cert, file),
+    };
+    moved
+        .map(|()| Exit::Done)
+        .map_err(|error| Problem::new(Exit::Internal, &error))
 }
 
 fn request(options: &LabOptions) -> Result<Request, Problem> {

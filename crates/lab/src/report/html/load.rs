@@ -1,13 +1,14 @@
-//! The workloads `requests` and `flows`: bars of rate, cost, latency and memory, and every figure as a table.
+//! The workloads `requests`, `flows` and `files`: bars of rate, cost, latency and memory, and every figure as a table.
 
 use super::bars::{Bars, Scale, panel};
 use super::figure::{DataTable, Entry, Figure};
+use crate::report::files::FILES;
 use crate::report::format::{clean, list_range, sig3_or, times};
-use crate::report::load::{Family, READING, SHOWN, Shown, case, families, number};
+use crate::report::load::{Family, SHOWN, Shown, case, families, number, reading};
 use crate::report::view::{View, speed};
 
 /// Panels of a case: a title and the metrics in it. What shares a panel shares its scale.
-const PANELS: [(&str, &[&str]); 5] = [
+const PANELS: [(&str, &[&str]); 9] = [
     ("Rate", &["rate"]),
     ("CPU of all programs", &["cpu_per_op"]),
     ("Latency", &["latency_p50", "latency_p95", "latency_p99"]),
@@ -20,6 +21,18 @@ const PANELS: [(&str, &[&str]); 5] = [
             "memory_per_connection_kernel",
         ],
     ),
+    ("Throughput", &["throughput", "throughput_synced"]),
+    ("Time for one byte", &["setup_time", "total_time"]),
+    (
+        "CPU for each gigabyte",
+        &[
+            "cpu_per_gb",
+            "cpu_per_gb_sender",
+            "cpu_per_gb_receiver",
+            "cpu_per_gb_relay",
+        ],
+    ),
+    ("Peak memory", &["memory_sender", "memory_receiver", "memory_relay"]),
 ];
 
 /// The figure of a workload; `None` for a run without it.
@@ -55,8 +68,10 @@ pub(super) fn figure(view: &View<'_>, workload: &str) -> Option<Figure> {
     } else {
         sentences.join(" ")
     };
-    figure.reading =
-        format!("Bars start at zero; the thin line is the interval, or the range with few rounds. {READING}");
+    figure.reading = format!(
+        "Bars start at zero; the thin line is the interval, or the range with few rounds. {}",
+        reading(workload)
+    );
     Some(figure)
 }
 
@@ -74,9 +89,15 @@ fn bars<'a>(view: &View<'a>, family: &Family<'a>, shown: Shown) -> Bars<'a> {
 /// Our engine against the best peer, in a sentence for each case.
 fn finding(view: &View<'_>, family: &Family<'_>) -> Option<String> {
     let ours = view.ours()?;
-    let metric = ["rate", "latency_p99", "memory_per_connection"]
-        .into_iter()
-        .find(|metric| family.row(ours, metric).is_some())?;
+    let metric = [
+        "throughput",
+        "setup_time",
+        "rate",
+        "latency_p99",
+        "memory_per_connection",
+    ]
+    .into_iter()
+    .find(|metric| family.row(ours, metric).is_some())?;
     let row = family.row(ours, metric)?;
     let shown = SHOWN.iter().find(|shown| shown.metric == metric)?;
     // As a share of the peer's figure, not turned round as in tables: it stands beside the figure itself.
@@ -95,7 +116,11 @@ fn finding(view: &View<'_>, family: &Family<'_>) -> Option<String> {
 /// Every case, metric and subject.
 fn table(view: &View<'_>, workload: &str) -> DataTable {
     let mut table = DataTable::new(
-        "Load on proxied paths",
+        if workload == FILES {
+            "Files from end to end"
+        } else {
+            "Load on proxied paths"
+        },
         &[
             ("case", false),
             ("metric", false),

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::{bars, bip324, embed, forest, load, packets, strip, throughput, transports, trust};
 use crate::report::bip324::BIP324;
+use crate::report::files::FILES;
 use crate::report::finding::{self, FLAGS};
 use crate::report::format::{self, Esc, clean, sig3_or};
 use crate::report::load::LOADS;
@@ -61,7 +62,7 @@ pub(super) fn render(run: &RunResult) -> String {
     if let Some(figure) = &transports {
         section(&mut out, TRANSPORTS, "Streams through proxies", Some(figure.html()));
     }
-    let titles = ["HTTP requests", "Short connections and idle ones"];
+    let titles = ["HTTP requests", "Short connections and idle ones", "Files"];
     for ((figure, name), title) in loads.iter().zip(LOADS).zip(titles) {
         if let Some(figure) = figure {
             section(&mut out, name, title, Some(figure.html()));
@@ -111,6 +112,7 @@ fn top(out: &mut String, view: &View<'_>) {
         TRANSPORTS => "Transports",
         PRIMITIVES | PACKETS => "Ciphers",
         BIP324 => "BIP324",
+        FILES => "Files",
         _ => "Proxied paths",
     };
     let links = [
@@ -127,6 +129,7 @@ fn top(out: &mut String, view: &View<'_>) {
         ("transports-section", "Transports", has_transports),
         ("requests-section", "Requests", has(LOADS[0])),
         ("flows-section", "Flows", has(LOADS[1])),
+        ("files-section", "Files", has(FILES)),
         ("trust-section", "Trust", true),
     ];
     let nav: String = links

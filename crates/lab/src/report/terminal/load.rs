@@ -1,4 +1,4 @@
-//! Tables of the workloads `requests` and `flows`: one for each case, a row for each subject.
+//! Tables of the workloads `requests`, `flows` and `files`: one for each case, a row for each subject.
 
 use std::collections::BTreeSet;
 
@@ -6,20 +6,27 @@ use super::table::{Cell, Table};
 use super::{Text, ratio_cell, signs};
 use crate::report::finding;
 use crate::report::format::clean;
-use crate::report::load::{COMPARED, DIRECT, Family, LOADS, READING, Shown, families, number};
+use crate::report::load::{COMPARED, DIRECT, Family, LOADS, Shown, families, number, reading};
 use crate::report::view::View;
 use crate::result::ResultRow;
 
 /// All tables of a run; nothing without rows.
 pub(super) fn tables(out: &mut Text, view: &View<'_>, used: &mut BTreeSet<char>) {
-    let families: Vec<Family<'_>> = LOADS.iter().flat_map(|name| families(view.run, name)).collect();
-    if families.is_empty() {
-        return;
-    }
-    out.text.push('\n');
-    out.prose("", READING);
-    for family in &families {
-        case(out, view, family, used);
+    let mut said = "";
+    for workload in LOADS {
+        let families = families(view.run, workload);
+        if families.is_empty() {
+            continue;
+        }
+        let words = reading(workload);
+        if words != said {
+            out.text.push('\n');
+            out.prose("", words);
+            said = words;
+        }
+        for family in &families {
+            case(out, view, family, used);
+        }
     }
 }
 

@@ -1,0 +1,3 @@
+module https-post
+
+go 1.22

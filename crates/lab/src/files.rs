@@ -1,0 +1,218 @@
+//! The workload `files`: files from one program to another, as their users would send them.
+//!
+//! Case parameters: `way` (`send`; `grpc`: streamed through gRPC; `mount-read` and `mount-random`: read from a mounted
+//! folder, from start to end or 4 KiB at random places), `shape` (`file`: one of 1 GiB; `small`: 10,000 of 4 KiB; `tree`: 1 of
+//! 512 MiB, 64 of 4 MiB and 4,096 of 64 KiB; `byte`: one of one byte, for set-up; `hundred`: one of 10^8 B; a quick run moves
+//! a sixteenth), `place` (`memory` or `disk`: where source and destination are, the source in the page cache), `suite` (what
+//! seals, or `default`: each subject's own choice), `files` and `total` (their number and bytes). Contents are keystream, which
+//! nothing compresses or finds twice.
+//!
+//! A window is one transfer by programs that start for it. The clock runs from the start of the first command of the
+//! transfer (who listens, and a relay, are there before) to the end of the receiver, or of the sender where that waits for
+//! a server. When it has stopped every byte that arrived is compared by BLAKE3, for all subjects alike; a wrong, missing or
+//! additional file is an error.
+//!
+//! Metrics: `throughput` in B/s and `rate` in files (or random reads) a second; `throughput_synced`, with the time until a
+//! disk had it all; `setup_time` in s, from the start of the command to the first byte in a file of the receiver, and
+//! `total_time` to its end, of one byte; `cpu_per_gb` in s/GB of all programs, and of each role (`cpu_per_gb_sender`,
+//! `_receiver`, `_relay`), of programs' whole lives as the system told at their ends (method `W`); `memory` in B, the peak of
+//! what was resident, looked at every 20 ms, and of each role. Reading a mounted file is the lab's own work, in no figure.
+//!
+//! Subjects: our program; `https-post`, LocalSend's way built in, and the same in Go; rsync, scp, croc and magic-wormhole
+//! with servers of their own on 127.0.0.1; KeibiDrop's encrypted gRPC.
+
+mod advice;
+mod cells;
+mod crew;
+mod mounted;
+mod movers;
+mod place;
+pub mod post;
+mod source;
+mod spec;
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::measure::WarningCode;
+use crate::measure::cpu::Method;
+use crate::plan::{Layout, Overhead, Plan, PlanError, Profile};
+use crate::result::{Case, Warning, Window};
+use crate::run::Cell;
+use crate::stats::Better;
+use crate::workload::rows::{Metric, Reference, Scheme, THROUGHPUT};
+use crate::workload::{self, LabError, Peers, Prepared, Request};
+use cells::{FileCell, Sources};
+use place::Place;
+use source::Shape;
+use spec::{Spec, Way, specs};
+
+/// Name of the workload.
+pub const NAME: &str = "files";
+
+/// Names of all peers this workload knows.
+pub const PEERS: [&str; 9] = movers::PEERS;
+
+/// Version of what a window does. Raise it when figures before and after are no longer comparable.
+const VERSION: u32 = 1;
+
+/// Time limit of a standard run without a budget: a gigabyte takes seconds.
+const STANDARD_LIMIT: Duration = Duration::from_secs(45 * 60);
+
+/// A metric that the cell itself works out.
+macro_rules! figure {
+    ($name:literal, $unit:literal, $better:ident, $method:expr, $related:literal) => {
+        Metric {
+            name: $name,
+            unit: $unit,
+            better: Better::$better,
+            value: |window, _| figure(window, $name),
+            method: $method,
+            related: $related,
+        }
+    };
+}
+
+/// What a case is judged by, before what it costs.
+macro_rules! metrics {
+    ($($first:expr),+) => {
+        [
+            $($first,)+
+            figure!("throughput_synced", "B/s", Higher, None, true),
+            figure!("cpu_per_gb", "s/GB", Lower, Some(Method::Wait), true),
+            figure!("cpu_per_gb_sender", "s/GB", Lower, Some(Method::Wait), true),
+            figure!("cpu_per_gb_receiver", "s/GB", Lower, Some(Method::Wait), true),
+            figure!("cpu_per_gb_relay", "s/GB", Lower, Some(Method::Wait), false),
+            figure!("memory", "B", Lower, None, false),
+            figure!("memory_sender", "B", Lower, None, false),
+            figure!("memory_receiver", "B", Lower, None, false),
+            figure!("memory_relay", "B", Lower, None, false),
+        ]
+    };
+}
+
+static BULK: [Metric; 11] = metrics!(THROUGHPUT, figure!("rate", "1/s", Higher, None, true));
+static RANDOM: [Metric; 11] = metrics!(figure!("rate", "1/s", Higher, None, true), THROUGHPUT);
+static SET_UP: [Metric; 12] = metrics!(
+    figure!("setup_time", "s", Lower, None, true),
+    figure!("total_time", "s", Lower, None, true),
+    figure!("cpu_per_transfer", "s", Lower, Some(Method::Wait), true)
+);
+
+fn metrics(case: &Case) -> &'static [Metric] {
+    match (case.text("way"), case.text("shape")) {
+        (Some("mount-random"), _) => &RANDOM,
+        (_, Some("byte")) => &SET_UP,
+        _ => &BULK,
+    }
+}
+
+fn figure(window: &Window, name: &str) -> f64 {
+    window.figures.get(name).map_or(f64::NAN, |value| value.get())
+}
+
+/// Finds the programs, makes the cells, fits the plan.
+pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
+    if !cfg!(target_os = "linux") {
+        return Err(LabError::Plan(PlanError::NoCells));
+    }
+    let mut found = movers::find(request)?;
+    if request.profile == Profile::Quick && request.peers == Peers::Auto {
+        found.leave_out_slow();
+    }
+    let sources = Sources::default();
+    let mut cells: Vec<Box<dyn Cell>> = Vec::new();
+    let mut takes = Vec::new();
+    let (specs, warnings) = placed(specs(request.profile, &request.suites));
+    for spec in specs {
+        for mover in found.movers.iter().filter(|mover| mover.can(&spec)) {
+            cells.push(Box::new(FileCell::new(spec, Rc::clone(mover), sources.clone())));
+            takes.push(mover.start_up() + expected(&spec));
+        }
+    }
+    if cells.is_empty() {
+        return Err(LabError::Plan(PlanError::NoCells));
+    }
+    Ok(Prepared {
+        plan: plan(request, &cells, &takes).map_err(LabError::Plan)?,
+        subjects: found.subjects,
+        scheme: Scheme {
+            name: NAME,
+            def: hash(),
+            metrics,
+            reference: Reference::Best(&PEERS),
+            method: |_, _| Method::Wall,
+            verified: |case, _| match case.text("way") {
+                Some("mount-random") => "full",
+                Some("mount-read") => "full, sampled in the window",
+                _ => "full",
+            },
+            finish: |_| {},
+        },
+        cells,
+        warnings,
+        recommend: |rows, _| advice::advise(rows),
+    })
+}
+
+/// The cases where there is room for them: on a disk what memory has no room for.
+fn placed(specs: Vec<Spec>) -> (Vec<Spec>, Vec<Warning>) {
+    let mut placed: Vec<Spec> = Vec::new();
+    let mut why = None;
+    for mut spec in specs {
+        if spec.place == Place::Memory
+            && let Err(what) = spec.place.folder(cells::room(&spec))
+        {
+            spec.place = Place::Disk;
+            why = Some(what);
+        }
+        if !placed.contains(&spec) {
+            placed.push(spec);
+        }
+    }
+    let warn = |what| WarningCode::NoRoom.warn("memory", &format!("{what}."));
+    (placed, why.map(warn).into_iter().collect())
+}
+
+/// Hash of the numbers that define a window.
+fn hash() -> String {
+    let shapes = [Shape::Byte, Shape::File, Shape::Small, Shape::Tree, Shape::Hundred].map(|shape| {
+        (
+            shape.name(),
+            shape.sizes(Profile::Standard),
+            shape.sizes(Profile::Quick),
+        )
+    });
+    workload::hash(&format!("{NAME} {VERSION} keystream seed=1 {shapes:?}"))
+}
+
+/// What a transfer takes at a rate that is middling among the subjects.
+fn expected(spec: &Spec) -> Duration {
+    let sizes = spec.sizes();
+    let files: usize = sizes.iter().map(|(count, _)| count).sum();
+    let bytes = source::total(&sizes) as f64;
+    let moved = if spec.way == Way::Random { 0.0 } else { bytes / 4e8 };
+    Duration::from_secs_f64(moved + bytes / 2e9 + files as f64 * 3e-4)
+}
+
+/// Fits the cases to the time there is: a window is a transfer, however long that takes, so that all are planned as the
+/// average of them.
+fn plan(request: &Request, cells: &[Box<dyn Cell>], takes: &[Duration]) -> Result<Plan, PlanError> {
+    let layout = Layout::by_case(cells.iter().map(|cell| cell.case().canonical()));
+    let limit = match request.profile {
+        Profile::Standard => request.budget.or(Some(STANDARD_LIMIT)),
+        _ => request.limit(),
+    };
+    let count = u32::try_from(takes.len()).unwrap_or(u32::MAX).max(1);
+    let overhead = Overhead {
+        per_cell: Duration::from_millis(500),
+        per_window: takes.iter().sum::<Duration>() / count,
+    };
+    let mut plan = Plan::new(request.profile, layout, overhead, limit)?;
+    // Only reading at random places goes on for as long as it is told.
+    plan.warmup = Duration::ZERO;
+    Ok(plan)
+}
+
+#[cfg(test)]
+mod tests;

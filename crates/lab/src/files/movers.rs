@@ -1,0 +1,171 @@
+//! Who moves files: our own program and its peers, each with the commands that its users would type.
+
+mod codes;
+mod ours;
+mod posts;
+mod shells;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::crew::Moved;
+use super::source::{Shape, Source};
+use super::spec::Spec;
+use crate::peer::{self, program};
+use crate::result::Subject;
+use crate::run::CellError;
+use crate::workload::{LabError, Request, subjects};
+
+/// Names of all peers.
+pub(super) const PEERS: [&str; 9] = [
+    posts::BUILT_IN,
+    posts::GO,
+    shells::RSYNC,
+    shells::RSYNC_SSH,
+    shells::SCP,
+    codes::CROC,
+    codes::WORMHOLE,
+    posts::KEIBIDROP,
+    ours::PLAIN,
+];
+
+/// How long a program may take to say its version.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A start that is too long for a quick run.
+const SLOW: Duration = Duration::from_secs(2);
+
+/// Most bytes of a version text that are taken.
+const MAX_OUTPUT: usize = 256 * 1024;
+
+/// One transfer.
+pub(super) struct Job<'a> {
+    pub(super) spec: &'a Spec,
+    pub(super) source: &'a Source,
+    /// The empty folder that gets the files.
+    pub(super) to: &'a Path,
+    /// An empty folder that nobody else may read.
+    pub(super) folder: &'a Path,
+    /// How long it may take.
+    pub(super) patience: Duration,
+    /// How long to go on, where a transfer has no end of its own.
+    pub(super) window: Duration,
+}
+
+impl Job<'_> {
+    /// Where the first byte is looked for: only where set-up is the question, for to look costs something.
+    fn watched(&self) -> Option<&Path> {
+        (self.spec.shape == Shape::Byte).then_some(self.to)
+    }
+}
+
+/// A subject.
+pub(super) trait Mover {
+    fn name(&self) -> &'static str;
+
+    /// True for a case that it can do at all.
+    fn can(&self, spec: &Spec) -> bool;
+
+    /// What a transfer takes besides moving bytes, roughly: for the plan.
+    fn start_up(&self) -> Duration {
+        Duration::from_millis(350)
+    }
+
+    /// Moves the source once.
+    fn go(&self, job: &Job<'_>) -> Result<Moved, CellError>;
+}
+
+/// Everyone who takes part, ours first.
+pub(super) struct Found {
+    pub(super) subjects: Vec<Subject>,
+    pub(super) movers: Vec<Rc<dyn Mover>>,
+}
+
+impl Found {
+    /// Leaves out whoever takes seconds to start: a quick run has none to give.
+    pub(super) fn leave_out_slow(&mut self) {
+        let slow = |mover: &Rc<dyn Mover>| mover.start_up() >= SLOW;
+        for subject in &mut self.subjects {
+            if self
+                .movers
+                .iter()
+                .any(|mover| slow(mover) && mover.name() == subject.name)
+            {
+                subject.error = "left out of a quick run, for it takes seconds to start; `--peers` with its name \
+                                 brings it in"
+                    .to_owned();
+            }
+        }
+        self.movers.retain(|mover| !slow(mover));
+    }
+}
+
+/// Looks for our program and for the peers that were asked for.
+pub(super) fn find(request: &Request) -> Result<Found, LabError> {
+    let program = request.program.as_deref().ok_or(LabError::NoProgram)?;
+    let mut movers: Vec<Rc<dyn Mover>> = Vec::new();
+    let (mut ours, mover) = ours::find(program);
+    movers.extend(mover.map(|mover| Rc::new(mover) as Rc<dyn Mover>));
+    let found = subjects::find(&request.peers, &PEERS, |name| {
+        let (subject, mover): (Subject, Rc<dyn Mover>) = match name {
+            posts::BUILT_IN | posts::GO | posts::KEIBIDROP => posts::find(name, program)?,
+            codes::CROC => codes::croc()?,
+            codes::WORMHOLE => codes::wormhole()?,
+            ours::PLAIN => ours::plain(program)?,
+            _ => shells::find(name)?,
+        };
+        movers.push(mover);
+        Ok(subject)
+    })?;
+    let mut subjects = found.subjects;
+    if let Some(first) = subjects.first_mut() {
+        std::mem::swap(first, &mut ours);
+    }
+    Ok(Found { subjects, movers })
+}
+
+/// A program of PATH, or of the folders where only root looks.
+fn on_path(name: &str) -> Result<PathBuf, String> {
+    let elsewhere = ["/usr/sbin", "/usr/local/sbin"].map(|folder| Path::new(folder).join(name));
+    program::on_path(name)
+        .or_else(|| elsewhere.into_iter().find(|path| path.is_file()))
+        .ok_or_else(|| format!("not found on PATH; install {name} to compare with it"))
+}
+
+/// What a program prints, both outputs, if it ends well.
+fn says(command: &mut Command) -> Result<String, String> {
+    command
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .current_dir(std::env::temp_dir());
+    let ended = peer::run(command, MAX_OUTPUT, PATIENCE).map_err(|error| error.to_string())?;
+    Ok(String::from_utf8_lossy(&ended.output).into_owned())
+}
+
+/// The first line of that, for a version.
+fn first_line(command: &mut Command) -> Result<String, String> {
+    let text = says(command)?;
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty());
+    line.map(|line| line.chars().take(200).collect())
+        .ok_or_else(|| "it does not say its version".to_owned())
+}
+
+/// A program as the result file describes it.
+fn subject(name: &str, program: &Path, version: String, argv: &[(&str, &str)], differs: &[&str]) -> Subject {
+    let words = |line: &str| line.split(' ').map(str::to_owned).collect();
+    Subject {
+        name: name.to_owned(),
+        version,
+        kind: "program".to_owned(),
+        sha256: program::sha256_of(program).unwrap_or_default(),
+        role_argv: argv
+            .iter()
+            .map(|(role, line)| ((*role).to_owned(), words(line)))
+            .collect(),
+        setup: "default".to_owned(),
+        differs: differs.iter().map(|&text| text.to_owned()).collect(),
+        ..Subject::default()
+    }
+}

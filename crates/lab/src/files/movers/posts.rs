@@ -1,0 +1,153 @@
+//! Peers of one file and two commands: an HTTPS POST, by our TLS library and by Go's, and the encrypted gRPC of KeibiDrop.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::rc::Rc;
+
+use super::super::crew::{Crew, Ends, Moved, Role};
+use super::super::source::ITEM;
+use super::super::spec::{Spec, Way};
+use super::{Job, Mover, first_line, on_path, subject};
+use crate::result::Subject;
+use crate::run::CellError;
+
+/// LocalSend's way, built in.
+pub(super) const BUILT_IN: &str = "https-post";
+
+/// The same by Go's standard library.
+pub(super) const GO: &str = "https-post-go";
+
+/// KeibiDrop's record layer and gRPC service.
+pub(super) const KEIBIDROP: &str = "keibidrop";
+
+/// A program of this kind.
+struct Post {
+    name: &'static str,
+    program: PathBuf,
+    /// Words before the command.
+    words: &'static [&'static str],
+}
+
+pub(super) fn find(name: &str, ours: &Path) -> Result<(Subject, Rc<dyn Mover>), String> {
+    let (post, about) = match name {
+        BUILT_IN => {
+            let about = subject(
+                BUILT_IN,
+                ours,
+                crate::run::version(),
+                &[
+                    ("receiver", "sealway lab https-post receive --dir DIR --cert FILE"),
+                    (
+                        "sender",
+                        "sealway lab https-post send --to ADDR --cert FILE --file FILE",
+                    ),
+                ],
+                &["LocalSend's way: one HTTPS POST, TLS 1.3, AES-128-GCM by rustls; it takes one file"],
+            );
+            let words: &[&str] = &["lab", "https-post"];
+            (
+                Post {
+                    name: BUILT_IN,
+                    program: ours.to_owned(),
+                    words,
+                },
+                about,
+            )
+        }
+        GO => {
+            let program = on_path(GO)?;
+            let about = subject(
+                GO,
+                &program,
+                first_line(Command::new(&program).arg("version"))?,
+                &[
+                    ("receiver", "https-post-go receive --dir DIR --cert FILE"),
+                    ("sender", "https-post-go send --to ADDR --cert FILE --file FILE"),
+                ],
+                &["LocalSend's way: one HTTPS POST, TLS 1.3, AES-128-GCM where the CPU has AES; it takes one file"],
+            );
+            (
+                Post {
+                    name: GO,
+                    program,
+                    words: &[],
+                },
+                about,
+            )
+        }
+        _ => {
+            let program = on_path("keibidrop-grpc")?;
+            let about = subject(
+                KEIBIDROP,
+                &program,
+                first_line(Command::new(&program).arg("version"))?,
+                &[
+                    ("receiver", "keibidrop-grpc receive --to ADDR --file FILE"),
+                    ("sender", "keibidrop-grpc send --file FILE"),
+                ],
+                &[
+                    "its record layer, gRPC options and service in a small program, for its own is bound to its user \
+                     interface; the handshake is left out, the key is fixed",
+                    "the receiver dials, and the clock starts with it",
+                ],
+            );
+            (
+                Post {
+                    name: KEIBIDROP,
+                    program,
+                    words: &[],
+                },
+                about,
+            )
+        }
+    };
+    Ok((about, Rc::new(post)))
+}
+
+impl Post {
+    fn command(&self, word: &str) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(self.words).arg(word);
+        command
+    }
+}
+
+impl Mover for Post {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn can(&self, spec: &Spec) -> bool {
+        let way = if self.name == KEIBIDROP { Way::Grpc } else { Way::Send };
+        spec.way == way && !spec.shape.is_folder() && spec.suite.is_none()
+    }
+
+    fn go(&self, job: &Job<'_>) -> Result<Moved, CellError> {
+        let mut crew = Crew::new(job.folder, job.patience);
+        if self.name == KEIBIDROP {
+            let sender = crew.start(
+                Role::Sender,
+                Ends::Alone,
+                self.command("send").arg("--file").arg(job.source.path()),
+            )?;
+            let address = crew.told(sender)?;
+            let started = crew.clock();
+            let mut receive = self.command("receive");
+            receive
+                .args(["--to", &address.to_string(), "--file"])
+                .arg(job.to.join(ITEM));
+            let receiver = crew.start(Role::Receiver, Ends::Alone, &mut receive)?;
+            return crew.finish(started, receiver, job.watched());
+        }
+        let certificate = job.folder.join("certificate.pem");
+        let mut receive = self.command("receive");
+        receive.arg("--dir").arg(job.to).arg("--cert").arg(&certificate);
+        let receiver = crew.start(Role::Receiver, Ends::Alone, &mut receive)?;
+        let address = crew.told(receiver)?;
+        let started = crew.clock();
+        let mut send = self.command("send");
+        send.args(["--to", &address.to_string(), "--cert"]).arg(&certificate);
+        crew.start(Role::Sender, Ends::Alone, send.arg("--file").arg(job.source.path()))?;
+        crew.finish(started, receiver, job.watched())
+    }
+}

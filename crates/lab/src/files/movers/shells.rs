@@ -1,0 +1,231 @@
+//! Peers over a remote shell on 127.0.0.1, with host key, user key and configuration made for one transfer: scp, rsync
+//! through ssh; and rsync's own daemon, which encrypts nothing.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::rc::Rc;
+use std::time::Duration;
+
+use sealway_aead::Suite;
+
+use super::super::crew::{Crew, Ends, Moved, Role, free_port, write};
+use super::super::spec::{Spec, Way};
+use super::{Job, Mover, first_line, on_path, says, subject};
+use crate::peer;
+use crate::result::Subject;
+use crate::run::CellError;
+
+pub(super) const SCP: &str = "scp";
+pub(super) const RSYNC_SSH: &str = "rsync-ssh";
+pub(super) const RSYNC: &str = "rsync-plain";
+
+/// Programs of a remote shell.
+#[derive(Clone)]
+struct Shell {
+    ssh: PathBuf,
+    server: PathBuf,
+    keygen: PathBuf,
+}
+
+struct Remote {
+    name: &'static str,
+    program: PathBuf,
+    shell: Option<Shell>,
+}
+
+pub(super) fn find(name: &str) -> Result<(Subject, Rc<dyn Mover>), String> {
+    let (name, program, argv, differs) = match name {
+        SCP => (
+            SCP,
+            on_path("scp")?,
+            [("sender", "scp -q -r PATH 127.0.0.1:DIR"), ("receiver", "sshd -D")],
+            "the ssh of this machine with its own first choice, chacha20-poly1305, unless the case names a suite",
+        ),
+        RSYNC_SSH => (
+            RSYNC_SSH,
+            on_path("rsync")?,
+            [
+                ("sender", "rsync -r -W -e ssh PATH 127.0.0.1:DIR"),
+                ("receiver", "sshd -D"),
+            ],
+            "the ssh of this machine with its own first choice, chacha20-poly1305, unless the case names a suite",
+        ),
+        _ => (
+            RSYNC,
+            on_path("rsync")?,
+            [
+                ("sender", "rsync -r -W PATH rsync://ADDR/to/"),
+                ("receiver", "rsync --daemon"),
+            ],
+            "NOT ENCRYPTED: rsync's own protocol over bare TCP",
+        ),
+    };
+    let shell = if name == RSYNC { None } else { Some(Shell::find()?) };
+    let version = match &shell {
+        // ssh says its version on standard error; the file's hash is exact.
+        Some(shell) if name == SCP => server_version(shell),
+        _ => first_line(Command::new(&program).arg("--version"))?,
+    };
+    let about = subject(
+        name,
+        &program,
+        version,
+        &argv,
+        &[differs, "the clock ends with the sender, which waits for the receiver"],
+    );
+    Ok((about, Rc::new(Remote { name, program, shell })))
+}
+
+/// `OpenSSH_9.2p1`, out of the program's own text.
+fn server_version(shell: &Shell) -> String {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "exec \"$0\" -V 2>&1"]).arg(&shell.ssh);
+    says(&mut command).map_or_else(|_| String::new(), |text| text.trim().chars().take(100).collect())
+}
+
+impl Shell {
+    fn find() -> Result<Shell, String> {
+        let shell = Shell {
+            ssh: on_path("ssh")?,
+            server: on_path("sshd")?,
+            keygen: on_path("ssh-keygen")?,
+        };
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        shell.prepare(folder.path(), 1).map_err(|error| error.to_string())?;
+        let mut test = Command::new("/bin/sh");
+        test.args(["-c", "exec \"$0\" -t -f \"$1\" 2>&1 || true"])
+            .arg(&shell.server)
+            .arg(folder.path().join("sshd.conf"));
+        match says(&mut test)?.trim() {
+            "" => Ok(shell),
+            words => Err(format!("sshd does not start: {words}")),
+        }
+    }
+
+    /// Makes keys and configurations in `folder`.
+    fn prepare(&self, folder: &Path, port: u16) -> Result<(), CellError> {
+        for name in ["host", "user"] {
+            let mut make = Command::new(&self.keygen);
+            make.args(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f"])
+                .arg(folder.join(name));
+            peer::run(&mut make, 4096, super::PATIENCE).map_err(|error| CellError::Failed {
+                what: format!("ssh-keygen: {error}"),
+            })?;
+        }
+        let folder = folder.display();
+        let config = format!(
+            "Port {port}\nListenAddress 127.0.0.1\nHostKey \"{folder}/host\"\nAuthorizedKeysFile \"{folder}/user.pub\"\n\
+             StrictModes no\nUsePAM no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n\
+             PermitRootLogin prohibit-password\nAllowTcpForwarding no\nX11Forwarding no\nPrintMotd no\nPidFile none\n\
+             Subsystem sftp internal-sftp\n"
+        );
+        write(&Path::new(&folder.to_string()).join("sshd.conf"), &config)
+    }
+
+    /// Options of ssh and scp, which agree on these.
+    fn options(folder: &Path, spec: &Spec) -> Vec<String> {
+        let mut words = vec![
+            "-F".to_owned(),
+            "none".to_owned(),
+            "-i".to_owned(),
+            folder.join("user").display().to_string(),
+        ];
+        for option in [
+            "IdentitiesOnly=yes",
+            "BatchMode=yes",
+            "StrictHostKeyChecking=accept-new",
+            "LogLevel=ERROR",
+            "Compression=no",
+        ] {
+            words.extend(["-o".to_owned(), option.to_owned()]);
+        }
+        words.extend([
+            "-o".to_owned(),
+            format!("UserKnownHostsFile={}", folder.join("known").display()),
+        ]);
+        if let Some(cipher) = spec.suite.and_then(cipher) {
+            words.extend(["-c".to_owned(), cipher.to_owned()]);
+        }
+        words
+    }
+}
+
+/// What ssh calls a suite.
+fn cipher(suite: Suite) -> Option<&'static str> {
+    match suite {
+        Suite::Aes128Gcm => Some("aes128-gcm@openssh.com"),
+        Suite::Aes256Gcm => Some("aes256-gcm@openssh.com"),
+        Suite::ChaCha20Poly1305 => Some("chacha20-poly1305@openssh.com"),
+        _ => None,
+    }
+}
+
+impl Mover for Remote {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn can(&self, spec: &Spec) -> bool {
+        spec.way == Way::Send
+            && spec
+                .suite
+                .is_none_or(|suite| self.shell.is_some() && cipher(suite).is_some())
+    }
+
+    fn start_up(&self) -> Duration {
+        Duration::from_millis(900)
+    }
+
+    fn go(&self, job: &Job<'_>) -> Result<Moved, CellError> {
+        let port = free_port()?;
+        let mut crew = Crew::new(job.folder, job.patience);
+        let mut send = Command::new(&self.program);
+        let server = match &self.shell {
+            Some(shell) => {
+                shell.prepare(job.folder, port)?;
+                let mut server = Command::new(&shell.server);
+                server.args(["-D", "-e", "-f"]).arg(job.folder.join("sshd.conf"));
+                let options = Shell::options(job.folder, job.spec);
+                if self.name == SCP {
+                    send.args(["-q", "-r", "-P", &port.to_string()]).args(options);
+                } else {
+                    let words = [
+                        vec![shell.ssh.display().to_string(), "-p".to_owned(), port.to_string()],
+                        options,
+                    ]
+                    .concat();
+                    send.args(["-r", "-W", "-e", &words.join(" ")]);
+                }
+                send.arg(job.source.path())
+                    .arg(format!("127.0.0.1:{}/", job.to.display()));
+                server
+            }
+            None => {
+                // As root the daemon would become somebody who may not write there.
+                let owner = if crate::path::is_root() {
+                    "uid = root\ngid = root\n"
+                } else {
+                    ""
+                };
+                let config = job.folder.join("rsyncd.conf");
+                let text = format!(
+                    "use chroot = no\naddress = 127.0.0.1\nport = {port}\nlog file = /dev/null\n[to]\npath = {}\nread only = no\n{owner}",
+                    job.to.display()
+                );
+                write(&config, &text)?;
+                let mut server = Command::new(&self.program);
+                server.args(["--daemon", "--no-detach", "--config"]).arg(&config);
+                send.args(["-r", "-W"])
+                    .arg(job.source.path())
+                    .arg(format!("rsync://127.0.0.1:{port}/to/"));
+                server
+            }
+        };
+        let mut server = server;
+        let receiver = crew.start(Role::Receiver, Ends::Never, &mut server)?;
+        crew.listening(receiver, port)?;
+        let started = crew.clock();
+        let sender = crew.start(Role::Sender, Ends::Alone, &mut send)?;
+        crew.finish(started, sender, job.watched())
+    }
+}

@@ -1,0 +1,106 @@
+//! The cases.
+
+use sealway_aead::Suite;
+
+use super::place::Place;
+use super::source::{Shape, total};
+use crate::plan::Profile;
+use crate::result::Case;
+
+/// How bytes get from one side to the other.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub(super) enum Way {
+    /// Files are sent.
+    Send,
+    /// A file is streamed through gRPC.
+    Grpc,
+    /// A mounted file is read from start to end.
+    Read,
+    /// 4 KiB are read at random places of a mounted file.
+    Random,
+}
+
+impl Way {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Way::Send => "send",
+            Way::Grpc => "grpc",
+            Way::Read => "mount-read",
+            Way::Random => "mount-random",
+        }
+    }
+
+    /// True where the files stand at the receiver in the end.
+    pub(super) const fn leaves_files(self) -> bool {
+        matches!(self, Way::Send | Way::Grpc)
+    }
+}
+
+/// A parameter set.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Spec {
+    pub(super) way: Way,
+    pub(super) shape: Shape,
+    pub(super) place: Place,
+    /// What seals the payload; `None`: each subject's own choice.
+    pub(super) suite: Option<Suite>,
+    pub(super) profile: Profile,
+}
+
+impl Spec {
+    pub(super) fn sizes(&self) -> Vec<(usize, u64)> {
+        self.shape.sizes(self.profile)
+    }
+
+    pub(super) fn case(&self) -> Case {
+        let sizes = self.sizes();
+        let files: usize = sizes.iter().map(|(count, _)| count).sum();
+        Case::new()
+            .with("way", self.way.name())
+            .with("shape", self.shape.name())
+            .with("place", self.place.name())
+            .with("suite", self.suite.map_or("default", Suite::name))
+            .with("files", files)
+            .with("total", usize::try_from(total(&sizes)).unwrap_or(usize::MAX))
+    }
+}
+
+/// The suites that are compared with each other: those of 256 bits.
+pub(super) const SUITES: [Suite; 2] = [Suite::Aes256Gcm, Suite::ChaCha20Poly1305];
+
+/// Every case, the most telling first: a time limit drops cases from the end. With suites chosen, only what is sealed by
+/// one of them.
+pub(super) fn specs(profile: Profile, chosen: &[Suite]) -> Vec<Spec> {
+    let spec = |way, shape, place, suite| Spec {
+        way,
+        shape,
+        place,
+        suite,
+        profile,
+    };
+    let suites = SUITES
+        .into_iter()
+        .filter(|suite| chosen.is_empty() || chosen.contains(suite));
+    let by_suite = suites.map(|suite| spec(Way::Send, Shape::File, Place::Memory, Some(suite)));
+    if !chosen.is_empty() {
+        return by_suite.collect();
+    }
+    let memory = |way, shape| spec(way, shape, Place::Memory, None);
+    let mut specs = vec![
+        memory(Way::Send, Shape::File),
+        memory(Way::Send, Shape::Byte),
+        memory(Way::Send, Shape::Small),
+    ];
+    if profile != Profile::Quick {
+        specs.push(memory(Way::Send, Shape::Tree));
+    }
+    specs.push(memory(Way::Read, Shape::File));
+    specs.push(memory(Way::Grpc, Shape::File));
+    specs.extend(by_suite);
+    if profile != Profile::Quick {
+        specs.push(spec(Way::Send, Shape::File, Place::Disk, None));
+        specs.push(memory(Way::Random, Shape::File));
+        specs.push(memory(Way::Grpc, Shape::Hundred));
+    }
+    specs
+}

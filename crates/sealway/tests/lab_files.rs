@@ -1,0 +1,66 @@
+//! `sealway lab files` with the peer that is built in.
+
+#![allow(clippy::unwrap_used)]
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use common::{Ran, sealway};
+use serde_json::Value;
+
+#[test]
+fn files_are_sent_verified_and_counted() {
+    let ran: Ran = sealway(&[
+        "lab",
+        "files",
+        "--quick",
+        "--peers",
+        "https-post",
+        "--json",
+        "-",
+        "--no-progress",
+    ])
+    .output()
+    .unwrap()
+    .into();
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let result: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let rows = result["results"].as_array().unwrap();
+    for (shape, metric) in [
+        ("file", "throughput"),
+        ("file", "cpu_per_gb"),
+        ("file", "cpu_per_gb_sender"),
+        ("file", "memory_receiver"),
+        ("byte", "setup_time"),
+    ] {
+        let found = rows
+            .iter()
+            .find(|row| row["subject"] == "https-post" && row["case"]["shape"] == shape && row["metric"] == metric);
+        let row = found.unwrap_or_else(|| panic!("no {metric} of {shape}: {:?}", result["warnings"]));
+        assert!(row["median"].as_f64().unwrap() > 0.0, "{row}");
+        assert_eq!(row["rounds"], 3, "{:?}", result["warnings"]);
+        assert_eq!(row["verified"], "full");
+    }
+    assert!(rows.iter().all(|row| row["case"]["place"] == "memory"));
+    assert!(ran.stderr.contains("One file of 67.1 MB sent, in memory"), "{ran:?}");
+}
+
+#[test]
+fn one_end_of_a_post_says_what_is_wrong() {
+    let ran: Ran = sealway(&[
+        "lab",
+        "https-post",
+        "send",
+        "--to",
+        "127.0.0.1:9",
+        "--cert",
+        "/nowhere",
+        "--file",
+        "/nowhere",
+    ])
+    .output()
+    .unwrap()
+    .into();
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stderr.contains("error: "), "{ran:?}");
+}
