@@ -13,7 +13,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sealway_aead::Suite;
 use sealway_aead::choose::Offer;
@@ -84,8 +84,8 @@ fn send_end(case: &Case, to: &str, path: PathBuf) {
     let (progress, cancel) = (Progress::new(), Cancel::new());
     let paths = vec![path];
     let scan = scan(&paths, ScanOptions::default(), &mut |_| {}).unwrap();
-    let options = send::Options { paths, hash: case.hash, transfer_secret: [1; 32] };
-    let connected = connect(Place::Dial(to.to_owned()), &case.setup(), case.connections, &cancel).unwrap();
+    let options = send::Options { paths, hash: case.hash, transfer_secret: Zeroizing::new([1; 32]) };
+    let connected = connect(Place::Dial { addresses: vec![to.parse().unwrap()], patience: Duration::from_secs(10) }, &case.setup(), case.connections, &cancel).unwrap();
     let summary = send(&options, &scan, connected, &progress, &cancel).unwrap();
     println!("{} {}", cpu_seconds(), summary.epochs);
 }

@@ -1,5 +1,6 @@
 //! Telling a transfer to stop.
 
+use std::collections::HashMap;
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,7 +14,19 @@ pub struct Cancel(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     set: AtomicBool,
-    streams: Mutex<Vec<TcpStream>>,
+    streams: Mutex<Watched>,
+}
+
+#[derive(Default)]
+struct Watched {
+    next: u64,
+    streams: HashMap<u64, TcpStream>,
+}
+
+/// Keeps a stream under a switch until it is dropped.
+pub(crate) struct Watch {
+    cancel: Cancel,
+    number: u64,
 }
 
 impl Cancel {
@@ -25,7 +38,7 @@ impl Cancel {
     /// Ends everything that watches this switch.
     pub fn cancel(&self) {
         self.0.set.store(true, Ordering::SeqCst);
-        for stream in lock(&self.0.streams).drain(..) {
+        for stream in lock(&self.0.streams).streams.values() {
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
@@ -35,14 +48,61 @@ impl Cancel {
         self.0.set.load(Ordering::SeqCst)
     }
 
-    /// Shuts `stream` down when the switch is thrown, at once if it was.
-    pub(crate) fn watch(&self, stream: &TcpStream) {
+    /// Shuts `stream` down when the switch is thrown, at once if it was, for as long as what this returns lives.
+    pub(crate) fn watch(&self, stream: &TcpStream) -> Watch {
+        let mut watched = lock(&self.0.streams);
+        let number = watched.next;
+        watched.next += 1;
         if let Ok(copy) = stream.try_clone() {
-            lock(&self.0.streams).push(copy);
+            watched.streams.insert(number, copy);
         }
-        // Looked at after the push: a switch thrown in between has drained the list already.
+        drop(watched);
+        // Looked at after the entry: a switch thrown in between has seen the others only.
         if self.is_set() {
             let _ = stream.shutdown(Shutdown::Both);
         }
+        Watch { cancel: self.clone(), number }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        lock(&self.cancel.0.streams).streams.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::net::TcpListener;
+
+    fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let there = TcpStream::connect(listener.local_addr().expect("its address")).expect("a connection");
+        (listener.accept().expect("the other end").0, there)
+    }
+
+    #[test]
+    fn a_thrown_switch_wakes_who_waits() {
+        let cancel = Cancel::new();
+        let (mut here, _there) = pair();
+        let watch = cancel.watch(&here);
+        let waiting = std::thread::spawn(move || here.read(&mut [0]).expect("an end, not an error"));
+        cancel.cancel();
+        assert_eq!(waiting.join().expect("no panic"), 0);
+        drop(watch);
+        let (mut late, _there) = pair();
+        let _watch = cancel.watch(&late);
+        assert_eq!(late.read(&mut [0]).expect("an end, not an error"), 0);
+    }
+
+    #[test]
+    fn a_stream_that_is_watched_no_more_ends_with_its_owner() {
+        let cancel = Cancel::new();
+        let (here, mut there) = pair();
+        drop(cancel.watch(&here));
+        drop(here);
+        assert_eq!(there.read(&mut [0]).expect("an end, not an error"), 0);
     }
 }

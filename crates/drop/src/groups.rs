@@ -4,6 +4,8 @@
 //! where it stands, so each group of 2^10 chunks is hashed alone and the groups are joined at the end. The result is the
 //! plain BLAKE3 of the file, as `b3sum` prints it (BLAKE3 paper, section 2.1).
 
+use std::collections::BTreeMap;
+
 use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 
 /// Bytes of a group. A power of two of chunks, so that a group is a subtree.
@@ -75,34 +77,32 @@ pub fn zeros(size: u64, index: u64) -> GroupHash {
 }
 
 /// The values of the groups of one file, filled in any order.
+///
+/// Takes memory for what was set, not for what a file claims to be.
 pub struct GroupHashes {
-    groups: Vec<Option<GroupHash>>,
-    missing: usize,
+    groups: BTreeMap<u64, GroupHash>,
+    count: u64,
 }
 
 impl GroupHashes {
     /// For a file of `size` bytes.
     pub fn new(size: u64) -> Self {
-        let count = usize::try_from(group_count(size)).unwrap_or(usize::MAX);
-        Self { groups: vec![None; count], missing: count }
+        Self { groups: BTreeMap::new(), count: group_count(size) }
     }
 
     /// Notes the value of group `index`; one past the end is ignored.
     pub fn set(&mut self, index: u64, hash: GroupHash) {
-        if let Some(group) = usize::try_from(index).ok().and_then(|index| self.groups.get_mut(index)) {
-            if group.is_none() {
-                self.missing -= 1;
-            }
-            *group = Some(hash);
+        if index < self.count {
+            self.groups.insert(index, hash);
         }
     }
 
     /// The hash of the file, `None` while groups are missing.
     pub fn root(&self) -> Option<[u8; 32]> {
-        if self.missing > 0 {
+        if self.groups.len() as u64 != self.count {
             return None;
         }
-        let groups: Vec<GroupHash> = self.groups.iter().flatten().copied().collect();
+        let groups: Vec<GroupHash> = self.groups.values().copied().collect();
         match groups.as_slice() {
             [] => None,
             [alone] => Some(*alone),

@@ -138,9 +138,11 @@ fn greet(options: &Options, reader: &mut Reader, writer: &mut Writer) -> Result<
 /// For use inside a runtime.
 fn sealed(connection: Connection) -> Result<SealedStream<tokio::net::TcpStream>, Error> {
     let doing = "opening a connection";
-    let (stream, send, recv, _) = connection.into_parts();
+    let (stream, send, recv, _, watch) = connection.into_parts();
     stream.set_nonblocking(true).map_err(Error::network(doing))?;
     let stream = tokio::net::TcpStream::from_std(stream).map_err(Error::network(doing))?;
+    // The runtime ends with the sharing, and its streams with it.
+    drop(watch);
     Ok(SealedStream::new(stream, send, recv, kind::TUNNEL, 0))
 }
 

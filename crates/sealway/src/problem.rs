@@ -27,6 +27,10 @@ impl Problem {
         self
     }
 
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     pub(crate) fn exit(&self) -> Exit {
         self.exit
     }

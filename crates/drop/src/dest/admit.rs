@@ -71,6 +71,12 @@ impl Skip {
     }
 }
 
+impl std::fmt::Display for Skip {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.reason())
+    }
+}
+
 /// What has the name of an entry.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Existing {

@@ -16,6 +16,8 @@ use crate::names::{RelPath, Rules};
 pub struct Conclusion {
     /// Symbolic links that were made, with where they went.
     pub symlinks: Vec<(u32, Placed)>,
+    /// SKIPPED-TMP
+    pub skipped: Vec<(RelPath, Skip)>,
     /// Whether something that is not ours is in the staging folder, which therefore stays.
     pub left_behind: bool,
 }

@@ -5,10 +5,13 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
 
 use sealway_session::record::{HEADER_LEN, MAX_PAYLOAD, OVERHEAD, Opened, RecvHalf, SendHalf, TAG_LEN};
 
 use crate::Error;
+use crate::cancel::Watch;
 
 /// Sealed bytes that a [`Writer`] collects before it writes.
 const FLUSH_AT: usize = 512 << 10;
@@ -28,22 +31,30 @@ impl Connection {
     ///
     /// # Errors
     /// [`Error::Network`] if the system cannot give a second handle to the stream.
-    pub fn new(index: u32, stream: TcpStream, send: SendHalf, recv: RecvHalf, leftover: &[u8]) -> Result<Self, Error> {
+    pub(crate) fn new(
+        index: u32,
+        (stream, watch): (TcpStream, Watch),
+        send: SendHalf,
+        recv: RecvHalf,
+        leftover: &[u8],
+    ) -> Result<Self, Error> {
+        let watch = Arc::new(watch);
         let copy = stream.try_clone().map_err(Error::network("opening a connection"))?;
         let mut buffer = leftover.to_vec();
         let end = buffer.len();
         buffer.resize(end.max(4 << 10), 0);
         Ok(Self {
             index,
-            reader: Reader { stream: copy, half: recv, buffer, start: 0, end },
-            writer: Writer { stream, half: send, buffer: Vec::new(), filled: 0 },
+            reader: Reader { stream: copy, half: recv, buffer, start: 0, end, _watch: watch.clone() },
+            writer: Writer { stream, half: send, buffer: Vec::new(), filled: 0, watch },
         })
     }
 
-    /// The parts, for a program that drives the stream by other means: stream, keys, and what was read already.
-    pub fn into_parts(self) -> (TcpStream, SendHalf, RecvHalf, Vec<u8>) {
+    /// The parts, for code that drives the stream by other means: stream, keys, what was read already, and what keeps the
+    /// stream under its switch.
+    pub(crate) fn into_parts(self) -> (TcpStream, SendHalf, RecvHalf, Vec<u8>, Arc<Watch>) {
         let Reader { half, buffer, start, end, .. } = self.reader;
-        (self.writer.stream, self.writer.half, half, buffer[start..end].to_vec())
+        (self.writer.stream, self.writer.half, half, buffer[start..end].to_vec(), self.writer.watch)
     }
 }
 
@@ -65,6 +76,7 @@ pub struct Reader {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
+    _watch: Arc<Watch>,
 }
 
 impl Reader {
@@ -98,6 +110,14 @@ impl Reader {
     /// Number of times the keys of this direction have been replaced.
     pub fn epoch(&self) -> u64 {
         self.half.epoch()
+    }
+
+    /// From now on waits so long for anything.
+    ///
+    /// # Errors
+    /// [`Error::Network`].
+    pub(crate) fn wait_at_most(&self, time: Duration) -> Result<(), Error> {
+        self.stream.set_read_timeout(Some(time)).map_err(Error::network("waiting"))
     }
 
     /// Reads until `len` bytes stand at `start`, or the stream ends. Asks for the header of the next record too, and for no
@@ -136,6 +156,7 @@ pub struct Writer {
     half: SendHalf,
     buffer: Vec<u8>,
     filled: usize,
+    watch: Arc<Watch>,
 }
 
 impl Writer {
@@ -175,10 +196,12 @@ impl Writer {
     /// # Errors
     /// As [`Writer::record`].
     pub fn push(&mut self, kind: u8, stream: u32, payload: &[u8]) -> Result<(), Error> {
-        self.record(kind, stream, payload.len(), |room| {
-            let len = payload.len().min(room.len());
-            room[..len].copy_from_slice(&payload[..len]);
-            Ok::<usize, Error>(len)
+        self.record(kind, stream, payload.len(), |room| match room.len() == payload.len() {
+            true => {
+                room.copy_from_slice(payload);
+                Ok(payload.len())
+            }
+            false => Err(Error::Protocol("a message of this end that is too long")),
         })?;
         Ok(())
     }

@@ -13,6 +13,7 @@ use zeroize::Zeroizing;
 
 use super::connection::Connection;
 use crate::Error;
+use crate::cancel::Cancel;
 
 /// Bound into every session of this program, so that a session of another one is never taken for it.
 const PROLOGUE: &[u8] = b"sealway drop 1";
@@ -41,10 +42,6 @@ impl Deadline {
         }
         stream.set_read_timeout(Some(left))?;
         stream.set_write_timeout(Some(left))
-    }
-
-    pub(super) fn instant(self) -> Instant {
-        self.0
     }
 }
 
@@ -123,11 +120,19 @@ pub(super) fn with_random<T>(make: impl FnOnce(&mut dyn FnMut(&mut [u8])) -> T) 
 ///
 /// # Errors
 /// [`Error::CodeSpent`] if the one guess at a code was used and wrong; what the session refuses; [`Error::Network`].
-pub(super) fn handshake(mut stream: TcpStream, setup: &Setup, role: Role, deadline: Deadline) -> Result<Peered, Error> {
+pub(super) fn handshake(
+    mut stream: TcpStream,
+    setup: &Setup,
+    role: Role,
+    deadline: Deadline,
+    cancel: &Cancel,
+) -> Result<Peered, Error> {
+    let watch = cancel.watch(&stream);
     let mut handshake = with_random(|random| Handshake::new(setup.config(role), random))??;
     let result = exchange(&mut stream, &mut handshake, deadline);
     let leftover = match result {
         Ok(leftover) => leftover,
+        Err(_) if cancel.is_set() => return Err(Error::Cancelled),
         Err(_) if handshake.guess_spent() => return Err(Error::CodeSpent),
         Err(error) => return Err(error),
     };
@@ -135,7 +140,7 @@ pub(super) fn handshake(mut stream: TcpStream, setup: &Setup, role: Role, deadli
     stream.set_read_timeout(None).map_err(Error::network("the handshake"))?;
     stream.set_write_timeout(None).map_err(Error::network("the handshake"))?;
     Ok(Peered {
-        connection: Connection::new(0, stream, done.send, done.recv, &leftover)?,
+        connection: Connection::new(0, (stream, watch), done.send, done.recv, &leftover)?,
         session: Arc::new(done.session),
         suite: done.suite,
         peer_key: done.peer_key,

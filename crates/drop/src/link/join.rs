@@ -10,30 +10,38 @@ use sealway_session::attach::{ANSWER_LEN, AttachInitiator, AttachResponder, Atta
 use super::connection::Connection;
 use super::establish::{Deadline, with_random};
 use crate::Error;
+use crate::cancel::{Cancel, Watch};
 
 /// How long joining may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Joins as the end that dialled.
-pub(super) fn initiate(mut stream: TcpStream, session: &Session, index: u32) -> Result<Connection, Error> {
+pub(super) fn initiate(
+    mut stream: TcpStream,
+    session: &Session,
+    index: u32,
+    cancel: &Cancel,
+) -> Result<Connection, Error> {
+    let watch = cancel.watch(&stream);
     let deadline = Deadline::after(PATIENCE);
     let mut attach = with_random(|random| AttachInitiator::new(session, index, random))??;
     if let Some(hello) = attach.write() {
         stream.write_all(&hello).map_err(Error::network("joining"))?;
     }
     read::<ANSWER_LEN>(&mut stream, deadline, |bytes| attach.read(bytes))?;
-    finish(stream, attach.finish()?)
+    finish((stream, watch), attach.finish()?)
 }
 
 /// Joins as the end that was dialled.
-pub(super) fn respond(mut stream: TcpStream, session: &Session) -> Result<Connection, Error> {
+pub(super) fn respond(mut stream: TcpStream, session: &Session, cancel: &Cancel) -> Result<Connection, Error> {
+    let watch = cancel.watch(&stream);
     let deadline = Deadline::after(PATIENCE);
     let mut attach = with_random(|random| AttachResponder::new(session, random))?;
     read::<HELLO_LEN>(&mut stream, deadline, |bytes| attach.read(bytes))?;
     if let Some(answer) = attach.write() {
         stream.write_all(&answer).map_err(Error::network("joining"))?;
     }
-    finish(stream, attach.finish()?)
+    finish((stream, watch), attach.finish()?)
 }
 
 /// Reads a message of `N` bytes, and not a byte more: what follows are records.
@@ -57,8 +65,8 @@ fn read<const N: usize>(
     Ok(())
 }
 
-fn finish(stream: TcpStream, attached: Attached) -> Result<Connection, Error> {
+fn finish((stream, watch): (TcpStream, Watch), attached: Attached) -> Result<Connection, Error> {
     stream.set_read_timeout(None).map_err(Error::network("joining"))?;
     stream.set_write_timeout(None).map_err(Error::network("joining"))?;
-    Connection::new(attached.index, stream, attached.send, attached.recv, &[])
+    Connection::new(attached.index, (stream, watch), attached.send, attached.recv, &[])
 }

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use sealway_session::handshake::Role;
 
-use super::establish::{BEGIN, Deadline, JOIN, Peered, Setup, handshake};
+use super::establish::{BEGIN, Deadline, Identity, JOIN, Peered, Setup, handshake};
+use super::place::MAX_CONNECTIONS;
 use super::socket;
 use crate::Error;
 use crate::cancel::Cancel;
@@ -22,7 +23,7 @@ use crate::cancel::Cancel;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Strangers that are listened to at a time.
-const STRANGERS: usize = 16;
+pub(super) const STRANGERS: usize = 16;
 
 /// How often a wait looks whether it should end.
 pub(super) const TICK: Duration = Duration::from_millis(50);
@@ -45,9 +46,17 @@ pub(super) fn accept(listener: &TcpListener, stop: &dyn Fn() -> bool) -> Result<
             }
             // Whoever came has gone again, or nobody came.
             Err(error) if is_passing(&error) => {}
+            // Too many are here: it passes when some of them go.
+            Err(error) if is_shortage(&error) => std::thread::sleep(TICK),
             Err(source) => return Err(Error::Network { doing: doing.into(), source }),
         }
     }
+}
+
+fn is_shortage(error: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    let shortages = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::PROTO];
+    error.raw_os_error().is_some_and(|code| shortages.iter().any(|errno| errno.raw_os_error() == code))
 }
 
 fn is_passing(error: &std::io::Error) -> bool {
@@ -68,7 +77,6 @@ pub(super) fn session(
     let (found, wanted) = sync_channel(1);
     let over = AtomicBool::new(false);
     let strangers = AtomicUsize::new(0);
-    // One handshake at a time: guesses at a code must not be made side by side.
     let turn = Mutex::new(());
     let early = Mutex::new(Vec::new());
     let peered = std::thread::scope(|scope| {
@@ -111,16 +119,16 @@ fn attempt(
 ) {
     match first_byte(&mut stream, &|| over.load(Ordering::SeqCst) || cancel.is_set()) {
         FirstByte::Came(BEGIN) => {}
-        FirstByte::Came(JOIN) => return crate::lock(early).push(Early { stream, joins: true }),
-        FirstByte::Stopped => return crate::lock(early).push(Early { stream, joins: false }),
+        FirstByte::Came(JOIN) => return keep(early, Early { stream, joins: true }),
+        FirstByte::Stopped => return keep(early, Early { stream, joins: false }),
         FirstByte::Came(_) | FirstByte::Gone => return,
     }
-    let _turn = crate::lock(turn);
+    // Guesses at a code must not be made side by side; keys are no guesses.
+    let _turn = matches!(setup.identity, Identity::Code(_)).then(|| crate::lock(turn));
     if over.load(Ordering::SeqCst) {
         return;
     }
-    cancel.watch(&stream);
-    let result = handshake(stream, setup, Role::Responder, Deadline::after(PATIENCE));
+    let result = handshake(stream, setup, Role::Responder, Deadline::after(PATIENCE), cancel);
     let answer = match result {
         Ok(_) | Err(Error::CodeSpent) => result,
         Err(error) => {
@@ -130,6 +138,14 @@ fn attempt(
     };
     match found.try_send(answer) {
         Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => over.store(true, Ordering::SeqCst),
+    }
+}
+
+/// Keeps a connection for the session that is about to stand; not more than it may have.
+fn keep(early: &Mutex<Vec<Early>>, one: Early) {
+    let mut early = crate::lock(early);
+    if early.len() < MAX_CONNECTIONS as usize {
+        early.push(one);
     }
 }
 

@@ -1,11 +1,11 @@
 //! Where the other end is, and the connections to it.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sealway_session::Session;
 use sealway_session::handshake::Role;
@@ -20,13 +20,18 @@ use crate::{Error, lock};
 /// Data connections of one session at most.
 pub const MAX_CONNECTIONS: u32 = 16;
 
-/// How long the first dial waits for somebody to listen, and a handshake for its end.
+/// How long a handshake may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where the other end is.
 pub enum Place {
-    /// It listens at this `host:port`.
-    Dial(String),
+    /// It listens at the first of these addresses that answers.
+    Dial {
+        /// The addresses of one host.
+        addresses: Vec<SocketAddr>,
+        /// How long to try again while nobody listens there.
+        patience: Duration,
+    },
     /// It comes to this port of ours.
     Listen(TcpListener),
     /// Both come to a relay.
@@ -51,13 +56,16 @@ pub struct Connected {
 /// # Errors
 /// [`Error::Network`], [`Error::CodeSpent`], [`Error::Cancelled`], and what the session refuses.
 pub fn connect(place: Place, setup: &Setup, connections: u32, cancel: &Cancel) -> Result<Connected, Error> {
+    try_to(place, setup, connections, cancel).map_err(|error| if cancel.is_set() { Error::Cancelled } else { error })
+}
+
+fn try_to(place: Place, setup: &Setup, connections: u32, cancel: &Cancel) -> Result<Connected, Error> {
     let (peered, way) = match place {
-        Place::Dial(address) => {
-            let deadline = Deadline::after(PATIENCE);
-            let mut stream = socket::dial_until(&address, deadline.instant(), cancel)?;
+        Place::Dial { addresses, patience } => {
+            let mut stream = socket::dial_until(&addresses, Instant::now() + patience, cancel)?;
             send_byte(&mut stream, BEGIN)?;
-            let peered = handshake(stream, setup, Role::Initiator, deadline)?;
-            (peered, Way::Dial(address))
+            let peered = handshake(stream, setup, Role::Initiator, Deadline::after(PATIENCE), cancel)?;
+            (peered, Way::Dial(addresses))
         }
         Place::Listen(listener) => {
             let (peered, early) = listen::session(&listener, setup, cancel)?;
@@ -66,8 +74,7 @@ pub fn connect(place: Place, setup: &Setup, connections: u32, cancel: &Cancel) -
         Place::Relay { address, meeting } => {
             let (stream, role) = relay::meet(&address, &meeting, cancel)?;
             socket::prepare(&stream).map_err(Error::network("the relay"))?;
-            cancel.watch(&stream);
-            let peered = handshake(stream, setup, role, Deadline::after(PATIENCE))?;
+            let peered = handshake(stream, setup, role, Deadline::after(PATIENCE), cancel)?;
             (peered, Way::Relay(address, role))
         }
     };
@@ -82,7 +89,7 @@ fn send_byte(stream: &mut TcpStream, byte: u8) -> Result<(), Error> {
 }
 
 enum Way {
-    Dial(String),
+    Dial(Vec<SocketAddr>),
     /// With connections that came before the session stood at this end.
     Listen(TcpListener, Vec<listen::Early>),
     Relay(String, Role),
@@ -138,19 +145,18 @@ fn go(
 ) -> Result<Connection, Error> {
     let stop = || stopped.load(Ordering::SeqCst) || cancel.is_set();
     match way {
-        Way::Dial(address) => {
-            let mut stream = socket::dial(address, cancel)?;
+        Way::Dial(addresses) => {
+            let mut stream = socket::dial(addresses, cancel)?;
             send_byte(&mut stream, JOIN)?;
-            join::initiate(stream, session, index)
+            join::initiate(stream, session, index, cancel)
         }
         Way::Relay(address, role) => {
             let token = session.token(index)?;
             let stream = relay::pair(address, &token, *role, &stop)?;
             socket::prepare(&stream).map_err(Error::network("the relay"))?;
-            cancel.watch(&stream);
             match role {
-                Role::Initiator => join::initiate(stream, session, index),
-                Role::Responder => join::respond(stream, session),
+                Role::Initiator => join::initiate(stream, session, index, cancel),
+                Role::Responder => join::respond(stream, session, cancel),
             }
         }
         Way::Listen(..) => Err(Error::Protocol("a listening end does not dial")),
@@ -179,10 +185,12 @@ impl Joins {
         let enough = || self.stop() || self.joined.load(Ordering::SeqCst) >= count;
         loop {
             match listen::accept(listener, &enough) {
-                Ok(Some(stream)) => {
+                // Each holds what they share once.
+                Ok(Some(stream)) if Arc::strong_count(&self.joined) <= listen::STRANGERS => {
                     let joins = self.clone();
                     std::thread::spawn(move || joins.ask(stream));
                 }
+                Ok(Some(_)) => {}
                 Ok(None) => return,
                 Err(error) => {
                     let _ = self.found.send(Err(error));
@@ -203,8 +211,7 @@ impl Joins {
     }
 
     fn join(&self, stream: TcpStream) {
-        self.cancel.watch(&stream);
-        match join::respond(stream, &self.session) {
+        match join::respond(stream, &self.session, &self.cancel) {
             Ok(connection) => {
                 self.joined.fetch_add(1, Ordering::SeqCst);
                 let _ = self.found.send(Ok(connection));

@@ -1,6 +1,6 @@
 //! Options of the sockets.
 
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use socket2::{SockRef, TcpKeepalive};
@@ -25,22 +25,20 @@ pub(super) fn prepare(stream: &TcpStream) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Connects to `address` (`host:port`), trying each of its addresses in turn.
-pub(super) fn dial(address: &str, cancel: &Cancel) -> Result<TcpStream, Error> {
-    let doing = || format!("connecting to {address}");
-    let addresses: Vec<SocketAddr> = address
-        .to_socket_addrs()
-        .map_err(|source| Error::Network { doing: format!("looking up {address}"), source })?
-        .collect();
+/// Connects to the first of `addresses` that answers.
+pub(super) fn dial(addresses: &[SocketAddr], cancel: &Cancel) -> Result<TcpStream, Error> {
+    let doing = || match addresses {
+        [one] => format!("connecting to {one}"),
+        some => format!("connecting to one of {} addresses", some.len()),
+    };
     let mut last = std::io::Error::new(std::io::ErrorKind::NotFound, "the name has no address");
-    for address in addresses {
+    for &address in addresses {
         if cancel.is_set() {
             return Err(Error::Cancelled);
         }
         match TcpStream::connect_timeout(&address, DIAL) {
             Ok(stream) => {
                 prepare(&stream).map_err(Error::network(doing()))?;
-                cancel.watch(&stream);
                 return Ok(stream);
             }
             Err(error) => last = error,
@@ -50,12 +48,14 @@ pub(super) fn dial(address: &str, cancel: &Cancel) -> Result<TcpStream, Error> {
 }
 
 /// Like [`dial`], but again and again until `until`: the other end may not be listening yet.
-pub(super) fn dial_until(address: &str, until: Instant, cancel: &Cancel) -> Result<TcpStream, Error> {
+pub(super) fn dial_until(addresses: &[SocketAddr], until: Instant, cancel: &Cancel) -> Result<TcpStream, Error> {
     let mut pause = Duration::from_millis(5);
     loop {
-        match dial(address, cancel) {
+        match dial(addresses, cancel) {
             Err(Error::Network { source, .. })
-                if source.kind() == std::io::ErrorKind::ConnectionRefused && Instant::now() + pause < until =>
+                if source.kind() == std::io::ErrorKind::ConnectionRefused
+                    && Instant::now() + pause < until
+                    && !cancel.is_set() =>
             {
                 std::thread::sleep(pause);
                 pause = (pause * 2).min(Duration::from_millis(250));

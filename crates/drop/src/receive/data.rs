@@ -21,16 +21,29 @@ struct Hashing {
 pub(super) fn run(receiver: &Receiver<'_>, reader: &mut Reader) -> Result<(), Error> {
     let mut current: Option<Arc<Incoming>> = None;
     let mut hashing: Option<Hashing> = None;
-    while let Some(record) = reader.next()? {
+    let mut carried = false;
+    loop {
+        let record = match reader.next() {
+            Ok(Some(record)) => record,
+            Ok(None) => return Ok(()),
+            // The sender gave this connection up before it stood: nothing of it is missing.
+            Err(Error::Network { .. }) if !carried => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        carried = true;
         match record.kind {
             kind::PIECE => {
                 let piece = Piece::parse(record.payload).ok_or(Error::Protocol("a piece that says nothing"))?;
-                let file = match current.take().filter(|file| file.id == piece.file) {
-                    Some(file) => file,
-                    None => receiver.incoming(piece.file)?,
+                let known = current.take().filter(|file| file.id == piece.file && !file.is_given_up());
+                let Some(file) = known.map_or_else(|| receiver.incoming(piece.file), |file| Ok(Some(file)))? else {
+                    continue;
                 };
-                take(receiver, &file, &piece, &mut hashing)?;
-                current = Some(file);
+                match take(receiver, &file, &piece, &mut hashing) {
+                    Ok(()) => current = Some(file),
+                    // Given up by another thread meanwhile.
+                    Err(_) if file.is_given_up() => {}
+                    Err(error) => receiver.file_failed(&file, error)?,
+                }
             }
             kind::PACK => {
                 for file in Packed::new(record.payload, receiver.hash) {
@@ -38,10 +51,10 @@ pub(super) fn run(receiver: &Receiver<'_>, reader: &mut Reader) -> Result<(), Er
                     receiver.small(file)?;
                 }
             }
+            kind::PULSE => {}
             _ => return Err(Error::Protocol("a record of an unknown kind")),
         }
     }
-    Ok(())
 }
 
 fn take(
@@ -53,7 +66,11 @@ fn take(
     let len = piece.bytes.len() as u64;
     file.claim(piece.offset, len)?;
     let staged = receiver.staged(file)?;
-    staged.write_at(piece.offset, piece.bytes)?;
+    {
+        // One at a time: the system would have the others spin on the lock of the file.
+        let _turn = file.turn();
+        staged.write_at(piece.offset, piece.bytes)?;
+    }
     if receiver.hash {
         hash(file, piece, hashing)?;
     }

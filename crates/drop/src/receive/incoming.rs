@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::dest::StagedFile;
 use crate::entry::Entry;
@@ -14,6 +15,8 @@ use crate::{Error, lock};
 pub(super) struct Incoming {
     pub(super) id: u32,
     pub(super) entry: Entry,
+    turn: Mutex<()>,
+    given_up: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -52,7 +55,22 @@ impl Incoming {
             end: None,
             partial: Vec::new(),
         };
-        Self { id, entry, state: Mutex::new(state) }
+        Self { id, entry, turn: Mutex::new(()), given_up: AtomicBool::new(false), state: Mutex::new(state) }
+    }
+
+    /// Held while something is written.
+    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
+        lock(&self.turn)
+    }
+
+    /// Nothing of the file is wanted any more. True the first time.
+    pub(super) fn give_up(&self) -> bool {
+        lock(&self.state).staged = None;
+        !self.given_up.swap(true, Ordering::SeqCst)
+    }
+
+    pub(super) fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::SeqCst)
     }
 
     /// The temporary file, opened by `open` when it is first needed.

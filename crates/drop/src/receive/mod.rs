@@ -11,6 +11,7 @@ mod partial;
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use self::incoming::Incoming;
 use self::incoming::Progress as FileProgress;
@@ -25,13 +26,20 @@ use crate::send::Summary;
 use crate::wire::control::{self, Accept, Body, Decision, Decisions, Decline, Done, Hello, Offer, Role};
 use crate::wire::data::{PackedFile, SMALL};
 use crate::wire::talk::{hear, say};
-use crate::{Error, lock};
+use crate::{Error, fault, lock};
 
 /// Entries of a transfer at most; their names must fit into memory.
 const MAX_ENTRIES: usize = 16 << 20;
 
-/// Notes about single files that are kept and sent.
+/// Bytes of the list of entries that are kept in memory at most.
+const MAX_LISTED: usize = 1 << 30;
+
+/// Notes about single files that are kept and sent, and their bytes: they must fit into one message.
 const NOTES: usize = 100;
+const NOTES_BYTES: usize = 256 << 10;
+
+/// How long the sender may take to read how it ended.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Where to, and how.
 #[derive(Clone, Debug)]
@@ -80,7 +88,28 @@ struct Receiver<'a> {
     control: &'a Mutex<Writer>,
     progress: &'a Progress,
     hash: bool,
-    failures: Mutex<(u64, Vec<String>)>,
+    cancel: &'a Cancel,
+    /// What may still come of what was offered and taken.
+    allowance: Mutex<Allowance>,
+    failures: Mutex<Failures>,
+}
+
+/// What was left out, and why.
+#[derive(Default)]
+struct Failures {
+    count: u64,
+    notes: Vec<String>,
+    bytes: usize,
+}
+
+/// What a person agreed to, less what was listed of it.
+struct Allowance {
+    files: u64,
+    others: u64,
+    bytes: u64,
+    tops: u64,
+    /// Bytes of the list itself, which is kept in memory.
+    listed: usize,
 }
 
 /// What is expected of an entry.
@@ -88,6 +117,8 @@ enum Slot {
     Nothing,
     Small(Entry),
     Large(Arc<Incoming>),
+    /// What still comes of it is thrown away.
+    GivenUp,
 }
 
 /// Receives what the other end sends.
@@ -122,12 +153,12 @@ pub fn receive(
     let result = (|| {
         let offer = greet(&control, &mut reader)?;
         let transfer: [u8; 32] = offer.transfer.as_slice().try_into().map_err(|_| Error::Protocol("an offer without a number"))?;
-        progress.expect(offer.bytes, offer.files);
         if let Err(reason) = consent.accept(&offered(&offer)) {
             say(&mut lock(&control), Body::Decline(Decline { reason: reason.clone() }))?;
             lock(&control).close()?;
             return Err(Error::Declined(format!("at this end: {reason}")));
         }
+        progress.expect(offer.bytes, offer.files);
         let destination = Destination::open(&options.output, options.dest)?;
         let staging = destination.staging(&transfer)?;
         let hash = options.hash || offer.hash;
@@ -140,18 +171,35 @@ pub fn receive(
             control: &control,
             progress,
             hash,
+            cancel,
+            allowance: Mutex::new(Allowance {
+                files: offer.files,
+                others: offer.others,
+                bytes: offer.bytes,
+                tops: offer.top_count,
+                listed: MAX_LISTED,
+            }),
             failures: Mutex::default(),
         };
         let epochs = transfer_all(&receiver, data.open(cancel), &mut reader, cancel, &over)?;
-        let (failed, notes) = receiver.failures.into_inner().unwrap_or_default();
-        staging.conclude()?;
+        let concluded = staging.conclude()?;
+        for (path, why) in &concluded.skipped {
+            receiver.note(path, why);
+        }
+        let left_behind = concluded.left_behind;
+        let Failures { count: failed, mut notes, .. } = receiver.failures.into_inner().unwrap_or_default();
+        if left_behind {
+            notes.push("something that is not of this transfer is in its staging folder, which therefore stays".into());
+        }
         let placed = progress.snapshot().files;
-        let done = Done { placed, failed, notes: notes.clone() };
-        say(&mut lock(&control), Body::Done(done))?;
-        lock(&control).close()?;
-        // Until the other end has read that, the connection must stay.
-        while hear(&mut reader)?.is_some() {}
-        Ok(Summary { placed, failed, notes, epochs })
+        let summary = Summary { placed, failed, notes: notes.clone(), epochs };
+        // All is in place: what becomes of the connection from here on changes nothing.
+        let told = say(&mut lock(&control), Body::Done(Done { placed, failed, notes }));
+        if told.and_then(|()| lock(&control).close()).is_ok() {
+            let _ = reader.wait_at_most(FAREWELL);
+            while let Ok(Some(_)) = hear(&mut reader) {}
+        }
+        Ok(summary)
     })();
     match result {
         Ok(summary) => Ok(summary),
@@ -242,7 +290,7 @@ fn transfer_all(
     if cancel.is_set() {
         return Err(Error::Cancelled);
     }
-    let missing = lock(&receiver.slots).iter().filter(|slot| !matches!(slot, Slot::Nothing)).count();
+    let missing = lock(&receiver.slots).iter().filter(|slot| !matches!(slot, Slot::Nothing | Slot::GivenUp)).count();
     if missing > 0 {
         return Err(Error::Protocol("files that were announced did not come"));
     }
@@ -261,37 +309,36 @@ fn talk(receiver: &Receiver<'_>, reader: &mut Reader, partials: Sender<Arc<Incom
                 decide(receiver, &list.entries, &partials)?;
                 listed = list.last;
             }
+            Some(Body::FileEnd(end)) if !end.failed.is_empty() => {
+                receiver.give_up(end.file, &Escaped(end.failed.as_bytes()))?;
+            }
             Some(Body::FileEnd(end)) => {
-                let slot = receiver.slot(end.file)?;
-                match slot {
-                    Slot::Large(file) if end.failed.is_empty() => {
-                        let hash = match end.hash.len() {
-                            0 => None,
-                            _ => Some(end.hash.try_into().map_err(|_| Error::Protocol("a hash of a wrong length"))?),
-                        };
-                        if file.ended(hash)? == FileProgress::Complete {
-                            receiver.complete(&file)?;
-                        }
+                let hash = match end.hash.len() {
+                    0 => None,
+                    _ => Some(end.hash.try_into().map_err(|_| Error::Protocol("a hash of a wrong length"))?),
+                };
+                if let Some(file) = receiver.incoming(end.file)? {
+                    if file.ended(hash)? == FileProgress::Complete {
+                        receiver.complete(&file)?;
                     }
-                    Slot::Large(_) | Slot::Small(_) if !end.failed.is_empty() => {
-                        receiver.give_up(end.file, &Escaped(end.failed.as_bytes()).to_string());
-                    }
-                    _ => return Err(Error::Protocol("an end of a file that is not coming")),
                 }
             }
             Some(Body::Holes(holes)) => {
-                let file = receiver.incoming(holes.file)?;
                 for range in holes.ranges.chunks(2) {
                     let &[offset, len] = range else { return Err(Error::Protocol("half a hole")) };
-                    receiver.hole(&file, offset, len)?;
+                    let Some(file) = receiver.incoming(holes.file)? else { break };
+                    if let Err(error) = receiver.hole(&file, offset, len) {
+                        receiver.file_failed(&file, error)?;
+                    }
                 }
             }
             Some(Body::Keep(keep)) => {
-                let file = receiver.incoming(keep.file)?;
-                let (bytes, progress) = file.keep(&keep.groups)?;
-                receiver.progress.kept(bytes);
-                if progress == FileProgress::Complete {
-                    receiver.complete(&file)?;
+                if let Some(file) = receiver.incoming(keep.file)? {
+                    let (bytes, progress) = file.keep(&keep.groups)?;
+                    receiver.progress.kept(bytes);
+                    if progress == FileProgress::Complete {
+                        receiver.complete(&file)?;
+                    }
                 }
             }
             Some(Body::Sent(_)) if listed => return Ok(()),
@@ -313,6 +360,7 @@ fn decide(receiver: &Receiver<'_>, mut list: &[u8], partials: &Sender<Arc<Incomi
         let (entry, used) =
             Entry::decode(list, receiver.rules).map_err(|_| Error::Protocol("an entry that no correct end sends"))?;
         list = &list[used..];
+        lock(&receiver.allowance).take(&entry, used)?;
         let (slot, decision) = receiver.admit(id, entry)?;
         if let (Slot::Large(file), Decision::Rest) = (&slot, decision) {
             rest.push(file.clone());
@@ -328,6 +376,22 @@ fn decide(receiver: &Receiver<'_>, mut list: &[u8], partials: &Sender<Arc<Incomi
         let _ = partials.send(file);
     }
     Ok(())
+}
+
+impl Allowance {
+    /// More than what was offered is not what somebody agreed to.
+    fn take(&mut self, entry: &Entry, listed: usize) -> Result<(), Error> {
+        let less = |left: &mut u64, by: u64| left.checked_sub(by).map(|rest| *left = rest);
+        let is_file = matches!(entry.kind, Kind::File { .. });
+        let counted = if is_file { less(&mut self.files, 1) } else { less(&mut self.others, 1) };
+        let within = counted
+            .and_then(|()| less(&mut self.bytes, entry.size()))
+            .and_then(|()| less(&mut self.tops, u64::from(entry.path.depth() == 1)));
+        within.ok_or(Error::Protocol("more than was offered"))?;
+        let rest = self.listed.checked_sub(listed).ok_or(Error::Protocol("a longer list than a transfer may have"))?;
+        self.listed = rest;
+        Ok(())
+    }
 }
 
 impl Receiver<'_> {
@@ -348,7 +412,7 @@ impl Receiver<'_> {
                 (Slot::Nothing, Decision::Nothing)
             }
             Admission::Skipped(why) => {
-                self.note(&entry.path, &why.reason());
+                self.note(&entry.path, &why);
                 if is_file {
                     self.progress.file_failed();
                 }
@@ -366,18 +430,11 @@ impl Receiver<'_> {
         })
     }
 
-    fn slot(&self, id: u32) -> Result<Slot, Error> {
+    /// A larger file that is coming in; `None` if what still comes of it is thrown away.
+    fn incoming(&self, id: u32) -> Result<Option<Arc<Incoming>>, Error> {
         match lock(&self.slots).get(id as usize) {
-            Some(Slot::Large(file)) => Ok(Slot::Large(file.clone())),
-            Some(Slot::Small(entry)) => Ok(Slot::Small(entry.clone())),
-            Some(Slot::Nothing) | None => Err(Error::Protocol("content of a file that is not wanted")),
-        }
-    }
-
-    /// A larger file that is coming in.
-    fn incoming(&self, id: u32) -> Result<Arc<Incoming>, Error> {
-        match lock(&self.slots).get(id as usize) {
-            Some(Slot::Large(file)) => Ok(file.clone()),
+            Some(Slot::Large(file)) => Ok(Some(file.clone())),
+            Some(Slot::GivenUp) => Ok(None),
             _ => Err(Error::Protocol("content of a file that is not wanted")),
         }
     }
@@ -388,9 +445,11 @@ impl Receiver<'_> {
 
     /// A whole small file.
     fn small(&self, packed: PackedFile<'_>) -> Result<(), Error> {
-        let slot = lock(&self.slots).get_mut(packed.file as usize).map(|slot| std::mem::replace(slot, Slot::Nothing));
-        let Some(Slot::Small(entry)) = slot else {
-            return Err(Error::Protocol("a small file that is not wanted"));
+        let slot = lock(&self.slots).get_mut(packed.file as usize).map(Slot::take);
+        let entry = match slot {
+            Some(Slot::Small(entry)) => entry,
+            Some(Slot::GivenUp) => return Ok(()),
+            _ => return Err(Error::Protocol("a small file that is not wanted")),
         };
         if entry.size() != packed.bytes.len() as u64 {
             return Err(Error::Protocol("a small file of another size than announced"));
@@ -400,7 +459,7 @@ impl Receiver<'_> {
         }
         let placed = self.staging.place_small(packed.file, &entry, packed.bytes);
         self.progress.moved(packed.bytes.len() as u64);
-        self.placed(&entry.path, placed)
+        self.placed(packed.file, &entry.path, placed)
     }
 
     fn hole(&self, file: &Arc<Incoming>, offset: u64, len: u64) -> Result<(), Error> {
@@ -412,6 +471,9 @@ impl Receiver<'_> {
         staged.write_hole(offset..offset + len)?;
         if self.hash {
             for group in offset / GROUP..(offset + len).div_ceil(GROUP) {
+                if self.cancel.is_set() {
+                    return Err(Error::Cancelled);
+                }
                 file.set_hash(group, crate::groups::zeros(file.entry.size(), group));
             }
         }
@@ -438,15 +500,20 @@ impl Receiver<'_> {
             Some(staged) => staged,
             None => self.staging.open_file(file.id, &file.entry)?,
         };
-        self.placed(&file.entry.path, staged.finish(file.entry.mode, file.entry.mtime))
+        self.placed(file.id, &file.entry.path, staged.finish(file.entry.mode, file.entry.mtime))
     }
 
     /// A file that cannot be placed does not end the transfer, unless nothing else could be placed either.
-    fn placed(&self, path: &RelPath, placed: Result<Placed, dest::Error>) -> Result<(), Error> {
+    fn placed(&self, id: u32, path: &RelPath, placed: Result<Placed, dest::Error>) -> Result<(), Error> {
         match placed {
-            Ok(_) => self.progress.file_done(),
+            Ok(Placed::Named | Placed::Renamed(_)) => self.progress.file_done(),
+            Ok(Placed::Skipped(why)) => {
+                self.note(path, &why);
+                self.progress.file_failed();
+            }
             Err(error @ dest::Error::NoSpace { .. }) => return Err(error.into()),
             Err(error) => {
+                self.staging.give_up(id)?;
                 self.note(path, &error);
                 self.progress.file_failed();
             }
@@ -454,27 +521,52 @@ impl Receiver<'_> {
         Ok(())
     }
 
-    /// The sender could not send this file.
-    fn give_up(&self, id: u32, why: &str) {
-        let slot = lock(&self.slots).get_mut(id as usize).map(|slot| std::mem::replace(slot, Slot::Nothing));
+    /// Something went wrong with one file. Only what concerns all of them is passed on.
+    fn file_failed(&self, file: &Incoming, error: Error) -> Result<(), Error> {
+        match error {
+            Error::Dest(error) if !matches!(error, dest::Error::NoSpace { .. }) && error.fault() != fault::Fault::Peer => {
+                self.give_up(file.id, &error)
+            }
+            error => Err(error),
+        }
+    }
+
+    /// Goes on without this file; what still comes of it is thrown away.
+    fn give_up(&self, id: u32, why: &dyn std::fmt::Display) -> Result<(), Error> {
+        let slot = lock(&self.slots).get_mut(id as usize).map(|slot| std::mem::replace(slot, Slot::GivenUp));
         let path = match slot {
             Some(Slot::Small(entry)) => entry.path,
             Some(Slot::Large(file)) => {
-                file.take_staged();
+                file.give_up();
                 file.entry.path.clone()
             }
-            Some(Slot::Nothing) | None => return,
+            Some(Slot::GivenUp) => return Ok(()),
+            Some(Slot::Nothing) | None => return Err(Error::Protocol("an end of a file that is not coming")),
         };
+        // Waits for nobody: a thread that writes to it still finds that it is not open any more.
         let _ = self.staging.give_up(id);
         self.progress.file_failed();
-        self.note(&path, &why);
+        self.note(&path, why);
+        Ok(())
     }
 
     fn note(&self, path: &RelPath, why: &dyn std::fmt::Display) {
         let mut failures = lock(&self.failures);
-        failures.0 += 1;
-        if failures.1.len() < NOTES {
-            failures.1.push(format!("{path}: {why}"));
+        failures.count += 1;
+        let note = format!("{path}: {why}");
+        if failures.notes.len() < NOTES && failures.bytes + note.len() <= NOTES_BYTES {
+            failures.bytes += note.len();
+            failures.notes.push(note);
+        }
+    }
+}
+
+impl Slot {
+    /// Takes what was expected; nothing more is, but what was given up stays so.
+    fn take(&mut self) -> Slot {
+        match self {
+            Slot::GivenUp => Slot::GivenUp,
+            _ => std::mem::replace(self, Slot::Nothing),
         }
     }
 }

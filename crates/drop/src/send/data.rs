@@ -32,6 +32,7 @@ pub(super) fn run(sender: &Sender<'_>, writer: &mut Writer) -> Result<(), Error>
     while let Some(work) = sender.queue.take(finished) {
         finished = true;
         match work {
+            Work::Beat => writer.push(kind::PULSE, 0, &[0])?,
             Work::Pack(files) => pack(sender, writer, &files)?,
             Work::File(id) => open(sender, id, None)?,
             Work::Partial(id, have) => open(sender, id, Some(have))?,
@@ -85,6 +86,9 @@ fn holes(sender: &Sender<'_>, file: &Sending, holes: &[(u64, u64)]) -> Result<()
         if file.hashed() {
             let mut group = offset / GROUP;
             while group * GROUP < offset + len {
+                if sender.cancel.is_set() {
+                    return Err(Error::Cancelled);
+                }
                 file.note(group, crate::groups::zeros(file.size, group));
                 group += 1;
             }
@@ -108,7 +112,7 @@ fn done(sender: &Sender<'_>, file: &Sending) -> Result<(), Error> {
 
 /// The transfer goes on without this file.
 fn failed(sender: &Sender<'_>, id: u32, why: &str) -> Result<(), Error> {
-    sender.note_failed(id, why);
+    sender.note_failed();
     sender.say(Body::FileEnd(FileEnd { file: id, hash: Vec::new(), failed: why.to_owned() }))
 }
 
@@ -211,5 +215,10 @@ fn pack(sender: &Sender<'_>, writer: &mut Writer, files: &[u32]) -> Result<(), E
 }
 
 fn read_small(sender: &Sender<'_>, id: u32, bytes: &mut [u8]) -> Result<(), String> {
-    sender.open(id)?.read_at(bytes, 0).map_err(|error| error.to_string())
+    let file = sender.open(id)?;
+    file.read_at(bytes, 0).map_err(|error| error.to_string())?;
+    match file.changed() {
+        Ok(false) => Ok(()),
+        _ => Err(CHANGED.to_owned()),
+    }
 }

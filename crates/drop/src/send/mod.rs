@@ -12,10 +12,12 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use self::queue::{Queue, Work};
+use zeroize::Zeroizing;
+
 use crate::cancel::Cancel;
 use crate::entry::{Entry, Kind};
 use crate::groups::group_count;
-use crate::link::{Connected, Reader, Writer};
+use crate::link::{Connected, Connections, Reader, Writer};
 use crate::names::Escaped;
 use crate::progress::Progress;
 use crate::source::{self, Scan};
@@ -34,14 +36,14 @@ const CHANGED: &str = "it changed while it was being sent";
 const NOTES: usize = 100;
 
 /// What is to be sent, and how.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     /// Files and folders.
     pub paths: Vec<PathBuf>,
     /// Whether files are hashed while they are sent.
     pub hash: bool,
     /// Secret of this machine by which the same command makes the same transfer id.
-    pub transfer_secret: [u8; 32],
+    pub transfer_secret: Zeroizing<[u8; 32]>,
 }
 
 /// What became of a transfer.
@@ -63,8 +65,8 @@ struct Sender<'a> {
     queue: Queue,
     control: Mutex<Writer>,
     progress: &'a Progress,
+    cancel: &'a Cancel,
     hash: std::sync::OnceLock<bool>,
-    failures: Mutex<(u64, Vec<String>)>,
     epochs: Mutex<u64>,
 }
 
@@ -91,14 +93,9 @@ impl Sender<'_> {
         }
     }
 
-    fn note_failed(&self, id: u32, why: &str) {
+    /// The other end is told, notes it, and says so in the end.
+    fn note_failed(&self) {
         self.progress.file_failed();
-        let mut failures = lock(&self.failures);
-        failures.0 += 1;
-        if failures.1.len() < NOTES {
-            let path = self.scan.entries.get(id as usize).map(|entry| entry.path.to_string()).unwrap_or_default();
-            failures.1.push(format!("{path}: {why}"));
-        }
     }
 }
 
@@ -121,11 +118,10 @@ pub fn send(
         queue: Queue::default(),
         control: Mutex::new(control),
         progress,
+        cancel,
         hash: std::sync::OnceLock::new(),
-        failures: Mutex::default(),
         epochs: Mutex::new(0),
     };
-    let connections = data.open(cancel);
     let first: Mutex<Option<Error>> = Mutex::new(None);
     // The first error is the reason; those that follow when everything is shut down are not.
     let over = |error: Error| {
@@ -139,7 +135,6 @@ pub fn send(
             }
         }
         sender.queue.stop();
-        connections.stop();
         cancel.cancel();
     };
     let pulse = Pulse::default();
@@ -147,62 +142,92 @@ pub fn send(
         scope.spawn(|| pulse.beat(&sender.control));
         // However this ends, so does the pulse.
         let _stop = pulse.stop_at_end();
-        let dealer = scope.spawn(|| {
-            std::thread::scope(|workers| {
-                while let Some(connection) = connections.next() {
-                    let (sender, over, connections) = (&sender, &over, &connections);
-                    workers.spawn(move || match connection {
-                        Ok(mut connection) => {
-                            let result = data::run(sender, &mut connection.writer);
-                            // Nothing is left, so no further connection is needed.
-                            connections.stop();
-                            let mut epochs = lock(&sender.epochs);
-                            *epochs += connection.writer.epoch() + 1;
-                            drop(epochs);
-                            if let Err(error) = result {
-                                over(error);
-                            }
-                        }
-                        Err(error) => over(error),
-                    });
-                }
-            });
+        // Connections come up once the receiver has said yes, for which a person may take any time.
+        let done = offer(options, &sender, &mut reader).and_then(|()| {
+            let connections = data.open(cancel);
+            content(&sender, &connections, &mut reader, &over)?;
+            finish(&sender, &mut reader)
         });
-        let talked = talk(options, &sender, &mut reader);
-        match &talked {
-            Ok(()) if sender.queue.is_idle() => connections.stop(),
-            Ok(()) => {}
-            Err(_) => {
-                sender.queue.stop();
-                connections.stop();
-            }
-        }
-        let joined = dealer.join();
-        let end = match talked {
-            Err(error) => Err(error),
-            Ok(()) if joined.is_err() => Err(Error::Protocol("a thread of this end failed")),
-            Ok(()) if lock(&first).is_some() => return None,
-            Ok(()) => finish(&sender, &mut reader),
-        };
-        end.map_err(over).ok()
+        done.map_err(&over).ok()
     });
-    let failures = sender.failures.into_inner().unwrap_or_default();
     match (done, first.into_inner().ok().flatten()) {
-        (Some(done), None) => Ok(summary(done, failures, sender.epochs.into_inner().unwrap_or_default())),
-        (_, Some(error)) => Err(error),
+        (Some(done), None) => Ok(summary(done, sender.epochs.into_inner().unwrap_or_default())),
+        (_, Some(error)) => Err(reason(error, &mut reader)),
         (None, None) => Err(Error::Cancelled),
     }
 }
 
-fn summary(done: Done, failures: (u64, Vec<String>), epochs: u64) -> Summary {
-    let mut notes = failures.1;
-    let theirs = done.notes.iter().map(|note| Escaped(note.as_bytes()).to_string());
-    notes.extend(theirs.take(NOTES - notes.len().min(NOTES)));
-    Summary { placed: done.placed, failed: failures.0 + done.failed, notes, epochs }
+/// If the connection was lost because the other end gave up, that is what to say.
+fn reason(error: Error, reader: &mut Reader) -> Error {
+    if !matches!(error, Error::Network { .. }) {
+        return error;
+    }
+    // What had arrived can still be read although the connection is shut down.
+    loop {
+        match hear(reader) {
+            Err(Error::Remote(reason)) => return Error::Remote(reason),
+            Ok(Some(Body::Decline(decline))) => {
+                return Error::Declined(Escaped(decline.reason.as_bytes()).to_string());
+            }
+            Ok(Some(_)) => {}
+            Ok(None) | Err(_) => return error,
+        }
+    }
 }
 
-/// Everything up to the last decision.
-fn talk(options: &Options, sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
+/// Lists entries, hears what is wanted of them, and sends that over connections as they come up.
+fn content(
+    sender: &Sender<'_>,
+    connections: &Connections,
+    reader: &mut Reader,
+    over: &(dyn Fn(Error) + Sync),
+) -> Result<(), Error> {
+    let talked = std::thread::scope(|scope| {
+        let dealer = scope.spawn(|| {
+            std::thread::scope(|workers| {
+                while let Some(connection) = connections.next() {
+                    workers.spawn(move || {
+                        let result = connection.and_then(|mut connection| {
+                            let result = data::run(sender, &mut connection.writer);
+                            *lock(&sender.epochs) += connection.writer.epoch() + 1;
+                            result
+                        });
+                        if let Err(error) = result {
+                            over(error);
+                        }
+                        // Nothing is left, so no further connection is needed.
+                        connections.stop();
+                    });
+                }
+            });
+        });
+        let talked = talk(sender, reader);
+        if talked.is_err() {
+            sender.queue.stop();
+        }
+        if talked.is_err() || sender.queue.is_done() {
+            connections.stop();
+        }
+        match dealer.join() {
+            Ok(()) => talked,
+            Err(_) => Err(Error::Protocol("a thread of this end failed")),
+        }
+    });
+    talked?;
+    match sender.queue.is_done() {
+        true => Ok(()),
+        // A thread said why.
+        false => Err(Error::Cancelled),
+    }
+}
+
+fn summary(done: Done, epochs: u64) -> Summary {
+    let notes = done.notes.iter().take(NOTES).map(|note| Escaped(note.as_bytes()).to_string()).collect();
+    Summary { placed: done.placed, failed: done.failed, notes, epochs }
+}
+
+/// Says what there is, and waits until the receiver takes it.
+fn offer(options: &Options, sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
     greet(sender, reader)?;
     let scan = sender.scan;
     let tops = || scan.entries.iter().filter(|entry| entry.path.depth() == 1);
@@ -225,6 +250,11 @@ fn talk(options: &Options, sender: &Sender<'_>, reader: &mut Reader) -> Result<(
         None => return Err(Error::Declined(String::new())),
     };
     let _ = sender.hash.set(hash);
+    Ok(())
+}
+
+/// Lists the entries, and hears what is wanted of them up to the last decision.
+fn talk(sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
     std::thread::scope(|scope| {
         let list = scope.spawn(|| list(sender));
         let decided = decide(sender, reader);
@@ -337,9 +367,10 @@ fn finish(sender: &Sender<'_>, reader: &mut Reader) -> Result<Done, Error> {
 
 /// The same for the same command on the same machine, and nothing that says what the paths are.
 fn transfer_id(options: &Options) -> [u8; 32] {
-    let mut hasher = blake3::Hasher::new_keyed(&options.transfer_secret);
+    let mut hasher = blake3::Hasher::new_keyed(&*options.transfer_secret);
     for path in &options.paths {
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        // `dir` and `dir/` are the same.
+        let path: PathBuf = std::path::absolute(path).unwrap_or_else(|_| path.clone()).components().collect();
         let bytes = path.as_os_str().as_encoded_bytes();
         hasher.update(&(bytes.len() as u64).to_le_bytes());
         hasher.update(bytes);

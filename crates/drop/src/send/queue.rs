@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use super::file::Sending;
 use crate::lock;
 use crate::wire::data::{PACKED_HEADER, SMALL};
+use crate::wire::talk::BEAT;
 
 /// Something for a thread to do.
 pub(super) enum Work {
@@ -17,6 +18,8 @@ pub(super) enum Work {
     Partial(u32, Vec<(u64, [u8; 32])>),
     /// A part of a file that is open.
     Segment(Arc<Sending>, u64, u64),
+    /// Nothing to send for a while: a sign of life, or relays take the connection for dead.
+    Beat,
     /// Groups of a file that is open, to be compared and sent if they differ.
     Compare(Arc<Sending>, Vec<(u64, [u8; 32])>),
 }
@@ -89,6 +92,12 @@ impl Queue {
         state.small.is_empty() && state.work.is_empty()
     }
 
+    /// Whether all that was ever added is done.
+    pub(super) fn is_done(&self) -> bool {
+        let state = lock(&self.state);
+        state.closed && state.busy == 0 && state.small.is_empty() && state.work.is_empty()
+    }
+
     /// Something to do; `None` when everything is done. `finished` says that what was taken before is done.
     pub(super) fn take(&self, finished: bool) -> Option<Work> {
         let mut state = lock(&self.state);
@@ -106,7 +115,12 @@ impl Queue {
             if state.closed && state.busy == 0 {
                 break;
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            let (now, waited) = self.changed.wait_timeout(state, BEAT).unwrap_or_else(PoisonError::into_inner);
+            state = now;
+            if waited.timed_out() && state.work.is_empty() && state.small.is_empty() && !state.stopped {
+                state.busy += 1;
+                return Some(Work::Beat);
+            }
         }
         drop(state);
         // The others wait for this thread's work to be the last.

@@ -12,7 +12,7 @@ use crate::names::Escaped;
 use crate::{Error, lock};
 
 /// How often a connection on which nothing else is said shows that it is alive. Relays end those that are silent for long.
-const BEAT: Duration = Duration::from_secs(60);
+pub(crate) const BEAT: Duration = Duration::from_secs(60);
 
 /// Sends a control message.
 pub(crate) fn say(writer: &mut Writer, body: Body) -> Result<(), Error> {

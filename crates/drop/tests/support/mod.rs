@@ -7,6 +7,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use sealway_aead::choose::Offer;
 use sealway_aead::cpu::Cpu;
@@ -81,9 +82,9 @@ pub fn receiver(case: &Case, listener: TcpListener, output: &Path, cancel: &Canc
 /// Sends to an address.
 pub fn sender(case: &Case, to: &str, paths: &[PathBuf], cancel: &Cancel) -> Outcome {
     let progress = Progress::new();
-    let options = send::Options { paths: paths.to_vec(), hash: case.hash, transfer_secret: [7; 32] };
+    let options = send::Options { paths: paths.to_vec(), hash: case.hash, transfer_secret: Zeroizing::new([7; 32]) };
     let result = scan(paths, ScanOptions::default(), &mut |_| {}).map_err(Error::from).and_then(|scan| {
-        let connected = connect(Place::Dial(to.to_owned()), &case.sender, case.connections, cancel)?;
+        let connected = connect(Place::Dial { addresses: vec![to.parse().unwrap()], patience: Duration::from_secs(10) }, &case.sender, case.connections, cancel)?;
         send(&options, &scan, connected, &progress, cancel)
     });
     (result, progress.snapshot())
@@ -127,7 +128,7 @@ pub fn tree(root: &Path) -> PathBuf {
     std::os::unix::fs::symlink("a/small", dir.join("link")).unwrap();
     let sparse = fs::File::create(dir.join("sparse")).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&sparse, b"end", 40 << 20).unwrap();
-    let old = std::time::UNIX_EPOCH + std::time::Duration::new(1_000_000_000, 123_456_789);
+    let old = std::time::UNIX_EPOCH + Duration::new(1_000_000_000, 123_456_789);
     fs::File::open(dir.join("a/small")).unwrap().set_modified(old).unwrap();
     fs::File::open(dir.join("empty")).unwrap().set_modified(old).unwrap();
     dir

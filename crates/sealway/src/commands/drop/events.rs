@@ -11,7 +11,8 @@ use sealway_drop::progress::{Progress, Snapshot};
 use sealway_drop::send::Summary;
 use serde_json::{Value, json};
 
-use crate::problem::note;
+use crate::args::DropLink;
+use crate::problem::{Problem, note};
 
 /// Redraws a second.
 const DRAWS_PER_SECOND: u8 = 10;
@@ -42,24 +43,47 @@ impl Events {
         self.tell(format_args!("waiting at {address}"), || json!({"event": "listening", "address": address.to_string()}));
     }
 
-    /// A code is for people: it goes to standard error even where little is said, or nobody could use it.
-    pub(super) fn code(self, code: &str) {
-        if self.json {
-            self.tell("", || json!({"event": "code", "code": code}));
-        } else {
-            note(format_args!("code: {code}\nat the other end: sealway receive, and type the code"));
+    /// What the other end runs to use a code.
+    pub(super) fn of_code(self, link: &DropLink) -> String {
+        match (&link.connect, &link.relay) {
+            (Some(_), _) => "sealway receive --listen HOST:PORT (the one given here)".into(),
+            (None, Some(relay)) => format!("sealway receive --relay {relay}"),
+            (None, None) if link.listen.is_none() && std::env::var_os("SEALWAY_RELAY").is_some() => "sealway receive".into(),
+            (None, None) => "sealway receive --connect HOST:PORT (an address of this machine)".into(),
         }
     }
 
-    pub(super) fn connected(self, suite: &str, check: &str, unproved: bool) {
+    /// A code is for people: it goes to standard error even where little is said, or nobody could use it.
+    pub(super) fn code(self, code: &str, link: &DropLink) {
+        self.code_with(code, &self.of_code(link));
+    }
+
+    /// The same with what the other end runs.
+    pub(super) fn code_with(self, code: &str, command: &str) {
+        match self.json {
+            true => self.tell("", || json!({"event": "code", "code": code})),
+            false => note(format_args!("code: {code}\nat the other end: {command}, and type the code")),
+        }
+    }
+
+    pub(super) fn connected(self, suite: &str, check: &str, unproved: bool, asks: bool) {
         let value = || json!({"event": "connected", "suite": suite, "check": check, "proved": !unproved});
-        match unproved {
+        match asks {
             true => self.tell(
                 format_args!("connected, {suite}; check words: {check} (the other end shows the same, or somebody sits between)"),
                 value,
             ),
             false => self.tell(format_args!("connected, {suite}"), value),
         }
+    }
+
+    /// The command ends with this.
+    pub(super) fn failed(self, problem: Problem) -> Problem {
+        if self.json {
+            let (exit, text) = (problem.exit().code(), problem.message().to_owned());
+            self.tell("", || json!({"event": "error", "exit": exit, "text": text}));
+        }
+        problem
     }
 
     /// What is shared and mounted stands.
@@ -79,7 +103,11 @@ impl Events {
         }
     }
 
-    pub(super) fn offered(self, text: &str, files: u64, bytes: u64) {
+    /// What is offered; said in any case where it is asked about.
+    pub(super) fn offered(self, text: &str, files: u64, bytes: u64, asks: bool) {
+        if asks && (self.quiet || self.json) {
+            note(text);
+        }
         self.tell(text, || json!({"event": "offer", "files": files, "bytes": bytes, "text": text}));
     }
 
@@ -95,10 +123,14 @@ impl Events {
             0 => String::new(),
             kept => format!(", {} were there already", HumanBytes(kept)),
         };
+        let verified = match summary.failed {
+            0 => "every byte verified".to_owned(),
+            failed => format!("{failed} left out, all others verified"),
+        };
         let rate = moved.bytes as f64 / time.as_secs_f64().max(1e-3);
         self.tell(
             format_args!(
-                "{verb} {} in {} files in {} ({}/s){kept}; every byte verified",
+                "{verb} {} in {} files in {} ({}/s){kept}; {verified}",
                 HumanBytes(moved.bytes),
                 summary.placed,
                 HumanDuration(time),

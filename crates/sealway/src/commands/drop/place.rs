@@ -1,8 +1,9 @@
 //! Where the other end is and who it is, of the options of a command.
 
 use std::io::{BufRead, IsTerminal, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
+use std::time::Duration;
 
 use sealway_aead::choose::Offer;
 use sealway_aead::cpu::Cpu;
@@ -17,6 +18,12 @@ use super::events::Events;
 use super::problem;
 use crate::args::{DropLink as Link, HashWord};
 use crate::problem::Problem;
+
+/// How long an end that dials waits for the other one to listen.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The same where a person types a code first.
+const TYPING: Duration = Duration::from_secs(600);
 
 /// Which end of the drop a command is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -33,8 +40,10 @@ pub(super) struct Way {
     pub(super) setup: Setup,
     pub(super) connections: u32,
     pub(super) hash: bool,
-    /// Somebody must compare the check words, since nothing else says who the other end is.
+    /// Nothing says who the other end is.
     pub(super) unproved: bool,
+    /// So somebody must compare the check words.
+    pub(super) asks: bool,
     pub(super) own: identity::Identity,
 }
 
@@ -48,15 +57,17 @@ pub(super) fn way(link: &Link, end: End, events: Events) -> Result<Way, Problem>
         let wanted = link.connect.is_none() && link.listen.is_none();
         std::env::var("SEALWAY_RELAY").ok().filter(|relay| wanted && !relay.is_empty())
     });
-    let addresses = match (&link.connect, &link.listen, &relay) {
-        (Some(address), _, _) | (_, Some(address), _) | (_, _, Some(address)) => resolve(address)?,
-        (None, None, None) => vec![],
+    let (addresses, local) = match link.connect.as_ref().or(link.listen.as_ref()) {
+        Some(address) => (resolve(address)?, is_this_machine(address)),
+        None => (vec![], false),
     };
-    let local = !addresses.is_empty() && addresses.iter().all(|address| address.ip().is_loopback());
     let own = identity::Identity::load_or_make().map_err(|error| problem(&error))?;
+    if own.path().is_none() {
+        events.warn("this machine's key cannot be kept, so a transfer that breaks off begins anew; set SEALWAY_CONFIG_DIR to a folder of yours");
+    }
     let code = std::env::var("SEALWAY_CODE").ok().filter(|code| !code.trim().is_empty());
-    let by_keys = !link.peer.is_empty() || link.anyone || (local && relay.is_none() && code.is_none() && !link.code);
-    let mut phrase = None;
+    let by_keys = !link.peer.is_empty() || link.anyone || (local && code.is_none() && !link.code);
+    let (mut phrase, mut patience) = (None, PATIENCE);
     let identity = if by_keys {
         let peers = match link.peer.as_slice() {
             [] => None,
@@ -72,17 +83,19 @@ pub(super) fn way(link: &Link, end: End, events: Events) -> Result<Way, Problem>
         };
         let identity = Identity::Code(made.secret());
         if end == End::Sender && !given && relay.is_none() {
-            events.code(&made.reveal());
+            events.code(&made.reveal(), link);
+            // Somebody must type that before anybody listens.
+            patience = TYPING;
         }
         phrase = Some(made);
         identity
     };
     let place = match (&link.connect, relay) {
-        (Some(address), _) => Place::Dial(address.clone()),
-        (None, Some(address)) => at_relay(address, end, phrase, events)?,
+        (Some(_), _) => Place::Dial { addresses, patience },
+        (None, Some(address)) => at_relay(address, end, phrase, link, events)?,
         (None, None) => listen(&addresses, events)?,
     };
-    let unproved = matches!(identity, Identity::Keys { peers: None, .. }) && !local;
+    let unproved = matches!(identity, Identity::Keys { peers: None, .. });
     Ok(Way {
         place,
         setup: Setup { identity, offer: offer(link)?, strong: link.strong },
@@ -93,12 +106,20 @@ pub(super) fn way(link: &Link, end: End, events: Events) -> Result<Way, Problem>
             HashWord::Off => false,
         },
         unproved,
+        asks: unproved && !local,
         own,
     })
 }
 
 fn default_connections() -> u32 {
     std::thread::available_parallelism().map_or(2, |cpus| u32::try_from(cpus.get()).unwrap_or(4).clamp(1, 4))
+}
+
+/// Whether an address says itself that it is of this machine. What a name server answers says nothing.
+fn is_this_machine(address: &str) -> bool {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 fn resolve(address: &str) -> Result<Vec<SocketAddr>, Problem> {
@@ -176,7 +197,13 @@ fn ask() -> Result<CodePhrase, Problem> {
     parse(line.trim())
 }
 
-fn at_relay(address: String, end: End, phrase: Option<CodePhrase>, events: Events) -> Result<Place, Problem> {
+fn at_relay(
+    address: String,
+    end: End,
+    phrase: Option<CodePhrase>,
+    link: &Link,
+    events: Events,
+) -> Result<Place, Problem> {
     let Some(phrase) = phrase else {
         return Err(usage("a relay brings ends together by a code").hint("leave out --peer and --anyone"));
     };
@@ -185,7 +212,8 @@ fn at_relay(address: String, end: End, phrase: Option<CodePhrase>, events: Event
         End::Sender => {
             let shown = phrase.reveal();
             let words = Zeroizing::new(shown.split_once('-').map_or(String::new(), |(_, words)| words.to_owned()));
-            Meeting::Open(Arc::new(move |number| events.code(&Zeroizing::new(format!("{number}-{}", *words)))))
+            let link = events.of_code(link);
+            Meeting::Open(Arc::new(move |number| events.code_with(&Zeroizing::new(format!("{number}-{}", *words)), &link)))
         }
         End::Receiver => Meeting::Claim(phrase.nameplate()),
     };
@@ -193,12 +221,13 @@ fn at_relay(address: String, end: End, phrase: Option<CodePhrase>, events: Event
 }
 
 /// Says that the session stands. Where nothing proves who the other end is, a person compares the check words.
-pub(super) fn confirm(peered: &Peered, unproved: bool, events: Events) -> Result<(), sealway_drop::Error> {
-    events.connected(peered.suite.name(), &peered.check.to_string(), unproved);
-    if !unproved || !std::io::stdin().is_terminal() {
+pub(super) fn confirm(peered: &Peered, unproved: bool, asks: bool, events: Events) -> Result<(), sealway_drop::Error> {
+    let words = peered.check.to_string();
+    events.connected(peered.suite.name(), &words, unproved, asks);
+    if !asks || !std::io::stdin().is_terminal() {
         return Ok(());
     }
-    match super::ask("does the other end show the same words? [y/N] ").as_str() {
+    match super::ask(&format!("check words: {words}\ndoes the other end show the same? [y/N] ")).as_str() {
         "y" | "yes" => Ok(()),
         _ => Err(sealway_drop::Error::Declined("at this end: the check words differ".into())),
     }

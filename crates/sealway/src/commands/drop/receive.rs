@@ -41,12 +41,12 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
     settings.fsync = options.fsync;
     // Before anybody is asked to come: the folder must be there.
     dest::Destination::open(&options.output, settings).map_err(|error| super::problem(&error.into()))?;
-    let Way { place, setup, connections, hash, unproved, .. } = way(&options.link, End::Receiver, events)?;
+    let Way { place, setup, connections, hash, unproved, asks: compares, .. } = way(&options.link, End::Receiver, events)?;
     let progress = Arc::new(Progress::new());
     let receiving = Options { output: options.output.clone(), dest: settings, hash };
     let consent = Asking { yes: options.yes, events, all: Mutex::new(None) };
     let result = link::connect(place, &setup, connections, &cancel).and_then(|connected| {
-        confirm(&connected.peered, unproved, events)?;
+        confirm(&connected.peered, unproved, compares, events)?;
         let (begun, following) = (Instant::now(), events.follow(&progress));
         let result = receive(&receiving, connected, &progress, &cancel, &consent);
         drop(following);
@@ -55,9 +55,9 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
     match result {
         Ok((summary, time)) => {
             events.done("received", &summary, progress.snapshot(), time);
-            Ok(ended(&summary))
+            Ok(ended(summary.failed))
         }
-        Err(error) => Err(resume_hint(&error)),
+        Err(error) => Err(events.failed(resume_hint(&error))),
     }
 }
 
@@ -79,7 +79,7 @@ impl Consent for Asking {
         if offer.top_count > 10 {
             text.push_str(&format!("\n  and {} more", offer.top_count - 10));
         }
-        self.events.offered(&text, offer.files, offer.bytes);
+        self.events.offered(&text, offer.files, offer.bytes, !self.yes);
         if self.yes {
             return Ok(());
         }

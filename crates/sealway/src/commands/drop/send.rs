@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use sealway_drop::cancel::Cancel;
 use sealway_drop::progress::Progress;
-use sealway_drop::send::{Options, Summary};
+use sealway_drop::send::Options;
 use sealway_drop::source::ScanOptions;
 use sealway_drop::{Error, link};
 use sealway_lab::exit::Exit;
@@ -26,12 +26,12 @@ pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
     for skipped in &scan.skipped {
         events.warn(&skipped.to_string());
     }
-    let Way { place, setup, connections, hash, unproved, own } = way(&options.link, End::Sender, events)?;
-    let transfer_secret = *own.transfer_secret().map_err(|error| problem(&error))?;
+    let Way { place, setup, connections, hash, unproved, asks, own } = way(&options.link, End::Sender, events)?;
+    let transfer_secret = own.transfer_secret().map_err(|error| problem(&error))?;
     let progress = Arc::new(Progress::new());
     let sending = Options { paths: options.paths.clone(), hash, transfer_secret };
     let result = link::connect(place, &setup, connections, &cancel).and_then(|connected| {
-        confirm(&connected.peered, unproved, events)?;
+        confirm(&connected.peered, unproved, asks, events)?;
         let (begun, following) = (Instant::now(), events.follow(&progress));
         let result = sealway_drop::send::send(&sending, &scan, connected, &progress, &cancel);
         drop(following);
@@ -40,15 +40,15 @@ pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
     match result {
         Ok((summary, time)) => {
             events.done("sent", &summary, progress.snapshot(), time);
-            Ok(ended(&summary))
+            Ok(ended(summary.failed + scan.skipped.len() as u64))
         }
-        Err(error) => Err(resume_hint(&error)),
+        Err(error) => Err(events.failed(resume_hint(&error))),
     }
 }
 
 /// How a transfer that went through ended.
-pub(super) fn ended(summary: &Summary) -> Exit {
-    match summary.failed {
+pub(super) fn ended(left_out: u64) -> Exit {
+    match left_out {
         0 => Exit::Done,
         _ => Exit::Partial,
     }

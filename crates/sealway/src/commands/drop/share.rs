@@ -45,15 +45,15 @@ fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
         }
     }
     let cancel = stop_on_signal_saying("\nstopping")?;
-    let Way { place, setup, connections, unproved, .. } = way(link, end, events)?;
+    let Way { place, setup, connections, unproved, asks, .. } = way(link, end, events)?;
     let result = link::connect(place, &setup, connections, &cancel).and_then(|connected| {
-        confirm(&connected.peered, unproved, events)?;
+        confirm(&connected.peered, unproved, asks, events)?;
         sharing::share(sharing, connected, &cancel, &|| events.ready(sharing))
     });
     match result {
         Ok(()) => Ok(Exit::Done),
         // To be stopped is how this ends.
         Err(sealway_drop::Error::Cancelled) => Ok(Exit::Done),
-        Err(error) => Err(problem(&error)),
+        Err(error) => Err(events.failed(problem(&error))),
     }
 }
