@@ -75,8 +75,8 @@ fn a_code_that_is_wrong_ends_both() {
     fs::write(dir.path().join("file"), content(1000, 1)).unwrap();
     let case = Case { sender: support::code("one-two"), receiver: support::code("one-too"), ..Case::default() };
     let ((sent, _), (received, _)) = transfer(&case, &[dir.path().join("file")], dir.path());
-    assert!(matches!(sent, Err(sealway_drop::Error::CodeSpent)), "{sent:?}");
-    assert!(matches!(received, Err(sealway_drop::Error::CodeSpent)), "{received:?}");
+    assert!(matches!(sent, Err(Error::CodeSpent)), "{sent:?}");
+    assert!(matches!(received, Err(Error::CodeSpent)), "{received:?}");
     let case = Case { receiver: support::code("one-two"), ..case };
     let output = dir.path().join("out");
     fs::create_dir(&output).unwrap();
@@ -253,7 +253,7 @@ fn a_source_that_is_another_one_is_not_spliced() {
     };
     let _ = support::sender(&case, &address.to_string(), std::slice::from_ref(&path), &Cancel::new());
     stopper.join().unwrap();
-    receiver.join().unwrap();
+    let _ = receiver.join().unwrap();
     // Same name, same size, same time, other content.
     let time = fs::metadata(&path).unwrap().modified().unwrap();
     fs::write(&path, content(40 << 20, 2)).unwrap();

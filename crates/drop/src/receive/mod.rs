@@ -277,9 +277,11 @@ fn transfer_all(
             }
         });
         let talked = talk(receiver, reader, partials);
-        if talked.is_err() {
-            cancel.cancel();
-        }
+        // At once, so that the threads end; what is returned from here on is not the reason any more.
+        let talked = talked.map_err(|error| {
+            over(error);
+            Error::Cancelled
+        });
         connections.stop();
         match (dealer.join(), checker.join()) {
             (Ok(()), Ok(())) => talked,

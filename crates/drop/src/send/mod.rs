@@ -201,10 +201,11 @@ fn content(
                 }
             });
         });
-        let talked = talk(sender, reader);
-        if talked.is_err() {
-            sender.queue.stop();
-        }
+        // At once, so that the threads end; what is returned from here on is not the reason any more.
+        let talked = talk(sender, reader).map_err(|error| {
+            over(error);
+            Error::Cancelled
+        });
         if talked.is_err() || sender.queue.is_done() {
             connections.stop();
         }
