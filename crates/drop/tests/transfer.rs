@@ -15,9 +15,14 @@ fn a_tree_arrives_as_it_was() {
         let source = tree(dir.path());
         let output = dir.path().join("out");
         fs::create_dir(&output).unwrap();
-        let case = Case { hash, ..Case::default() };
+        let case = Case {
+            hash,
+            ..Case::default()
+        };
         let ((sent, _), (received, progress)) = transfer(&case, std::slice::from_ref(&source), &output);
-        let (Ok(sent), Ok(received)) = (&sent, &received) else { panic!("{sent:?} {received:?}") };
+        let (Ok(sent), Ok(received)) = (&sent, &received) else {
+            panic!("{sent:?} {received:?}")
+        };
         assert_eq!((sent.failed, received.failed), (0, 0), "{received:?}");
         assert_same(&source, &output.join("tree"));
         assert_eq!(strays(&output), Vec::<String>::new());
@@ -32,7 +37,10 @@ fn the_same_again_moves_nothing() {
     let source = tree(dir.path());
     let output = dir.path().join("out");
     fs::create_dir(&output).unwrap();
-    transfer(&Case::default(), std::slice::from_ref(&source), &output).1.0.unwrap();
+    transfer(&Case::default(), std::slice::from_ref(&source), &output)
+        .1
+        .0
+        .unwrap();
     let ((sent, progress), (received, _)) = transfer(&Case::default(), std::slice::from_ref(&source), &output);
     assert_eq!(sent.unwrap().placed, received.unwrap().placed);
     assert_eq!(progress.bytes, 0);
@@ -57,11 +65,18 @@ fn one_empty_file_and_nothing_at_all_arrive() {
 fn a_code_that_is_wrong_ends_both() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("file"), content(1000, 1)).unwrap();
-    let case = Case { sender: support::code("one-two"), receiver: support::code("one-too"), ..Case::default() };
+    let case = Case {
+        sender: support::code("one-two"),
+        receiver: support::code("one-too"),
+        ..Case::default()
+    };
     let ((sent, _), (received, _)) = transfer(&case, &[dir.path().join("file")], dir.path());
     assert!(matches!(sent, Err(sealway_drop::Error::CodeSpent)), "{sent:?}");
     assert!(matches!(received, Err(sealway_drop::Error::CodeSpent)), "{received:?}");
-    let case = Case { receiver: support::code("one-two"), ..case };
+    let case = Case {
+        receiver: support::code("one-two"),
+        ..case
+    };
     let output = dir.path().join("out");
     fs::create_dir(&output).unwrap();
     let ((sent, _), (received, _)) = transfer(&case, &[dir.path().join("file")], &output);
