@@ -48,13 +48,22 @@ struct Case {
 impl Case {
     fn parse(text: &str) -> Case {
         let words: Vec<&str> = text.split(',').collect();
-        let [suite, hash, connections] = words.as_slice() else { panic!("a case is SUITE,HASH,CONNECTIONS") };
-        Case { suite: suite.parse().unwrap(), hash: *hash == "on", connections: connections.parse().unwrap() }
+        let [suite, hash, connections] = words.as_slice() else {
+            panic!("a case is SUITE,HASH,CONNECTIONS")
+        };
+        Case {
+            suite: suite.parse().unwrap(),
+            hash: *hash == "on",
+            connections: connections.parse().unwrap(),
+        }
     }
 
     fn setup(&self) -> Setup {
         Setup {
-            identity: Identity::Keys { own: Zeroizing::new([1; 32]), peers: None },
+            identity: Identity::Keys {
+                own: Zeroizing::new([1; 32]),
+                peers: None,
+            },
             offer: Offer::new(&[self.suite], true).unwrap(),
             strong: false,
         }
@@ -74,7 +83,11 @@ fn receive_end(case: &Case, output: PathBuf) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     println!("{}", listener.local_addr().unwrap());
     let (progress, cancel) = (Progress::new(), Cancel::new());
-    let options = receive::Options { output, dest: dest::Options::default(), hash: case.hash };
+    let options = receive::Options {
+        output,
+        dest: dest::Options::default(),
+        hash: case.hash,
+    };
     let connected = connect(Place::Listen(listener), &case.setup(), case.connections, &cancel).unwrap();
     receive(&options, connected, &progress, &cancel, &Yes).unwrap();
     println!("{}", cpu_seconds());
@@ -84,8 +97,21 @@ fn send_end(case: &Case, to: &str, path: PathBuf) {
     let (progress, cancel) = (Progress::new(), Cancel::new());
     let paths = vec![path];
     let scan = scan(&paths, ScanOptions::default(), &mut |_| {}).unwrap();
-    let options = send::Options { paths, hash: case.hash, transfer_secret: Zeroizing::new([1; 32]) };
-    let connected = connect(Place::Dial { addresses: vec![to.parse().unwrap()], patience: Duration::from_secs(10) }, &case.setup(), case.connections, &cancel).unwrap();
+    let options = send::Options {
+        paths,
+        hash: case.hash,
+        transfer_secret: Zeroizing::new([1; 32]),
+    };
+    let connected = connect(
+        Place::Dial {
+            addresses: vec![to.parse().unwrap()],
+            patience: Duration::from_secs(10),
+        },
+        &case.setup(),
+        case.connections,
+        &cancel,
+    )
+    .unwrap();
     let summary = send(&options, &scan, connected, &progress, &cancel).unwrap();
     println!("{} {}", cpu_seconds(), summary.epochs);
 }
@@ -101,7 +127,13 @@ fn cpu_seconds() -> f64 {
 fn measure(args: &[String]) {
     let mib: u64 = args.first().map_or(1024, |mib| mib.parse().unwrap());
     let rounds: usize = args.get(1).map_or(5, |rounds| rounds.parse().unwrap());
-    let default = ["aes-256-gcm,off,1", "aes-256-gcm,off,2", "aes-256-gcm,on,2", "chacha20-poly1305,off,2"].map(String::from);
+    let default = [
+        "aes-256-gcm,off,1",
+        "aes-256-gcm,off,2",
+        "aes-256-gcm,on,2",
+        "chacha20-poly1305,off,2",
+    ]
+    .map(String::from);
     let cases = if args.len() > 2 { &args[2..] } else { &default[..] };
     let dir = PathBuf::from(std::env::var("SPEED_DIR").unwrap_or_else(|_| "/dev/shm".into()))
         .join(format!("transfer-speed-{}", std::process::id()));
@@ -117,7 +149,11 @@ fn measure(args: &[String]) {
     for _ in 0..rounds {
         for (case, figures) in cases.iter().zip(&mut figures) {
             let run = |words: &[&str]| {
-                Command::new(std::env::current_exe().unwrap()).args(words).stdout(Stdio::piped()).spawn().unwrap()
+                Command::new(std::env::current_exe().unwrap())
+                    .args(words)
+                    .stdout(Stdio::piped())
+                    .spawn()
+                    .unwrap()
             };
             let mut receiver = run(&["receive-end", case, dir.join("out").to_str().unwrap()]);
             let mut lines = BufReader::new(receiver.stdout.take().unwrap()).lines();
@@ -142,7 +178,11 @@ fn measure(args: &[String]) {
             (values[values.len() / 2], values[0], values[values.len() - 1])
         };
         let (rate, low, high) = median(0);
-        println!("{case:30} {rate:.2} GB/s ({low:.2} to {high:.2}); CPU s/GB: sender {:.2}, receiver {:.2}", median(1).0, median(2).0);
+        println!(
+            "{case:30} {rate:.2} GB/s ({low:.2} to {high:.2}); CPU s/GB: sender {:.2}, receiver {:.2}",
+            median(1).0,
+            median(2).0
+        );
     }
     std::fs::remove_dir_all(&dir).unwrap();
 }

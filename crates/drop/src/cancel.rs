@@ -61,7 +61,10 @@ impl Cancel {
         if self.is_set() {
             let _ = stream.shutdown(Shutdown::Both);
         }
-        Watch { cancel: self.clone(), number }
+        Watch {
+            cancel: self.clone(),
+            number,
+        }
     }
 }
 

@@ -87,7 +87,10 @@ pub struct GroupHashes {
 impl GroupHashes {
     /// For a file of `size` bytes.
     pub fn new(size: u64) -> Self {
-        Self { groups: BTreeMap::new(), count: group_count(size) }
+        Self {
+            groups: BTreeMap::new(),
+            count: group_count(size),
+        }
     }
 
     /// Notes the value of group `index`; one past the end is ignored.
@@ -155,8 +158,27 @@ mod tests {
     fn groups_join_to_the_hash_of_the_file() {
         let content: Vec<u8> = (0..9 * GROUP as usize + 77).map(|i| (i * 31 >> 3) as u8).collect();
         let group = GROUP as usize;
-        for size in [0, 1, 1024, 1025, group - 1, group, group + 1, 2 * group, 3 * group - 5, 4 * group, 5 * group + 1, 7 * group, 8 * group, 9 * group + 77] {
-            assert_eq!(by_groups(&content[..size]), *blake3::hash(&content[..size]).as_bytes(), "{size} bytes");
+        for size in [
+            0,
+            1,
+            1024,
+            1025,
+            group - 1,
+            group,
+            group + 1,
+            2 * group,
+            3 * group - 5,
+            4 * group,
+            5 * group + 1,
+            7 * group,
+            8 * group,
+            9 * group + 77,
+        ] {
+            assert_eq!(
+                by_groups(&content[..size]),
+                *blake3::hash(&content[..size]).as_bytes(),
+                "{size} bytes"
+            );
         }
     }
 

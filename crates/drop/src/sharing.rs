@@ -15,10 +15,10 @@ use crate::grpc::stream::SealedStream;
 use crate::grpc::{GrpcTree, ServeOptions, serve};
 use crate::link::{Connected, Connection, Reader, Writer};
 use crate::local::{LocalOptions, LocalTree};
-use crate::wire::talk::{Pulse, hear, say};
 use crate::tree::RemoteTree;
 use crate::wire::control::{self, Body, Hello, Role};
 use crate::wire::kind;
+use crate::wire::talk::{Pulse, hear, say};
 use crate::{Error, lock};
 
 /// What this end shows and what it mounts; at least one of them.
@@ -58,16 +58,21 @@ pub fn share(options: &Options, connected: Connected, cancel: &Cancel, ready: &d
     let local: Option<Arc<dyn RemoteTree>> = match &options.share {
         None => None,
         Some(path) => {
-            let tree = LocalTree::open(path, LocalOptions::default())
-                .map_err(|source| Error::Storage { path: path.display().to_string(), doing: "opening what is shared", source })?;
+            let tree = LocalTree::open(path, LocalOptions::default()).map_err(|source| Error::Storage {
+                path: path.display().to_string(),
+                doing: "opening what is shared",
+                source,
+            })?;
             Some(Arc::new(tree))
         }
     };
     let theirs = greet(options, &mut reader, &mut writer)?;
     let serves = options.share.is_some() && theirs.mounts;
     let mounts = options.mount.is_some() && theirs.shares;
-    let indexes: Vec<u32> =
-        [serves.then(|| index(here)), mounts.then(|| index(there))].into_iter().flatten().collect();
+    let indexes: Vec<u32> = [serves.then(|| index(here)), mounts.then(|| index(there))]
+        .into_iter()
+        .flatten()
+        .collect();
     let connections = data.open_only(&indexes, cancel);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .thread_name("sealway-share")
@@ -115,24 +120,43 @@ struct Theirs {
 
 fn greet(options: &Options, reader: &mut Reader, writer: &mut Writer) -> Result<Theirs, Error> {
     let (shares, mounts) = (options.share.is_some(), options.mount.is_some());
-    say(writer, Body::Hello(Hello { version: control::VERSION, role: Role::Share as i32, shares, mounts }))?;
+    say(
+        writer,
+        Body::Hello(Hello {
+            version: control::VERSION,
+            role: Role::Share as i32,
+            shares,
+            mounts,
+        }),
+    )?;
     let hello = match hear(reader)? {
         Some(Body::Hello(hello)) => hello,
         _ => return Err(Error::Protocol("no greeting")),
     };
     if hello.version != control::VERSION {
-        return Err(Error::Remote(format!("it speaks version {} of the protocol, this end {}", hello.version, control::VERSION)));
+        return Err(Error::Remote(format!(
+            "it speaks version {} of the protocol, this end {}",
+            hello.version,
+            control::VERSION
+        )));
     }
     if hello.role != Role::Share as i32 {
-        return Err(Error::Usage("the other end sends or receives files: share and mount go together".into()));
+        return Err(Error::Usage(
+            "the other end sends or receives files: share and mount go together".into(),
+        ));
     }
     if mounts && !hello.shares {
-        return Err(Error::Usage("the other end shares nothing that could be mounted".into()));
+        return Err(Error::Usage(
+            "the other end shares nothing that could be mounted".into(),
+        ));
     }
     if !mounts && !hello.mounts {
         return Err(Error::Usage("the other end does not mount what is shared".into()));
     }
-    Ok(Theirs { shares: hello.shares, mounts: hello.mounts })
+    Ok(Theirs {
+        shares: hello.shares,
+        mounts: hello.mounts,
+    })
 }
 
 /// For use inside a runtime.

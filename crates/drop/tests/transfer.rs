@@ -31,9 +31,14 @@ fn a_tree_arrives_as_it_was() {
         let source = tree(dir.path());
         let output = dir.path().join("out");
         fs::create_dir(&output).unwrap();
-        let case = Case { hash, ..Case::default() };
+        let case = Case {
+            hash,
+            ..Case::default()
+        };
         let ((sent, _), (received, progress)) = transfer(&case, std::slice::from_ref(&source), &output);
-        let (Ok(sent), Ok(received)) = (&sent, &received) else { panic!("{sent:?} {received:?}") };
+        let (Ok(sent), Ok(received)) = (&sent, &received) else {
+            panic!("{sent:?} {received:?}")
+        };
         assert_eq!((sent.failed, received.failed), (0, 0), "{received:?}");
         assert_same(&source, &output.join("tree"));
         assert_eq!(strays(&output), Vec::<String>::new());
@@ -48,7 +53,10 @@ fn the_same_again_moves_nothing() {
     let source = tree(dir.path());
     let output = dir.path().join("out");
     fs::create_dir(&output).unwrap();
-    transfer(&Case::default(), std::slice::from_ref(&source), &output).1.0.unwrap();
+    transfer(&Case::default(), std::slice::from_ref(&source), &output)
+        .1
+        .0
+        .unwrap();
     let ((sent, progress), (received, _)) = transfer(&Case::default(), std::slice::from_ref(&source), &output);
     assert_eq!(sent.unwrap().placed, received.unwrap().placed);
     assert_eq!(progress.bytes, 0);
@@ -73,11 +81,18 @@ fn one_empty_file_and_nothing_at_all_arrive() {
 fn a_code_that_is_wrong_ends_both() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("file"), content(1000, 1)).unwrap();
-    let case = Case { sender: support::code("one-two"), receiver: support::code("one-too"), ..Case::default() };
+    let case = Case {
+        sender: support::code("one-two"),
+        receiver: support::code("one-too"),
+        ..Case::default()
+    };
     let ((sent, _), (received, _)) = transfer(&case, &[dir.path().join("file")], dir.path());
     assert!(matches!(sent, Err(Error::CodeSpent)), "{sent:?}");
     assert!(matches!(received, Err(Error::CodeSpent)), "{received:?}");
-    let case = Case { receiver: support::code("one-two"), ..case };
+    let case = Case {
+        receiver: support::code("one-two"),
+        ..case
+    };
     let output = dir.path().join("out");
     fs::create_dir(&output).unwrap();
     let ((sent, _), (received, _)) = transfer(&case, &[dir.path().join("file")], &output);
@@ -108,10 +123,19 @@ fn a_file_that_changes_while_it_is_sent_is_left_out() {
     let ((sent, _), (received, progress)) = transfer(&Case::default(), std::slice::from_ref(&source), &output);
     stop.store(true, Ordering::SeqCst);
     writer.join().unwrap();
-    let (Ok(sent), Ok(received)) = (&sent, &received) else { panic!("{sent:?} {received:?}") };
-    assert_eq!((sent.failed, received.failed, progress.failed), (1, 1, 1), "{sent:?} {received:?}");
+    let (Ok(sent), Ok(received)) = (&sent, &received) else {
+        panic!("{sent:?} {received:?}")
+    };
+    assert_eq!(
+        (sent.failed, received.failed, progress.failed),
+        (1, 1, 1),
+        "{sent:?} {received:?}"
+    );
     assert!(sent.notes[0].contains("log"), "{sent:?}");
-    let names: BTreeSet<_> = fs::read_dir(output.join("tree")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let names: BTreeSet<_> = fs::read_dir(output.join("tree"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     assert_eq!(names, BTreeSet::from(["a".into(), "z".into()]));
     assert_eq!(strays(&output), Vec::<String>::new());
 }
@@ -126,30 +150,62 @@ impl Liar {
     fn start(output: &Path) -> (Liar, JoinHandle<support::Outcome>) {
         let (listener, address) = support::listen();
         let receiver = support::receiver(&Case::default(), listener, output, &Cancel::new());
-        let place = Place::Dial { addresses: vec![address], patience: Duration::from_secs(10) };
+        let place = Place::Dial {
+            addresses: vec![address],
+            patience: Duration::from_secs(10),
+        };
         let Connected { peered, data } = connect(place, &support::setup(9), 1, &Cancel::new()).unwrap();
-        (Liar { connection: peered.connection, _data: data }, receiver)
+        (
+            Liar {
+                connection: peered.connection,
+                _data: data,
+            },
+            receiver,
+        )
     }
 
     fn say(&mut self, body: Body) {
         let message = Message { body: Some(body) }.encode_to_vec();
-        let pushed = self.connection.writer.push(kind::CONTROL, 0, &message).and_then(|()| self.connection.writer.flush());
+        let pushed = self
+            .connection
+            .writer
+            .push(kind::CONTROL, 0, &message)
+            .and_then(|()| self.connection.writer.flush());
         pushed.unwrap();
     }
 
     fn offer(&mut self, files: u64, bytes: u64, entries: &[Entry]) {
-        self.say(Body::Hello(Hello { version: 1, role: Role::Sender as i32, shares: false, mounts: false }));
-        let offer = Offer { transfer: vec![5; 32], files, bytes, top_count: files, ..Offer::default() };
+        self.say(Body::Hello(Hello {
+            version: 1,
+            role: Role::Sender as i32,
+            shares: false,
+            mounts: false,
+        }));
+        let offer = Offer {
+            transfer: vec![5; 32],
+            files,
+            bytes,
+            top_count: files,
+            ..Offer::default()
+        };
         self.say(Body::Offer(offer));
         let mut list = Vec::new();
         entries.iter().for_each(|entry| entry.encode(&mut list));
-        self.say(Body::Entries(Entries { entries: list, last: true }));
+        self.say(Body::Entries(Entries {
+            entries: list,
+            last: true,
+        }));
     }
 }
 
 fn file(name: &str, size: u64) -> Entry {
     let path = RelPath::new([name.as_bytes()], Rules::POSIX).unwrap();
-    Entry { path, kind: Kind::File { size, sparse: false }, mode: 0o644, mtime: Time::default() }
+    Entry {
+        path,
+        kind: Kind::File { size, sparse: false },
+        mode: 0o644,
+        mtime: Time::default(),
+    }
 }
 
 #[test]
@@ -165,8 +221,17 @@ fn more_than_was_offered_is_refused() {
         let (mut liar, receiver) = Liar::start(dir.path());
         liar.offer(files, bytes, &entries);
         let (result, _) = receiver.join().unwrap();
-        assert!(matches!(result, Err(Error::Protocol("more than was offered"))), "{result:?}");
-        assert!(fs::read_dir(dir.path()).unwrap().all(|entry| !entry.unwrap().file_name().to_string_lossy().starts_with('a')));
+        assert!(
+            matches!(result, Err(Error::Protocol("more than was offered"))),
+            "{result:?}"
+        );
+        assert!(
+            fs::read_dir(dir.path()).unwrap().all(|entry| !entry
+                .unwrap()
+                .file_name()
+                .to_string_lossy()
+                .starts_with('a'))
+        );
     }
 }
 
@@ -175,9 +240,14 @@ fn a_file_as_large_as_any_can_be_takes_no_memory_for_its_hashes() {
     let dir = tempfile::tempdir().unwrap();
     let (mut liar, receiver) = Liar::start(dir.path());
     liar.offer(1, 1 << 62, &[file("a", 1 << 62)]);
-    liar.say(Body::Stop(Stop { reason: "enough\u{1b}[2J".into() }));
+    liar.say(Body::Stop(Stop {
+        reason: "enough\u{1b}[2J".into(),
+    }));
     let (result, _) = receiver.join().unwrap();
-    assert!(matches!(&result, Err(Error::Remote(reason)) if !reason.contains('\u{1b}')), "{result:?}");
+    assert!(
+        matches!(&result, Err(Error::Remote(reason)) if !reason.contains('\u{1b}')),
+        "{result:?}"
+    );
 }
 
 #[test]
@@ -189,7 +259,11 @@ fn strangers_neither_end_the_waiting_nor_stay() {
     let (listener, address) = support::listen();
     let case = Case::default();
     let receiver = support::receiver(&case, listener, &output, &Cancel::new());
-    for bytes in [&b"GET / HTTP/1.0\r\n\r\n"[..], b"S and no handshake at all, however long it may be", b"J"] {
+    for bytes in [
+        &b"GET / HTTP/1.0\r\n\r\n"[..],
+        b"S and no handshake at all, however long it may be",
+        b"J",
+    ] {
         let mut stranger = TcpStream::connect(address).unwrap();
         stranger.write_all(bytes).unwrap();
         if bytes.len() > 1 {
@@ -225,7 +299,10 @@ fn a_transfer_that_is_told_to_stop_goes_on_later() {
     stopper.join().unwrap();
     let (received, _) = receiver.join().unwrap();
     assert!(matches!(received, Err(Error::Cancelled)), "{received:?}");
-    assert!(matches!(sent, Err(Error::Remote(_) | Error::Network { .. })), "{sent:?}");
+    assert!(
+        matches!(sent, Err(Error::Remote(_) | Error::Network { .. })),
+        "{sent:?}"
+    );
     let ((sent, _), (received, _)) = transfer(&case, &[dir.path().join("file")], &output);
     assert!(sent.is_ok() && received.is_ok(), "{sent:?} {received:?}");
     assert_eq!(fs::read(output.join("file")).unwrap(), content(64 << 20, 1));
@@ -239,7 +316,13 @@ fn a_source_that_is_another_one_is_not_spliced() {
     fs::create_dir(&output).unwrap();
     fs::write(&path, content(40 << 20, 1)).unwrap();
     let (listener, address) = support::listen();
-    let (case, cancel) = (Case { hash: false, ..Case::default() }, Cancel::new());
+    let (case, cancel) = (
+        Case {
+            hash: false,
+            ..Case::default()
+        },
+        Cancel::new(),
+    );
     let receiver = support::receiver(&case, listener, &output, &cancel);
     let stopper = {
         let (output, cancel) = (output.clone(), cancel.clone());
@@ -261,5 +344,8 @@ fn a_source_that_is_another_one_is_not_spliced() {
     let _ = fs::remove_file(output.join("file"));
     let ((sent, _), (received, _)) = transfer(&case, std::slice::from_ref(&path), &output);
     assert!(sent.is_ok() && received.is_ok(), "{sent:?} {received:?}");
-    assert!(fs::read(output.join("file")).unwrap() == content(40 << 20, 2), "parts of two files were put together");
+    assert!(
+        fs::read(output.join("file")).unwrap() == content(40 << 20, 2),
+        "parts of two files were put together"
+    );
 }

@@ -28,15 +28,30 @@ impl Place {
 
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(PROGRAM);
-        command.args(words).env("SEALWAY_CONFIG_DIR", self.path("config")).env_remove("SEALWAY_CODE").env_remove("SEALWAY_RELAY");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .args(words)
+            .env("SEALWAY_CONFIG_DIR", self.path("config"))
+            .env_remove("SEALWAY_CODE")
+            .env_remove("SEALWAY_RELAY");
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         command
     }
 
     /// A receiver that listens, and its address.
     fn receiver(&self, more: &[&str]) -> (Child, String) {
         let out = self.path("out");
-        let words = ["receive", "--listen", "127.0.0.1:0", "--output", out.to_str().unwrap(), "--yes", "--json"];
+        let words = [
+            "receive",
+            "--listen",
+            "127.0.0.1:0",
+            "--output",
+            out.to_str().unwrap(),
+            "--yes",
+            "--json",
+        ];
         let mut child = self.command(&[&words, more].concat()).spawn().unwrap();
         let address = listening(&mut child);
         (child, address)
@@ -64,14 +79,24 @@ fn listening(child: &mut Child) -> String {
 fn content(len: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(2) + 1;
     let mut next = || {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         (state >> 32) as u32
     };
-    (0..len.div_ceil(4)).flat_map(|_| next().to_le_bytes()).take(len).collect()
+    (0..len.div_ceil(4))
+        .flat_map(|_| next().to_le_bytes())
+        .take(len)
+        .collect()
 }
 
 fn text(output: &Output) -> String {
-    format!("{:?} {} {}", output.status, String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    format!(
+        "{:?} {} {}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
 }
 
 fn finished(child: Child) -> Output {
@@ -86,7 +111,15 @@ fn a_file_goes_over_loopback_without_a_code() {
     let (receiver, address) = place.receiver(&[]);
     let sent = place.send(&address, &file).output().unwrap();
     assert!(sent.status.success(), "{}", text(&sent));
-    assert_eq!(text(&sent), text(&Output { status: sent.status, stdout: vec![], stderr: vec![] }), "quiet is quiet");
+    assert_eq!(
+        text(&sent),
+        text(&Output {
+            status: sent.status,
+            stdout: vec![],
+            stderr: vec![]
+        }),
+        "quiet is quiet"
+    );
     let received = finished(receiver);
     assert!(received.status.success(), "{}", text(&received));
     assert_eq!(fs::read(place.path("out/file.bin")).unwrap(), content(3 << 20, 1));
@@ -97,11 +130,24 @@ fn the_sender_may_listen_and_the_receiver_connect() {
     let place = Place::new();
     let file = place.path("file");
     fs::write(&file, b"hello").unwrap();
-    let mut sender = place.command(&["send", "--listen", "127.0.0.1:0", "--json", file.to_str().unwrap()]).spawn().unwrap();
+    let mut sender = place
+        .command(&["send", "--listen", "127.0.0.1:0", "--json", file.to_str().unwrap()])
+        .spawn()
+        .unwrap();
     let address = listening(&mut sender);
     let out = place.path("out");
-    let received =
-        place.command(&["receive", "--connect", &address, "--output", out.to_str().unwrap(), "--yes", "--quiet"]).output().unwrap();
+    let received = place
+        .command(&[
+            "receive",
+            "--connect",
+            &address,
+            "--output",
+            out.to_str().unwrap(),
+            "--yes",
+            "--quiet",
+        ])
+        .output()
+        .unwrap();
     assert!(received.status.success(), "{}", text(&received));
     assert!(finished(sender).status.success());
     assert_eq!(fs::read(out.join("file")).unwrap(), b"hello");
@@ -117,15 +163,37 @@ fn codes_must_agree() {
         let right = format!("7-{}", words.join("-"));
         let out = place.path("out");
         let mut receiver = place
-            .command(&["receive", "--listen", "127.0.0.1:0", "--output", out.to_str().unwrap(), "--yes", "--json"])
+            .command(&[
+                "receive",
+                "--listen",
+                "127.0.0.1:0",
+                "--output",
+                out.to_str().unwrap(),
+                "--yes",
+                "--json",
+            ])
             .env("SEALWAY_CODE", &right)
             .spawn()
             .unwrap();
         let address = listening(&mut receiver);
-        let theirs = if code.is_empty() { right } else { format!("7-{}-{}", words[1], words[0]) };
-        let sent = place.send(&address, &file).env("SEALWAY_CODE", theirs).output().unwrap();
+        let theirs = if code.is_empty() {
+            right
+        } else {
+            format!("7-{}-{}", words[1], words[0])
+        };
+        let sent = place
+            .send(&address, &file)
+            .env("SEALWAY_CODE", theirs)
+            .output()
+            .unwrap();
         let received = finished(receiver);
-        assert_eq!((sent.status.code(), received.status.code()), (Some(exit), Some(exit)), "{} {}", text(&sent), text(&received));
+        assert_eq!(
+            (sent.status.code(), received.status.code()),
+            (Some(exit), Some(exit)),
+            "{} {}",
+            text(&sent),
+            text(&received)
+        );
         assert_eq!(out.join("file").exists(), exit == 0);
     }
 }
@@ -135,11 +203,20 @@ fn words() -> Vec<String> {
     let place = Place::new();
     fs::write(place.path("file"), b"x").unwrap();
     let mut sender = place
-        .command(&["send", "--listen", "127.0.0.1:0", "--code", "--json", place.path("file").to_str().unwrap()])
+        .command(&[
+            "send",
+            "--listen",
+            "127.0.0.1:0",
+            "--code",
+            "--json",
+            place.path("file").to_str().unwrap(),
+        ])
         .spawn()
         .unwrap();
     let mut line = String::new();
-    BufReader::new(sender.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(sender.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
     sender.kill().unwrap();
     sender.wait().unwrap();
     let value: serde_json::Value = serde_json::from_str(&line).unwrap();
@@ -152,19 +229,34 @@ fn both_ends_meet_at_a_relay() {
     let place = Place::new();
     let file = place.path("file");
     fs::write(&file, content(5 << 20, 3)).unwrap();
-    let mut relay = place.command(&["relay", "--listen", "127.0.0.1:0"]).stdout(Stdio::null()).spawn().unwrap();
+    let mut relay = place
+        .command(&["relay", "--listen", "127.0.0.1:0"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
     let mut said = BufReader::new(relay.stderr.take().unwrap());
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
     let address = line.trim().rsplit(' ').next().unwrap().to_owned();
-    let mut sender = place.command(&["send", "--relay", &address, "--json", file.to_str().unwrap()]).spawn().unwrap();
+    let mut sender = place
+        .command(&["send", "--relay", &address, "--json", file.to_str().unwrap()])
+        .spawn()
+        .unwrap();
     let mut lines = BufReader::new(sender.stdout.take().unwrap());
     line.clear();
     lines.read_line(&mut line).unwrap();
     let value: serde_json::Value = serde_json::from_str(&line).unwrap();
     let out = place.path("out");
     let received = place
-        .command(&["receive", "--relay", &address, "--output", out.to_str().unwrap(), "--yes", "--quiet"])
+        .command(&[
+            "receive",
+            "--relay",
+            &address,
+            "--output",
+            out.to_str().unwrap(),
+            "--yes",
+            "--quiet",
+        ])
         .env("SEALWAY_CODE", value["code"].as_str().unwrap())
         .output()
         .unwrap();
@@ -182,7 +274,11 @@ fn bytes_below(dir: &Path) -> u64 {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         use std::os::unix::fs::MetadataExt;
         let Ok(meta) = entry.metadata() else { continue };
-        sum += if meta.is_dir() { bytes_below(&entry.path()) } else { meta.blocks() * 512 };
+        sum += if meta.is_dir() {
+            bytes_below(&entry.path())
+        } else {
+            meta.blocks() * 512
+        };
     }
     sum
 }
@@ -212,19 +308,34 @@ fn a_killed_transfer_goes_on() {
         finished(receiver);
     }
     let (mut receiver, address) = place.receiver(&[]);
-    let output = place.command(&["send", "--connect", &address, "--json", tree.to_str().unwrap()]).output().unwrap();
+    let output = place
+        .command(&["send", "--connect", &address, "--json", tree.to_str().unwrap()])
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", text(&output));
     assert!(receiver.wait().unwrap().success());
-    let last = String::from_utf8(output.stdout).unwrap().lines().last().unwrap().to_owned();
+    let last = String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .last()
+        .unwrap()
+        .to_owned();
     let done: serde_json::Value = serde_json::from_str(&last).unwrap();
     assert_eq!(done["event"], "done");
     let moved = done["bytes"].as_u64().unwrap();
     assert!(moved <= 64 << 20, "{moved} bytes were sent again: {done}");
     assert_eq!(fs::read(out.join("tree/large")).unwrap(), content(96 << 20, 1));
     for i in 0..300 {
-        assert_eq!(fs::read(out.join(format!("tree/sub/{i}"))).unwrap(), content(i * 50, i as u64), "{i}");
+        assert_eq!(
+            fs::read(out.join(format!("tree/sub/{i}"))).unwrap(),
+            content(i * 50, i as u64),
+            "{i}"
+        );
     }
-    let names: Vec<_> = fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let names: Vec<_> = fs::read_dir(&out)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     assert_eq!(names, ["tree"], "something was left behind");
 }
 
@@ -233,12 +344,57 @@ fn what_is_wrong_is_said_before_anybody_waits() {
     let place = Place::new();
     let out = place.path("out");
     let cases: [(&[&str], i32, &str); 6] = [
-        (&["send", "--connect", "127.0.0.1:1", "/no/such/file"], 2, "/no/such/file"),
-        (&["receive", "--listen", "127.0.0.1:0", "--yes", "--output", "/no/such/folder"], 2, "/no/such/folder"),
-        (&["receive", "--listen", "127.0.0.1:0", "--output", out.to_str().unwrap()], 2, "--yes"),
-        (&["receive", "--connect", "127.0.0.1", "--yes", "--output", out.to_str().unwrap()], 2, "HOST:PORT"),
-        (&["receive", "--connect", "192.0.2.1:9", "--yes", "--output", out.to_str().unwrap()], 2, "SEALWAY_CODE"),
-        (&["send", "--connect", "127.0.0.1:9", "--peer", "nobody", "Cargo.toml"], 2, "identity"),
+        (
+            &["send", "--connect", "127.0.0.1:1", "/no/such/file"],
+            2,
+            "/no/such/file",
+        ),
+        (
+            &[
+                "receive",
+                "--listen",
+                "127.0.0.1:0",
+                "--yes",
+                "--output",
+                "/no/such/folder",
+            ],
+            2,
+            "/no/such/folder",
+        ),
+        (
+            &["receive", "--listen", "127.0.0.1:0", "--output", out.to_str().unwrap()],
+            2,
+            "--yes",
+        ),
+        (
+            &[
+                "receive",
+                "--connect",
+                "127.0.0.1",
+                "--yes",
+                "--output",
+                out.to_str().unwrap(),
+            ],
+            2,
+            "HOST:PORT",
+        ),
+        (
+            &[
+                "receive",
+                "--connect",
+                "192.0.2.1:9",
+                "--yes",
+                "--output",
+                out.to_str().unwrap(),
+            ],
+            2,
+            "SEALWAY_CODE",
+        ),
+        (
+            &["send", "--connect", "127.0.0.1:9", "--peer", "nobody", "Cargo.toml"],
+            2,
+            "identity",
+        ),
     ];
     for (words, exit, says) in cases {
         let output = place.command(words).output().unwrap();
@@ -254,12 +410,23 @@ fn a_pinned_key_is_insisted_on() {
     let own = place.command(&["identity"]).output().unwrap();
     let key = String::from_utf8(own.stdout).unwrap().trim().to_owned();
     let stranger = Place::new();
-    let other = String::from_utf8(stranger.command(&["identity"]).output().unwrap().stdout).unwrap().trim().to_owned();
+    let other = String::from_utf8(stranger.command(&["identity"]).output().unwrap().stdout)
+        .unwrap()
+        .trim()
+        .to_owned();
     assert_ne!(key, other);
     for (pinned, exit) in [(&other, 9), (&key, 0)] {
         let (mut receiver, address) = place.receiver(&[]);
         let sent = place
-            .command(&["send", "--connect", &address, "--peer", pinned, "--quiet", place.path("file").to_str().unwrap()])
+            .command(&[
+                "send",
+                "--connect",
+                &address,
+                "--peer",
+                pinned,
+                "--quiet",
+                place.path("file").to_str().unwrap(),
+            ])
             .output()
             .unwrap();
         assert_eq!(sent.status.code(), Some(exit), "{}", text(&sent));

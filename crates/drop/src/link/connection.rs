@@ -45,16 +45,41 @@ impl Connection {
         buffer.resize(end.max(4 << 10), 0);
         Ok(Self {
             index,
-            reader: Reader { stream: copy, half: recv, buffer, start: 0, end, _watch: watch.clone() },
-            writer: Writer { stream, half: send, buffer: Vec::new(), filled: 0, watch },
+            reader: Reader {
+                stream: copy,
+                half: recv,
+                buffer,
+                start: 0,
+                end,
+                _watch: watch.clone(),
+            },
+            writer: Writer {
+                stream,
+                half: send,
+                buffer: Vec::new(),
+                filled: 0,
+                watch,
+            },
         })
     }
 
     /// The parts, for code that drives the stream by other means: stream, keys, what was read already, and what keeps the
     /// stream under its switch.
     pub(crate) fn into_parts(self) -> (TcpStream, SendHalf, RecvHalf, Vec<u8>, Arc<Watch>) {
-        let Reader { half, buffer, start, end, .. } = self.reader;
-        (self.writer.stream, self.writer.half, half, buffer[start..end].to_vec(), self.writer.watch)
+        let Reader {
+            half,
+            buffer,
+            start,
+            end,
+            ..
+        } = self.reader;
+        (
+            self.writer.stream,
+            self.writer.half,
+            half,
+            buffer[start..end].to_vec(),
+            self.writer.watch,
+        )
     }
 }
 
@@ -102,7 +127,11 @@ impl Reader {
         self.start += len;
         let record = &mut self.buffer[at..at + len];
         match self.half.open(record)? {
-            Opened::Data { kind, stream, payload } => Ok(Some(Record { kind, stream, payload: &record[payload] })),
+            Opened::Data { kind, stream, payload } => Ok(Some(Record {
+                kind,
+                stream,
+                payload: &record[payload],
+            })),
             Opened::Close => Ok(None),
         }
     }
@@ -117,7 +146,9 @@ impl Reader {
     /// # Errors
     /// [`Error::Network`].
     pub(crate) fn wait_at_most(&self, time: Duration) -> Result<(), Error> {
-        self.stream.set_read_timeout(Some(time)).map_err(Error::network("waiting"))
+        self.stream
+            .set_read_timeout(Some(time))
+            .map_err(Error::network("waiting"))
     }
 
     /// Reads until `len` bytes stand at `start`, or the stream ends. Asks for the header of the next record too, and for no
@@ -132,14 +163,20 @@ impl Reader {
         let room = len + HEADER_LEN;
         if self.buffer.len() < room {
             // Grows to the records that come; their length is bounded by the session.
-            self.buffer.resize(room.next_power_of_two().min(MAX_PAYLOAD + OVERHEAD + HEADER_LEN), 0);
+            self.buffer
+                .resize(room.next_power_of_two().min(MAX_PAYLOAD + OVERHEAD + HEADER_LEN), 0);
         }
         while self.end < len {
             match self.stream.read(&mut self.buffer[self.end..room]) {
                 Ok(0) => break,
                 Ok(read) => self.end += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => return Err(Error::Network { doing: "receiving".into(), source }),
+                Err(source) => {
+                    return Err(Error::Network {
+                        doing: "receiving".into(),
+                        source,
+                    });
+                }
             }
         }
         Ok(())
@@ -147,7 +184,10 @@ impl Reader {
 }
 
 fn lost() -> Error {
-    Error::Network { doing: "receiving".into(), source: io::ErrorKind::UnexpectedEof.into() }
+    Error::Network {
+        doing: "receiving".into(),
+        source: io::ErrorKind::UnexpectedEof.into(),
+    }
 }
 
 /// The direction away from us.
@@ -186,7 +226,9 @@ impl Writer {
             return Ok(0);
         }
         let end = payload + len + TAG_LEN;
-        self.half.seal(kind, stream, &mut self.buffer[self.filled..end]).map_err(Error::from)?;
+        self.half
+            .seal(kind, stream, &mut self.buffer[self.filled..end])
+            .map_err(Error::from)?;
         self.filled = end;
         Ok(len)
     }
@@ -212,7 +254,9 @@ impl Writer {
     /// [`Error::Network`].
     pub fn flush(&mut self) -> Result<(), Error> {
         let filled = std::mem::take(&mut self.filled);
-        self.stream.write_all(&self.buffer[..filled]).map_err(Error::network("sending"))
+        self.stream
+            .write_all(&self.buffer[..filled])
+            .map_err(Error::network("sending"))
     }
 
     /// Number of times the keys of this direction have been replaced.

@@ -84,7 +84,13 @@ impl Setup {
             },
         };
         let kem = if self.strong { Kem::MlKem1024 } else { Kem::MlKem768 };
-        Config { role, auth, offer: self.offer.clone(), kem, prologue: PROLOGUE.to_vec() }
+        Config {
+            role,
+            auth,
+            offer: self.offer.clone(),
+            kem,
+            prologue: PROLOGUE.to_vec(),
+        }
     }
 }
 
@@ -138,7 +144,9 @@ pub(super) fn handshake(
     };
     let done = handshake.finish()?;
     stream.set_read_timeout(None).map_err(Error::network("the handshake"))?;
-    stream.set_write_timeout(None).map_err(Error::network("the handshake"))?;
+    stream
+        .set_write_timeout(None)
+        .map_err(Error::network("the handshake"))?;
     Ok(Peered {
         connection: Connection::new(0, (stream, watch), done.send, done.recv, &leftover)?,
         session: Arc::new(done.session),
@@ -163,7 +171,12 @@ fn exchange(stream: &mut TcpStream, handshake: &mut Handshake, deadline: Deadlin
             Ok(0) => return Err(ended()),
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(source) => return Err(Error::Network { doing: "the handshake".into(), source }),
+            Err(source) => {
+                return Err(Error::Network {
+                    doing: "the handshake".into(),
+                    source,
+                });
+            }
         };
         let used = handshake.read(&buffer[..read])?;
         if handshake.is_done() {
@@ -176,5 +189,8 @@ fn exchange(stream: &mut TcpStream, handshake: &mut Handshake, deadline: Deadlin
 }
 
 fn ended() -> Error {
-    Error::Network { doing: "the handshake".into(), source: io::ErrorKind::UnexpectedEof.into() }
+    Error::Network {
+        doing: "the handshake".into(),
+        source: io::ErrorKind::UnexpectedEof.into(),
+    }
 }

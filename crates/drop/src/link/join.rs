@@ -55,10 +55,20 @@ fn read<const N: usize>(
     while have < N {
         deadline.set(stream).map_err(Error::network("joining"))?;
         match stream.read(&mut message[have..]) {
-            Ok(0) => return Err(Error::Network { doing: "joining".into(), source: ErrorKind::UnexpectedEof.into() }),
+            Ok(0) => {
+                return Err(Error::Network {
+                    doing: "joining".into(),
+                    source: ErrorKind::UnexpectedEof.into(),
+                });
+            }
             Ok(read) => have += read,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(source) => return Err(Error::Network { doing: "joining".into(), source }),
+            Err(source) => {
+                return Err(Error::Network {
+                    doing: "joining".into(),
+                    source,
+                });
+            }
         }
     }
     take(&message)?;

@@ -36,7 +36,10 @@ pub(super) fn accept(listener: &TcpListener, stop: &dyn Fn() -> bool) -> Result<
         if stop() {
             return Ok(None);
         }
-        let timeout = rustix::time::Timespec { tv_sec: 0, tv_nsec: TICK.as_nanos() as i64 };
+        let timeout = rustix::time::Timespec {
+            tv_sec: 0,
+            tv_nsec: TICK.as_nanos() as i64,
+        };
         let _ = poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&timeout));
         match listener.accept() {
             Ok((stream, _)) => {
@@ -48,7 +51,12 @@ pub(super) fn accept(listener: &TcpListener, stop: &dyn Fn() -> bool) -> Result<
             Err(error) if is_passing(&error) => {}
             // Too many are here: it passes when some of them go.
             Err(error) if is_shortage(&error) => std::thread::sleep(TICK),
-            Err(source) => return Err(Error::Network { doing: doing.into(), source }),
+            Err(source) => {
+                return Err(Error::Network {
+                    doing: doing.into(),
+                    source,
+                });
+            }
         }
     }
 }
@@ -56,12 +64,17 @@ pub(super) fn accept(listener: &TcpListener, stop: &dyn Fn() -> bool) -> Result<
 fn is_shortage(error: &std::io::Error) -> bool {
     use rustix::io::Errno;
     let shortages = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::PROTO];
-    error.raw_os_error().is_some_and(|code| shortages.iter().any(|errno| errno.raw_os_error() == code))
+    error
+        .raw_os_error()
+        .is_some_and(|code| shortages.iter().any(|errno| errno.raw_os_error() == code))
 }
 
 fn is_passing(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, WouldBlock};
-    matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted | ConnectionReset)
+    matches!(
+        error.kind(),
+        WouldBlock | Interrupted | ConnectionAborted | ConnectionReset
+    )
 }
 
 /// Waits until somebody brings up a session. Connections that want to join it may be here before it stands at this end; they are
@@ -69,11 +82,7 @@ fn is_passing(error: &std::io::Error) -> bool {
 ///
 /// # Errors
 /// [`Error::CodeSpent`], [`Error::Cancelled`], [`Error::Network`] if the port fails.
-pub(super) fn session(
-    listener: &TcpListener,
-    setup: &Setup,
-    cancel: &Cancel,
-) -> Result<(Peered, Vec<Early>), Error> {
+pub(super) fn session(listener: &TcpListener, setup: &Setup, cancel: &Cancel) -> Result<(Peered, Vec<Early>), Error> {
     let (found, wanted) = sync_channel(1);
     let over = AtomicBool::new(false);
     let strangers = AtomicUsize::new(0);

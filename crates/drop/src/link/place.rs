@@ -2,9 +2,9 @@
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use sealway_session::Session;
@@ -79,7 +79,11 @@ fn try_to(place: Place, setup: &Setup, connections: u32, cancel: &Cancel) -> Res
         }
     };
     let count = connections.clamp(1, MAX_CONNECTIONS);
-    let data = DataConnections { session: peered.session.clone(), way, count };
+    let data = DataConnections {
+        session: peered.session.clone(),
+        way,
+        count,
+    };
     Ok(Connected { peered, data })
 }
 
@@ -117,7 +121,13 @@ impl DataConnections {
         let count = u32::try_from(indexes.len()).unwrap_or(MAX_CONNECTIONS);
         match way {
             Way::Listen(listener, early) => {
-                let joins = Joins { session, joined: Arc::default(), stopped: stopped.clone(), cancel: cancel.clone(), found };
+                let joins = Joins {
+                    session,
+                    joined: Arc::default(),
+                    stopped: stopped.clone(),
+                    cancel: cancel.clone(),
+                    found,
+                };
                 std::thread::spawn(move || joins.wait(&listener, early, count));
             }
             way => {
@@ -131,18 +141,16 @@ impl DataConnections {
                 }
             }
         }
-        Connections { wanted: Mutex::new(wanted), stopped, first: Mutex::new(First::None) }
+        Connections {
+            wanted: Mutex::new(wanted),
+            stopped,
+            first: Mutex::new(First::None),
+        }
     }
 }
 
 /// One connection to an address or by a relay.
-fn go(
-    way: &Way,
-    session: &Session,
-    index: u32,
-    stopped: &AtomicBool,
-    cancel: &Cancel,
-) -> Result<Connection, Error> {
+fn go(way: &Way, session: &Session, index: u32, stopped: &AtomicBool, cancel: &Cancel) -> Result<Connection, Error> {
     let stop = || stopped.load(Ordering::SeqCst) || cancel.is_set();
     match way {
         Way::Dial(addresses) => {

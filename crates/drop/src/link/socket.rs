@@ -19,7 +19,11 @@ const DIAL: Duration = Duration::from_secs(10);
 pub(super) fn prepare(stream: &TcpStream) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
-    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(Duration::from_secs(15)).with_interval(Duration::from_secs(10)))?;
+    socket.set_tcp_keepalive(
+        &TcpKeepalive::new()
+            .with_time(Duration::from_secs(15))
+            .with_interval(Duration::from_secs(10)),
+    )?;
     #[cfg(target_os = "linux")]
     socket.set_tcp_user_timeout(Some(SILENCE))?;
     Ok(())
@@ -44,7 +48,10 @@ pub(super) fn dial(addresses: &[SocketAddr], cancel: &Cancel) -> Result<TcpStrea
             Err(error) => last = error,
         }
     }
-    Err(Error::Network { doing: doing(), source: last })
+    Err(Error::Network {
+        doing: doing(),
+        source: last,
+    })
 }
 
 /// Like [`dial`], but again and again until `until`: the other end may not be listening yet.

@@ -34,7 +34,9 @@ pub(super) fn run(receiver: &Receiver<'_>, reader: &mut Reader) -> Result<(), Er
         match record.kind {
             kind::PIECE => {
                 let piece = Piece::parse(record.payload).ok_or(Error::Protocol("a piece that says nothing"))?;
-                let known = current.take().filter(|file| file.id == piece.file && !file.is_given_up());
+                let known = current
+                    .take()
+                    .filter(|file| file.id == piece.file && !file.is_given_up());
                 let Some(file) = known.map_or_else(|| receiver.incoming(piece.file), |file| Ok(Some(file)))? else {
                     continue;
                 };
@@ -86,7 +88,11 @@ fn hash(file: &Incoming, piece: &Piece<'_>, hashing: &mut Option<Hashing>) -> Re
     let (size, group) = (file.entry.size(), piece.offset / GROUP);
     let mut now = match hashing.take() {
         Some(now) if now.file == piece.file && now.next == piece.offset => now,
-        _ if piece.offset % GROUP == 0 => Hashing { file: piece.file, next: piece.offset, hasher: GroupHasher::new(size, group) },
+        _ if piece.offset % GROUP == 0 => Hashing {
+            file: piece.file,
+            next: piece.offset,
+            hasher: GroupHasher::new(size, group),
+        },
         _ => return Err(Error::Protocol("a part of a file that does not begin with a group")),
     };
     now.next += piece.bytes.len() as u64;

@@ -55,7 +55,13 @@ impl Incoming {
             end: None,
             partial: Vec::new(),
         };
-        Self { id, entry, turn: Mutex::new(()), given_up: AtomicBool::new(false), state: Mutex::new(state) }
+        Self {
+            id,
+            entry,
+            turn: Mutex::new(()),
+            given_up: AtomicBool::new(false),
+            state: Mutex::new(state),
+        }
     }
 
     /// Held while something is written.
@@ -135,7 +141,10 @@ impl Incoming {
         let mut state = lock(&self.state);
         let mut kept = 0;
         for &group in groups {
-            let hash = state.had.remove(&group).ok_or(Error::Protocol("a part confirmed that was not named"))?;
+            let hash = state
+                .had
+                .remove(&group)
+                .ok_or(Error::Protocol("a part confirmed that was not named"))?;
             let (start, len) = (group * GROUP, group_len(self.entry.size(), group));
             if state.claimed.insert(start..start + len) != len {
                 return Err(Error::Protocol("the same part of a file twice"));

@@ -152,7 +152,11 @@ pub fn receive(
     };
     let result = (|| {
         let offer = greet(&control, &mut reader)?;
-        let transfer: [u8; 32] = offer.transfer.as_slice().try_into().map_err(|_| Error::Protocol("an offer without a number"))?;
+        let transfer: [u8; 32] = offer
+            .transfer
+            .as_slice()
+            .try_into()
+            .map_err(|_| Error::Protocol("an offer without a number"))?;
         if let Err(reason) = consent.accept(&offered(&offer)) {
             say(&mut lock(&control), Body::Decline(Decline { reason: reason.clone() }))?;
             lock(&control).close()?;
@@ -187,12 +191,21 @@ pub fn receive(
             receiver.note(path, why);
         }
         let left_behind = concluded.left_behind;
-        let Failures { count: failed, mut notes, .. } = receiver.failures.into_inner().unwrap_or_default();
+        let Failures {
+            count: failed,
+            mut notes,
+            ..
+        } = receiver.failures.into_inner().unwrap_or_default();
         if left_behind {
             notes.push("something that is not of this transfer is in its staging folder, which therefore stays".into());
         }
         let placed = progress.snapshot().files;
-        let summary = Summary { placed, failed, notes: notes.clone(), epochs };
+        let summary = Summary {
+            placed,
+            failed,
+            notes: notes.clone(),
+            epochs,
+        };
         // All is in place: what becomes of the connection from here on changes nothing.
         let told = say(&mut lock(&control), Body::Done(Done { placed, failed, notes }));
         if told.and_then(|()| lock(&control).close()).is_ok() {
@@ -211,14 +224,28 @@ pub fn receive(
 }
 
 fn greet(control: &Mutex<Writer>, reader: &mut Reader) -> Result<Offer, Error> {
-    say(&mut lock(control), Body::Hello(Hello { version: control::VERSION, role: Role::Receiver as i32, shares: false, mounts: false }))?;
+    say(
+        &mut lock(control),
+        Body::Hello(Hello {
+            version: control::VERSION,
+            role: Role::Receiver as i32,
+            shares: false,
+            mounts: false,
+        }),
+    )?;
     match hear(reader)? {
         Some(Body::Hello(hello)) if hello.version != control::VERSION => {
-            return Err(Error::Remote(format!("it speaks version {} of the protocol, this end {}", hello.version, control::VERSION)));
+            return Err(Error::Remote(format!(
+                "it speaks version {} of the protocol, this end {}",
+                hello.version,
+                control::VERSION
+            )));
         }
         Some(Body::Hello(hello)) if hello.role == Role::Sender as i32 => {}
         Some(Body::Hello(_)) => {
-            return Err(Error::Usage("the other end does not send: one end sends, the other receives".into()));
+            return Err(Error::Usage(
+                "the other end does not send: one end sends, the other receives".into(),
+            ));
         }
         _ => return Err(Error::Protocol("no greeting")),
     }
@@ -292,7 +319,10 @@ fn transfer_all(
     if cancel.is_set() {
         return Err(Error::Cancelled);
     }
-    let missing = lock(&receiver.slots).iter().filter(|slot| !matches!(slot, Slot::Nothing | Slot::GivenUp)).count();
+    let missing = lock(&receiver.slots)
+        .iter()
+        .filter(|slot| !matches!(slot, Slot::Nothing | Slot::GivenUp))
+        .count();
     if missing > 0 {
         return Err(Error::Protocol("files that were announced did not come"));
     }
@@ -317,7 +347,11 @@ fn talk(receiver: &Receiver<'_>, reader: &mut Reader, partials: Sender<Arc<Incom
             Some(Body::FileEnd(end)) => {
                 let hash = match end.hash.len() {
                     0 => None,
-                    _ => Some(end.hash.try_into().map_err(|_| Error::Protocol("a hash of a wrong length"))?),
+                    _ => Some(
+                        end.hash
+                            .try_into()
+                            .map_err(|_| Error::Protocol("a hash of a wrong length"))?,
+                    ),
                 };
                 if let Some(file) = receiver.incoming(end.file)? {
                     if file.ended(hash)? == FileProgress::Complete {
@@ -327,8 +361,12 @@ fn talk(receiver: &Receiver<'_>, reader: &mut Reader, partials: Sender<Arc<Incom
             }
             Some(Body::Holes(holes)) => {
                 for range in holes.ranges.chunks(2) {
-                    let &[offset, len] = range else { return Err(Error::Protocol("half a hole")) };
-                    let Some(file) = receiver.incoming(holes.file)? else { break };
+                    let &[offset, len] = range else {
+                        return Err(Error::Protocol("half a hole"));
+                    };
+                    let Some(file) = receiver.incoming(holes.file)? else {
+                        break;
+                    };
                     if let Err(error) = receiver.hole(&file, offset, len) {
                         receiver.file_failed(&file, error)?;
                     }
@@ -385,12 +423,19 @@ impl Allowance {
     fn take(&mut self, entry: &Entry, listed: usize) -> Result<(), Error> {
         let less = |left: &mut u64, by: u64| left.checked_sub(by).map(|rest| *left = rest);
         let is_file = matches!(entry.kind, Kind::File { .. });
-        let counted = if is_file { less(&mut self.files, 1) } else { less(&mut self.others, 1) };
+        let counted = if is_file {
+            less(&mut self.files, 1)
+        } else {
+            less(&mut self.others, 1)
+        };
         let within = counted
             .and_then(|()| less(&mut self.bytes, entry.size()))
             .and_then(|()| less(&mut self.tops, u64::from(entry.path.depth() == 1)));
         within.ok_or(Error::Protocol("more than was offered"))?;
-        let rest = self.listed.checked_sub(listed).ok_or(Error::Protocol("a longer list than a transfer may have"))?;
+        let rest = self
+            .listed
+            .checked_sub(listed)
+            .ok_or(Error::Protocol("a longer list than a transfer may have"))?;
         self.listed = rest;
         Ok(())
     }
@@ -456,8 +501,14 @@ impl Receiver<'_> {
         if entry.size() != packed.bytes.len() as u64 {
             return Err(Error::Protocol("a small file of another size than announced"));
         }
-        if packed.hash.is_some_and(|hash| hash != *blake3::hash(packed.bytes).as_bytes()) {
-            return Err(Error::Integrity { path: entry.path.to_string(), what: "does not have the hash that was announced" });
+        if packed
+            .hash
+            .is_some_and(|hash| hash != *blake3::hash(packed.bytes).as_bytes())
+        {
+            return Err(Error::Integrity {
+                path: entry.path.to_string(),
+                what: "does not have the hash that was announced",
+            });
         }
         let placed = self.staging.place_small(packed.file, &entry, packed.bytes);
         self.progress.moved(packed.bytes.len() as u64);
@@ -502,7 +553,11 @@ impl Receiver<'_> {
             Some(staged) => staged,
             None => self.staging.open_file(file.id, &file.entry)?,
         };
-        self.placed(file.id, &file.entry.path, staged.finish(file.entry.mode, file.entry.mtime))
+        self.placed(
+            file.id,
+            &file.entry.path,
+            staged.finish(file.entry.mode, file.entry.mtime),
+        )
     }
 
     /// A file that cannot be placed does not end the transfer, unless nothing else could be placed either.
@@ -526,7 +581,9 @@ impl Receiver<'_> {
     /// Something went wrong with one file. Only what concerns all of them is passed on.
     fn file_failed(&self, file: &Incoming, error: Error) -> Result<(), Error> {
         match error {
-            Error::Dest(error) if !matches!(error, dest::Error::NoSpace { .. }) && error.fault() != fault::Fault::Peer => {
+            Error::Dest(error)
+                if !matches!(error, dest::Error::NoSpace { .. }) && error.fault() != fault::Fault::Peer =>
+            {
                 self.give_up(file.id, &error)
             }
             error => Err(error),
@@ -535,7 +592,9 @@ impl Receiver<'_> {
 
     /// Goes on without this file; what still comes of it is thrown away.
     fn give_up(&self, id: u32, why: &dyn std::fmt::Display) -> Result<(), Error> {
-        let slot = lock(&self.slots).get_mut(id as usize).map(|slot| std::mem::replace(slot, Slot::GivenUp));
+        let slot = lock(&self.slots)
+            .get_mut(id as usize)
+            .map(|slot| std::mem::replace(slot, Slot::GivenUp));
         let path = match slot {
             Some(Slot::Small(entry)) => entry.path,
             Some(Slot::Large(file)) => {

@@ -47,5 +47,13 @@ fn say(receiver: &Receiver<'_>, file: &Incoming, named: &mut Vec<(u64, GroupHash
     file.found(&named);
     let groups = named.iter().map(|(group, _)| *group).collect();
     let hashes = named.iter().flat_map(|(_, hash)| *hash).collect();
-    crate::wire::talk::say(&mut crate::lock(receiver.control), Body::Have(Have { file: file.id, groups, hashes, last }))
+    crate::wire::talk::say(
+        &mut crate::lock(receiver.control),
+        Body::Have(Have {
+            file: file.id,
+            groups,
+            hashes,
+            last,
+        }),
+    )
 }

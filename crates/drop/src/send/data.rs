@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{CHANGED, Sender};
 use super::file::{Layout, Sending};
 use super::queue::{PACK, Work};
+use super::{CHANGED, Sender};
 use crate::Error;
 use crate::groups::{GROUP, GroupHasher, group_len};
 use crate::link::Writer;
@@ -59,15 +59,23 @@ fn open(sender: &Sender<'_>, id: u32, have: Option<Vec<(u64, [u8; 32])>>) -> Res
         Ok(file) => file,
         Err(why) => return failed(sender, id, &why),
     };
-    let extents: Result<Vec<_>, _> = file.extents().map(|range| range.map(|range| (range.start, range.end - range.start))).collect();
+    let extents: Result<Vec<_>, _> = file
+        .extents()
+        .map(|range| range.map(|range| (range.start, range.end - range.start)))
+        .collect();
     let extents = extents.unwrap_or_else(|_| vec![(0, size)]);
     let have = have.unwrap_or_default();
     let skip: Vec<u64> = have.iter().map(|(group, _)| *group).collect();
     let layout = Layout::new(size, &extents, &skip);
     let file = Arc::new(Sending::new(id, size, file, sender.hash()));
     holes(sender, &file, &layout.holes)?;
-    let segments = layout.segments.into_iter().map(|(offset, len)| Work::Segment(file.clone(), offset, len));
-    let compared = have.chunks(64).map(|groups| Work::Compare(file.clone(), groups.to_vec()));
+    let segments = layout
+        .segments
+        .into_iter()
+        .map(|(offset, len)| Work::Segment(file.clone(), offset, len));
+    let compared = have
+        .chunks(64)
+        .map(|groups| Work::Compare(file.clone(), groups.to_vec()));
     // What is missing for certain goes before what must be looked at.
     let parts: Vec<Work> = segments.chain(compared).collect();
     file.add_parts(parts.len());
@@ -107,13 +115,21 @@ fn done(sender: &Sender<'_>, file: &Sending) -> Result<(), Error> {
     }
     let hash = file.root().map(|root| root.to_vec()).unwrap_or_default();
     sender.progress.file_done();
-    sender.say(Body::FileEnd(FileEnd { file: file.id, hash, failed: String::new() }))
+    sender.say(Body::FileEnd(FileEnd {
+        file: file.id,
+        hash,
+        failed: String::new(),
+    }))
 }
 
 /// The transfer goes on without this file.
 fn failed(sender: &Sender<'_>, id: u32, why: &str) -> Result<(), Error> {
     sender.note_failed();
-    sender.say(Body::FileEnd(FileEnd { file: id, hash: Vec::new(), failed: why.to_owned() }))
+    sender.say(Body::FileEnd(FileEnd {
+        file: id,
+        hash: Vec::new(),
+        failed: why.to_owned(),
+    }))
 }
 
 fn segment(sender: &Sender<'_>, writer: &mut Writer, file: &Sending, offset: u64, len: u64) -> Result<(), Error> {
@@ -127,7 +143,9 @@ fn segment(sender: &Sender<'_>, writer: &mut Writer, file: &Sending, offset: u64
             header.copy_from_slice(&Piece::header(file.id, at));
             file.file.read_at(bytes, at).map_err(|_| Failure::File)?;
             if file.hashed() {
-                hasher.get_or_insert_with(|| GroupHasher::new(file.size, at / GROUP)).update(bytes);
+                hasher
+                    .get_or_insert_with(|| GroupHasher::new(file.size, at / GROUP))
+                    .update(bytes);
             }
             Ok(room.len())
         });
@@ -170,7 +188,10 @@ fn compare(sender: &Sender<'_>, file: &Arc<Sending>, groups: Vec<(u64, [u8; 32])
     }
     file.add_parts(send.len());
     sender.queue.add_first(send);
-    sender.say(Body::Keep(Keep { file: file.id, groups: keep }))
+    sender.say(Body::Keep(Keep {
+        file: file.id,
+        groups: keep,
+    }))
 }
 
 /// Small files, whole, in one record.
@@ -189,7 +210,9 @@ fn pack(sender: &Sender<'_>, writer: &mut Writer, files: &[u32]) -> Result<(), E
                     continue;
                 };
                 let size = size as usize;
-                let Some(space) = room.get_mut(filled..filled + PACKED_HEADER + size + tail) else { break };
+                let Some(space) = room.get_mut(filled..filled + PACKED_HEADER + size + tail) else {
+                    break;
+                };
                 match read_small(sender, id, &mut space[PACKED_HEADER..PACKED_HEADER + size]) {
                     Ok(()) => {
                         space[..PACKED_HEADER].copy_from_slice(&Packed::header(id, size as u32));

@@ -81,7 +81,11 @@ impl Sender<'_> {
 
     /// Size of a file by its number; `None` for what is no file.
     fn size(&self, id: u32) -> Option<u64> {
-        self.scan.entries.get(id as usize).filter(|entry| matches!(entry.kind, Kind::File { .. })).map(Entry::size)
+        self.scan
+            .entries
+            .get(id as usize)
+            .filter(|entry| matches!(entry.kind, Kind::File { .. }))
+            .map(Entry::size)
     }
 
     fn open(&self, id: u32) -> Result<source::SourceFile, String> {
@@ -223,8 +227,18 @@ fn content(
 }
 
 fn summary(done: Done, epochs: u64) -> Summary {
-    let notes = done.notes.iter().take(NOTES).map(|note| Escaped(note.as_bytes()).to_string()).collect();
-    Summary { placed: done.placed, failed: done.failed, notes, epochs }
+    let notes = done
+        .notes
+        .iter()
+        .take(NOTES)
+        .map(|note| Escaped(note.as_bytes()).to_string())
+        .collect();
+    Summary {
+        placed: done.placed,
+        failed: done.failed,
+        notes,
+        epochs,
+    }
 }
 
 /// Says what there is, and waits until the receiver takes it.
@@ -239,7 +253,10 @@ fn offer(options: &Options, sender: &Sender<'_>, reader: &mut Reader) -> Result<
         bytes: scan.totals.bytes,
         top: tops()
             .take(TOP)
-            .map(|entry| control::Top { name: entry.path.name().to_vec(), folder: entry.kind == Kind::Directory })
+            .map(|entry| control::Top {
+                name: entry.path.name().to_vec(),
+                folder: entry.kind == Kind::Directory,
+            })
             .collect(),
         top_count: tops().count() as u64,
         hash: options.hash,
@@ -267,13 +284,22 @@ fn talk(sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
 }
 
 fn greet(sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
-    sender.say(Body::Hello(Hello { version: control::VERSION, role: Role::Sender as i32, shares: false, mounts: false }))?;
+    sender.say(Body::Hello(Hello {
+        version: control::VERSION,
+        role: Role::Sender as i32,
+        shares: false,
+        mounts: false,
+    }))?;
     match hear(reader)? {
-        Some(Body::Hello(hello)) if hello.version != control::VERSION => {
-            Err(Error::Remote(format!("it speaks version {} of the protocol, this end {}", hello.version, control::VERSION)))
-        }
+        Some(Body::Hello(hello)) if hello.version != control::VERSION => Err(Error::Remote(format!(
+            "it speaks version {} of the protocol, this end {}",
+            hello.version,
+            control::VERSION
+        ))),
         Some(Body::Hello(hello)) if hello.role == Role::Receiver as i32 => Ok(()),
-        Some(Body::Hello(_)) => Err(Error::Usage("the other end does not receive: one end sends, the other receives".into())),
+        Some(Body::Hello(_)) => Err(Error::Usage(
+            "the other end does not receive: one end sends, the other receives".into(),
+        )),
         _ => Err(Error::Protocol("no greeting")),
     }
 }
@@ -284,7 +310,10 @@ fn list(sender: &Sender<'_>) -> Result<(), Error> {
     for entry in &sender.scan.entries {
         entry.encode(&mut entries);
         if entries.len() >= control::BATCH {
-            sender.say(Body::Entries(Entries { entries: std::mem::take(&mut entries), last: false }))?;
+            sender.say(Body::Entries(Entries {
+                entries: std::mem::take(&mut entries),
+                last: false,
+            }))?;
         }
     }
     sender.say(Body::Entries(Entries { entries, last: true }))
@@ -322,7 +351,9 @@ fn decide(sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
                 }
             }
             Some(Body::Have(have)) => {
-                let groups = partial.get_mut(&have.file).ok_or(Error::Protocol("groups of a file that is not partial"))?;
+                let groups = partial
+                    .get_mut(&have.file)
+                    .ok_or(Error::Protocol("groups of a file that is not partial"))?;
                 note_groups(groups, &have, sender.size(have.file).unwrap_or(0))?;
                 if have.last {
                     let groups = partial.remove(&have.file).unwrap_or_default();
@@ -345,7 +376,9 @@ fn note_groups(groups: &mut Vec<(u64, [u8; 32])>, have: &control::Have, size: u6
     }
     for (&group, hash) in have.groups.iter().zip(hashes) {
         let rises = groups.last().is_none_or(|&(last, _)| last < group);
-        let hash = hash.try_into().map_err(|_| Error::Protocol("groups without their hashes"))?;
+        let hash = hash
+            .try_into()
+            .map_err(|_| Error::Protocol("groups without their hashes"))?;
         if !rises || group >= group_count(size) {
             return Err(Error::Protocol("groups out of order"));
         }
@@ -371,7 +404,10 @@ fn transfer_id(options: &Options) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_keyed(&*options.transfer_secret);
     for path in &options.paths {
         // `dir` and `dir/` are the same.
-        let path: PathBuf = std::path::absolute(path).unwrap_or_else(|_| path.clone()).components().collect();
+        let path: PathBuf = std::path::absolute(path)
+            .unwrap_or_else(|_| path.clone())
+            .components()
+            .collect();
         let bytes = path.as_os_str().as_encoded_bytes();
         hasher.update(&(bytes.len() as u64).to_le_bytes());
         hasher.update(bytes);

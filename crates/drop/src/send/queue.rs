@@ -115,7 +115,10 @@ impl Queue {
             if state.closed && state.busy == 0 {
                 break;
             }
-            let (now, waited) = self.changed.wait_timeout(state, BEAT).unwrap_or_else(PoisonError::into_inner);
+            let (now, waited) = self
+                .changed
+                .wait_timeout(state, BEAT)
+                .unwrap_or_else(PoisonError::into_inner);
             state = now;
             if waited.timed_out() && state.work.is_empty() && state.small.is_empty() && !state.stopped {
                 state.busy += 1;

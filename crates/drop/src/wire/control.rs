@@ -185,7 +185,9 @@ pub enum Decision {
 impl Decision {
     /// What a byte says; `None` for one that says nothing.
     pub fn of(code: u8) -> Option<Self> {
-        [Self::Nothing, Self::Fetch, Self::Rest, Self::Refused].into_iter().find(|decision| *decision as u8 == code)
+        [Self::Nothing, Self::Fetch, Self::Rest, Self::Refused]
+            .into_iter()
+            .find(|decision| *decision as u8 == code)
     }
 }
 

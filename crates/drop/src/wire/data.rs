@@ -96,7 +96,14 @@ impl<'a> Iterator for Packed<'a> {
                 true => rest.split_first_chunk().map(|(hash, rest)| (Some(*hash), rest))?,
                 false => (None, rest),
             };
-            Some((PackedFile { file: u32::from_be_bytes(*file), bytes, hash }, rest))
+            Some((
+                PackedFile {
+                    file: u32::from_be_bytes(*file),
+                    bytes,
+                    hash,
+                },
+                rest,
+            ))
         };
         match read(self.rest) {
             Some((file, rest)) => {
@@ -120,7 +127,14 @@ mod tests {
         let mut payload = Piece::header(7, 1 << 40).to_vec();
         assert_eq!(Piece::parse(&payload), None, "a piece without bytes says nothing");
         payload.extend(b"content");
-        assert_eq!(Piece::parse(&payload), Some(Piece { file: 7, offset: 1 << 40, bytes: b"content" }));
+        assert_eq!(
+            Piece::parse(&payload),
+            Some(Piece {
+                file: 7,
+                offset: 1 << 40,
+                bytes: b"content"
+            })
+        );
         for len in 0..PIECE_HEADER {
             assert_eq!(Piece::parse(&payload[..len]), None);
         }
@@ -150,10 +164,18 @@ mod tests {
             let files = files.expect("the pack is whole");
             let named: Vec<_> = files.iter().map(|file| (file.file, file.bytes)).collect();
             assert_eq!(named, [(1, &b"one"[..]), (2, b""), (9, b"nine")]);
-            assert!(files.iter().all(|file| file.hash == hashed.then(|| *blake3::hash(file.bytes).as_bytes())));
+            assert!(
+                files
+                    .iter()
+                    .all(|file| file.hash == hashed.then(|| *blake3::hash(file.bytes).as_bytes()))
+            );
             for len in 1..payload.len() {
                 let cut: Vec<_> = Packed::new(&payload[..len], hashed).collect();
-                assert_eq!(cut.last().is_some_and(Option::is_none), !ends.contains(&len), "cut at {len}");
+                assert_eq!(
+                    cut.last().is_some_and(Option::is_none),
+                    !ends.contains(&len),
+                    "cut at {len}"
+                );
             }
         }
     }

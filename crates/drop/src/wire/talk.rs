@@ -51,7 +51,10 @@ impl Pulse {
     pub(crate) fn beat(&self, writer: &Mutex<Writer>) {
         let mut stopped = lock(&self.stopped);
         while !*stopped {
-            let (now, waited) = self.changed.wait_timeout(stopped, BEAT).unwrap_or_else(PoisonError::into_inner);
+            let (now, waited) = self
+                .changed
+                .wait_timeout(stopped, BEAT)
+                .unwrap_or_else(PoisonError::into_inner);
             stopped = now;
             if !*stopped && waited.timed_out() {
                 let mut writer = lock(writer);

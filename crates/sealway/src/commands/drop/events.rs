@@ -40,7 +40,10 @@ impl Events {
     }
 
     pub(super) fn listening(self, address: SocketAddr) {
-        self.tell(format_args!("waiting at {address}"), || json!({"event": "listening", "address": address.to_string()}));
+        self.tell(
+            format_args!("waiting at {address}"),
+            || json!({"event": "listening", "address": address.to_string()}),
+        );
     }
 
     /// What the other end runs to use a code.
@@ -48,7 +51,9 @@ impl Events {
         match (&link.connect, &link.relay) {
             (Some(_), _) => "sealway receive --listen HOST:PORT (the one given here)".into(),
             (None, Some(relay)) => format!("sealway receive --relay {relay}"),
-            (None, None) if link.listen.is_none() && std::env::var_os("SEALWAY_RELAY").is_some() => "sealway receive".into(),
+            (None, None) if link.listen.is_none() && std::env::var_os("SEALWAY_RELAY").is_some() => {
+                "sealway receive".into()
+            }
             (None, None) => "sealway receive --connect HOST:PORT (an address of this machine)".into(),
         }
     }
@@ -62,7 +67,9 @@ impl Events {
     pub(super) fn code_with(self, code: &str, command: &str) {
         match self.json {
             true => self.tell("", || json!({"event": "code", "code": code})),
-            false => note(format_args!("code: {code}\nat the other end: {command}, and type the code")),
+            false => note(format_args!(
+                "code: {code}\nat the other end: {command}, and type the code"
+            )),
         }
     }
 
@@ -70,7 +77,9 @@ impl Events {
         let value = || json!({"event": "connected", "suite": suite, "check": check, "proved": !unproved});
         match asks {
             true => self.tell(
-                format_args!("connected, {suite}; check words: {check} (the other end shows the same, or somebody sits between)"),
+                format_args!(
+                    "connected, {suite}; check words: {check} (the other end shows the same, or somebody sits between)"
+                ),
                 value,
             ),
             false => self.tell(format_args!("connected, {suite}"), value),
@@ -90,9 +99,15 @@ impl Events {
     pub(super) fn ready(self, sharing: &sealway_drop::sharing::Options) {
         let shown = |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| path.display().to_string());
         let (share, mount) = (shown(&sharing.share), shown(&sharing.mount));
-        let parts = [share.as_ref().map(|path| format!("{path} is shared")), mount.as_ref().map(|path| format!("mounted at {path}"))];
+        let parts = [
+            share.as_ref().map(|path| format!("{path} is shared")),
+            mount.as_ref().map(|path| format!("mounted at {path}")),
+        ];
         let text = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
-        self.tell(format_args!("{text}; Ctrl-C ends it"), || json!({"event": "ready", "share": share, "mount": mount}));
+        self.tell(
+            format_args!("{text}; Ctrl-C ends it"),
+            || json!({"event": "ready", "share": share, "mount": mount}),
+        );
     }
 
     pub(super) fn warn(self, text: &str) {
@@ -108,7 +123,10 @@ impl Events {
         if asks && (self.quiet || self.json) {
             note(text);
         }
-        self.tell(text, || json!({"event": "offer", "files": files, "bytes": bytes, "text": text}));
+        self.tell(
+            text,
+            || json!({"event": "offer", "files": files, "bytes": bytes, "text": text}),
+        );
     }
 
     /// The end of a transfer that worked, as far as it did.
@@ -192,7 +210,9 @@ fn lines(events: Events, progress: &Progress, stop: &AtomicBool) {
 fn bar(progress: &Progress, stop: &AtomicBool) {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND));
     // A template that does not parse is a fault of this file; the plain bar still works then.
-    if let Ok(style) = ProgressStyle::with_template("{bar:24} {bytes}/{total_bytes}  {binary_bytes_per_sec}  {eta} left  {wide_msg}") {
+    if let Ok(style) =
+        ProgressStyle::with_template("{bar:24} {bytes}/{total_bytes}  {binary_bytes_per_sec}  {eta} left  {wide_msg}")
+    {
         bar.set_style(style);
     }
     let begun = Instant::now();

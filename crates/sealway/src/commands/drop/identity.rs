@@ -13,7 +13,9 @@ pub(crate) fn run(options: &Identity) -> Result<Exit, Problem> {
         let own = Own::load_or_make().map_err(|error| problem(&error))?;
         output::print(&format!("{}\n", own.public()))?;
         if own.path().is_none() {
-            note("warning: this key cannot be kept, so it is another one each time; set SEALWAY_CONFIG_DIR to a folder of yours");
+            note(
+                "warning: this key cannot be kept, so it is another one each time; set SEALWAY_CONFIG_DIR to a folder of yours",
+            );
         }
         return Ok(Exit::Done);
     };
@@ -30,7 +32,8 @@ pub(crate) fn run(options: &Identity) -> Result<Exit, Problem> {
         }
         IdentityCommand::Remember { name, key } => {
             let key: PublicKey = key.parse().map_err(|error| {
-                Problem::new(Exit::Usage, format!("{key}: {error}")).hint("`sealway identity` at the other end shows its key")
+                Problem::new(Exit::Usage, format!("{key}: {error}"))
+                    .hint("`sealway identity` at the other end shows its key")
             })?;
             let today = jiff::Zoned::now().date().to_string();
             known.remember(name, key, &today).map_err(|error| problem(&error))?;
@@ -38,7 +41,8 @@ pub(crate) fn run(options: &Identity) -> Result<Exit, Problem> {
         }
         IdentityCommand::Forget { name } => match known.forget(name).map_err(|error| problem(&error))? {
             true => Ok(Exit::Done),
-            false => Err(Problem::new(Exit::Usage, format!("no key is known as {name}")).hint("`sealway identity list` shows them")),
+            false => Err(Problem::new(Exit::Usage, format!("no key is known as {name}"))
+                .hint("`sealway identity list` shows them")),
         },
     }
 }

@@ -55,7 +55,9 @@ fn usage(text: impl std::fmt::Display) -> Problem {
 pub(super) fn way(link: &Link, end: End, events: Events) -> Result<Way, Problem> {
     let relay = link.relay.clone().or_else(|| {
         let wanted = link.connect.is_none() && link.listen.is_none();
-        std::env::var("SEALWAY_RELAY").ok().filter(|relay| wanted && !relay.is_empty())
+        std::env::var("SEALWAY_RELAY")
+            .ok()
+            .filter(|relay| wanted && !relay.is_empty())
     });
     let (addresses, local) = match link.connect.as_ref().or(link.listen.as_ref()) {
         Some(address) => (resolve(address)?, is_this_machine(address)),
@@ -65,7 +67,9 @@ pub(super) fn way(link: &Link, end: End, events: Events) -> Result<Way, Problem>
     if own.path().is_none() {
         events.warn("this machine's key cannot be kept, so a transfer that breaks off begins anew; set SEALWAY_CONFIG_DIR to a folder of yours");
     }
-    let code = std::env::var("SEALWAY_CODE").ok().filter(|code| !code.trim().is_empty());
+    let code = std::env::var("SEALWAY_CODE")
+        .ok()
+        .filter(|code| !code.trim().is_empty());
     let by_keys = !link.peer.is_empty() || link.anyone || (local && code.is_none() && !link.code);
     let (mut phrase, mut patience) = (None, PATIENCE);
     let identity = if by_keys {
@@ -73,7 +77,10 @@ pub(super) fn way(link: &Link, end: End, events: Events) -> Result<Way, Problem>
             [] => None,
             names => Some(names.iter().map(|name| key(name)).collect::<Result<Vec<_>, _>>()?),
         };
-        Identity::Keys { own: own.secret().clone(), peers }
+        Identity::Keys {
+            own: own.secret().clone(),
+            peers,
+        }
     } else {
         let given = code.is_some();
         let made = match (code, end) {
@@ -98,7 +105,11 @@ pub(super) fn way(link: &Link, end: End, events: Events) -> Result<Way, Problem>
     let unproved = matches!(identity, Identity::Keys { peers: None, .. });
     Ok(Way {
         place,
-        setup: Setup { identity, offer: offer(link)?, strong: link.strong },
+        setup: Setup {
+            identity,
+            offer: offer(link)?,
+            strong: link.strong,
+        },
         connections: link.connections.unwrap_or_else(default_connections),
         hash: match link.hash {
             HashWord::Auto => !local,
@@ -118,14 +129,21 @@ fn default_connections() -> u32 {
 /// Whether an address says itself that it is of this machine. What a name server answers says nothing.
 fn is_this_machine(address: &str) -> bool {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let host = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .unwrap_or(host);
     host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 fn resolve(address: &str) -> Result<Vec<SocketAddr>, Problem> {
     match address.to_socket_addrs() {
         Ok(addresses) => Ok(addresses.collect()),
-        Err(error) if address.rsplit_once(':').is_none_or(|(_, port)| port.parse::<u16>().is_err()) => {
+        Err(error)
+            if address
+                .rsplit_once(':')
+                .is_none_or(|(_, port)| port.parse::<u16>().is_err()) =>
+        {
             Err(usage(format!("{address}: {error}")).hint("give HOST:PORT, such as 192.168.1.5:4000 or [::1]:4000"))
         }
         Err(error) => Err(Problem::new(Exit::Remote, format!("cannot look up {address}: {error}"))),
@@ -143,14 +161,19 @@ fn offer(link: &Link) -> Result<Offer, Problem> {
 /// A key, or the name of one that is known.
 fn key(text: &str) -> Result<[u8; 32], Problem> {
     if let Some(dir) = identity::config_dir() {
-        if let Some(known) = identity::KnownPeers::at(&dir).lookup(text).map_err(|error| problem(&error))? {
+        if let Some(known) = identity::KnownPeers::at(&dir)
+            .lookup(text)
+            .map_err(|error| problem(&error))?
+        {
             return Ok(*known.key.bytes());
         }
     }
     let key: Result<identity::PublicKey, _> = text.parse();
     key.map(|key| *key.bytes()).map_err(|error| {
-        usage(format!("--peer {text}: no key of that name is known, and it is no key: {error}"))
-            .hint("`sealway identity` at the other end shows its key; `sealway identity remember NAME KEY` gives it a name")
+        usage(format!(
+            "--peer {text}: no key of that name is known, and it is no key: {error}"
+        ))
+        .hint("`sealway identity` at the other end shows its key; `sealway identity remember NAME KEY` gives it a name")
     })
 }
 
@@ -159,24 +182,37 @@ fn generate() -> Result<CodePhrase, Problem> {
     let phrase = CodePhrase::generate(&mut |bytes| failed = failed.or(getrandom::fill(bytes).err()));
     match failed {
         None => Ok(phrase),
-        Some(error) => Err(Problem::new(Exit::Internal, format!("the system gives no random bytes: {error}"))),
+        Some(error) => Err(Problem::new(
+            Exit::Internal,
+            format!("the system gives no random bytes: {error}"),
+        )),
     }
 }
 
 fn listen(addresses: &[SocketAddr], events: Events) -> Result<Place, Problem> {
-    let everywhere = [SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)), SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))];
-    let wanted = if addresses.is_empty() { &everywhere[..] } else { addresses };
+    let everywhere = [
+        SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+        SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+    ];
+    let wanted = if addresses.is_empty() {
+        &everywhere[..]
+    } else {
+        addresses
+    };
     let listener = TcpListener::bind(wanted).map_err(|error| {
         Problem::new(Exit::Remote, format!("cannot listen: {error}")).hint("is another program there already?")
     })?;
-    let address = listener.local_addr().map_err(|error| Problem::new(Exit::Internal, error))?;
+    let address = listener
+        .local_addr()
+        .map_err(|error| Problem::new(Exit::Internal, error))?;
     events.listening(address);
     Ok(Place::Listen(listener))
 }
 
 fn parse(code: &str) -> Result<CodePhrase, Problem> {
-    CodePhrase::parse(code)
-        .map_err(|error| Problem::new(Exit::Usage, error).hint("type it as the sender shows it, such as 7-word-word-word"))
+    CodePhrase::parse(code).map_err(|error| {
+        Problem::new(Exit::Usage, error).hint("type it as the sender shows it, such as 7-word-word-word")
+    })
 }
 
 /// Reads the code: from the terminal with a question, else the first line of standard input.
@@ -188,7 +224,10 @@ fn ask() -> Result<CodePhrase, Problem> {
         let _ = stderr.flush();
     }
     let mut line = Zeroizing::new(String::new());
-    stdin.lock().read_line(&mut line).map_err(|error| usage(format!("cannot read the code: {error}")))?;
+    stdin
+        .lock()
+        .read_line(&mut line)
+        .map_err(|error| usage(format!("cannot read the code: {error}")))?;
     if line.trim().is_empty() {
         return Err(usage("no code was given").hint(
             "type it when asked, write it to standard input, or set SEALWAY_CODE; or use --peer KEY or --anyone",
@@ -211,9 +250,15 @@ fn at_relay(
         // The relay gives the number, so the code is only whole now.
         End::Sender => {
             let shown = phrase.reveal();
-            let words = Zeroizing::new(shown.split_once('-').map_or(String::new(), |(_, words)| words.to_owned()));
+            let words = Zeroizing::new(
+                shown
+                    .split_once('-')
+                    .map_or(String::new(), |(_, words)| words.to_owned()),
+            );
             let link = events.of_code(link);
-            Meeting::Open(Arc::new(move |number| events.code_with(&Zeroizing::new(format!("{number}-{}", *words)), &link)))
+            Meeting::Open(Arc::new(move |number| {
+                events.code_with(&Zeroizing::new(format!("{number}-{}", *words)), &link)
+            }))
         }
         End::Receiver => Meeting::Claim(phrase.nameplate()),
     };
@@ -227,8 +272,14 @@ pub(super) fn confirm(peered: &Peered, unproved: bool, asks: bool, events: Event
     if !asks || !std::io::stdin().is_terminal() {
         return Ok(());
     }
-    match super::ask(&format!("check words: {words}\ndoes the other end show the same? [y/N] ")).as_str() {
+    match super::ask(&format!(
+        "check words: {words}\ndoes the other end show the same? [y/N] "
+    ))
+    .as_str()
+    {
         "y" | "yes" => Ok(()),
-        _ => Err(sealway_drop::Error::Declined("at this end: the check words differ".into())),
+        _ => Err(sealway_drop::Error::Declined(
+            "at this end: the check words differ".into(),
+        )),
     }
 }

@@ -20,11 +20,17 @@ use crate::args::{ConflictWord, Receive};
 use crate::problem::{Problem, note};
 
 pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
-    let events = Events { quiet: options.link.quiet, json: options.link.json };
+    let events = Events {
+        quiet: options.link.quiet,
+        json: options.link.json,
+    };
     let asks = std::io::stdin().is_terminal();
     if !options.yes && !asks {
-        return Err(Problem::new(Exit::Usage, "there is no terminal to ask on whether to take what is offered")
-            .hint("give --yes to take it without being asked"));
+        return Err(Problem::new(
+            Exit::Usage,
+            "there is no terminal to ask on whether to take what is offered",
+        )
+        .hint("give --yes to take it without being asked"));
     }
     let cancel = stop_on_signal()?;
     let mut settings = dest::Options::default();
@@ -41,10 +47,26 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
     settings.fsync = options.fsync;
     // Before anybody is asked to come: the folder must be there.
     dest::Destination::open(&options.output, settings).map_err(|error| super::problem(&error.into()))?;
-    let Way { place, setup, connections, hash, unproved, asks: compares, .. } = way(&options.link, End::Receiver, events)?;
+    let Way {
+        place,
+        setup,
+        connections,
+        hash,
+        unproved,
+        asks: compares,
+        ..
+    } = way(&options.link, End::Receiver, events)?;
     let progress = Arc::new(Progress::new());
-    let receiving = Options { output: options.output.clone(), dest: settings, hash };
-    let consent = Asking { yes: options.yes, events, all: Mutex::new(None) };
+    let receiving = Options {
+        output: options.output.clone(),
+        dest: settings,
+        hash,
+    };
+    let consent = Asking {
+        yes: options.yes,
+        events,
+        all: Mutex::new(None),
+    };
     let result = link::connect(place, &setup, connections, &cancel).and_then(|connected| {
         confirm(&connected.peered, unproved, compares, events)?;
         let (begun, following) = (Instant::now(), events.follow(&progress));
@@ -95,7 +117,11 @@ impl Consent for Asking {
             return answer;
         }
         loop {
-            note(format_args!("{path} is there already: {} of {}", existing.what, HumanBytes(existing.size)));
+            note(format_args!(
+                "{path} is there already: {} of {}",
+                existing.what,
+                HumanBytes(existing.size)
+            ));
             let answer = ask("[r]ename the new one, [s]kip it, [o]verwrite; upper case for all that follow: ");
             let (choice, for_all) = match answer.as_str() {
                 "r" => (Answer::Rename, false),

@@ -14,7 +14,8 @@ use crate::signals::take_every_descriptor;
 
 pub(crate) fn run(options: &Relay) -> Result<Exit, Problem> {
     let wrong = |error: &dyn std::fmt::Display| {
-        Problem::new(Exit::Usage, format!("--listen {}: {error}", options.listen)).hint("give HOST:PORT, such as [::]:26600")
+        Problem::new(Exit::Usage, format!("--listen {}: {error}", options.listen))
+            .hint("give HOST:PORT, such as [::]:26600")
     };
     let address = options.listen.to_socket_addrs().map_err(|error| wrong(&error))?.next();
     let address = address.ok_or_else(|| wrong(&"the name has no address"))?;

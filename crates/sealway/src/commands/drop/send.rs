@@ -17,7 +17,10 @@ use crate::args::Send;
 use crate::problem::{Problem, note};
 
 pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
-    let events = Events { quiet: options.link.quiet, json: options.link.json };
+    let events = Events {
+        quiet: options.link.quiet,
+        json: options.link.json,
+    };
     let cancel = stop_on_signal()?;
     // Before anybody is asked to come: what is to be sent must be there.
     let mut scan = ScanOptions::default();
@@ -26,10 +29,22 @@ pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
     for skipped in &scan.skipped {
         events.warn(&skipped.to_string());
     }
-    let Way { place, setup, connections, hash, unproved, asks, own } = way(&options.link, End::Sender, events)?;
+    let Way {
+        place,
+        setup,
+        connections,
+        hash,
+        unproved,
+        asks,
+        own,
+    } = way(&options.link, End::Sender, events)?;
     let transfer_secret = own.transfer_secret().map_err(|error| problem(&error))?;
     let progress = Arc::new(Progress::new());
-    let sending = Options { paths: options.paths.clone(), hash, transfer_secret };
+    let sending = Options {
+        paths: options.paths.clone(),
+        hash,
+        transfer_secret,
+    };
     let result = link::connect(place, &setup, connections, &cancel).and_then(|connected| {
         confirm(&connected.peered, unproved, asks, events)?;
         let (begun, following) = (Instant::now(), events.follow(&progress));
@@ -62,7 +77,8 @@ pub(super) fn resume_hint(error: &Error) -> Problem {
         Fault::Network | Fault::Cancelled | Fault::Storage => {
             problem.hint("the same command again at both ends goes on where this one stopped")
         }
-        Fault::Identity => problem.hint("if the other end showed a code, give this end the same one: SEALWAY_CODE, or --code to be asked"),
+        Fault::Identity => problem
+            .hint("if the other end showed a code, give this end the same one: SEALWAY_CODE, or --code to be asked"),
         _ => problem,
     }
 }

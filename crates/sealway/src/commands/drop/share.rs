@@ -31,21 +31,36 @@ pub(crate) fn mount(options: &Mount) -> Result<Exit, Problem> {
 }
 
 fn mounting(options: &Mounting) -> MountOptions {
-    MountOptions { allow_other: options.allow_other, allow_nonempty: options.nonempty, ..MountOptions::default() }
+    MountOptions {
+        allow_other: options.allow_other,
+        allow_nonempty: options.nonempty,
+        ..MountOptions::default()
+    }
 }
 
 fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
-    let events = Events { quiet: link.quiet, json: link.json };
+    let events = Events {
+        quiet: link.quiet,
+        json: link.json,
+    };
     // Before anybody is asked to come: the folders must be there.
     for folder in [&sharing.share, &sharing.mount].into_iter().flatten() {
         let text = || format!("{}", folder.display());
-        let found = std::fs::metadata(folder).map_err(|error| Problem::new(Exit::Usage, format!("{}: {error}", text())))?;
+        let found =
+            std::fs::metadata(folder).map_err(|error| Problem::new(Exit::Usage, format!("{}: {error}", text())))?;
         if !found.is_dir() {
             return Err(Problem::new(Exit::Usage, format!("{} is no folder", text())));
         }
     }
     let cancel = stop_on_signal_saying("\nstopping")?;
-    let Way { place, setup, connections, unproved, asks, .. } = way(link, end, events)?;
+    let Way {
+        place,
+        setup,
+        connections,
+        unproved,
+        asks,
+        ..
+    } = way(link, end, events)?;
     let result = link::connect(place, &setup, connections, &cancel).and_then(|connected| {
         confirm(&connected.peered, unproved, asks, events)?;
         sharing::share(sharing, connected, &cancel, &|| events.ready(sharing))
