@@ -19,6 +19,7 @@ use sealway_lab::path::Stack;
 pub(crate) use bip324::{Bip324, Bridge, IncomingWord, LogWord, OutgoingWord, Probe};
 pub(crate) use drop::{
     ConflictWord, HashWord, Identity, IdentityCommand, Link as DropLink, Mount, Mounting, Receive, Relay, Send, Share,
+    ViaWord,
 };
 pub(crate) use proxy::{Link, Run, Uuid, with_two_dashes};
 pub(crate) use values::{Measured, PeerWord, scope};

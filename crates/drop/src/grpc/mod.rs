@@ -5,6 +5,7 @@
 
 mod client;
 mod convert;
+pub mod files;
 mod io;
 mod server;
 pub mod stream;

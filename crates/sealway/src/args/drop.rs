@@ -179,6 +179,17 @@ pub(crate) struct Link {
     #[arg(long, value_enum, value_name = "WHEN", default_value = "auto")]
     pub(crate) hash: HashWord,
 
+    /// How content goes: as records of its own, or one file through the gRPC service, sealed or (on this machine, for measuring)
+    /// not sealed at all. Both ends say the same; share and mount go their own way
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WAY",
+        default_value = "records",
+        hide_short_help = true
+    )]
+    pub(crate) via: ViaWord,
+
     /// Say nothing but errors
     #[arg(long, short)]
     pub(crate) quiet: bool,
@@ -198,6 +209,16 @@ pub(crate) enum ConflictWord {
     Skip,
     /// Replace the one that is there
     Overwrite,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum ViaWord {
+    /// Sealed records, resumable
+    Records,
+    /// A sealed gRPC service
+    Grpc,
+    /// A gRPC service in clear: loopback only
+    GrpcPlain,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]

@@ -7,6 +7,7 @@ pub(crate) mod receive;
 pub(crate) mod relay;
 pub(crate) mod send;
 pub(crate) mod share;
+mod via;
 
 use std::io::{BufRead, Write};
 

@@ -127,7 +127,7 @@ fn default_connections() -> u32 {
 }
 
 /// Whether an address says itself that it is of this machine. What a name server answers says nothing.
-fn is_this_machine(address: &str) -> bool {
+pub(super) fn is_this_machine(address: &str) -> bool {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     let host = host
         .strip_prefix('[')

@@ -16,7 +16,7 @@ use super::ask;
 use super::events::Events;
 use super::place::{End, Way, confirm, way};
 use super::send::{ended, resume_hint, stop_on_signal};
-use crate::args::{ConflictWord, Receive};
+use crate::args::{ConflictWord, Receive, ViaWord};
 use crate::problem::{Problem, note};
 
 pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {

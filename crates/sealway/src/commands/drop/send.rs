@@ -13,7 +13,7 @@ use sealway_lab::exit::Exit;
 use super::events::Events;
 use super::place::{End, Way, confirm, way};
 use super::problem;
-use crate::args::Send;
+use crate::args::{Send, ViaWord};
 use crate::problem::{Problem, note};
 
 pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
