@@ -47,6 +47,14 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
     settings.fsync = options.fsync;
     // Before anybody is asked to come: the folder must be there.
     dest::Destination::open(&options.output, settings).map_err(|error| super::problem(&error.into()))?;
+    if options.link.via != ViaWord::Records {
+        let way = super::via::connect(&options.link, End::Receiver, events, &cancel)?;
+        let (progress, begun) = (Progress::new(), Instant::now());
+        let received = sealway_drop::grpc::files::receive(&options.output, settings, way, &progress, &cancel);
+        let summary = received.map_err(|error| events.failed(super::problem(&error)))?;
+        events.done("received", &summary, progress.snapshot(), begun.elapsed());
+        return Ok(ended(summary.failed));
+    }
     let Way {
         place,
         setup,

@@ -29,6 +29,14 @@ pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
     for skipped in &scan.skipped {
         events.warn(&skipped.to_string());
     }
+    if options.link.via != ViaWord::Records {
+        let [path] = options.paths.as_slice() else {
+            return Err(Problem::new(Exit::Usage, "one file at a time goes through gRPC"));
+        };
+        let way = super::via::connect(&options.link, End::Sender, events, &cancel)?;
+        let sent = sealway_drop::grpc::files::send(path.clone(), way, &cancel);
+        return sent.map(|()| Exit::Done).map_err(|error| events.failed(problem(&error)));
+    }
     let Way {
         place,
         setup,
