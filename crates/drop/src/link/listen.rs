@@ -5,12 +5,13 @@
 
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
-use std::sync::Mutex;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use sealway_session::handshake::Role;
 
 use super::establish::{BEGIN, Deadline, Identity, JOIN, Peered, Setup, handshake};
@@ -28,8 +29,32 @@ pub(super) const STRANGERS: usize = 16;
 /// How often a wait looks whether it should end.
 pub(super) const TICK: Duration = Duration::from_millis(50);
 
+/// Ends a wait for connections at once, to look whether there is anything left to wait for.
+#[derive(Clone)]
+pub(super) struct Waker(Arc<OwnedFd>);
+
+impl Waker {
+    pub(super) fn new() -> Result<Self, Error> {
+        let event = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC);
+        Ok(Self(Arc::new(event.map_err(|errno| Error::network("waiting")(errno.into()))?)))
+    }
+
+    pub(super) fn wake(&self) {
+        // Fails only if it was woken 2^64 times already.
+        let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
+    }
+
+    fn rest(&self) {
+        let _ = rustix::io::read(&*self.0, &mut [0; 8]);
+    }
+}
+
 /// The next connection; `None` once `stop` says so.
-pub(super) fn accept(listener: &TcpListener, stop: &dyn Fn() -> bool) -> Result<Option<TcpStream>, Error> {
+pub(super) fn accept(
+    listener: &TcpListener,
+    waker: &Waker,
+    stop: &dyn Fn() -> bool,
+) -> Result<Option<TcpStream>, Error> {
     let doing = "waiting for a connection";
     listener.set_nonblocking(true).map_err(Error::network(doing))?;
     loop {
@@ -40,7 +65,9 @@ pub(super) fn accept(listener: &TcpListener, stop: &dyn Fn() -> bool) -> Result<
             tv_sec: 0,
             tv_nsec: TICK.as_nanos() as i64,
         };
-        let _ = poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&timeout));
+        let mut waited = [PollFd::new(listener, PollFlags::IN), PollFd::new(&*waker.0, PollFlags::IN)];
+        let _ = poll(&mut waited, Some(&timeout));
+        waker.rest();
         match listener.accept() {
             Ok((stream, _)) => {
                 stream.set_nonblocking(false).map_err(Error::network(doing))?;
@@ -82,7 +109,12 @@ fn is_passing(error: &std::io::Error) -> bool {
 ///
 /// # Errors
 /// [`Error::CodeSpent`], [`Error::Cancelled`], [`Error::Network`] if the port fails.
-pub(super) fn session(listener: &TcpListener, setup: &Setup, cancel: &Cancel) -> Result<(Peered, Vec<Early>), Error> {
+pub(super) fn session(
+    listener: &TcpListener,
+    waker: &Waker,
+    setup: &Setup,
+    cancel: &Cancel,
+) -> Result<(Peered, Vec<Early>), Error> {
     let (found, wanted) = sync_channel(1);
     let over = AtomicBool::new(false);
     let strangers = AtomicUsize::new(0);
@@ -91,15 +123,17 @@ pub(super) fn session(listener: &TcpListener, setup: &Setup, cancel: &Cancel) ->
     let peered = std::thread::scope(|scope| {
         let answer = loop {
             let stopped = || over.load(Ordering::SeqCst) || cancel.is_set();
-            match accept(listener, &stopped) {
+            match accept(listener, waker, &stopped) {
                 Err(error) => break Err(error),
                 Ok(None) => break answer(&wanted, cancel),
                 Ok(Some(stream)) if strangers.load(Ordering::SeqCst) < STRANGERS => {
                     strangers.fetch_add(1, Ordering::SeqCst);
+                    let waker = waker.clone();
                     let (found, over, strangers, turn, early) = (found.clone(), &over, &strangers, &turn, &early);
                     scope.spawn(move || {
                         attempt(stream, setup, cancel, (over, turn, early), &found);
                         strangers.fetch_sub(1, Ordering::SeqCst);
+                        waker.wake();
                     });
                 }
                 Ok(Some(_)) => {}

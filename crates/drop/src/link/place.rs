@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use sealway_session::Session;
@@ -12,6 +12,7 @@ use sealway_session::handshake::Role;
 
 use super::connection::Connection;
 use super::establish::{BEGIN, Deadline, JOIN, Peered, Setup, handshake};
+use super::listen::Waker;
 use super::{join, listen, socket};
 use crate::cancel::Cancel;
 use crate::relay::{self, Meeting};
@@ -68,8 +69,9 @@ fn try_to(place: Place, setup: &Setup, connections: u32, cancel: &Cancel) -> Res
             (peered, Way::Dial(addresses))
         }
         Place::Listen(listener) => {
-            let (peered, early) = listen::session(&listener, setup, cancel)?;
-            (peered, Way::Listen(listener, early))
+            let waker = Waker::new()?;
+            let (peered, early) = listen::session(&listener, &waker, setup, cancel)?;
+            (peered, Way::Listen(listener, early, waker))
         }
         Place::Relay { address, meeting } => {
             let (stream, role) = relay::meet(&address, &meeting, cancel)?;
@@ -95,7 +97,7 @@ fn send_byte(stream: &mut TcpStream, byte: u8) -> Result<(), Error> {
 enum Way {
     Dial(Vec<SocketAddr>),
     /// With connections that came before the session stood at this end.
-    Listen(TcpListener, Vec<listen::Early>),
+    Listen(TcpListener, Vec<listen::Early>, Waker),
     Relay(String, Role),
 }
 
@@ -119,9 +121,12 @@ impl DataConnections {
         let stopped = Arc::new(AtomicBool::new(false));
         let Self { session, way, .. } = self;
         let count = u32::try_from(indexes.len()).unwrap_or(MAX_CONNECTIONS);
+        let mut waker = None;
         match way {
-            Way::Listen(listener, early) => {
+            Way::Listen(listener, early, waiting) => {
+                waker = Some(waiting.clone());
                 let joins = Joins {
+                    waker: waiting,
                     session,
                     joined: Arc::default(),
                     stopped: stopped.clone(),
@@ -144,6 +149,7 @@ impl DataConnections {
         Connections {
             wanted: Mutex::new(wanted),
             stopped,
+            waker,
             first: Mutex::new(First::None),
         }
     }
@@ -177,6 +183,7 @@ struct Joins {
     session: Arc<Session>,
     joined: Arc<AtomicU32>,
     stopped: Arc<AtomicBool>,
+    waker: Waker,
     cancel: Cancel,
     found: Sender<Result<Connection, Error>>,
 }
@@ -192,7 +199,7 @@ impl Joins {
         }
         let enough = || self.stop() || self.joined.load(Ordering::SeqCst) >= count;
         loop {
-            match listen::accept(listener, &enough) {
+            match listen::accept(listener, &self.waker, &enough) {
                 // Each holds what they share once.
                 Ok(Some(stream)) if Arc::strong_count(&self.joined) <= listen::STRANGERS => {
                     let joins = self.clone();
@@ -222,6 +229,7 @@ impl Joins {
         match join::respond(stream, &self.session, &self.cancel) {
             Ok(connection) => {
                 self.joined.fetch_add(1, Ordering::SeqCst);
+                self.waker.wake();
                 let _ = self.found.send(Ok(connection));
             }
             Err(error) => tracing::debug!(%error, "a connection that did not join"),
@@ -239,6 +247,7 @@ enum First {
 pub struct Connections {
     wanted: Mutex<Receiver<Result<Connection, Error>>>,
     stopped: Arc<AtomicBool>,
+    waker: Option<Waker>,
     first: Mutex<First>,
 }
 
@@ -247,7 +256,7 @@ impl Connections {
     pub fn next(&self) -> Option<Result<Connection, Error>> {
         let wanted = lock(&self.wanted);
         loop {
-            match wanted.recv_timeout(listen::TICK) {
+            match wanted.recv() {
                 Ok(Ok(connection)) => {
                     *lock(&self.first) = First::Came;
                     return Some(Ok(connection));
@@ -259,8 +268,7 @@ impl Connections {
                         *first = First::Error(error);
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
+                Err(_) => {
                     let first = std::mem::replace(&mut *lock(&self.first), First::Came);
                     return match first {
                         First::Error(error) if !self.stopped.load(Ordering::SeqCst) => Some(Err(error)),
@@ -274,5 +282,8 @@ impl Connections {
     /// No more are needed. Those that are about to come up still do, so that both ends agree which there were.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
+        if let Some(waker) = &self.waker {
+            waker.wake();
+        }
     }
 }
