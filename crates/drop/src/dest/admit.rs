@@ -1,5 +1,6 @@
 //! What becomes of an entry, decided before anything of it is written.
 
+use std::fmt;
 use std::ops::Range;
 
 use rustix::fs::{AtFlags, FileType, Mode, Stat};
@@ -68,6 +69,13 @@ impl Skip {
             Skip::HiddenInHome => "it would be a hidden name in a home directory, which programs obey",
             Skip::OutsideLink => "it is a symbolic link that leads out of what is received",
         }
+    }
+}
+
+/// For a message after the path.
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.reason())
     }
 }
 
@@ -170,7 +178,7 @@ impl Inner {
                     let _ = rustix::fs::unlinkat(&parent, path.name(), AtFlags::REMOVEDIR);
                     return Err(Error::system(path, "write the journal for", errno));
                 }
-                if self.destination.options.fsync {
+                if self.destination.options.each() {
                     state.touched.insert(path.parent_key().into());
                     state.touched.insert(path.key().into());
                 }

@@ -3,11 +3,11 @@
 use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
-use super::Error;
 use super::admit::{Skip, is_directory, obstructed};
 use super::place::{Alternatives, Placed, Policy};
 use super::probe::timestamps;
 use super::staging::{Inner, LINK, Staging};
+use super::{Error, Flush};
 use crate::entry::{Entry, Kind, Time};
 use crate::names::{RelPath, Rules};
 
@@ -16,6 +16,11 @@ use crate::names::{RelPath, Rules};
 pub struct Conclusion {
     /// Symbolic links that were made, with where they went.
     pub symlinks: Vec<(u32, Placed)>,
+    /// What was left out at the end, though it was not when it was admitted.
+    pub skipped: Vec<(RelPath, Skip)>,
+    /// Whether all that was received is on the disk, so that a loss of power takes nothing of it. Always so in memory, where it
+    /// takes all.
+    pub settled: bool,
     /// Whether something that is not ours is in the staging folder, which therefore stays.
     pub left_behind: bool,
 }
@@ -35,26 +40,54 @@ impl Staging {
                     files: state.pending.len(),
                 });
             }
-            (state.links.clone(), state.made.clone())
+            // Those that an earlier call made are not made again.
+            (
+                state.links.get(state.linked.len()..).unwrap_or_default().to_vec(),
+                state.made.clone(),
+            )
         };
         let mut conclusion = Conclusion::default();
         for (id, entry) in links {
             let placed = inner.link(id, &entry)?;
-            conclusion.symlinks.push((id, placed));
+            inner.state().linked.push((id, entry.path, placed));
+        }
+        for (id, path, placed) in &inner.state().linked {
+            if let Placed::Skipped(skip) = placed {
+                conclusion.skipped.push((path.clone(), *skip));
+            }
+            conclusion.symlinks.push((*id, placed.clone()));
         }
         // Parents came first, so what is inside comes first from behind.
         for (path, mode, mtime) in made.iter().rev() {
             inner.settle(path, *mode, *mtime)?;
         }
-        if inner.destination.options.fsync {
-            inner.sync_directories()?;
-        }
+        conclusion.settled = self.settle_data()?;
         inner.state().conclude();
         conclusion.left_behind = !inner.remove_folder()?;
-        if inner.destination.options.fsync {
+        if inner.destination.options.each() {
             inner.sync_directory(&[])?;
         }
         Ok(conclusion)
+    }
+
+    /// Brings what has its name to the disk, if [`super::Options::flush`] says so, and says whether it is there. What comes
+    /// after that is not; [`Staging::conclude`] does it again.
+    ///
+    /// # Errors
+    /// What the disk could not take, now or since the transfer began.
+    pub fn settle_data(&self) -> Result<bool, Error> {
+        let inner = &*self.inner;
+        match inner.destination.options.flush() {
+            _ if inner.system.in_memory => Ok(true),
+            Flush::None => Ok(false),
+            Flush::Each => inner.sync_directories().map(|()| true),
+            Flush::End => match rustix::fs::syncfs(&inner.folder) {
+                Ok(()) => Ok(true),
+                // A file system or a sandbox that has no such thing.
+                Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => Ok(false),
+                Err(errno) => Err(Error::system("what was received", "bring to the disk", errno)),
+            },
+        }
     }
 }
 
@@ -98,7 +131,7 @@ impl Inner {
         };
         // Not every file system keeps times of links, and nothing depends on them.
         let _ = rustix::fs::utimensat(&parent, &name, &timestamps(entry.mtime), AtFlags::SYMLINK_NOFOLLOW);
-        if self.destination.options.fsync {
+        if self.destination.options.each() {
             self.state().touched.insert(path.parent_key().into());
         }
         Ok(placed)

@@ -53,6 +53,20 @@ pub enum Conflict {
     Ask,
 }
 
+/// When what was received is brought to the disk.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Flush {
+    /// When the system pleases. A loss of power soon after the end may leave files with their names, sizes and times, and
+    /// without their content.
+    None,
+    /// Once, before [`Staging::conclude`] returns: the whole file system of the destination (`syncfs`). A loss of power before
+    /// that is as with [`Flush::None`].
+    #[default]
+    End,
+    /// Every file before it takes its name, and directories at the end (`fsync`).
+    Each,
+}
+
 /// How a destination treats what comes.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -63,8 +77,10 @@ pub struct Options {
     /// Writes names that begin with a dot right into a home directory, such as `.ssh`; otherwise they are skipped. To be set
     /// once the user was shown them, see [`Destination::is_hidden_in_home`].
     pub hidden_in_home: bool,
-    /// Brings everything to the disk before it takes its name.
+    /// Brings everything to the disk before it takes its name: [`Flush::Each`], whatever `flush` says.
     pub fsync: bool,
+    /// When everything is brought to the disk. A file system in memory (tmpfs) is left alone.
+    pub flush: Flush,
     /// What names may be.
     pub rules: Rules,
     /// Does without `openat2`, as on a kernel before 5.6.
@@ -78,9 +94,21 @@ impl Default for Options {
             outside_symlinks: false,
             hidden_in_home: false,
             fsync: false,
+            flush: Flush::default(),
             rules: Rules::local(),
             without_openat2: false,
         }
+    }
+}
+
+impl Options {
+    fn flush(&self) -> Flush {
+        if self.fsync { Flush::Each } else { self.flush }
+    }
+
+    /// Whether every file is on the disk before it has its name.
+    fn each(&self) -> bool {
+        self.flush() == Flush::Each
     }
 }
 

@@ -80,7 +80,8 @@ impl Inner {
         self.stamp(&file, &entry.path, entry.mtime)
     }
 
-    /// The time is set last: it is what tells a whole file from any other.
+    /// The time is set when all is written: to a later run it tells a whole file from one that was broken off. It says nothing
+    /// about a loss of power, which may leave size, time and name without the content; that is what `super::Flush` is for.
     pub(super) fn stamp(&self, file: &OwnedFd, path: &RelPath, mtime: Time) -> Result<(), Error> {
         let stamped = match rustix::fs::futimens(file, &timestamps(mtime)) {
             // A time that this file system cannot store.
@@ -89,7 +90,7 @@ impl Inner {
         };
         stamped
             .and_then(|()| {
-                if self.destination.options.fsync {
+                if self.destination.options.each() {
                     rustix::fs::fsync(file)
                 } else {
                     Ok(())
@@ -107,7 +108,7 @@ impl Inner {
             Err(Errno::EXIST) => self.put_beside(id, path, temporary, &parent)?,
             Err(errno) => return Err(failed(errno)),
         };
-        if self.destination.options.fsync {
+        if self.destination.options.each() {
             self.state().touched.insert(path.parent_key().into());
         }
         Ok(placed)

@@ -22,8 +22,8 @@ pub(super) struct FileSystem {
     pub(super) folding: Folding,
     /// Permission bits that a new file does not get because of the umask.
     pub(super) masked: u32,
-    /// Whether it is worth asking for room ahead.
-    pub(super) reserves: bool,
+    /// Whether it is in memory: it has no room to be asked for ahead, and no disk to be brought to.
+    pub(super) in_memory: bool,
     /// Nanoseconds that a time may differ after it was stored.
     coarse: i128,
 }
@@ -59,7 +59,7 @@ impl FileSystem {
         Ok(FileSystem {
             folding,
             masked: 0o777 & !found.st_mode,
-            reserves: !tmpfs,
+            in_memory: tmpfs,
             coarse,
         })
     }

@@ -98,7 +98,7 @@ impl StagedFile {
         state.open.insert(id, Arc::downgrade(&staged));
         drop(state);
         rustix::fs::ftruncate(&staged.file, size).map_err(failed)?;
-        if !sparse && size >= RESERVE_FROM && inner.system.reserves {
+        if !sparse && size >= RESERVE_FROM && !inner.system.in_memory {
             staged.reserve().map_err(failed)?;
         }
         Ok(staged)
@@ -325,7 +325,7 @@ impl StagedFile {
 
     /// Has the journal say what has come. Data is on its way before that; with `fsync` it has arrived.
     fn log(&self, coverage: &mut Coverage) -> Result<(), Error> {
-        if self.inner.destination.options.fsync {
+        if self.inner.destination.options.each() {
             rustix::fs::fdatasync(&self.file).map_err(|errno| Error::system(&self.path, "write", errno))?;
         }
         if !coverage.logged {

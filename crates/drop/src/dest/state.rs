@@ -5,7 +5,7 @@ use std::sync::Weak;
 
 use super::admit::Answer;
 use super::journal::Partial;
-use super::{Error, StagedFile};
+use super::{Error, Placed, StagedFile};
 use crate::entry::{Entry, Time};
 use crate::names::{Folding, RelPath};
 
@@ -27,6 +27,8 @@ pub(super) struct State {
     pub(super) asked: HashSet<u32>,
     pub(super) answers: HashMap<u32, Answer>,
     pub(super) links: Vec<(u32, Entry)>,
+    /// What became of the first of them.
+    pub(super) linked: Vec<(u32, RelPath, Placed)>,
     /// Directories that this transfer made, parents first.
     pub(super) made: Vec<(RelPath, u32, Time)>,
     /// Names that files got because theirs were taken: never overwritten by what comes later.
@@ -65,6 +67,7 @@ impl State {
             asked: HashSet::new(),
             answers: HashMap::new(),
             links: Vec::new(),
+            linked: Vec::new(),
             made: Vec::new(),
             given: HashSet::new(),
             touched: HashSet::new(),
