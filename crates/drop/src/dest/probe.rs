@@ -1,6 +1,6 @@
 //! What the destination's file system is like, found by making one file in the staging folder.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
@@ -12,6 +12,13 @@ use crate::names::Folding;
 const PROBE: &str = "probe-a\u{e9}";
 const PROBE_UPPER: &str = "PROBE-A\u{e9}";
 const PROBE_DECOMPOSED: &str = "probe-ae\u{301}";
+/// For file systems that take no such letter.
+const PROBE_ASCII: &str = "probe-a";
+const PROBE_ASCII_UPPER: &str = "PROBE-A";
+/// To see whom files belong to.
+const PROBE_OWNER: &str = "probe-owner";
+/// All that may be left of a probe.
+pub(super) const NAMES: [&str; 3] = [PROBE, PROBE_ASCII, PROBE_OWNER];
 /// `f_type` of tmpfs, from `linux/magic.h`.
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 
@@ -30,20 +37,25 @@ pub(super) struct FileSystem {
 
 impl FileSystem {
     pub(super) fn probe(staging: BorrowedFd<'_>) -> Result<FileSystem, Errno> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(staging, PROBE, flags, Mode::from_raw_mode(0o777))?;
+        // A file system may take only names in its own character set.
+        let (name, upper, file) = match create(staging, PROBE) {
+            Err(Errno::INVAL | Errno::ILSEQ | Errno::NOENT) => {
+                (PROBE_ASCII, PROBE_ASCII_UPPER, create(staging, PROBE_ASCII)?)
+            }
+            file => (PROBE, PROBE_UPPER, file?),
+        };
         let set = Time {
             seconds: 1_000_000_001,
             nanoseconds: 123_456_789,
         };
-        let found = rustix::fs::futimens(&file, &timestamps(set)).and_then(|()| rustix::fs::fstat(&file));
+        let timed = super::place::set_time(&file, set).and_then(|()| rustix::fs::fstat(&file));
         let there = |name: &str| rustix::fs::statat(staging, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
         let folding = Folding {
-            case: there(PROBE_UPPER),
-            normal: there(PROBE_DECOMPOSED),
+            case: there(upper),
+            normal: name == PROBE && there(PROBE_DECOMPOSED),
         };
-        rustix::fs::unlinkat(staging, PROBE, AtFlags::empty())?;
-        let found = found?;
+        rustix::fs::unlinkat(staging, name, AtFlags::empty())?;
+        let found = timed?;
         let got = Time {
             seconds: found.st_mtime,
             nanoseconds: found.st_mtime_nsec as u32,
@@ -69,6 +81,28 @@ impl FileSystem {
         let apart = (nanoseconds(stored) - nanoseconds(wanted)).abs();
         apart == 0 || apart < self.coarse
     }
+}
+
+fn create(staging: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(staging, name, flags, Mode::from_raw_mode(0o777))
+}
+
+/// Whether a folder that has another owner than this process, or may be written to by others, is as private as anything can be
+/// on this file system: what is made in it with a mode of 0600 shows the same owner and the same write permissions. So it is
+/// where owners and modes are made up (FAT, NFS that maps root to nobody). Only the open file is looked at, which whoever can
+/// write to the folder can not exchange.
+pub(super) fn shows_all_as(folder: BorrowedFd<'_>, owner: u32, mode: u32) -> bool {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // One that an earlier run left.
+    let _ = rustix::fs::unlinkat(folder, PROBE_OWNER, AtFlags::empty());
+    let Ok(file) = rustix::fs::openat(folder, PROBE_OWNER, flags, Mode::RUSR | Mode::WUSR) else {
+        return false;
+    };
+    let found = rustix::fs::fstat(&file);
+    drop(file);
+    let _ = rustix::fs::unlinkat(folder, PROBE_OWNER, AtFlags::empty());
+    found.is_ok_and(|found| found.st_uid == owner && mode & 0o022 & !found.st_mode == 0)
 }
 
 fn nanoseconds(time: Time) -> i128 {
