@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use common::{directory, file, names, staging};
-use sealway_drop::dest::{Admission, Error, Options, Skip, StagedFile, Staging};
+use sealway_drop::dest::{Admission, Destination, Error, Options, Skip, StagedFile, Staging};
 use sealway_drop::entry::Entry;
 use sealway_drop::fault::Fault;
 
@@ -129,4 +129,23 @@ fn a_folder_that_is_another_mount_is_said_before_anything_is_sent() {
         staging.admit(0, &directory("sub")).unwrap(),
         Admission::Skipped(Skip::OtherFileSystem)
     );
+}
+
+#[test]
+fn a_staging_folder_that_cannot_be_used_does_not_stay() {
+    let work = tempfile::tempdir().unwrap();
+    let mut mount = Command::new("mount");
+    // Room for the folder, and none for the journal.
+    mount
+        .args(["-t", "tmpfs", "-o", "nr_inodes=2,mode=700", "tmpfs"])
+        .arg(work.path());
+    if !rustix::process::geteuid().is_root() || !mount.output().is_ok_and(|o| o.status.success()) {
+        eprintln!("skipped: a file system can only be mounted by root");
+        return;
+    }
+    let _mounted = SmallDisk(work.path().to_path_buf());
+    let destination = Destination::open(work.path(), Options::default()).unwrap();
+    let error = destination.staging(&common::TRANSFER).unwrap_err();
+    assert!(matches!(error, Error::NoSpace { .. }), "{error}");
+    assert_eq!(names(work.path()), [""; 0]);
 }

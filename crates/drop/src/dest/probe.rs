@@ -122,3 +122,23 @@ pub(super) fn timestamps(mtime: Time) -> Timestamps {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::shows_all_as;
+
+    #[test]
+    fn a_folder_is_ours_only_if_what_we_make_in_it_shows_the_same() {
+        let work = tempfile::tempdir().unwrap();
+        let folder = std::fs::File::open(work.path()).unwrap();
+        let own = rustix::process::geteuid().as_raw();
+        // What an earlier run left is in nobody's way.
+        std::fs::write(work.path().join(super::PROBE_OWNER), b"").unwrap();
+        assert!(shows_all_as(folder.as_fd(), own, 0o40700));
+        assert!(!shows_all_as(folder.as_fd(), own + 1, 0o40700), "of someone else");
+        assert!(!shows_all_as(folder.as_fd(), own, 0o40702), "open to others");
+        assert_eq!(std::fs::read_dir(work.path()).unwrap().count(), 0);
+    }
+}
