@@ -8,6 +8,10 @@ use crate::names::{NameError, RelPath, Rules};
 /// The longest target of a symbolic link, in bytes: what Linux can make.
 pub const MAX_TARGET: usize = 4095;
 
+/// The most that the entries of one transfer may have, in bytes of their form on the wire, all together. Both ends keep them in
+/// memory; whoever receives more than this refuses the transfer.
+pub const MAX_LISTED_BYTES: u64 = 1 << 30;
+
 /// A point in time, from 1970 on in UTC.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Time {

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use common::{directory, file, names, staging};
-use sealway_drop::dest::{Admission, Error, Options, StagedFile, Staging};
+use sealway_drop::dest::{Admission, Destination, Error, Options, Skip, StagedFile, Staging};
 use sealway_drop::entry::Entry;
 use sealway_drop::fault::Fault;
 
@@ -91,18 +91,61 @@ fn a_full_disk_is_said_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_folder_that_is_another_disk_is_said_and_nothing_is_left_in_it() {
+fn a_folder_that_is_another_disk_is_said_before_anything_is_sent() {
     let work = tempfile::tempdir().unwrap();
     fs::create_dir(work.path().join("sub")).unwrap();
     let Some(_disk) = SmallDisk::mount(&work.path().join("sub")) else {
         return;
     };
     let staging = staging(work.path(), Options::default());
-    staging.admit(0, &directory("sub")).unwrap();
-    staging.admit(1, &file("sub/x", 1)).unwrap();
-    let error = staging.place_small(1, &file("sub/x", 1), b"x").unwrap_err();
-    assert!(matches!(error, Error::OtherFileSystem { .. }), "{error}");
-    staging.give_up(1).unwrap();
+    assert_eq!(
+        staging.admit(0, &directory("sub")).unwrap(),
+        Admission::Skipped(Skip::OtherFileSystem)
+    );
+    assert_eq!(
+        staging.admit(1, &file("sub/x", 1)).unwrap(),
+        Admission::Skipped(Skip::Parent)
+    );
     staging.conclude().unwrap();
     assert_eq!(names(&work.path().join("sub")), [""; 0]);
+}
+
+/// The same file system, mounted again: nothing can be renamed into it either.
+#[test]
+fn a_folder_that_is_another_mount_is_said_before_anything_is_sent() {
+    let work = tempfile::tempdir().unwrap();
+    let (inside, outside) = (work.path().join("inside"), work.path().join("outside"));
+    fs::create_dir_all(inside.join("sub")).unwrap();
+    fs::create_dir(&outside).unwrap();
+    let mut mount = Command::new("mount");
+    mount.arg("--bind").args([&outside, &inside.join("sub")]);
+    if !rustix::process::geteuid().is_root() || !mount.output().is_ok_and(|o| o.status.success()) {
+        eprintln!("skipped: a folder can only be mounted by root");
+        return;
+    }
+    let _mounted = SmallDisk(inside.join("sub"));
+    let staging = staging(&inside, Options::default());
+    assert_eq!(
+        staging.admit(0, &directory("sub")).unwrap(),
+        Admission::Skipped(Skip::OtherFileSystem)
+    );
+}
+
+#[test]
+fn a_staging_folder_that_cannot_be_used_does_not_stay() {
+    let work = tempfile::tempdir().unwrap();
+    let mut mount = Command::new("mount");
+    // Room for the folder, and none for the journal.
+    mount
+        .args(["-t", "tmpfs", "-o", "nr_inodes=2,mode=700", "tmpfs"])
+        .arg(work.path());
+    if !rustix::process::geteuid().is_root() || !mount.output().is_ok_and(|o| o.status.success()) {
+        eprintln!("skipped: a file system can only be mounted by root");
+        return;
+    }
+    let _mounted = SmallDisk(work.path().to_path_buf());
+    let destination = Destination::open(work.path(), Options::default()).unwrap();
+    let error = destination.staging(&common::TRANSFER).unwrap_err();
+    assert!(matches!(error, Error::NoSpace { .. }), "{error}");
+    assert_eq!(names(work.path()), [""; 0]);
 }

@@ -188,32 +188,18 @@ fn a_directory_is_never_overwritten_by_a_file_or_a_link() {
         ..Options::default()
     };
     let staging = staging(work.path(), overwrite);
-    let error = staging.admit(0, &file("d", 1)).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            Error::Obstructed {
-                wanted: "a file",
-                found: "a directory",
-                ..
-            }
-        ),
-        "{error}"
-    );
-    assert!(matches!(
-        staging.admit(1, &link("e", "d")),
-        Err(Error::Obstructed { .. })
-    ));
+    let differs = Admission::Skipped(Skip::Differs);
+    assert_eq!(staging.admit(0, &file("d", 1)).unwrap(), differs);
+    assert_eq!(staging.admit(1, &link("e", "d")).unwrap(), differs);
     // Nor if it comes later.
     staging.admit(2, &file("f", 1)).unwrap();
     fs::create_dir(work.path().join("f")).unwrap();
-    assert!(matches!(
-        staging.place_small(2, &file("f", 1), b"x"),
-        Err(Error::Obstructed { .. })
-    ));
-    staging.give_up(2).unwrap();
+    assert_eq!(
+        staging.place_small(2, &file("f", 1), b"x").unwrap(),
+        Placed::Renamed(path("f (1)"))
+    );
     staging.conclude().unwrap();
-    assert_eq!(names(work.path()), ["d", "e", "f"]);
+    assert_eq!(names(work.path()), ["d", "e", "f", "f (1)"]);
 }
 
 #[test]
@@ -231,10 +217,10 @@ fn an_answer_does_not_overwrite_a_directory() {
         panic!("not asked")
     };
     assert_eq!(existing.what, "a directory");
-    assert!(matches!(
-        staging.answer(0, &file("d", 1), Answer::Overwrite),
-        Err(Error::Obstructed { .. })
-    ));
+    assert_eq!(
+        staging.answer(0, &file("d", 1), Answer::Overwrite).unwrap(),
+        Admission::Skipped(Skip::Differs)
+    );
     staging.conclude().unwrap();
     assert_eq!(names(work.path()), ["d"]);
 }
@@ -250,10 +236,9 @@ fn a_file_where_a_directory_is_needed_is_said_before_anything_is_written() {
             ..Options::default()
         },
     );
-    let error = staging.admit(0, &directory("d")).unwrap_err();
     assert_eq!(
-        error.to_string(),
-        "d is a directory, but a file of that name is there; move it, or receive elsewhere"
+        staging.admit(0, &directory("d")).unwrap(),
+        Admission::Skipped(Skip::Differs)
     );
     assert_eq!(
         staging.admit(1, &file("d/x", 1)).unwrap(),
@@ -325,6 +310,34 @@ fn an_overwrite_does_not_reach_what_another_entry_was_renamed_to() {
     );
     staging.conclude().unwrap();
     assert_eq!(content(work.path(), "x (1)"), "one");
+}
+
+#[test]
+fn the_end_can_be_called_again_and_makes_no_link_twice() {
+    let work = tempfile::tempdir().unwrap();
+    symlink("old", work.path().join("link")).unwrap();
+    let staging = staging(
+        work.path(),
+        Options {
+            conflict: Conflict::Rename,
+            ..Options::default()
+        },
+    );
+    staging.admit(0, &directory("d")).unwrap();
+    staging.admit(1, &link("link", "d")).unwrap();
+    staging.admit(2, &link("d/other", "x")).unwrap();
+    // The second link cannot be made: its folder is something else now.
+    fs::rename(work.path().join("d"), work.path().join("moved")).unwrap();
+    fs::write(work.path().join("d"), b"").unwrap();
+    staging.conclude().unwrap_err();
+    fs::remove_file(work.path().join("d")).unwrap();
+    fs::rename(work.path().join("moved"), work.path().join("d")).unwrap();
+    let conclusion = staging.conclude().unwrap();
+    assert_eq!(
+        conclusion.symlinks,
+        [(1, Placed::Renamed(path("link (1)"))), (2, Placed::Named)]
+    );
+    assert_eq!(names(work.path()), ["d", "link", "link (1)"]);
 }
 
 #[test]

@@ -370,3 +370,33 @@ fn room_is_asked_for_ahead_where_the_disk_can_say() {
         assert_eq!(fs::metadata(work.path().join("sparse")).unwrap().len(), huge);
     }
 }
+
+#[test]
+fn a_hole_is_made_where_bytes_were_that_the_sender_does_not_have() {
+    let work = tempfile::tempdir().unwrap();
+    let staging = staging(work.path(), Options::default());
+    let entry = file("x", 8192);
+    let (_, staged) = fetch(&staging, 0, &entry);
+    staged.write_at(0, &bytes(0..8192)).unwrap();
+    staged.discard(4096..8192).unwrap();
+    staged.write_hole(4096..8192).unwrap();
+    staged.finish(entry.mode, entry.mtime).unwrap();
+    drop(staged);
+    staging.conclude().unwrap();
+    let content = fs::read(work.path().join("x")).unwrap();
+    assert!(content[4096..].iter().all(|byte| *byte == 0));
+}
+
+#[test]
+fn a_directory_is_in_the_journal_before_it_is_made() {
+    let work = tempfile::tempdir().unwrap();
+    let staging = staging(work.path(), Options::default());
+    let journal = work.path().join(staging.folder_name()).join("journal");
+    use std::os::unix::fs::PermissionsExt;
+    let before = fs::metadata(&journal).unwrap().len();
+    fs::set_permissions(work.path(), fs::Permissions::from_mode(0o555)).unwrap();
+    let made = common::unprivileged(|| staging.admit(0, &directory("d")).is_ok());
+    fs::set_permissions(work.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(!made);
+    assert!(fs::metadata(&journal).unwrap().len() > before);
+}

@@ -43,6 +43,10 @@ fn make_tree(at: &Path) {
 }
 
 fn round_trip(options: Options) {
+    let options = Options {
+        keep_mode: true,
+        ..options
+    };
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     make_tree(from.path());
     let scan = scan_all(&from.path().join("tree"));

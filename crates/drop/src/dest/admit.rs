@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::os::fd::AsFd;
 
-use rustix::fs::{AtFlags, FileType, Mode, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, Stat, StatxFlags};
 use rustix::io::Errno;
 
 use super::journal::Record;
@@ -55,6 +56,8 @@ pub enum Skip {
     HiddenInHome,
     /// It is a symbolic link that leads out of what is received.
     OutsideLink,
+    /// The directory is there and is another file system, into which nothing can be renamed.
+    OtherFileSystem,
 }
 
 impl Skip {
@@ -68,6 +71,7 @@ impl Skip {
             Skip::Parent => "the folder it is in was left out",
             Skip::HiddenInHome => "it would be a hidden name in a home directory, which programs obey",
             Skip::OutsideLink => "it is a symbolic link that leads out of what is received",
+            Skip::OtherFileSystem => "it is another file system than the destination; receive into that folder itself",
         }
     }
 }
@@ -107,7 +111,7 @@ impl Staging {
     ///
     /// # Errors
     /// Of the peer: one path twice, or something in what is no directory. Of the user: two names that are one on this file
-    /// system, or a directory and something else of one name. Else whatever the system says.
+    /// system. Else whatever the system says.
     pub fn admit(&self, id: u32, entry: &Entry) -> Result<Admission, Error> {
         let inner = &*self.inner;
         let mut state = inner.state();
@@ -119,15 +123,17 @@ impl Staging {
         if parent == Seen::Refused {
             return refused(&mut state, Skip::Parent);
         }
-        if !inner.destination.options.hidden_in_home && inner.destination.is_hidden_in_home(&entry.path) {
+        if !inner.destination.options.hidden_in_home
+            && (inner.destination.is_hidden_in_home(&entry.path) || state.hides(&entry.path))
+        {
             return refused(&mut state, Skip::HiddenInHome);
         }
         match &entry.kind {
             Kind::Directory => {
                 state.register(&entry.path, Seen::Refused)?;
-                let (seen, made) = inner.directory(&mut state, entry)?;
+                let (seen, admission) = inner.directory(&mut state, entry, parent)?;
                 state.change(&entry.path, seen);
-                Ok(Admission::Directory { made })
+                Ok(admission)
             }
             Kind::Symlink { target } => {
                 if !inner.destination.options.outside_symlinks && !super::conclude::stays_inside(&entry.path, target) {
@@ -157,8 +163,12 @@ impl Staging {
         let parent = inner.handles.parent(&entry.path)?;
         let stat = inner.look(&parent, &entry.path)?;
         match (stat, answer) {
-            (Some(_), Answer::Skip) => Ok(Admission::Skipped(Skip::Exists)),
-            (Some(stat), Answer::Overwrite) if is_directory(&stat) => Err(obstructed(entry, &stat)),
+            (Some(_), Answer::Skip) => Ok(state.refuse(&entry.path, Skip::Exists)),
+            (Some(stat), Answer::Overwrite) if is_directory(&stat) => Ok(state.refuse(&entry.path, Skip::Differs)),
+            (Some(stat), Answer::Overwrite) => {
+                state.decide(id, identity(&stat));
+                inner.wanted(&mut state, id, entry)
+            }
             _ => inner.wanted(&mut state, id, entry),
         }
     }
@@ -166,36 +176,84 @@ impl Staging {
 
 impl Inner {
     /// Makes a directory or joins one.
-    fn directory(&self, state: &mut State, entry: &Entry) -> Result<(Seen, bool), Error> {
+    fn directory(&self, state: &mut State, entry: &Entry, parent_seen: Seen) -> Result<(Seen, Admission), Error> {
         let path = &entry.path;
         let parent = self.handles.parent(path)?;
-        // What is in it must be made, whatever its mode becomes.
-        let mode = Mode::from_raw_mode((entry.mode & 0o777) | 0o700);
-        let seen = match rustix::fs::mkdirat(&parent, path.name(), mode) {
-            Ok(()) => {
-                if let Err(errno) = self.log(&Record::Directory { path: path.clone() }) {
-                    // A later run would take it for the user's own.
-                    let _ = rustix::fs::unlinkat(&parent, path.name(), AtFlags::REMOVEDIR);
-                    return Err(Error::system(path, "write the journal for", errno));
-                }
-                if self.destination.options.each() {
-                    state.touched.insert(path.parent_key().into());
-                    state.touched.insert(path.key().into());
-                }
-                Seen::Fresh
-            }
-            Err(Errno::EXIST) => match self.look(&parent, path)? {
-                Some(stat) if is_directory(&stat) => Seen::Directory,
-                Some(stat) => return Err(obstructed(entry, &stat)),
-                None => return Err(Error::Swapped { path: path.to_string() }),
-            },
-            Err(errno) => return Err(Error::system(path, "make the folder", errno)),
+        // In a directory that was made a moment ago nothing has the name.
+        let mut there = match parent_seen {
+            Seen::Fresh => None,
+            _ => self.look(&parent, path)?,
         };
-        let made = seen == Seen::Fresh || state.old_directories.contains(path);
+        if there.is_none() {
+            if self.make(state, entry, &parent)? {
+                return Ok((Seen::Fresh, Admission::Directory { made: true }));
+            }
+            there = self.look(&parent, path)?;
+        }
+        let stat = there.ok_or_else(|| Error::Swapped { path: path.to_string() })?;
+        let refused = |skip| Ok((Seen::Refused, Admission::Skipped(skip)));
+        if !is_directory(&stat) {
+            return refused(match self.destination.options.conflict {
+                Conflict::Skip => Skip::Exists,
+                _ => Skip::Differs,
+            });
+        }
+        if self.is_elsewhere(&parent, path, &stat) {
+            return refused(Skip::OtherFileSystem);
+        }
+        // Our own folder, or one directory under two names: the file system takes names for one that are two here.
+        if identity(&stat) == self.identity || !state.placed.insert(identity(&stat)) {
+            return refused(Skip::Differs);
+        }
+        if self.destination.homes.is_home(identity(&stat)) {
+            state.homes.insert(path.key().into());
+        }
+        let made = state.old_directories.contains(path);
         if made {
             state.made.push((path.clone(), entry.mode & 0o777, entry.mtime));
         }
-        Ok((seen, made))
+        Ok((Seen::Directory, Admission::Directory { made }))
+    }
+
+    /// Makes a directory; false if something has its name.
+    fn make(&self, state: &mut State, entry: &Entry, parent: impl AsFd) -> Result<bool, Error> {
+        let path = &entry.path;
+        let failed = |errno| Error::system(path, "write the journal for", errno);
+        // First the journal, then the directory: a later run must not take it for the user's own.
+        let known = state.old_directories.contains(path);
+        if !known {
+            self.log(&Record::Directory { path: path.clone() }).map_err(failed)?;
+        }
+        // What is in it must be made, whatever its mode becomes.
+        let mode = Mode::from_raw_mode((entry.mode & 0o777) | 0o700);
+        match rustix::fs::mkdirat(&parent, path.name(), mode) {
+            Ok(()) => {}
+            Err(Errno::EXIST) => {
+                if !known {
+                    self.log(&Record::Joined { path: path.clone() }).map_err(failed)?;
+                }
+                return Ok(false);
+            }
+            Err(errno) => return Err(Error::system(path, "make the folder", errno)),
+        }
+        if let Some(stat) = self.look(&parent, path)? {
+            state.placed.insert(identity(&stat));
+        }
+        if self.destination.options.each() {
+            state.touched.insert(path.parent_key().into());
+            state.touched.insert(path.key().into());
+        }
+        state.made.push((path.clone(), entry.mode & 0o777, entry.mtime));
+        Ok(true)
+    }
+
+    /// Whether nothing can be renamed from the staging folder into a directory: another file system, or another mount of it.
+    fn is_elsewhere(&self, parent: impl AsFd, path: &RelPath, stat: &Stat) -> bool {
+        stat.st_dev != self.identity.0
+            || match (self.mount, mount(parent, path.name(), AtFlags::SYMLINK_NOFOLLOW)) {
+                (Some(ours), Some(theirs)) => ours != theirs,
+                _ => false,
+            }
     }
 
     /// A file or a link: what has its name decides.
@@ -208,14 +266,19 @@ impl Inner {
         let Some(stat) = self.look(&parent, &entry.path)? else {
             return self.wanted(state, id, entry);
         };
-        if self.same(&parent, entry.path.name(), entry, &stat)? {
+        // What this transfer put there is another entry, whose name is this one to the file system.
+        let own = state.placed.contains(&identity(&stat));
+        if !own && self.same(&parent, entry.path.name(), entry, &stat)? {
             return Ok(Admission::Same);
         }
         match self.destination.options.conflict {
-            Conflict::SkipSame => Ok(Admission::Skipped(Skip::Differs)),
-            Conflict::Skip => Ok(Admission::Skipped(Skip::Exists)),
-            Conflict::Overwrite if is_directory(&stat) => Err(obstructed(entry, &stat)),
-            Conflict::Overwrite => self.wanted(state, id, entry),
+            Conflict::SkipSame => Ok(state.refuse(&entry.path, Skip::Differs)),
+            Conflict::Skip => Ok(state.refuse(&entry.path, Skip::Exists)),
+            Conflict::Overwrite if is_directory(&stat) => Ok(state.refuse(&entry.path, Skip::Differs)),
+            Conflict::Overwrite => {
+                state.decide(id, identity(&stat));
+                self.wanted(state, id, entry)
+            }
             Conflict::Rename => {
                 // An earlier run may have renamed it.
                 for name in Alternatives::of(entry.path.name()) {
@@ -261,7 +324,7 @@ impl Inner {
     }
 
     /// What has a name, if anything.
-    pub(super) fn look(&self, parent: impl std::os::fd::AsFd, path: &RelPath) -> Result<Option<Stat>, Error> {
+    pub(super) fn look(&self, parent: impl AsFd, path: &RelPath) -> Result<Option<Stat>, Error> {
         match rustix::fs::statat(parent, path.name(), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::NOENT) => Ok(None),
@@ -270,13 +333,7 @@ impl Inner {
     }
 
     /// Whether what has a name is what would be made.
-    pub(super) fn same(
-        &self,
-        parent: impl std::os::fd::AsFd,
-        name: &[u8],
-        entry: &Entry,
-        stat: &Stat,
-    ) -> Result<bool, Error> {
+    pub(super) fn same(&self, parent: impl AsFd, name: &[u8], entry: &Entry, stat: &Stat) -> Result<bool, Error> {
         let kind = FileType::from_raw_mode(stat.st_mode);
         match &entry.kind {
             Kind::File { size, .. } => Ok(kind == FileType::RegularFile
@@ -300,14 +357,19 @@ fn mtime(stat: &Stat) -> Time {
     }
 }
 
+/// The number of the mount that something is on, where the kernel tells (Linux 5.8).
+pub(super) fn mount(parent: impl AsFd, name: &[u8], flags: AtFlags) -> Option<u64> {
+    let found = rustix::fs::statx(parent, name, flags, StatxFlags::MNT_ID).ok()?;
+    (found.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(found.stx_mnt_id)
+}
+
 pub(super) fn is_directory(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
-pub(super) fn obstructed(entry: &Entry, stat: &Stat) -> Error {
-    Error::Obstructed {
-        path: entry.path.clone(),
-        wanted: entry.kind.noun(),
-        found: what(stat),
-    }
+/// What tells a file or a directory from every other: file system and number.
+pub(super) type Identity = (u64, u64);
+
+pub(super) fn identity(stat: &Stat) -> Identity {
+    (stat.st_dev, stat.st_ino)
 }

@@ -1,15 +1,15 @@
 //! The end of a transfer: links, modes and times of directories, and no trace of the staging folder.
 
-use rustix::fs::{AtFlags, Mode};
+use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
-use super::admit::{Skip, is_directory, obstructed};
-use super::place::{Alternatives, Placed, Policy};
+use super::admit::Skip;
+use super::place::{Alternatives, Placed, Policy, set_mode, set_time};
 use super::probe::timestamps;
 use super::staging::{Inner, LINK, Staging};
 use super::{Error, Flush};
 use crate::entry::{Entry, Kind, Time};
-use crate::names::{RelPath, Rules};
+use crate::names::RelPath;
 
 /// What [`Staging::conclude`] did.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -111,16 +111,22 @@ impl Inner {
                 if self.same(&parent, path.name(), entry, &stat)? {
                     return Ok(Placed::Named);
                 }
-                match self.policy(id, path) {
+                let replaced = match self.policy(id) {
                     Policy::Leave(skip) => return Ok(Placed::Skipped(skip)),
-                    Policy::Replace if is_directory(&stat) => return Err(obstructed(entry, &stat)),
-                    Policy::Replace => {
+                    Policy::Beside => false,
+                    Policy::Replace(decided) => {
                         let temporary = format!("{LINK}{}", self.new_slot());
                         rustix::fs::symlinkat(&**target, &self.folder, &temporary).map_err(failed)?;
-                        rustix::fs::renameat(&self.folder, &temporary, &parent, path.name()).map_err(failed)?;
-                        (path.name().to_vec(), Placed::Named)
+                        let replaced = self.replace(decided, &temporary, &parent, path.name());
+                        if !matches!(replaced, Ok(true)) {
+                            self.unlink(&temporary).map_err(failed)?;
+                        }
+                        replaced.map_err(failed)?
                     }
-                    Policy::Beside => {
+                };
+                match replaced {
+                    true => (path.name().to_vec(), Placed::Named),
+                    false => {
                         let name = self.link_beside(entry, target, &parent)?;
                         let renamed = self.renamed(path, &name)?;
                         (name, Placed::Renamed(renamed))
@@ -151,13 +157,7 @@ impl Inner {
 
     /// A link may lead to what was sent, not to what else is in the destination.
     fn leads_to_transfer(&self, path: &RelPath, target: &[u8]) -> bool {
-        let Some(top) = lands_in(path, target) else {
-            return false;
-        };
-        let Ok(top) = RelPath::new([top], Rules::POSIX) else {
-            return false;
-        };
-        self.state().is_top(&top)
+        lands_in(path, target).is_some_and(|way| self.state().is_sent(&way))
     }
 
     fn settle(&self, path: &RelPath, mode: u32, mtime: Time) -> Result<(), Error> {
@@ -168,11 +168,8 @@ impl Inner {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
             Err(errno) => return Err(failed(errno)),
         };
-        rustix::fs::fchmod(&directory, Mode::from_raw_mode(mode)).map_err(failed)?;
-        match rustix::fs::futimens(&directory, &timestamps(mtime)) {
-            Ok(()) | Err(Errno::INVAL | Errno::RANGE | Errno::OVERFLOW) => Ok(()),
-            Err(errno) => Err(failed(errno)),
-        }
+        set_mode(&directory, self.mode(mode)).map_err(failed)?;
+        set_time(&directory, mtime).map_err(failed)
     }
 
     fn sync_directories(&self) -> Result<(), Error> {
@@ -203,21 +200,22 @@ pub(super) fn stays_inside(path: &RelPath, target: &[u8]) -> bool {
     lands_in(path, target).is_some()
 }
 
-/// The first component, from the destination on, of where a link leads.
-fn lands_in<'a>(path: &'a RelPath, target: &'a [u8]) -> Option<&'a [u8]> {
+/// The components, from the destination on, of where a link leads.
+fn lands_in<'a>(path: &'a RelPath, target: &'a [u8]) -> Option<Vec<&'a [u8]>> {
     if target.first() == Some(&b'/') {
         return None;
     }
     let mut depth = path.depth() - 1;
-    let mut first = None;
+    let mut names = Vec::new();
     for component in target.split(|b| *b == b'/') {
         match component {
             b"" | b"." => {}
-            b".." if first.is_some() => return None,
+            b".." if !names.is_empty() => return None,
             b".." => depth = depth.checked_sub(1)?,
-            name => first = first.or(Some(name)),
+            name => names.push(name),
         }
     }
     // The destination itself is more than what was sent.
-    if depth == 0 { first } else { Some(path.top()) }
+    let way: Vec<_> = path.components().take(depth).chain(names).collect();
+    (!way.is_empty()).then_some(way)
 }

@@ -49,15 +49,6 @@ pub enum Error {
         /// What stands where the directory should be.
         found: &'static str,
     },
-    /// Something else stands where an entry must go, and is not replaced.
-    Obstructed {
-        /// The path.
-        path: RelPath,
-        /// What the entry is.
-        wanted: &'static str,
-        /// What is there.
-        found: &'static str,
-    },
     /// A directory of the path was replaced by a link or a file while files came in.
     Swapped {
         /// The path.
@@ -124,9 +115,7 @@ impl Error {
             | Error::Incomplete { .. }
             | Error::NotOpen { .. }
             | Error::Unfinished { .. } => Fault::Peer,
-            Error::Destination { .. } | Error::Busy { .. } | Error::Twins { .. } | Error::Obstructed { .. } => {
-                Fault::User
-            }
+            Error::Destination { .. } | Error::Busy { .. } | Error::Twins { .. } => Fault::User,
             Error::NotOurs { .. }
             | Error::Swapped { .. }
             | Error::OtherFileSystem { .. }
@@ -176,12 +165,6 @@ impl fmt::Display for Error {
                 )
             }
             Error::Parent { path, found } => write!(f, "the peer sent {path}, but what it is in is {found}"),
-            Error::Obstructed { path, wanted, found } => {
-                write!(
-                    f,
-                    "{path} is {wanted}, but {found} of that name is there; move it, or receive elsewhere"
-                )
-            }
             Error::Swapped { path } => {
                 write!(
                     f,

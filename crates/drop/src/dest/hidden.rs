@@ -2,13 +2,32 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use crate::names::RelPath;
+use rustix::fs::AtFlags;
+
+use super::admit::{Identity, identity};
+use crate::names::{Folding, RelPath};
 
 /// Where home directories are, as paths from the destination. One that is the destination has no components.
 #[derive(Debug, Default)]
 pub(super) struct Homes {
+    /// Folded.
     below: Vec<Vec<Vec<u8>>>,
+    /// The same ones, and the own home wherever it is.
+    candidates: Vec<PathBuf>,
+    identities: OnceLock<Vec<Identity>>,
+}
+
+/// File systems that fold have a name under other spellings too, and some of them leave out what cannot be seen.
+const FOLDING: Folding = Folding {
+    case: true,
+    normal: true,
+};
+
+/// Whether a name begins with a dot, for any file system.
+pub(super) fn is_dotted(name: &[u8]) -> bool {
+    name.first() == Some(&b'.') || (!name.is_ascii() && FOLDING.name(name).starts_with(b"."))
 }
 
 impl Homes {
@@ -25,30 +44,53 @@ impl Homes {
             _ => home,
         });
         let own = std::env::home_dir().map(|home| home.canonicalize().unwrap_or(home));
-        Homes::among(destination, own.into_iter().chain(listed))
+        let mut homes = Homes::among(destination, own.iter().cloned().chain(listed));
+        homes.candidates.extend(own);
+        homes
     }
 
     fn among(destination: &Path, homes: impl Iterator<Item = PathBuf>) -> Homes {
-        let mut below: Vec<Vec<Vec<u8>>> = homes
+        let (mut below, mut candidates): (Vec<Vec<Vec<u8>>>, Vec<PathBuf>) = homes
             .filter(|home| home.is_absolute())
             .filter_map(|home| {
                 let rest = home.strip_prefix(destination).ok()?;
-                Some(rest.components().map(|c| c.as_os_str().as_bytes().to_vec()).collect())
+                let parts = rest
+                    .components()
+                    .map(|part| FOLDING.name(part.as_os_str().as_bytes()).into_owned());
+                Some((parts.collect(), home))
             })
-            .collect();
+            .unzip();
         below.sort();
         below.dedup();
-        Homes { below }
+        candidates.sort();
+        candidates.dedup();
+        Homes {
+            below,
+            candidates,
+            identities: OnceLock::new(),
+        }
     }
 
     pub(super) fn hides(&self, path: &RelPath) -> bool {
         self.below.iter().any(|home| {
             let mut components = path.components();
-            // File systems that ignore case have the home under other spellings too.
             home.iter()
-                .all(|part| components.next().is_some_and(|c| c.eq_ignore_ascii_case(part)))
-                && components.next().is_some_and(|name| name.starts_with(b"."))
+                .all(|part| components.next().is_some_and(|c| *FOLDING.name(c) == **part))
+                && components.next().is_some_and(is_dotted)
         })
+    }
+
+    /// Whether a directory that is joined is a home, whatever its name.
+    pub(super) fn is_home(&self, directory: Identity) -> bool {
+        let identities = self.identities.get_or_init(|| {
+            let look = |home: &PathBuf| {
+                rustix::fs::statat(rustix::fs::CWD, home, AtFlags::NO_AUTOMOUNT)
+                    .ok()
+                    .map(|stat| identity(&stat))
+            };
+            self.candidates.iter().filter_map(look).collect()
+        });
+        identities.contains(&directory)
     }
 }
 
@@ -77,6 +119,10 @@ mod tests {
         assert!(at("/").hides(&path("nohome/ann/.config/autostart/x")));
         assert!(!at("/nohome/ann").hides(&path("project/.git")));
         assert!(!at("/nohome").hides(&path(".hidden")));
+        // File systems that fold leave out what cannot be seen, and know more than ASCII.
+        assert!(at("/nohome/ann").hides(&path("\u{200d}.ssh/authorized_keys")));
+        assert!(at("/nohome").hides(&path("b\u{ad}ob/.profile")));
+        assert!(at("/nohome").hides(&path("BO\u{200b}B/\u{feff}.profile")));
         assert!(!at("/nohome/ann/Downloads").hides(&path(".hidden")));
         assert!(!at("/elsewhere").hides(&path(".ssh")));
     }

@@ -43,8 +43,10 @@ pub(super) enum Record {
     Discarded { slot: u32, range: Range<u64> },
     /// A temporary file is gone.
     Done { slot: u32 },
-    /// A directory was made, so its mode and time are ours to set.
+    /// A directory is about to be made, so its mode and time are ours to set.
     Directory { path: RelPath },
+    /// It was not: it was there.
+    Joined { path: RelPath },
 }
 
 /// A temporary file of an earlier run.
@@ -118,6 +120,9 @@ impl Recovered {
             Record::Directory { path } => {
                 self.directories.insert(path);
             }
+            Record::Joined { path } => {
+                self.directories.remove(&path);
+            }
         }
     }
 }
@@ -185,6 +190,10 @@ fn encode(record: &Record, at: u64, transfer: &[u8; 32]) -> Vec<u8> {
             out.push(5);
             path.encode(&mut out);
         }
+        Record::Joined { path } => {
+            out.push(6);
+            path.encode(&mut out);
+        }
     }
     // A path is 4.2 KiB at most, so that this is no truncation.
     let len = ((out.len() - 2) as u16).to_le_bytes();
@@ -200,10 +209,10 @@ fn decode(body: &[u8]) -> Option<Record> {
         let (path, used) = RelPath::decode(bytes, Rules::POSIX).ok()?;
         (used == bytes.len()).then_some(path)
     };
-    if kind == 5 {
-        return Some(Record::Directory {
-            path: whole_path(rest)?,
-        });
+    match kind {
+        5 => return whole_path(rest).map(|path| Record::Directory { path }),
+        6 => return whole_path(rest).map(|path| Record::Joined { path }),
+        _ => {}
     }
     let (slot, rest) = rest.split_first_chunk()?;
     let slot = u32::from_le_bytes(*slot);

@@ -51,6 +51,8 @@ fn history() -> Vec<Record> {
         },
         Record::Covered { slot: 8, range: 0..10 },
         Record::Done { slot: 3 },
+        Record::Directory { path: path("theirs") },
+        Record::Joined { path: path("theirs") },
     ]
 }
 
@@ -84,7 +86,7 @@ fn what_was_written_is_read() {
     assert_eq!(recovered.len, bytes.len() as u64);
     assert_eq!(covered(&recovered, 0), [0..300, 700..1000]);
     assert_eq!(recovered.files.keys().copied().collect::<Vec<_>>(), [0]);
-    assert!(recovered.directories.contains(&path("tree")));
+    assert_eq!(recovered.directories.iter().collect::<Vec<_>>(), [&path("tree")]);
     assert_eq!(recovered.files[&0].path, path("tree/a"));
     assert_eq!(
         recovered.files[&0].mtime,
@@ -174,7 +176,8 @@ fn record() -> impl Strategy<Value = Record> {
         (0..4u32, range.clone()).prop_map(|(slot, range)| Record::Covered { slot, range }),
         (0..4u32, range).prop_map(|(slot, range)| Record::Discarded { slot, range }),
         (0..4u32).prop_map(|slot| Record::Done { slot }),
-        path.prop_map(|path| Record::Directory { path }),
+        path.clone().prop_map(|path| Record::Directory { path }),
+        path.prop_map(|path| Record::Joined { path }),
     ]
 }
 

@@ -81,6 +81,8 @@ pub struct Options {
     pub fsync: bool,
     /// When everything is brought to the disk. A file system in memory (tmpfs) is left alone.
     pub flush: Flush,
+    /// Gives files and directories the permissions that they have at the sender, whatever the umask says of new ones.
+    pub keep_mode: bool,
     /// What names may be.
     pub rules: Rules,
     /// Does without `openat2`, as on a kernel before 5.6.
@@ -95,6 +97,7 @@ impl Default for Options {
             hidden_in_home: false,
             fsync: false,
             flush: Flush::default(),
+            keep_mode: false,
             rules: Rules::local(),
             without_openat2: false,
         }

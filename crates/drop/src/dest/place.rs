@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
-use super::admit::{Answer, Skip};
+use super::admit::{Answer, Identity, Skip, identity};
 use super::probe::timestamps;
 use super::staging::{Inner, SMALL, Staging};
 use super::{Conflict, Error};
@@ -71,24 +71,27 @@ impl Inner {
     fn small(&self, temporary: &str, entry: &Entry, bytes: &[u8]) -> Result<(), Error> {
         let failed = |errno| Error::system(&entry.path, "write", errno);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mode = entry.mode & 0o777;
+        let mode = self.mode(entry.mode);
         let file = rustix::fs::openat(&self.folder, temporary, flags, Mode::from_raw_mode(mode)).map_err(failed)?;
         super::staged::write_all(&file, bytes, 0).map_err(failed)?;
         if mode & self.system.masked != 0 {
-            rustix::fs::fchmod(&file, Mode::from_raw_mode(mode)).map_err(failed)?;
+            set_mode(&file, mode).map_err(failed)?;
         }
         self.stamp(&file, &entry.path, entry.mtime)
+    }
+
+    /// The permissions that something gets whose sender says `mode`.
+    pub(super) fn mode(&self, mode: u32) -> u32 {
+        match self.destination.options.keep_mode {
+            true => mode & 0o777,
+            false => mode & 0o777 & !self.system.masked,
+        }
     }
 
     /// The time is set when all is written: to a later run it tells a whole file from one that was broken off. It says nothing
     /// about a loss of power, which may leave size, time and name without the content; that is what `super::Flush` is for.
     pub(super) fn stamp(&self, file: &OwnedFd, path: &RelPath, mtime: Time) -> Result<(), Error> {
-        let stamped = match rustix::fs::futimens(file, &timestamps(mtime)) {
-            // A time that this file system cannot store.
-            Err(Errno::INVAL | Errno::RANGE | Errno::OVERFLOW) => Ok(()),
-            other => other,
-        };
-        stamped
+        set_time(file, mtime)
             .and_then(|()| {
                 if self.destination.options.each() {
                     rustix::fs::fsync(file)
@@ -103,40 +106,42 @@ impl Inner {
     pub(super) fn put(&self, id: u32, path: &RelPath, temporary: &str) -> Result<Placed, Error> {
         let failed = |errno| Error::system(path, "put in place", errno);
         let parent = self.handles.parent(path)?;
+        let own = if self.state().is_in_fresh(path) {
+            None
+        } else {
+            rustix::fs::statat(&self.folder, temporary, AtFlags::SYMLINK_NOFOLLOW).ok()
+        };
         let placed = match self.rename_new(&parent, temporary, path.name()) {
             Ok(()) => Placed::Named,
             Err(Errno::EXIST) => self.put_beside(id, path, temporary, &parent)?,
             Err(errno) => return Err(failed(errno)),
         };
+        let mut state = self.state();
+        if let (Some(own), Placed::Named | Placed::Renamed(_)) = (own, &placed) {
+            state.placed.insert(identity(&own));
+        }
         if self.destination.options.each() {
-            self.state().touched.insert(path.parent_key().into());
+            state.touched.insert(path.parent_key().into());
         }
         Ok(placed)
     }
 
     fn put_beside(&self, id: u32, path: &RelPath, temporary: &str, parent: &OwnedFd) -> Result<Placed, Error> {
         let failed = |errno| Error::system(path, "put in place", errno);
-        match self.policy(id, path) {
+        match self.policy(id) {
             Policy::Leave(skip) => {
                 self.unlink(temporary).map_err(failed)?;
+                self.state().refuse(path, skip);
                 Ok(Placed::Skipped(skip))
             }
-            Policy::Replace => match rustix::fs::renameat(&self.folder, temporary, parent, path.name()) {
-                Ok(()) => Ok(Placed::Named),
-                Err(Errno::ISDIR | Errno::EXIST | Errno::NOTEMPTY) => Err(Error::Obstructed {
-                    path: path.clone(),
-                    wanted: "a file",
-                    found: "a directory",
-                }),
-                Err(errno) => Err(failed(errno)),
-            },
-            Policy::Beside => {
+            Policy::Replace(decided) if self.replace(decided, temporary, parent, path.name()).map_err(failed)? => {
+                Ok(Placed::Named)
+            }
+            Policy::Replace(_) | Policy::Beside => {
                 for name in Alternatives::of(path.name()) {
                     match self.rename_new(parent, temporary, &name) {
                         Ok(()) => {
-                            let renamed = self.renamed(path, &name)?;
-                            self.state().given.insert(renamed.clone());
-                            return Ok(Placed::Renamed(renamed));
+                            return Ok(Placed::Renamed(self.renamed(path, &name)?));
                         }
                         Err(Errno::EXIST) => {}
                         Err(errno) => return Err(failed(errno)),
@@ -156,19 +161,53 @@ impl Inner {
         made.map_err(|_| Error::system(path, "rename", Errno::NAMETOOLONG))
     }
 
-    pub(super) fn policy(&self, id: u32, path: &RelPath) -> Policy {
+    pub(super) fn policy(&self, id: u32) -> Policy {
         let state = self.state();
-        let policy = match (state.answers.get(&id), self.destination.options.conflict) {
+        match (state.answers.get(&id), self.destination.options.conflict) {
             (Some(Answer::Skip), _) | (None, Conflict::Skip) => Policy::Leave(Skip::Exists),
-            (Some(Answer::Overwrite), _) | (None, Conflict::Overwrite) => Policy::Replace,
+            // What was not there when it was decided is nobody's to replace: both are kept.
+            (Some(Answer::Overwrite), _) | (None, Conflict::Overwrite) => state
+                .decided
+                .get(&id)
+                .map_or(Policy::Beside, |decided| Policy::Replace(*decided)),
             (None, Conflict::SkipSame) => Policy::Leave(Skip::Differs),
             // Nobody was asked, since nothing was there then: both are kept.
             (Some(Answer::Rename), _) | (None, Conflict::Rename | Conflict::Ask) => Policy::Beside,
+        }
+    }
+
+    /// Replaces what has a name, if that is what it was decided about; false if not, and nothing is changed then.
+    pub(super) fn replace(
+        &self,
+        decided: Identity,
+        temporary: &str,
+        parent: impl AsFd,
+        name: &[u8],
+    ) -> Result<bool, Errno> {
+        match rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if identity(&stat) == decided => {}
+            Ok(_) | Err(Errno::NOENT) => return Ok(false),
+            Err(errno) => return Err(errno),
+        }
+        let exchange = || {
+            let flags = RenameFlags::EXCHANGE;
+            rustix::fs::renameat_with(&self.folder, temporary, &parent, name, flags)
         };
-        if policy == Policy::Replace && state.given.contains(path) {
-            Policy::Beside
-        } else {
-            policy
+        match exchange() {
+            Ok(()) => {
+                let found = rustix::fs::statat(&self.folder, temporary, AtFlags::SYMLINK_NOFOLLOW)?;
+                if identity(&found) == decided {
+                    return self.unlink(temporary).map(|()| true);
+                }
+                // Something else took the name in this very moment, and gets it back.
+                exchange().map(|()| false)
+            }
+            Err(Errno::NOENT) => Ok(false),
+            // A file system that cannot: it was looked at before.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                rustix::fs::renameat(&self.folder, temporary, &parent, name).map(|()| true)
+            }
+            Err(errno) => Err(errno),
         }
     }
 
@@ -198,7 +237,8 @@ impl Inner {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Policy {
     Leave(Skip),
-    Replace,
+    /// Only what was there when it was decided.
+    Replace(Identity),
     Beside,
 }
 
@@ -258,5 +298,21 @@ pub(super) fn what(stat: &Stat) -> &'static str {
         FileType::Directory => "a directory",
         FileType::Symlink => "a symbolic link",
         _ => "something special",
+    }
+}
+
+/// Sets the mode of something of ours, where the file system has such a thing.
+pub(super) fn set_mode(file: impl AsFd, mode: u32) -> Result<(), Errno> {
+    match rustix::fs::fchmod(file, Mode::from_raw_mode(mode)) {
+        Err(Errno::PERM | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Ok(()),
+        other => other,
+    }
+}
+
+/// Sets the time of something of ours, where the file system can store it.
+pub(super) fn set_time(file: impl AsFd, mtime: Time) -> Result<(), Errno> {
+    match rustix::fs::futimens(file, &timestamps(mtime)) {
+        Err(Errno::INVAL | Errno::RANGE | Errno::OVERFLOW | Errno::PERM | Errno::NOSYS | Errno::OPNOTSUPP) => Ok(()),
+        other => other,
     }
 }

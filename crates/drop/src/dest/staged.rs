@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
@@ -32,7 +33,7 @@ pub struct StagedFile {
     size: u64,
     mtime: Time,
     /// Whether it may hold bytes that count for nothing: then a hole must be made, not assumed.
-    dirty: bool,
+    dirty: AtomicBool,
     coverage: Mutex<Coverage>,
     /// Whether it has its name or is removed. Whoever writes holds it, so that nothing is written after that.
     over: RwLock<bool>,
@@ -91,7 +92,7 @@ impl StagedFile {
             path: entry.path.clone(),
             size,
             mtime: entry.mtime,
-            dirty,
+            dirty: AtomicBool::new(dirty),
             coverage: Mutex::new(coverage),
             over: RwLock::new(false),
         });
@@ -168,7 +169,7 @@ impl StagedFile {
     pub fn write_hole(&self, range: Range<u64>) -> Result<u64, Error> {
         let range = self.range(range.start, range.end.saturating_sub(range.start))?;
         let _writing = self.writing()?;
-        if self.dirty && range.start < range.end {
+        if self.dirty.load(Ordering::Acquire) && range.start < range.end {
             let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             match rustix::fs::fallocate(&self.file, flags, range.start, range.end - range.start) {
                 Ok(()) => {}
@@ -216,6 +217,7 @@ impl StagedFile {
     /// # Errors
     /// What the system says.
     pub fn discard(&self, range: Range<u64>) -> Result<(), Error> {
+        self.dirty.store(true, Ordering::Release);
         let mut coverage = self.coverage();
         coverage.covered.remove(range.clone());
         coverage.unlogged.remove(range.clone());
@@ -266,7 +268,7 @@ impl StagedFile {
                 missing,
             });
         }
-        rustix::fs::fchmod(&self.file, Mode::from_raw_mode(mode & 0o777)).map_err(failed)?;
+        super::place::set_mode(&self.file, self.inner.mode(mode)).map_err(failed)?;
         self.inner.stamp(&self.file, &self.path, mtime)?;
         let placed = self.inner.put(self.id, &self.path, &self.temporary())?;
         *over = true;

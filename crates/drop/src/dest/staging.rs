@@ -10,9 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::admit::{Identity, identity, mount};
 use super::handles::Handles;
 use super::journal::{Journal, Partial, Record};
-use super::probe::FileSystem;
+use super::probe::{self, FileSystem};
 use super::state::State;
 use super::{Destination, Error, StagedFile};
 use crate::entry::Entry;
@@ -41,7 +42,12 @@ pub(super) struct Inner {
     /// The name of the folder in the destination.
     name: String,
     pub(super) folder: OwnedFd,
-    journal: Mutex<Journal>,
+    /// The folder's, to know it under other names.
+    pub(super) identity: Identity,
+    /// The mount that the folder is on, if the kernel tells.
+    pub(super) mount: Option<u64>,
+    /// Nothing any more once the folder is removed.
+    journal: Mutex<Option<Journal>>,
     pub(super) system: FileSystem,
     pub(super) state: Mutex<State>,
     next_slot: AtomicU32,
@@ -57,20 +63,41 @@ impl Staging {
         }
         let shown = Escaped(destination.path.join(&name).as_os_str().as_bytes()).to_string();
         let failed = |errno| Error::system(&shown, "make", errno);
-        let (folder, journal) = lock(&destination, &name, &shown)?;
-        let (journal, recovered) = Journal::resume(journal, transfer).map_err(failed)?;
-        let partials = sweep(&folder, recovered.files).map_err(failed)?;
-        let system = FileSystem::probe(folder.as_fd()).map_err(failed)?;
+        let Locked { folder, journal, made } = lock(&destination, &name, &shown)?;
+        let begun = Journal::resume(journal, transfer).and_then(|(journal, recovered)| {
+            let partials = sweep(&folder, recovered.files)?;
+            let system = FileSystem::probe(folder.as_fd())?;
+            let stat = rustix::fs::fstat(&folder)?;
+            let root = rustix::fs::fstat(&destination.root)?;
+            Ok((
+                journal,
+                partials,
+                recovered.directories,
+                system,
+                identity(&stat),
+                identity(&root),
+            ))
+        });
+        let (journal, partials, directories, system, own, root) = begun.map_err(|errno| {
+            made.undo(&folder);
+            failed(errno)
+        })?;
         let next_slot = partials.keys().max().map_or(0, |slot| slot.wrapping_add(1));
+        let mut state = State::new(system.folding, partials, directories);
+        if destination.homes.is_home(root) {
+            state.homes.insert(Box::default());
+        }
         let without = destination.options.without_openat2;
         let inner = Inner {
             handles: Handles::new(Arc::clone(&destination.root), without),
             destination,
             name,
+            identity: own,
+            mount: mount(&folder, b"", AtFlags::EMPTY_PATH),
             folder,
-            journal: Mutex::new(journal),
+            journal: Mutex::new(Some(journal)),
             system,
-            state: Mutex::new(State::new(system.folding, partials, recovered.directories)),
+            state: Mutex::new(state),
             next_slot: AtomicU32::new(next_slot),
             gone: AtomicBool::new(false),
         };
@@ -128,10 +155,8 @@ impl Inner {
     }
 
     pub(super) fn log(&self, record: &Record) -> Result<(), Errno> {
-        self.journal
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .append(record)
+        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        journal.as_mut().map_or(Ok(()), |journal| journal.append(record))
     }
 
     /// A number that no temporary file of this folder has.
@@ -166,6 +191,9 @@ impl Inner {
                     Err(errno) => return Err(errno),
                 }
             }
+            // NFS keeps a file that is open under another name, in which the folder would not be empty. Not before it has
+            // lost its name: whoever waits for the lock must see that it is gone.
+            self.journal.lock().unwrap_or_else(PoisonError::into_inner).take();
             match rustix::fs::unlinkat(self.handles.root(), &self.name, AtFlags::REMOVEDIR) {
                 Ok(()) | Err(Errno::NOENT) => Ok(true),
                 Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => Ok(false),
@@ -177,48 +205,102 @@ impl Inner {
     }
 }
 
+/// A folder that is ours alone for as long as the journal is open.
+struct Locked<'a> {
+    folder: OwnedFd,
+    journal: OwnedFd,
+    made: Made<'a>,
+}
+
+/// Whether this run made the folder, so that it goes with whatever goes wrong.
+struct Made<'a> {
+    root: &'a OwnedFd,
+    name: &'a str,
+    made: bool,
+}
+
+impl Made<'_> {
+    /// Removes the folder again, if it was made and nothing else is in it.
+    fn undo(&self, folder: &OwnedFd) {
+        if self.made {
+            for name in probe::NAMES.iter().chain(&[JOURNAL]) {
+                let _ = rustix::fs::unlinkat(folder, *name, AtFlags::empty());
+            }
+            self.undo_empty();
+        }
+    }
+
+    fn undo_empty(&self) {
+        if self.made {
+            let _ = rustix::fs::unlinkat(self.root, self.name, AtFlags::REMOVEDIR);
+        }
+    }
+}
+
 /// Makes or finds the folder, and takes its lock: that of the journal.
-fn lock(destination: &Destination, name: &str, shown: &str) -> Result<(OwnedFd, OwnedFd), Error> {
+fn lock<'a>(destination: &'a Destination, name: &'a str, shown: &str) -> Result<Locked<'a>, Error> {
     let failed = |errno| Error::system(shown, "make", errno);
     // The folder can be removed between being opened and being locked, by the one who held it.
     for _ in 0..16 {
-        match rustix::fs::mkdirat(&destination.root, name, Mode::RWXU) {
-            Ok(()) | Err(Errno::EXIST) => {}
+        let made = match rustix::fs::mkdirat(&destination.root, name, Mode::RWXU) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
             Err(errno) => return Err(failed(errno)),
-        }
+        };
+        let root = &*destination.root;
+        let made = Made { root, name, made };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let folder = match rustix::fs::openat(&destination.root, name, flags, Mode::empty()) {
             Ok(folder) => folder,
             Err(Errno::NOENT) => continue,
             Err(Errno::LOOP | Errno::NOTDIR) => return Err(Error::NotOurs { path: shown.to_owned() }),
-            Err(errno) => return Err(failed(errno)),
+            Err(errno) => {
+                made.undo_empty();
+                return Err(failed(errno));
+            }
         };
-        let stat = rustix::fs::fstat(&folder).map_err(failed)?;
-        if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o022 != 0 {
-            return Err(Error::NotOurs { path: shown.to_owned() });
-        }
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let journal = match rustix::fs::openat(&folder, JOURNAL, flags, Mode::RUSR | Mode::WUSR) {
-            Ok(journal) => journal,
-            Err(Errno::NOENT) => continue,
-            Err(errno) => return Err(failed(errno)),
-        };
-        match rustix::fs::flock(&journal, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(Error::Busy { path: shown.to_owned() }),
-            // A file system without locks.
-            Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK) => {}
-            Err(errno) => return Err(failed(errno)),
-        }
-        let held = rustix::fs::fstat(&journal).map_err(failed)?;
-        if FileType::from_raw_mode(held.st_mode) != FileType::RegularFile {
-            return Err(Error::NotOurs { path: shown.to_owned() });
-        }
-        if held.st_nlink > 0 {
-            return Ok((folder, journal));
+        match take(&folder, shown) {
+            Ok(Some(journal)) => return Ok(Locked { folder, journal, made }),
+            Ok(None) => {}
+            Err(error) => {
+                // Whoever else has it locked goes on with it.
+                if !matches!(error, Error::Busy { .. }) {
+                    made.undo(&folder);
+                }
+                return Err(error);
+            }
         }
     }
     Err(Error::Busy { path: shown.to_owned() })
+}
+
+/// Takes the lock of a folder that nobody else can write to; `None` if it was removed meanwhile.
+fn take(folder: &OwnedFd, shown: &str) -> Result<Option<OwnedFd>, Error> {
+    let failed = |errno| Error::system(shown, "make", errno);
+    let not_ours = || Error::NotOurs { path: shown.to_owned() };
+    let stat = rustix::fs::fstat(folder).map_err(failed)?;
+    let odd = stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o022 != 0;
+    if odd && !probe::shows_all_as(folder.as_fd(), stat.st_uid, stat.st_mode) {
+        return Err(not_ours());
+    }
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let journal = match rustix::fs::openat(folder, JOURNAL, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(journal) => journal,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(failed(errno)),
+    };
+    match rustix::fs::flock(&journal, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => return Err(Error::Busy { path: shown.to_owned() }),
+        // A file system without locks.
+        Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK) => {}
+        Err(errno) => return Err(failed(errno)),
+    }
+    let held = rustix::fs::fstat(&journal).map_err(failed)?;
+    if FileType::from_raw_mode(held.st_mode) != FileType::RegularFile {
+        return Err(not_ours());
+    }
+    Ok((held.st_nlink > 0).then_some(journal))
 }
 
 /// Removes temporary files that no record speaks of, and drops records whose files are gone.
@@ -255,7 +337,7 @@ fn sweep(folder: &OwnedFd, files: HashMap<u32, Partial>) -> Result<HashMap<u32, 
 fn is_ours(name: &[u8]) -> bool {
     match name {
         [b'f' | b's' | b'l', digits @ ..] => !digits.is_empty() && digits.iter().all(u8::is_ascii_digit),
-        name => name == JOURNAL.as_bytes() || name.starts_with(b"probe-a"),
+        name => name == JOURNAL.as_bytes() || probe::NAMES.iter().any(|probe| name == probe.as_bytes()),
     }
 }
 

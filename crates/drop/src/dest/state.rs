@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Weak;
 
-use super::admit::Answer;
+use super::admit::{Admission, Answer, Identity, Skip};
 use super::journal::Partial;
 use super::{Error, Placed, StagedFile};
 use crate::entry::{Entry, Time};
-use crate::names::{Folding, RelPath};
+use crate::names::{Folding, RelPath, Rules};
 
 #[derive(Debug)]
 pub(super) struct State {
@@ -31,8 +31,13 @@ pub(super) struct State {
     pub(super) linked: Vec<(u32, RelPath, Placed)>,
     /// Directories that this transfer made, parents first.
     pub(super) made: Vec<(RelPath, u32, Time)>,
-    /// Names that files got because theirs were taken: never overwritten by what comes later.
-    pub(super) given: HashSet<RelPath>,
+    /// What an entry may replace: what had its name when that was decided.
+    pub(super) decided: HashMap<u32, Identity>,
+    /// What this transfer has put or joined where something else may be: never overwritten by what comes later. Names that are
+    /// one to the file system, and two here, are noticed by it.
+    pub(super) placed: HashSet<Identity>,
+    /// Directories that are homes under another name than the system's list has.
+    pub(super) homes: HashSet<Box<[u8]>>,
     /// Directories whose content changed, for their way to the disk.
     pub(super) touched: HashSet<Box<[u8]>>,
     concluded: bool,
@@ -69,7 +74,9 @@ impl State {
             links: Vec::new(),
             linked: Vec::new(),
             made: Vec::new(),
-            given: HashSet::new(),
+            decided: HashMap::new(),
+            placed: HashSet::new(),
+            homes: HashSet::new(),
             touched: HashSet::new(),
             concluded: false,
         }
@@ -93,11 +100,45 @@ impl State {
         self.partials.insert(partial.path.key().into(), (slot, partial));
     }
 
-    /// Whether a name at the top belongs to this transfer.
-    pub(super) fn is_top(&self, path: &RelPath) -> bool {
-        self.seen
-            .get(&self.hash(path))
-            .is_some_and(|seen| *seen != Seen::Refused)
+    /// Whether what these components name belongs to this transfer: its top does, and nothing on the way was left out.
+    pub(super) fn is_sent(&self, way: &[&[u8]]) -> bool {
+        (1..=way.len()).all(|len| {
+            let Ok(path) = RelPath::new(way.iter().take(len), Rules::POSIX) else {
+                return len > 1;
+            };
+            match self.seen.get(&self.hash(&path)) {
+                Some(seen) => *seen != Seen::Refused,
+                None => len > 1,
+            }
+        })
+    }
+
+    /// Whether the directory of a path was made a moment ago, so that all that is in it came with this transfer.
+    pub(super) fn is_in_fresh(&self, path: &RelPath) -> bool {
+        match &self.last_parent {
+            Some((key, seen)) if **key == *path.parent_key() => *seen == Seen::Fresh,
+            _ => path
+                .parent()
+                .is_some_and(|parent| self.seen.get(&self.hash(&parent)) == Some(&Seen::Fresh)),
+        }
+    }
+
+    /// Takes down what an entry may replace: nothing that came with this transfer.
+    pub(super) fn decide(&mut self, id: u32, existing: Identity) {
+        if !self.placed.contains(&existing) {
+            self.decided.insert(id, existing);
+        }
+    }
+
+    /// Leaves out what was taken down already.
+    pub(super) fn refuse(&mut self, path: &RelPath, skip: Skip) -> Admission {
+        self.change(path, Seen::Refused);
+        Admission::Skipped(skip)
+    }
+
+    /// Whether a name begins with a dot right in a home that [`super::hidden::Homes`] does not know by its name.
+    pub(super) fn hides(&self, path: &RelPath) -> bool {
+        !self.homes.is_empty() && self.homes.contains(path.parent_key()) && super::hidden::is_dotted(path.name())
     }
 
     fn hash(&self, path: &RelPath) -> [u8; 16] {

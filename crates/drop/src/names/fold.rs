@@ -1,5 +1,7 @@
 //! When two names are one file.
 
+use std::borrow::Cow;
+
 use unicode_normalization::UnicodeNormalization;
 
 use super::RelPath;
@@ -39,6 +41,14 @@ impl Folding {
             key.push(b'/');
         }
         key
+    }
+
+    /// A component as [`Folding::key`] has it: one that is no UTF-8 as it is.
+    pub(crate) fn name(self, name: &[u8]) -> Cow<'_, [u8]> {
+        match std::str::from_utf8(name) {
+            Ok(text) if self != Folding::NONE => Cow::Owned(self.fold(text).into_bytes()),
+            _ => Cow::Borrowed(name),
+        }
     }
 
     fn fold(self, text: &str) -> String {

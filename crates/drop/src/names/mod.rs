@@ -67,10 +67,18 @@ impl Rules {
     }
 }
 
-/// In any case of letters: on a file system that ignores case they all are our folder.
+/// In any case of letters and with anything in it that cannot be seen: on a file system that folds they all are our folder.
 fn is_staging(name: &[u8]) -> bool {
-    name.get(..STAGING_PREFIX.len())
-        .is_some_and(|start| start.eq_ignore_ascii_case(STAGING_PREFIX))
+    let folding = Folding {
+        case: true,
+        normal: true,
+    };
+    match name.is_ascii() {
+        true => name
+            .get(..STAGING_PREFIX.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(STAGING_PREFIX)),
+        false => folding.name(name).starts_with(STAGING_PREFIX),
+    }
 }
 
 fn windows_objection(name: &[u8]) -> Option<&'static str> {

@@ -111,6 +111,10 @@ async fn carry_by(
     idle: Duration,
     bytes: &AtomicU64,
 ) -> io::Result<Ended> {
+    // Whatever ends this, be it the death of the process: an end that was cut off hears of a break, not of a good end.
+    for end in [&ends.0, &ends.1] {
+        let _ = socket2::SockRef::from(end).set_linger(Some(Duration::ZERO));
+    }
     let mut last = Instant::now();
     let mut timer = Box::pin(sleep_until(last + idle));
     let ended = poll_fn(|cx| {
@@ -139,10 +143,9 @@ async fn carry_by(
     .await;
     there.rest();
     back.rest();
-    if ended.is_err() {
-        // One end broke: the other hears of a break, not of a good end.
+    if matches!(ended, Ok(Ended::Done)) {
         for end in [&ends.0, &ends.1] {
-            let _ = socket2::SockRef::from(end).set_linger(Some(Duration::ZERO));
+            let _ = socket2::SockRef::from(end).set_linger(None);
         }
     }
     ended

@@ -96,11 +96,13 @@ fn both_directions_at_once_by_pipe_and_by_copy() {
 fn silence_ends_it() {
     let (ended, bytes, _) = carrying(false, Duration::from_millis(50), |mut one, mut two| {
         one.write_all(b"word").unwrap();
-        let mut got = Vec::new();
-        // What was sent arrives; then both are closed.
-        two.read_to_end(&mut got).unwrap();
-        assert_eq!(got, b"word");
-        assert_eq!(one.read(&mut [0]).unwrap(), 0);
+        let mut got = [0; 4];
+        // What was sent arrives; then both hear of a break: neither has ended.
+        two.read_exact(&mut got).unwrap();
+        assert_eq!(&got, b"word");
+        for mut end in [one, two] {
+            assert_eq!(end.read(&mut [0]).unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+        }
     });
     assert_eq!(ended.unwrap(), Ended::Idle);
     assert_eq!(bytes, 4);

@@ -17,6 +17,9 @@ pub struct Limits {
     pub source_waiting: u32,
     /// Claims of nameplates by one source in a minute, as many at once: each may be a guess. Default 30.
     pub source_claims: u32,
+    /// Times of what one source may have and claim that all sources of one /48 of IPv6 may together: who is given a /48 has
+    /// 65,536 of /64. Default 4.
+    pub site_sources: u32,
     /// How long a request may take to arrive whole. Default 10 s.
     pub request: Duration,
     /// How long somebody may wait under a nameplate. Default 10 min.
@@ -38,6 +41,7 @@ impl Default for Limits {
             source_connections: 256,
             source_waiting: 64,
             source_claims: 30,
+            site_sources: 4,
             request: Duration::from_secs(10),
             nameplate: Duration::from_secs(600),
             token: Duration::from_secs(60),
@@ -69,29 +73,53 @@ impl Source {
     }
 }
 
-/// What one source has and may.
+impl Source {
+    /// The /48 it is in.
+    fn site(self) -> Option<Site> {
+        match self {
+            Source::V6([a, b, c, d, e, f, ..]) => Some([a, b, c, d, e, f]),
+            Source::V4(_) | Source::Others => None,
+        }
+    }
+}
+
+/// A /48 of IPv6.
+type Site = [u8; 6];
+
+/// What one source, or one site, has and may.
 struct Account {
     connections: u32,
     waiting: u32,
     /// Claims that may be made at once.
     claims: f64,
     counted: Instant,
+    /// Times of what one source may.
+    times: u32,
 }
 
 impl Account {
-    fn new(limits: &Limits, now: Instant) -> Self {
+    fn new(limits: &Limits, times: u32, now: Instant) -> Self {
         Account {
             connections: 0,
             waiting: 0,
-            claims: f64::from(limits.source_claims),
+            claims: f64::from(limits.source_claims) * f64::from(times),
             counted: now,
+            times,
         }
+    }
+
+    fn may_enter(&self, limits: &Limits) -> bool {
+        self.connections < limits.source_connections.saturating_mul(self.times)
+    }
+
+    fn may_wait(&self, limits: &Limits) -> bool {
+        self.waiting < limits.source_waiting.saturating_mul(self.times)
     }
 
     /// Adds what `claims` has gained since it was last looked at.
     fn refill(&mut self, limits: &Limits, now: Instant) {
         let passed = now.saturating_duration_since(self.counted).as_secs_f64();
-        let full = f64::from(limits.source_claims);
+        let full = f64::from(limits.source_claims) * f64::from(self.times);
         self.claims = (self.claims + passed * full / 60.0).min(full);
         self.counted = now;
     }
@@ -99,7 +127,7 @@ impl Account {
     /// Whether forgetting it makes no difference.
     fn is_idle(&mut self, limits: &Limits, now: Instant) -> bool {
         self.refill(limits, now);
-        self.connections == 0 && self.claims >= f64::from(limits.source_claims)
+        self.connections == 0 && self.claims >= f64::from(limits.source_claims) * f64::from(self.times)
     }
 }
 
@@ -107,6 +135,7 @@ impl Account {
 pub(super) struct Sources {
     limits: Limits,
     accounts: HashMap<Source, Account>,
+    sites: HashMap<Site, Account>,
     connections: usize,
     waiting: usize,
     swept: Option<Instant>,
@@ -120,6 +149,7 @@ impl Sources {
         Sources {
             limits: limits.clone(),
             accounts: HashMap::new(),
+            sites: HashMap::new(),
             connections: 0,
             waiting: 0,
             swept: None,
@@ -132,14 +162,23 @@ impl Sources {
             return None;
         }
         let source = self.room_for(Source::of(ip), now);
-        let account = self
-            .accounts
-            .entry(source)
-            .or_insert_with(|| Account::new(&self.limits, now));
-        if account.connections >= self.limits.source_connections {
+        let limits = &self.limits;
+        if let Some(site) = source.site() {
+            let times = limits.site_sources.max(1);
+            let account = self.sites.entry(site);
+            let account = account.or_insert_with(|| Account::new(limits, times, now));
+            if !account.may_enter(limits) {
+                return None;
+            }
+        }
+        let account = self.accounts.entry(source);
+        let account = account.or_insert_with(|| Account::new(limits, 1, now));
+        if !account.may_enter(limits) {
             return None;
         }
-        account.connections += 1;
+        for account in self.both(source) {
+            account.connections += 1;
+        }
         self.connections += 1;
         Some(source)
     }
@@ -147,24 +186,40 @@ impl Sources {
     /// Notes that a connection of `source` is over.
     pub(super) fn leave(&mut self, source: Source, now: Instant) {
         self.connections = self.connections.saturating_sub(1);
-        if let Some(account) = self.accounts.get_mut(&source) {
+        for account in self.both(source) {
             account.connections = account.connections.saturating_sub(1);
-            if account.is_idle(&self.limits, now) {
-                self.accounts.remove(&source);
-            }
+        }
+        let limits = &self.limits;
+        if self
+            .accounts
+            .get_mut(&source)
+            .is_some_and(|account| account.is_idle(limits, now))
+        {
+            self.accounts.remove(&source);
+        }
+        if let Some(site) = source.site()
+            && self
+                .sites
+                .get_mut(&site)
+                .is_some_and(|account| account.is_idle(limits, now))
+        {
+            self.sites.remove(&site);
         }
     }
 
     /// Notes that a connection begins to wait; false if it is one too many.
     pub(super) fn wait(&mut self, source: Source) -> bool {
-        let Some(account) = self.accounts.get_mut(&source) else {
-            return false;
-        };
-        let most = self.limits.waiting.min(self.limits.connections.div_ceil(2));
-        if self.waiting >= most || account.waiting >= self.limits.source_waiting {
+        let limits = self.limits.clone();
+        let most = limits.waiting.min(limits.connections.div_ceil(2));
+        if self.waiting >= most
+            || !self.accounts.contains_key(&source)
+            || !self.both(source).all(|account| account.may_wait(&limits))
+        {
             return false;
         }
-        account.waiting += 1;
+        for account in self.both(source) {
+            account.waiting += 1;
+        }
         self.waiting += 1;
         true
     }
@@ -172,28 +227,42 @@ impl Sources {
     /// Notes that a connection waits no more.
     pub(super) fn wait_over(&mut self, source: Source) {
         self.waiting = self.waiting.saturating_sub(1);
-        if let Some(account) = self.accounts.get_mut(&source) {
+        for account in self.both(source) {
             account.waiting = account.waiting.saturating_sub(1);
         }
     }
 
     /// Takes the right to one claim; false if there is none left for now.
     pub(super) fn claim(&mut self, source: Source, now: Instant) -> bool {
-        let Some(account) = self.accounts.get_mut(&source) else {
-            return false;
-        };
-        account.refill(&self.limits, now);
-        if account.claims < 1.0 {
+        let limits = self.limits.clone();
+        for account in self.both(source) {
+            account.refill(&limits, now);
+        }
+        if !self.accounts.contains_key(&source) || self.both(source).any(|account| account.claims < 1.0) {
             return false;
         }
-        account.claims -= 1.0;
+        for account in self.both(source) {
+            account.claims -= 1.0;
+        }
         true
     }
 
-    /// `source` if it has an account or there is room for one, else [`Source::Others`].
+    /// The accounts that what `source` does counts in.
+    fn both(&mut self, source: Source) -> impl Iterator<Item = &mut Account> {
+        let site = source.site().and_then(|site| self.sites.get_mut(&site));
+        self.accounts.get_mut(&source).into_iter().chain(site)
+    }
+
+    /// `source` if it has accounts or there is room for them, else [`Source::Others`].
     fn room_for(&mut self, source: Source, now: Instant) -> Source {
         let most = self.limits.connections.saturating_mul(2);
-        if self.accounts.len() < most || self.accounts.contains_key(&source) {
+        let has_room = |sources: &Self| {
+            (sources.accounts.len() < most || sources.accounts.contains_key(&source))
+                && source
+                    .site()
+                    .is_none_or(|site| sources.sites.len() < most || sources.sites.contains_key(&site))
+        };
+        if has_room(self) {
             return source;
         }
         if self
@@ -203,12 +272,9 @@ impl Sources {
             self.swept = Some(now);
             let limits = &self.limits;
             self.accounts.retain(|_, account| !account.is_idle(limits, now));
+            self.sites.retain(|_, account| !account.is_idle(limits, now));
         }
-        if self.accounts.len() < most {
-            source
-        } else {
-            Source::Others
-        }
+        if has_room(self) { source } else { Source::Others }
     }
 }
 
@@ -287,6 +353,35 @@ mod tests {
         let much_later = start + Duration::from_secs(100_000);
         assert_eq!((0..20).filter(|_| sources.claim(source, much_later)).count(), 6);
         assert!(!sources.claim(source, start), "time that goes back gives nothing");
+    }
+
+    #[test]
+    fn all_of_a_48_together_have_what_a_few_sources_may() {
+        let now = Instant::now();
+        let mut sources = Sources::new(&Limits {
+            connections: 1000,
+            waiting: 400,
+            site_sources: 2,
+            ..limits()
+        });
+        let enter = |sources: &mut Sources, n: u16| sources.enter(ip(&format!("2001:db8:1:{n:x}::1")), now);
+        let all: Vec<_> = (0..40).filter_map(|n| enter(&mut sources, n)).collect();
+        assert_eq!(all.len(), 6, "twice the three of one source");
+        assert_eq!(all.iter().filter(|source| sources.wait(**source)).count(), 4);
+        let claims: usize = all
+            .iter()
+            .map(|source| (0..20).filter(|_| sources.claim(*source, now)).count())
+            .sum();
+        assert_eq!(claims, 12);
+        // Others are not meant.
+        assert!(sources.enter(ip("2001:db8:2::1"), now).is_some());
+        sources.wait_over(all[0]);
+        assert!(sources.wait(all[5]));
+        for source in all {
+            sources.leave(source, now);
+        }
+        assert!(enter(&mut sources, 50).is_some());
+        assert!(sources.sites.len() <= 2);
     }
 
     #[test]

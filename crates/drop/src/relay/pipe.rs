@@ -122,12 +122,15 @@ mod kernel {
     use std::io;
     use std::os::fd::{BorrowedFd, OwnedFd};
 
-    use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
+    use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with, splice};
 
     use super::KEPT;
 
     /// Bytes asked for in a pipe. The kernel lets any user have up to 1 MiB (`fs.pipe-max-size`).
     const PIPE_BYTES: usize = 512 << 10;
+
+    /// A pipe of less moves a page or two at a time, which is slower than copying.
+    const SMALLEST_PIPE: usize = 64 << 10;
 
     thread_local! {
         static FREE: RefCell<Vec<Pipe>> = const { RefCell::new(Vec::new()) };
@@ -142,14 +145,20 @@ mod kernel {
     }
 
     impl Pipe {
-        /// An empty pipe. Fails when the process has no descriptors left.
+        /// An empty pipe. Fails when the process has no descriptors left, or the user no pages for pipes.
         pub(super) fn take() -> io::Result<Pipe> {
             if let Some(pipe) = FREE.with_borrow_mut(Vec::pop) {
                 return Ok(pipe);
             }
             let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-            // Over the user's allowance the kernel refuses to enlarge; the default of 64 KiB works too.
-            let capacity = fcntl_setpipe_size(&write, PIPE_BYTES).unwrap_or(64 << 10);
+            // Over the user's allowance the kernel refuses to enlarge, and gives less than the default to begin with.
+            let capacity = match fcntl_setpipe_size(&write, PIPE_BYTES) {
+                Ok(capacity) => capacity,
+                Err(_) => fcntl_getpipe_size(&write)?,
+            };
+            if capacity < SMALLEST_PIPE {
+                return Err(io::ErrorKind::QuotaExceeded.into());
+            }
             Ok(Pipe {
                 read,
                 write,
@@ -186,5 +195,50 @@ mod kernel {
             self.filled -= moved.min(self.filled);
             Ok(moved)
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+
+    use super::Carrier;
+
+    #[test]
+    fn pipes_too_small_to_be_worth_it_are_not_used() {
+        let test = || {
+            if let Ok(mut sets) = capabilities(None) {
+                sets.effective
+                    .remove(CapabilitySet::SYS_RESOURCE | CapabilitySet::SYS_ADMIN);
+                set_capabilities(None, sets).unwrap();
+            }
+            // 64 MiB is what a user may have (`fs.pipe-user-pages-soft`), for new pipes as for enlarged ones.
+            let mut held = Vec::new();
+            for _ in 0..200 {
+                let Ok(pipe) = pipe_with(PipeFlags::CLOEXEC) else { break };
+                let size = fcntl_setpipe_size(&pipe.1, 1 << 20);
+                held.push(pipe);
+                if size.is_err() {
+                    break;
+                }
+            }
+            for _ in 0..40 {
+                let Ok(pipe) = pipe_with(PipeFlags::CLOEXEC) else { break };
+                held.push(pipe);
+            }
+            let small = held
+                .last()
+                .and_then(|pipe| rustix::pipe::fcntl_getpipe_size(&pipe.1).ok())
+                .is_some_and(|size| size < 64 << 10);
+            if !small {
+                eprintln!("skipped: this system has no limit on the pipes of a user");
+                return;
+            }
+            assert!(matches!(Carrier::take(false), Carrier::Copy(_)));
+            drop(held);
+            assert!(matches!(Carrier::take(false), Carrier::Pipe(_)));
+        };
+        std::thread::scope(|scope| scope.spawn(test).join().unwrap());
     }
 }
