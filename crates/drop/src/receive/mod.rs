@@ -163,7 +163,7 @@ pub fn receive(
 }
 
 fn greet(control: &Mutex<Writer>, reader: &mut Reader) -> Result<Offer, Error> {
-    say(&mut lock(control), Body::Hello(Hello { version: control::VERSION, role: Role::Receiver as i32, shares: false, mounts: false }))?;
+    say(&mut lock(control), Body::Hello(Hello { version: control::VERSION, role: Role::Receiver as i32, ..Hello::default() }))?;
     match hear(reader)? {
         Some(Body::Hello(hello)) if hello.version != control::VERSION => {
             return Err(Error::Remote(format!("it speaks version {} of the protocol, this end {}", hello.version, control::VERSION)));

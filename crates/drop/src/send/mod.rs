@@ -236,7 +236,7 @@ fn talk(options: &Options, sender: &Sender<'_>, reader: &mut Reader) -> Result<(
 }
 
 fn greet(sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
-    sender.say(Body::Hello(Hello { version: control::VERSION, role: Role::Sender as i32, shares: false, mounts: false }))?;
+    sender.say(Body::Hello(Hello { version: control::VERSION, role: Role::Sender as i32, ..Hello::default() }))?;
     match hear(reader)? {
         Some(Body::Hello(hello)) if hello.version != control::VERSION => {
             Err(Error::Remote(format!("it speaks version {} of the protocol, this end {}", hello.version, control::VERSION)))
