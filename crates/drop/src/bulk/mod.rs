@@ -17,4 +17,4 @@ pub use client::{BulkTree, Link};
 pub use server::serve;
 
 /// Reads that wait for their answers on one connection at most. More are a breach of the protocol.
-pub const OUTSTANDING: usize = 64;
+pub const OUTSTANDING: usize = 128;
