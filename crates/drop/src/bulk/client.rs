@@ -30,7 +30,10 @@ impl<T: RemoteTree> BulkTree<T> {
     /// # Errors
     /// [`Error::Network`] if the system gives no second handle to the stream or no threads.
     pub fn new(control: T, connection: Connection) -> Result<Self, Error> {
-        Ok(Self { control, link: Link::start(connection)? })
+        Ok(Self {
+            control,
+            link: Link::start(connection)?,
+        })
     }
 }
 
@@ -121,8 +124,13 @@ impl Link {
     /// [`Error::Network`] if the system gives no second handle to the stream or no threads.
     pub fn start(connection: Connection) -> Result<Self, Error> {
         let stream = connection.stream()?;
-        let Connection { mut reader, mut writer, .. } = connection;
-        let link = Self { shared: Arc::default(), stream };
+        let Connection {
+            mut reader, mut writer, ..
+        } = connection;
+        let link = Self {
+            shared: Arc::default(),
+            stream,
+        };
         let shared = Arc::clone(&link.shared);
         spawn("bulk-send", move || {
             if let Err(error) = send(&shared, &mut writer) {
@@ -152,7 +160,13 @@ impl Link {
 
     /// As [`RemoteTree::submit`], of [`MAX_LEN`] bytes at most. Never blocks.
     pub fn submit(&self, request: ReadRequest, done: ReadDone) {
-        let ReadRequest { handle, offset, len, deadline, cancel } = request;
+        let ReadRequest {
+            handle,
+            offset,
+            len,
+            deadline,
+            cancel,
+        } = request;
         let read = Read { handle, offset, len };
         if Read::parse(&read.encode()).is_none() {
             return done(Err(TreeError::Invalid("too long a read")));
@@ -167,7 +181,16 @@ impl Link {
         }
         let tag = state.next;
         state.next = tag.wrapping_add(1);
-        state.reads.insert(tag, Under { read, deadline, sent: false, done: Some(done), hook: None });
+        state.reads.insert(
+            tag,
+            Under {
+                read,
+                deadline,
+                sent: false,
+                done: Some(done),
+                hook: None,
+            },
+        );
         state.unsent.push_back(tag);
         drop(state);
         let shared = Arc::downgrade(&self.shared);
@@ -267,7 +290,11 @@ fn send(shared: &Shared, writer: &mut Writer) -> Result<(), Error> {
         let now = Instant::now();
         if now.saturating_duration_since(looked) >= LOOK {
             looked = now;
-            let late = state.reads.iter().filter(|(_, under)| under.deadline <= now).map(|(tag, _)| *tag);
+            let late = state
+                .reads
+                .iter()
+                .filter(|(_, under)| under.deadline <= now)
+                .map(|(tag, _)| *tag);
             let late: Vec<u32> = late.collect();
             let late: Vec<Over> = late.into_iter().filter_map(|tag| state.abandon(tag)).collect();
             if !late.is_empty() {
@@ -290,7 +317,13 @@ fn send(shared: &Shared, writer: &mut Writer) -> Result<(), Error> {
         if cancels.is_empty() && reads.is_empty() {
             state = match state.reads.is_empty() {
                 true => shared.work.wait(state).unwrap_or_else(PoisonError::into_inner),
-                false => shared.work.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0,
+                false => {
+                    shared
+                        .work
+                        .wait_timeout(state, LOOK)
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0
+                }
             };
             continue;
         }
@@ -309,22 +342,33 @@ fn send(shared: &Shared, writer: &mut Writer) -> Result<(), Error> {
 }
 
 fn take(shared: &Shared, reader: &mut Reader) -> Result<(), Error> {
-    while let Some(OwnedRecord { kind, stream, buffer, payload }) = reader.next_owned(|_| shared.pool.take())? {
+    while let Some(OwnedRecord {
+        kind,
+        stream,
+        buffer,
+        payload,
+    }) = reader.next_owned(|_| shared.pool.take())?
+    {
         match kind {
             kind::CONTENT => {
                 let under = shared.answered(stream)?;
-                let header = message::parse_content(&buffer[payload.clone()]);
-                let (size, version) = header.ok_or(Error::Protocol("content without its header"))?;
                 let content = payload.start + CONTENT_HEADER..payload.end;
-                if content.len() > under.read.len as usize {
-                    under.fail(TreeError::Protocol("more content than was asked for"));
-                    return Err(Error::Protocol("more content than was asked for"));
-                }
+                let (size, version) = match message::parse_content(&buffer[payload]) {
+                    Some(header) if content.len() <= under.read.len as usize => header,
+                    _ => {
+                        under.fail(TreeError::Protocol("not the content that was asked for"));
+                        return Err(Error::Protocol("not the content that was asked for"));
+                    }
+                };
                 let Some(done) = under.done else {
                     shared.pool.give(buffer);
                     continue;
                 };
-                let chunk = Chunk { data: shared.pool.share(buffer, content), size, version };
+                let chunk = Chunk {
+                    data: shared.pool.share(buffer, content),
+                    size,
+                    version,
+                };
                 done(chunk.checked(under.read.offset, under.read.len));
             }
             kind::REFUSED => {

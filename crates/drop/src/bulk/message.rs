@@ -101,14 +101,27 @@ mod tests {
 
     #[test]
     fn reads_read_back_and_nothing_else_does() {
-        let read = Read { handle: 7, offset: 1 << 40, len: MAX_LEN as u32 };
+        let read = Read {
+            handle: 7,
+            offset: 1 << 40,
+            len: MAX_LEN as u32,
+        };
         let payload = read.encode();
         assert_eq!(Read::parse(&payload), Some(read));
         for len in 0..READ_LEN {
             assert_eq!(Read::parse(&payload[..len]), None, "cut at {len}");
         }
         assert_eq!(Read::parse(&[&payload[..], &[0]].concat()), None);
-        assert_eq!(Read::parse(&Read { len: MAX_LEN as u32 + 1, ..read }.encode()), None);
+        assert_eq!(
+            Read::parse(
+                &Read {
+                    len: MAX_LEN as u32 + 1,
+                    ..read
+                }
+                .encode()
+            ),
+            None
+        );
         for offset in [u64::MAX, i64::MAX as u64] {
             assert_eq!(Read::parse(&Read { offset, ..read }.encode()), None);
         }

@@ -36,7 +36,11 @@ impl Pool {
             self.give(buffer);
             return bytes;
         }
-        Bytes::from_owner(Shared { buffer, pool: Arc::clone(self) }).slice(range)
+        Bytes::from_owner(Shared {
+            buffer,
+            pool: Arc::clone(self),
+        })
+        .slice(range)
     }
 }
 

@@ -22,7 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// [`Error::Protocol`] if it breaks the rules, [`Error::Network`] and [`Error::Session`] if the connection fails.
 pub fn serve(connection: Connection, tree: &dyn RemoteTree, handles: &Handles) -> Result<(), Error> {
     let stream = connection.stream()?;
-    let Connection { mut reader, mut writer, .. } = connection;
+    let Connection {
+        mut reader, mut writer, ..
+    } = connection;
     let requests = Requests::default();
     std::thread::scope(|scope| {
         let answering = scope.spawn(|| {
@@ -38,7 +40,9 @@ pub fn serve(connection: Connection, tree: &dyn RemoteTree, handles: &Handles) -
         if heard.is_err() {
             let _ = stream.shutdown(Shutdown::Both);
         }
-        let answered = answering.join().unwrap_or(Err(Error::Protocol("a thread of this end failed")));
+        let answered = answering
+            .join()
+            .unwrap_or(Err(Error::Protocol("a thread of this end failed")));
         let _ = stream.shutdown(Shutdown::Both);
         heard.and(answered)
     })
@@ -73,7 +77,11 @@ impl Requests {
         if state.waiting.iter().any(|waiting| waiting.tag == tag) {
             return Err(Error::Protocol("two reads under one number"));
         }
-        state.waiting.push_back(Waiting { tag, read, cancelled: false });
+        state.waiting.push_back(Waiting {
+            tag,
+            read,
+            cancelled: false,
+        });
         self.more.notify_one();
         Ok(())
     }
@@ -128,7 +136,9 @@ fn answer(writer: &mut Writer, requests: &Requests, tree: &dyn RemoteTree, handl
             }
             let (header, bytes) = room.split_at_mut(CONTENT_HEADER);
             let call = Call::within(PATIENCE);
-            let filled = tree.read_into(read.handle, read.offset, bytes, &call).map_err(Failure::File)?;
+            let filled = tree
+                .read_into(read.handle, read.offset, bytes, &call)
+                .map_err(Failure::File)?;
             header.copy_from_slice(&message::content_header(filled.size, filled.version));
             Ok(CONTENT_HEADER + filled.len)
         });

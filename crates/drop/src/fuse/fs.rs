@@ -15,10 +15,10 @@ use fuser::{
 
 use super::dirs::Dir;
 use super::files::Files;
-use super::stream::SEGMENT;
 use super::nodes::{Nodes, ROOT};
 use super::notices::Notices;
 use super::pool::Pool;
+use super::stream::SEGMENT;
 use super::waiters::Calls;
 use super::{MountOptions, errno};
 use crate::tree::{Attr, Call, Kind, RemoteTree, Time, TreeError, TreePath};

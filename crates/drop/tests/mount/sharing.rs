@@ -42,7 +42,10 @@ impl Session {
         for _ in 0..2 {
             both.recv_timeout(Duration::from_secs(60)).unwrap();
         }
-        Self { cancel, ends: vec![here, there] }
+        Self {
+            cancel,
+            ends: vec![here, there],
+        }
     }
 }
 
@@ -55,11 +58,17 @@ impl Drop for Session {
 }
 
 fn shares(path: &Path) -> Options {
-    Options { share: Some(path.to_owned()), ..Options::default() }
+    Options {
+        share: Some(path.to_owned()),
+        ..Options::default()
+    }
 }
 
 fn mounts(path: &Path) -> Options {
-    Options { mount: Some(path.to_owned()), ..Options::default() }
+    Options {
+        mount: Some(path.to_owned()),
+        ..Options::default()
+    }
 }
 
 #[test]
@@ -77,7 +86,11 @@ fn a_shared_tree_is_the_same_where_it_is_mounted() {
         };
         assert_same(&shared, at.path());
         drop(session);
-        assert_eq!(fs::read_dir(at.path()).unwrap().count(), 0, "nothing is mounted any more");
+        assert_eq!(
+            fs::read_dir(at.path()).unwrap().count(),
+            0,
+            "nothing is mounted any more"
+        );
     }
 }
 
@@ -90,9 +103,17 @@ fn both_ends_share_and_mount_at_once() {
     let one = tree(folders[0].path());
     let other = folders[1].path();
     fs::write(other.join("large"), content(30 << 20, 9)).unwrap();
-    let both = |share: &Path, mount: &Path| Options { mount: Some(mount.to_owned()), ..shares(share) };
+    let both = |share: &Path, mount: &Path| Options {
+        mount: Some(mount.to_owned()),
+        ..shares(share)
+    };
     let (listener, address) = listen();
-    let _session = Session::start(listener, both(&one, folders[2].path()), address, both(other, folders[3].path()));
+    let _session = Session::start(
+        listener,
+        both(&one, folders[2].path()),
+        address,
+        both(other, folders[3].path()),
+    );
     std::thread::scope(|scope| {
         scope.spawn(|| assert_same(other, folders[2].path()));
         scope.spawn(|| assert_same(&one, folders[3].path()));
@@ -123,7 +144,10 @@ impl Between {
                 let (near, far) = (near.unwrap(), TcpStream::connect(to).unwrap());
                 let bytes: Arc<AtomicU64> = Arc::default();
                 let streams = [near.try_clone().unwrap(), far.try_clone().unwrap()];
-                all.lock().unwrap().push(Carried { streams, bytes: bytes.clone() });
+                all.lock().unwrap().push(Carried {
+                    streams,
+                    bytes: bytes.clone(),
+                });
                 let (mut up, mut down) = (near.try_clone().unwrap(), far.try_clone().unwrap());
                 let (mut near, mut far) = (near, far);
                 std::thread::spawn(move || {
@@ -147,7 +171,11 @@ impl Between {
                 });
             }
         });
-        Self { address, connections, left }
+        Self {
+            address,
+            connections,
+            left,
+        }
     }
 
     /// Cuts the connection that carried the most, and says how much that was.
@@ -181,7 +209,10 @@ fn a_cut_in_the_middle_of_a_read_is_an_error_and_never_a_short_file() {
     between.left.store(8 << 20, SeqCst);
     let error = fs::read(at.path().join("file")).unwrap_err();
     let error = Errno::from_io_error(&error).unwrap();
-    assert!([Errno::IO, Errno::NOTCONN, Errno::CONNABORTED].contains(&error), "{error}");
+    assert!(
+        [Errno::IO, Errno::NOTCONN, Errno::CONNABORTED].contains(&error),
+        "{error}"
+    );
 }
 
 #[test]
@@ -197,7 +228,11 @@ fn without_the_connection_for_content_it_comes_by_the_other() {
     let (listener, address) = listen();
     let between = Between::start(address);
     let _session = Session::start(listener, shares(source.path()), between.address, mounts(at.path()));
-    assert_eq!(between.connections.lock().unwrap().len(), 3, "control, service, content");
+    assert_eq!(
+        between.connections.lock().unwrap().len(),
+        3,
+        "control, service, content"
+    );
     assert!(fs::read(at.path().join("one")).unwrap() == content);
     let carried = between.cut_busiest();
     assert!(carried > 16 << 20, "one connection carries all of it");

@@ -6,7 +6,8 @@ use std::sync::Mutex;
 use std::sync::mpsc::Receiver;
 
 use sealway_drop::tree::{
-    Attr, Call, EventSink, MemoryTree, Opened, Page, ReadDone, ReadRequest, RemoteTree, Subscription, TreeError, TreePath,
+    Attr, Call, EventSink, MemoryTree, Opened, Page, ReadDone, ReadRequest, RemoteTree, Subscription, TreeError,
+    TreePath,
 };
 
 /// Reads once it is told to, or nobody is left to tell it.
@@ -19,7 +20,10 @@ impl Slow {
     pub fn new(wait: Receiver<()>) -> Self {
         let inner = MemoryTree::new();
         inner.put_file(&TreePath::parse(b"file").unwrap(), "content");
-        Self { inner, wait: Mutex::new(wait) }
+        Self {
+            inner,
+            wait: Mutex::new(wait),
+        }
     }
 }
 
