@@ -280,11 +280,14 @@ impl Shared {
     }
 }
 
+/// How long the connection is silent at most: relays end those that are silent for long.
+const BEAT: Duration = Duration::from_secs(60);
+
 /// Longest time between two looks at deadlines.
 const LOOK: Duration = Duration::from_secs(1);
 
 fn send(shared: &Shared, writer: &mut Writer) -> Result<(), Error> {
-    let mut looked = Instant::now();
+    let (mut looked, mut spoken) = (Instant::now(), Instant::now());
     let mut state = lock(&shared.state);
     while !state.lost {
         let now = Instant::now();
@@ -314,20 +317,18 @@ fn send(shared: &Shared, writer: &mut Writer) -> Result<(), Error> {
                 state.sent += 1;
             }
         }
-        if cancels.is_empty() && reads.is_empty() {
-            state = match state.reads.is_empty() {
-                true => shared.work.wait(state).unwrap_or_else(PoisonError::into_inner),
-                false => {
-                    shared
-                        .work
-                        .wait_timeout(state, LOOK)
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0
-                }
-            };
+        let idle = spoken.elapsed() >= BEAT;
+        if cancels.is_empty() && reads.is_empty() && !idle {
+            let wait = if state.reads.is_empty() { BEAT } else { LOOK };
+            let woken = shared.work.wait_timeout(state, wait);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
             continue;
         }
         drop(state);
+        spoken = Instant::now();
+        if idle {
+            writer.push(kind::PULSE, 0, &[0])?;
+        }
         for tag in cancels {
             writer.push(kind::CANCEL, tag, &[0])?;
         }

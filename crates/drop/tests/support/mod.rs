@@ -37,20 +37,14 @@ impl Consent for Yes {
 /// Keys, whoever has them.
 pub fn setup(own: u8) -> Setup {
     Setup {
-        identity: Identity::Keys {
-            own: Zeroizing::new([own; 32]),
-            peers: None,
-        },
+        identity: Identity::Keys { own: Zeroizing::new([own; 32]), peers: None },
         offer: Offer::of(Cpu::get()),
         strong: false,
     }
 }
 
 pub fn code(words: &str) -> Setup {
-    Setup {
-        identity: Identity::Code(Zeroizing::new(words.as_bytes().to_vec())),
-        ..setup(1)
-    }
+    Setup { identity: Identity::Code(Zeroizing::new(words.as_bytes().to_vec())), ..setup(1) }
 }
 
 /// How a test transfer goes.
@@ -65,13 +59,7 @@ pub struct Case {
 
 impl Default for Case {
     fn default() -> Self {
-        Case {
-            hash: true,
-            connections: 2,
-            conflict: dest::Conflict::Rename,
-            sender: setup(1),
-            receiver: setup(2),
-        }
+        Case { hash: true, connections: 2, conflict: dest::Conflict::Rename, sender: setup(1), receiver: setup(2) }
     }
 }
 
@@ -82,15 +70,8 @@ pub fn receiver(case: &Case, listener: TcpListener, output: &Path, cancel: &Canc
     let (case, output, cancel) = (case.clone(), output.to_owned(), cancel.clone());
     std::thread::spawn(move || {
         let progress = Progress::new();
-        let dest = dest::Options {
-            conflict: case.conflict,
-            ..dest::Options::default()
-        };
-        let options = receive::Options {
-            output,
-            dest,
-            hash: case.hash,
-        };
+        let dest = dest::Options { conflict: case.conflict, ..dest::Options::default() };
+        let options = receive::Options { output, dest, hash: case.hash };
         let result = connect(Place::Listen(listener), &case.receiver, case.connections, &cancel)
             .and_then(|connected| receive(&options, connected, &progress, &cancel, &Yes));
         (result, progress.snapshot())
@@ -100,17 +81,11 @@ pub fn receiver(case: &Case, listener: TcpListener, output: &Path, cancel: &Canc
 /// Sends to an address.
 pub fn sender(case: &Case, to: &str, paths: &[PathBuf], cancel: &Cancel) -> Outcome {
     let progress = Progress::new();
-    let options = send::Options {
-        paths: paths.to_vec(),
-        hash: case.hash,
-        transfer_secret: [7; 32],
-    };
-    let result = scan(paths, ScanOptions::default(), &mut |_| {})
-        .map_err(Error::from)
-        .and_then(|scan| {
-            let connected = connect(Place::Dial(to.to_owned()), &case.sender, case.connections, cancel)?;
-            send(&options, &scan, connected, &progress, cancel)
-        });
+    let options = send::Options { paths: paths.to_vec(), hash: case.hash, transfer_secret: [7; 32] };
+    let result = scan(paths, ScanOptions::default(), &mut |_| {}).map_err(Error::from).and_then(|scan| {
+        let connected = connect(Place::Dial(to.to_owned()), &case.sender, case.connections, cancel)?;
+        send(&options, &scan, connected, &progress, cancel)
+    });
     (result, progress.snapshot())
 }
 
@@ -132,10 +107,7 @@ pub fn transfer(case: &Case, paths: &[PathBuf], output: &Path) -> (Outcome, Outc
 /// Bytes that do not compress and are the same each time.
 pub fn content(len: usize, seed: u64) -> Vec<u8> {
     let mut out = vec![0; len];
-    blake3::Hasher::new()
-        .update(&seed.to_le_bytes())
-        .finalize_xof()
-        .fill(&mut out);
+    blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut out);
     out
 }
 
@@ -144,13 +116,7 @@ pub fn tree(root: &Path) -> PathBuf {
     let dir = root.join("tree");
     fs::create_dir_all(dir.join("empty")).unwrap();
     fs::create_dir_all(dir.join("a/b/c")).unwrap();
-    for (name, len) in [
-        ("zero", 0),
-        ("one", 1),
-        ("a/small", 4096),
-        ("a/b/edge", 128 << 10),
-        ("a/b/c/over", (128 << 10) + 1),
-    ] {
+    for (name, len) in [("zero", 0), ("one", 1), ("a/small", 4096), ("a/b/edge", 128 << 10), ("a/b/c/over", (128 << 10) + 1)] {
         fs::write(dir.join(name), content(len, len as u64)).unwrap();
     }
     fs::write(dir.join("large"), content((20 << 20) + 777, 5)).unwrap();
@@ -184,11 +150,7 @@ pub fn listing(dir: &Path) -> Vec<Found> {
             blake3::hash(&fs::read(&path).unwrap()).as_bytes().to_vec()
         };
         let name = path.strip_prefix(dir).unwrap().to_owned();
-        let (mtime, ns) = if meta.is_symlink() {
-            (0, 0)
-        } else {
-            (meta.mtime(), meta.mtime_nsec())
-        };
+        let (mtime, ns) = if meta.is_symlink() { (0, 0) } else { (meta.mtime(), meta.mtime_nsec()) };
         found.push((name, meta.mode(), mtime, ns, body));
     }
     found.sort();
@@ -199,21 +161,14 @@ pub fn listing(dir: &Path) -> Vec<Found> {
 pub fn assert_same(a: &Path, b: &Path) {
     let (a, b) = (listing(a), listing(b));
     let names = |only: &[Found], other: &[Found]| {
-        let differ = only
-            .iter()
-            .filter(|one| !one.0.as_os_str().is_empty() && !other.contains(one));
+        let differ = only.iter().filter(|one| !one.0.as_os_str().is_empty() && !other.contains(one));
         differ.map(|one| format!("{one:?}")).take(5).collect::<Vec<_>>()
     };
-    assert_eq!(
-        (names(&a, &b), names(&b, &a)),
-        (Vec::<String>::new(), Vec::<String>::new())
-    );
+    assert_eq!((names(&a, &b), names(&b, &a)), (Vec::<String>::new(), Vec::<String>::new()));
 }
 
 /// Names below a folder that are not to be there.
 pub fn strays(dir: &Path) -> Vec<String> {
-    let names = fs::read_dir(dir)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
     names.filter(|name| name.starts_with(".sealway")).collect()
 }
