@@ -200,10 +200,10 @@ fn until_over(mounted: Option<Mount>, mut reader: Reader, writer: Writer, cancel
             if let (Err(error), false) = (result, cancel.is_set()) {
                 *lock(&heard) = Some(error);
             }
-            if let Some(unmounter) = &unmounter {
-                if let Err(error) = unmounter.unmount() {
-                    tracing::debug!(%error, "unmounting");
-                }
+            if let Some(unmounter) = &unmounter
+                && let Err(error) = unmounter.unmount()
+            {
+                tracing::debug!(%error, "unmounting");
             }
         });
         let waited = match &mounted {
