@@ -7,14 +7,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
+use sealway_aead::cpu::Cpu;
 use sealway_aead::{Suite, choose::Offer};
-use sealway_drop::fuse::{Mount, MountOptions};
+use sealway_drop::cancel::Cancel;
 use sealway_drop::grpc::stream::SealedStream;
 use sealway_drop::grpc::{GrpcTree, ServeOptions, serve};
+use sealway_drop::link::{self, Identity, Place, Setup};
 use sealway_drop::local::{LocalOptions, LocalTree};
+use sealway_drop::sharing::{self, Options};
 use sealway_drop::tree::TreePath;
 use sealway_session::handshake::{Auth, Config, Handshake, Kem, Role};
 use tokio::net::{TcpListener, TcpStream};
+use zeroize::Zeroizing;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -27,8 +31,8 @@ fn main() -> Result<(), Failure> {
         .worker_threads(2)
         .enable_all()
         .build()?;
-    let remote = runtime.block_on(connect(LocalTree::open(&folder, LocalOptions::default())?))?;
     if let Some(name) = arguments.get(2) {
+        let remote = runtime.block_on(connect(LocalTree::open(&folder, LocalOptions::default())?))?;
         let path = TreePath::parse(name.as_encoded_bytes())?;
         for _ in 0..5 {
             let start = Instant::now();
@@ -38,7 +42,42 @@ fn main() -> Result<(), Failure> {
         }
         return Ok(());
     }
-    Mount::start(Arc::new(remote), &target, MountOptions::default())?.wait()?;
+    share(folder, target)
+}
+
+/// One end shares, the other mounts, as the commands do.
+fn share(folder: PathBuf, target: PathBuf) -> Result<(), Failure> {
+    let setup = |own| Setup {
+        identity: Identity::Keys {
+            own: Zeroizing::new([own; 32]),
+            peers: None,
+        },
+        offer: Offer::of(Cpu::get()),
+        strong: false,
+    };
+    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let place = Place::Dial(listener.local_addr()?.to_string());
+    let far = std::thread::spawn(move || {
+        let (options, cancel) = (
+            Options {
+                share: Some(folder),
+                ..Options::default()
+            },
+            Cancel::new(),
+        );
+        let connected = link::connect(Place::Listen(listener), &setup(1), 1, &cancel)?;
+        sharing::share(&options, connected, &cancel, &|| ())
+    });
+    let (options, cancel) = (
+        Options {
+            mount: Some(target),
+            ..Options::default()
+        },
+        Cancel::new(),
+    );
+    let connected = link::connect(place, &setup(2), 1, &cancel)?;
+    sharing::share(&options, connected, &cancel, &|| println!("mounted"))?;
+    far.join().map_err(|_| "the serving end failed")??;
     Ok(())
 }
 

@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod beneath;
+pub mod bulk;
 pub mod cancel;
 pub mod dest;
 pub mod entry;

@@ -1,19 +1,22 @@
 //! Folders shown to the other end, and its folder mounted here; both at once if wanted.
 //!
 //! The first connection of the session says who shares and who mounts, and ends the sharing when it ends. Each folder that is
-//! shown has a data connection of its own, on which it is a gRPC service: number 1 is served by the responder of the
-//! session, number 2 by the initiator.
+//! shown has a data connection of its own, on which it is a gRPC service, and one for what its files hold
+//! ([`crate::bulk`]): numbers 1 and 3 are served by the responder of the session, 2 and 4 by the initiator.
 
+use std::collections::BTreeMap;
+use std::net::{Shutdown, TcpStream};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use sealway_session::handshake::Role as End;
 
+use crate::bulk::{self, BulkTree};
 use crate::cancel::Cancel;
 use crate::fuse::{Mount, MountOptions};
 use crate::grpc::stream::SealedStream;
-use crate::grpc::{GrpcTree, ServeOptions, serve};
-use crate::link::{Connected, Connection, Reader, Writer};
+use crate::grpc::{GrpcTree, Handles, ServeOptions, serve_with};
+use crate::link::{Connected, Connection, Connections, Reader, Writer};
 use crate::local::{LocalOptions, LocalTree};
 use crate::tree::RemoteTree;
 use crate::wire::control::{self, Body, Hello, Role};
@@ -32,11 +35,11 @@ pub struct Options {
     pub mounting: MountOptions,
 }
 
-/// Data connection on which the folder of an end of the session is served.
-fn index(server: End) -> u32 {
+/// Data connections on which the folder of an end of the session is served: its service, and what its files hold.
+fn indexes(server: End) -> (u32, u32) {
     match server {
-        End::Responder => 1,
-        End::Initiator => 2,
+        End::Responder => (1, 3),
+        End::Initiator => (2, 4),
     }
 }
 
@@ -69,42 +72,46 @@ pub fn share(options: &Options, connected: Connected, cancel: &Cancel, ready: &d
     let theirs = greet(options, &mut reader, &mut writer)?;
     let serves = options.share.is_some() && theirs.mounts;
     let mounts = options.mount.is_some() && theirs.shares;
-    let indexes: Vec<u32> = [serves.then(|| index(here)), mounts.then(|| index(there))]
+    let (ours, others) = (indexes(here), indexes(there));
+    let used =
+        |of: bool, (service, content): (u32, u32)| [of.then_some(service), (of && theirs.bulk).then_some(content)];
+    let wanted: Vec<u32> = [used(serves, ours), used(mounts, others)]
         .into_iter()
         .flatten()
+        .flatten()
         .collect();
-    let connections = data.open_only(&indexes, cancel);
+    let connections = data.open_only(&wanted, cancel);
+    let mut came = collect(&connections, &wanted, cancel)?;
+    let missing = || Error::Protocol("a connection did not come up");
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .thread_name("sealway-share")
         .enable_all()
         .build()
         .map_err(Error::network("starting threads"))?;
     let _inside = runtime.enter();
-    let mut mounted = None;
-    for _ in &indexes {
-        let connection = match connections.next() {
-            Some(connection) => connection?,
-            None if cancel.is_set() => return Err(Error::Cancelled),
-            None => return Err(Error::Protocol("a connection did not come up")),
-        };
-        let server = connection.index == index(here);
-        let stream = sealed(connection)?;
-        match (server, &local, &options.mount) {
-            (true, Some(tree), _) => {
-                let tree = tree.clone();
-                runtime.spawn(async move {
-                    if let Err(error) = serve(stream, tree, ServeOptions::default()).await {
-                        tracing::debug!(%error, "the service of the shared folder ended");
-                    }
-                });
-            }
-            (false, _, Some(path)) => {
-                let tree = runtime.block_on(GrpcTree::connect(stream)).map_err(Error::Tree)?;
-                let mount = Mount::start(Arc::new(tree), path, options.mounting.clone()).map_err(Error::Mount)?;
-                mounted = Some(mount);
-            }
-            _ => return Err(Error::Protocol("a connection of the other kind")),
+    let mut served = HangUp(None);
+    if let (true, Some(tree)) = (serves, local) {
+        let stream = sealed(came.remove(&ours.0).ok_or_else(missing)?)?;
+        let handles: Arc<Handles> = Arc::default();
+        if let Some(connection) = came.remove(&ours.1) {
+            served.0 = Some(connection.stream()?);
+            serve_content(connection, tree.clone(), handles.clone())?;
         }
+        runtime.spawn(async move {
+            if let Err(error) = serve_with(stream, tree, ServeOptions::default(), handles).await {
+                tracing::debug!(%error, "the service of the shared folder ended");
+            }
+        });
+    }
+    let mut mounted = None;
+    if let (true, Some(path)) = (mounts, &options.mount) {
+        let stream = sealed(came.remove(&others.0).ok_or_else(missing)?)?;
+        let tree = runtime.block_on(GrpcTree::connect(stream)).map_err(Error::Tree)?;
+        let tree: Arc<dyn RemoteTree> = match came.remove(&others.1) {
+            Some(connection) => Arc::new(BulkTree::new(tree, connection)?),
+            None => Arc::new(tree),
+        };
+        mounted = Some(Mount::start(tree, path, options.mounting.clone()).map_err(Error::Mount)?);
     }
     ready();
     let result = until_over(mounted, reader, writer, cancel);
@@ -112,10 +119,49 @@ pub fn share(options: &Options, connected: Connected, cancel: &Cancel, ready: &d
     result
 }
 
+/// All connections that are wanted, by their numbers.
+fn collect(connections: &Connections, wanted: &[u32], cancel: &Cancel) -> Result<BTreeMap<u32, Connection>, Error> {
+    let mut came = BTreeMap::new();
+    while came.len() < wanted.len() {
+        let connection = match connections.next() {
+            Some(connection) => connection?,
+            None if cancel.is_set() => return Err(Error::Cancelled),
+            None => return Err(Error::Protocol("a connection did not come up")),
+        };
+        let index = connection.index;
+        if !wanted.contains(&index) || came.insert(index, connection).is_some() {
+            return Err(Error::Protocol("a connection of the other kind"));
+        }
+    }
+    Ok(came)
+}
+
+/// A connection that a thread of ours serves, shut down at the end.
+struct HangUp(Option<TcpStream>);
+
+impl Drop for HangUp {
+    fn drop(&mut self) {
+        if let Some(stream) = &self.0 {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+fn serve_content(connection: Connection, tree: Arc<dyn RemoteTree>, handles: Arc<Handles>) -> Result<(), Error> {
+    let serving = move || {
+        if let Err(error) = bulk::serve(connection, &*tree, &handles) {
+            tracing::debug!(%error, "serving content ended");
+        }
+    };
+    let thread = std::thread::Builder::new().name("bulk-serve".into()).spawn(serving);
+    thread.map(drop).map_err(Error::network("starting threads"))
+}
+
 /// What the other end does.
 struct Theirs {
     shares: bool,
     mounts: bool,
+    bulk: bool,
 }
 
 fn greet(options: &Options, reader: &mut Reader, writer: &mut Writer) -> Result<Theirs, Error> {
@@ -127,6 +173,7 @@ fn greet(options: &Options, reader: &mut Reader, writer: &mut Writer) -> Result<
             role: Role::Share as i32,
             shares,
             mounts,
+            bulk: true,
         }),
     )?;
     let hello = match hear(reader)? {
@@ -156,6 +203,7 @@ fn greet(options: &Options, reader: &mut Reader, writer: &mut Writer) -> Result<
     Ok(Theirs {
         shares: hello.shares,
         mounts: hello.mounts,
+        bulk: hello.bulk,
     })
 }
 
@@ -183,10 +231,10 @@ fn until_over(mounted: Option<Mount>, mut reader: Reader, writer: Writer, cancel
             if let (Err(error), false) = (result, cancel.is_set()) {
                 *lock(&heard) = Some(error);
             }
-            if let Some(unmounter) = &unmounter {
-                if let Err(error) = unmounter.unmount() {
-                    tracing::debug!(%error, "unmounting");
-                }
+            if let Some(unmounter) = &unmounter
+                && let Err(error) = unmounter.unmount()
+            {
+                tracing::debug!(%error, "unmounting");
             }
         });
         let waited = match &mounted {

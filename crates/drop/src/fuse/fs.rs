@@ -18,6 +18,7 @@ use super::files::Files;
 use super::nodes::{Nodes, ROOT};
 use super::notices::Notices;
 use super::pool::Pool;
+use super::stream::SEGMENT;
 use super::waiters::Calls;
 use super::{MountOptions, errno};
 use crate::tree::{Attr, Call, Kind, RemoteTree, Time, TreeError, TreePath};
@@ -237,7 +238,7 @@ impl Filesystem for Fs {
             let _ = config.add_capabilities(flag);
         }
         // Also the length of the longest read; readahead stays as long as the kernel offers.
-        let _ = config.set_max_write(BLOCK_SIZE);
+        let _ = config.set_max_write(SEGMENT as u32);
         let _ = config.set_max_background(64);
         let _ = config.set_congestion_threshold(48);
         Ok(())

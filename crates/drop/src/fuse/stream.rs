@@ -12,8 +12,9 @@ use bytes::Bytes;
 
 use crate::tree::{Cancel, Chunk, TreeError};
 
-/// One fetch of a window: segments end at multiples of this.
-pub(super) const SEGMENT: u64 = 1 << 20;
+/// One fetch of a window: segments end at multiples of this. As long as the longest read of the kernel, so that an answer is
+/// rarely made of two; larger ones leave the processor's caches on their way.
+pub(super) const SEGMENT: u64 = 256 << 10;
 /// Bytes kept behind the reader: kernel requests of two threads overtake each other.
 const BEHIND: u64 = 2 << 20;
 /// A first read from the start of a file that is this long is taken for the beginning of a reading in one go.

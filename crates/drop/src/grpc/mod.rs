@@ -11,7 +11,7 @@ mod server;
 pub mod stream;
 
 pub use client::GrpcTree;
-pub use server::{ServeOptions, serve};
+pub use server::{Handles, ServeOptions, serve, serve_with};
 
 /// Messages and stubs, generated.
 #[allow(missing_docs, unreachable_pub, unused_qualifications, clippy::all, clippy::pedantic)]

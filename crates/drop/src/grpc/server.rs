@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hyper::server::conn::http2;
@@ -41,6 +41,21 @@ impl Default for ServeOptions {
     }
 }
 
+/// Handles that a peer has open by the service, for those who read for it by another way.
+#[derive(Debug, Default)]
+pub struct Handles(Mutex<HashSet<u64>>);
+
+impl Handles {
+    /// Whether the peer has opened this handle and not closed it.
+    pub fn contains(&self, handle: u64) -> bool {
+        self.lock().contains(&handle)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Answers for `tree` on this stream until the other end is gone. Files that were left open are closed then.
 ///
 /// Must run on a multi-threaded tokio runtime with time; calls on the tree run on its blocking threads.
@@ -51,13 +66,25 @@ pub async fn serve<S>(stream: S, tree: Arc<dyn RemoteTree>, options: ServeOption
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
+    serve_with(stream, tree, options, Arc::default()).await
+}
+
+/// As [`serve`]; what the peer has open is also kept in `handles`, which belong to this one stream.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_with<S>(
+    stream: S,
+    tree: Arc<dyn RemoteTree>,
+    options: ServeOptions,
+    handles: Arc<Handles>,
+) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
     let end: Arc<End> = Arc::default();
     let service = Server {
-        shared: Arc::new(Shared {
-            tree,
-            options,
-            handles: Mutex::default(),
-        }),
+        shared: Arc::new(Shared { tree, options, handles }),
         // Reads hold memory: each of them at most MAX_READ.
         reads: Arc::new(Semaphore::new(16)),
         events: Arc::new(Semaphore::new(4)),
@@ -94,12 +121,12 @@ struct Shared {
     tree: Arc<dyn RemoteTree>,
     options: ServeOptions,
     /// Handles of this connection; no other is taken.
-    handles: Mutex<HashSet<u64>>,
+    handles: Arc<Handles>,
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        for handle in self.handles.lock().unwrap_or_else(PoisonError::into_inner).drain() {
+        for handle in self.handles.lock().drain() {
             self.tree.close(handle);
         }
     }
@@ -116,12 +143,11 @@ impl Drop for CancelOnDrop {
 
 impl Shared {
     fn owns(&self, handle: u64) -> Result<(), TreeError> {
-        let known = self
-            .handles
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(&handle);
-        if known { Ok(()) } else { Err(TreeError::Stale) }
+        if self.handles.contains(handle) {
+            Ok(())
+        } else {
+            Err(TreeError::Stale)
+        }
     }
 
     /// Does a call on a blocking thread.
@@ -210,7 +236,7 @@ impl Service for Server {
         let path = convert::path(&request.get_ref().path)?;
         let opened = self.shared.call(move |shared, call| {
             let opened = shared.tree.open(&path, call)?;
-            let mut handles = shared.handles.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut handles = shared.handles.lock();
             if handles.len() >= shared.options.handles || call.cancel.is_cancelled() {
                 drop(handles);
                 shared.tree.close(opened.handle);
@@ -228,13 +254,8 @@ impl Service for Server {
 
     async fn close(&self, request: Request<proto::CloseRequest>) -> Result<Response<proto::CloseReply>, Status> {
         let handle = request.get_ref().handle;
-        if self
-            .shared
-            .handles
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&handle)
-        {
+        let open = self.shared.handles.lock().remove(&handle);
+        if open {
             self.shared.tree.close(handle);
         }
         Ok(Response::new(proto::CloseReply {}))

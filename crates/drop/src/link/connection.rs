@@ -5,6 +5,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,6 +64,17 @@ impl Connection {
         })
     }
 
+    /// A second handle to the stream, to shut it down under threads that wait on it.
+    ///
+    /// # Errors
+    /// [`Error::Network`] if the system gives none.
+    pub fn stream(&self) -> Result<TcpStream, Error> {
+        self.writer
+            .stream
+            .try_clone()
+            .map_err(Error::network("opening a connection"))
+    }
+
     /// The parts, for code that drives the stream by other means: stream, keys, what was read already, and what keeps the
     /// stream under its switch.
     pub(crate) fn into_parts(self) -> (TcpStream, SendHalf, RecvHalf, Vec<u8>, Arc<Watch>) {
@@ -92,6 +104,19 @@ pub struct Record<'a> {
     pub stream: u32,
     /// Its payload.
     pub payload: &'a [u8],
+}
+
+/// A record that came in, with the memory that it came in.
+#[derive(Debug)]
+pub struct OwnedRecord {
+    /// Its kind.
+    pub kind: u8,
+    /// Number of its stream.
+    pub stream: u32,
+    /// Where its payload stands.
+    pub buffer: Vec<u8>,
+    /// The payload in it.
+    pub payload: Range<usize>,
 }
 
 /// The direction towards us.
@@ -131,6 +156,59 @@ impl Reader {
                 kind,
                 stream,
                 payload: &record[payload],
+            })),
+            Opened::Close => Ok(None),
+        }
+    }
+
+    /// As [`Reader::next`], in memory that becomes the caller's: `memory` is asked for so many bytes, and what it gives is made
+    /// longer if it is too short.
+    ///
+    /// # Errors
+    /// As [`Reader::next`].
+    pub fn next_owned(&mut self, memory: impl FnOnce(usize) -> Vec<u8>) -> Result<Option<OwnedRecord>, Error> {
+        self.fill(HEADER_LEN)?;
+        if self.end - self.start < HEADER_LEN {
+            self.half.end().map_err(|_| lost())?;
+            return Ok(None);
+        }
+        let mut header = [0; HEADER_LEN];
+        header.copy_from_slice(&self.buffer[self.start..self.start + HEADER_LEN]);
+        let len = self.half.record_len(&header)?;
+        // The header of the next record comes with this one, as in `fill`.
+        let room = len + HEADER_LEN;
+        let mut buffer = memory(room);
+        if buffer.len() < room {
+            buffer.resize(room, 0);
+        }
+        let mut have = (self.end - self.start).min(len);
+        buffer[..have].copy_from_slice(&self.buffer[self.start..self.start + have]);
+        self.start += have;
+        while have < len {
+            // Nothing is left of what was read before.
+            match self.stream.read(&mut buffer[have..room]) {
+                Ok(0) => return Err(lost()),
+                Ok(read) => have += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(source) => {
+                    return Err(Error::Network {
+                        doing: "receiving".into(),
+                        source,
+                    });
+                }
+            }
+        }
+        if have > len {
+            // At most a header, and the buffer holds more than that.
+            self.buffer[..have - len].copy_from_slice(&buffer[len..have]);
+            (self.start, self.end) = (0, have - len);
+        }
+        match self.half.open(&mut buffer[..len])? {
+            Opened::Data { kind, stream, payload } => Ok(Some(OwnedRecord {
+                kind,
+                stream,
+                buffer,
+                payload,
             })),
             Opened::Close => Ok(None),
         }

@@ -6,9 +6,9 @@
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
@@ -36,7 +36,9 @@ pub(super) struct Waker(Arc<OwnedFd>);
 impl Waker {
     pub(super) fn new() -> Result<Self, Error> {
         let event = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC);
-        Ok(Self(Arc::new(event.map_err(|errno| Error::network("waiting")(errno.into()))?)))
+        Ok(Self(Arc::new(
+            event.map_err(|errno| Error::network("waiting")(errno.into()))?,
+        )))
     }
 
     pub(super) fn wake(&self) {
@@ -65,7 +67,10 @@ pub(super) fn accept(
             tv_sec: 0,
             tv_nsec: TICK.as_nanos() as i64,
         };
-        let mut waited = [PollFd::new(listener, PollFlags::IN), PollFd::new(&*waker.0, PollFlags::IN)];
+        let mut waited = [
+            PollFd::new(listener, PollFlags::IN),
+            PollFd::new(&*waker.0, PollFlags::IN),
+        ];
         let _ = poll(&mut waited, Some(&timeout));
         waker.rest();
         match listener.accept() {

@@ -10,6 +10,6 @@ mod listen;
 mod place;
 mod socket;
 
-pub use connection::{Connection, Reader, Record, Writer};
+pub use connection::{Connection, OwnedRecord, Reader, Record, Writer};
 pub use establish::{Identity, Peered, Setup};
 pub use place::{Connected, Connections, DataConnections, MAX_CONNECTIONS, Place, connect};

@@ -19,8 +19,8 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, SeekFrom
 use rustix::io::Errno;
 
 use crate::tree::{
-    Attr, Call, Chunk, Entry, EventSink, Kind, MAX_PAGE, MAX_READ, Opened, Page, ReadDone, ReadRequest, RemoteTree,
-    Subscription, Time, TreeError, TreePath,
+    Attr, Call, Chunk, Entry, EventSink, Filled, Kind, MAX_PAGE, MAX_READ, Opened, Page, ReadDone, ReadRequest,
+    RemoteTree, Subscription, Time, TreeError, TreePath,
 };
 use watch::Watcher;
 
@@ -119,42 +119,65 @@ impl LocalTree {
     }
 
     fn read_now(&self, request: &ReadRequest) -> Result<Chunk, TreeError> {
-        if request.len > MAX_READ {
+        let mut data: Vec<u8> = Vec::new();
+        let filled = self.fill(request.handle, request.offset, request.len, |file, wanted, at| {
+            // A vector may have got more room than it was asked for.
+            data.reserve_exact(wanted);
+            rustix::io::pread(file, rustix::buffer::spare_capacity(&mut data), at)
+        })?;
+        data.truncate(filled.len);
+        Ok(Chunk {
+            data: Bytes::from(data),
+            size: filled.size,
+            version: filled.version,
+        })
+    }
+
+    /// Has `pread` read so many bytes at that place of the file, or some of them, until all are there.
+    fn fill(
+        &self,
+        handle: u64,
+        offset: u64,
+        len: u32,
+        mut pread: impl FnMut(&OwnedFd, usize, u64) -> Result<usize, Errno>,
+    ) -> Result<Filled, TreeError> {
+        if len > MAX_READ {
             return Err(TreeError::Invalid("too long a read"));
         }
         let handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = handles.get(&request.handle).map(Arc::clone).ok_or(TreeError::Stale)?;
+        let file = handles.get(&handle).map(Arc::clone).ok_or(TreeError::Stale)?;
         drop(handles);
         // Looked at before reading: bytes may be newer than the version that goes with them, not older.
         let before = rustix::fs::fstat(&file).map_err(fault)?;
         let size = u64::try_from(before.st_size).map_err(|_| TreeError::Failed)?;
-        let wanted = size.saturating_sub(request.offset).min(u64::from(request.len)) as usize;
-        let mut data: Vec<u8> = Vec::with_capacity(wanted);
-        while data.len() < wanted {
-            let at = request.offset + data.len() as u64;
-            match rustix::io::pread(&file, rustix::buffer::spare_capacity(&mut data), at) {
+        let wanted = size.saturating_sub(offset).min(u64::from(len)) as usize;
+        let mut have = 0;
+        while have < wanted {
+            let at = offset + have as u64;
+            match pread(&file, wanted - have, at) {
                 Ok(0) => {
                     // The file became shorter meanwhile: say where it ends now.
                     let after = rustix::fs::fstat(&file).map_err(fault)?;
                     if u64::try_from(after.st_size).is_ok_and(|size| size > at) {
                         return Err(TreeError::Failed);
                     }
-                    return Ok(Chunk {
-                        data: Bytes::from(data),
+                    let version = version(&after);
+                    return Ok(Filled {
+                        len: have,
                         size: at,
-                        version: version(&after),
+                        version,
                     });
                 }
-                Ok(_) | Err(Errno::INTR) => {}
+                Ok(read) => have += read,
+                Err(Errno::INTR) => {}
                 Err(_) => return Err(TreeError::Failed),
             }
         }
-        // A vector may have got more room than it was asked for.
-        data.truncate(wanted);
-        Ok(Chunk {
-            data: Bytes::from(data),
+        let version = version(&before);
+        Ok(Filled {
+            len: wanted,
             size,
-            version: version(&before),
+            version,
         })
     }
 }
@@ -248,6 +271,15 @@ impl RemoteTree for LocalTree {
         } else {
             self.read_now(&request)
         });
+    }
+
+    fn read_into(&self, handle: u64, offset: u64, buffer: &mut [u8], call: &Call) -> Result<Filled, TreeError> {
+        call.left()?;
+        let len = u32::try_from(buffer.len()).map_err(|_| TreeError::Invalid("too long a read"))?;
+        self.fill(handle, offset, len, |file, wanted, at| {
+            let have = (at - offset) as usize;
+            rustix::io::pread(file, &mut buffer[have..have + wanted], at)
+        })
     }
 
     fn close(&self, handle: u64) {

@@ -229,8 +229,7 @@ fn greet(control: &Mutex<Writer>, reader: &mut Reader) -> Result<Offer, Error> {
         Body::Hello(Hello {
             version: control::VERSION,
             role: Role::Receiver as i32,
-            shares: false,
-            mounts: false,
+            ..Hello::default()
         }),
     )?;
     match hear(reader)? {

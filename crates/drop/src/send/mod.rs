@@ -287,8 +287,7 @@ fn greet(sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
     sender.say(Body::Hello(Hello {
         version: control::VERSION,
         role: Role::Sender as i32,
-        shares: false,
-        mounts: false,
+        ..Hello::default()
     }))?;
     match hear(reader)? {
         Some(Body::Hello(hello)) if hello.version != control::VERSION => Err(Error::Remote(format!(

@@ -84,6 +84,19 @@ pub trait RemoteTree: Send + Sync + 'static {
         }
         result.and_then(|chunk| chunk.checked(offset, len))
     }
+
+    /// As [`RemoteTree::read`], into memory of the caller's, at most [`MAX_READ`] bytes of it.
+    fn read_into(&self, handle: u64, offset: u64, buffer: &mut [u8], call: &Call) -> Result<Filled, TreeError> {
+        let len = u32::try_from(buffer.len()).map_err(|_| TreeError::Invalid("too long a read"))?;
+        let Chunk { data, size, version } = self.read(handle, offset, len, call)?;
+        // No longer than the buffer: it was checked.
+        buffer[..data.len()].copy_from_slice(&data);
+        Ok(Filled {
+            len: data.len(),
+            size,
+            version,
+        })
+    }
 }
 
 /// What a file is. Anything else in a folder is hidden.
@@ -180,6 +193,17 @@ pub struct Chunk {
     /// Size of the file at that time.
     pub size: u64,
     /// Version of the file, taken no later than the bytes: they may be newer than it says, never older.
+    pub version: u64,
+}
+
+/// A [`Chunk`] whose bytes stand in memory of the caller's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Filled {
+    /// Number of bytes.
+    pub len: usize,
+    /// As [`Chunk::size`].
+    pub size: u64,
+    /// As [`Chunk::version`].
     pub version: u64,
 }
 

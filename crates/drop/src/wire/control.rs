@@ -91,6 +91,9 @@ pub struct Hello {
     /// Whether it mounts the folder of the other end.
     #[prost(bool, tag = "4")]
     pub mounts: bool,
+    /// Whether it reads and serves content on connections apart; they are used if both ends do.
+    #[prost(bool, tag = "5")]
+    pub bulk: bool,
 }
 
 /// What the sender has to send.

@@ -19,4 +19,12 @@ pub mod kind {
     pub const PULSE: u8 = 5;
     /// Bytes of a stream that is carried whole: gRPC.
     pub const TUNNEL: u8 = 4;
+    /// A read of a shared file ([`crate::bulk`]); so are the next three.
+    pub const READ: u8 = 6;
+    /// A read is called off.
+    pub const CANCEL: u8 = 7;
+    /// Bytes that were read.
+    pub const CONTENT: u8 = 8;
+    /// Why nothing was read.
+    pub const REFUSED: u8 = 9;
 }

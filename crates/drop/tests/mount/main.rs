@@ -9,6 +9,9 @@ mod changes;
 mod content;
 mod failures;
 mod faulty;
+mod sharing;
+#[path = "../support/mod.rs"]
+mod support;
 
 use std::path::Path;
 use std::sync::Arc;

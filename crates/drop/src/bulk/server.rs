@@ -1,0 +1,167 @@
+//! The serving side: one thread hears, one reads and sends.
+
+use std::collections::VecDeque;
+use std::net::Shutdown;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::OUTSTANDING;
+use super::message::{self, CONTENT_HEADER, Read};
+use crate::grpc::Handles;
+use crate::link::{Connection, Reader, Writer};
+use crate::tree::{Call, RemoteTree, TreeError};
+use crate::wire::kind;
+use crate::{Error, lock};
+
+/// How long one read may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Answers the reads of the other end, of the files it has open, until it is gone. Blocks.
+///
+/// # Errors
+/// [`Error::Protocol`] if it breaks the rules, [`Error::Network`] and [`Error::Session`] if the connection fails.
+pub fn serve(connection: Connection, tree: &dyn RemoteTree, handles: &Handles) -> Result<(), Error> {
+    let stream = connection.stream()?;
+    let Connection {
+        mut reader, mut writer, ..
+    } = connection;
+    let requests = Requests::default();
+    std::thread::scope(|scope| {
+        let answering = scope.spawn(|| {
+            let result = answer(&mut writer, &requests, tree, handles);
+            if result.is_err() {
+                // Wakes the thread that hears.
+                let _ = stream.shutdown(Shutdown::Both);
+            }
+            result
+        });
+        let heard = listen(&mut reader, &requests);
+        requests.end();
+        if heard.is_err() {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        let answered = answering
+            .join()
+            .unwrap_or(Err(Error::Protocol("a thread of this end failed")));
+        let _ = stream.shutdown(Shutdown::Both);
+        heard.and(answered)
+    })
+}
+
+/// Reads that wait. Nothing is held for them but what they ask for.
+#[derive(Default)]
+struct Requests {
+    state: Mutex<State>,
+    more: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Waiting>,
+    ended: bool,
+}
+
+struct Waiting {
+    tag: u32,
+    read: Read,
+    cancelled: bool,
+}
+
+impl Requests {
+    fn add(&self, tag: u32, read: Read) -> Result<(), Error> {
+        let mut state = lock(&self.state);
+        // One that is being answered has left the queue, so this never counts more than the other end does.
+        if state.waiting.len() >= OUTSTANDING {
+            return Err(Error::Protocol("too many reads at once"));
+        }
+        if state.waiting.iter().any(|waiting| waiting.tag == tag) {
+            return Err(Error::Protocol("two reads under one number"));
+        }
+        state.waiting.push_back(Waiting {
+            tag,
+            read,
+            cancelled: false,
+        });
+        self.more.notify_one();
+        Ok(())
+    }
+
+    /// Nothing happens to a read that is not there any more: its answer may have been on the way already.
+    fn cancel(&self, tag: u32) {
+        let mut state = lock(&self.state);
+        if let Some(waiting) = state.waiting.iter_mut().find(|waiting| waiting.tag == tag) {
+            waiting.cancelled = true;
+        }
+    }
+
+    fn end(&self) {
+        lock(&self.state).ended = true;
+        self.more.notify_all();
+    }
+
+    /// The next read; `None` once nobody wants answers any more.
+    fn next(&self) -> Option<Waiting> {
+        let mut state = lock(&self.state);
+        while state.waiting.is_empty() && !state.ended {
+            state = self.more.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.ended { None } else { state.waiting.pop_front() }
+    }
+}
+
+fn listen(reader: &mut Reader, requests: &Requests) -> Result<(), Error> {
+    while let Some(record) = reader.next()? {
+        match record.kind {
+            kind::READ => {
+                let read = Read::parse(record.payload).ok_or(Error::Protocol("a read that cannot be read"))?;
+                requests.add(record.stream, read)?;
+            }
+            kind::CANCEL => requests.cancel(record.stream),
+            kind::PULSE => {}
+            _ => return Err(Error::Protocol("a record that is no read")),
+        }
+    }
+    Ok(())
+}
+
+fn answer(writer: &mut Writer, requests: &Requests, tree: &dyn RemoteTree, handles: &Handles) -> Result<(), Error> {
+    while let Some(Waiting { tag, read, cancelled }) = requests.next() {
+        let room = CONTENT_HEADER + read.len as usize;
+        let sent = writer.record(kind::CONTENT, tag, room, |room| {
+            if cancelled {
+                return Err(Failure::File(TreeError::Cancelled));
+            }
+            if !handles.contains(read.handle) {
+                return Err(Failure::File(TreeError::Stale));
+            }
+            let (header, bytes) = room.split_at_mut(CONTENT_HEADER);
+            let call = Call::within(PATIENCE);
+            let filled = tree
+                .read_into(read.handle, read.offset, bytes, &call)
+                .map_err(Failure::File)?;
+            header.copy_from_slice(&message::content_header(filled.size, filled.version));
+            Ok(CONTENT_HEADER + filled.len)
+        });
+        match sent {
+            Ok(_) => {}
+            Err(Failure::File(error)) => writer.push(kind::REFUSED, tag, &[message::code(error)])?,
+            Err(Failure::Over(error)) => return Err(error),
+        }
+        writer.flush()?;
+    }
+    Ok(())
+}
+
+/// Why a record was not made.
+enum Failure {
+    /// Nothing came of the read; the connection goes on.
+    File(TreeError),
+    /// The connection is over.
+    Over(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Over(error)
+    }
+}
