@@ -17,7 +17,7 @@ use self::incoming::Incoming;
 use self::incoming::Progress as FileProgress;
 use crate::cancel::Cancel;
 use crate::dest::{self, Admission, Answer, Destination, Placed, StagedFile, Staging};
-use crate::entry::{Entry, Kind};
+use crate::entry::{Entry, Kind, MAX_LISTED_BYTES};
 use crate::groups::GROUP;
 use crate::link::{Connected, Reader, Writer};
 use crate::names::{Escaped, RelPath, Rules};
@@ -30,9 +30,6 @@ use crate::{Error, fault, lock};
 
 /// Entries of a transfer at most; their names must fit into memory.
 const MAX_ENTRIES: usize = 16 << 20;
-
-/// Bytes of the list of entries that are kept in memory at most.
-const MAX_LISTED: usize = 1 << 30;
 
 /// Notes about single files that are kept and sent, and their bytes: they must fit into one message.
 const NOTES: usize = 100;
@@ -181,7 +178,7 @@ pub fn receive(
                 others: offer.others,
                 bytes: offer.bytes,
                 tops: offer.top_count,
-                listed: MAX_LISTED,
+                listed: MAX_LISTED_BYTES,
             }),
             failures: Mutex::default(),
         };

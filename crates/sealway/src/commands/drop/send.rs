@@ -35,7 +35,9 @@ pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
         };
         let way = super::via::connect(&options.link, End::Sender, events, &cancel)?;
         let sent = sealway_drop::grpc::files::send(path.clone(), way, &cancel);
-        return sent.map(|()| Exit::Done).map_err(|error| events.failed(problem(&error)));
+        return sent
+            .map(|()| Exit::Done)
+            .map_err(|error| events.failed(problem(&error)));
     }
     let Way {
         place,
