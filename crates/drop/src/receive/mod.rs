@@ -106,7 +106,7 @@ struct Allowance {
     bytes: u64,
     tops: u64,
     /// Bytes of the list itself, which is kept in memory.
-    listed: usize,
+    listed: u64,
 }
 
 /// What is expected of an entry.
@@ -430,7 +430,7 @@ impl Allowance {
         within.ok_or(Error::Protocol("more than was offered"))?;
         let rest = self
             .listed
-            .checked_sub(listed)
+            .checked_sub(listed as u64)
             .ok_or(Error::Protocol("a longer list than a transfer may have"))?;
         self.listed = rest;
         Ok(())
