@@ -178,8 +178,7 @@ impl Liar {
         self.say(Body::Hello(Hello {
             version: 1,
             role: Role::Sender as i32,
-            shares: false,
-            mounts: false,
+            ..Hello::default()
         }));
         let offer = Offer {
             transfer: vec![5; 32],

@@ -87,7 +87,7 @@ impl RemoteTree for Only {
 }
 
 enum Stream {
-    Sealed(SealedStream<tokio::net::TcpStream>),
+    Sealed(Box<SealedStream<tokio::net::TcpStream>>),
     Plain(tokio::net::TcpStream),
 }
 
@@ -110,7 +110,7 @@ fn stream(way: Way, cancel: &Cancel) -> Result<(Stream, Option<link::Connection>
     stream.set_nodelay(true).map_err(Error::network(doing))?;
     let stream = tokio::net::TcpStream::from_std(stream).map_err(Error::network(doing))?;
     let stream = match halves {
-        Some((send, recv)) => Stream::Sealed(SealedStream::new(stream, send, recv, kind::TUNNEL, 0)),
+        Some((send, recv)) => Stream::Sealed(Box::new(SealedStream::new(stream, send, recv, kind::TUNNEL, 0))),
         None => Stream::Plain(stream),
     };
     Ok((stream, control))
@@ -145,7 +145,7 @@ pub fn send(path: PathBuf, way: Way, cancel: &Cancel) -> Result<(), Error> {
     let served = runtime.block_on(async {
         let (stream, control) = stream(way, cancel)?;
         let served = match stream {
-            Stream::Sealed(stream) => serve(stream, tree, ServeOptions::default()).await,
+            Stream::Sealed(stream) => serve(*stream, tree, ServeOptions::default()).await,
             Stream::Plain(stream) => serve(stream, tree, ServeOptions::default()).await,
         };
         drop(control);
@@ -175,7 +175,7 @@ pub fn receive(
     let (tree, _control) = runtime.block_on(async {
         let (stream, control) = stream(way, cancel)?;
         let tree = match stream {
-            Stream::Sealed(stream) => GrpcTree::connect(stream).await,
+            Stream::Sealed(stream) => GrpcTree::connect(*stream).await,
             Stream::Plain(stream) => GrpcTree::connect(stream).await,
         };
         Ok::<_, Error>((tree.map_err(Error::Tree)?, control))

@@ -88,7 +88,7 @@ fn hash(file: &Incoming, piece: &Piece<'_>, hashing: &mut Option<Hashing>) -> Re
     let (size, group) = (file.entry.size(), piece.offset / GROUP);
     let mut now = match hashing.take() {
         Some(now) if now.file == piece.file && now.next == piece.offset => now,
-        _ if piece.offset % GROUP == 0 => Hashing {
+        _ if piece.offset.is_multiple_of(GROUP) => Hashing {
             file: piece.file,
             next: piece.offset,
             hasher: GroupHasher::new(size, group),

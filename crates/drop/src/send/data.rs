@@ -156,10 +156,10 @@ fn segment(sender: &Sender<'_>, writer: &mut Writer, file: &Sending, offset: u64
         }
         sender.progress.moved(want as u64);
         at += want as u64;
-        if at % GROUP == 0 || at == end {
-            if let Some(hasher) = hasher.take() {
-                file.note((at - 1) / GROUP, hasher.finish());
-            }
+        if (at.is_multiple_of(GROUP) || at == end)
+            && let Some(hasher) = hasher.take()
+        {
+            file.note((at - 1) / GROUP, hasher.finish());
         }
     }
     Ok(())

@@ -370,7 +370,7 @@ fn decide(sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
 /// Adds groups that the receiver has; they rise, and lie within the file.
 fn note_groups(groups: &mut Vec<(u64, [u8; 32])>, have: &control::Have, size: u64) -> Result<(), Error> {
     let hashes = have.hashes.chunks_exact(32);
-    if hashes.len() != have.groups.len() || have.hashes.len() % 32 != 0 {
+    if hashes.len() != have.groups.len() || !have.hashes.len().is_multiple_of(32) {
         return Err(Error::Protocol("groups without their hashes"));
     }
     for (&group, hash) in have.groups.iter().zip(hashes) {
@@ -400,7 +400,7 @@ fn finish(sender: &Sender<'_>, reader: &mut Reader) -> Result<Done, Error> {
 
 /// The same for the same command on the same machine, and nothing that says what the paths are.
 fn transfer_id(options: &Options) -> [u8; 32] {
-    let mut hasher = blake3::Hasher::new_keyed(&*options.transfer_secret);
+    let mut hasher = blake3::Hasher::new_keyed(&options.transfer_secret);
     for path in &options.paths {
         // `dir` and `dir/` are the same.
         let path: PathBuf = std::path::absolute(path)

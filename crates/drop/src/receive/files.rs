@@ -1,0 +1,194 @@
+//! What becomes of each file: whether it is wanted, and how it is placed or given up.
+
+use std::sync::Arc;
+
+use super::incoming::{Incoming, Progress as FileProgress};
+use super::{NOTES, NOTES_BYTES, Receiver, Slot};
+use crate::dest::{self, Admission, Placed, StagedFile};
+use crate::entry::{Entry, Kind};
+use crate::groups::GROUP;
+use crate::names::RelPath;
+use crate::wire::control::Decision;
+use crate::wire::data::{PackedFile, SMALL};
+use crate::{Error, fault, lock};
+
+impl Receiver<'_> {
+    pub(super) fn admit(&self, id: u32, entry: Entry) -> Result<(Slot, Decision), Error> {
+        let size = entry.size();
+        let is_file = matches!(entry.kind, Kind::File { .. });
+        let mut admission = self.staging.admit(id, &entry)?;
+        if let Admission::Ask { existing } = &admission {
+            let answer = self.consent.conflict(&entry.path, existing);
+            admission = self.staging.answer(id, &entry, answer)?;
+        }
+        Ok(match admission {
+            Admission::Same => {
+                if is_file {
+                    self.progress.kept(size);
+                    self.progress.file_done();
+                }
+                (Slot::Nothing, Decision::Nothing)
+            }
+            Admission::Skipped(why) => {
+                self.note(&entry.path, &why);
+                if is_file {
+                    self.progress.file_failed();
+                }
+                (Slot::Nothing, Decision::Refused)
+            }
+            Admission::Directory { .. } | Admission::Symlink => (Slot::Nothing, Decision::Nothing),
+            Admission::Fetch { partial } if is_file && size > SMALL => {
+                let file = Arc::new(Incoming::new(id, entry, self.hash));
+                let useful = partial.iter().any(|range| range.end - range.start >= GROUP.min(size));
+                file.set_partial(partial);
+                (Slot::Large(file), if useful { Decision::Rest } else { Decision::Fetch })
+            }
+            Admission::Fetch { .. } => (Slot::Small(entry), Decision::Fetch),
+            Admission::Ask { .. } => return Err(Error::Protocol("a question that was not answered")),
+        })
+    }
+
+    /// A larger file that is coming in; `None` if what still comes of it is thrown away.
+    pub(super) fn incoming(&self, id: u32) -> Result<Option<Arc<Incoming>>, Error> {
+        match lock(&self.slots).get(id as usize) {
+            Some(Slot::Large(file)) => Ok(Some(file.clone())),
+            Some(Slot::GivenUp) => Ok(None),
+            _ => Err(Error::Protocol("content of a file that is not wanted")),
+        }
+    }
+
+    pub(super) fn staged(&self, file: &Incoming) -> Result<Arc<StagedFile>, Error> {
+        file.staged(|| Ok(self.staging.open_file(file.id, &file.entry)?))
+    }
+
+    /// A whole small file.
+    pub(super) fn small(&self, packed: PackedFile<'_>) -> Result<(), Error> {
+        let slot = lock(&self.slots).get_mut(packed.file as usize).map(Slot::take);
+        let entry = match slot {
+            Some(Slot::Small(entry)) => entry,
+            Some(Slot::GivenUp) => return Ok(()),
+            _ => return Err(Error::Protocol("a small file that is not wanted")),
+        };
+        if entry.size() != packed.bytes.len() as u64 {
+            return Err(Error::Protocol("a small file of another size than announced"));
+        }
+        if packed
+            .hash
+            .is_some_and(|hash| hash != *blake3::hash(packed.bytes).as_bytes())
+        {
+            return Err(Error::Integrity {
+                path: entry.path.to_string(),
+                what: "does not have the hash that was announced",
+            });
+        }
+        let placed = self.staging.place_small(packed.file, &entry, packed.bytes);
+        self.progress.moved(packed.bytes.len() as u64);
+        self.placed(packed.file, &entry.path, placed)
+    }
+
+    pub(super) fn hole(&self, file: &Arc<Incoming>, offset: u64, len: u64) -> Result<(), Error> {
+        if len == 0 || !offset.is_multiple_of(GROUP) {
+            return Err(Error::Protocol("a hole that does not begin with a group"));
+        }
+        file.claim(offset, len)?;
+        let staged = self.staged(file)?;
+        staged.write_hole(offset..offset + len)?;
+        if self.hash {
+            for group in offset / GROUP..(offset + len).div_ceil(GROUP) {
+                if self.cancel.is_set() {
+                    return Err(Error::Cancelled);
+                }
+                file.set_hash(group, crate::groups::zeros(file.entry.size(), group));
+            }
+        }
+        self.progress.kept(len);
+        match file.written(len) {
+            FileProgress::More => Ok(()),
+            FileProgress::Complete => self.complete(file),
+        }
+    }
+
+    /// All of a file is there: it is checked and takes its name.
+    pub(super) fn complete(&self, file: &Arc<Incoming>) -> Result<(), Error> {
+        if let Some(slot) = lock(&self.slots).get_mut(file.id as usize) {
+            *slot = Slot::Nothing;
+        }
+        if !file.is_intact() {
+            self.staging.give_up(file.id)?;
+            return Err(Error::Integrity {
+                path: file.entry.path.to_string(),
+                what: "does not have the hash that was announced; what came of it was thrown away",
+            });
+        }
+        let staged = match file.take_staged() {
+            Some(staged) => staged,
+            None => self.staging.open_file(file.id, &file.entry)?,
+        };
+        self.placed(
+            file.id,
+            &file.entry.path,
+            staged.finish(file.entry.mode, file.entry.mtime),
+        )
+    }
+
+    /// A file that cannot be placed does not end the transfer, unless nothing else could be placed either.
+    pub(super) fn placed(&self, id: u32, path: &RelPath, placed: Result<Placed, dest::Error>) -> Result<(), Error> {
+        match placed {
+            Ok(Placed::Named | Placed::Renamed(_)) => self.progress.file_done(),
+            Ok(Placed::Skipped(why)) => {
+                self.note(path, &why);
+                self.progress.file_failed();
+            }
+            Err(error @ dest::Error::NoSpace { .. }) => return Err(error.into()),
+            Err(error) => {
+                self.staging.give_up(id)?;
+                self.note(path, &error);
+                self.progress.file_failed();
+            }
+        }
+        Ok(())
+    }
+
+    /// Something went wrong with one file. Only what concerns all of them is passed on.
+    pub(super) fn file_failed(&self, file: &Incoming, error: Error) -> Result<(), Error> {
+        match error {
+            Error::Dest(error)
+                if !matches!(error, dest::Error::NoSpace { .. }) && error.fault() != fault::Fault::Peer =>
+            {
+                self.give_up(file.id, &error)
+            }
+            error => Err(error),
+        }
+    }
+
+    /// Goes on without this file; what still comes of it is thrown away.
+    pub(super) fn give_up(&self, id: u32, why: &dyn std::fmt::Display) -> Result<(), Error> {
+        let slot = lock(&self.slots)
+            .get_mut(id as usize)
+            .map(|slot| std::mem::replace(slot, Slot::GivenUp));
+        let path = match slot {
+            Some(Slot::Small(entry)) => entry.path,
+            Some(Slot::Large(file)) => {
+                file.give_up();
+                file.entry.path.clone()
+            }
+            Some(Slot::GivenUp) => return Ok(()),
+            Some(Slot::Nothing) | None => return Err(Error::Protocol("an end of a file that is not coming")),
+        };
+        // Waits for nobody: a thread that writes to it still finds that it is not open any more.
+        let _ = self.staging.give_up(id);
+        self.progress.file_failed();
+        self.note(&path, why);
+        Ok(())
+    }
+
+    pub(super) fn note(&self, path: &RelPath, why: &dyn std::fmt::Display) {
+        let mut failures = lock(&self.failures);
+        failures.count += 1;
+        let note = format!("{path}: {why}");
+        if failures.notes.len() < NOTES && failures.bytes + note.len() <= NOTES_BYTES {
+            failures.bytes += note.len();
+            failures.notes.push(note);
+        }
+    }
+}
