@@ -135,7 +135,10 @@ impl Reader {
     /// # Errors
     /// [`Error::Session`] for a record that was changed or stands in the wrong place, [`Error::Network`] if the connection
     /// ended without being closed or failed.
-    #[expect(clippy::should_implement_trait, reason = "a record borrows the buffer, which an iterator's item cannot")]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "a record borrows the buffer, which an iterator's item cannot"
+    )]
     pub fn next(&mut self) -> Result<Option<Record<'_>>, Error> {
         self.fill(HEADER_LEN)?;
         if self.end - self.start < HEADER_LEN {

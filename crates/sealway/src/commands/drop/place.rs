@@ -160,13 +160,12 @@ fn offer(link: &Link) -> Result<Offer, Problem> {
 
 /// A key, or the name of one that is known.
 fn key(text: &str) -> Result<[u8; 32], Problem> {
-    if let Some(dir) = identity::config_dir() {
-        if let Some(known) = identity::KnownPeers::at(&dir)
+    if let Some(dir) = identity::config_dir()
+        && let Some(known) = identity::KnownPeers::at(&dir)
             .lookup(text)
             .map_err(|error| problem(&error))?
-        {
-            return Ok(*known.key.bytes());
-        }
+    {
+        return Ok(*known.key.bytes());
     }
     let key: Result<identity::PublicKey, _> = text.parse();
     key.map(|key| *key.bytes()).map_err(|error| {

@@ -33,8 +33,7 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
         .hint("give --yes to take it without being asked"));
     }
     let cancel = stop_on_signal()?;
-    let mut settings = dest::Options::default();
-    settings.conflict = match options.conflict {
+    let conflict = match options.conflict {
         Some(ConflictWord::Ask) => Conflict::Ask,
         Some(ConflictWord::Rename) => Conflict::Rename,
         Some(ConflictWord::Skip) => Conflict::Skip,
@@ -42,9 +41,13 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
         None if asks && !options.yes => Conflict::Ask,
         None => Conflict::Rename,
     };
-    settings.outside_symlinks = options.outside_links;
-    settings.hidden_in_home = options.hidden;
-    settings.fsync = options.fsync;
+    let settings = dest::Options {
+        conflict,
+        outside_symlinks: options.outside_links,
+        hidden_in_home: options.hidden,
+        fsync: options.fsync,
+        ..dest::Options::default()
+    };
     // Before anybody is asked to come: the folder must be there.
     dest::Destination::open(&options.output, settings).map_err(|error| super::problem(&error.into()))?;
     if options.link.via != ViaWord::Records {
