@@ -56,7 +56,10 @@ fn share(folder: PathBuf, target: PathBuf) -> Result<(), Failure> {
         strong: false,
     };
     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
-    let place = Place::Dial(listener.local_addr()?.to_string());
+    let place = Place::Dial {
+        addresses: vec![listener.local_addr()?],
+        patience: std::time::Duration::from_secs(10),
+    };
     let far = std::thread::spawn(move || {
         let (options, cancel) = (
             Options {

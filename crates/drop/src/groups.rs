@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn groups_join_to_the_hash_of_the_file() {
-        let content: Vec<u8> = (0..9 * GROUP as usize + 77).map(|i| (i * 31 >> 3) as u8).collect();
+        let content: Vec<u8> = (0..9 * GROUP as usize + 77).map(|i| ((i * 31) >> 3) as u8).collect();
         let group = GROUP as usize;
         for size in [
             0,

@@ -31,7 +31,13 @@ fn pair() -> (Connection, Connection) {
         connected.data.open_only(&[3], &cancel).next().unwrap().unwrap()
     };
     let there = std::thread::spawn(move || open(Place::Listen(listener), 1));
-    let here = open(Place::Dial(address.to_string()), 2);
+    let here = open(
+        Place::Dial {
+            addresses: vec![address],
+            patience: Duration::from_secs(10),
+        },
+        2,
+    );
     (here, there.join().unwrap())
 }
 

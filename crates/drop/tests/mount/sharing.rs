@@ -38,7 +38,15 @@ impl Session {
             })
         };
         let there = run(Place::Listen(listener), 1, listens, &cancel[0]);
-        let here = run(Place::Dial(to.to_string()), 2, dials, &cancel[1]);
+        let here = run(
+            Place::Dial {
+                addresses: vec![to],
+                patience: Duration::from_secs(10),
+            },
+            2,
+            dials,
+            &cancel[1],
+        );
         for _ in 0..2 {
             both.recv_timeout(Duration::from_secs(60)).unwrap();
         }
