@@ -70,7 +70,7 @@ impl Staging {
         Ok(conclusion)
     }
 
-    /// Brings what has its name to the disk, if [`super::Options::flush`] says so, and says whether it is there. What comes
+    /// Brings what has its name to the disk, if the option `flush` says so, and says whether it is there. What comes
     /// after that is not; [`Staging::conclude`] does it again.
     ///
     /// # Errors

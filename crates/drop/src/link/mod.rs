@@ -1,7 +1,7 @@
 //! Connections of a session over TCP.
 //!
-//! [`connection`] moves records over one sealed connection. [`establish`] brings up a session and its further connections.
-//! [`place`] says where the other end is: at an address, at one of ours, or at a relay.
+//! [`connection`] moves records over one sealed connection. `establish` brings up a session and its further connections.
+//! `place` says where the other end is: at an address, at one of ours, or at a relay.
 
 pub mod connection;
 mod establish;
