@@ -38,10 +38,17 @@ fn files_are_sent_verified_and_counted() {
             .find(|row| row["subject"] == "https-post" && row["case"]["shape"] == shape && row["metric"] == metric);
         let row = found.unwrap_or_else(|| panic!("no {metric} of {shape}: {:?}", result["warnings"]));
         assert!(row["median"].as_f64().unwrap() > 0.0, "{row}");
-        assert_eq!(row["rounds"], 3, "{:?}", result["warnings"]);
+        // Three rounds, or the four that make whole turns of two subjects.
+        assert!(row["rounds"].as_u64().unwrap() >= 3, "{:?}", result["warnings"]);
         assert_eq!(row["verified"], "full");
     }
     assert!(rows.iter().all(|row| row["case"]["place"] == "memory"));
+    let ours = |row: &Value| row["subject"] == "sealway" && row["case"]["shape"] == "file" && row["verified"] == "full";
+    assert!(
+        rows.iter().any(ours),
+        "our own commands did not run: {:?}",
+        result["warnings"]
+    );
     assert!(ran.stderr.contains("One file of 67.1 MB sent, in memory"), "{ran:?}");
 }
 
