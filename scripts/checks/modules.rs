@@ -22,6 +22,7 @@ const AEAD: Floors = Floors {
         ("suite", 1),
         ("limits", 1),
         ("cpu", 1),
+        ("wipe", 1),
         ("nonce", 1),
         ("key", 2),
         ("choose", 2),

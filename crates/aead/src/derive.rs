@@ -18,12 +18,12 @@
 //! Every field has a fixed length or a length before it, so different labels never encode alike.
 
 use std::fmt;
-use std::hint::black_box;
 
 use hkdf::Hkdf;
 use sha2::{Sha256, Sha512};
 use zeroize::{Zeroize, Zeroizing};
 
+use crate::wipe::leaving_no_stack;
 use crate::{Error, Suite};
 
 /// First bytes of every label.
@@ -125,27 +125,6 @@ enum Usage {
 /// Stack that is overwritten after a derivation, in words of eight bytes: several times what one uses.
 const STACK_WORDS: usize = 2048;
 
-/// Calls `f`, then overwrites the stack that it used.
-///
-/// The libraries of HKDF, HMAC and the hash keep pseudorandom keys and output in frames that they do not wipe. The frames
-/// of `f` and of the wiping start at the same place, because neither is inlined into this function.
-#[inline(never)]
-fn leaving_no_stack<T>(f: impl FnOnce() -> T) -> T {
-    #[inline(never)]
-    fn call<T>(f: impl FnOnce() -> T) -> T {
-        f()
-    }
-    #[inline(never)]
-    fn wipe() {
-        let mut stack = [0u64; STACK_WORDS];
-        stack.zeroize();
-        black_box(&stack);
-    }
-    let result = call(f);
-    wipe();
-    result
-}
-
 /// A pseudorandom key: the one secret from which everything else is expanded. Wiped when dropped.
 pub struct Prk {
     hash: Hash,
@@ -156,7 +135,7 @@ impl Prk {
     /// HKDF-Extract (RFC 5869 section 2.2). An empty salt stands for zeros of the hash's length.
     pub fn extract(hash: Hash, salt: &[u8], secret: &[u8]) -> Self {
         let mut bytes = Zeroizing::new(vec![0; hash.output_len()]);
-        leaving_no_stack(|| match hash {
+        leaving_no_stack::<STACK_WORDS, _>(|| match hash {
             Hash::Sha256 => {
                 let (mut prk, _) = Hkdf::<Sha256>::extract(Some(salt), secret);
                 bytes.copy_from_slice(&prk);
@@ -199,7 +178,7 @@ impl Prk {
     fn expand_parts(&self, info: &[&[u8]], output: &mut [u8]) -> Result<(), Error> {
         let too_long = Error::DerivedLength { got: output.len() };
         // The pseudorandom key has the length of the hash, so `from_prk` cannot refuse it.
-        let done = leaving_no_stack(|| match self.hash {
+        let done = leaving_no_stack::<STACK_WORDS, _>(|| match self.hash {
             Hash::Sha256 => Hkdf::<Sha256>::from_prk(&self.bytes).map(|hkdf| hkdf.expand_multi_info(info, output)),
             Hash::Sha512 => Hkdf::<Sha512>::from_prk(&self.bytes).map(|hkdf| hkdf.expand_multi_info(info, output)),
         });

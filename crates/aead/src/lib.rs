@@ -46,6 +46,7 @@ mod nonce;
 mod one;
 mod stream;
 mod suite;
+pub mod wipe;
 
 pub use error::{Error, Fault, JobError};
 pub use key::{OpeningKey, SealingKey};

@@ -1,29 +1,9 @@
 //! Stack that libraries leave secrets on.
 
-use std::hint::black_box;
-
-use zeroize::Zeroize;
-
-/// Words of stack that are overwritten: several times what a key agreement uses.
+/// Words of eight bytes that are overwritten: several times what a key agreement of secp256k1 uses, whose keys are passed by value.
 const STACK_WORDS: usize = 2048;
 
 /// Calls `f`, then overwrites the stack that it used.
-///
-/// Keys of secp256k1 are passed by value, and hashes keep their state in frames that they do not wipe. The frames of `f` and
-/// of the wiping start at the same place, because neither is inlined into this function.
-#[inline(never)]
 pub(crate) fn leaving_no_stack<T>(f: impl FnOnce() -> T) -> T {
-    #[inline(never)]
-    fn call<T>(f: impl FnOnce() -> T) -> T {
-        f()
-    }
-    #[inline(never)]
-    fn wipe() {
-        let mut stack = [0u64; STACK_WORDS];
-        stack.zeroize();
-        black_box(&stack);
-    }
-    let result = call(f);
-    wipe();
-    result
+    sealway_aead::wipe::leaving_no_stack::<STACK_WORDS, T>(f)
 }

@@ -19,9 +19,9 @@ use crate::grpc::{GrpcTree, Handles, ServeOptions, serve_with};
 use crate::link::{Connected, Connection, Connections, Reader, Writer};
 use crate::local::{LocalOptions, LocalTree};
 use crate::tree::RemoteTree;
-use crate::wire::control::{self, Body, Hello, Role};
+use crate::wire::control::{self, Hello, Role};
 use crate::wire::kind;
-use crate::wire::talk::{Pulse, hear, say};
+use crate::wire::talk::{Pulse, greet, hear};
 use crate::{Error, lock};
 
 /// What this end shows and what it mounts; at least one of them.
@@ -69,7 +69,7 @@ pub fn share(options: &Options, connected: Connected, cancel: &Cancel, ready: &d
             Some(Arc::new(tree))
         }
     };
-    let theirs = greet(options, &mut reader, &mut writer)?;
+    let theirs = meet(options, &mut reader, &mut writer)?;
     let serves = options.share.is_some() && theirs.mounts;
     let mounts = options.mount.is_some() && theirs.shares;
     let (ours, others) = (indexes(here), indexes(there));
@@ -164,29 +164,16 @@ struct Theirs {
     bulk: bool,
 }
 
-fn greet(options: &Options, reader: &mut Reader, writer: &mut Writer) -> Result<Theirs, Error> {
+fn meet(options: &Options, reader: &mut Reader, writer: &mut Writer) -> Result<Theirs, Error> {
     let (shares, mounts) = (options.share.is_some(), options.mount.is_some());
-    say(
-        writer,
-        Body::Hello(Hello {
-            version: control::VERSION,
-            role: Role::Share as i32,
-            shares,
-            mounts,
-            bulk: true,
-        }),
-    )?;
-    let hello = match hear(reader)? {
-        Some(Body::Hello(hello)) => hello,
-        _ => return Err(Error::Protocol("no greeting")),
+    let ours = Hello {
+        version: control::VERSION,
+        role: Role::Share as i32,
+        shares,
+        mounts,
+        bulk: true,
     };
-    if hello.version != control::VERSION {
-        return Err(Error::Remote(format!(
-            "it speaks version {} of the protocol, this end {}",
-            hello.version,
-            control::VERSION
-        )));
-    }
+    let hello = greet(writer, reader, ours)?;
     if hello.role != Role::Share as i32 {
         return Err(Error::Usage(
             "the other end sends or receives files: share and mount go together".into(),

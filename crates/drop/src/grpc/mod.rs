@@ -13,7 +13,7 @@ pub mod stream;
 pub use client::GrpcTree;
 pub use server::{Handles, ServeOptions, serve, serve_with};
 
-/// Messages and stubs, generated.
+/// Messages and stubs: the output of the generator, kept so that building needs no `protoc`; `tests/proto.rs` makes it again and compares.
 #[allow(missing_docs, unreachable_pub, unused_qualifications, clippy::all, clippy::pedantic)]
 #[allow(unused_imports)]
 pub mod proto {

@@ -24,7 +24,7 @@ use crate::names::{Escaped, RelPath, Rules};
 use crate::progress::Progress;
 use crate::send::Summary;
 use crate::wire::control::{self, Accept, Body, Decision, Decisions, Decline, Done, Hello, Offer, Role};
-use crate::wire::talk::{hear, say};
+use crate::wire::talk::{greet, hear, say};
 use crate::{Error, lock};
 
 /// Entries of a transfer at most; their names must fit into memory.
@@ -147,7 +147,7 @@ pub fn receive(
         cancel.cancel();
     };
     let result = (|| {
-        let offer = greet(&control, &mut reader)?;
+        let offer = meet(&control, &mut reader)?;
         let transfer: [u8; 32] = offer
             .transfer
             .as_slice()
@@ -219,30 +219,16 @@ pub fn receive(
     }
 }
 
-fn greet(control: &Mutex<Writer>, reader: &mut Reader) -> Result<Offer, Error> {
-    say(
-        &mut lock(control),
-        Body::Hello(Hello {
-            version: control::VERSION,
-            role: Role::Receiver as i32,
-            ..Hello::default()
-        }),
-    )?;
-    match hear(reader)? {
-        Some(Body::Hello(hello)) if hello.version != control::VERSION => {
-            return Err(Error::Remote(format!(
-                "it speaks version {} of the protocol, this end {}",
-                hello.version,
-                control::VERSION
-            )));
-        }
-        Some(Body::Hello(hello)) if hello.role == Role::Sender as i32 => {}
-        Some(Body::Hello(_)) => {
-            return Err(Error::Usage(
-                "the other end does not send: one end sends, the other receives".into(),
-            ));
-        }
-        _ => return Err(Error::Protocol("no greeting")),
+fn meet(control: &Mutex<Writer>, reader: &mut Reader) -> Result<Offer, Error> {
+    let ours = Hello {
+        version: control::VERSION,
+        role: Role::Receiver as i32,
+        ..Hello::default()
+    };
+    if greet(&mut lock(control), reader, ours)?.role != Role::Sender as i32 {
+        return Err(Error::Usage(
+            "the other end does not send: one end sends, the other receives".into(),
+        ));
     }
     match hear(reader)? {
         Some(Body::Offer(offer)) => Ok(offer),

@@ -23,7 +23,7 @@ use crate::progress::Progress;
 use crate::source::{self, Scan};
 use crate::wire::control::{self, Body, Decision, Done, Entries, Hello, Offer, Role};
 use crate::wire::data::SMALL;
-use crate::wire::talk::{Pulse, hear, say};
+use crate::wire::talk::{Pulse, greet, hear, say};
 use crate::{Error, lock};
 
 /// Names at the top that an offer shows.
@@ -243,7 +243,7 @@ fn summary(done: Done, epochs: u64) -> Summary {
 
 /// Says what there is, and waits until the receiver takes it.
 fn offer(options: &Options, sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
-    greet(sender, reader)?;
+    meet(sender, reader)?;
     let scan = sender.scan;
     let tops = || scan.entries.iter().filter(|entry| entry.path.depth() == 1);
     sender.say(Body::Offer(Offer {
@@ -283,23 +283,17 @@ fn talk(sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
     })
 }
 
-fn greet(sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
-    sender.say(Body::Hello(Hello {
+fn meet(sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
+    let ours = Hello {
         version: control::VERSION,
         role: Role::Sender as i32,
         ..Hello::default()
-    }))?;
-    match hear(reader)? {
-        Some(Body::Hello(hello)) if hello.version != control::VERSION => Err(Error::Remote(format!(
-            "it speaks version {} of the protocol, this end {}",
-            hello.version,
-            control::VERSION
-        ))),
-        Some(Body::Hello(hello)) if hello.role == Role::Receiver as i32 => Ok(()),
-        Some(Body::Hello(_)) => Err(Error::Usage(
+    };
+    match greet(&mut lock(&sender.control), reader, ours)?.role == Role::Receiver as i32 {
+        true => Ok(()),
+        false => Err(Error::Usage(
             "the other end does not receive: one end sends, the other receives".into(),
         )),
-        _ => Err(Error::Protocol("no greeting")),
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use prost::Message as _;
 
-use super::control::{Body, Message};
+use super::control::{Body, Hello, Message, VERSION};
 use super::kind;
 use crate::link::{Reader, Writer};
 use crate::names::Escaped;
@@ -36,6 +36,19 @@ pub(crate) fn hear(reader: &mut Reader) -> Result<Option<Body>, Error> {
             Some(body) => return Ok(Some(body)),
             None => {}
         }
+    }
+}
+
+/// Says `ours`, the first message, and hears that of the other end, which must speak this version.
+pub(crate) fn greet(writer: &mut Writer, reader: &mut Reader, ours: Hello) -> Result<Hello, Error> {
+    say(writer, Body::Hello(ours))?;
+    match hear(reader)? {
+        Some(Body::Hello(hello)) if hello.version == VERSION => Ok(hello),
+        Some(Body::Hello(hello)) => Err(Error::Remote(format!(
+            "it speaks version {} of the protocol, this end {VERSION}",
+            hello.version
+        ))),
+        _ => Err(Error::Protocol("no greeting")),
     }
 }
 
