@@ -127,9 +127,7 @@ impl Batch<'_> {
     /// [`Error::Job`] with the number that the message would have had, if there is no key in its slot or it is too long for
     /// any chunk.
     pub fn reserve(&mut self, message: &Message) -> Result<Option<Reserved<'_>>, Error> {
-        let Engine {
-            device, ring, keys, ..
-        } = &mut *self.engine;
+        let Engine { device, ring, keys, .. } = &mut *self.engine;
         let chunk = &mut ring[self.chunk];
         let index = chunk.plan.len();
         if !keys.has(message.slot) {

@@ -9,19 +9,20 @@
 
 mod context;
 mod fail;
+mod launch;
 mod memory;
 
-use std::ffi::c_void;
 use std::ops::Range;
 
 use cudarc::driver::{result, sys};
 
 use crate::Error;
-use crate::device::{Buffer, Device, DeviceInfo, Event, Lanes, Launch, Messages, Pinned, Queue, Span};
+use crate::device::{Buffer, Device, DeviceInfo, Event, Launch, Pinned, Queue, Span};
 use crate::error::Place;
 
 use context::Context;
 use fail::{checked, failure, refused};
+use launch::{Arguments, FUNCTIONS, function_of};
 use memory::Table;
 
 pub use context::probe;
@@ -82,18 +83,6 @@ pub(crate) struct Driver {
 // thread in which their context is current, which every call sees to; the memory is owned by this value alone.
 unsafe impl Send for Driver {}
 
-/// Kernels, by their place in `Driver::functions`.
-const FUNCTIONS: [&str; 8] = [
-    "sealway_lanes1",
-    "sealway_lanes4",
-    "sealway_lanes8",
-    "sealway_lanes16",
-    "sealway_lanes32",
-    "sealway_parts",
-    "sealway_ends",
-    "sealway_set_keys",
-];
-
 impl Driver {
     /// The device of a number, with the kernels loaded.
     pub(crate) fn open(ordinal: u32) -> Result<Self, Error> {
@@ -114,7 +103,10 @@ impl Driver {
 
     /// The address of a stretch of device memory.
     fn address(&self, span: Span) -> Result<sys::CUdeviceptr, Error> {
-        let memory = self.buffers.get(span.buffer.0).ok_or_else(|| refused("finding memory"))?;
+        let memory = self
+            .buffers
+            .get(span.buffer.0)
+            .ok_or_else(|| refused("finding memory"))?;
         match span.at.checked_add(span.len) {
             Some(end) if end <= memory.len => Ok(memory.at + span.at as u64),
             _ => Err(refused("finding a stretch of memory")),
@@ -123,7 +115,9 @@ impl Driver {
 
     fn stream(&self, queue: Queue) -> Result<sys::CUstream, Error> {
         let stream = self.streams.get(queue.0 as usize);
-        stream.map(|stream| stream.raw).ok_or_else(|| refused("finding a queue"))
+        stream
+            .map(|stream| stream.raw)
+            .ok_or_else(|| refused("finding a queue"))
     }
 
     /// Counts what was put into a queue; gives the count.
@@ -312,9 +306,8 @@ impl Device for Driver {
             return Ok(());
         }
         let function = self.functions[function_of(launch)];
-        let arguments = Arguments::of(self, launch)?;
-        let mut words = arguments.words;
-        let mut pointers: [*mut c_void; MOST_ARGUMENTS] = words.each_mut().map(|word| (&raw mut *word).cast());
+        let mut arguments = Arguments::of(self, launch)?;
+        let mut pointers = arguments.pointers();
         // SAFETY: the function is one of a module that stays loaded, and takes these arguments, in this order and of these
         // sizes; each is read during the call. A count is 32 bits of which the first four bytes are read, since the machine
         // is little-endian wherever there is a driver. Every address is of memory as long as the launch says, freed only
@@ -326,7 +319,7 @@ impl Device for Driver {
                 (Launch::BLOCK, 1, 1),
                 0,
                 stream,
-                &mut pointers[..arguments.count],
+                &mut pointers,
             )
         }
         .map_err(|error| failure("starting a kernel", error, None))?;
@@ -439,96 +432,5 @@ impl Drop for Driver {
             // SAFETY: made here, and `drain` gives it once.
             let _ = unsafe { result::stream::destroy(stream.raw) };
         }
-    }
-}
-
-const fn function_of(launch: &Launch) -> usize {
-    match launch {
-        Launch::Lanes { lanes, .. } => match lanes {
-            Lanes::One => 0,
-            Lanes::Four => 1,
-            Lanes::Eight => 2,
-            Lanes::Sixteen => 3,
-            Lanes::Warp => 4,
-        },
-        Launch::Parts { .. } => 5,
-        Launch::Ends { .. } => 6,
-        Launch::SetKeys { .. } => 7,
-    }
-}
-
-const MOST_ARGUMENTS: usize = 10;
-
-/// What a kernel is called with: addresses, and a count among them.
-struct Arguments {
-    words: [u64; MOST_ARGUMENTS],
-    count: usize,
-}
-
-impl Arguments {
-    /// In the order of the parameters in `kernels/kernels.cu`.
-    fn of(driver: &Driver, launch: &Launch) -> Result<Self, Error> {
-        let mut arguments = Arguments {
-            words: [0; MOST_ARGUMENTS],
-            count: 0,
-        };
-        let mut push = |word: u64| {
-            if let Some(place) = arguments.words.get_mut(arguments.count) {
-                *place = word;
-            }
-            arguments.count += 1;
-        };
-        let at = |span: &Span| driver.address(*span);
-        match launch {
-            Launch::Lanes {
-                count,
-                messages,
-                aad,
-                status,
-                ..
-            } => {
-                push(at(&messages.descs)?);
-                push(u64::from(*count));
-                for span in [&messages.src, &messages.dst, &messages.keys, aad, status] {
-                    push(at(span)?);
-                }
-            }
-            Launch::Parts {
-                count,
-                messages,
-                parts,
-                sums,
-            } => {
-                push(at(&messages.descs)?);
-                push(at(parts)?);
-                push(u64::from(*count));
-                for span in [&messages.src, &messages.dst, &messages.keys, sums] {
-                    push(at(span)?);
-                }
-            }
-            Launch::Ends {
-                count,
-                messages,
-                parts,
-                first_part,
-                aad,
-                status,
-                sums,
-            } => {
-                push(at(&messages.descs)?);
-                push(at(parts)?);
-                push(u64::from(*count));
-                let Messages { src, dst, keys, .. } = messages;
-                for span in [first_part, src, dst, keys, aad, status, sums] {
-                    push(at(span)?);
-                }
-            }
-            Launch::SetKeys { count, keys, updates } => {
-                push(at(keys)?);
-                push(at(updates)?);
-                push(u64::from(*count));
-            }
-        }
-        Ok(arguments)
     }
 }

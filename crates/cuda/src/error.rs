@@ -147,10 +147,17 @@ impl fmt::Display for Error {
             Error::NoDriver => f.write_str("no NVIDIA driver on this machine; install one to use the GPU"),
             Error::NoDevice => f.write_str("the NVIDIA driver sees no device"),
             Error::NoSuchDevice { ordinal, devices } => {
-                write!(f, "there is no GPU {ordinal}; the driver sees {devices}, counted from 0")
+                write!(
+                    f,
+                    "there is no GPU {ordinal}; the driver sees {devices}, counted from 0"
+                )
             }
             Error::DriverTooOld { have: (0, 0), need } => {
-                write!(f, "the NVIDIA driver is too old: update it to one for CUDA {}.{}", need.0, need.1)
+                write!(
+                    f,
+                    "the NVIDIA driver is too old: update it to one for CUDA {}.{}",
+                    need.0, need.1
+                )
             }
             Error::DriverTooOld { have, need } => write!(
                 f,
@@ -181,7 +188,12 @@ impl fmt::Display for Error {
             }
             Error::NotStarted => f.write_str("the batch to be finished is not the one that was started"),
             Error::Busy => f.write_str("every chunk belongs to a ticket; collect some first"),
-            Error::Device { doing, code, name, lost } => {
+            Error::Device {
+                doing,
+                code,
+                name,
+                lost,
+            } => {
                 write!(f, "the GPU failed while {doing}: {name} ({code})")?;
                 if *lost {
                     f.write_str("; this process cannot use it any more")?;
@@ -200,7 +212,10 @@ impl fmt::Display for Wrong {
         match self {
             Wrong::Rule(wrong) => wrong.fmt(f),
             Wrong::TooLong { bytes, most } => {
-                write!(f, "it needs {bytes} bytes of a chunk, which has {most}: use larger chunks")
+                write!(
+                    f,
+                    "it needs {bytes} bytes of a chunk, which has {most}: use larger chunks"
+                )
             }
         }
     }

@@ -262,7 +262,11 @@ impl Plan {
 
     /// The bins that hold for as many messages as there are.
     fn bins(&self) -> &Bins {
-        if self.rows.len() >= self.crowd { &self.crowded } else { &self.bins }
+        if self.rows.len() >= self.crowd {
+            &self.crowded
+        } else {
+            &self.bins
+        }
     }
 }
 

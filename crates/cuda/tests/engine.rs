@@ -160,10 +160,12 @@ fn keys_change_between_batches() {
         // And the first ones again.
         set_keys(&mut engine, 16);
         mix.check(&mut engine);
-        engine.clear_key(Slot(mix.jobs()[7].slot().0)).unwrap();
-        let stopped = engine
-            .run(&mix.jobs(), Memory::InPlace(&mut mix.src.clone()), &mix.aad, &mut statuses)
-            .unwrap_err();
+        engine.clear_key(mix.jobs()[7].slot()).unwrap();
+        let memory = Memory::Separate {
+            src: &mix.src,
+            dst: &mut dst,
+        };
+        let stopped = engine.run(&mix.jobs(), memory, &mix.aad, &mut statuses).unwrap_err();
         assert!(matches!(
             stopped.error,
             Error::Job {
@@ -225,12 +227,18 @@ fn rules_are_kept_before_anything_is_touched() {
     assert_eq!(refuse(seal(8000..8190, 8000)), Wrong::Rule(JobError::Output));
     assert_eq!(refuse(seal(100..120, 101)), Wrong::Rule(JobError::NotInPlace));
     assert_eq!(refuse(seal(8..9, 8)), Wrong::Rule(JobError::Overlap));
-    assert_eq!(refuse(seal(100..101, 100).with_aad(1..5)), Wrong::Rule(JobError::AssociatedData));
+    assert_eq!(
+        refuse(seal(100..101, 100).with_aad(1..5)),
+        Wrong::Rule(JobError::AssociatedData)
+    );
     let long = Job::open(Slot(0), &[0; 24], 100..120, 100).unwrap();
     assert_eq!(refuse(long), Wrong::Rule(JobError::NonceLength));
     let other = Job::open(Slot(1), &[0; 12], 100..120, 100).unwrap();
     assert_eq!(refuse(other), Wrong::Rule(JobError::NoKey));
-    assert!(matches!(refuse(seal(100..4100, 100)), Wrong::TooLong { most: 4096, .. }));
+    assert!(matches!(
+        refuse(seal(100..4100, 100)),
+        Wrong::TooLong { most: 4096, .. }
+    ));
     let stopped = engine
         .run(&[seal(0..5, 0)], Memory::InPlace(&mut [0; 100]), &[], &mut [])
         .unwrap_err();
@@ -263,8 +271,14 @@ fn reports_count_bytes_and_time() {
     let report = mix.check(&mut engine);
     let texts = 60 * 112;
     // A descriptor of 32 bytes and at most two pieces for associated data and alignment, with its entry.
-    assert!((texts + 60 * 32..texts + 60 * 120 + 1024).contains(&(report.link_in as usize)), "{report:?}");
-    assert!((texts + 60..texts + 60 * 17 + 1).contains(&(report.link_out as usize)), "{report:?}");
+    assert!(
+        (texts + 60 * 32..texts + 60 * 120 + 1024).contains(&(report.link_in as usize)),
+        "{report:?}"
+    );
+    assert!(
+        (texts + 60..texts + 60 * 17 + 1).contains(&(report.link_out as usize)),
+        "{report:?}"
+    );
     assert_eq!(report.launches, report.chunks as u64);
     let times = report.times.unwrap();
     // The device that is not there takes a second for each thing it does.

@@ -30,7 +30,10 @@ fn mix(in_place: bool) -> Mix {
 }
 
 fn timed() -> Options {
-    Options { timing: true, ..small() }
+    Options {
+        timing: true,
+        ..small()
+    }
 }
 
 /// What an engine left of a batch: as many complete as it says, the others untouched, the rest done by the processor.

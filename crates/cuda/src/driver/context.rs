@@ -18,7 +18,7 @@ use super::fail::{COMPUTE, DRIVER, checked, failure};
 pub fn probe() -> Result<Vec<DeviceInfo>, Error> {
     let (driver, devices) = start()?;
     (0..devices)
-        .map(|ordinal| Ok(info(handle(ordinal)?, ordinal, driver)?))
+        .map(|ordinal| info(handle(ordinal)?, ordinal, driver))
         .collect()
 }
 
@@ -59,8 +59,7 @@ fn info(device: sys::CUdevice, ordinal: u32, driver: (u32, u32)) -> Result<Devic
         .map_err(|error| failure("asking for the device's memory", error, None))?;
     Ok(DeviceInfo {
         ordinal,
-        name: result::device::get_name(device)
-            .map_err(|error| failure("asking for the device's name", error, None))?,
+        name: result::device::get_name(device).map_err(|error| failure("asking for the device's name", error, None))?,
         compute: (
             attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
             attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
@@ -120,7 +119,8 @@ impl Context {
     /// Makes the context that of this thread.
     pub(super) fn bind(&self) -> Result<(), Error> {
         // SAFETY: the context was retained when this was made and is released when it is dropped.
-        unsafe { result::ctx::set_current(self.raw) }.map_err(|error| failure("binding the device to a thread", error, None))
+        unsafe { result::ctx::set_current(self.raw) }
+            .map_err(|error| failure("binding the device to a thread", error, None))
     }
 
     /// A kernel by name.

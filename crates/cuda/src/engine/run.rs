@@ -214,7 +214,9 @@ impl Engine {
         }
         let kept = run.kept.iter().all(|kept| {
             let ends = kept.ends.iter().map(|&(opens, len, _)| (opens, len));
-            ends.eq(jobs[kept.jobs.clone()].iter().map(|job| (job.opens(), job.output_len())))
+            ends.eq(jobs[kept.jobs.clone()]
+                .iter()
+                .map(|job| (job.opens(), job.output_len())))
         });
         let under_way = run.flights.iter().all(|flight| {
             let messages = self.ring[flight.chunk].plan.iter();
@@ -223,21 +225,22 @@ impl Engine {
                 .iter()
                 .map(|job| (job.opens(), job.message_len() as u32)))
         });
-        if kept && under_way { Ok(()) } else { Err(Error::NotStarted) }
+        if kept && under_way {
+            Ok(())
+        } else {
+            Err(Error::NotStarted)
+        }
     }
 
     /// Fills a chunk with the next jobs and sends it off; false if there is no chunk.
-    fn depart(
-        &mut self,
-        run: &mut Run,
-        jobs: &[Job],
-        next: &mut usize,
-        src: &[u8],
-        aad: &[u8],
-    ) -> Result<bool, Error> {
+    fn depart(&mut self, run: &mut Run, jobs: &[Job], next: &mut usize, src: &[u8], aad: &[u8]) -> Result<bool, Error> {
         let Some(index) = self.take_chunk()? else {
             // With nothing to wait for, none will ever be free.
-            return if run.flights.is_empty() { Err(Error::Busy) } else { Ok(false) };
+            return if run.flights.is_empty() {
+                Err(Error::Busy)
+            } else {
+                Ok(false)
+            };
         };
         let chunk = &mut self.ring[index];
         let room = chunk_input(chunk, &mut *self.device);
@@ -268,13 +271,7 @@ impl Engine {
     }
 
     /// Waits for the oldest chunk and scatters its outputs; gives the number of jobs. On an error nothing is written.
-    fn arrive(
-        &mut self,
-        run: &mut Run,
-        jobs: &[Job],
-        dst: &mut [u8],
-        statuses: &mut [Status],
-    ) -> Result<usize, Error> {
+    fn arrive(&mut self, run: &mut Run, jobs: &[Job], dst: &mut [u8], statuses: &mut [Status]) -> Result<usize, Error> {
         let Some(flight) = run.flights.pop_front() else {
             return Ok(0);
         };

@@ -148,7 +148,11 @@ impl Plan {
             let message = &row.message;
             let mut what = u32::from(message.opens);
             if message.aad_len > 0 {
-                put(region, layout.aad.start - base + aads * AAD, &[row.aad, message.aad_len]);
+                put(
+                    region,
+                    layout.aad.start - base + aads * AAD,
+                    &[row.aad, message.aad_len],
+                );
                 aads += 1;
                 what |= (aads as u32) << 1;
             }

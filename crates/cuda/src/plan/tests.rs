@@ -148,7 +148,10 @@ fn a_full_chunk_keeps_to_its_limits() {
             let (input, output) = (layout.input(), layout.output());
             assert!(input <= 8192 && output <= 8192, "{input} {output}");
             // One more would not have fitted.
-            assert!(input.max(output) + 3000 + 200 + SLACK > 8192, "{len} {aad}: {input} {output}");
+            assert!(
+                input.max(output) + 3000 + 200 + SLACK > 8192,
+                "{len} {aad}: {input} {output}"
+            );
             plan.clear();
             assert_eq!((plan.len(), plan.push(message).unwrap().src), (0, 0));
         }
@@ -159,7 +162,10 @@ fn a_full_chunk_keeps_to_its_limits() {
 fn parts_are_limited_too() {
     // In parts from the first block on: a part for every message.
     let bins = Bins { up_to: [0; 5] };
-    let limits = Limits { bytes: 1 << 16, parts: 3 };
+    let limits = Limits {
+        bytes: 1 << 16,
+        parts: 3,
+    };
     let mut plan = Plan::new(limits, bins, bins, usize::MAX);
     for _ in 0..3 {
         assert!(plan.push(message(1, false, 0)).is_some());

@@ -8,7 +8,12 @@ use super::emulator::{BUFFERS, Emulator};
 use super::fake::{Kernels, Memory};
 
 fn words(bytes: &[u8]) -> Vec<u32> {
-    bytes.as_chunks::<4>().0.iter().map(|&word| u32::from_le_bytes(word)).collect()
+    bytes
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|&word| u32::from_le_bytes(word))
+        .collect()
 }
 
 /// The meaning of the kernels, by the `chacha20poly1305` crate.
@@ -37,12 +42,19 @@ impl Model {
         let mut tail = vec![0; text_end - len];
         if what & 1 == 1 {
             let tag = Tag::try_from(&input[src + text_end..][..16]).unwrap();
-            if cipher.decrypt_inout_detached(&nonce, aad, (&mut text[..]).into(), &tag).is_err() {
+            if cipher
+                .decrypt_inout_detached(&nonce, aad, (&mut text[..]).into(), &tag)
+                .is_err()
+            {
                 text.fill(0);
                 code = 2;
             }
         } else {
-            tail.extend(cipher.encrypt_inout_detached(&nonce, aad, (&mut text[..]).into()).unwrap());
+            tail.extend(
+                cipher
+                    .encrypt_inout_detached(&nonce, aad, (&mut text[..]).into())
+                    .unwrap(),
+            );
         }
         text.extend(tail);
         memory.get_mut(messages.dst)[dst..dst + text.len()].copy_from_slice(&text);
@@ -60,7 +72,10 @@ impl Kernels for Model {
                 status,
                 ..
             } => {
-                assert_eq!((messages.descs.len, status.len), (*count as usize * 32, *count as usize));
+                assert_eq!(
+                    (messages.descs.len, status.len),
+                    (*count as usize * 32, *count as usize)
+                );
                 for index in 0..*count as usize {
                     Self::message(memory, messages, index, *aad, *status);
                 }
@@ -119,7 +134,8 @@ impl Kernels for Model {
 impl Kernels for Emulator {
     fn run(&mut self, launch: &Launch, memory: &mut Memory) {
         let mut spans: [Option<Span>; BUFFERS] = [None; BUFFERS];
-        if let Launch::Lanes { messages, .. } | Launch::Parts { messages, .. } | Launch::Ends { messages, .. } = launch {
+        if let Launch::Lanes { messages, .. } | Launch::Parts { messages, .. } | Launch::Ends { messages, .. } = launch
+        {
             spans[0] = Some(messages.descs);
             spans[1] = Some(messages.src);
             spans[2] = Some(messages.dst);
