@@ -24,7 +24,7 @@ fn what_is_kept_has_every_kernel() {
         .lines()
         .filter_map(|line| line.trim().strip_prefix(".visible .entry ")?.strip_suffix('('))
         .collect();
-    let source = nvrtc::source();
+    let source = nvrtc::source(nvrtc::KERNELS);
     for name in ["lanes1", "parts", "ends", "set_keys"] {
         assert!(source.contains(&format!("sealway_{name}(")));
         assert!(
@@ -48,7 +48,7 @@ fn what_is_kept_has_every_kernel() {
 fn what_is_kept_is_what_the_compiler_makes() {
     let kept = fs::read_to_string(nvrtc::kept()).unwrap();
     if std::env::var_os(CHILD).is_some() {
-        let made = nvrtc::compile().unwrap_or_else(|log| panic!("the kernels do not compile:\n{log}"));
+        let made = nvrtc::compile(nvrtc::KERNELS).unwrap_or_else(|log| panic!("the kernels do not compile:\n{log}"));
         if nvrtc::made_by(&made) != nvrtc::made_by(&kept) {
             println!(
                 "SKIPPED the comparison: this compiler is another ({:?}); it compiles the kernels",
