@@ -3,6 +3,11 @@
 
 #include "platform.h"
 
+/// Double rounds a turn of the loop: enough to hide the loop, few enough for the nearest instruction cache.
+#ifndef SEALWAY_CHACHA_TURN
+#define SEALWAY_CHACHA_TURN 2
+#endif
+
 struct Block {
     u32 w[16];
 };
@@ -21,8 +26,7 @@ SEALWAY_FN Block chacha20(const u32 (&key)[8], u32 counter, const u32 (&nonce)[3
     Block x;
 SEALWAY_UNROLL()
     for (int i = 0; i < 16; i++) x.w[i] = start[i];
-    // Two double rounds a turn: long enough to hide the loop, short enough for the nearest instruction cache.
-SEALWAY_UNROLL(2)
+SEALWAY_UNROLL(SEALWAY_CHACHA_TURN)
     for (int i = 0; i < 10; i++) {
         quarter_round(x.w[0], x.w[4], x.w[8], x.w[12]);
         quarter_round(x.w[1], x.w[5], x.w[9], x.w[13]);

@@ -53,6 +53,23 @@ void run_lanes(const Desc* descs, u32 count, const Memory& memory, u8* status) {
     for (u32 i = 0; i < count; i++) lanes<G>(descs, i, memory, status);
 }
 
+/// Poly1305 alone, of whole pieces under r and s as they are in the first key; by the product with r or by that with its power.
+void authenticate(u32 count, const Memory& memory, bool by_power) {
+    u32 words[8];
+    load_key(words, memory.keys, 0);
+    const PolyKey key = poly_key(words);
+    Sum sum{};
+    for (u32 i = 0; i < count; i++) {
+        add_piece(sum, memory.src[i]);
+        if (by_power) {
+            sum = multiply(sum, to_power(r_of(key)));
+        } else {
+            multiply_r(sum, key);
+        }
+    }
+    memory.dst[0] = tag_of(sum, key);
+}
+
 void run(u32 kernel, u32 count, const Bytes (&buffers)[BUFFERS]) {
     const Desc* descs = buffers[DESCS].as<Desc>();
     const Memory memory{buffers[SRC].as<Piece>(), buffers[DST].as<Piece>(), buffers[KEYS].as<Piece>(), buffers[AAD].as<Aad>()};
@@ -77,6 +94,8 @@ void run(u32 kernel, u32 count, const Bytes (&buffers)[BUFFERS]) {
         case 65:
             for (u32 i = 0; i < count; i++) run_end(descs, parts, i, buffers[FIRST_PART].as<u32>(), memory, status, sums);
             break;
+        case 128: authenticate(count, memory, false); break;
+        case 129: authenticate(count, memory, true); break;
         default: refuse("no such kernel");
     }
 }

@@ -46,6 +46,17 @@ SEALWAY_FN u32 rotate(u32 x) {
     return __funnelshift_l(x, x, N);
 }
 
+/// h + w, with the carry into the fifth word, to which `top` is added too: one chain of carries.
+SEALWAY_FN void add_with_carry(u32 (&h)[5], u32 w0, u32 w1, u32 w2, u32 w3, u32 top) {
+    asm("add.cc.u32 %0, %0, %5;\n\t"
+        "addc.cc.u32 %1, %1, %6;\n\t"
+        "addc.cc.u32 %2, %2, %7;\n\t"
+        "addc.cc.u32 %3, %3, %8;\n\t"
+        "addc.u32 %4, %4, %9;"
+        : "+r"(h[0]), "+r"(h[1]), "+r"(h[2]), "+r"(h[3]), "+r"(h[4])
+        : "r"(w0), "r"(w1), "r"(w2), "r"(w3), "r"(top));
+}
+
 template <class T, int G>
 struct Per {
     T own;
@@ -101,6 +112,17 @@ SEALWAY_FN void store(Piece* to, const Piece& piece) { *to = piece; }
 template <int N>
 SEALWAY_FN u32 rotate(u32 x) {
     return x << N | x >> (32 - N);
+}
+
+SEALWAY_FN void add_with_carry(u32 (&h)[5], u32 w0, u32 w1, u32 w2, u32 w3, u32 top) {
+    const u32 w[4] = {w0, w1, w2, w3};
+    u64 t = 0;
+    for (int i = 0; i < 4; i++) {
+        t += static_cast<u64>(h[i]) + w[i];
+        h[i] = static_cast<u32>(t);
+        t >>= 32;
+    }
+    h[4] += top + static_cast<u32>(t);
 }
 
 template <class T, int G>

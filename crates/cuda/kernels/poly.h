@@ -47,28 +47,12 @@ SEALWAY_FN void multiply_r(Sum& h, const PolyKey& key) {
     const u64 d3 = wide(h0, r3) + wide(h1, r2) + wide(h2, r1) + wide(h3, r0) + wide(h4, f3) + (d2 >> 32);
     const u32 d4 = h4 * r0 + static_cast<u32>(d3 >> 32);
     // What is above 2^130 comes back five times: d4 / 4 and d4 with its two low bits off make 5 (d4 / 4).
-    u64 t = static_cast<u32>(d0) + static_cast<u64>((d4 >> 2) + (d4 & ~3u));
-    h.w[0] = static_cast<u32>(t);
-    t = static_cast<u32>(d1) + (t >> 32);
-    h.w[1] = static_cast<u32>(t);
-    t = static_cast<u32>(d2) + (t >> 32);
-    h.w[2] = static_cast<u32>(t);
-    t = static_cast<u32>(d3) + (t >> 32);
-    h.w[3] = static_cast<u32>(t);
-    h.w[4] = (d4 & 3) + static_cast<u32>(t >> 32);
+    h = Sum{{static_cast<u32>(d0), static_cast<u32>(d1), static_cast<u32>(d2), static_cast<u32>(d3), d4 & 3}};
+    add_with_carry(h.w, (d4 >> 2) + (d4 & ~3u), 0, 0, 0, 0);
 }
 
 /// h + piece + 2^128. The AEAD pads with zeros, so every piece is a whole one.
-SEALWAY_FN void add_piece(Sum& h, const Piece& piece) {
-    u64 t = 0;
-SEALWAY_UNROLL()
-    for (int i = 0; i < 4; i++) {
-        t += static_cast<u64>(h.w[i]) + piece.w[i];
-        h.w[i] = static_cast<u32>(t);
-        t >>= 32;
-    }
-    h.w[4] += static_cast<u32>(t) + 1;
-}
+SEALWAY_FN void add_piece(Sum& h, const Piece& piece) { add_with_carry(h.w, piece.w[0], piece.w[1], piece.w[2], piece.w[3], 1); }
 
 /// One step of Horner's rule.
 SEALWAY_FN void absorb(Sum& h, const Piece& piece, const PolyKey& key) {
@@ -77,16 +61,7 @@ SEALWAY_FN void absorb(Sum& h, const Piece& piece, const PolyKey& key) {
 }
 
 /// h + other. Six products may be added before the next multiplication by a power, two before one by r.
-SEALWAY_FN void add(Sum& h, const Sum& other) {
-    u64 t = 0;
-SEALWAY_UNROLL()
-    for (int i = 0; i < 4; i++) {
-        t += static_cast<u64>(h.w[i]) + other.w[i];
-        h.w[i] = static_cast<u32>(t);
-        t >>= 32;
-    }
-    h.w[4] += other.w[4] + static_cast<u32>(t);
-}
+SEALWAY_FN void add(Sum& h, const Sum& other) { add_with_carry(h.w, other.w[0], other.w[1], other.w[2], other.w[3], other.w[4]); }
 
 /// A factor in limbs of 26 bits; of a sum, the last has up to 29.
 struct Power {

@@ -178,7 +178,12 @@ fn check(emulator: &mut Emulator, kernel: u32, shapes: &[Shape], seed: u64) {
     } else {
         emulator.launch(kernel, shapes.len() as u32, buffers);
     }
-    let wrong = |index: usize| format!("kernel {kernel}, seed {seed}, message {index} of {} bytes", shapes[index].len);
+    let wrong = |index: usize| {
+        format!(
+            "kernel {kernel}, seed {seed}, message {index} of {} bytes",
+            shapes[index].len
+        )
+    };
     for (index, (got, want)) in buffers[5].iter().zip(&launch.statuses).enumerate() {
         assert!(got == want, "status {got} and not {want}: {}", wrong(index));
     }
@@ -186,7 +191,11 @@ fn check(emulator: &mut Emulator, kernel: u32, shapes: &[Shape], seed: u64) {
     for index in 0..shapes.len() {
         let opens = buffers[0][32 * index + 28] & 1 == 1;
         let len = shapes[index].len.next_multiple_of(16) + if opens { 0 } else { 16 };
-        assert!(buffers[2][at..][..len] == launch.want[at..][..len], "output: {}", wrong(index));
+        assert!(
+            buffers[2][at..][..len] == launch.want[at..][..len],
+            "output: {}",
+            wrong(index)
+        );
         at += len;
     }
     assert_eq!(at, buffers[2].len());
@@ -231,7 +240,10 @@ fn long_messages() {
     let shapes: Vec<_> = lens
         .into_iter()
         .enumerate()
-        .map(|(i, len)| Shape { len, aad: if i % 5 == 0 { i } else { 0 } })
+        .map(|(i, len)| Shape {
+            len,
+            aad: if i % 5 == 0 { i } else { 0 },
+        })
         .collect();
     for kernel in KERNELS {
         check(&mut emulator, kernel, &shapes, 11);
@@ -277,4 +289,55 @@ fn keys_are_set_and_cleared() {
     emulator.launch(0, 3, &mut buffers);
     let want = [0x22, 0x11, 0x11, 0x77, 0].map(|key| [key; 32]).concat();
     assert!(buffers[3] == want);
+}
+
+/// Sums at the edge of the modulus, which no message under an honest key reaches: RFC 8439 appendix A.3, vectors 7 to 11, and others
+/// made for the place where a number is reduced or not.
+#[test]
+fn sums_around_the_modulus() {
+    let Some(mut emulator) = Emulator::start() else { return };
+    // Numbers of 128 bits in little-endian words of 64: r, s, pieces, tag.
+    type Wide = [u64; 2];
+    const ONES: Wide = [u64::MAX; 2];
+    let vectors: [(Wide, Wide, Vec<Wide>, Wide); 8] = [
+        ([2, 0], [0, 0], vec![ONES], [3, 0]),
+        ([2, 0], ONES, vec![[2, 0]], [3, 0]),
+        ([1, 0], [0, 0], vec![ONES, [u64::MAX - 15, u64::MAX], [0x11, 0]], [5, 0]),
+        (
+            [1, 0],
+            [0, 0],
+            vec![
+                ONES,
+                [0xfefe_fefe_fefe_fefb, 0xfefe_fefe_fefe_fefe],
+                [0x0101_0101_0101_0101; 2],
+            ],
+            [0, 0],
+        ),
+        ([2, 0], [0, 0], vec![[u64::MAX - 2, u64::MAX]], [u64::MAX - 5, u64::MAX]),
+        // r = 1: three pieces make 3 * 2^128 more than their sum. 2^130 - 5 is 0; one less stays; the last number below 2^130 is 4.
+        ([1, 0], [0, 0], vec![[u64::MAX - 4, u64::MAX], [0, 0], [0, 0]], [0, 0]),
+        (
+            [1, 0],
+            [0, 0],
+            vec![[u64::MAX - 5, u64::MAX], [0, 0], [0, 0]],
+            [u64::MAX - 5, u64::MAX],
+        ),
+        ([1, 0], [0, 0], vec![ONES, [0, 0], [0, 0]], [4, 0]),
+    ];
+    for (r, s, pieces, want) in vectors {
+        let bytes =
+            |numbers: &[Wide]| -> Vec<u8> { numbers.iter().flatten().flat_map(|word| word.to_le_bytes()).collect() };
+        for kernel in [128, 129] {
+            let mut buffers: [Vec<u8>; BUFFERS] = Default::default();
+            buffers[1] = bytes(&pieces);
+            buffers[2] = vec![0xaa; 16];
+            buffers[3] = bytes(&[r, s]);
+            emulator.launch(kernel, pieces.len() as u32, &mut buffers);
+            assert!(
+                buffers[2] == bytes(&[want]),
+                "way {kernel}, r {r:x?}, pieces {pieces:x?}: {:x?}",
+                buffers[2]
+            );
+        }
+    }
 }

@@ -35,7 +35,10 @@ impl Emulator {
 
     /// Runs a kernel; `buffers` become what it left of them.
     pub fn launch(&mut self, kernel: u32, count: u32, buffers: &mut [Vec<u8>; BUFFERS]) {
-        let mut request: Vec<u8> = [MAGIC, kernel, count].iter().flat_map(|word| word.to_le_bytes()).collect();
+        let mut request: Vec<u8> = [MAGIC, kernel, count]
+            .iter()
+            .flat_map(|word| word.to_le_bytes())
+            .collect();
         request.extend(buffers.iter().flat_map(|buffer| (buffer.len() as u32).to_le_bytes()));
         let mut stdin = self.child.stdin.take().unwrap();
         let stdout = self.child.stdout.as_mut().unwrap();
@@ -68,7 +71,10 @@ impl Drop for Emulator {
         drop(self.child.stdin.take());
         let status = self.child.wait().unwrap();
         // A checker of addresses speaks up at the end too.
-        assert!(status.success() || thread::panicking(), "the emulator ended with {status}");
+        assert!(
+            status.success() || thread::panicking(),
+            "the emulator ended with {status}"
+        );
     }
 }
 

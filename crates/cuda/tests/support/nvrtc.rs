@@ -12,6 +12,9 @@ pub const TARGET: &str = "compute_75";
 /// Where `scripts/install-peers` puts the compiler, below the folder of the user's data.
 const INSTALLED: &str = "sealway-peers/nvrtc";
 
+/// The file that has the kernels.
+pub const KERNELS: &str = "kernels.cu";
+
 /// Where the PTX is kept.
 pub fn kept() -> PathBuf {
     kernels().join("sealway.ptx")
@@ -21,10 +24,10 @@ fn kernels() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels")
 }
 
-/// The kernels as one text: the compiler sees no files.
-pub fn source() -> String {
+/// A file of the kernels with all that it includes, as one text: the compiler sees no files.
+pub fn source(name: &str) -> String {
     let mut text = String::new();
-    append("kernels.cu", &mut HashSet::new(), &mut text);
+    append(name, &mut HashSet::new(), &mut text);
     text
 }
 
@@ -56,14 +59,14 @@ pub fn folder() -> Option<PathBuf> {
         .find(|folder| folder.join("libnvrtc.so.12").exists())
 }
 
-/// Compiles the kernels. The libraries must be where the loader of programs looks, so in `LD_LIBRARY_PATH`.
-pub fn compile() -> Result<String, String> {
+/// Compiles a file of the kernels. The libraries must be where the loader of programs looks, so in `LD_LIBRARY_PATH`.
+pub fn compile(name: &str) -> Result<String, String> {
     let options = CompileOptions {
         arch: Some(TARGET),
         options: vec!["--std=c++17".into()],
         ..CompileOptions::default()
     };
-    match compile_ptx_with_opts(source(), options) {
+    match compile_ptx_with_opts(source(name), options) {
         Ok(ptx) => Ok(ptx.to_src()),
         Err(CompileError::CompileError { log, .. }) => Err(log.to_string_lossy().into_owned()),
         Err(other) => Err(format!("{other:?}")),
