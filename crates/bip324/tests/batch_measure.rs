@@ -1,6 +1,7 @@
 //! Costs are what a clock says they are, whatever else it says now and then.
 #![allow(clippy::unwrap_used)]
 
+mod common;
 #[path = "common/elsewhere.rs"]
 mod elsewhere;
 
@@ -10,6 +11,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use common::Numbers;
 use elsewhere::{Act, Elsewhere, Log};
 use sealway_aead::batch::{Job, Slot, Status};
 use sealway_bip324::batch::{Backend, Costs, Executor, ExecutorFailure, Line, MeasureError, Stopped};
@@ -25,8 +27,9 @@ struct World {
     /// True if the executor was asked for something since the clock was looked at.
     asked: bool,
     looks: usize,
-    /// At each so many looks at the clock, so many picoseconds are lost.
+    /// At some looks at the clock, one of so many on average, so many picoseconds are lost.
     pause: Option<(usize, u128)>,
+    numbers: Numbers,
 }
 
 impl World {
@@ -38,7 +41,7 @@ impl World {
         self.asked = false;
         self.looks += 1;
         if let Some((each, lost)) = self.pause
-            && self.looks.is_multiple_of(each)
+            && self.numbers.below(each) == 0
         {
             self.now += lost;
         }
@@ -89,6 +92,7 @@ fn measure(costs: Costs, pause: Option<(usize, u128)>, act: (usize, Act)) -> (Re
         asked: false,
         looks: 0,
         pause,
+        numbers: Numbers(1),
     }));
     let mut executor = Timed {
         executor,
@@ -100,7 +104,7 @@ fn measure(costs: Costs, pause: Option<(usize, u128)>, act: (usize, Act)) -> (Re
 }
 
 fn near(got: Line, want: Line, what: &str) {
-    // The clock has whole nanoseconds, and differences are divided by a thousand jobs.
+    // The clock has whole nanoseconds, and differences are divided by 496 jobs.
     let close = |got: u64, want: u64, by: u64| got.abs_diff(want) <= by;
     assert!(
         close(got.fixed, want.fixed, 10_000) && close(got.job, want.job, 400) && close(got.byte, want.byte, 10),
@@ -126,8 +130,8 @@ const fn line(fixed: u64, job: u64, byte: u64) -> Line {
 
 #[test]
 fn costs_are_those_of_the_world() {
-    // A pause in each eleventh look at the clock takes a second.
-    for pause in [None, Some((11, 1_000_000_000_000)), Some((17, 5_000_000))] {
+    // Pauses of a second, and of five microseconds.
+    for pause in [None, Some((30, 1_000_000_000_000)), Some((20, 5_000_000))] {
         for costs in [REAL, SLOW] {
             let (measured, log, looks) = measure(costs, pause, (usize::MAX, Act::Works));
             let measured = measured.unwrap();

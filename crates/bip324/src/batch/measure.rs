@@ -16,7 +16,7 @@ use super::executor::{Executor, ExecutorFailure};
 const SLOTS: usize = 16;
 
 /// Jobs of a small batch and of a large one.
-const JOBS: [usize; 2] = [16, 1024];
+const JOBS: [usize; 2] = [16, 512];
 
 /// Bytes of a short message and of a long one.
 const LENGTHS: [usize; 2] = [64, 576];
@@ -79,12 +79,12 @@ impl StdError for MeasureError {
 impl Costs {
     /// Measures what jobs cost on the processor, with one thread, and on an executor, before that is set.
     ///
-    /// `clock` gives the time since any moment, as `Instant::elapsed` does. Three shapes of batches are sealed, 16 and 1024
-    /// short messages and 1024 long ones, six times each by the processor alone, by the executor alone and by the executor
-    /// while the processor works; the median of five counts, so a pause of this thread now and then changes nothing. It takes a
-    /// few milliseconds, and some tens with the portable backend; the processor does at most 64 batches while it waits for the
-    /// executor, which has to come to an end by itself. Slots 0 to 15 of the executor's keys are used and cleared. What it gives is compared with what the processor
-    /// gives.
+    /// `clock` gives the time since any moment, as `Instant::elapsed` does. Three shapes of batches are sealed, 16 and 512
+    /// short messages and 512 long ones, six times each by the processor alone, by the executor alone and by the executor
+    /// while the processor works; the median of five counts, so a pause of this thread now and then changes nothing. It takes
+    /// about ten milliseconds, several times that with the portable backend; the processor does at most 64 batches while it
+    /// waits for the executor, which has to come to an end by itself. Slots 0 to 15 of the executor's keys are used and cleared.
+    /// What the executor gives is compared with what the processor gives.
     ///
     /// # Errors
     /// [`MeasureError`], with the executor's keys cleared.
