@@ -97,8 +97,8 @@ impl Costs {
     /// How many of the first jobs the executor is to have, so that the batch ends soonest.
     ///
     /// With `k` of them there, this thread gives them away and does the rest while the executor works, then takes the results:
-    /// `thread(k) + max(cpu(rest), executor(k))`. What is taken away from the processor shortens that until both end at one
-    /// time, and lengthens it from there on. So besides none there are two numbers to look at: that one, and all.
+    /// `thread(k) + max(cpu(rest), executor(k))`. That is shortest where both end at one time, or with none. Jobs count as if
+    /// those that the executor takes were of one length.
     pub(super) fn share(&self, load: &Load) -> usize {
         let alone = self.cpu.of(load.jobs, load.bytes);
         let (jobs, bytes) = (load.taken as u128, load.taken_bytes as u128);
@@ -107,23 +107,19 @@ impl Costs {
             .saturating_mul(jobs)
             .saturating_add(sum(|line| line.byte).saturating_mul(bytes));
         let left = alone.saturating_sub(u128::from(self.executor.fixed));
-        let at_once = match jobs.saturating_mul(left).checked_div(both) {
-            Some(jobs) => usize::try_from(jobs).unwrap_or(usize::MAX).min(load.taken),
+        let share = match jobs.saturating_mul(left).checked_div(both) {
+            Some(share) => share.min(jobs) as usize,
             None => load.taken,
         };
-        let mut best = (alone - alone / MARGIN, 0);
-        for share in [at_once, load.taken] {
-            let takes = self.split(load, share);
-            if share > 0 && takes < best.0 {
-                best = (takes, share);
-            }
+        if self.split(load, share) < alone - alone / MARGIN {
+            share
+        } else {
+            0
         }
-        best.1
     }
 
     /// Picoseconds for a batch of which the executor has the first `share` jobs.
     fn split(&self, load: &Load, share: usize) -> u128 {
-        // As if they were of one length.
         let bytes = (share as u128 * load.taken_bytes as u128).checked_div(load.taken as u128);
         let bytes = bytes.unwrap_or(0) as usize;
         let rest = self
