@@ -53,6 +53,7 @@ mod library;
 mod order;
 
 pub use backend::Backend;
+pub use check::{Arenas, Rules};
 pub use engine::{Engine, Report};
 pub use job::{Job, Status};
 pub use keys::{Keys, Slot};

@@ -166,9 +166,9 @@ pub enum JobError {
     Overlap,
 }
 
-impl JobError {
-    const fn text(self) -> &'static str {
-        match self {
+impl fmt::Display for JobError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
             JobError::NoKey => "its key slot is empty or outside the table",
             JobError::NonceLength => "its nonce has not the length of its suite's",
             JobError::Input => "its input ends outside the arena",
@@ -176,7 +176,7 @@ impl JobError {
             JobError::AssociatedData => "its associated data end outside their arena",
             JobError::NotInPlace => "in place, its input must start where its output does",
             JobError::Overlap => "its output overlaps that of another job",
-        }
+        })
     }
 }
 
@@ -289,7 +289,7 @@ impl fmt::Display for Error {
             Error::LabelLength { got } => {
                 write!(f, "a purpose may have 255 bytes and a context 65535, not {got}")
             }
-            Error::Job { index, wrong } => write!(f, "the batch was refused because of job {index}: {}", wrong.text()),
+            Error::Job { index, wrong } => write!(f, "the batch was refused because of job {index}: {wrong}"),
             Error::StatusCount { jobs, statuses } => {
                 write!(f, "a batch of {jobs} jobs needs as many statuses, not {statuses}")
             }

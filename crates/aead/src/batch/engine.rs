@@ -9,9 +9,8 @@ use crate::one::tags_match;
 use crate::{Error, Suite};
 
 use super::backend::Lone;
-use super::check::{Span, check};
 use super::chunk::Chunk;
-use super::{Backend, Job, Keys, Status, library};
+use super::{Arenas, Backend, Job, Keys, Rules, Status, library};
 
 /// Jobs worked on at a time: enough that sorting by length fills the lanes, few enough that the text of common packets
 /// is still in the second-level cache when the authenticator comes to it.
@@ -41,7 +40,7 @@ pub struct Report {
 pub struct Engine {
     backend: Backend,
     chunk: Chunk,
-    spans: Vec<Span>,
+    rules: Rules,
 }
 
 impl Engine {
@@ -55,7 +54,7 @@ impl Engine {
         Engine {
             backend,
             chunk: Chunk::default(),
-            spans: Vec::new(),
+            rules: Rules::default(),
         }
     }
 
@@ -86,7 +85,8 @@ impl Engine {
                 statuses: statuses.len(),
             });
         }
-        check(keys, jobs, &memory, aad, &mut self.spans)?;
+        self.rules
+            .check(|slot| keys.suite(slot), jobs, Arenas::of(&memory, aad))?;
         let mut report = Report::default();
         statuses.fill(Status::Done);
         let mut bytes = 0;
@@ -133,11 +133,7 @@ impl Default for Engine {
 /// The associated data of a job.
 #[inline(always)]
 pub(super) fn associated_of<'a>(job: &Job, aad: &'a [u8]) -> &'a [u8] {
-    if job.aad_len == 0 {
-        &[]
-    } else {
-        &aad[job.aad as usize..][..job.aad_len as usize]
-    }
+    &aad[job.aad()]
 }
 
 /// The task of a ChaCha20 job.

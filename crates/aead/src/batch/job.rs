@@ -129,6 +129,15 @@ impl Job {
         self.len as usize + if self.opens { 0 } else { Suite::TAG_LEN }
     }
 
+    /// Where its associated data lie in their arena; `0..0` if it has none.
+    #[inline(always)]
+    pub const fn aad(&self) -> Range<usize> {
+        if self.aad_len == 0 {
+            return 0..0;
+        }
+        self.aad as usize..self.aad as usize + self.aad_len as usize
+    }
+
     /// True if the job opens, false if it seals.
     pub const fn opens(&self) -> bool {
         self.opens

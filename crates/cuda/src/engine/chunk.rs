@@ -1,0 +1,270 @@
+//! A chunk of the ring: memory on both sides of the link, and what is done with it.
+
+use std::ops::Range;
+use std::sync::Weak;
+
+use sealway_aead::batch::Status;
+use zeroize::Zeroize;
+
+use crate::Error;
+use crate::device::{Buffer, Device, Event, Launch, Messages, Pinned, Queue, Span};
+use crate::plan::{Kernel, Layout, Limits, Message, Place, Plan, SUM};
+
+use super::{Options, Report, Times};
+
+/// What a chunk is doing.
+#[derive(Debug)]
+pub(crate) enum State {
+    /// Nothing.
+    Free,
+    /// Being filled, or read.
+    Held,
+    /// Under way for a batch of jobs.
+    UnderWay,
+    /// Under way, or done, for whoever has the ticket.
+    Ticket { serial: u64, alive: Weak<()> },
+}
+
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    host_in: Pinned,
+    host_out: Pinned,
+    device_in: Buffer,
+    device_out: Buffer,
+    sums: Buffer,
+    bytes: usize,
+    sums_bytes: usize,
+    queue: Queue,
+    pub(crate) done: Event,
+    /// Before and after each of: copy in, kernels, copy out.
+    timing: Option<[Event; 4]>,
+    pub(crate) plan: Plan,
+    pub(crate) layout: Layout,
+    pub(crate) state: State,
+}
+
+impl Chunk {
+    pub(super) fn open(device: &mut dyn Device, options: &Options) -> Result<Self, Error> {
+        let limits = Limits::of_chunk(options.chunk_bytes);
+        let (bytes, sums_bytes) = (limits.bytes, limits.parts * SUM);
+        let queue = device.queue()?;
+        let done = device.event(false)?;
+        let timing = if options.timing {
+            Some([
+                device.event(true)?,
+                device.event(true)?,
+                device.event(true)?,
+                device.event(true)?,
+            ])
+        } else {
+            None
+        };
+        Ok(Chunk {
+            host_in: device.allocate_pinned(bytes)?,
+            host_out: device.allocate_pinned(bytes)?,
+            device_in: device.allocate(bytes)?,
+            device_out: device.allocate(bytes)?,
+            sums: device.allocate(sums_bytes)?,
+            bytes,
+            sums_bytes,
+            queue,
+            done,
+            timing,
+            plan: Plan::new(limits, options.bins, options.crowded, options.crowd),
+            layout: Layout::default(),
+            state: State::Free,
+        })
+    }
+
+    /// Memory to write inputs to.
+    #[inline]
+    pub(crate) fn input<'d>(&self, device: &'d mut dyn Device) -> &'d mut [u8] {
+        device.pinned(self.host_in)
+    }
+
+    /// Memory in which outputs are, once done.
+    #[inline]
+    pub(crate) fn output<'d>(&self, device: &'d mut dyn Device) -> &'d mut [u8] {
+        device.pinned(self.host_out)
+    }
+
+    /// Sends off what was planned.
+    pub(super) fn submit(
+        &mut self,
+        device: &mut dyn Device,
+        keys: Span,
+        keys_sent: Option<Event>,
+        report: &mut Report,
+    ) -> Result<(), Error> {
+        self.plan.lay_out(&mut self.layout);
+        let layout = &self.layout;
+        self.plan
+            .write_tables(layout, &mut device.pinned(self.host_in)[layout.texts.end..]);
+        let queue = self.queue;
+        let mark = |device: &mut dyn Device, at: usize| match &self.timing {
+            Some(events) => device.record(queue, events[at]),
+            None => Ok(()),
+        };
+        mark(device, 0)?;
+        device.copy_in(queue, self.host_in, 0..layout.input(), self.device_in, 0)?;
+        mark(device, 1)?;
+        // What no kernel has touched must not pass for done.
+        device.clear(queue, Span::new(self.device_out, &layout.statuses))?;
+        if let Some(event) = keys_sent {
+            device.queue_wait(queue, event)?;
+        }
+        let memory = Regions {
+            input: self.device_in,
+            output: self.device_out,
+            sums: self.sums,
+            keys,
+        };
+        report.launches += memory.launch(device, queue, layout)?;
+        mark(device, 2)?;
+        let output = 0..layout.output();
+        device.copy_out(queue, Span::new(self.device_out, &output), self.host_out, 0)?;
+        mark(device, 3)?;
+        device.record(queue, self.done)?;
+        report.chunks += 1;
+        report.link_in += layout.input() as u64;
+        report.link_out += layout.output() as u64;
+        Ok(())
+    }
+
+    /// Waits until it is done, and makes sure that every message was worked on.
+    pub(super) fn wait(&mut self, device: &mut dyn Device, report: &mut Report) -> Result<(), Error> {
+        device.wait(self.done)?;
+        if let Some([start, copied_in, worked, copied_out]) = self.timing {
+            report.add_times(Times {
+                copy_in_s: device.elapsed_s(start, copied_in)?,
+                kernels_s: device.elapsed_s(copied_in, worked)?,
+                copy_out_s: device.elapsed_s(worked, copied_out)?,
+            });
+        }
+        check_statuses(&device.pinned(self.host_out)[self.layout.statuses.clone()])
+    }
+
+    /// What became of a message, once done.
+    #[inline]
+    pub(crate) fn status(&self, output: &[u8], message: usize) -> Status {
+        status_of(output, &self.layout, message)
+    }
+
+    /// The bytes of a message's output, once done: its text, with the tag if it was sealed.
+    pub(crate) fn get(&self, index: usize) -> Option<(Message, Place)> {
+        self.plan.get(index)
+    }
+
+    /// Waits for whatever is under way, after an error.
+    pub(super) fn settle(&mut self, device: &mut dyn Device) -> Result<(), Error> {
+        device.finish(self.queue)
+    }
+
+    /// Wipes everything and gives it back.
+    pub(super) fn close(&mut self, device: &mut dyn Device) {
+        let all = 0..self.bytes;
+        // What cannot be done to a device that has failed is not done; the host's memory is wiped in any case.
+        let _ = device.clear(self.queue, Span::new(self.device_in, &all));
+        let _ = device.clear(self.queue, Span::new(self.device_out, &all));
+        let _ = device.clear(self.queue, Span::new(self.sums, &(0..self.sums_bytes)));
+        let _ = device.finish(self.queue);
+        for pinned in [self.host_in, self.host_out] {
+            device.pinned(pinned).zeroize();
+            device.free_pinned(pinned);
+        }
+        for buffer in [self.device_in, self.device_out, self.sums] {
+            device.free(buffer);
+        }
+    }
+}
+
+/// The memory on the device that kernels work on.
+pub(crate) struct Regions {
+    pub(crate) input: Buffer,
+    pub(crate) output: Buffer,
+    pub(crate) sums: Buffer,
+    pub(crate) keys: Span,
+}
+
+impl Regions {
+    /// Launches what a layout asks for; gives the number of kernels.
+    pub(crate) fn launch(&self, device: &mut dyn Device, queue: Queue, layout: &Layout) -> Result<u64, Error> {
+        let input = |range: &Range<usize>| Span::new(self.input, range);
+        let aad = input(&layout.aad);
+        let mut launches = 0;
+        for group in &layout.groups {
+            let (first, count) = (group.first as usize, group.count);
+            let end = first + count as usize;
+            let (descs, statuses) = (layout.descs.start, layout.statuses.start);
+            let messages = Messages {
+                descs: input(&(descs + first * crate::plan::DESC..descs + end * crate::plan::DESC)),
+                src: input(&layout.texts),
+                dst: Span::new(self.output, &layout.outputs),
+                keys: self.keys,
+            };
+            let status = Span::new(self.output, &(statuses + first..statuses + end));
+            let Kernel::Parts(parts_count) = group.kernel else {
+                if let Kernel::Lanes(lanes) = group.kernel {
+                    device.launch(
+                        queue,
+                        &Launch::Lanes {
+                            lanes,
+                            count,
+                            messages,
+                            aad,
+                            status,
+                        },
+                    )?;
+                    launches += 1;
+                }
+                continue;
+            };
+            let parts = input(&layout.parts);
+            let sums = Span::new(self.sums, &(0..layout.sums));
+            let launch = Launch::Parts {
+                count: parts_count,
+                messages,
+                parts,
+                sums,
+            };
+            device.launch(queue, &launch)?;
+            let launch = Launch::Ends {
+                count,
+                messages,
+                parts,
+                first_part: input(&layout.first_part),
+                aad,
+                status,
+                sums,
+            };
+            device.launch(queue, &launch)?;
+            launches += 2;
+        }
+        Ok(launches)
+    }
+}
+
+const DONE: u8 = 1;
+const UNAUTHENTIC: u8 = 2;
+
+/// An error if a message was not worked on.
+pub(crate) fn check_statuses(statuses: &[u8]) -> Result<(), Error> {
+    if statuses.iter().all(|status| matches!(*status, DONE | UNAUTHENTIC)) {
+        return Ok(());
+    }
+    Err(Error::Device {
+        doing: "running a kernel",
+        code: 0,
+        name: "it left messages out".into(),
+        lost: false,
+    })
+}
+
+/// What became of a message.
+#[inline]
+pub(crate) fn status_of(output: &[u8], layout: &Layout, message: usize) -> Status {
+    match output[layout.statuses.start + layout.position(message)] {
+        DONE => Status::Done,
+        _ => Status::Unauthentic,
+    }
+}

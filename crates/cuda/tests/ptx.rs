@@ -1,0 +1,71 @@
+//! The PTX that programs carry is what the compiler makes of the kernels.
+
+#![allow(clippy::unwrap_used, unreachable_pub, dead_code)]
+
+#[path = "support/nvrtc.rs"]
+mod nvrtc;
+
+use std::fs;
+use std::process::Command;
+
+/// Set for the process that compiles.
+const CHILD: &str = "SEALWAY_TEST_COMPILES_PTX";
+
+/// Every entry is in the PTX that is kept, and it asks for no newer driver than it says.
+#[test]
+fn what_is_kept_has_every_kernel() {
+    let ptx = fs::read_to_string(nvrtc::kept()).unwrap();
+    assert!(ptx.contains(".version 8.0\n"), "drivers from CUDA 12.0 on read version 8.0");
+    assert!(ptx.contains(".target sm_75\n"));
+    let entries: Vec<_> = ptx
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix(".visible .entry ")?.strip_suffix('('))
+        .collect();
+    let source = nvrtc::source();
+    for name in ["lanes1", "parts", "ends", "set_keys"] {
+        assert!(source.contains(&format!("sealway_{name}(")));
+        assert!(entries.contains(&format!("sealway_{name}").as_str()), "{name} of {entries:?}");
+    }
+    for lanes in [4, 8, 16, 32] {
+        assert!(source.contains(&format!("SEALWAY_LANES({lanes})")));
+        assert!(entries.contains(&format!("sealway_lanes{lanes}").as_str()), "{lanes} of {entries:?}");
+    }
+    assert_eq!(entries.len(), 8);
+    // Values of a lane that do not fit into registers would go to memory, secrets among them.
+    assert!(!ptx.contains(".local "), "a kernel keeps something in local memory");
+}
+
+#[test]
+fn what_is_kept_is_what_the_compiler_makes() {
+    let kept = fs::read_to_string(nvrtc::kept()).unwrap();
+    if std::env::var_os(CHILD).is_some() {
+        let made = nvrtc::compile().unwrap_or_else(|log| panic!("the kernels do not compile:\n{log}"));
+        if nvrtc::made_by(&made) != nvrtc::made_by(&kept) {
+            println!(
+                "SKIPPED the comparison: this compiler is another ({:?}); it compiles the kernels",
+                nvrtc::made_by(&made)
+            );
+            return;
+        }
+        assert!(made == kept, "the kernels have changed: run scripts/make-ptx");
+        return;
+    }
+    let Some(folder) = nvrtc::folder() else {
+        assert!(
+            cfg!(not(target_arch = "x86_64")) || std::env::var_os("SEALWAY_REQUIRE_PEERS").is_none_or(|value| value != "1"),
+            "SEALWAY_REQUIRE_PEERS=1, and there is no NVRTC: scripts/install-peers gets it, or set SEALWAY_NVRTC to its folder"
+        );
+        println!("SKIPPED: there is no NVRTC; whether the PTX is current was NOT checked");
+        return;
+    };
+    // The loader reads its path when a process starts, so another one compiles.
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "what_is_kept_is_what_the_compiler_makes", "--nocapture"])
+        .env(CHILD, "1")
+        .env("LD_LIBRARY_PATH", folder)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    print!("{}", said.lines().filter(|line| line.contains("SKIPPED")).collect::<String>());
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+}
