@@ -63,7 +63,8 @@
 //! [`BatchTransport::set_executor`] sets something else to work beside the processor, a graphics card for instance. A small
 //! batch is not worth the way there, and of a large one the processor can do a part meanwhile. [`Routing`] says who does what;
 //! with [`Routing::Measured`] it follows what [`Costs::measure`] found on this machine. All keys are in both tables at all
-//! times, so that any job can be done by either, and [`BatchCounters`] tell what went where.
+//! times, so that any job can be done by either, and [`BatchCounters`] tell what went where. With cargo feature `cuda`, the
+//! engine of `sealway-cuda` is such an executor.
 //!
 //! ```no_run
 //! # use sealway_bip324::batch::{Backend, BatchTransport, Costs, Executor, MeasureError, Routing};
@@ -83,6 +84,8 @@
 
 mod costs;
 mod crypt;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod executor;
 mod incoming;
 mod measure;

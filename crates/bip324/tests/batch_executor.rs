@@ -1,123 +1,27 @@
 //! Batches that the processor and another executor share: the same bytes, whatever the executor does.
 #![allow(clippy::unwrap_used)]
 
+#[path = "common/both.rs"]
+mod both;
 mod common;
 #[path = "common/elsewhere.rs"]
 mod elsewhere;
 
 use std::sync::{Arc, Mutex};
 
-use common::Numbers;
+use both::{Both, HALF, chains};
 use elsewhere::{Act, Elsewhere, Log};
-use sealway_bip324::batch::{BatchOptions, BatchTransport, ConnectionId, Costs, Line, Routing};
-use sealway_bip324::fs::{RecvChain, SendChain};
+use sealway_bip324::batch::Routing;
 use sealway_bip324::{Error, Fault, Kind, PacketSealer};
 
 const PEERS: usize = 5;
 
-/// Half of a batch of equal messages, whatever their length.
-const HALF: Routing = Routing::Measured(Costs {
-    cpu: Line {
-        fixed: 0,
-        job: 1000,
-        byte: 0,
-    },
-    thread: Line {
-        fixed: 0,
-        job: 1,
-        byte: 0,
-    },
-    executor: Line {
-        fixed: 0,
-        job: 1000,
-        byte: 0,
-    },
-});
-
-fn chains(n: usize) -> (SendChain, RecvChain) {
-    let (lengths, contents) = ([n as u8; 32], [!(n as u8); 32]);
-    let recv = RecvChain::new(&lengths, &contents).unwrap();
-    (SendChain::new(&lengths, &contents).unwrap(), recv)
-}
-
-/// A transport whose connections hear themselves, and beside each the sealer that says what is right.
-struct Both {
-    batch: BatchTransport,
-    ids: Vec<ConnectionId>,
-    sealers: Vec<PacketSealer>,
-    numbers: Numbers,
-}
-
-impl Both {
-    fn new(peers: usize) -> Self {
-        let mut batch = BatchTransport::new(BatchOptions {
-            send_arena: 1 << 20,
-            receive_arena: 2 << 20,
-            contents_limit: 100_000,
-            ..BatchOptions::default()
-        })
-        .unwrap();
-        let add = |n| {
-            let (send, recv) = chains(n);
-            batch.add(send, recv, &[]).unwrap()
-        };
-        let ids = (0..peers).map(add).collect();
-        let sealers = (0..peers).map(|n| PacketSealer::new(chains(n).0)).collect();
-        Both {
-            batch,
-            ids,
-            sealers,
-            numbers: Numbers(4),
-        }
-    }
-
-    fn set(&mut self, act: (usize, Act), routing: Routing, change: impl Fn(&mut Elsewhere)) -> Arc<Mutex<Log>> {
-        let (mut executor, log) = Elsewhere::new(act);
-        change(&mut executor);
-        self.batch.set_executor(Box::new(executor), routing);
-        log
-    }
-
-    /// Submits a packet; gives what it is on the wire.
-    fn submit(&mut self, which: usize, contents: &[u8]) -> Vec<u8> {
-        self.batch.submit(self.ids[which], Kind::Genuine, contents).unwrap();
-        let mut wire = Vec::new();
-        self.sealers[which]
-            .seal(Kind::Genuine, &[], contents, &mut wire)
-            .unwrap();
-        assert_eq!(self.batch.next_sent(self.ids[which]), self.sealers[which].next_number());
-        wire
-    }
-
-    /// Submits packets of random connections and lengths; gives what they are on the wire.
-    fn submit_some(&mut self, count: usize) -> Vec<Vec<u8>> {
-        let mut want = vec![Vec::new(); self.ids.len()];
-        for n in 0..count {
-            let which = self.numbers.below(self.ids.len());
-            let contents = self.numbers.bytes(n % 50);
-            want[which].extend(self.submit(which, &contents));
-        }
-        want
-    }
-
-    fn sealed(&mut self) -> Vec<Vec<u8>> {
-        let mut wire = vec![Vec::new(); self.ids.len()];
-        for output in self.batch.seal().iter() {
-            wire[output.id.index()] = output.slices().flatten().copied().collect();
-        }
-        wire
-    }
-
-    /// Sends so many packets and receives them, and compares with what is right.
-    fn round(&mut self, count: usize) {
-        let want = self.submit_some(count);
-        assert!(self.sealed() == want, "other bytes");
-        for (id, wire) in self.ids.iter().zip(&want) {
-            self.batch.receive(*id, wire).unwrap();
-        }
-        assert_eq!(self.batch.open().len(), count);
-        assert_eq!(self.batch.poll_closed(), None);
-    }
+/// Gives jobs to an executor that does as it is told.
+fn set(both: &mut Both, act: (usize, Act), routing: Routing, change: impl Fn(&mut Elsewhere)) -> Arc<Mutex<Log>> {
+    let (mut executor, log) = Elsewhere::new(act);
+    change(&mut executor);
+    both.set(executor, routing);
+    log
 }
 
 /// Many epochs end while batches are split: every key is where its packet is done, and goes from both tables.
@@ -132,7 +36,7 @@ fn split_batches_give_the_same_bytes() {
     ] {
         for peers in [1, 2, PEERS] {
             let mut both = Both::new(peers);
-            let log = both.set((usize::MAX, Act::Works), routing, |executor| {
+            let log = set(&mut both, (usize::MAX, Act::Works), routing, |executor| {
                 executor.preferred = preferred
             });
             for _ in 0..3 {
@@ -176,7 +80,7 @@ fn an_executor_that_fails() {
                 Act::StopsAfter(70),
             ] {
                 let mut both = Both::new(PEERS);
-                let log = both.set((run, act), routing, |_| ());
+                let log = set(&mut both, (run, act), routing, |_| ());
                 for _ in 0..3 {
                     both.round(1500);
                 }
@@ -212,7 +116,7 @@ fn an_executor_that_lies_about_what_it_sealed() {
     for act in LIES {
         let mut both = Both::new(PEERS);
         both.round(300);
-        let log = both.set((0, act), HALF, |_| ());
+        let log = set(&mut both, (0, act), HALF, |_| ());
         // Of 100 packets the first 49 or 50 are its own: connections 0 to 2 have some there, 3 and 4 have not.
         let mut want = vec![Vec::new(); PEERS];
         for n in 0..100 {
@@ -258,7 +162,7 @@ fn an_executor_that_lies_about_what_it_opened() {
             .map(|which| (0..50).flat_map(|_| both.submit(which, b"\x12contents")).collect())
             .collect();
         assert!(both.sealed() == wire);
-        both.set((0, act), HALF, |_| ());
+        set(&mut both, (0, act), HALF, |_| ());
         for (id, wire) in both.ids.iter().zip(&wire) {
             both.batch.receive(*id, wire).unwrap();
         }
@@ -276,7 +180,7 @@ fn an_executor_that_stops_while_it_opens() {
     let mut both = Both::new(1);
     let wire: Vec<u8> = (0..100).flat_map(|_| both.submit(0, b"\x12contents")).collect();
     assert!(both.sealed()[0] == wire);
-    both.set((0, Act::StopsAfter(20)), Routing::Always, |_| ());
+    set(&mut both, (0, Act::StopsAfter(20)), Routing::Always, |_| ());
     both.batch.receive(both.ids[0], &wire).unwrap();
     let incoming = both.batch.open();
     assert_eq!(incoming.len(), 100);
@@ -285,7 +189,7 @@ fn an_executor_that_stops_while_it_opens() {
     let mut both = Both::new(1);
     let _ = both.submit_some(100);
     both.sealed();
-    both.set((0, Act::DoesMore(20)), Routing::Always, |_| ());
+    set(&mut both, (0, Act::DoesMore(20)), Routing::Always, |_| ());
     both.batch.receive(both.ids[0], &wire).unwrap();
     assert_eq!(both.batch.open().len(), 20);
     assert_eq!(both.batch.poll_closed(), Some((both.ids[0], Error::Unauthentic)));
@@ -296,7 +200,7 @@ fn an_executor_that_stops_while_it_opens() {
 fn a_damaged_packet_on_either_side_of_a_split() {
     for damaged in 0..8 {
         let mut both = Both::new(2);
-        let log = both.set((usize::MAX, Act::Works), HALF, |_| ());
+        let log = set(&mut both, (usize::MAX, Act::Works), HALF, |_| ());
         let mut packets: Vec<Vec<u8>> = Vec::new();
         for n in 0..16 {
             packets.push(both.submit(n % 2, b"contents"));
@@ -321,7 +225,7 @@ fn a_damaged_packet_on_either_side_of_a_split() {
 fn limits_of_an_executor() {
     // Texts have a header of one byte.
     let mut both = Both::new(1);
-    let log = both.set((usize::MAX, Act::Works), Routing::Always, |executor| {
+    let log = set(&mut both, (usize::MAX, Act::Works), Routing::Always, |executor| {
         executor.longest = 101
     });
     let lengths = [100, 3, 101, 5, 100];
@@ -338,7 +242,9 @@ fn limits_of_an_executor() {
     );
     // Each connection has four slots.
     let mut both = Both::new(4);
-    let log = both.set((usize::MAX, Act::Works), Routing::Always, |executor| executor.slots = 8);
+    let log = set(&mut both, (usize::MAX, Act::Works), Routing::Always, |executor| {
+        executor.slots = 8
+    });
     for (order, given) in [([0, 1, 2, 3], 2), ([1, 3, 0, 2], 1), ([3, 2, 1, 0], 0)] {
         let want = order.map(|which| (which, both.submit(which, b"contents")));
         let got = both.sealed();
@@ -358,9 +264,9 @@ fn executors_change() {
     for n in 0..10 {
         let first = both.submit_some(150);
         match n % 3 {
-            0 => drop(both.set((usize::MAX, Act::Works), HALF, |_| ())),
+            0 => drop(set(&mut both, (usize::MAX, Act::Works), HALF, |_| ())),
             1 => both.batch.remove_executor(),
-            _ => drop(both.set((0, Act::StopsAfter(2)), Routing::Always, |_| ())),
+            _ => drop(set(&mut both, (0, Act::StopsAfter(2)), Routing::Always, |_| ())),
         }
         let second = both.submit_some(150);
         let wire = both.sealed();
