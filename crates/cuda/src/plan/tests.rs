@@ -1,3 +1,4 @@
+use super::tables::Group;
 use super::*;
 
 fn message(len: u32, opens: bool, aad_len: u32) -> Message {
