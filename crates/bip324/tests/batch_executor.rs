@@ -7,6 +7,7 @@ mod common;
 #[path = "common/elsewhere.rs"]
 mod elsewhere;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 use both::{Both, HALF, chains};
@@ -144,6 +145,28 @@ fn an_executor_that_lies_about_what_it_sealed() {
             }
         }
     }
+}
+
+/// Nothing that was under way when an executor panicked is sent or done again.
+#[test]
+fn an_executor_that_panics() {
+    let mut both = Both::new(2);
+    drop(set(&mut both, (0, Act::Panics(30)), Routing::Always, |_| ()));
+    for n in 0..50 {
+        let _ = both.submit(n % 2, b"\x12a secret that is not to be sent in clear");
+    }
+    let sealed = catch_unwind(AssertUnwindSafe(|| both.batch.seal().connections()));
+    assert!(sealed.is_err());
+    assert!(both.sealed().iter().all(Vec::is_empty), "something is sent");
+    for _ in 0..2 {
+        let (_, error) = both.batch.poll_closed().unwrap();
+        assert_eq!(error.fault(), Fault::Environment);
+    }
+    let (send, recv) = chains(7);
+    let id = both.batch.add(send, recv, &[]).unwrap();
+    both.batch.submit(id, Kind::Genuine, b"later").unwrap();
+    assert!(both.sealed().iter().all(Vec::is_empty));
+    assert!(!both.batch.contains(id));
 }
 
 /// The same where packets are opened: of what it had nothing is delivered.

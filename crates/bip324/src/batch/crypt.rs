@@ -49,6 +49,8 @@ pub(super) struct Crypt {
     engine: Engine,
     elsewhere: Option<Elsewhere>,
     failure: Option<ExecutorFailure>,
+    /// True in the midst of a run, and for ever if that panicked: what is done of its jobs, nobody knows.
+    under_way: bool,
     /// How many packets may wait.
     pub(super) eager: usize,
     pub(super) counters: BatchCounters,
@@ -61,6 +63,7 @@ impl Crypt {
             engine: Engine::with_backend(backend),
             elsewhere: None,
             failure: None,
+            under_way: false,
             eager: EAGER_JOBS,
             counters: BatchCounters::default(),
         }
@@ -128,17 +131,21 @@ impl Crypt {
 
     /// Does the jobs; true if all are [`Status::Done`].
     ///
-    /// A status of [`Status::Failed`] takes memory that ran out, an executor that contradicts itself, or a planner that breaks
-    /// the rules of jobs. What lies at such a job is not to be used.
+    /// A status of [`Status::Failed`] takes memory that ran out, an executor that contradicts itself, a panic in an earlier run,
+    /// or a planner that breaks the rules of jobs. What lies at such a job is not to be used.
     pub(super) fn run(&mut self, jobs: &[Job], arena: &mut [u8], statuses: &mut Vec<Status>) -> bool {
         statuses.clear();
         statuses.resize(jobs.len(), Status::Failed);
+        if std::mem::replace(&mut self.under_way, true) {
+            return false;
+        }
         self.counters.runs += 1;
         let share = self.start(jobs, arena);
         let (theirs, ours) = statuses.split_at_mut(share);
         let own = self.process(&jobs[share..], arena, ours);
         // Also if the processor failed: what was started is always finished.
         let other = self.finish(&jobs[..share], arena, theirs);
+        self.under_way = false;
         own && other
     }
 

@@ -70,7 +70,8 @@ impl StdError for Stopped {
 ///
 /// If they agree and it failed, the processor does the jobs that are not complete, to the same bytes. If they do not agree,
 /// nothing of the jobs it had can be used or done again: they all count as failed, what lies there is wiped, and their
-/// connections end. Either way the executor is dropped; see [`super::BatchTransport::executor_failure`].
+/// connections end. Either way the executor is dropped; see [`super::BatchTransport::executor_failure`]. One that panics takes the
+/// transport with it: if somebody catches that, all further packets fail and their connections end.
 pub trait Executor: Send {
     /// A key is in a slot from now on, in place of the one that was there. To be wiped when replaced, cleared or dropped.
     fn set_key(&mut self, slot: Slot, key: &[u8; 32]);

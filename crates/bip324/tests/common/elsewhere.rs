@@ -33,6 +33,8 @@ pub enum Act {
     Overcounts,
     /// Says that a job that seals is not authentic.
     Confuses(usize),
+    /// Panics after it has written so many outputs.
+    Panics(usize),
     /// Gives other bytes, all with a status of done.
     Corrupts,
 }
@@ -225,6 +227,7 @@ impl Executor for Elsewhere {
         };
         for (n, (job, (_, text, tag))) in jobs.iter().zip(&mut results).enumerate().take(outputs) {
             let end = job.output_offset() + job.message_len();
+            assert!(act != Act::Panics(n), "told to panic");
             if act == Act::LeavesOutput(n) {
                 continue;
             }
