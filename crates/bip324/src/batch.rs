@@ -54,22 +54,56 @@
 //! # What a number is worth
 //!
 //! A packet number is given out when a packet is submitted and is never given out again: not after an error, and not when
-//! another [`Executor`] fails and the work is done over. What is done over is the same packet, byte for byte, because an
-//! executor cannot write where it reads.
+//! another [`Executor`] fails and the work is done over. What is done over is the same packet, byte for byte: the processor
+//! does what the executor says it has left as it was, and only if nothing contradicts it. If something does, those packets are
+//! lost and their connections end, for to seal twice in one place would send the plaintext.
+//!
+//! # Another executor
+//!
+//! [`BatchTransport::set_executor`] sets something else to work beside the processor, a graphics card for instance. A small
+//! batch is not worth the way there, and of a large one the processor can do a part meanwhile. [`Routing`] says who does what;
+//! with [`Routing::Measured`] it follows what [`Costs::measure`] found on this machine. All keys are in both tables at all
+//! times, so that any job can be done by either, and [`BatchCounters`] tell what went where. With cargo feature `cuda`, the
+//! engine of `sealway-cuda` is such an executor.
+//!
+//! ```no_run
+//! # use sealway_bip324::batch::{Backend, BatchTransport, Costs, Executor, MeasureError, Routing};
+//! # fn set(batch: &mut BatchTransport, mut device: Box<dyn Executor>, kept: Option<String>) -> Result<(), MeasureError> {
+//! let known: Option<Costs> = kept.and_then(|line| line.parse().ok());
+//! let costs = match known {
+//!     Some(costs) => costs,
+//!     None => {
+//!         let begin = std::time::Instant::now();
+//!         Costs::measure(&mut *device, Backend::best(), &mut || begin.elapsed())?
+//!     }
+//! };
+//! batch.set_executor(device, Routing::Measured(costs));
+//! # Ok(())
+//! # }
+//! ```
 
+mod costs;
 mod crypt;
+#[cfg(feature = "cuda")]
+mod cuda;
+mod executor;
 mod incoming;
+mod measure;
 mod options;
 mod outgoing;
 mod recv;
+mod router;
 mod send;
 mod stock;
 mod transport;
 
-pub use crypt::{Executor, ExecutorFailure};
+pub use costs::{Costs, CostsError, Line};
+pub use executor::{Executor, ExecutorFailure, Stopped};
 pub use incoming::{Incoming, Message};
+pub use measure::MeasureError;
 pub use options::{BatchCounters, BatchOptions, Due, FlushPolicy};
 pub use outgoing::{Outgoing, Output};
+pub use router::Routing;
 pub use sealway_aead::batch::Backend;
 pub use transport::{BatchTransport, ConnectionId};
 

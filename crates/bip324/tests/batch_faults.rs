@@ -1,17 +1,11 @@
-//! What goes wrong: damages, lengths, executors, full arenas, ids that are gone.
+//! What goes wrong: damages, lengths, full arenas, ids that are gone.
 #![allow(clippy::unwrap_used)]
 
 mod common;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use chacha20poly1305::aead::{AeadInOut, KeyInit};
-use chacha20poly1305::{ChaCha20Poly1305, Tag};
-use common::Numbers;
-use sealway_aead::batch::{Job, Slot, Status};
-use sealway_bip324::batch::{BatchOptions, BatchTransport, ConnectionId, Due, Executor, ExecutorFailure, FlushPolicy};
+use sealway_bip324::batch::{BatchOptions, BatchTransport, ConnectionId, Due, FlushPolicy};
 use sealway_bip324::fs::{PacketNumber, RecvChain, SendChain};
 use sealway_bip324::{Awaiting, Error, Fault, Kind, PacketSealer};
 
@@ -158,160 +152,6 @@ fn a_length_beyond_the_limit() {
     assert!(messages(&mut batch).is_empty());
     assert_eq!(batch.poll_closed(), Some((id, Error::Unauthentic)));
     assert_eq!(batch.poll_closed(), None);
-}
-
-/// Does jobs with another library, and fails as it is told.
-struct Other {
-    keys: HashMap<u32, [u8; 32]>,
-    runs: Arc<Mutex<usize>>,
-    /// The run that fails, and after how many jobs.
-    fails: Option<(usize, usize)>,
-    /// True if it leaves a status rather than say that it failed.
-    silent: bool,
-    out: Vec<u8>,
-}
-
-impl Executor for Other {
-    fn set_key(&mut self, slot: Slot, key: &[u8; 32]) {
-        self.keys.insert(slot.0, *key);
-    }
-
-    fn clear_key(&mut self, slot: Slot) {
-        self.keys.remove(&slot.0);
-    }
-
-    fn preferred_jobs(&self) -> usize {
-        300
-    }
-
-    fn accepts(&self, jobs: usize, bytes: usize) -> bool {
-        assert!(bytes >= jobs);
-        jobs > 2
-    }
-
-    fn run(&mut self, jobs: &[Job], arena: &[u8], statuses: &mut [Status]) -> Result<&[u8], ExecutorFailure> {
-        let mut runs = self.runs.lock().unwrap();
-        let run = *runs;
-        *runs += 1;
-        self.out.clear();
-        self.out.resize(arena.len(), 0xee);
-        for (n, (job, status)) in jobs.iter().zip(statuses.iter_mut()).enumerate() {
-            if self.fails == Some((run, n)) {
-                return match self.silent {
-                    true => Ok(&self.out),
-                    false => Err(ExecutorFailure::new("told to fail")),
-                };
-            }
-            let cipher = ChaCha20Poly1305::new((&self.keys[&job.slot().0]).into());
-            let (start, len) = (job.input_offset(), job.message_len());
-            assert_eq!(start, job.output_offset());
-            let nonce: [u8; 12] = job.nonce().try_into().unwrap();
-            let text = &mut self.out[start..start + len];
-            text.copy_from_slice(&arena[start..start + len]);
-            *status = Status::Done;
-            if job.opens() {
-                let tag = Tag::try_from(&arena[start + len..start + len + 16]).unwrap();
-                if cipher
-                    .decrypt_inout_detached((&nonce).into(), &[], text.into(), &tag)
-                    .is_err()
-                {
-                    *status = Status::Unauthentic;
-                }
-            } else {
-                let tag = cipher
-                    .encrypt_inout_detached((&nonce).into(), &[], text.into())
-                    .unwrap();
-                self.out[start + len..start + len + 16].copy_from_slice(&tag);
-            }
-        }
-        Ok(&self.out)
-    }
-}
-
-/// An executor that works, or fails at some job of some run: the same bytes, every number once, nothing lost.
-#[test]
-fn another_executor_and_its_failures() {
-    let cases = [
-        None,
-        Some((0, 0)),
-        Some((0, 299)),
-        Some((1, 10)),
-        Some((4, 250)),
-        Some((9, 3)),
-    ];
-    for (fails, silent) in cases.into_iter().flat_map(|fails| [(fails, false), (fails, true)]) {
-        let mut batch = BatchTransport::new(small()).unwrap();
-        let ids: Vec<_> = (0..5).map(|n| add(&mut batch, n)).collect();
-        let mut sealers: Vec<_> = (0..5).map(sealer).collect();
-        let runs = Arc::new(Mutex::new(0));
-        // Something is under way when the executor comes.
-        let mut want = vec![packet(&mut sealers[0], b"before"), vec![], vec![], vec![], vec![]];
-        batch.submit(ids[0], Kind::Genuine, b"before").unwrap();
-        batch.set_executor(Some(Box::new(Other {
-            keys: HashMap::new(),
-            runs: runs.clone(),
-            fails,
-            silent,
-            out: Vec::new(),
-        })));
-        let mut numbers = Numbers(4);
-        for round in 0..3 {
-            let mut count = 0;
-            for n in 0..1500usize {
-                let which = numbers.below(5);
-                let contents = numbers.bytes(n % 50);
-                batch.submit(ids[which], Kind::Genuine, &contents).unwrap();
-                want[which].extend(packet(&mut sealers[which], &contents));
-                assert_eq!(batch.next_sent(ids[which]), sealers[which].next_number());
-                count += 1;
-            }
-            let mut wire = vec![Vec::new(); 5];
-            for output in batch.seal().iter() {
-                wire[output.id.index()] = output.slices().flatten().copied().collect();
-            }
-            assert!(wire == want, "{fails:?}: other bytes");
-            for (id, wire) in ids.iter().zip(&want) {
-                batch.receive(*id, wire).unwrap();
-            }
-            assert_eq!(batch.open().len(), count + usize::from(round == 0));
-            want.iter_mut().for_each(Vec::clear);
-        }
-        assert_eq!(batch.poll_closed(), None);
-        let failed = fails.is_some();
-        assert_eq!(batch.counters().fallbacks, u64::from(failed));
-        assert_eq!(batch.executor_failure().is_some(), failed);
-        let ran = *runs.lock().unwrap();
-        match fails {
-            Some((run, _)) => assert_eq!(ran, run + 1, "it is not asked again"),
-            None => assert!(ran >= 30, "{ran} runs"),
-        }
-    }
-}
-
-/// What another executor finds not to be authentic ends its connection too.
-#[test]
-fn a_damaged_packet_at_another_executor() {
-    let mut batch = BatchTransport::new(small()).unwrap();
-    batch.set_executor(Some(Box::new(Other {
-        keys: HashMap::new(),
-        runs: Arc::default(),
-        fails: None,
-        silent: false,
-        out: Vec::new(),
-    })));
-    let (a, b) = (add(&mut batch, 1), add(&mut batch, 2));
-    let mut sealers = [sealer(1), sealer(2)];
-    for n in 0..4 {
-        let mut wire = packet(&mut sealers[0], b"first");
-        wire[5] ^= u8::from(n == 2);
-        batch.receive(a, &wire).unwrap();
-        batch.receive(b, &packet(&mut sealers[1], b"second")).unwrap();
-    }
-    let got = messages(&mut batch);
-    assert_eq!(got.iter().filter(|(id, _)| *id == a).count(), 2);
-    assert_eq!(got.iter().filter(|(id, _)| *id == b).count(), 4);
-    assert_eq!(batch.poll_closed(), Some((a, Error::Unauthentic)));
-    assert!(batch.executor_failure().is_none());
 }
 
 #[test]

@@ -97,6 +97,34 @@ impl Engine {
         self.keys.slots()
     }
 
+    /// Bytes of the longest message without associated data that a chunk has room for, sealed or opened.
+    pub fn longest(&self) -> usize {
+        let plan = &self.ring[0].plan;
+        let fits = |len: usize| {
+            [false, true].into_iter().all(|opens| {
+                let message = Message {
+                    slot: Slot(0),
+                    nonce: [0; 12],
+                    len: len as u32,
+                    aad_len: 0,
+                    opens,
+                };
+                plan.check(&message).is_ok()
+            })
+        };
+        // A message of no bytes always fits, and one with as many as the chunk never does.
+        let (mut low, mut high) = (0, self.options.chunk_bytes);
+        while low + 1 < high {
+            let middle = low + (high - low) / 2;
+            if fits(middle) {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
     /// Puts a key into a slot, for batches begun from now on. The caller wipes the bytes passed in.
     ///
     /// # Errors

@@ -1,73 +1,19 @@
 //! Who does the jobs: the processor, or something else with the processor to fall back on.
 
-use std::error::Error as StdError;
 use std::fmt;
 
 use sealway_aead::Suite;
 use sealway_aead::batch::{Backend, Engine, Job, Keys, Memory, Slot, Status};
 
-use crate::Error;
+use crate::{Error, TAG_LEN};
 
 use super::BatchCounters;
+use super::executor::{Executor, ExecutorFailure, Stopped};
+use super::router::{Router, Routing};
 
 /// Packets that are worked on as soon as they wait: as many as fill the lanes, and few enough that their text is still in
 /// the second-level cache.
 const EAGER_JOBS: usize = 2048;
-
-/// Why an executor could not do what it was asked to.
-#[derive(Debug)]
-pub struct ExecutorFailure(Box<dyn StdError + Send + Sync>);
-
-impl ExecutorFailure {
-    /// A failure for a reason.
-    pub fn new(reason: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        ExecutorFailure(reason.into())
-    }
-}
-
-impl fmt::Display for ExecutorFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl StdError for ExecutorFailure {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.0.source()
-    }
-}
-
-/// Something other than the processor that does the jobs of a batch, a graphics card for instance, with the same results.
-///
-/// All jobs are ChaCha20-Poly1305 without associated data, in place: input and output of a job start at one offset. The
-/// output is written to memory of the executor's own, so that after a failure the input is as it was and the processor does
-/// the same jobs to the same bytes. An executor that fails is dropped; see [`super::BatchTransport::executor_failure`].
-pub trait Executor: Send {
-    /// A key is in a slot from now on, in place of the one that was there. To be wiped when replaced, cleared or dropped.
-    fn set_key(&mut self, slot: Slot, key: &[u8; 32]);
-
-    /// A slot is empty from now on; its key is to be wiped.
-    fn clear_key(&mut self, slot: Slot);
-
-    /// Packets that it would like to have at a time; fewer come when results are asked for before.
-    fn preferred_jobs(&self) -> usize {
-        16_384
-    }
-
-    /// False if these jobs are faster done by the processor.
-    fn accepts(&self, jobs: usize, bytes: usize) -> bool {
-        let _ = (jobs, bytes);
-        true
-    }
-
-    /// Does all the jobs. Gives an arena in which the output of each job lies where its input lies in `arena`, and sets the
-    /// status of each, [`Status::Unauthentic`] for what does not authenticate. The rest of the output is not looked at.
-    ///
-    /// # Errors
-    /// If it cannot; also if a status is left as [`Status::Failed`], or the output is shorter than `arena`, it counts as
-    /// failed. Nothing that it has done by then is used.
-    fn run(&mut self, jobs: &[Job], arena: &[u8], statuses: &mut [Status]) -> Result<&[u8], ExecutorFailure>;
-}
 
 /// Which of the two directions.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -91,12 +37,20 @@ pub(super) fn connection_of(slot: Slot) -> usize {
     slot.0 as usize / SLOTS
 }
 
+/// An executor, and what it gets.
+struct Elsewhere {
+    executor: Box<dyn Executor>,
+    router: Router,
+}
+
 /// Keys, and what works with them.
 pub(super) struct Crypt {
     keys: Keys,
     engine: Engine,
-    executor: Option<Box<dyn Executor>>,
+    elsewhere: Option<Elsewhere>,
     failure: Option<ExecutorFailure>,
+    /// True in the midst of a run, and for ever if that panicked: what is done of its jobs, nobody knows.
+    under_way: bool,
     /// How many packets may wait.
     pub(super) eager: usize,
     pub(super) counters: BatchCounters,
@@ -107,8 +61,9 @@ impl Crypt {
         Crypt {
             keys: Keys::with_slots(0),
             engine: Engine::with_backend(backend),
-            executor: None,
+            elsewhere: None,
             failure: None,
+            under_way: false,
             eager: EAGER_JOBS,
             counters: BatchCounters::default(),
         }
@@ -129,28 +84,31 @@ impl Crypt {
 
     /// An empty table for so many connections. No job may wait, and all keys are to be loaded again.
     pub(super) fn resize(&mut self, connections: usize) {
-        if let Some(executor) = &mut self.executor {
-            for slot in 0..self.keys.slots() as u32 {
-                executor.clear_key(Slot(slot));
-            }
+        for slot in 0..self.keys.slots() as u32 {
+            self.clear(Slot(slot));
         }
         self.keys = Keys::with_slots(connections * SLOTS);
     }
 
     /// Another executor, or none. No job may wait, and all keys are to be loaded again.
-    pub(super) fn set_executor(&mut self, executor: Option<Box<dyn Executor>>) {
-        self.eager = match &executor {
-            Some(executor) => executor.preferred_jobs().max(1),
-            None => EAGER_JOBS,
-        };
-        self.executor = executor;
+    pub(super) fn set_executor(&mut self, executor: Option<(Box<dyn Executor>, Routing)>) {
         self.failure = None;
+        self.eager = EAGER_JOBS;
+        self.elsewhere = executor.map(|(executor, routing)| {
+            self.eager = executor.preferred_jobs().max(1);
+            Elsewhere {
+                router: Router::new(routing, &*executor),
+                executor,
+            }
+        });
     }
 
     pub(super) fn load(&mut self, slot: Slot, key: &[u8; 32]) -> Result<(), Error> {
         self.keys.set(slot, Suite::ChaCha20Poly1305, key)?;
-        if let Some(executor) = &mut self.executor {
-            executor.set_key(slot, key);
+        if let Some(elsewhere) = &mut self.elsewhere
+            && elsewhere.router.has(slot)
+        {
+            elsewhere.executor.set_key(slot, key);
         }
         Ok(())
     }
@@ -158,8 +116,10 @@ impl Crypt {
     pub(super) fn clear(&mut self, slot: Slot) {
         // A slot outside the table holds nothing.
         let _ = self.keys.clear(slot);
-        if let Some(executor) = &mut self.executor {
-            executor.clear_key(slot);
+        if let Some(elsewhere) = &mut self.elsewhere
+            && elsewhere.router.has(slot)
+        {
+            elsewhere.executor.clear_key(slot);
         }
     }
 
@@ -171,20 +131,35 @@ impl Crypt {
 
     /// Does the jobs; true if all are [`Status::Done`].
     ///
-    /// A status of [`Status::Failed`] takes memory that ran out, or a planner that breaks the rules of jobs. What lies at such
-    /// a job is not to be used.
+    /// A status of [`Status::Failed`] takes memory that ran out, an executor that contradicts itself, a panic in an earlier run,
+    /// or a planner that breaks the rules of jobs. What lies at such a job is not to be used.
     pub(super) fn run(&mut self, jobs: &[Job], arena: &mut [u8], statuses: &mut Vec<Status>) -> bool {
         statuses.clear();
         statuses.resize(jobs.len(), Status::Failed);
+        if std::mem::replace(&mut self.under_way, true) {
+            return false;
+        }
         self.counters.runs += 1;
-        if self.executor.is_some() && self.run_elsewhere(jobs, arena, statuses) {
-            return statuses.iter().all(|&status| status == Status::Done);
+        let share = self.start(jobs, arena);
+        let (theirs, ours) = statuses.split_at_mut(share);
+        let own = self.process(&jobs[share..], arena, ours);
+        // Also if the processor failed: what was started is always finished.
+        let other = self.finish(&jobs[..share], arena, theirs);
+        self.under_way = false;
+        own && other
+    }
+
+    /// Does jobs on the processor; true if all are done.
+    fn process(&mut self, jobs: &[Job], arena: &mut [u8], statuses: &mut [Status]) -> bool {
+        if jobs.is_empty() {
+            return true;
         }
         let Ok(report) = self.engine.run(&self.keys, jobs, Memory::InPlace(arena), &[], statuses) else {
             statuses.fill(Status::Failed);
             return false;
         };
         let counters = &mut self.counters;
+        counters.processor_jobs += jobs.len() as u64;
         for (sum, lanes) in [
             (&mut counters.cipher_lanes, report.cipher),
             (&mut counters.mac_lanes, report.mac),
@@ -195,39 +170,99 @@ impl Crypt {
         report.refused == 0
     }
 
-    /// True if the executor did it all. If not, the arena is as it was.
-    fn run_elsewhere(&mut self, jobs: &[Job], arena: &mut [u8], statuses: &mut [Status]) -> bool {
-        let bytes = jobs.iter().map(Job::message_len).sum();
-        let Some(executor) = self.executor.as_mut().filter(|it| it.accepts(jobs.len(), bytes)) else {
+    /// Starts the executor with its share; gives how many of the first jobs that are.
+    fn start(&mut self, jobs: &[Job], arena: &mut [u8]) -> usize {
+        let Some(elsewhere) = &mut self.elsewhere else {
+            return 0;
+        };
+        let share = elsewhere.router.share(jobs).min(jobs.len());
+        if share == 0 {
+            return 0;
+        }
+        let theirs = &jobs[..share];
+        mark(theirs, arena);
+        if let Err(failure) = elsewhere.executor.start(theirs, &arena[..end_of(theirs)]) {
+            self.give_up(failure);
+            return 0;
+        }
+        self.counters.splits += u64::from(share < jobs.len());
+        share
+    }
+
+    /// Takes the results of what was started; true if all are done.
+    fn finish(&mut self, jobs: &[Job], arena: &mut [u8], statuses: &mut [Status]) -> bool {
+        let Some(elsewhere) = self.elsewhere.as_mut().filter(|_| !jobs.is_empty()) else {
+            return true;
+        };
+        let theirs = &mut arena[..end_of(jobs)];
+        let finished = elsewhere.executor.finish(jobs, theirs, statuses);
+        let (done, failure) = match finished {
+            Ok(()) => (jobs.len(), None),
+            Err(Stopped { done, failure }) => (done, Some(failure)),
+        };
+        if !agrees(jobs, theirs, statuses, done) {
+            // Not even what it says is done: what else it has written, and where, nobody knows.
+            statuses.fill(Status::Failed);
+            self.give_up(failure.unwrap_or_else(|| ExecutorFailure::new("what it did is not what it says")));
             return false;
-        };
-        let failure = match executor.run(jobs, arena, statuses) {
-            Err(failure) => failure,
-            Ok(output) if output.len() < arena.len() => ExecutorFailure::new("the output is shorter than the input"),
-            Ok(_) if statuses.contains(&Status::Failed) => ExecutorFailure::new("not all jobs were done"),
-            Ok(output) => {
-                for (job, status) in jobs.iter().zip(statuses.iter()) {
-                    let range = job.output_offset()..job.output_offset() + job.output_len();
-                    match status {
-                        Status::Done => arena[range.clone()].copy_from_slice(&output[range]),
-                        _ => arena[range].fill(0),
-                    }
-                }
-                return true;
-            }
-        };
+        }
+        self.counters.executor_jobs += done as u64;
+        if let Some(failure) = failure {
+            self.give_up(failure);
+        }
+        let (complete, rest) = statuses.split_at_mut(done);
+        let own = self.process(&jobs[done..], arena, rest);
+        own && complete.iter().all(|&status| status == Status::Done)
+    }
+
+    /// Drops the executor.
+    #[cold]
+    fn give_up(&mut self, failure: ExecutorFailure) {
         self.counters.fallbacks += 1;
         self.set_executor(None);
         self.failure = Some(failure);
-        false
     }
+}
+
+/// Where the last of the jobs ends, tag included.
+fn end_of(jobs: &[Job]) -> usize {
+    let ends = jobs.iter().map(|job| job.output_offset() + job.message_len() + TAG_LEN);
+    ends.max().unwrap_or(0)
+}
+
+/// Where the tag of a job is.
+fn tag_of(job: &Job) -> std::ops::Range<usize> {
+    let end = job.output_offset() + job.message_len();
+    end..end + TAG_LEN
+}
+
+/// Marks the jobs that seal as not sealed.
+fn mark(jobs: &[Job], arena: &mut [u8]) {
+    for job in jobs.iter().filter(|job| !job.opens()) {
+        arena[tag_of(job)].fill(0);
+    }
+}
+
+/// True if an executor did the first `done` jobs and no other, as far as can be seen.
+fn agrees(jobs: &[Job], arena: &[u8], statuses: &[Status], done: usize) -> bool {
+    let Some((complete, rest)) = jobs.split_at_checked(done) else {
+        return false;
+    };
+    let is_marked = |job: &Job| arena[tag_of(job)].iter().all(|&byte| byte == 0);
+    let is_complete = |(job, status): (&Job, &Status)| match status {
+        Status::Done => job.opens() || !is_marked(job),
+        Status::Unauthentic => job.opens(),
+        Status::Failed => false,
+    };
+    let is_untouched = |(job, status): (&Job, &Status)| *status == Status::Failed && (job.opens() || is_marked(job));
+    complete.iter().zip(statuses).all(is_complete) && rest.iter().zip(&statuses[done..]).all(is_untouched)
 }
 
 impl fmt::Debug for Crypt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Crypt")
             .field("backend", &self.engine.backend())
-            .field("executor", &self.executor.is_some())
+            .field("executor", &self.elsewhere.is_some())
             .field("counters", &self.counters)
             .finish_non_exhaustive()
     }

@@ -117,7 +117,13 @@ pub struct BatchCounters {
     pub connections_failed: u64,
     /// Times that jobs went to a backend or an executor.
     pub runs: u64,
-    /// Times that another executor failed and its jobs were done by the processor.
+    /// Jobs that the processor did.
+    pub processor_jobs: u64,
+    /// Jobs that another executor did. What it had when it contradicted itself is in neither count.
+    pub executor_jobs: u64,
+    /// Runs of which the processor had a part and the executor another.
+    pub splits: u64,
+    /// Times that another executor failed and the processor went on without it.
     pub fallbacks: u64,
     /// How full the lanes of ChaCha20 were.
     pub cipher_lanes: Lanes,

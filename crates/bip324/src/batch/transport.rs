@@ -10,7 +10,9 @@ use crate::{Awaiting, Error, Kind, LENGTH_LEN};
 use super::crypt::Crypt;
 use super::recv::RecvSide;
 use super::send::SendSide;
-use super::{Backend, BatchCounters, BatchOptions, Due, Executor, ExecutorFailure, FlushPolicy, Incoming, Outgoing};
+use super::{
+    Backend, BatchCounters, BatchOptions, Due, Executor, ExecutorFailure, FlushPolicy, Incoming, Outgoing, Routing,
+};
 
 /// Connections that there is room for at first.
 const FIRST_CONNECTIONS: usize = 16;
@@ -89,10 +91,24 @@ impl BatchTransport {
         self.crypt.backend()
     }
 
-    /// Has another executor do the jobs, or again the processor. What waits is done first.
-    pub fn set_executor(&mut self, executor: Option<Box<dyn Executor>>) {
+    /// Has another executor do jobs beside the processor, as many as the routing says. What waits is done first; another
+    /// executor that was set before is dropped.
+    ///
+    /// More packets wait before they are worked on, as many as the executor would like to have: a [`FlushPolicy`] and arenas
+    /// that let so many wait make it worth its while.
+    pub fn set_executor(&mut self, executor: Box<dyn Executor>, routing: Routing) {
+        self.change_executor(Some((executor, routing)));
+    }
+
+    /// Has the processor alone do the jobs again. What waits is done first.
+    pub fn remove_executor(&mut self) {
+        self.change_executor(None);
+    }
+
+    fn change_executor(&mut self, executor: Option<(Box<dyn Executor>, Routing)>) {
         self.work();
         self.crypt.set_executor(executor);
+        // Keys are loaded as they are needed, and then into both tables.
         self.send.unload();
         self.recv.unload();
     }

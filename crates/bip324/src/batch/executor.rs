@@ -1,0 +1,112 @@
+//! Something other than the processor that does the jobs.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+use sealway_aead::batch::{Job, Slot, Status};
+
+/// Why an executor could not do what it was asked to.
+#[derive(Debug)]
+pub struct ExecutorFailure(Box<dyn StdError + Send + Sync>);
+
+impl ExecutorFailure {
+    /// A failure for a reason.
+    pub fn new(reason: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        ExecutorFailure(reason.into())
+    }
+}
+
+impl fmt::Display for ExecutorFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl StdError for ExecutorFailure {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source()
+    }
+}
+
+/// An executor stopped in the middle of its jobs.
+#[derive(Debug)]
+pub struct Stopped {
+    /// The first so many jobs are complete, output and status. Of all others the place in the arena is as it was when they
+    /// were started, and the status was not touched.
+    pub done: usize,
+    /// Why it stopped.
+    pub failure: ExecutorFailure,
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "stopped after {} jobs: {}", self.done, self.failure)
+    }
+}
+
+impl StdError for Stopped {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(&self.failure)
+    }
+}
+
+/// Something other than the processor that does jobs of a batch, a graphics card for instance, with the same results.
+///
+/// All jobs are ChaCha20-Poly1305 without associated data, in place: input and output of a job start at one offset, and no
+/// two jobs share a byte. A batch goes in two steps, so that the processor can do a part of it meanwhile: [`Executor::start`]
+/// takes the input away, [`Executor::finish`] puts the output where the input was. `finish` is called once after each `start`
+/// that succeeded, with the same jobs, before anything else is called.
+///
+/// # What it is trusted with
+///
+/// It has the keys, and it says which messages are authentic, so it is part of what the security of a connection rests on.
+/// Mistakes of its own are looked for all the same, because in place a mistake is worse than lost work: to seal again what
+/// has been sealed already would put the plaintext on the wire. After `finish` these must agree:
+///
+/// - what it says: `Ok`, or [`Stopped::done`];
+/// - the statuses: complete jobs [`Status::Done`] (or [`Status::Unauthentic`], if they open), all others untouched;
+/// - the room for the tag of each job that seals: it is set to zeros before `start`, and is written for a complete job and
+///   only for a complete job. A tag of zeros, one in 2^128, counts as not written.
+///
+/// If they agree and it failed, the processor does the jobs that are not complete, to the same bytes. If they do not agree,
+/// nothing of the jobs it had can be used or done again: they all count as failed, what lies there is wiped, and their
+/// connections end. Either way the executor is dropped; see [`super::BatchTransport::executor_failure`]. One that panics takes the
+/// transport with it: if somebody catches that, all further packets fail and their connections end.
+pub trait Executor: Send {
+    /// A key is in a slot from now on, in place of the one that was there. To be wiped when replaced, cleared or dropped.
+    fn set_key(&mut self, slot: Slot, key: &[u8; 32]);
+
+    /// A slot is empty from now on; its key is to be wiped.
+    fn clear_key(&mut self, slot: Slot);
+
+    /// Packets that it would like to have at a time; fewer come when results are asked for before.
+    fn preferred_jobs(&self) -> usize {
+        16_384
+    }
+
+    /// Bytes of the longest message it takes, without the tag. The processor does a longer one and what is behind it in the
+    /// batch.
+    fn longest(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Slots of its table of keys. The processor does a job with the key of a slot beyond, and what is behind it in the batch;
+    /// such keys are not set here.
+    fn slots(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Takes the input of the jobs away and begins with them. `arena` ends with the last of them.
+    ///
+    /// # Errors
+    /// If it cannot; then none of the jobs is begun, and `finish` is not called.
+    fn start(&mut self, jobs: &[Job], arena: &[u8]) -> Result<(), ExecutorFailure>;
+
+    /// Waits until the jobs are done, puts the output of each in its place in `arena` and sets its status:
+    /// [`Status::Unauthentic`] for what does not authenticate, with zeros as output. The statuses are [`Status::Failed`]
+    /// before.
+    ///
+    /// # Errors
+    /// If it cannot do all of them. What it says is checked, as above.
+    fn finish(&mut self, jobs: &[Job], arena: &mut [u8], statuses: &mut [Status]) -> Result<(), Stopped>;
+}

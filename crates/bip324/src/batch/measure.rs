@@ -1,0 +1,264 @@
+//! Finds out what jobs cost.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::time::Duration;
+
+use sealway_aead::batch::{Backend, Engine, Job, Keys, Memory, Slot, Status};
+use sealway_aead::{Nonce, Suite};
+
+use crate::TAG_LEN;
+
+use super::costs::{Costs, Line};
+use super::executor::{Executor, ExecutorFailure};
+
+/// Slots of keys that are used.
+const SLOTS: usize = 16;
+
+/// Jobs of a small batch and of a large one.
+const JOBS: [usize; 2] = [16, 512];
+
+/// Bytes of a short message and of a long one.
+const LENGTHS: [usize; 2] = [64, 576];
+
+/// Times that each batch is timed, after one time that is not. The median counts.
+const TIMES: usize = 5;
+
+/// Most batches that the processor does while it waits for the executor to be done.
+const PATIENCE: usize = 64;
+
+/// Picoseconds that a batch takes at most, about 19 minutes: a clock that leaps does not make sums overflow.
+const LONGEST: u64 = 1 << 50;
+
+/// Why costs could not be measured. A caller goes on with another [`super::Routing`], or without the executor.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum MeasureError {
+    /// The clock stood still while the processor worked, or is too coarse.
+    Clock,
+    /// The executor failed.
+    Executor(ExecutorFailure),
+    /// The executor gives other bytes than the processor: it is not to be used.
+    OtherBytes,
+    /// The executor takes no messages long enough to be measured, or has no slots for keys.
+    Limits {
+        /// Bytes of the longest message it takes.
+        longest: usize,
+        /// Slots it has.
+        slots: usize,
+    },
+    /// The processor failed, because memory ran out.
+    Processor(sealway_aead::Error),
+}
+
+impl fmt::Display for MeasureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MeasureError::Clock => f.write_str("the clock stood still while the costs of jobs were measured"),
+            MeasureError::Executor(_) => f.write_str("the executor failed while its costs were measured"),
+            MeasureError::OtherBytes => f.write_str("the executor gives other bytes than the processor"),
+            MeasureError::Limits { longest, slots } => write!(
+                f,
+                "an executor of messages up to {longest} bytes with {slots} slots of keys cannot be measured"
+            ),
+            MeasureError::Processor(_) => f.write_str("the processor failed while its costs were measured"),
+        }
+    }
+}
+
+impl StdError for MeasureError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match self {
+            MeasureError::Executor(failure) => Some(failure),
+            MeasureError::Processor(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl Costs {
+    /// Measures what jobs cost on the processor, with one thread, and on an executor, before that is set.
+    ///
+    /// `clock` gives the time since any moment, as `Instant::elapsed` does. Three shapes of batches are sealed, 16 and 512
+    /// short messages and 512 long ones, six times each by the processor alone, by the executor alone and by the executor
+    /// while the processor works; the median of five counts, so a pause of this thread now and then changes nothing. It takes
+    /// about ten milliseconds, several times that with the portable backend; the processor does at most 64 batches while it
+    /// waits for the executor, which has to come to an end by itself. Slots 0 to 15 of the executor's keys are used and cleared.
+    /// What the executor gives is compared with what the processor gives.
+    ///
+    /// # Errors
+    /// [`MeasureError`], with the executor's keys cleared.
+    pub fn measure(
+        executor: &mut dyn Executor,
+        backend: Backend,
+        clock: &mut dyn FnMut() -> Duration,
+    ) -> Result<Costs, MeasureError> {
+        let (longest, slots) = (executor.longest(), executor.slots().min(SLOTS));
+        let [short, long] = [LENGTHS[0], LENGTHS[1].min(longest)];
+        if long <= short || slots == 0 {
+            let slots = executor.slots();
+            return Err(MeasureError::Limits { longest, slots });
+        }
+        let mut keys = Keys::with_slots(slots);
+        for slot in 0..slots {
+            let (slot, key) = (Slot(slot as u32), [slot as u8 + 1; 32]);
+            keys.set(slot, Suite::ChaCha20Poly1305, &key)
+                .map_err(MeasureError::Processor)?;
+            executor.set_key(slot, &key);
+        }
+        let mut bench = Bench {
+            executor,
+            engine: Engine::with_backend(backend),
+            keys,
+            clock,
+        };
+        let shapes = [(JOBS[0], short), (JOBS[1], short), (JOBS[1], long)];
+        let mut times = [Times::default(); 3];
+        let measured = shapes.into_iter().zip(&mut times).try_for_each(|((jobs, len), times)| {
+            *times = bench.shape(jobs, len)?;
+            Ok(())
+        });
+        for slot in 0..slots {
+            bench.executor.clear_key(Slot(slot as u32));
+        }
+        measured?;
+        let line = |of: fn(&Times) -> u64| line(times.each_ref().map(of), short, long);
+        if times[1].cpu == 0 || times[2].cpu == 0 {
+            return Err(MeasureError::Clock);
+        }
+        Ok(Costs {
+            cpu: line(|times| times.cpu),
+            thread: line(|times| times.thread),
+            executor: line(|times| times.executor),
+        })
+    }
+}
+
+/// Picoseconds for a batch.
+#[derive(Clone, Copy, Debug, Default)]
+struct Times {
+    cpu: u64,
+    thread: u64,
+    executor: u64,
+}
+
+/// The line through three batches: few short messages, many short ones, many long ones.
+fn line([few, many, longer]: [u64; 3], short: usize, long: usize) -> Line {
+    let [fewer, more] = JOBS.map(|jobs| jobs as u64);
+    let byte = longer.saturating_sub(many) / (more * (long - short) as u64);
+    let with_bytes = many.saturating_sub(few) / (more - fewer);
+    let job = with_bytes.saturating_sub(byte * short as u64);
+    let fixed = few.saturating_sub(fewer * (job + byte * short as u64));
+    Line { fixed, job, byte }
+}
+
+/// What is measured, and what with.
+struct Bench<'a> {
+    executor: &'a mut dyn Executor,
+    engine: Engine,
+    keys: Keys,
+    clock: &'a mut dyn FnMut() -> Duration,
+}
+
+impl Bench<'_> {
+    /// Times batches of one shape.
+    fn shape(&mut self, count: usize, len: usize) -> Result<Times, MeasureError> {
+        let place = (len + TAG_LEN) as u32;
+        let nonce = |n: u32| {
+            // These keys are known to everyone and seal only what is thrown away.
+            let mut nonce = [0; 12];
+            nonce[..4].copy_from_slice(&n.to_le_bytes());
+            Nonce::assume_unique(Suite::ChaCha20Poly1305, &nonce)
+        };
+        let job = |n: u32| {
+            let slot = Slot(n % self.keys.slots() as u32);
+            Ok(Job::seal(slot, nonce(n)?, n * place..n * place + len as u32, n * place))
+        };
+        let jobs: Vec<Job> = (0..count as u32)
+            .map(job)
+            .collect::<Result<_, _>>()
+            .map_err(MeasureError::Processor)?;
+        let mut arena = vec![0; count * place as usize];
+        let mut right = arena.clone();
+        self.process(&jobs, &mut right)?;
+        let mut spare = arena.clone();
+        let mut times = [[0; TIMES]; 3];
+        for n in 0..=TIMES {
+            arena.fill(0);
+            let begin = (self.clock)();
+            self.start(&jobs, &arena)?;
+            self.finish(&jobs, &mut arena)?;
+            let end = (self.clock)();
+            if arena != right {
+                return Err(MeasureError::OtherBytes);
+            }
+            let both = end.saturating_sub(begin);
+
+            let begin = (self.clock)();
+            self.process(&jobs, &mut spare)?;
+            let cpu = (self.clock)().saturating_sub(begin);
+
+            arena.fill(0);
+            let begin = (self.clock)();
+            self.start(&jobs, &arena)?;
+            let started = (self.clock)();
+            let mut now = started;
+            for _ in 0..PATIENCE {
+                // As long as the executor took before, so that it is done and what is timed is this thread alone.
+                if now.saturating_sub(started) > both {
+                    break;
+                }
+                self.process(&jobs, &mut spare)?;
+                now = (self.clock)();
+            }
+            self.finish(&jobs, &mut arena)?;
+            let end = (self.clock)();
+            if arena != right {
+                return Err(MeasureError::OtherBytes);
+            }
+            let thread = started.saturating_sub(begin) + end.saturating_sub(now);
+            // The first time memory is taken and keys are sent.
+            if let Some(n) = n.checked_sub(1) {
+                for (times, time) in times.iter_mut().zip([cpu, thread, both]) {
+                    times[n] = (time.as_nanos() * 1000).min(LONGEST.into()) as u64;
+                }
+            }
+        }
+        let [cpu, thread, both] = times.map(|mut times| {
+            times.sort_unstable();
+            times[TIMES / 2]
+        });
+        let executor = both.saturating_sub(thread);
+        Ok(Times { cpu, thread, executor })
+    }
+
+    fn process(&mut self, jobs: &[Job], arena: &mut [u8]) -> Result<(), MeasureError> {
+        let mut statuses = [Status::Failed; JOBS[1]];
+        let statuses = &mut statuses[..jobs.len()];
+        let ran = self
+            .engine
+            .run(&self.keys, jobs, Memory::InPlace(arena), &[], statuses)
+            .map_err(MeasureError::Processor)?;
+        match ran.refused {
+            0 => Ok(()),
+            _ => Err(MeasureError::Processor(sealway_aead::Error::Backend)),
+        }
+    }
+
+    fn start(&mut self, jobs: &[Job], arena: &[u8]) -> Result<(), MeasureError> {
+        self.executor.start(jobs, arena).map_err(MeasureError::Executor)
+    }
+
+    fn finish(&mut self, jobs: &[Job], arena: &mut [u8]) -> Result<(), MeasureError> {
+        let mut statuses = [Status::Failed; JOBS[1]];
+        let statuses = &mut statuses[..jobs.len()];
+        self.executor
+            .finish(jobs, arena, statuses)
+            .map_err(|stopped| MeasureError::Executor(stopped.failure))?;
+        if statuses.iter().all(|&status| status == Status::Done) {
+            Ok(())
+        } else {
+            Err(MeasureError::Executor(ExecutorFailure::new("not all jobs were done")))
+        }
+    }
+}

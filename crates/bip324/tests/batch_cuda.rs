@@ -1,0 +1,120 @@
+//! The engine of `sealway-cuda` as executor, over a device made of ordinary memory, and over a GPU where there is one.
+#![cfg(feature = "cuda")]
+#![allow(clippy::unwrap_used)]
+
+#[path = "common/both.rs"]
+mod both;
+mod common;
+#[path = "../../cuda/tests/support/mod.rs"]
+mod support;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use both::{Both, HALF};
+use sealway_bip324::batch::{Backend, Costs, Executor, Routing};
+use sealway_cuda::{Engine, Error, Options};
+use support::failing::{Call, Failing};
+use support::fake::Fake;
+use support::kernels::Model;
+
+/// Batches of many chunks, more than are under way at a time, and of messages that no chunk takes.
+fn options() -> Options {
+    Options {
+        slots: 16,
+        chunk_bytes: 8192,
+        chunks: 3,
+        ..Options::default()
+    }
+}
+
+fn run(mut both: Both, engine: Engine, routing: Routing) -> Both {
+    both.set(engine, routing);
+    for len in [10, 9000, 7000] {
+        both.round(600);
+        // It has slots for four connections; the fifth is the processor's.
+        let want = both.submit(3, &vec![7; len]);
+        assert!(both.sealed()[3] == want);
+        both.batch.receive(both.ids[3], &want).unwrap();
+        let incoming = both.batch.open();
+        assert!(incoming.len() == 1 && incoming.iter().all(|message| message.contents == vec![7; len]));
+    }
+    both
+}
+
+#[test]
+fn a_gpu_gives_the_same_bytes() {
+    for (peers, routing) in [(4, Routing::Always), (4, HALF), (1, HALF), (5, Routing::Always)] {
+        let device = Fake::new(Model);
+        let seen = Arc::clone(&device.seen);
+        let engine = Engine::with_device(Box::new(device), options()).unwrap();
+        let both = run(Both::new(peers.max(4)), engine, routing);
+        let counters = both.batch.counters();
+        assert_eq!(
+            (counters.fallbacks, counters.connections_failed),
+            (0, 0),
+            "{:?}",
+            both.batch.executor_failure()
+        );
+        assert_eq!(counters.executor_jobs + counters.processor_jobs, 3606);
+        assert!(counters.executor_jobs > 0);
+        assert!(routing == Routing::Always || counters.splits > 0);
+        drop(both);
+        let seen = seen.lock().unwrap();
+        assert!(seen.launches.len() > 20);
+        assert_eq!((seen.dirty, seen.leaked), (0, 0));
+    }
+}
+
+/// Whatever call of the driver fails: the same bytes, and every packet once.
+#[test]
+fn a_gpu_that_fails() {
+    let mut failed = 0;
+    for call in Call::ALL {
+        for before in [0, 1, 7, 23] {
+            for lost in [false, true] {
+                let (device, trigger) = Failing::new(Fake::new(Model));
+                let engine = Engine::with_device(Box::new(device), options()).unwrap();
+                trigger.arm(call, before, lost);
+                let both = run(Both::new(4), engine, HALF);
+                let counters = both.batch.counters();
+                assert_eq!(counters.connections_failed, 0, "{call:?} {before} {lost}");
+                assert_eq!(counters.executor_jobs + counters.processor_jobs, 3606);
+                assert!(counters.fallbacks <= u64::from(trigger.happened()));
+                failed += counters.fallbacks;
+            }
+        }
+    }
+    assert!(failed > 20, "{failed} failures");
+}
+
+#[test]
+fn costs_and_limits_of_a_gpu() {
+    let mut engine = Engine::with_device(Box::new(Fake::new(Model)), options()).unwrap();
+    let longest = Executor::longest(&engine);
+    assert!((7800..8192).contains(&longest), "{longest}");
+    assert_eq!(Executor::slots(&engine), 16);
+    let begin = Instant::now();
+    let costs = Costs::measure(&mut engine, Backend::best(), &mut || begin.elapsed()).unwrap();
+    let both = run(Both::new(4), engine, Routing::Measured(costs));
+    assert_eq!(both.batch.counters().fallbacks, 0);
+}
+
+#[test]
+fn a_gpu_of_this_machine() {
+    let engine = match Engine::open(Options::default()) {
+        Ok(engine) => engine,
+        Err(error @ (Error::NoDriver | Error::NoDevice)) => {
+            println!("SKIPPED: {error}; no GPU was tested");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let both = run(Both::new(5), engine, HALF);
+    assert_eq!(
+        both.batch.counters().fallbacks,
+        0,
+        "{:?}",
+        both.batch.executor_failure()
+    );
+}
