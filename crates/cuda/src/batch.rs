@@ -46,6 +46,7 @@ pub struct Finished<'e> {
     engine: &'e mut Engine,
     chunk: usize,
     report: Report,
+    sent_again: bool,
 }
 
 impl Engine {
@@ -93,6 +94,25 @@ impl Engine {
             engine: self,
             chunk: ticket.chunk,
             report,
+            sent_again: false,
+        })
+    }
+
+    /// Sends off a chunk that is filled.
+    fn send(&mut self, chunk: usize) -> Result<Ticket, Error> {
+        let mut report = Report::default();
+        self.submit_chunk(chunk, &mut report)?;
+        let alive = Arc::new(());
+        let serial = self.next_serial();
+        self.ring[chunk].state = State::Ticket {
+            serial,
+            alive: Arc::downgrade(&alive),
+        };
+        Ok(Ticket {
+            chunk,
+            serial,
+            report,
+            _alive: alive,
         })
     }
 
@@ -155,21 +175,9 @@ impl Batch<'_> {
     /// # Errors
     /// Those of the device; nothing of the batch happens then.
     pub fn submit(mut self) -> Result<Ticket, Error> {
-        let mut report = Report::default();
-        self.engine.submit_chunk(self.chunk, &mut report)?;
+        let ticket = self.engine.send(self.chunk)?;
         self.submitted = true;
-        let alive = Arc::new(());
-        let serial = self.engine.next_serial();
-        self.engine.ring[self.chunk].state = State::Ticket {
-            serial,
-            alive: Arc::downgrade(&alive),
-        };
-        Ok(Ticket {
-            chunk: self.chunk,
-            serial,
-            report,
-            _alive: alive,
-        })
+        Ok(ticket)
     }
 }
 
@@ -183,6 +191,24 @@ impl Drop for Batch<'_> {
 }
 
 impl Finished<'_> {
+    /// Sends the same messages off once more, as they lie in pinned memory, for the same bytes. For measuring.
+    ///
+    /// # Errors
+    /// Those of the device; the chunk is then free.
+    pub fn again(mut self) -> Result<Ticket, Error> {
+        match self.engine.send(self.chunk) {
+            Ok(ticket) => {
+                self.sent_again = true;
+                Ok(ticket)
+            }
+            Err(error) => {
+                // Some of it may be under way.
+                let _ = self.engine.settle_chunk(self.chunk);
+                Err(error)
+            }
+        }
+    }
+
     /// Messages of the batch.
     pub fn len(&self) -> usize {
         self.engine.ring[self.chunk].plan.len()
@@ -213,6 +239,9 @@ impl Finished<'_> {
 
 impl Drop for Finished<'_> {
     fn drop(&mut self) {
+        if self.sent_again {
+            return;
+        }
         self.engine.ring[self.chunk].state = State::Free;
     }
 }

@@ -2,6 +2,7 @@
 
 mod chunk;
 mod keys;
+mod link;
 mod options;
 mod run;
 
@@ -16,6 +17,7 @@ use crate::error::{Error, Wrong};
 use crate::plan::Message;
 
 pub(crate) use chunk::{Chunk, Regions, State, check_statuses, status_of};
+pub use link::Ways;
 pub use options::{Options, Report, Times};
 pub use run::Started;
 

@@ -49,7 +49,7 @@ mod resident;
 pub use batch::{Batch, Finished, Reserved, Ticket};
 pub use device::DeviceInfo;
 pub use driver::probe;
-pub use engine::{Engine, Options, Report, Started, Times};
+pub use engine::{Engine, Options, Report, Started, Times, Ways};
 pub use error::{Error, Place, Stopped, Wrong};
 pub use plan::{Bins, Message};
 pub use resident::Resident;

@@ -18,15 +18,19 @@
 //! side. One thread is timed by its CPU clock (method `C`), several by the wall from a common start to the last end (`T`),
 //! batches for latency by the wall. `openssl` takes no part: it cannot be called packet by packet from here.
 //!
+//! With `--gpu` the workload is another: the same packets on a GPU. `packets/gpu.rs` says what its cases and metrics are.
+//!
 //! Every packet of every timed batch is compared with the oracle's answer after the clock has stopped, in what it was
 //! written to and in full.
 
 mod cells;
 mod definition;
+mod gpu;
 mod mover;
 mod pool;
 mod threads;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use cells::{MIN_P99, latency_figures};
@@ -103,6 +107,9 @@ fn method(case: &Case, _: &str) -> Method {
 
 /// Finds the subjects, makes the cells, fits the plan.
 pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
+    if request.gpu {
+        return gpu::prepare(request, &(Arc::new(sealway_cuda::Engine::open) as gpu::Open));
+    }
     let mut found = subjects::find(&request.peers, &PEERS, |name| Err(format!("{name} is no peer here")))?;
     let variants = definition::variants();
     let entries = variants

@@ -148,6 +148,8 @@ pub struct Request {
     pub budget: Option<Duration>,
     /// Stacks to measure, of [`crate::path::Stack`]; all if empty.
     pub stacks: Vec<Stack>,
+    /// Packets on a GPU instead of this machine's processor: of the workload `packets` only.
+    pub gpu: bool,
     /// The program `sealway`, for workloads that run it as a process of its own.
     pub program: Option<PathBuf>,
     /// Seed for the order of visits; drawn if absent.

@@ -160,6 +160,12 @@ pub(crate) struct LabOptions {
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = values::stack())]
     pub(crate) stack: Vec<Stack>,
 
+    /// Measure packets on an NVIDIA GPU: kernels alone, with the link, and against this machine's processor
+    ///
+    /// For the workload packets. On a machine without a GPU it says so, and that is no failure.
+    #[arg(long)]
+    pub(crate) gpu: bool,
+
     /// Longest time for the whole run, such as 90s, 5m or 1h: shortens windows first, then leaves cases out; `all` shares
     /// it out
     #[arg(long, value_name = "TIME", value_parser = values::duration)]

@@ -10,7 +10,7 @@ use crate::Error;
 use crate::device::{Buffer, Device, Event, Launch, Messages, Pinned, Queue, Span};
 use crate::plan::{Kernel, Layout, Limits, Message, Place, Plan, SUM};
 
-use super::{Options, Report, Times};
+use super::{Options, Report, Times, Ways};
 
 /// What a chunk is doing.
 #[derive(Debug)]
@@ -129,6 +129,18 @@ impl Chunk {
         report.link_in += layout.input() as u64;
         report.link_out += layout.output() as u64;
         Ok(())
+    }
+
+    /// Copies all its memory across the link, whatever it holds.
+    pub(super) fn copy(&mut self, device: &mut dyn Device, ways: Ways) -> Result<u64, Error> {
+        let all = 0..self.bytes;
+        if ways != Ways::Out {
+            device.copy_in(self.queue, self.host_in, all.clone(), self.device_in, 0)?;
+        }
+        if ways != Ways::In {
+            device.copy_out(self.queue, Span::new(self.device_out, &all), self.host_out, 0)?;
+        }
+        Ok(self.bytes as u64 * if ways == Ways::Both { 2 } else { 1 })
     }
 
     /// Waits until it is done, and makes sure that every message was worked on.

@@ -28,6 +28,7 @@ impl Observer for Watcher {
 fn request(peers: Peers, budget: u64) -> Request {
     Request {
         stacks: Vec::new(),
+        gpu: false,
         program: None,
         profile: Profile::Quick,
         peers,

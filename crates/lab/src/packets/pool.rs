@@ -87,21 +87,42 @@ pub(super) struct Pool {
     key_of: Vec<u32>,
     /// Where each packet's contents start, and the end of the last.
     starts: Vec<u32>,
+    /// Which packets nobody wants; empty if there is none.
+    decoy: Vec<bool>,
     nonce_base: [u8; Suite::MAX_NONCE_LEN],
 }
 
 impl Pool {
     /// Draws `count` packets and has the oracle seal them.
     pub(super) fn new(suite: Suite, sizes: Sizes, key_use: KeyUse, count: usize) -> Result<Pool, CellError> {
+        Self::with_decoys(suite, sizes, key_use, count, 0)
+    }
+
+    /// Likewise, where `decoys` in a hundred packets have contents that nobody wants: 0 to 64 B, uniform.
+    pub(super) fn with_decoys(
+        suite: Suite,
+        sizes: Sizes,
+        key_use: KeyUse,
+        count: usize,
+        decoys: u32,
+    ) -> Result<Pool, CellError> {
         let failed = || CellError::Failed {
             what: format!("the oracle cannot seal {count} packets with {suite}"),
         };
         let mut lengths = SplitMix64::stream(SEED, 0);
         let mut choice = SplitMix64::stream(SEED, 1);
+        let mut lots = SplitMix64::stream(SEED, 2);
         let mut starts = vec![0u32];
+        let mut decoy = Vec::new();
         let mut total = 0usize;
         for _ in 0..count {
-            total += sizes.draw(&mut lengths);
+            if decoys > 0 {
+                decoy.push(lots.below(100) < decoys as usize);
+            }
+            total += match decoy.last() {
+                Some(true) => lengths.below(65),
+                _ => sizes.draw(&mut lengths),
+            };
             starts.push(u32::try_from(total).map_err(|_| failed())?);
         }
         let (keys, key_of): (usize, Vec<u32>) = match key_use {
@@ -121,6 +142,7 @@ impl Pool {
             keys: noise(keys * suite.key_len(), SEED ^ 0x6e7),
             key_of,
             starts,
+            decoy,
             nonce_base,
         };
         let mut sealed = Vec::with_capacity(total + count * Suite::TAG_LEN);
@@ -193,6 +215,21 @@ impl Pool {
     /// Where the contents of some packets are.
     pub(super) fn texts(&self, packets: &Range<usize>) -> Range<usize> {
         self.starts[packets.start] as usize..self.starts[packets.end] as usize
+    }
+
+    fn is_decoy(&self, packet: usize) -> bool {
+        self.decoy.get(packet).copied().unwrap_or(false)
+    }
+
+    /// How many of some packets are no decoys.
+    pub(super) fn genuine(&self, packets: &Range<usize>) -> u64 {
+        packets.clone().filter(|&packet| !self.is_decoy(packet)).count() as u64
+    }
+
+    /// Bytes of contents of those.
+    pub(super) fn genuine_bytes(&self, packets: &Range<usize>) -> u64 {
+        let genuine = packets.clone().filter(|&packet| !self.is_decoy(packet));
+        genuine.map(|packet| self.text(packet).len() as u64).sum()
     }
 
     /// Where some packets are, sealed.

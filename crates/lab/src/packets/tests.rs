@@ -246,6 +246,7 @@ impl Observer for Watcher {
 fn request(suites: &[Suite], budget: u64) -> Request {
     Request {
         stacks: Vec::new(),
+        gpu: false,
         program: None,
         profile: Profile::Quick,
         peers: Peers::Named(vec!["rustcrypto".to_owned()]),

@@ -43,6 +43,7 @@ impl Observer for Watcher {
 fn request(suites: &[Suite], peers: Peers) -> Request {
     Request {
         stacks: Vec::new(),
+        gpu: false,
         program: None,
         profile: Profile::Quick,
         peers,

@@ -204,6 +204,7 @@ fn a_request_that_names_no_program_is_refused() {
         peers: Peers::None,
         suites: Vec::new(),
         stacks: Vec::new(),
+        gpu: false,
         program: None,
         budget: None,
         seed: Some(1),

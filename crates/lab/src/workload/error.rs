@@ -26,6 +26,11 @@ pub enum LabError {
         /// Why, and what to do.
         why: String,
     },
+    /// A GPU was asked for, and there is none that can be used. No failure: there is nothing to measure.
+    NoDevice {
+        /// Why.
+        why: String,
+    },
     /// The request does not say where our own program is.
     NoProgram,
     /// The system gave no random bytes.
@@ -38,6 +43,7 @@ impl LabError {
     /// The exit code.
     pub const fn exit(&self) -> Exit {
         match self {
+            LabError::NoDevice { .. } => Exit::Done,
             LabError::Plan(_) | LabError::UnknownPeer { .. } => Exit::Usage,
             LabError::PeerMissing { .. } => Exit::PeerMissing,
             LabError::NoProgram | LabError::Entropy(_) | LabError::Schedule(_) => Exit::Internal,
@@ -57,6 +63,7 @@ impl fmt::Display for LabError {
                 )
             }
             LabError::PeerMissing { name, why } => write!(f, "peer {name}: {why}"),
+            LabError::NoDevice { why } => write!(f, "no GPU to measure here: {why}"),
             LabError::NoProgram => f.write_str("the request names no program to measure as sealway"),
             LabError::Entropy(error) => error.fmt(f),
             LabError::Schedule(error) => error.fmt(f),

@@ -7,7 +7,7 @@ use sealway_lab::files::post;
 use sealway_lab::plan::Profile;
 use sealway_lab::report::{html, json, terminal};
 use sealway_lab::result::RunResult;
-use sealway_lab::workload::{self, Peers, Request, Workload};
+use sealway_lab::workload::{self, LabError, Peers, Request, Workload};
 
 use crate::args::{HttpsPost, LabOptions, LabRun, Measured, PeerWord, scope};
 use crate::output::{self, Target};
@@ -25,6 +25,9 @@ pub(crate) fn measure(measured: Measured, options: &LabOptions) -> Result<Exit, 
         Measured::All => Workload::ALL.to_vec(),
         Measured::One(workload) => vec![workload],
     };
+    if options.gpu && measured != Measured::One(Workload::Packets) {
+        return Err(Problem::new(Exit::Usage, "--gpu is for the workload packets").hint("sealway lab packets --gpu"));
+    }
     let request = request(options)?;
     // Before anything runs: a minute of measuring must not end in a path that cannot be written.
     let json = options
@@ -47,9 +50,16 @@ pub(crate) fn measure(measured: Measured, options: &LabOptions) -> Result<Exit, 
         _ => None,
     };
     let mut progress = Progress::new(!options.no_progress && !options.ci, stop, kept);
-    let result = workload::run(&workloads, &request, &mut progress).map_err(|e| Problem::new(e.exit(), &e));
+    let result = workload::run(&workloads, &request, &mut progress);
     progress.clear();
-    let result = result?;
+    let result = match result {
+        Err(nothing @ LabError::NoDevice { .. }) => {
+            progress.result_is_kept();
+            note(&format!("{nothing}; nothing was measured and nothing was written"));
+            return Ok(Exit::Done);
+        }
+        result => result.map_err(|e| Problem::new(e.exit(), &e))?,
+    };
     let written = write(&result, json.as_ref(), html.as_ref());
     // The partial file goes only once the result stands; the table is shown even when a file could not be written.
     if written.is_ok() {
@@ -88,6 +98,7 @@ fn request(options: &LabOptions) -> Result<Request, Problem> {
         suites: options.suite.clone(),
         budget: options.budget,
         stacks: options.stack.clone(),
+        gpu: options.gpu,
         program: std::env::current_exe().ok(),
         seed: options.seed,
         // Where the program lies may say who the user is; its name repeats the run as well.

@@ -1,0 +1,345 @@
+//! Packets on a GPU: `packets --gpu`, on a machine with an NVIDIA GPU and its driver.
+//!
+//! Case parameters besides those of `packets`: `mode`, `decoys` and `streams`. Keys are resident, of 1,000 connections.
+//!
+//! - `kernel`: packets lie on the device, and only the kernels count, by the device's own clock. Descriptors are there already.
+//! - `pinned`: packets lie in host memory that the device reads; copies, kernels and copies back of `streams` batches
+//!   overlap, as in a program that writes its packets there once. By the wall.
+//! - `call`: one call as an application makes it: packets are gathered, sealed or opened, and scattered, by a thread that
+//!   waits. By the wall; here our engine on one CPU thread (`sealway`) and on all (`sealway:all`) does the same, which shows from
+//!   which batch on the device is faster.
+//! - `link`: nothing but copies of 4 MiB: what the link carries (`op` `in`, `out`; `both` counts both ways together).
+//!
+//! Of `decoys` in a hundred packets nobody wants the contents: 0 to 64 B, uniform. They are sealed and opened as all are, and
+//! counted neither as operations nor as contents.
+//!
+//! Metrics besides: `link_in` and `link_out`, B/op across the link, tables and padding among them; `link_rate`, B/s on the busier
+//! way; `copy_share`, the part of the device's time that copies take when they do not overlap, from a pass of its own.
+//!
+//! Outputs are compared with the oracle's at the end of every window, in full, and statuses at every batch.
+
+mod cells;
+mod moved;
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sealway_aead::Suite;
+use sealway_aead::batch::Backend;
+use sealway_cuda::{Engine, Error, Options};
+
+use super::cells::{Make, Op, PacketCell, Scratch, Task};
+use super::mover::Batches;
+use super::pool::{KeyUse, Pool, Sizes};
+use super::threads::ThreadsCell;
+use super::{METRICS, NAME, definition, figure};
+use crate::measure::cpu::Method;
+use crate::plan::{Layout, Overhead, Plan, Profile};
+use crate::result::{Case, Subject};
+use crate::run::{self, Cell, CellError};
+use crate::stats::Better;
+use crate::workload::chunk::NoCell;
+use crate::workload::engine::Sealway;
+use crate::workload::rows::{Metric, Reference, Scheme, THROUGHPUT};
+use crate::workload::subjects::ours;
+use crate::workload::{self, LabError, Prepared, Request};
+use cells::{LinkCell, PinnedCell, ResidentCell};
+use moved::Called;
+
+/// The subjects.
+const GPU: &str = "sealway:gpu";
+const ALL_THREADS: &str = "sealway:all";
+
+/// Version of what a window does.
+const VERSION: u32 = 1;
+
+/// Bytes of a copy of the mode `link`.
+const LINK_BYTES: usize = 4 << 20;
+
+/// What is spent besides warm-up and windows: opening the device, bringing packets there, comparing.
+const OVERHEAD: Overhead = Overhead {
+    per_cell: Duration::from_millis(100),
+    per_window: Duration::from_millis(400),
+};
+
+macro_rules! figured {
+    ($name:literal, $unit:literal, $better:ident) => {
+        Metric {
+            name: $name,
+            unit: $unit,
+            better: Better::$better,
+            value: |window, _| figure(window, $name),
+            method: None,
+            related: false,
+        }
+    };
+}
+
+const PINNED_METRICS: [Metric; 6] = [
+    super::RATE,
+    THROUGHPUT,
+    figured!("link_in", "B/op", Lower),
+    figured!("link_out", "B/op", Lower),
+    figured!("link_rate", "B/s", Higher),
+    figured!("copy_share", "1", Lower),
+];
+const KERNEL_METRICS: [Metric; 2] = [super::RATE, THROUGHPUT];
+const LINK_METRICS: [Metric; 1] = [THROUGHPUT];
+
+/// Where packets lie and what counts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Mode {
+    Kernel,
+    Pinned,
+    Call,
+    Link(sealway_cuda::Ways),
+}
+
+impl Mode {
+    const fn name(self) -> &'static str {
+        match self {
+            Mode::Kernel => "kernel",
+            Mode::Pinned => "pinned",
+            Mode::Call => "call",
+            Mode::Link(_) => "link",
+        }
+    }
+}
+
+/// One parameter set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Spec {
+    pub(super) mode: Mode,
+    pub(super) op: Op,
+    pub(super) sizes: Sizes,
+    pub(super) decoys: u32,
+    pub(super) batch: usize,
+    pub(super) streams: usize,
+}
+
+impl Spec {
+    fn case(&self) -> Case {
+        let case = Case::new().with("mode", self.mode.name());
+        if let Mode::Link(ways) = self.mode {
+            let op = match ways {
+                sealway_cuda::Ways::In => "in",
+                sealway_cuda::Ways::Out => "out",
+                sealway_cuda::Ways::Both => "both",
+            };
+            return case.with("op", op).with("streams", self.streams);
+        }
+        let case = case
+            .with("suite", Suite::ChaCha20Poly1305.name())
+            .with("op", self.op.name())
+            .with("sizes", self.sizes.name().as_str())
+            .with("decoys", u64::from(self.decoys))
+            .with("batch", self.batch)
+            .with("keys", KeyUse::Resident.name());
+        match self.mode {
+            Mode::Pinned => case.with("streams", self.streams),
+            _ => case,
+        }
+    }
+
+    /// Packets of its pool: four batches, so that not all that is opened is in a cache, and at least one of 4096.
+    fn count(&self) -> usize {
+        let bytes = match self.sizes {
+            Sizes::Fixed(bytes) => bytes.max(64),
+            _ => 512,
+        };
+        // 256 MiB at most, and one batch at least.
+        (4 * self.batch).max(4096).min((256 << 20) / bytes).max(self.batch)
+    }
+}
+
+/// Opens a device for an engine.
+pub(super) type Open = Arc<dyn Fn(Options) -> Result<Engine, Error> + Send + Sync>;
+
+/// Every case, the most telling first.
+pub(super) fn specs(profile: Profile) -> Vec<Spec> {
+    use sealway_cuda::Ways;
+    let quick = profile == Profile::Quick;
+    let base = Spec {
+        mode: Mode::Kernel,
+        op: Op::Seal,
+        sizes: Sizes::Mix,
+        decoys: 0,
+        batch: 65_536,
+        streams: 1,
+    };
+    let pinned = Spec {
+        mode: Mode::Pinned,
+        batch: 16_384,
+        streams: 4,
+        ..base
+    };
+    let call = Spec {
+        mode: Mode::Call,
+        batch: 4096,
+        ..base
+    };
+    let ways = |spec: Spec| [Op::Seal, Op::Open, Op::Pair].map(|op| Spec { op, ..spec });
+    let mut specs = Vec::new();
+    specs.extend([Ways::In, Ways::Out, Ways::Both].map(|ways| Spec {
+        mode: Mode::Link(ways),
+        streams: 4,
+        ..base
+    }));
+    specs.extend(ways(base));
+    specs.extend(ways(pinned));
+    let sweep: &[usize] = if quick {
+        &[16, 256, 4096, 65_536]
+    } else {
+        &[1, 4, 16, 64, 256, 1024, 4096, 16_384, 65_536, 262_144]
+    };
+    specs.extend(sweep.iter().map(|&batch| Spec { batch, ..call }));
+    specs.extend(sweep.iter().map(|&batch| Spec { batch, ..base }));
+    for streams in if quick { &[1, 2, 8][..] } else { &[1, 2, 3, 4, 6, 8] } {
+        specs.push(Spec {
+            streams: *streams,
+            ..pinned
+        });
+    }
+    for decoys in [5, 20] {
+        specs.push(Spec { decoys, ..base });
+        specs.push(Spec { decoys, ..pinned });
+    }
+    for bytes in if quick { &[64, 1024, 16_384][..] } else { &[32, 64, 128, 256, 512, 1024, 4096, 16_384, 1 << 20] } {
+        // As many bytes as the mix has.
+        let batch = ((16 << 20) / *bytes).clamp(4, 65_536);
+        let sizes = Sizes::Fixed(*bytes);
+        specs.push(Spec { sizes, batch, ..base });
+        let batch = ((4 << 20) / *bytes).clamp(4, 16_384);
+        specs.push(Spec { sizes, batch, ..pinned });
+    }
+    if !quick {
+        specs.push(Spec {
+            sizes: Sizes::Tiny,
+            ..base
+        });
+        let opens: Vec<Spec> = specs.iter().filter(|spec| spec.mode != Mode::Call).cloned().collect();
+        specs.extend(opens.into_iter().map(|spec| Spec { op: Op::Open, ..spec }));
+    }
+    let mut seen: Vec<Spec> = Vec::new();
+    specs.retain(|spec| {
+        let new = !seen.contains(spec) && (!matches!(spec.mode, Mode::Link(_)) || spec.op == Op::Seal);
+        seen.push(*spec);
+        new
+    });
+    specs
+}
+
+fn metrics(case: &Case) -> &'static [Metric] {
+    match case.text("mode") {
+        Some("kernel") => &KERNEL_METRICS,
+        Some("pinned") => &PINNED_METRICS,
+        Some("link") => &LINK_METRICS,
+        _ => &METRICS,
+    }
+}
+
+/// Says why there is nothing to measure, or what the device is.
+pub(super) fn subject(open: &Open) -> Result<Subject, LabError> {
+    let engine = open(Options {
+        slots: 1,
+        chunk_bytes: 4096,
+        chunks: 1,
+        ..Options::default()
+    })
+    .map_err(|error| LabError::NoDevice { why: error.to_string() })?;
+    let mut subject = ours();
+    subject.name = GPU.to_owned();
+    subject.differs.push(format!("on {}", engine.device()));
+    Ok(subject)
+}
+
+/// Every cell.
+pub(super) fn cells(specs: &[Spec], open: &Open) -> Vec<Box<dyn Cell>> {
+    let scratch = Rc::new(RefCell::new(Scratch::default()));
+    let mut pools: Vec<((String, u32, usize), Result<Arc<Pool>, CellError>)> = Vec::new();
+    let mut cells: Vec<Box<dyn Cell>> = Vec::new();
+    for spec in specs {
+        if let Mode::Link(ways) = spec.mode {
+            cells.push(Box::new(LinkCell::new(spec.case(), ways, spec.streams, Arc::clone(open))));
+            continue;
+        }
+        let key = (spec.sizes.name(), spec.decoys, spec.count());
+        let known = pools.iter().find(|(other, _)| *other == key).map(|(_, pool)| pool.clone());
+        let pool = known.unwrap_or_else(|| {
+            let suite = Suite::ChaCha20Poly1305;
+            let pool = Pool::with_decoys(suite, spec.sizes, KeyUse::Resident, spec.count(), spec.decoys).map(Arc::new);
+            pools.push((key, pool.clone()));
+            pool
+        });
+        let pool = match pool {
+            Ok(pool) => pool,
+            Err(error) => {
+                cells.push(Box::new(NoCell {
+                    case: spec.case(),
+                    subject: GPU,
+                    error,
+                }));
+                continue;
+            }
+        };
+        let task = |subject, make| Task {
+            case: spec.case(),
+            subject,
+            pool: Arc::clone(&pool),
+            op: spec.op,
+            batch: spec.batch,
+            make,
+        };
+        match spec.mode {
+            Mode::Kernel => cells.push(Box::new(ResidentCell::new(*spec, spec.case(), Arc::clone(&pool), Arc::clone(open)))),
+            Mode::Pinned => cells.push(Box::new(PinnedCell::new(*spec, spec.case(), Arc::clone(&pool), Arc::clone(open)))),
+            Mode::Link(_) => {}
+            Mode::Call => {
+                let opened = Arc::clone(open);
+                let gpu: Make = Arc::new(move |pool| Ok(Box::new(Called::new(GPU, &opened, pool)?)));
+                let batch = spec.batch;
+                let here: Make =
+                    Arc::new(move |pool| Ok(Box::new(Batches::new(Sealway::NAME, Backend::best(), pool, batch)?)));
+                cells.push(Box::new(PacketCell::new(task(GPU, gpu), true, Rc::clone(&scratch))));
+                cells.push(Box::new(PacketCell::new(
+                    task(Sealway::NAME, Arc::clone(&here)),
+                    true,
+                    Rc::clone(&scratch),
+                )));
+                cells.push(Box::new(ThreadsCell::new(task(ALL_THREADS, here), run::cpus() as usize)));
+            }
+        }
+    }
+    cells
+}
+
+/// Finds the device, makes the cells, fits the plan.
+pub(super) fn prepare(request: &Request, open: &Open) -> Result<Prepared, LabError> {
+    let mut all = ours();
+    all.name = ALL_THREADS.to_owned();
+    all.differs.push(format!("batches on {} threads at once, each its own", run::cpus()));
+    let subjects = vec![subject(open)?, ours(), all];
+    let cells = cells(&specs(request.profile), open);
+    let layout = Layout::by_case(cells.iter().map(|cell| cell.case().canonical()));
+    let plan = Plan::new(request.profile, layout, OVERHEAD, request.limit()).map_err(LabError::Plan)?;
+    Ok(Prepared {
+        plan,
+        subjects,
+        cells,
+        scheme: Scheme {
+            name: NAME,
+            def: workload::hash(&format!("{NAME} gpu {VERSION} link={LINK_BYTES} {}", definition::hash(request.profile))),
+            metrics,
+            reference: Reference::First(&[Sealway::NAME]),
+            method: |_, _| Method::Wall,
+            verified: |case, _| if case.text("mode") == Some("link") { "none" } else { "full" },
+            finish: |_| {},
+        },
+        warnings: Vec::new(),
+        recommend: |_, _| Vec::new(),
+    })
+}
