@@ -7,7 +7,7 @@ mod support;
 use std::sync::{Arc, Mutex};
 
 use sealway_aead::batch::{Memory, Slot, Status};
-use sealway_cuda::{Engine, Error, Options};
+use sealway_cuda::{Engine, Error, Message, Options};
 
 use support::failing::{Call, Failing, Trigger};
 use support::fake::{Fake, Seen};
@@ -147,6 +147,41 @@ fn keys_survive_what_passes() {
         assert!(trigger.happened() && !engine.is_lost());
         mix.check(&mut engine);
     }
+}
+
+#[test]
+fn submitting_may_fail() {
+    fn can_be_sent_to_another_thread(_: &impl Send) {}
+    let message = Message {
+        slot: Slot(0),
+        nonce: [0; 12],
+        len: 40,
+        aad_len: 0,
+        opens: false,
+    };
+    let mut failed = 0;
+    for call in Call::ALL {
+        for before in 0.. {
+            let (mut engine, trigger, _) = failing(small());
+            can_be_sent_to_another_thread(&engine);
+            set_keys(&mut engine, 16);
+            trigger.arm(call, before, false);
+            let mut batch = engine.batch().unwrap().unwrap();
+            batch.reserve(&message).unwrap().unwrap().text.fill(1);
+            let submitted = batch.submit();
+            let ended = submitted.and_then(|ticket| Ok(engine.collect(ticket)?.report().done));
+            if !trigger.happened() {
+                assert_eq!(ended, Ok(1));
+                break;
+            }
+            assert!(ended.is_err());
+            failed += 1;
+            if !engine.is_lost() {
+                mix(false).check(&mut engine);
+            }
+        }
+    }
+    assert!(failed > 10, "{failed}");
 }
 
 #[test]
