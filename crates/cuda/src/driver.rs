@@ -255,13 +255,14 @@ impl Device for Driver {
             return Ok(());
         }
         let source = memory.at.wrapping_add(from.start).cast();
+        // Noted first: a call that fails may have begun something.
+        let count = self.count(queue);
+        self.use_pinned(host, queue, count)?;
         // SAFETY: both stretches lie in memory that the driver gave and that is freed only after all queues were waited for.
         // The host writes to its side only after this copy, see `pinned`. No reference is made: only addresses go over.
         checked(DOING, unsafe {
             sys::cuMemcpyHtoDAsync_v2(target, source, from.len(), stream)
-        })?;
-        let count = self.count(queue);
-        self.use_pinned(host, queue, count)
+        })
     }
 
     fn copy_out(&mut self, queue: Queue, from: Span, host: Pinned, at: usize) -> Result<(), Error> {
@@ -277,12 +278,13 @@ impl Device for Driver {
             return Ok(());
         }
         let target = memory.at.wrapping_add(at).cast();
+        // Noted first: a call that fails may have begun something.
+        let count = self.count(queue);
+        self.use_pinned(host, queue, count)?;
         // SAFETY: as in `copy_in`; the host reads its side only after this copy.
         checked(DOING, unsafe {
             sys::cuMemcpyDtoHAsync_v2(target, source, from.len, stream)
-        })?;
-        let count = self.count(queue);
-        self.use_pinned(host, queue, count)
+        })
     }
 
     fn clear(&mut self, queue: Queue, span: Span) -> Result<(), Error> {

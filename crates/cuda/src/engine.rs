@@ -11,7 +11,7 @@ use std::fmt;
 use sealway_aead::Suite;
 use sealway_aead::batch::{Arenas, Job, Rules, Slot};
 
-use crate::device::{Device, DeviceInfo, Event};
+use crate::device::{Device, DeviceInfo, Event, Queue};
 use crate::driver::Driver;
 use crate::error::{Error, Wrong};
 use crate::plan::Message;
@@ -46,6 +46,8 @@ pub struct Engine {
     /// The device can do nothing more.
     lost: bool,
     serial: u64,
+    /// A queue and two events for measuring time, kept between batches that stay on the device.
+    pub(crate) spare: Option<(Queue, Event, Event)>,
 }
 
 impl Engine {
@@ -81,6 +83,7 @@ impl Engine {
             run: None,
             lost: false,
             serial: 0,
+            spare: None,
         })
     }
 
@@ -212,7 +215,7 @@ impl Engine {
         let keys = &mut self.keys;
         keys.flush(device, &before)
             .and_then(|()| self.ring[index].submit(device, keys.span(), keys.under_way(), report))
-            .map_err(|error| self.noted(error))
+            .map_err(|error| self.failed(error))
     }
 
     /// Waits until a chunk is done.
@@ -235,11 +238,12 @@ impl Engine {
         settled
     }
 
-    /// After an error: waits for the keys too.
-    fn settle_keys(&mut self) {
+    /// After an error while keys may be on their way: waits for them, so that they can be sent again.
+    pub(crate) fn failed(&mut self, error: Error) -> Error {
         if self.keys.settle(&mut *self.device).is_err() {
             self.lost = true;
         }
+        self.noted(error)
     }
 
     pub(crate) fn next_serial(&mut self) -> u64 {

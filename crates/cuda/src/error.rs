@@ -35,7 +35,7 @@ pub enum Error {
     },
     /// Memory ran out.
     OutOfMemory {
-        /// Bytes asked for in one piece.
+        /// Bytes asked for in one piece; 0 if it was for what the driver itself needs.
         asked: usize,
         /// Where they were to be.
         place: Place,
@@ -169,6 +169,10 @@ impl fmt::Display for Error {
                 "the GPU has compute capability {}.{}, {}.{} is needed",
                 have.0, have.1, need.0, need.1
             ),
+            Error::OutOfMemory {
+                asked: 0,
+                place: Place::Device,
+            } => f.write_str("the GPU has no room left for another program"),
             Error::OutOfMemory {
                 asked,
                 place: Place::Device,

@@ -73,7 +73,7 @@ impl Engine {
         let keys = &mut self.keys;
         keys.flush(device, &before)
             .and_then(|()| keys.settle(device))
-            .map_err(|error| self.noted(error))
+            .map_err(|error| self.failed(error))
     }
 }
 
@@ -94,8 +94,11 @@ impl<'e> Resident<'e> {
         let stage = guard.device.allocate_pinned(window)?;
         guard.pinned = Some(stage);
         let device = &mut *guard.device;
-        let queue = device.queue()?;
-        let (from, to) = (device.event(true)?, device.event(true)?);
+        let (queue, from, to) = match engine.spare {
+            Some(spare) => spare,
+            None => (device.queue()?, device.event(true)?, device.event(true)?),
+        };
+        engine.spare = Some((queue, from, to));
         device.clear(queue, Span::new(input, &(0..input_bytes)))?;
         device.clear(queue, Span::new(output, &(0..output_bytes)))?;
         device.finish(queue)?;

@@ -6,11 +6,12 @@ mod support;
 
 use std::sync::{Arc, Mutex};
 
-use sealway_aead::batch::{Memory, Slot, Status};
-use sealway_cuda::{Engine, Error, Options};
+use sealway_aead::batch::{Memory as Batch, Slot, Status};
+use sealway_cuda::device::Launch;
+use sealway_cuda::{Engine, Error, Message, Options};
 
 use support::failing::{Call, Failing, Trigger};
-use support::fake::{Fake, Seen};
+use support::fake::{Fake, Kernels, Memory, Seen};
 use support::kernels::Model;
 use support::mix::{Mix, key, set_keys};
 use support::small;
@@ -60,9 +61,9 @@ fn any_call_of_a_run_may_fail() {
                     trigger.arm(call, before, lost);
                     let (mut dst, mut statuses) = (mix.before.clone(), vec![Status::Failed; COUNT]);
                     let memory = if in_place {
-                        Memory::InPlace(&mut dst)
+                        Batch::InPlace(&mut dst)
                     } else {
-                        Memory::Separate {
+                        Batch::Separate {
                             src: &mix.src,
                             dst: &mut dst,
                         }
@@ -145,8 +146,46 @@ fn keys_survive_what_passes() {
         trigger.arm(call, 0, false);
         assert!(engine.start(&mix.jobs(), &mix.src, &mix.aad).is_err());
         assert!(trigger.happened() && !engine.is_lost());
+        // Still waiting, and set anew: one update.
+        engine.set_key(Slot(3), &key(9)).unwrap();
+        engine.set_key(Slot(3), &key(3)).unwrap();
         mix.check(&mut engine);
     }
+}
+
+#[test]
+fn submitting_may_fail() {
+    fn can_be_sent_to_another_thread(_: &impl Send) {}
+    let message = Message {
+        slot: Slot(0),
+        nonce: [0; 12],
+        len: 40,
+        aad_len: 0,
+        opens: false,
+    };
+    let mut failed = 0;
+    for call in Call::ALL {
+        for before in 0.. {
+            let (mut engine, trigger, _) = failing(small());
+            can_be_sent_to_another_thread(&engine);
+            set_keys(&mut engine, 16);
+            trigger.arm(call, before, false);
+            let mut batch = engine.batch().unwrap().unwrap();
+            batch.reserve(&message).unwrap().unwrap().text.fill(1);
+            let submitted = batch.submit();
+            let ended = submitted.and_then(|ticket| Ok(engine.collect(ticket)?.report().done));
+            if !trigger.happened() {
+                assert_eq!(ended, Ok(1));
+                break;
+            }
+            assert!(ended.is_err());
+            failed += 1;
+            if !engine.is_lost() {
+                mix(false).check(&mut engine);
+            }
+        }
+    }
+    assert!(failed > 10, "{failed}");
 }
 
 #[test]
@@ -165,6 +204,43 @@ fn opening_may_fail_anywhere() {
             }
         }
     }
+}
+
+/// Runs so many kernels and then none, without saying so.
+struct Tired(usize);
+
+impl Kernels for Tired {
+    fn run(&mut self, launch: &Launch, memory: &mut Memory) {
+        if self.0 > 0 {
+            self.0 -= 1;
+            Model.run(launch, memory);
+        }
+    }
+}
+
+#[test]
+fn what_no_kernel_has_touched_is_not_done() {
+    // Keys and the first batch.
+    let device = Fake::new(Tired(2));
+    let mut engine = Engine::with_device(Box::new(device), small()).unwrap();
+    set_keys(&mut engine, 1);
+    let mix = Mix::new(1, &[5, 6], 1, false);
+    mix.check(&mut engine);
+    let (mut dst, mut statuses) = (mix.before.clone(), vec![Status::Failed; 2]);
+    let memory = Batch::Separate {
+        src: &mix.src,
+        dst: &mut dst,
+    };
+    let stopped = engine.run(&mix.jobs(), memory, &mix.aad, &mut statuses).unwrap_err();
+    assert!(matches!(
+        stopped.error,
+        Error::Device {
+            code: 0,
+            lost: false,
+            ..
+        }
+    ));
+    assert_eq!((stopped.done, dst), (0, mix.before));
 }
 
 #[test]

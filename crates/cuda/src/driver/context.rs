@@ -162,6 +162,9 @@ impl Drop for Context {
             // SAFETY: loaded here, and `take` gives it once; nothing of it is running, since the driver waits before.
             let _ = unsafe { result::module::unload(module) };
         }
+        // A context that is gone must not stay that of this thread.
+        // SAFETY: no context is a value that the call knows.
+        let _ = unsafe { result::ctx::set_current(std::ptr::null_mut()) };
         // SAFETY: retained once when this was made.
         let _ = unsafe { result::primary_ctx::release(self.device) };
     }

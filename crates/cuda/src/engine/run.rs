@@ -264,7 +264,6 @@ impl Engine {
             }
             Err(error) => {
                 let _ = self.settle_chunk(index);
-                self.settle_keys();
                 Err(error)
             }
         }

@@ -37,9 +37,13 @@ pub fn model(options: Options) -> (Engine, Arc<Mutex<Seen>>) {
     over(Fake::new(Model), options)
 }
 
-/// Engines over everything that does the kernels' work here.
+/// Engines over everything that does the kernels' work here: the model, the program, and a GPU where there is one.
 pub fn each(options: &Options) -> Vec<Engine> {
     let mut engines = vec![model(options.clone()).0];
+    match sealway_cuda::probe() {
+        Ok(_) => engines.push(Engine::open(options.clone()).unwrap()),
+        Err(error) => println!("SKIPPED on a GPU: {error}"),
+    }
     engines.extend(Emulator::start().map(|program| over(Fake::new(program), options.clone()).0));
     engines
 }
