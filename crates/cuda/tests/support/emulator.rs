@@ -94,8 +94,10 @@ fn compile() -> Option<PathBuf> {
         println!("SKIPPED: no C++ compiler `{compiler}`; the kernels were NOT tested");
         return None;
     }
-    let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("emulator-{}", std::process::id()));
+    // Tests of other crates use it too.
+    let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cuda/kernels");
+    let folder = option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    let target = folder.join(format!("emulator-{}", std::process::id()));
     // With a checker of addresses and of undefined arithmetic where the compiler has one.
     let attempts: [&[&str]; 2] = [&["-fsanitize=address,undefined", "-fno-sanitize-recover=all"], &[]];
     let mut said = String::new();

@@ -43,7 +43,7 @@ use crate::result::{Case, Subject};
 use crate::run::{self, Cell, CellError};
 use crate::stats::Better;
 use crate::workload::chunk::NoCell;
-use crate::workload::engine::Sealway;
+use crate::workload::engine::{Engine as _, Sealway};
 use crate::workload::rows::{Metric, Reference, Scheme, THROUGHPUT};
 use crate::workload::subjects::ours;
 use crate::workload::{self, LabError, Prepared, Request};
@@ -136,7 +136,7 @@ impl Spec {
             .with("suite", Suite::ChaCha20Poly1305.name())
             .with("op", self.op.name())
             .with("sizes", self.sizes.name().as_str())
-            .with("decoys", u64::from(self.decoys))
+            .with("decoys", self.decoys as usize)
             .with("batch", self.batch)
             .with("keys", KeyUse::Resident.name());
         match self.mode {

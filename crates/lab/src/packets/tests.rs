@@ -224,7 +224,7 @@ fn percentiles_need_samples() {
 }
 
 #[derive(Default)]
-struct Watcher {
+pub(super) struct Watcher {
     partials: usize,
 }
 
@@ -243,7 +243,7 @@ impl Observer for Watcher {
     }
 }
 
-fn request(suites: &[Suite], budget: u64) -> Request {
+pub(super) fn request(suites: &[Suite], budget: u64) -> Request {
     Request {
         stacks: Vec::new(),
         gpu: false,

@@ -1,0 +1,160 @@
+//! The cells of a GPU, on a device made of ordinary memory.
+
+use super::*;
+use crate::exit::Exit;
+use crate::packets::tests::{Watcher, request};
+use crate::run::Counted;
+use crate::workload::Workload;
+
+// The devices that the engine is tested with: the kernels by an independent library, on memory of the host.
+#[allow(dead_code, unreachable_pub, unused_imports)]
+#[path = "../../../../cuda/tests/support/mod.rs"]
+mod support;
+
+use support::fake::Fake;
+use support::kernels::Model;
+
+fn fake() -> Open {
+    Arc::new(|options| Engine::with_device(Box::new(Fake::new(Model)), options))
+}
+
+fn spec(mode: Mode, op: Op) -> Spec {
+    Spec {
+        mode,
+        op,
+        sizes: Sizes::Mix,
+        decoys: 0,
+        batch: 40,
+        streams: 2,
+    }
+}
+
+fn window(spec: Spec) -> Result<Vec<(String, Counted)>, CellError> {
+    let time = Duration::from_millis(5);
+    cells(&[spec], &fake())
+        .into_iter()
+        .map(|mut cell| {
+            cell.prepare()?;
+            Ok((cell.subject().to_owned(), cell.window(time, time)?))
+        })
+        .collect()
+}
+
+#[test]
+fn every_mode_and_operation_is_measured_and_right() {
+    for mode in [Mode::Kernel, Mode::Pinned, Mode::Call] {
+        for op in [Op::Seal, Op::Open, Op::Pair] {
+            let subjects = window(spec(mode, op)).unwrap();
+            let names: Vec<_> = subjects.iter().map(|(name, _)| name.as_str()).collect();
+            match mode {
+                Mode::Call => assert_eq!(names, [GPU, "sealway", ALL_THREADS]),
+                _ => assert_eq!(names, [GPU]),
+            }
+            for (name, counted) in subjects {
+                assert!(counted.ops >= 40 && counted.bytes > counted.ops, "{name} {mode:?} {op:?} {counted:?}");
+                // Made of memory, the device has no clock of its own.
+                assert!(counted.wall_s > 0.0 || mode == Mode::Kernel, "{name} {mode:?} {op:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_crosses_the_link_is_counted() {
+    let figures = |op| {
+        let (_, counted) = window(spec(Mode::Pinned, op)).unwrap().remove(0);
+        let figure = |name| counted.figures.iter().find(|(other, _)| *other == name).unwrap().1;
+        (figure("link_in"), figure("link_out"), counted.bytes as f64 / counted.ops as f64)
+    };
+    let (into, out, mean) = figures(Op::Seal);
+    // A descriptor of 32 bytes each and padding to 16 on the way in; tag, status and padding on the way out.
+    assert!(into >= mean + 32.0 && into < mean + 32.0 + 60.0, "{into} for {mean}");
+    assert!(out >= mean + 16.0 && out < mean + 16.0 + 60.0, "{out} for {mean}");
+    let (opened_in, opened_out, _) = figures(Op::Open);
+    assert!(opened_in >= into + 15.0 && opened_out <= out - 15.0);
+    let (pair_in, pair_out, _) = figures(Op::Pair);
+    assert!(pair_in > into * 1.5 && pair_out > out * 1.5, "a pair crosses twice");
+}
+
+#[test]
+fn decoys_are_not_counted() {
+    let all = window(spec(Mode::Kernel, Op::Seal)).unwrap().remove(0).1;
+    let decoyed = Spec {
+        decoys: 50,
+        ..spec(Mode::Kernel, Op::Seal)
+    };
+    let some = window(decoyed).unwrap().remove(0).1;
+    // Each run of the batch has 40 packets.
+    assert_eq!(all.ops % 40, 0);
+    let pool = Pool::with_decoys(Suite::ChaCha20Poly1305, Sizes::Mix, KeyUse::Resident, 4096, 50).unwrap();
+    let genuine = pool.genuine(&(0..40));
+    assert!((5..35).contains(&genuine));
+    assert_eq!(some.ops % genuine, 0);
+    let many = pool.genuine(&(0..4096));
+    assert!((1900..2200).contains(&many), "{many} of 4096");
+}
+
+#[test]
+fn the_link_is_measured_each_way() {
+    use sealway_cuda::Ways;
+    for (ways, share) in [(Ways::In, 1), (Ways::Out, 1), (Ways::Both, 2)] {
+        let (_, counted) = window(spec(Mode::Link(ways), Op::Seal)).unwrap().remove(0);
+        assert_eq!(counted.bytes, counted.ops * LINK_BYTES as u64 * share);
+    }
+}
+
+/// Kernels that leave out what they should do are found.
+#[test]
+fn wrong_data_is_found() {
+    use support::fake::{Kernels, Memory};
+    struct Wrong;
+    impl Kernels for Wrong {
+        fn run(&mut self, launch: &sealway_cuda::device::Launch, memory: &mut Memory) {
+            Model.run(launch, memory);
+            if let sealway_cuda::device::Launch::Lanes { messages, .. } = launch {
+                memory.get_mut(messages.dst)[3] ^= 1;
+            }
+        }
+    }
+    let open: Open = Arc::new(|options| Engine::with_device(Box::new(Fake::new(Wrong)), options));
+    for mode in [Mode::Kernel, Mode::Pinned, Mode::Call] {
+        for op in [Op::Seal, Op::Open] {
+            let mut cell = cells(&[spec(mode, op)], &open).remove(0);
+            let time = Duration::from_millis(1);
+            let found = cell.prepare().and_then(|()| cell.window(time, time).map(drop));
+            assert!(matches!(found, Err(CellError::Wrong { .. })), "{mode:?} {op:?}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn cases_differ_and_the_telling_ones_come_first() {
+    for profile in [Profile::Quick, Profile::Standard] {
+        let specs = specs(profile);
+        let cases: std::collections::HashSet<_> = specs.iter().map(|spec| spec.case().canonical()).collect();
+        assert_eq!(cases.len(), specs.len(), "{profile}");
+        assert!(matches!(specs[0].mode, Mode::Link(_)));
+        assert!(specs.iter().all(|spec| spec.count() >= spec.batch));
+        for mode in [Mode::Kernel, Mode::Pinned, Mode::Call] {
+            assert!(specs.iter().any(|spec| spec.mode == mode));
+        }
+    }
+}
+
+#[test]
+fn without_a_device_there_is_nothing_to_measure() {
+    let open: Open = Arc::new(|_| Err(Error::NoDevice));
+    let said = prepare(&request(&[], 10), &open).err().unwrap();
+    assert!(matches!(said, LabError::NoDevice { .. }));
+    assert_eq!(said.exit(), Exit::Done);
+    assert!(said.to_string().starts_with("no GPU to measure here: "), "{said}");
+    // On the machine that runs this test, too, it is either that or a result.
+    let request = Request {
+        gpu: true,
+        ..request(&[], 5)
+    };
+    match workload::run(&[Workload::Packets], &request, &mut Watcher::default()) {
+        Ok(result) => assert!(result.subjects.iter().any(|subject| subject.name == GPU)),
+        Err(error) => assert!(matches!(error, LabError::NoDevice { .. }), "{error}"),
+    }
+}
