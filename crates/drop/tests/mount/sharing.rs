@@ -34,7 +34,7 @@ impl Session {
             std::thread::spawn(move || {
                 let connected = connect(place, &setup(own), 1, &cancel).unwrap();
                 // How it ends depends on which end is told first.
-                let _ = share(&options, connected, &cancel, &|| ready.send(()).unwrap());
+                let _ = share(&options, connected, &cancel, &|_| ready.send(()).unwrap());
             })
         };
         let there = run(Place::Listen(listener), 1, listens, &cancel[0]);
