@@ -99,6 +99,8 @@ fn a_second_reading_asks_the_peer_for_nothing() {
                 assert_eq!(file.read_at(&mut part, 5_000_001).unwrap(), 0);
             }
             assert_eq!(tree.reads.load(SeqCst), 0, "{by:?}");
+            // The kernel has refused nothing meanwhile.
+            assert_eq!(mounted.mount.as_ref().unwrap().copies(), Some(by));
         }
     }
 }
