@@ -87,7 +87,7 @@ impl Copy {
         FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
             && found.st_uid == rustix::process::geteuid().as_raw()
             && u64::try_from(found.st_size) == Ok(self.key.size)
-            && i64::from(found.st_mtime) == self.key.stamp
+            && found.st_mtime == self.key.stamp
             && found.st_mode & 0o077 == 0
     }
 

@@ -182,7 +182,7 @@ impl Room {
             taken.push(Taken {
                 // What is not whole has holes.
                 bytes: if name.starts_with(PART) { blocks.min(size) } else { size },
-                used: (found.st_atime as i64, found.st_atime_nsec as u64),
+                used: (found.st_atime, found.st_atime_nsec),
                 name,
             });
         }
