@@ -134,7 +134,7 @@ pub(crate) struct Mounting {
     #[arg(long)]
     pub(crate) nonempty: bool,
 
-    /// Keep whole files that were read in this folder, for the next time; beyond the end of the mount only with --peer
+    /// Keep whole files that were read in this folder, for the next time; what came by a code goes with the mount
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) cache: Option<PathBuf>,
 
