@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use sealway_drop::cache::CacheOptions;
 use sealway_drop::fuse::{CopiesBy, MountError, MountOptions};
@@ -209,6 +209,46 @@ fn readers_by_both_ways_at_once_get_along() {
             }
         });
         assert_eq!(tree.reads.load(SeqCst), 0);
+    }
+}
+
+#[test]
+fn opens_succeed_while_the_file_changes_all_the_time() {
+    for by in WAYS {
+        let (cache, tree) = (Cache::new(), tree());
+        let Some(mounted) = cache.mount(&tree, by) else {
+            continue;
+        };
+        let at = mounted.at("small");
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for _ in 0..300 {
+                        // Bytes may be of two versions, as on any file system; none may be missing.
+                        assert_eq!(fs::read(&at).unwrap().len(), 3000, "{by:?}");
+                    }
+                    done.store(true, SeqCst);
+                });
+            }
+            for round in 0.. {
+                if done.load(SeqCst) {
+                    break;
+                }
+                // Often enough there is time for a copy, and for somebody to open it.
+                let before = cache.named("copy-").len();
+                tree.inner.put_file(&path("small"), bytes(3000, round));
+                for _ in 0..20 {
+                    if done.load(SeqCst) || cache.named("copy-").len() > before {
+                        break;
+                    }
+                    std::thread::yield_now();
+                }
+            }
+        });
+        // The last change, too, is there at once.
+        tree.inner.put_file(&path("small"), bytes(3000, 77));
+        assert!(fs::read(&at).unwrap() == bytes(3000, 77));
     }
 }
 
