@@ -6,7 +6,8 @@
 //! - What the kernel keeps is bounded by [`MountOptions::ttl`], and invalidated when the tree tells of a change or
 //!   another look at a file shows another version. The content of a file is looked at anew at every open.
 //! - A program that reads a file while it changes sees old and new bytes, as on any file system, never bytes read before
-//!   the version that it was told.
+//!   the version that it was told. Where the kernel reads a local copy by itself ([`CopiesBy::Kernel`]), it sees what it
+//!   opened.
 
 mod copies;
 mod dirs;
