@@ -69,7 +69,7 @@ fn share(folder: PathBuf, target: PathBuf) -> Result<(), Failure> {
             Cancel::new(),
         );
         let connected = link::connect(Place::Listen(listener), &setup(1), 1, &cancel)?;
-        sharing::share(&options, connected, &cancel, &|| ())
+        sharing::share(&options, connected, &cancel, &|_| ())
     });
     let (options, cancel) = (
         Options {
@@ -79,7 +79,7 @@ fn share(folder: PathBuf, target: PathBuf) -> Result<(), Failure> {
         Cancel::new(),
     );
     let connected = link::connect(place, &setup(2), 1, &cancel)?;
-    sharing::share(&options, connected, &cancel, &|| println!("mounted"))?;
+    sharing::share(&options, connected, &cancel, &|_| println!("mounted"))?;
     far.join().map_err(|_| "the serving end failed")??;
     Ok(())
 }

@@ -14,6 +14,7 @@
 
 mod beneath;
 pub mod bulk;
+pub mod cache;
 pub mod cancel;
 pub mod dest;
 pub mod entry;

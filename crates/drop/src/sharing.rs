@@ -13,7 +13,7 @@ use sealway_session::handshake::Role as End;
 
 use crate::bulk::{self, BulkTree};
 use crate::cancel::Cancel;
-use crate::fuse::{Mount, MountOptions};
+use crate::fuse::{CopiesBy, Mount, MountOptions};
 use crate::grpc::stream::SealedStream;
 use crate::grpc::{GrpcTree, Handles, ServeOptions, serve_with};
 use crate::link::{Connected, Connection, Connections, Reader, Writer};
@@ -43,13 +43,20 @@ fn indexes(server: End) -> (u32, u32) {
     }
 }
 
+/// What is told of a sharing that stands.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Ready {
+    /// Who reads the local copies of the mount, if any are kept.
+    pub copies: Option<CopiesBy>,
+}
+
 /// Shares and mounts until the other end is done, the mount is taken away, or `cancel` says so. `ready` is told once what
-/// was asked for stands.
+/// was asked for stands. Local copies of the mount are kept under the key of the other end, if it has proved one.
 ///
 /// # Errors
 /// [`Error::Usage`] if the ends do not fit each other or a folder cannot be used, [`Error::Mount`], [`Error::Network`] if the
 /// connection broke.
-pub fn share(options: &Options, connected: Connected, cancel: &Cancel, ready: &dyn Fn()) -> Result<(), Error> {
+pub fn share(options: &Options, connected: Connected, cancel: &Cancel, ready: &dyn Fn(Ready)) -> Result<(), Error> {
     let Connected { peered, data } = connected;
     let (mut reader, mut writer) = (peered.connection.reader, peered.connection.writer);
     let here = peered.session.role();
@@ -111,9 +118,15 @@ pub fn share(options: &Options, connected: Connected, cancel: &Cancel, ready: &d
             Some(connection) => Arc::new(BulkTree::new(tree, connection)?),
             None => Arc::new(tree),
         };
-        mounted = Some(Mount::start(tree, path, options.mounting.clone()).map_err(Error::Mount)?);
+        let mut mounting = options.mounting.clone();
+        if let Some(cache) = &mut mounting.cache {
+            cache.peer = peered.peer_key;
+        }
+        mounted = Some(Mount::start(tree, path, mounting).map_err(Error::Mount)?);
     }
-    ready();
+    ready(Ready {
+        copies: mounted.as_ref().and_then(Mount::copies),
+    });
     let result = until_over(mounted, reader, writer, cancel);
     runtime.shutdown_background();
     result

@@ -1,19 +1,24 @@
 //! Open files of the mount: reads of the kernel on one side, reads of the tree on the other.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use fuser::ReplyData;
 
-use super::stream::{Budget, Pieces, Step, Stream};
+use super::copies::{Copies, Source};
+use super::stream::{Budget, Pieces, SEGMENT, Step, Stream};
 use super::{errno, waiters};
+use crate::cache::{Copy, Fill};
 use crate::tree::{Attr, Chunk, Opened, ReadRequest, RemoteTree, TreeError};
 
 /// Every open file of a mount.
 pub(super) struct Files {
     tree: Arc<dyn RemoteTree>,
+    copies: Option<Arc<Copies>>,
     open: RwLock<HashMap<u64, Arc<File>>>,
     next: AtomicU64,
     budget: Arc<Budget>,
@@ -30,6 +35,16 @@ pub(super) struct File {
     handle: u64,
     attr: Mutex<Attr>,
     stream: Mutex<Stream<Reader>>,
+    way: Way,
+}
+
+/// How an open file is read.
+enum Way {
+    Peer(Option<Arc<Fill>>),
+    /// From a copy, until there is doubt about it; then from the peer.
+    Copy(Mutex<Option<Arc<Copy>>>),
+    /// By the kernel, from a copy. What the file is like stays as it was at opening.
+    Kernel,
 }
 
 /// A read of the kernel that waits.
@@ -63,6 +78,7 @@ impl Files {
     /// not block.
     pub(super) fn new(
         tree: Arc<dyn RemoteTree>,
+        copies: Option<Arc<Copies>>,
         memory: u64,
         max_window: u64,
         timeout: Duration,
@@ -72,6 +88,7 @@ impl Files {
         let (open, next, waiting) = (RwLock::default(), AtomicU64::new(1), Arc::default());
         Arc::new(Self {
             tree,
+            copies,
             open,
             next,
             budget,
@@ -83,7 +100,16 @@ impl Files {
     }
 
     /// Takes over an opened file; gives the number that the kernel will use.
-    pub(super) fn insert(&self, ino: u64, opened: &Opened) -> u64 {
+    pub(super) fn insert(&self, ino: u64, opened: &Opened, source: Source) -> u64 {
+        let way = match source {
+            Source::Peer(fill) => Way::Peer(fill),
+            Source::Copy(copy) => Way::Copy(Mutex::new(Some(copy))),
+            Source::Kernel => {
+                // Never asked for anything.
+                self.tree.close(opened.handle);
+                Way::Kernel
+            }
+        };
         let fh = self.next.fetch_add(1, Ordering::Relaxed);
         let attr = opened.attr;
         let stream = Stream::new(attr.size, attr.version, self.max_window, Arc::clone(&self.budget));
@@ -93,6 +119,7 @@ impl Files {
             handle: opened.handle,
             attr,
             stream,
+            way,
         };
         self.open
             .write()
@@ -114,19 +141,24 @@ impl Files {
         Some(*file.attr.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Closes an open file; reads that still wait fail.
-    pub(super) fn remove(self: &Arc<Self>, fh: u64) {
-        let file = self.open.write().unwrap_or_else(PoisonError::into_inner).remove(&fh);
-        if let Some(file) = file {
-            self.drive(&file, Stream::handle_closed);
+    /// Closes an open file; reads that still wait fail. Gives its inode.
+    pub(super) fn remove(self: &Arc<Self>, fh: u64) -> Option<u64> {
+        let file = self.open.write().unwrap_or_else(PoisonError::into_inner).remove(&fh)?;
+        self.drive(&file, Stream::handle_closed);
+        if !matches!(file.way, Way::Kernel) {
             self.tree.close(file.handle);
         }
+        Some(file.ino)
     }
 
     /// A read of the kernel; answered now or later, on any thread.
     pub(super) fn read(self: &Arc<Self>, fh: u64, offset: u64, len: u32, thread: u32, reply: ReplyData) {
         let Some(file) = self.get(fh) else {
             return reply.error(fuser::Errno::EBADF);
+        };
+        let reply = match self.read_copy(&file, offset, len, reply) {
+            Ok(()) => return,
+            Err(reply) => reply,
         };
         let reader = Reader {
             reply,
@@ -137,9 +169,39 @@ impl Files {
         self.drive(&file, |stream, steps| stream.handle_read(offset, len, reader, steps));
     }
 
+    /// Answers from a copy; gives `reply` back if there is none, or it is not to be trusted any more.
+    fn read_copy(&self, file: &File, offset: u64, len: u32, reply: ReplyData) -> Result<(), ReplyData> {
+        let Some(copy) = file.copy() else { return Err(reply) };
+        BUFFER.with_borrow_mut(|buffer| {
+            let len = len.min(crate::tree::MAX_READ) as usize;
+            if buffer.len() < len {
+                buffer.resize(len, 0);
+            }
+            let read = copy.read(offset, &mut buffer[..len]);
+            match read {
+                Ok(read) => {
+                    reply.data(&buffer[..read]);
+                    Ok(())
+                }
+                Err(error) => {
+                    tracing::info!(%error, "a damaged copy was removed");
+                    if let Some(copies) = &self.copies {
+                        copies.forget(copy.key());
+                    }
+                    file.leave_copy();
+                    Err(reply)
+                }
+            }
+        })
+    }
+
     /// Another look at a file has shown what it is like now.
     pub(super) fn changed(self: &Arc<Self>, ino: u64, attr: &Attr) {
         for file in self.of(ino) {
+            if matches!(file.way, Way::Kernel) {
+                continue;
+            }
+            file.leave_copy();
             *file.attr.lock().unwrap_or_else(PoisonError::into_inner) = *attr;
             self.drive(&file, |stream, steps| {
                 stream.handle_changed(attr.version, attr.size, steps)
@@ -154,6 +216,7 @@ impl Files {
             None => self.all(),
         };
         for file in files {
+            file.leave_copy();
             self.drive(&file, Stream::handle_doubt);
         }
     }
@@ -225,13 +288,20 @@ impl Files {
                 deadline,
                 cancel,
             };
-            self.tree
-                .submit(request, Box::new(move |result| files.fetched(&of, id, result)));
+            self.tree.submit(
+                request,
+                Box::new(move |result| files.fetched(&of, id, (offset, len), result)),
+            );
         }
     }
 
-    fn fetched(self: &Arc<Self>, file: &Arc<File>, id: u64, result: Result<Chunk, TreeError>) {
+    fn fetched(self: &Arc<Self>, file: &Arc<File>, id: u64, of: (u64, u32), result: Result<Chunk, TreeError>) {
+        let kept = result.as_ref().ok().and_then(|chunk| file.to_keep(of, chunk));
         self.drive(file, |stream, steps| stream.handle_fetched(id, result, steps));
+        // Whoever waits for these bytes has them by now.
+        if let (Some(copies), Some((fill, data))) = (&self.copies, kept) {
+            copies.store().put(fill, of.0, data);
+        }
     }
 
     fn get(&self, fh: u64) -> Option<Arc<File>> {
@@ -254,6 +324,35 @@ impl Files {
             .values()
             .cloned()
             .collect()
+    }
+}
+
+thread_local! {
+    /// What a thread reads of copies, no longer than one request of the kernel.
+    static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; SEGMENT as usize]);
+}
+
+impl File {
+    fn copy(&self) -> Option<Arc<Copy>> {
+        match &self.way {
+            Way::Copy(copy) => crate::lock(copy).clone(),
+            Way::Peer(_) | Way::Kernel => None,
+        }
+    }
+
+    /// From now on the peer is asked.
+    fn leave_copy(&self) {
+        if let Way::Copy(copy) = &self.way {
+            crate::lock(copy).take();
+        }
+    }
+
+    /// What of an answer to a read belongs into a copy.
+    fn to_keep(&self, (offset, len): (u64, u32), chunk: &Chunk) -> Option<(&Arc<Fill>, Bytes)> {
+        let Way::Peer(Some(fill)) = &self.way else { return None };
+        let due = chunk.size.saturating_sub(offset).min(u64::from(len));
+        let fits = fill.is_of(chunk.version, chunk.size) && due > 0 && chunk.data.len() as u64 == due;
+        fits.then(|| (fill, chunk.data.clone()))
     }
 }
 

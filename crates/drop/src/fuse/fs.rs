@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{
-    AccessFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
-    KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
-    ReplyEntry, ReplyOpen, ReplyStatfs, Request,
+    AccessFlags, BackingId, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
+    InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, Request,
 };
 
+use super::copies::{Copies, Source};
 use super::dirs::Dir;
 use super::files::Files;
 use super::nodes::{Nodes, ROOT};
@@ -21,7 +22,7 @@ use super::pool::Pool;
 use super::stream::SEGMENT;
 use super::waiters::Calls;
 use super::{MountOptions, errno};
-use crate::tree::{Attr, Call, Kind, RemoteTree, Time, TreeError, TreePath};
+use crate::tree::{Attr, Call, Kind, Opened, RemoteTree, Time, TreeError, TreePath};
 
 const BLOCK_SIZE: u32 = 1 << 20;
 const GENERATION: Generation = Generation(0);
@@ -30,6 +31,7 @@ const GENERATION: Generation = Generation(0);
 pub(super) struct Core {
     pub(super) tree: Arc<dyn RemoteTree>,
     pub(super) files: Arc<Files>,
+    pub(super) copies: Option<Arc<Copies>>,
     pub(super) calls: Calls,
     pub(super) notices: Notices,
     nodes: Mutex<Nodes>,
@@ -41,13 +43,20 @@ pub(super) struct Core {
 }
 
 impl Core {
-    pub(super) fn new(tree: Arc<dyn RemoteTree>, files: Arc<Files>, notices: Notices, options: MountOptions) -> Self {
+    pub(super) fn new(
+        tree: Arc<dyn RemoteTree>,
+        files: Arc<Files>,
+        copies: Option<Arc<Copies>>,
+        notices: Notices,
+        options: MountOptions,
+    ) -> Self {
         let owner = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let (calls, nodes, dirs) = (Calls::default(), Mutex::default(), Mutex::default());
         let (next_dir, ended) = (AtomicU64::new(1), AtomicBool::new(false));
         Self {
             tree,
             files,
+            copies,
             calls,
             notices,
             nodes,
@@ -123,16 +132,60 @@ impl Core {
         self.nodes().path(ino)
     }
 
-    fn open(&self, thread: u32, ino: u64) -> Result<(u64, bool), TreeError> {
+    /// Opens a file and answers.
+    fn open(&self, thread: u32, ino: u64, reply: ReplyOpen) {
+        let (opened, source, backing) = match self.opened(thread, ino, &reply) {
+            Ok(opened) => opened,
+            Err(error) => return reply.error(errno(error)),
+        };
+        let mut flags = FopenFlags::FOPEN_NOFLUSH;
+        if backing.is_none() && self.nodes().keep_cache(ino, opened.attr.version) {
+            flags |= FopenFlags::FOPEN_KEEP_CACHE;
+        }
+        let fh = FileHandle(self.files.insert(ino, &opened, source));
+        match backing {
+            Some(backing) => reply.opened_passthrough(fh, flags, &backing),
+            None => reply.opened(fh, flags),
+        }
+    }
+
+    /// Opens a file at the peer and decides where it is read. What is named last is what the kernel is to read by itself.
+    fn opened(
+        &self,
+        thread: u32,
+        ino: u64,
+        reply: &ReplyOpen,
+    ) -> Result<(Opened, Source, Option<Arc<BackingId>>), TreeError> {
         let path = self.path(ino)?;
         let opened = self.call(thread, |call| self.tree.open(&path, call))?;
         if !self.nodes().is_same(ino, &opened.attr) {
             self.tree.close(opened.handle);
+            self.nodes().retire_pinned(ino);
             return Err(TreeError::Stale);
         }
         self.saw(ino, &opened.attr);
-        let keep = self.nodes().keep_cache(ino, opened.attr.version);
-        Ok((self.files.insert(ino, &opened), keep))
+        let Some(copies) = &self.copies else {
+            return Ok((opened, Source::Peer(None), None));
+        };
+        let attr = &opened.attr;
+        let pin = || self.nodes().pin(ino, Some(attr.version));
+        match copies.open(ino, &path, attr, |copy| reply.open_backing(copy), pin) {
+            Ok((source, backing)) => Ok((opened, source, backing)),
+            Err(error) => {
+                self.tree.close(opened.handle);
+                self.nodes().retire_pinned(ino);
+                Err(error)
+            }
+        }
+    }
+
+    /// The kernel has closed a file.
+    fn release(&self, fh: u64) {
+        if let Some(ino) = self.files.remove(fh)
+            && let Some(copies) = &self.copies
+        {
+            copies.close(ino, || self.nodes().pin(ino, None));
+        }
     }
 
     fn show(&self, ino: u64, attr: &Attr) -> FileAttr {
@@ -237,6 +290,9 @@ impl Filesystem for Fs {
             // A kernel without it does without it.
             let _ = config.add_capabilities(flag);
         }
+        if let Some(copies) = &self.core.copies {
+            copies.init(config);
+        }
         // Also the length of the longest read; readahead stays as long as the kernel offers.
         let _ = config.set_max_write(SEGMENT as u32);
         let _ = config.set_max_background(64);
@@ -282,17 +338,7 @@ impl Filesystem for Fs {
             return reply.error(Errno::EROFS);
         }
         let thread = req.pid();
-        self.run(move |core| match core.open(thread, ino.0) {
-            Ok((fh, keep)) => {
-                let keep = if keep {
-                    FopenFlags::FOPEN_KEEP_CACHE
-                } else {
-                    FopenFlags::empty()
-                };
-                reply.opened(FileHandle(fh), FopenFlags::FOPEN_NOFLUSH | keep);
-            }
-            Err(error) => reply.error(errno(error)),
-        });
+        self.run(move |core| core.open(thread, ino.0, reply));
     }
 
     fn read(
@@ -323,7 +369,7 @@ impl Filesystem for Fs {
         reply: ReplyEmpty,
     ) {
         reply.ok();
-        self.core.files.remove(fh.0);
+        self.core.release(fh.0);
     }
 
     fn opendir(&self, _req: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {

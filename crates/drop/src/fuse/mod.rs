@@ -6,8 +6,10 @@
 //! - What the kernel keeps is bounded by [`MountOptions::ttl`], and invalidated when the tree tells of a change or
 //!   another look at a file shows another version. The content of a file is looked at anew at every open.
 //! - A program that reads a file while it changes sees old and new bytes, as on any file system, never bytes read before
-//!   the version that it was told.
+//!   the version that it was told. Where the kernel reads a local copy by itself ([`CopiesBy::Kernel`]), it sees what it
+//!   opened.
 
+mod copies;
 mod dirs;
 mod files;
 mod fs;
@@ -28,7 +30,10 @@ use std::time::Duration;
 
 use fuser::{Config, Errno, MountOption, Session, SessionACL, SessionUnmounter};
 
+use crate::cache::{CacheError, CacheOptions, Store};
 use crate::tree::{RemoteTree, Subscription, TreeError};
+use copies::Copies;
+pub use copies::CopiesBy;
 use files::Files;
 use fs::{Core, Fs};
 use notices::Notices;
@@ -53,6 +58,8 @@ pub struct MountOptions {
     pub allow_other: bool,
     /// Whether to cover a folder that is not empty. Default no.
     pub allow_nonempty: bool,
+    /// Where whole files are kept that were read, for the next reading. Default nowhere.
+    pub cache: Option<CacheOptions>,
 }
 
 impl Default for MountOptions {
@@ -66,6 +73,7 @@ impl Default for MountOptions {
             window: 32 << 20,
             allow_other: false,
             allow_nonempty: false,
+            cache: None,
         }
     }
 }
@@ -89,6 +97,8 @@ pub enum MountError {
     System(io::Error),
     /// The tree did not let itself be watched.
     Tree(TreeError),
+    /// No local copies can be kept.
+    Cache(CacheError),
 }
 
 impl fmt::Display for MountError {
@@ -103,6 +113,7 @@ impl fmt::Display for MountError {
             ),
             Self::System(error) => write!(f, "the system refused: {error}"),
             Self::Tree(error) => write!(f, "the tree cannot be watched: {error}"),
+            Self::Cache(error) => write!(f, "no local copies can be kept: {error}"),
         }
     }
 }
@@ -138,6 +149,13 @@ impl Mount {
     /// Mounts `tree` at `path` and serves it until it is unmounted, by us or by somebody else.
     pub fn start(tree: Arc<dyn RemoteTree>, path: &Path, options: MountOptions) -> Result<Self, MountError> {
         let path = mountpoint::prepare(path, options.allow_nonempty)?;
+        let copies = match &options.cache {
+            Some(cache) => {
+                let store = Store::open(cache).map_err(MountError::Cache)?;
+                Some(Arc::new(Copies::new(store, cache.passthrough)))
+            }
+            None => None,
+        };
         let (notices, inbox) = Notices::new();
         let core: Arc<OnceLock<Weak<Core>>> = Arc::default();
         let (news, known) = (notices.clone(), Arc::clone(&core));
@@ -149,16 +167,27 @@ impl Mount {
         };
         let files = Files::new(
             Arc::clone(&tree),
+            copies.clone(),
             options.memory,
             options.window,
             options.timeout,
             Box::new(changed),
         );
-        let made = Arc::new(Core::new(Arc::clone(&tree), files, notices.clone(), options.clone()));
+        let made = Arc::new(Core::new(
+            Arc::clone(&tree),
+            files,
+            copies.clone(),
+            notices.clone(),
+            options.clone(),
+        ));
         let _ = core.set(Arc::downgrade(&made));
 
         let mut session =
             Session::new(Fs::new(Arc::clone(&made)), &path, &config(&options)).map_err(MountError::System)?;
+        if let Some(copies) = &copies {
+            copies.try_out(&session);
+            tracing::info!(by = ?copies.by(), "local copies are kept");
+        }
         let notifier = session.notifier();
         let unmounter = session.unmount_callable();
         let over: Arc<Over> = Arc::default();
@@ -195,6 +224,11 @@ impl Mount {
     /// Where it is mounted.
     pub fn path(&self) -> &Path {
         &self.unmounter.0.path
+    }
+
+    /// Who reads local copies; `None` if none are kept. What the kernel refuses later is read by the program.
+    pub fn copies(&self) -> Option<CopiesBy> {
+        self.unmounter.0.core.copies.as_ref().map(|copies| copies.by())
     }
 
     /// A second hand on the mount, for a signal's thread.
@@ -241,6 +275,9 @@ impl Unmounter {
         shared.core.notices.end();
         // The kernel lets go at once unless somebody still has a file open.
         let _ = shared.over.wait(Some(Duration::from_secs(1)));
+        if let Some(copies) = &shared.core.copies {
+            copies.store().close();
+        }
         result
     }
 }

@@ -23,8 +23,20 @@ struct Node {
     attr: Option<Attr>,
     /// Version of what the kernel may have in its page cache.
     cached: Option<u64>,
+    /// The version that the kernel reads by itself from a local copy: the number stands for that one alone.
+    pinned: Option<u64>,
     /// How often the kernel has been told of it and has not forgotten.
     lookups: u64,
+}
+
+impl Node {
+    /// Whether it is of the object that `attr` describes, and of the version to which it is tied.
+    fn is(&self, attr: &Attr) -> bool {
+        let known = self
+            .attr
+            .is_some_and(|known| known.node == attr.node && known.kind == attr.kind);
+        known && self.pinned.is_none_or(|version| version == attr.version)
+    }
 }
 
 impl Default for Nodes {
@@ -33,6 +45,7 @@ impl Default for Nodes {
             place: None,
             attr: None,
             cached: None,
+            pinned: None,
             lookups: 1,
         };
         Self {
@@ -81,8 +94,7 @@ impl Nodes {
         if let Some(&ino) = self.names.get(&key)
             && let Some(node) = self.nodes.get_mut(&ino)
         {
-            let same = |known: &Attr| known.node == attr.node && known.kind == attr.kind;
-            if node.attr.as_ref().is_some_and(same) {
+            if node.is(attr) {
                 node.lookups += 1;
                 return ino;
             }
@@ -97,6 +109,7 @@ impl Nodes {
                 place: Some(key),
                 attr: Some(*attr),
                 cached: None,
+                pinned: None,
                 lookups: 1,
             },
         );
@@ -115,12 +128,30 @@ impl Nodes {
 
     /// Whether the name still means what this number means.
     pub(super) fn is_same(&self, ino: u64, attr: &Attr) -> bool {
-        ino == ROOT
-            || self
-                .nodes
-                .get(&ino)
-                .and_then(|node| node.attr)
-                .is_some_and(|known| known.node == attr.node && known.kind == attr.kind)
+        ino == ROOT || self.nodes.get(&ino).is_some_and(|node| node.is(attr))
+    }
+
+    /// Ties a number to a version, or to none again.
+    pub(super) fn pin(&mut self, ino: u64, version: Option<u64>) {
+        if let Some(node) = self.nodes.get_mut(&ino) {
+            node.pinned = version;
+        }
+    }
+
+    /// Whether a number is tied to a version.
+    pub(super) fn is_pinned(&self, ino: u64) -> bool {
+        self.nodes.get(&ino).is_some_and(|node| node.pinned.is_some())
+    }
+
+    /// The next lookup of a name whose number is tied to a version gives another one.
+    pub(super) fn retire_pinned(&mut self, ino: u64) {
+        if let Some(node) = self.nodes.get_mut(&ino)
+            && node.pinned.is_some()
+            && let Some(key) = node.place.take()
+            && self.names.get(&key) == Some(&ino)
+        {
+            self.names.remove(&key);
+        }
     }
 
     /// An open of content `version`: whether the kernel's pages are of the same, and may be kept.
@@ -217,6 +248,26 @@ mod tests {
         assert_eq!(nodes.path(old), Err(TreeError::Stale));
         nodes.forget(old, 1);
         assert_eq!(nodes.find(&TreePath::parse(b"a").unwrap()), Some(new));
+    }
+
+    #[test]
+    fn a_number_that_is_tied_to_a_version_stands_for_no_other() {
+        let mut nodes = Nodes::default();
+        let old = nodes.remember(ROOT, b"a", &attr(10, 1));
+        nodes.pin(old, Some(1));
+        assert_eq!(nodes.remember(ROOT, b"a", &attr(10, 1)), old);
+        assert!(!nodes.is_same(old, &attr(10, 2)));
+        let new = nodes.remember(ROOT, b"a", &attr(10, 2));
+        assert_ne!(old, new);
+        assert_eq!(nodes.path(old), Err(TreeError::Stale));
+        nodes.pin(old, None);
+        assert_eq!(nodes.remember(ROOT, b"a", &attr(10, 3)), new);
+        nodes.retire_pinned(new);
+        assert_eq!(nodes.find(&TreePath::parse(b"a").unwrap()), Some(new));
+        nodes.pin(new, Some(3));
+        nodes.retire_pinned(new);
+        assert_eq!(nodes.find(&TreePath::parse(b"a").unwrap()), None);
+        assert_ne!(nodes.remember(ROOT, b"a", &attr(10, 3)), new);
     }
 
     #[test]

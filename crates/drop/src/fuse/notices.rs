@@ -91,6 +91,14 @@ pub(super) fn run(inbox: &Inbox, core: &Weak<Core>, notifier: &Notifier) {
                     core.nodes().doubt(ino);
                     core.files.doubt(Some(ino));
                     content(notifier, ino);
+                    // Of a number tied to a version the present one must be looked up by name.
+                    let (parent, name) = match path.split().filter(|_| core.nodes().is_pinned(ino)) {
+                        Some((directory, name)) => (core.nodes().find(&directory), name),
+                        None => continue,
+                    };
+                    if let Some(parent) = parent {
+                        entry(notifier, parent, name);
+                    }
                 }
             }
             Notice::Event(Event::Entry(path)) => {

@@ -1,6 +1,6 @@
 //! A tree that misbehaves on demand.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ pub(crate) struct Faulty<T> {
     pub(crate) hold_reads: AtomicBool,
     pub(crate) hold_calls: AtomicBool,
     pub(crate) dead: AtomicBool,
+    /// Reads that came here.
+    pub(crate) reads: AtomicU64,
     held: Mutex<Vec<(ReadRequest, ReadDone)>>,
 }
 
@@ -30,6 +32,7 @@ impl<T: RemoteTree> Faulty<T> {
             hold_reads,
             hold_calls,
             dead,
+            reads: AtomicU64::new(0),
             held,
         })
     }
@@ -88,6 +91,7 @@ impl<T: RemoteTree> RemoteTree for Faulty<T> {
     }
 
     fn submit(&self, request: ReadRequest, done: ReadDone) {
+        self.reads.fetch_add(1, Ordering::SeqCst);
         if self.fail_reads.load(Ordering::SeqCst) {
             return done(Err(TreeError::Failed));
         }

@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod cache;
 mod changes;
 mod content;
 mod failures;

@@ -11,12 +11,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::io::Errno;
+use sealway_drop::cache::CacheOptions;
 use sealway_drop::cancel::Cancel;
 use sealway_drop::link::{Place, connect};
 use sealway_drop::sharing::{Options, share};
 
 use super::support::{assert_same, content, listen, setup, tree};
-use super::{bytes, can_mount};
+use super::{bytes, can_mount, until};
 
 /// Both ends of a session; told to stop when dropped.
 struct Session {
@@ -34,7 +35,7 @@ impl Session {
             std::thread::spawn(move || {
                 let connected = connect(place, &setup(own), 1, &cancel).unwrap();
                 // How it ends depends on which end is told first.
-                let _ = share(&options, connected, &cancel, &|| ready.send(()).unwrap());
+                let _ = share(&options, connected, &cancel, &|_| ready.send(()).unwrap());
             })
         };
         let there = run(Place::Listen(listener), 1, listens, &cancel[0]);
@@ -249,4 +250,31 @@ fn without_the_connection_for_content_it_comes_by_the_other() {
         assert!(read == content);
     }
     assert!(fs::read(at.path().join("three")).unwrap() == content);
+}
+
+#[test]
+fn copies_of_an_end_with_a_key_are_used_in_the_next_session() {
+    if !can_mount() {
+        return;
+    }
+    let [source, at, cache] = [(); 3].map(|()| tempfile::tempdir().unwrap());
+    let data = bytes(8 << 20, 6);
+    fs::write(source.path().join("file"), &data).unwrap();
+    let mut options = mounts(at.path());
+    options.mounting.cache = Some(CacheOptions::new(cache.path()));
+    for first in [true, false] {
+        let (listener, address) = listen();
+        let between = Between::start(address);
+        let session = Session::start(listener, shares(source.path()), between.address, options.clone());
+        assert!(fs::read(at.path().join("file")).unwrap() == data);
+        let whole = || {
+            let names = fs::read_dir(cache.path().join("sealway-copies")).unwrap();
+            let mut names = names.map(|entry| entry.unwrap().file_name());
+            names.any(|name| name.to_str().unwrap().starts_with("copy-"))
+        };
+        until("the copy", whole);
+        let carried = between.cut_busiest();
+        assert_eq!(carried > 8 << 20, first, "{carried}");
+        drop(session);
+    }
 }

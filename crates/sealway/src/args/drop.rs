@@ -133,6 +133,14 @@ pub(crate) struct Mounting {
     /// Mount over a folder that is not empty
     #[arg(long)]
     pub(crate) nonempty: bool,
+
+    /// Keep whole files that were read in this folder, for the next time; what came by a code goes with the mount
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) cache: Option<PathBuf>,
+
+    /// How much is kept, such as 500M, 4G or 1T; what was used least recently goes first
+    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = super::values::size, requires = "cache")]
+    pub(crate) cache_size: u64,
 }
 
 /// How the two ends find each other and what they use.

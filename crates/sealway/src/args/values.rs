@@ -97,9 +97,53 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(total))
 }
 
+/// A number of bytes with its unit, a power of 1024: `500M`, `4G`, `1T`. At least 1 MiB.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    const FORM: &str = "give a whole number and a unit, such as 500M, 4G or 1T";
+    let (number, shift) = match text.char_indices().next_back() {
+        Some((at, 'M')) => (&text[..at], 20),
+        Some((at, 'G')) => (&text[..at], 30),
+        Some((at, 'T')) => (&text[..at], 40),
+        _ => return Err(FORM.into()),
+    };
+    // Digits only: the number parser would take a sign too.
+    if !number.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(FORM.into());
+    }
+    let number: u64 = number.parse().map_err(|_| FORM.to_string())?;
+    match number.checked_mul(1 << shift) {
+        Some(0) => Err("it must be at least 1M".into()),
+        Some(size) => Ok(size),
+        None => Err("that is more than there can be".into()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_need_a_unit_and_a_range() {
+        assert_eq!(size("500M"), Ok(500 << 20));
+        assert_eq!(size("4G"), Ok(4 << 30));
+        assert_eq!(size("1T"), Ok(1 << 40));
+        for text in [
+            "",
+            "4",
+            "G",
+            "4g",
+            "4GiB",
+            "-4G",
+            "+4G",
+            "0G",
+            "1.5G",
+            " 4G",
+            "99999999999G",
+            "20000000T",
+        ] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn durations_need_a_unit_and_a_range() {

@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use sealway_drop::fuse::CopiesBy;
 use sealway_drop::progress::{Progress, Snapshot};
 use sealway_drop::send::Summary;
+use sealway_drop::sharing::Ready;
 use serde_json::{Value, json};
 
 use crate::args::DropLink;
@@ -96,17 +98,23 @@ impl Events {
     }
 
     /// What is shared and mounted stands.
-    pub(super) fn ready(self, sharing: &sealway_drop::sharing::Options) {
+    pub(super) fn ready(self, sharing: &sealway_drop::sharing::Options, ready: Ready) {
         let shown = |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| path.display().to_string());
         let (share, mount) = (shown(&sharing.share), shown(&sharing.mount));
+        let (copies, read_by) = match ready.copies {
+            Some(CopiesBy::Kernel) => (Some("kernel"), Some("local copies are read by the kernel")),
+            Some(CopiesBy::Program) => (Some("program"), Some("local copies are read by this program")),
+            None => (None, None),
+        };
         let parts = [
             share.as_ref().map(|path| format!("{path} is shared")),
             mount.as_ref().map(|path| format!("mounted at {path}")),
+            read_by.map(str::to_owned),
         ];
         let text = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
         self.tell(
             format_args!("{text}; Ctrl-C ends it"),
-            || json!({"event": "ready", "share": share, "mount": mount}),
+            || json!({"event": "ready", "share": share, "mount": mount, "copies": copies}),
         );
     }
 

@@ -1,5 +1,6 @@
 //! `sealway share` and `sealway mount`.
 
+use sealway_drop::cache::CacheOptions;
 use sealway_drop::fuse::MountOptions;
 use sealway_drop::link;
 use sealway_drop::sharing::{self, Options};
@@ -31,9 +32,14 @@ pub(crate) fn mount(options: &Mount) -> Result<Exit, Problem> {
 }
 
 fn mounting(options: &Mounting) -> MountOptions {
+    let cache = options.cache.as_ref().map(|dir| CacheOptions {
+        size: options.cache_size,
+        ..CacheOptions::new(dir)
+    });
     MountOptions {
         allow_other: options.allow_other,
         allow_nonempty: options.nonempty,
+        cache,
         ..MountOptions::default()
     }
 }
@@ -63,7 +69,7 @@ fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
     } = way(link, end, events)?;
     let result = link::connect(place, &setup, connections, &cancel).and_then(|connected| {
         confirm(&connected.peered, unproved, asks, events)?;
-        sharing::share(sharing, connected, &cancel, &|| events.ready(sharing))
+        sharing::share(sharing, connected, &cancel, &|ready| events.ready(sharing, ready))
     });
     match result {
         Ok(()) => Ok(Exit::Done),
