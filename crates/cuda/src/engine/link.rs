@@ -41,7 +41,10 @@ impl Engine {
                 }
             }
         }
-        let settled = taken.into_iter().map(|chunk| self.settle_chunk(chunk)).collect::<Vec<_>>();
+        let settled = taken
+            .into_iter()
+            .map(|chunk| self.settle_chunk(chunk))
+            .collect::<Vec<_>>();
         copied?;
         settled.into_iter().collect::<Result<(), _>>()?;
         Ok(bytes)

@@ -208,7 +208,11 @@ pub(super) fn specs(profile: Profile) -> Vec<Spec> {
         specs.push(Spec { decoys, ..base });
         specs.push(Spec { decoys, ..pinned });
     }
-    for bytes in if quick { &[64, 1024, 16_384][..] } else { &[32, 64, 128, 256, 512, 1024, 4096, 16_384, 1 << 20] } {
+    for bytes in if quick {
+        &[64, 1024, 16_384][..]
+    } else {
+        &[32, 64, 128, 256, 512, 1024, 4096, 16_384, 1 << 20]
+    } {
         // As many bytes as the mix has.
         let batch = ((16 << 20) / *bytes).clamp(4, 65_536);
         let sizes = Sizes::Fixed(*bytes);
@@ -264,11 +268,19 @@ pub(super) fn cells(specs: &[Spec], open: &Open) -> Vec<Box<dyn Cell>> {
     let mut cells: Vec<Box<dyn Cell>> = Vec::new();
     for spec in specs {
         if let Mode::Link(ways) = spec.mode {
-            cells.push(Box::new(LinkCell::new(spec.case(), ways, spec.streams, Arc::clone(open))));
+            cells.push(Box::new(LinkCell::new(
+                spec.case(),
+                ways,
+                spec.streams,
+                Arc::clone(open),
+            )));
             continue;
         }
         let key = (spec.sizes.name(), spec.decoys, spec.count());
-        let known = pools.iter().find(|(other, _)| *other == key).map(|(_, pool)| pool.clone());
+        let known = pools
+            .iter()
+            .find(|(other, _)| *other == key)
+            .map(|(_, pool)| pool.clone());
         let pool = known.unwrap_or_else(|| {
             let suite = Suite::ChaCha20Poly1305;
             let pool = Pool::with_decoys(suite, spec.sizes, KeyUse::Resident, spec.count(), spec.decoys).map(Arc::new);
@@ -295,8 +307,18 @@ pub(super) fn cells(specs: &[Spec], open: &Open) -> Vec<Box<dyn Cell>> {
             make,
         };
         match spec.mode {
-            Mode::Kernel => cells.push(Box::new(ResidentCell::new(*spec, spec.case(), Arc::clone(&pool), Arc::clone(open)))),
-            Mode::Pinned => cells.push(Box::new(PinnedCell::new(*spec, spec.case(), Arc::clone(&pool), Arc::clone(open)))),
+            Mode::Kernel => cells.push(Box::new(ResidentCell::new(
+                *spec,
+                spec.case(),
+                Arc::clone(&pool),
+                Arc::clone(open),
+            ))),
+            Mode::Pinned => cells.push(Box::new(PinnedCell::new(
+                *spec,
+                spec.case(),
+                Arc::clone(&pool),
+                Arc::clone(open),
+            ))),
             Mode::Link(_) => {}
             Mode::Call => {
                 let opened = Arc::clone(open);
@@ -310,7 +332,10 @@ pub(super) fn cells(specs: &[Spec], open: &Open) -> Vec<Box<dyn Cell>> {
                     true,
                     Rc::clone(&scratch),
                 )));
-                cells.push(Box::new(ThreadsCell::new(task(ALL_THREADS, here), run::cpus() as usize)));
+                cells.push(Box::new(ThreadsCell::new(
+                    task(ALL_THREADS, here),
+                    run::cpus() as usize,
+                )));
             }
         }
     }
@@ -321,7 +346,8 @@ pub(super) fn cells(specs: &[Spec], open: &Open) -> Vec<Box<dyn Cell>> {
 pub(super) fn prepare(request: &Request, open: &Open) -> Result<Prepared, LabError> {
     let mut all = ours();
     all.name = ALL_THREADS.to_owned();
-    all.differs.push(format!("batches on {} threads at once, each its own", run::cpus()));
+    all.differs
+        .push(format!("batches on {} threads at once, each its own", run::cpus()));
     let subjects = vec![subject(open)?, ours(), all];
     let cells = cells(&specs(request.profile), open);
     let layout = Layout::by_case(cells.iter().map(|cell| cell.case().canonical()));
@@ -332,11 +358,20 @@ pub(super) fn prepare(request: &Request, open: &Open) -> Result<Prepared, LabErr
         cells,
         scheme: Scheme {
             name: NAME,
-            def: workload::hash(&format!("{NAME} gpu {VERSION} link={LINK_BYTES} {}", definition::hash(request.profile))),
+            def: workload::hash(&format!(
+                "{NAME} gpu {VERSION} link={LINK_BYTES} {}",
+                definition::hash(request.profile)
+            )),
             metrics,
             reference: Reference::First(&[Sealway::NAME]),
             method: |_, _| Method::Wall,
-            verified: |case, _| if case.text("mode") == Some("link") { "none" } else { "full" },
+            verified: |case, _| {
+                if case.text("mode") == Some("link") {
+                    "none"
+                } else {
+                    "full"
+                }
+            },
             finish: |_| {},
         },
         warnings: Vec::new(),

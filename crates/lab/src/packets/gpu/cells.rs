@@ -40,7 +40,13 @@ impl ResidentCell {
     }
 
     /// Runs one direction; seconds of the device for so many runs of the batch.
-    fn direction(&self, engine: &mut Engine, opens: bool, warmup: Duration, window: Duration) -> Result<(f64, u64), CellError> {
+    fn direction(
+        &self,
+        engine: &mut Engine,
+        opens: bool,
+        warmup: Duration,
+        window: Duration,
+    ) -> Result<(f64, u64), CellError> {
         let pool = &self.pool;
         let packets = 0..self.spec.batch;
         let mut list = Vec::new();
@@ -71,7 +77,11 @@ impl ResidentCell {
         if let Some(packet) = statuses.iter().position(|&status| status != Status::Done) {
             return Err(refused(packet));
         }
-        let range = if opens { pool.texts(&packets) } else { pool.wires(&packets) };
+        let range = if opens {
+            pool.texts(&packets)
+        } else {
+            pool.wires(&packets)
+        };
         pool.check(&packets, &output[range], !opens)?;
         Ok((seconds, runs))
     }
@@ -147,7 +157,9 @@ impl PinnedCell {
     fn engine(&self, streams: usize, timing: bool) -> Result<Engine, CellError> {
         let packets = (0..streams).map(|stream| self.packets(stream));
         // A piece for the end of the text, the tag and the tables of each.
-        let bytes = packets.map(|packets| self.pool.texts(&packets).len() + packets.len() * 128).max();
+        let bytes = packets
+            .map(|packets| self.pool.texts(&packets).len() + packets.len() * 128)
+            .max();
         let mut engine = (self.open)(Options {
             slots: self.pool.keys(),
             chunk_bytes: bytes.unwrap_or(0).next_multiple_of(4096) + 8192,
@@ -187,7 +199,12 @@ impl PinnedCell {
     }
 
     /// Sends every batch off again and again for so long; what was done, and the sum of reports.
-    fn turns(&self, engine: &mut Engine, lanes: &mut Vec<Lane>, time: Duration) -> Result<(Counted, Report), CellError> {
+    fn turns(
+        &self,
+        engine: &mut Engine,
+        lanes: &mut Vec<Lane>,
+        time: Duration,
+    ) -> Result<(Counted, Report), CellError> {
         let (mut counted, mut sum) = (Counted::default(), Report::default());
         let began = Instant::now();
         let mut turns = 0u64;
