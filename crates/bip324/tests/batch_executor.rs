@@ -263,6 +263,14 @@ fn limits_of_an_executor() {
         (counters.executor_jobs, counters.processor_jobs, counters.splits),
         (2, 4, 1)
     );
+    // As many as it has room for, and the rest at the same time here.
+    let mut both = Both::new(1);
+    let log = set(&mut both, (usize::MAX, Act::Works), Routing::Always, |executor| {
+        executor.capacity = 303
+    });
+    let want: Vec<u8> = (0..5).flat_map(|_| both.submit(0, &[7; 100])).collect();
+    assert!(both.sealed()[0] == want);
+    assert_eq!(log.lock().unwrap().starts, [(3, 303)]);
     // Each connection has four slots.
     let mut both = Both::new(4);
     let log = set(&mut both, (usize::MAX, Act::Works), Routing::Always, |executor| {

@@ -98,22 +98,20 @@ impl Engine {
         })
     }
 
-    /// Sends off a chunk that is filled.
-    fn send(&mut self, chunk: usize) -> Result<Ticket, Error> {
-        let mut report = Report::default();
-        self.submit_chunk(chunk, &mut report)?;
+    /// The ticket of a chunk that was sent off.
+    fn ticket(&mut self, chunk: usize, report: Report) -> Ticket {
         let alive = Arc::new(());
         let serial = self.next_serial();
         self.ring[chunk].state = State::Ticket {
             serial,
             alive: Arc::downgrade(&alive),
         };
-        Ok(Ticket {
+        Ticket {
             chunk,
             serial,
             report,
             _alive: alive,
-        })
+        }
     }
 
     fn check_ticket(&self, ticket: &Ticket) -> Result<(), Error> {
@@ -175,9 +173,10 @@ impl Batch<'_> {
     /// # Errors
     /// Those of the device; nothing of the batch happens then.
     pub fn submit(mut self) -> Result<Ticket, Error> {
-        let ticket = self.engine.send(self.chunk)?;
+        let mut report = Report::default();
+        self.engine.submit_chunk(self.chunk, &mut report)?;
         self.submitted = true;
-        Ok(ticket)
+        Ok(self.engine.ticket(self.chunk, report))
     }
 }
 
@@ -191,12 +190,18 @@ impl Drop for Batch<'_> {
 }
 
 impl Finished<'_> {
-    /// Sends the same messages off once more, as they lie in pinned memory, for the same bytes. For measuring.
+    /// Sends the same messages off once more, as they lie in pinned memory with their tables, for the same bytes. For measuring.
     ///
     /// # Errors
-    /// Those of the device; the chunk is then free.
+    /// [`Error::KeysChanged`] if a key was set or cleared since they were sent: under another key these would not be the same
+    /// messages. Those of the device. The chunk is then free.
     pub fn again(mut self) -> Result<Ticket, Error> {
-        match self.engine.send(self.chunk) {
+        if !self.engine.same_keys(self.chunk) {
+            return Err(Error::KeysChanged);
+        }
+        let mut report = Report::default();
+        let sent = self.engine.resubmit_chunk(self.chunk, &mut report);
+        match sent.map(|()| self.engine.ticket(self.chunk, report)) {
             Ok(ticket) => {
                 self.sent_again = true;
                 Ok(ticket)

@@ -51,7 +51,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine on an NVIDIA GPU.
+    /// An engine on an NVIDIA GPU. Every call of it makes the device's primary context the current one of the calling thread; who
+    /// uses CUDA on that thread for something else sets its own again.
     ///
     /// # Errors
     /// [`Error::NoDriver`], [`Error::NoDevice`], [`Error::NoSuchDevice`], [`Error::DriverTooOld`] and
@@ -202,16 +203,23 @@ impl Engine {
         Ok(None)
     }
 
-    /// Sends a chunk off, after the keys that wait.
+    /// Lays a chunk out and sends it off, after the keys that wait.
     pub(crate) fn submit_chunk(&mut self, index: usize, report: &mut Report) -> Result<(), Error> {
+        self.ring[index].lay_out(&mut *self.device);
+        self.resubmit_chunk(index, report)
+    }
+
+    /// Sends a chunk off as it was laid out.
+    pub(crate) fn resubmit_chunk(&mut self, index: usize, report: &mut Report) -> Result<(), Error> {
         let device = &mut *self.device;
         let waiting = self.keys.is_waiting();
         let before: Vec<Event> = self
             .ring
             .iter()
             .filter(|chunk| waiting && matches!(chunk.state, State::UnderWay | State::Ticket { .. }))
-            .map(|chunk| chunk.done)
+            .map(|chunk| chunk.worked)
             .collect();
+        self.ring[index].keys_version = self.keys.version();
         let keys = &mut self.keys;
         keys.flush(device, &before)
             .and_then(|()| self.ring[index].submit(device, keys.span(), keys.under_way(), report))
@@ -244,6 +252,11 @@ impl Engine {
             self.lost = true;
         }
         self.noted(error)
+    }
+
+    /// True if no key has changed since a chunk was sent.
+    pub(crate) fn same_keys(&self, chunk: usize) -> bool {
+        self.ring[chunk].keys_version == self.keys.version()
     }
 
     pub(crate) fn next_serial(&mut self) -> u64 {

@@ -47,6 +47,8 @@ pub enum Error {
         /// What it may be.
         may_be: &'static str,
     },
+    /// A batch cannot be sent again, because keys have changed since.
+    KeysChanged,
     /// A slot outside the key table.
     NoSuchSlot {
         /// The slot.
@@ -130,6 +132,7 @@ impl Error {
             | Error::Job { .. }
             | Error::StatusCount { .. }
             | Error::NotStarted
+            | Error::KeysChanged
             | Error::Busy => Fault::Caller,
             _ => Fault::Environment,
         }
@@ -204,6 +207,7 @@ impl fmt::Display for Error {
                 }
                 Ok(())
             }
+            Error::KeysChanged => f.write_str("keys have changed since the batch was sent; fill another"),
             Error::Lost => f.write_str("the GPU failed earlier; this process cannot use it any more"),
         }
     }

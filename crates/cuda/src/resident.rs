@@ -8,6 +8,9 @@ use crate::engine::{Engine, Regions, Report, check_statuses, status_of};
 use crate::error::Wrong;
 use crate::plan::{Layout, Limits, Message, Plan, SUM};
 
+/// Messages of a batch at most.
+const MOST_JOBS: usize = 1 << 26;
+
 /// A batch whose messages lie in memory of the device: brought there once, run as often as wanted, brought back when asked
 /// for. For data that is on the device anyway, and for measuring what the kernels take without the link.
 #[derive(Debug)]
@@ -60,6 +63,17 @@ impl Engine {
                 };
                 return Err(Error::Job { index, wrong });
             }
+        }
+        // Threads of a launch are counted in 32 bits, 32 for a message at most.
+        if jobs.len() > MOST_JOBS {
+            let wrong = Wrong::TooLong {
+                bytes: jobs.len(),
+                most: MOST_JOBS,
+            };
+            return Err(Error::Job {
+                index: MOST_JOBS,
+                wrong,
+            });
         }
         let mut layout = Layout::default();
         plan.lay_out(&mut layout);
@@ -174,6 +188,18 @@ impl<'e> Resident<'e> {
     /// Those of the device.
     pub fn run(&mut self) -> Result<f64, Error> {
         self.run_times(1)
+    }
+
+    /// Overwrites all outputs and statuses with zeros, so that what is there after the next run was written by it.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn blank(&mut self) -> Result<(), Error> {
+        self.engine.check_lost()?;
+        let device = &mut *self.engine.device;
+        let all = Span::new(self.output, &(0..self.output_bytes));
+        let blanked = device.clear(self.queue, all).and_then(|()| device.finish(self.queue));
+        blanked.map_err(|error| self.engine.noted(error))
     }
 
     /// Runs every job so many times, one after another, and waits; gives the seconds that all of it took on the device.

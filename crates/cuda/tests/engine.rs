@@ -10,7 +10,7 @@ use sealway_cuda::device::Launch;
 use sealway_cuda::{Bins, Error, Options, Stopped, Wrong};
 
 use support::mix::{Mix, Noise, key, set_keys};
-use support::{each, model, small};
+use support::{each, gpu, model, small};
 
 fn lens(seed: u64, count: usize, most: usize) -> Vec<usize> {
     let mut noise = Noise(seed);
@@ -34,6 +34,26 @@ fn mixes_equal_the_processors() {
                 assert!(report.chunks > 4, "more than the ring has: {report:?}");
             }
             assert_eq!(report.times, None);
+        }
+    }
+}
+
+/// A device as it is used: thousands of messages a launch, forged ones and associated data among them, with many lanes a message and
+/// with few.
+#[test]
+fn a_hundred_large_mixes_on_a_gpu() {
+    for crowd in [0, usize::MAX] {
+        let options = Options {
+            slots: 16,
+            crowd,
+            ..Options::default()
+        };
+        let Some(mut engine) = gpu(options) else { return };
+        set_keys(&mut engine, 16);
+        for seed in 0..50 {
+            let mut lens = lens(seed, 6000, 1500);
+            lens[3000] = 60_000;
+            Mix::new(seed, &lens, 16, seed % 2 == 0).check(&mut engine);
         }
     }
 }

@@ -206,3 +206,38 @@ fn resident_memory_is_wiped_and_given_back() {
     let seen = seen.lock().unwrap();
     assert_eq!((seen.freed, seen.dirty), (4, 0));
 }
+
+/// What lies in pinned memory goes once more, for the same bytes, as long as the keys are those it was sent with.
+#[test]
+fn sent_again_under_the_same_keys_only() {
+    for mut engine in each(&small()) {
+        set_keys(&mut engine, 16);
+        let text = [7; 100];
+        let (cipher, tag) = sealed(&key(2), &[], &text);
+        let mut batch = engine.batch().unwrap().unwrap();
+        let room = batch.reserve(&message(2, 100, 0, false)).unwrap().unwrap();
+        room.text.copy_from_slice(&text);
+        let mut ticket = batch.submit().unwrap();
+        for _ in 0..3 {
+            let mut finished = engine.collect(ticket).unwrap();
+            assert_eq!(finished.get(0).unwrap(), (Status::Done, &cipher[..], &tag[..]));
+            assert_eq!(finished.report().done, 1);
+            ticket = finished.again().unwrap();
+        }
+        // Under another key, or none, these would not be the same messages.
+        engine.clear_key(Slot(2)).unwrap();
+        let finished = engine.collect(ticket).unwrap();
+        assert_eq!(finished.again().unwrap_err(), Error::KeysChanged);
+        // The chunk is free again.
+        let batches: Vec<_> = (0..small().chunks)
+            .map(|_| {
+                let mut batch = engine.batch().unwrap().unwrap();
+                batch.reserve(&message(3, 1, 0, false)).unwrap().unwrap();
+                batch.submit().unwrap()
+            })
+            .collect();
+        for ticket in batches {
+            assert_eq!(engine.collect(ticket).unwrap().report().done, 1);
+        }
+    }
+}

@@ -30,7 +30,6 @@ mod mover;
 mod pool;
 mod threads;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use cells::{MIN_P99, latency_figures};
@@ -108,7 +107,7 @@ fn method(case: &Case, _: &str) -> Method {
 /// Finds the subjects, makes the cells, fits the plan.
 pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     if request.gpu {
-        return gpu::prepare(request, &(Arc::new(sealway_cuda::Engine::open) as gpu::Open));
+        return gpu::prepare(request, &gpu::device());
     }
     let mut found = subjects::find(&request.peers, &PEERS, |name| Err(format!("{name} is no peer here")))?;
     let variants = definition::variants();

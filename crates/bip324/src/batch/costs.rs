@@ -36,8 +36,8 @@ impl Line {
 ///
 /// As text they are one line, so that they can be kept in a file and need not be measured at every start. They hold for what
 /// they were measured with; keep beside them, and measure again when one of these changes: the model of the processor and the
-/// name of the [`super::Backend`], the name and driver version of the device, how it is attached (link width and
-/// generation), and the version of the program.
+/// name of the [`super::Backend`], the name and driver version of the device and the place it is plugged into, and the version of
+/// the program.
 ///
 /// ```
 /// use sealway_bip324::batch::Costs;

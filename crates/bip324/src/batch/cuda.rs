@@ -33,6 +33,11 @@ impl Executor for Engine {
         self.longest()
     }
 
+    fn capacity(&self) -> usize {
+        // Tags, tables and padding take room too; for the shortest messages more than for others.
+        self.options().chunks * self.options().chunk_bytes / 4 * 3
+    }
+
     fn slots(&self) -> usize {
         self.slots()
     }

@@ -90,6 +90,12 @@ pub trait Executor: Send {
         usize::MAX
     }
 
+    /// Bytes of messages that it takes at a time without waiting for the first of them. The processor does what is behind, so that
+    /// it need not wait either.
+    fn capacity(&self) -> usize {
+        usize::MAX
+    }
+
     /// Slots of its table of keys. The processor does a job with the key of a slot beyond, and what is behind it in the batch;
     /// such keys are not set here.
     fn slots(&self) -> usize {

@@ -37,6 +37,7 @@ impl Default for Routing {
 pub(super) struct Router {
     routing: Routing,
     longest: usize,
+    capacity: usize,
     slots: usize,
 }
 
@@ -45,6 +46,7 @@ impl Router {
         Router {
             routing,
             longest: executor.longest(),
+            capacity: executor.capacity(),
             slots: executor.slots(),
         }
     }
@@ -69,6 +71,9 @@ impl Router {
         let takes = |job: &&Job| job.message_len() <= self.longest && self.has(job.slot());
         let (mut taken, mut taken_bytes) = (0, 0);
         for job in jobs.iter().take_while(takes) {
+            if taken_bytes + job.message_len() > self.capacity {
+                break;
+            }
             taken += 1;
             taken_bytes += job.message_len();
         }

@@ -306,9 +306,9 @@ impl SendSide {
         self.shown = false;
     }
 
-    /// Connections with output.
+    /// Connections with output. None while packets wait to be sealed: what lies in the arena is plaintext then.
     pub(super) fn touched(&self) -> &[u32] {
-        &self.touched
+        if self.shown { &self.touched } else { &[] }
     }
 
     /// The id of a connection with output, and the number of its first run.

@@ -23,6 +23,20 @@ fn held(batch: &BatchTransport, id: ConnectionId) -> Vec<u32> {
     slots.filter(|&slot| batch.crypt.holds(Slot(slot))).collect()
 }
 
+/// Until packets are sealed, plaintext lies where they will be.
+#[test]
+fn nothing_is_shown_that_is_not_sealed() {
+    let mut batch = BatchTransport::new(BatchOptions::default()).unwrap();
+    let id = add(&mut batch, PacketNumber::new(0, 0).unwrap());
+    assert!(batch.outgoing().is_empty());
+    batch.submit(id, Kind::Genuine, b"one").unwrap();
+    assert!(batch.outgoing().is_empty() && batch.outgoing().iter().next().is_none());
+    assert_eq!(batch.seal().connections(), 1);
+    assert_eq!(batch.outgoing().connections(), 1);
+    batch.submit(id, Kind::Genuine, b"two").unwrap();
+    assert!(batch.outgoing().is_empty(), "neither the old nor the new");
+}
+
 #[test]
 fn keys_go_with_their_last_packet() {
     let mut batch = BatchTransport::new(BatchOptions::default()).unwrap();

@@ -266,7 +266,7 @@ impl BatchTransport {
         Incoming { side: &self.recv }
     }
 
-    /// What was sealed last, until something is submitted.
+    /// What was sealed last, until something is submitted; nothing while something waits.
     pub const fn outgoing(&self) -> Outgoing<'_> {
         Outgoing { side: &self.send }
     }

@@ -78,6 +78,7 @@ pub struct Elsewhere {
     pub act: (usize, Act),
     pub preferred: usize,
     pub longest: usize,
+    pub capacity: usize,
     pub slots: usize,
 }
 
@@ -94,6 +95,7 @@ impl Elsewhere {
             act,
             preferred: 300,
             longest: usize::MAX,
+            capacity: usize::MAX,
             slots: usize::MAX,
         };
         (elsewhere, log)
@@ -178,6 +180,10 @@ impl Executor for Elsewhere {
 
     fn longest(&self) -> usize {
         self.longest
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity
     }
 
     fn slots(&self) -> usize {

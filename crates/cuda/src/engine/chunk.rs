@@ -36,6 +36,10 @@ pub(crate) struct Chunk {
     sums_bytes: usize,
     queue: Queue,
     pub(crate) done: Event,
+    /// Kernels are through: the key table may change.
+    pub(super) worked: Event,
+    /// Which state of the key table it was sent with.
+    pub(super) keys_version: u64,
     /// Before and after each of: copy in, kernels, copy out.
     timing: Option<[Event; 4]>,
     pub(crate) plan: Plan,
@@ -48,7 +52,7 @@ impl Chunk {
         let limits = Limits::of_chunk(options.chunk_bytes);
         let (bytes, sums_bytes) = (limits.bytes, limits.parts * SUM);
         let queue = device.queue()?;
-        let done = device.event(false)?;
+        let (done, worked) = (device.event(false)?, device.event(false)?);
         let timing = if options.timing {
             Some([
                 device.event(true)?,
@@ -69,6 +73,8 @@ impl Chunk {
             sums_bytes,
             queue,
             done,
+            worked,
+            keys_version: 0,
             timing,
             plan: Plan::new(limits, options.bins, options.crowded, options.crowd),
             layout: Layout::default(),
@@ -88,7 +94,14 @@ impl Chunk {
         device.pinned(self.host_out)
     }
 
-    /// Sends off what was planned.
+    /// Lays out what was planned, and writes the tables of it.
+    pub(super) fn lay_out(&mut self, device: &mut dyn Device) {
+        self.plan.lay_out(&mut self.layout);
+        let tables = &mut device.pinned(self.host_in)[self.layout.texts.end..];
+        self.plan.write_tables(&self.layout, tables);
+    }
+
+    /// Sends off what was laid out.
     pub(super) fn submit(
         &mut self,
         device: &mut dyn Device,
@@ -96,10 +109,7 @@ impl Chunk {
         keys_sent: Option<Event>,
         report: &mut Report,
     ) -> Result<(), Error> {
-        self.plan.lay_out(&mut self.layout);
         let layout = &self.layout;
-        self.plan
-            .write_tables(layout, &mut device.pinned(self.host_in)[layout.texts.end..]);
         let queue = self.queue;
         let mark = |device: &mut dyn Device, at: usize| match &self.timing {
             Some(events) => device.record(queue, events[at]),
@@ -120,6 +130,7 @@ impl Chunk {
             keys,
         };
         report.launches += memory.launch(device, queue, layout)?;
+        device.record(queue, self.worked)?;
         mark(device, 2)?;
         let output = 0..layout.output();
         device.copy_out(queue, Span::new(self.device_out, &output), self.host_out, 0)?;

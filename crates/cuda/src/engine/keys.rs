@@ -42,6 +42,8 @@ pub(crate) struct KeyTable {
     waiting: Vec<[u8; UPDATE]>,
     /// Where the update of each slot waits.
     places: Vec<u32>,
+    /// Changes so far.
+    version: u64,
 }
 
 impl KeyTable {
@@ -68,6 +70,7 @@ impl KeyTable {
             set: vec![false; slots],
             waiting: Vec::new(),
             places: vec![NONE; slots],
+            version: 0,
         })
     }
 
@@ -110,7 +113,13 @@ impl KeyTable {
             None => update[UPDATE - KEY..].zeroize(),
         }
         *set = key.is_some();
+        self.version += 1;
         Ok(())
+    }
+
+    /// A number that grows with every change.
+    pub(super) const fn version(&self) -> u64 {
+        self.version
     }
 
     /// True if there is something to send.
@@ -118,7 +127,7 @@ impl KeyTable {
         !self.waiting.is_empty()
     }
 
-    /// Sends what waits, after the chunks that `before` marks the ends of. If that fails, all of it still waits.
+    /// Sends what waits, after the kernels that `before` marks the ends of. If that fails, all of it still waits.
     pub(crate) fn flush(&mut self, device: &mut dyn Device, before: &[Event]) -> Result<(), Error> {
         self.tidy(device)?;
         if self.waiting.is_empty() {

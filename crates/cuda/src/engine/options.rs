@@ -35,8 +35,8 @@ impl Default for Options {
             chunk_bytes: 4 << 20,
             chunks: 4,
             bins: Bins::default(),
-            crowded: Bins::default(),
-            crowd: usize::MAX,
+            crowded: Bins::CROWDED,
+            crowd: 8192,
             timing: false,
         }
     }

@@ -16,7 +16,7 @@ pub mod mix;
 
 use std::sync::{Arc, Mutex};
 
-use sealway_cuda::{Engine, Options};
+use sealway_cuda::{Engine, Error, Options};
 
 use emulator::Emulator;
 use fake::{Fake, Seen};
@@ -40,12 +40,24 @@ pub fn model(options: Options) -> (Engine, Arc<Mutex<Seen>>) {
 /// Engines over everything that does the kernels' work here: the model, the program, and a GPU where there is one.
 pub fn each(options: &Options) -> Vec<Engine> {
     let mut engines = vec![model(options.clone()).0];
-    match sealway_cuda::probe() {
-        Ok(_) => engines.push(Engine::open(options.clone()).unwrap()),
-        Err(error) => println!("SKIPPED on a GPU: {error}"),
-    }
+    engines.extend(gpu(options.clone()));
     engines.extend(Emulator::start().map(|program| over(Fake::new(program), options.clone()).0));
     engines
+}
+
+/// An engine on a GPU, if there is one that will do.
+///
+/// # Panics
+/// If there is one and it does not work.
+pub fn gpu(options: Options) -> Option<Engine> {
+    match Engine::open(options) {
+        Ok(engine) => Some(engine),
+        Err(error @ (Error::NoDriver | Error::NoDevice | Error::DriverTooOld { .. } | Error::TooOldDevice { .. })) => {
+            println!("SKIPPED on a GPU: {error}");
+            None
+        }
+        Err(error) => panic!("the GPU does not work: {error}"),
+    }
 }
 
 fn over(device: Fake, options: Options) -> (Engine, Arc<Mutex<Seen>>) {

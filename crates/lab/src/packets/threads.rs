@@ -27,14 +27,22 @@ impl ThreadsCell {
         ThreadsCell { task, threads }
     }
 
-    /// The packets of each thread: whole batches, at least one.
+    /// The packets of each thread: whole batches, at least one. Where there are fewer batches than threads, some threads have the
+    /// same: they only read them.
     fn shares(&self) -> Vec<Range<usize>> {
-        let batches = (self.task.pool.count() / self.task.batch / self.threads).max(1);
-        let packets = batches * self.task.batch;
-        (0..self.threads)
-            .map(|thread| thread * packets..((thread + 1) * packets).min(self.task.pool.count()))
-            .collect()
+        shares(self.task.pool.count(), self.task.batch, self.threads)
     }
+}
+
+fn shares(count: usize, batch: usize, threads: usize) -> Vec<Range<usize>> {
+    let all = (count / batch).max(1);
+    let each = (all / threads).max(1);
+    (0..threads)
+        .map(|thread| {
+            let start = thread * each % all * batch;
+            start..(start + each * batch).min(count)
+        })
+        .collect()
 }
 
 /// What a thread did between a start and its own end.
@@ -161,5 +169,30 @@ fn work(task: &Task, share: Range<usize>, starts: &Receiver<Instant>, report: &S
         if report.send(done).is_err() {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shares;
+
+    #[test]
+    fn every_thread_has_packets_that_there_are() {
+        for (count, batch, threads) in [
+            (4096, 1024, 16),
+            (4096, 4096, 16),
+            (524_288, 262_144, 3),
+            (1000, 300, 2),
+            (100, 1000, 4),
+            (7, 1, 2),
+        ] {
+            for share in shares(count, batch, threads) {
+                assert!(
+                    !share.is_empty() && share.end <= count,
+                    "{share:?} of {count} by {batch}, {threads} threads"
+                );
+            }
+        }
+        assert_eq!(shares(8, 2, 2), [0..4, 4..8], "apart, where there are enough");
     }
 }

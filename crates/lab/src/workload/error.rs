@@ -31,6 +31,11 @@ pub enum LabError {
         /// Why.
         why: String,
     },
+    /// A GPU is there and does not work.
+    Device {
+        /// What it said.
+        why: String,
+    },
     /// The request does not say where our own program is.
     NoProgram,
     /// The system gave no random bytes.
@@ -46,7 +51,9 @@ impl LabError {
             LabError::NoDevice { .. } => Exit::Done,
             LabError::Plan(_) | LabError::UnknownPeer { .. } => Exit::Usage,
             LabError::PeerMissing { .. } => Exit::PeerMissing,
-            LabError::NoProgram | LabError::Entropy(_) | LabError::Schedule(_) => Exit::Internal,
+            LabError::Device { .. } | LabError::NoProgram | LabError::Entropy(_) | LabError::Schedule(_) => {
+                Exit::Internal
+            }
         }
     }
 }
@@ -63,6 +70,7 @@ impl fmt::Display for LabError {
                 )
             }
             LabError::PeerMissing { name, why } => write!(f, "peer {name}: {why}"),
+            LabError::Device { why } => write!(f, "the GPU does not work: {why}"),
             LabError::NoDevice { why } => write!(f, "no GPU to measure here: {why}"),
             LabError::NoProgram => f.write_str("the request names no program to measure as sealway"),
             LabError::Entropy(error) => error.fmt(f),

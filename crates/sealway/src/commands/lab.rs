@@ -55,7 +55,7 @@ pub(crate) fn measure(measured: Measured, options: &LabOptions) -> Result<Exit, 
     let result = match result {
         Err(nothing @ LabError::NoDevice { .. }) => {
             progress.result_is_kept();
-            note(&format!("{nothing}; nothing was measured and nothing was written"));
+            note(format!("{nothing}; nothing was measured and nothing was written"));
             return Ok(Exit::Done);
         }
         result => result.map_err(|e| Problem::new(e.exit(), &e))?,

@@ -71,6 +71,8 @@ impl ResidentCell {
             seconds += resident.run_times(at_a_time).map_err(failed)?;
             runs += u64::from(at_a_time);
         }
+        // What is compared was written by one more run.
+        resident.blank().and_then(|()| resident.run()).map_err(failed)?;
         let mut output = vec![0xa5; bytes];
         let mut statuses = vec![Status::Failed; list.len()];
         resident.download(&list, &mut output, &mut statuses).map_err(failed)?;
@@ -262,16 +264,23 @@ impl PinnedCell {
         Ok(())
     }
 
-    /// The part of the device's time that copies take.
+    /// The part of the device's time that copies take: one batch at a time, so that nothing waits for anything else.
     fn copy_share(&self, time: Duration) -> Result<Option<f64>, CellError> {
-        let streams = ways(self.spec.op).len();
-        let mut engine = self.engine(streams, true)?;
-        let mut lanes = self.lanes(&mut engine, streams)?;
-        let (_, report) = self.turns(&mut engine, &mut lanes, time)?;
-        Ok(report.times.map(|times| {
-            let copies = times.copy_in_s + times.copy_out_s;
-            copies / (copies + times.kernels_s)
-        }))
+        let directions = ways(self.spec.op);
+        let (mut copies, mut all) = (0.0, 0.0);
+        for &opens in directions {
+            let mut engine = self.engine(1, true)?;
+            let packets = self.packets(0);
+            let ticket = self.fill(&mut engine, &packets, opens)?;
+            let mut lanes = vec![Lane { packets, opens, ticket }];
+            let (counted, report) = self.turns(&mut engine, &mut lanes, time / directions.len() as u32)?;
+            let Some(times) = report.times else { return Ok(None) };
+            // Each direction counts by what one batch of it takes.
+            let batches = counted.ops.max(1) as f64;
+            copies += (times.copy_in_s + times.copy_out_s) / batches;
+            all += (times.copy_in_s + times.copy_out_s + times.kernels_s) / batches;
+        }
+        Ok((all > 0.0).then_some(copies / all))
     }
 }
 
@@ -289,8 +298,7 @@ impl Cell for PinnedCell {
     }
 
     fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
-        // A pair needs one of each direction.
-        let streams = self.spec.streams.max(ways(self.spec.op).len());
+        let streams = self.spec.streams;
         let mut engine = self.engine(streams, false)?;
         let mut lanes = self.lanes(&mut engine, streams)?;
         self.turns(&mut engine, &mut lanes, warmup)?;

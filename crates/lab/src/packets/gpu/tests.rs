@@ -7,7 +7,7 @@ use crate::run::Counted;
 use crate::workload::Workload;
 
 // The devices that the engine is tested with: the kernels by an independent library, on memory of the host.
-#[allow(dead_code, unreachable_pub, unused_imports)]
+#[allow(unused_imports)]
 #[path = "../../../../cuda/tests/support/mod.rs"]
 mod support;
 
