@@ -132,6 +132,12 @@ pub(crate) struct LabRun {
     /// What to measure
     pub(crate) workload: Measured,
 
+    /// Measure packets on an NVIDIA GPU: kernels alone, with the link, and against this machine's processor
+    ///
+    /// For the workload packets. On a machine without a GPU it says so, and that is no failure.
+    #[arg(long)]
+    pub(crate) gpu: bool,
+
     #[command(flatten)]
     pub(crate) options: LabOptions,
 }
@@ -159,12 +165,6 @@ pub(crate) struct LabOptions {
     /// Stacks of proxies to measure [default: by the length of the run]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = values::stack())]
     pub(crate) stack: Vec<Stack>,
-
-    /// Measure packets on an NVIDIA GPU: kernels alone, with the link, and against this machine's processor
-    ///
-    /// For the workload packets. On a machine without a GPU it says so, and that is no failure.
-    #[arg(long)]
-    pub(crate) gpu: bool,
 
     /// Longest time for the whole run, such as 90s, 5m or 1h: shortens windows first, then leaves cases out; `all` shares
     /// it out

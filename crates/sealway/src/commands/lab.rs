@@ -16,19 +16,23 @@ use crate::progress::Progress;
 use crate::stop::Stop;
 
 pub(crate) fn run(run: &LabRun) -> Result<Exit, Problem> {
-    measure(run.workload, &run.options)
+    if run.gpu && run.workload != Measured::One(Workload::Packets) {
+        return Err(Problem::new(Exit::Usage, "--gpu is for the workload packets").hint("sealway lab packets --gpu"));
+    }
+    measure_on(run.workload, &run.options, run.gpu)
 }
 
 /// Measures and reports.
 pub(crate) fn measure(measured: Measured, options: &LabOptions) -> Result<Exit, Problem> {
+    measure_on(measured, options, false)
+}
+
+fn measure_on(measured: Measured, options: &LabOptions, gpu: bool) -> Result<Exit, Problem> {
     let workloads = match measured {
         Measured::All => Workload::ALL.to_vec(),
         Measured::One(workload) => vec![workload],
     };
-    if options.gpu && measured != Measured::One(Workload::Packets) {
-        return Err(Problem::new(Exit::Usage, "--gpu is for the workload packets").hint("sealway lab packets --gpu"));
-    }
-    let request = request(options)?;
+    let request = request(options, gpu)?;
     // Before anything runs: a minute of measuring must not end in a path that cannot be written.
     let json = options
         .json
@@ -86,7 +90,7 @@ pub(crate) fn https_post(end: &HttpsPost) -> Result<Exit, Problem> {
         .map_err(|error| Problem::new(Exit::Internal, &error))
 }
 
-fn request(options: &LabOptions) -> Result<Request, Problem> {
+fn request(options: &LabOptions, gpu: bool) -> Result<Request, Problem> {
     let profile = match (options.quick, options.full) {
         (true, _) => Profile::Quick,
         (_, true) => Profile::Full,
@@ -98,7 +102,7 @@ fn request(options: &LabOptions) -> Result<Request, Problem> {
         suites: options.suite.clone(),
         budget: options.budget,
         stacks: options.stack.clone(),
-        gpu: options.gpu,
+        gpu,
         program: std::env::current_exe().ok(),
         seed: options.seed,
         // Where the program lies may say who the user is; its name repeats the run as well.
