@@ -57,6 +57,9 @@ pub struct DeviceInfo {
     pub ordinal: u32,
     /// Its name, as the driver gives it.
     pub name: String,
+    /// Where it is on the PCI bus, as the driver writes it: `domain:bus:device.function`, hexadecimal. Two devices of one name
+    /// differ in it. Empty if no place is known.
+    pub pci: String,
     /// Its compute capability.
     pub compute: (u32, u32),
     /// Multiprocessors.
@@ -75,6 +78,7 @@ impl DeviceInfo {
         DeviceInfo {
             ordinal: 0,
             name: name.into(),
+            pci: String::new(),
             compute: (0, 0),
             multiprocessors: 0,
             memory_bytes: 0,

@@ -1,6 +1,6 @@
 //! Finding the driver and its devices, and making one ready.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
 use cudarc::driver::{result, sys};
 use sys::CUdevice_attribute as Attribute;
@@ -60,6 +60,7 @@ fn info(device: sys::CUdevice, ordinal: u32, driver: (u32, u32)) -> Result<Devic
     Ok(DeviceInfo {
         ordinal,
         name: result::device::get_name(device).map_err(|error| failure("asking for the device's name", error, None))?,
+        pci: place(device)?,
         compute: (
             attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
             attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
@@ -69,6 +70,18 @@ fn info(device: sys::CUdevice, ordinal: u32, driver: (u32, u32)) -> Result<Devic
         copy_engines: attribute(Attribute::CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)?,
         driver,
     })
+}
+
+/// Where a device is on the PCI bus, as the driver writes it.
+fn place(device: sys::CUdevice) -> Result<String, Error> {
+    // The driver asks for room for 13 bytes; a longer domain has room too. The last byte stays zero.
+    let mut text = [0_u8; 32];
+    let room = (text.len() - 1) as i32;
+    // SAFETY: the call writes at most as many bytes as it is told that there is room for.
+    checked("asking for the device's place", unsafe {
+        sys::cuDeviceGetPCIBusId(text.as_mut_ptr().cast(), room, device)
+    })?;
+    Ok(CStr::from_bytes_until_nul(&text).map_or_else(|_| String::new(), |text| text.to_string_lossy().into_owned()))
 }
 
 /// A device's primary context, which everything in the process shares, with the kernels loaded into it.
