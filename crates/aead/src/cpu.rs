@@ -261,6 +261,51 @@ pub(crate) fn splits_512() -> bool {
     })
 }
 
+/// What this machine's CPU calls itself: its name and its signature on x86-64, as in `Intel(R) Xeon(R) Processor c06f2`; the
+/// architecture elsewhere. At most 64 printable characters of ASCII, single spaces between words.
+///
+/// It tells machines apart for which something was measured. Nothing is to be decided by it: features are in [`Cpu`].
+pub fn model() -> String {
+    named().unwrap_or_else(|| std::env::consts::ARCH.to_owned())
+}
+
+#[cfg(target_arch = "x86_64")]
+fn named() -> Option<String> {
+    use std::arch::x86_64::__cpuid;
+    // The last of the three leaves that hold the name.
+    const NAME_END: u32 = 0x8000_0004;
+    if __cpuid(0x8000_0000).eax < NAME_END {
+        return None;
+    }
+    let mut name = Vec::with_capacity(48);
+    for leaf in NAME_END - 2..=NAME_END {
+        let part = __cpuid(leaf);
+        for register in [part.eax, part.ebx, part.ecx, part.edx] {
+            name.extend(register.to_le_bytes());
+        }
+    }
+    Some(readable(&name, __cpuid(1).eax))
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn named() -> Option<String> {
+    None
+}
+
+/// A name of at most 48 bytes that ends with a zero, and a signature.
+#[cfg(target_arch = "x86_64")]
+fn readable(name: &[u8], signature: u32) -> String {
+    let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
+    let mut text = String::new();
+    for word in name[..end].split(|byte| !byte.is_ascii_graphic()) {
+        if !word.is_empty() {
+            text.extend(word.iter().map(|&byte| char::from(byte)));
+            text.push(' ');
+        }
+    }
+    text + &format!("{signature:x}")
+}
+
 /// No AVX-512 on this architecture.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn splits_512() -> bool {
@@ -324,6 +369,29 @@ mod tests {
         ] {
             assert_eq!(family(eax), expected, "{eax:#x}");
         }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn names_of_cpus_are_readable() {
+        for (name, expected) in [
+            (&b"   AMD  EPYC\tX \xff\x07 Y\0Z"[..], "AMD EPYC X Y a10f11"),
+            (&[b'n'; 48], &*format!("{} a10f11", "n".repeat(48))),
+            (b"", "a10f11"),
+        ] {
+            assert_eq!(readable(name, 0x00a1_0f11), expected);
+        }
+    }
+
+    #[test]
+    fn this_cpu_has_a_name() {
+        let model = model();
+        assert!((3..=64).contains(&model.len()), "{model}");
+        assert!(
+            model.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()),
+            "{model}"
+        );
+        assert_eq!(model, super::model());
     }
 
     fn all() -> FeatureSet {

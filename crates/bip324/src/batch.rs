@@ -63,8 +63,9 @@
 //! [`BatchTransport::set_executor`] sets something else to work beside the processor, a graphics card for instance. A small
 //! batch is not worth the way there, and of a large one the processor can do a part meanwhile. [`Routing`] says who does what;
 //! with [`Routing::Measured`] it follows what [`Costs::measure`] found on this machine. All keys are in both tables at all
-//! times, so that any job can be done by either, and [`BatchCounters`] tell what went where. With cargo feature `cuda`, the
-//! engine of `sealway-cuda` is such an executor.
+//! times, so that any job can be done by either, and [`BatchCounters`] tell what went where. [`KeptCosts`] are the text of a
+//! file of costs. With cargo feature `cuda`, the engine of `sealway-cuda` is such an executor, and `Costs::of_gpu` measures once
+//! and reads such a file at every later start.
 //!
 //! ```no_run
 //! # use sealway_bip324::batch::{Backend, BatchTransport, Costs, Executor, MeasureError, Routing};
@@ -88,6 +89,7 @@ mod crypt;
 mod cuda;
 mod executor;
 mod incoming;
+mod kept;
 mod measure;
 mod options;
 mod outgoing;
@@ -98,8 +100,11 @@ mod stock;
 mod transport;
 
 pub use costs::{Costs, CostsError, Line};
+#[cfg(feature = "cuda")]
+pub use cuda::{CostsFile, KnownCosts};
 pub use executor::{Executor, ExecutorFailure, Stopped};
 pub use incoming::{Incoming, Message};
+pub use kept::KeptCosts;
 pub use measure::MeasureError;
 pub use options::{BatchCounters, BatchOptions, Due, FlushPolicy};
 pub use outgoing::{Outgoing, Output};

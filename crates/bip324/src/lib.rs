@@ -10,7 +10,7 @@
 //! nothing.
 //!
 //! With cargo feature `tokio`, module `tokio` drives it over any stream: handshakes with a time limit, a message API that is
-//! safe to cancel, and a stream of bytes. With `cuda`, batches may go to an NVIDIA GPU.
+//! safe to cancel, and a stream of bytes. With `cuda`, batches may go to an NVIDIA GPU, and what that costs may be kept in a file.
 //!
 //! Underneath: [`handshake`] is the handshake as types, [`PacketSealer`] and [`PacketOpener`] are the packets of one
 //! direction, and [`fs`] gives out packet numbers, masks and keys without sealing anything. On that stands [`batch`], which

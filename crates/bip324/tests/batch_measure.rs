@@ -140,7 +140,9 @@ fn costs_are_those_of_the_world() {
             near(measured.executor, costs.executor, "executor");
             assert!(log.held.is_empty(), "keys are left: {:?}", log.held);
             assert_eq!((log.starts.len(), log.finishes), (36, 36));
-            assert!(looks < 18 * (6 + 64), "{looks} looks at the clock");
+            // The slower world has 46 batches of the processor to one of the executor; pauses add to that.
+            let bound = if pause.is_none() { 60 } else { 1024 };
+            assert!(looks < 18 * (6 + bound), "{looks} looks at the clock");
         }
     }
 }

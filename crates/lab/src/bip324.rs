@@ -21,6 +21,8 @@
 //! the same shared out; `overhead`, bytes on the wire over bytes of contents less 1; `lane_use`, `lane_use_mac` as in
 //! `packets`; `cpu_per_gb`, `cpu_per_op` of both endpoints together, system calls among it; `setup_time` in s/op.
 //!
+//! With `--gpu` the workload is another: the same packets by a transport that has a GPU beside it. `bip324/gpu.rs` says more.
+//!
 //! Subjects: `sealway`, our `BatchTransport`; `sealway:single`, our `PacketSealer` and `PacketOpener`, one packet at a time;
 //! crate `bip324`; and a loop over aws-lc-rs with the same framing and rekeying. In memory one thread is read by its CPU
 //! clock (method `C`), loopback by the wall (`T`). Nobody copies more than a program must: packets come to lie in memory of
@@ -35,6 +37,7 @@ mod cells;
 mod definition;
 mod ends;
 mod framed;
+mod gpu;
 mod links;
 mod once;
 #[cfg(feature = "peers")]
@@ -51,6 +54,7 @@ use sealway_aead::Suite;
 use sealway_aead::cpu::DISABLE_VARIABLE;
 
 use crate::measure::cpu::Method;
+use crate::packets;
 use crate::plan::{Layout, Overhead, Plan, PlanError};
 use crate::result::{Case, Window};
 use crate::run::Cell;
@@ -68,6 +72,9 @@ pub const PEERS: [&str; 2] = [BIP324, "aws-lc-rs"];
 
 /// The case's word for two endpoints over sockets.
 pub(crate) const LOOPBACK: &str = "loopback";
+
+/// The figure of packets that an executor beside the processor did, of all.
+const GPU_SHARE: &str = "gpu_share";
 
 /// What is spent besides warm-up and windows: canaries, the check for forgeries, connections set up.
 const OVERHEAD: Overhead = Overhead {
@@ -150,6 +157,9 @@ fn method(case: &Case, _: &str) -> Method {
 
 /// Finds the subjects, makes the cells, fits the plan.
 pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
+    if request.gpu {
+        return gpu::prepare(request, &packets::gpu::device());
+    }
     // BIP324 has one suite.
     if !request.suites().contains(&Suite::ChaCha20Poly1305) {
         return Err(LabError::Plan(PlanError::NoCells));
@@ -174,7 +184,7 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     }
     let cells = definition::cells(request.profile, &definition::specs(request.profile), &found);
     Ok(Prepared {
-        plan: plan(request, &cells).map_err(LabError::Plan)?,
+        plan: plan(request, OVERHEAD, &cells).map_err(LabError::Plan)?,
         subjects: found.subjects,
         scheme: Scheme {
             name: NAME,
@@ -192,10 +202,10 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
 }
 
 /// Fits the windows to the time there is, less what the visits take besides.
-fn plan(request: &Request, cells: &[Box<dyn Cell>]) -> Result<Plan, PlanError> {
+fn plan(request: &Request, overhead: Overhead, cells: &[Box<dyn Cell>]) -> Result<Plan, PlanError> {
     let layout = Layout::by_case(cells.iter().map(|cell| cell.case().canonical()));
     let limit = request.limit().map(|limit| limit.div_f64(STRETCH));
-    let mut plan = Plan::new(request.profile, layout, OVERHEAD, limit)?;
+    let mut plan = Plan::new(request.profile, layout, overhead, limit)?;
     plan.expected = plan.expected.mul_f64(STRETCH);
     Ok(plan)
 }

@@ -25,7 +25,7 @@
 
 mod cells;
 mod definition;
-mod gpu;
+pub(crate) mod gpu;
 mod mover;
 mod pool;
 mod threads;
@@ -145,4 +145,4 @@ fn plan(request: &Request, cells: &[Box<dyn Cell>]) -> Result<Plan, PlanError> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

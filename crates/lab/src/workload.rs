@@ -148,8 +148,10 @@ pub struct Request {
     pub budget: Option<Duration>,
     /// Stacks to measure, of [`crate::path::Stack`]; all if empty.
     pub stacks: Vec<Stack>,
-    /// Packets on a GPU instead of this machine's processor: of the workload `packets` only.
+    /// With a GPU beside this machine's processor: the workloads `packets` and `bip324` only.
     pub gpu: bool,
+    /// The file that keeps what packets cost on the GPU and on the processor; measured every time if absent.
+    pub costs: Option<PathBuf>,
     /// The program `sealway`, for workloads that run it as a process of its own.
     pub program: Option<PathBuf>,
     /// Seed for the order of visits; drawn if absent.

@@ -16,7 +16,7 @@ use clap_complete::Shell;
 use sealway_aead::Suite;
 use sealway_lab::path::Stack;
 
-pub(crate) use bip324::{Bip324, Bridge, IncomingWord, LogWord, OutgoingWord, Probe};
+pub(crate) use bip324::{Bench as Bip324Bench, Bip324, Bridge, IncomingWord, LogWord, OutgoingWord, Probe};
 pub(crate) use drop::{
     ConflictWord, HashWord, Identity, IdentityCommand, Link as DropLink, Mount, Mounting, Receive, Relay, Send, Share,
     ViaWord,
@@ -49,6 +49,7 @@ const RUN_DIFFERS: &str = "`sealway run` has codes of its own: see `sealway run 
 const ENVIRONMENT: &str = "\
 Environment:
   SEALWAY_CPU_DISABLE  CPU features to do without (aes,avx2,avx512,…); `sealway cpu` lists them
+  XDG_CACHE_HOME       where what a GPU costs is kept (default: ~/.cache)
   NO_COLOR             set to anything: no colours";
 
 /// Encrypted transport with proof
@@ -134,7 +135,9 @@ pub(crate) struct LabRun {
 
     /// Measure packets on an NVIDIA GPU: kernels alone, with the link, and against this machine's processor
     ///
-    /// For the workload packets. On a machine without a GPU it says so, and that is no failure.
+    /// For the workloads packets and bip324. On a machine without a GPU it says so, and that is no failure. bip324 divides
+    /// packets between GPU and processor by what they cost on either; that is measured once and kept in
+    /// $XDG_CACHE_HOME/sealway/costs (~/.cache/sealway/costs). Delete the file to measure it again.
     #[arg(long)]
     pub(crate) gpu: bool,
 

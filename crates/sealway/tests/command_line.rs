@@ -242,15 +242,19 @@ fn a_full_disk_under_standard_output_is_said() {
 /// On a machine without a GPU there is nothing to measure, which is no failure, and nothing is written.
 #[test]
 fn a_gpu_that_is_not_there() {
-    refused(&["lab", "primitives", "--gpu"], &["--gpu", "packets"]);
+    refused(&["lab", "primitives", "--gpu"], &["--gpu", "packets", "bip324"]);
+    refused(&["lab", "all", "--gpu"], &["--gpu", "packets", "bip324"]);
     if std::path::Path::new("/dev/nvidiactl").exists() {
         println!("SKIPPED: there is a GPU");
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("result.json");
-    let ran = run(&["lab", "packets", "--gpu", "--quick", "--json", file.to_str().unwrap()]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{ran:?}");
-    assert!(ran.stderr.starts_with("no GPU to measure here: "), "{ran:?}");
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "something was written");
+    for command in [["lab", "packets"], ["lab", "bip324"], ["bip324", "bench"]] {
+        let options = ["--gpu", "--quick", "--json", file.to_str().unwrap()];
+        let ran = run(&[&command[..], &options].concat());
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{ran:?}");
+        assert!(ran.stderr.starts_with("no GPU to measure here: "), "{ran:?}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "something was written");
+    }
 }

@@ -7,6 +7,10 @@ use std::str::FromStr;
 /// First word of the line that [`Costs`] are written as: a name, and the version of what follows.
 const HEAD: &str = "sealway-costs/1";
 
+/// What such a line begins with in any version.
+#[cfg(feature = "cuda")]
+pub(super) const NAME: &str = "sealway-costs/";
+
 /// A split must end sooner than the processor alone by this part of its time: costs are measured, and measurements waver.
 const MARGIN: u128 = 16;
 

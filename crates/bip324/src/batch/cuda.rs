@@ -1,9 +1,13 @@
 //! A GPU as executor.
 
-use sealway_aead::batch::{Job, Slot, Status};
+mod known;
+
+use sealway_aead::batch::{Backend, Job, Slot, Status};
 use sealway_cuda::Engine;
 
 use super::executor::{Executor, ExecutorFailure, Stopped};
+
+pub use known::{CostsFile, KnownCosts};
 
 /// Chunks that a batch is to have at least, so that one is worked on while another crosses the link.
 const CHUNKS: usize = 2;
@@ -14,7 +18,7 @@ const PACKET: usize = 512;
 /// Jobs go to the GPU and back through pinned memory. Open the engine with four slots for each connection there may be: what
 /// is beyond them, the processor does.
 ///
-/// Keep [`super::Costs`] of it together with [`Engine::device`], which says which device and which driver it is.
+/// [`super::Costs::of_gpu`] says what it costs, and keeps that in a file.
 impl Executor for Engine {
     fn set_key(&mut self, slot: Slot, key: &[u8; 32]) {
         // It refuses what is beyond its slots, and jobs without a key.

@@ -24,8 +24,9 @@ const LENGTHS: [usize; 2] = [64, 576];
 /// Times that each batch is timed, after one time that is not. The median counts.
 const TIMES: usize = 5;
 
-/// Most batches that the processor does while it waits for the executor to be done.
-const PATIENCE: usize = 64;
+/// Most batches that the processor does while it waits for the executor to be done, so that it ends by any clock. The smallest
+/// take a microsecond.
+const PATIENCE: usize = 1024;
 
 /// Picoseconds that a batch takes at most, about 19 minutes: a clock that leaps does not make sums overflow.
 const LONGEST: u64 = 1 << 50;
@@ -82,9 +83,9 @@ impl Costs {
     /// `clock` gives the time since any moment, as `Instant::elapsed` does. Three shapes of batches are sealed, 16 and 512
     /// short messages and 512 long ones, six times each by the processor alone, by the executor alone and by the executor
     /// while the processor works; the median of five counts, so a pause of this thread now and then changes nothing. It takes
-    /// about ten milliseconds, several times that with the portable backend; the processor does at most 64 batches while it
-    /// waits for the executor, which has to come to an end by itself. Slots 0 to 15 of the executor's keys are used and cleared.
-    /// What the executor gives is compared with what the processor gives.
+    /// about ten milliseconds, several times that with the portable backend, and more if the executor is slow: the processor
+    /// works as long beside it as it took by itself, by `clock` and for 1024 batches at most. The executor has to come to an end
+    /// by itself. Slots 0 to 15 of its keys are used and cleared. What it gives is compared with what the processor gives.
     ///
     /// # Errors
     /// [`MeasureError`], with the executor's keys cleared.

@@ -107,6 +107,7 @@ impl Cell for PacketCell {
         };
         repeat(&mut walk, warmup)?;
         walk.ends.lanes();
+        walk.ends.elsewhere();
         walk.wire_bytes = 0;
         let mut counted = repeat(&mut walk, window)?;
         let wire = walk.wire_bytes as f64;
@@ -118,6 +119,10 @@ impl Cell for PacketCell {
             if lanes.offered > 0 {
                 counted.figures.push((name, lanes.utilisation()));
             }
+        }
+        let [elsewhere, all] = walk.ends.elsewhere();
+        if all > 0 {
+            counted.figures.push((super::GPU_SHARE, elsewhere as f64 / all as f64));
         }
         if self.task.latency {
             walk.samples = Some(Vec::with_capacity(MAX_SAMPLES));

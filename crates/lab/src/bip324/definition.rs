@@ -219,10 +219,7 @@ impl<'a> Cast<'a> {
 
     /// Who takes part with packets in memory.
     fn ends(&self) -> Vec<(&'static str, Make)> {
-        let links = Rc::clone(&self.links);
-        let batched: Make =
-            Rc::new(move |traffic, op, batch| Ok(Box::new(Batched::new(Rc::clone(&links), traffic, op, batch)?)));
-        let mut all = vec![(Batched::NAME, batched)];
+        let mut all = vec![(Batched::NAME, batched(&self.links))];
         all.extend(each_single!(self, |ciphers| {
             let (ciphers, links) = (Rc::clone(ciphers), Rc::clone(&self.links));
             let make: Make = Rc::new(move |traffic, op, _| {
@@ -262,6 +259,12 @@ impl<'a> Cast<'a> {
     }
 }
 
+/// Our batches on the processor.
+pub(super) fn batched(links: &Rc<Vec<Link>>) -> Make {
+    let links = Rc::clone(links);
+    Rc::new(move |traffic, op, batch| Ok(Box::new(Batched::new(Rc::clone(&links), traffic, op, batch)?)))
+}
+
 /// Damaged packets on so many connections: a bit of the header, of the contents, of the tag.
 fn forged(links: &[Link]) -> Result<Vec<Traffic>, CellError> {
     let damage = |from_end: bool| {
@@ -273,24 +276,83 @@ fn forged(links: &[Link]) -> Result<Vec<Traffic>, CellError> {
     [false, true].into_iter().map(damage).collect()
 }
 
-/// Traffic of cases that have the same.
-type Traffics = HashMap<(Sizes, usize, u8), Result<(Rc<Traffic>, Rc<Vec<Traffic>>), CellError>>;
+/// Traffic of a case, and damaged packets on its connections.
+type Shared = Result<(Rc<Traffic>, Rc<Vec<Traffic>>), CellError>;
+
+/// Connections, and the traffic of cases that have the same.
+pub(super) struct Stage {
+    profile: Profile,
+    links: Rc<Vec<Link>>,
+    traffics: HashMap<(Sizes, usize, u8), Shared>,
+}
+
+impl Stage {
+    pub(super) fn new(profile: Profile, links: Rc<Vec<Link>>) -> Self {
+        Stage {
+            profile,
+            links,
+            traffics: HashMap::new(),
+        }
+    }
+
+    /// The cells of a case of packets in memory, one for each of those who take part.
+    pub(super) fn cells(&mut self, spec: &Spec, ends: Vec<(&'static str, Make)>) -> Vec<Box<dyn Cell>> {
+        let &Spec::Packets {
+            op,
+            sizes,
+            connections,
+            batch,
+            decoys,
+        } = spec
+        else {
+            return Vec::new();
+        };
+        let links = &self.links[..connections];
+        let count = match sizes {
+            Sizes::Mix => packets(self.profile),
+            Sizes::Fixed(bytes) => (FIXED_BYTES / bytes).min(packets(self.profile)),
+        };
+        let traffic = self.traffics.entry((sizes, connections, decoys)).or_insert_with(|| {
+            let traffic = Traffic::new(links, sizes, decoys, count)?;
+            Ok((Rc::new(traffic), Rc::new(forged(links)?)))
+        });
+        let (traffic, forged) = match traffic {
+            Ok(there) => there,
+            Err(error) => return vec![none(spec, error)],
+        };
+        let cells = ends.into_iter().map(|(subject, make)| -> Box<dyn Cell> {
+            Box::new(PacketCell::new(Task {
+                case: spec.case(),
+                subject,
+                traffic: Rc::clone(traffic),
+                forged: Rc::clone(forged),
+                op,
+                batch,
+                latency: sizes == Sizes::Mix && decoys == 0,
+                make,
+            }))
+        });
+        cells.collect()
+    }
+}
+
+/// A case that cannot be prepared.
+pub(super) fn none(spec: &Spec, error: &CellError) -> Box<dyn Cell> {
+    Box::new(NoCell {
+        case: spec.case(),
+        subject: Batched::NAME,
+        error: error.clone(),
+    })
+}
 
 /// Every cell of a run.
 pub(super) fn cells(profile: Profile, specs: &[Spec], found: &Found) -> Vec<Box<dyn Cell>> {
     let mut cells: Vec<Box<dyn Cell>> = Vec::new();
-    let none = |spec: &Spec, error: &CellError| -> Box<dyn Cell> {
-        Box::new(NoCell {
-            case: spec.case(),
-            subject: Batched::NAME,
-            error: error.clone(),
-        })
-    };
     let cast = match Cast::new(found) {
         Ok(cast) => cast,
         Err(error) => return specs.iter().map(|spec| none(spec, &error)).collect(),
     };
-    let mut traffics = Traffics::new();
+    let mut stage = Stage::new(profile, Rc::clone(&cast.links));
     for spec in specs {
         match *spec {
             Spec::Once(once) => cast.once(once, &mut cells),
@@ -306,42 +368,7 @@ pub(super) fn cells(profile: Profile, specs: &[Spec], found: &Found) -> Vec<Box<
                     })
                 }));
             }
-            Spec::Packets {
-                op,
-                sizes,
-                connections,
-                batch,
-                decoys,
-            } => {
-                let links = &cast.links[..connections];
-                let count = match sizes {
-                    Sizes::Mix => packets(profile),
-                    Sizes::Fixed(bytes) => (FIXED_BYTES / bytes).min(packets(profile)),
-                };
-                let traffic = traffics.entry((sizes, connections, decoys)).or_insert_with(|| {
-                    let traffic = Traffic::new(links, sizes, decoys, count)?;
-                    Ok((Rc::new(traffic), Rc::new(forged(links)?)))
-                });
-                let (traffic, forged) = match traffic {
-                    Ok(there) => there,
-                    Err(error) => {
-                        cells.push(none(spec, error));
-                        continue;
-                    }
-                };
-                cells.extend(cast.ends().into_iter().map(|(subject, make)| -> Box<dyn Cell> {
-                    Box::new(PacketCell::new(Task {
-                        case: spec.case(),
-                        subject,
-                        traffic: Rc::clone(traffic),
-                        forged: Rc::clone(forged),
-                        op,
-                        batch,
-                        latency: sizes == Sizes::Mix && decoys == 0,
-                        make,
-                    }))
-                }));
-            }
+            Spec::Packets { .. } => cells.extend(stage.cells(spec, cast.ends())),
         }
     }
     cells

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use sealway_aead::batch::Lanes;
-use sealway_bip324::batch::{BatchOptions, BatchTransport, ConnectionId};
+use sealway_bip324::batch::{BatchOptions, BatchTransport, ConnectionId, Executor, Routing};
 use sealway_bip324::{DEFAULT_CONTENTS_LIMIT, Kind};
 
 use super::links::{Link, failed};
@@ -71,6 +71,11 @@ pub(super) trait Ends {
     fn lanes(&mut self) -> [Lanes; 2] {
         [Lanes::default(); 2]
     }
+
+    /// Packets that an executor beside the processor did since the last call, and all packets; nothing where there is none.
+    fn elsewhere(&mut self) -> [u64; 2] {
+        [0; 2]
+    }
 }
 
 /// Sets up the ends for an operation and batches of at most so many packets.
@@ -115,7 +120,15 @@ impl BatchEnd {
                 .map_err(failed)?;
         }
         self.transport.seal();
-        Ok(())
+        self.check_executor()
+    }
+
+    /// What the processor did in the place of an executor that failed is not to be measured as that executor's work.
+    fn check_executor(&self) -> Result<(), CellError> {
+        match self.transport.executor_failure() {
+            None => Ok(()),
+            Some(failure) => Err(failed(failure)),
+        }
     }
 
     /// Opens what came, and looks at each message as a program does.
@@ -123,7 +136,7 @@ impl BatchEnd {
         let bytes: usize = self.transport.open().iter().map(|message| message.contents.len()).sum();
         black_box(bytes);
         match self.transport.poll_closed() {
-            None => Ok(()),
+            None => self.check_executor(),
             Some((id, error)) => Err(CellError::Wrong {
                 what: format!("connection {} ended: {error}", id.index()),
             }),
@@ -140,7 +153,12 @@ pub(super) struct Batched {
     there: BatchEnd,
     /// What [`Ends::lanes`] has told so far.
     lanes: [Lanes; 2],
+    /// What [`Ends::elsewhere`] has told so far.
+    elsewhere: [u64; 2],
 }
+
+/// Gives an executor, and says what it is to do.
+pub(super) type MakeExecutor = dyn Fn() -> Result<(Box<dyn Executor>, Routing), CellError>;
 
 impl Batched {
     pub(super) const NAME: &'static str = "sealway";
@@ -164,7 +182,18 @@ impl Batched {
             here: BatchEnd::new(&options)?,
             there: BatchEnd::new(&options)?,
             lanes: [Lanes::default(); 2],
+            elsewhere: [0; 2],
         })
+    }
+
+    /// The same with executors beside the processor, one at each end that works.
+    pub(super) fn with_executors(mut self, make: &MakeExecutor) -> Result<Self, CellError> {
+        let works = [(self.op.seals(), &mut self.here), (self.op.opens(), &mut self.there)];
+        for (_, end) in works.into_iter().filter(|(works, _)| *works) {
+            let (executor, routing) = make()?;
+            end.transport.set_executor(executor, routing);
+        }
+        Ok(self)
     }
 }
 
@@ -248,5 +277,16 @@ impl Ends for Batched {
             sum.offered -= before.offered;
         }
         sums
+    }
+
+    fn elsewhere(&mut self) -> [u64; 2] {
+        let mut sums = [0; 2];
+        for end in [&self.here, &self.there] {
+            let counters = end.transport.counters();
+            sums[0] += counters.executor_jobs;
+            sums[1] += counters.executor_jobs + counters.processor_jobs;
+        }
+        let before = std::mem::replace(&mut self.elsewhere, sums);
+        [sums[0] - before[0], sums[1] - before[1]]
     }
 }

@@ -29,6 +29,7 @@ fn request(peers: Peers, budget: u64) -> Request {
     Request {
         stacks: Vec::new(),
         gpu: false,
+        costs: None,
         program: None,
         profile: Profile::Quick,
         peers,

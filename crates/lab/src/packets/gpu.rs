@@ -24,7 +24,7 @@
 mod cells;
 mod moved;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -54,7 +54,7 @@ use cells::{LinkCell, PinnedCell, ResidentCell};
 use moved::Called;
 
 /// The subjects.
-const GPU: &str = "sealway:gpu";
+pub(crate) const GPU: &str = "sealway:gpu";
 const ALL_THREADS: &str = "sealway:all";
 
 /// Version of what a window does.
@@ -160,7 +160,7 @@ impl Spec {
 }
 
 /// Opens a device for an engine.
-pub(super) type Open = Arc<dyn Fn(Options) -> Result<Engine, Error> + Send + Sync>;
+pub(crate) type Open = Arc<dyn Fn(Options) -> Result<Engine, Error> + Send + Sync>;
 
 /// Options of an engine that costs nothing.
 fn least() -> Options {
@@ -173,7 +173,7 @@ fn least() -> Options {
 }
 
 /// The first GPU of this machine. Kept open as long as this is, so that kernels are loaded once and not in every window.
-pub(super) fn device() -> Open {
+pub(crate) fn device() -> Open {
     let kept: OnceLock<Mutex<Engine>> = OnceLock::new();
     Arc::new(move |options| {
         if kept.get().is_none() {
@@ -277,9 +277,9 @@ fn metrics(case: &Case) -> &'static [Metric] {
     }
 }
 
-/// Says why there is nothing to measure, or what the device is.
-pub(super) fn subject(open: &Open) -> Result<Subject, LabError> {
-    let engine = open(least()).map_err(|error| match error {
+/// Opens a device, or says why there is nothing to measure.
+pub(crate) fn opened(open: &Open, options: Options) -> Result<Engine, LabError> {
+    open(options).map_err(|error| match error {
         Error::NoDriver | Error::NoDevice | Error::DriverTooOld { .. } | Error::TooOldDevice { .. } => {
             LabError::NoDevice { why: error.to_string() }
         }
@@ -287,11 +287,15 @@ pub(super) fn subject(open: &Open) -> Result<Subject, LabError> {
         broken => LabError::Device {
             why: broken.to_string(),
         },
-    })?;
+    })
+}
+
+/// Our engine on a device.
+pub(crate) fn subject(engine: &Engine) -> Subject {
     let mut subject = ours();
     subject.name = GPU.to_owned();
     subject.differs.push(format!("on {}", engine.device()));
-    Ok(subject)
+    subject
 }
 
 /// Every cell.
@@ -381,7 +385,7 @@ pub(super) fn prepare(request: &Request, open: &Open) -> Result<Prepared, LabErr
     all.name = ALL_THREADS.to_owned();
     all.differs
         .push(format!("batches on {} threads at once, each its own", run::cpus()));
-    let subjects = vec![subject(open)?, ours(), all];
+    let subjects = vec![subject(&opened(open, least())?), ours(), all];
     let cells = cells(&specs(request.profile), open);
     let layout = Layout::by_case(cells.iter().map(|cell| cell.case().canonical()));
     let plan = Plan::new(request.profile, layout, OVERHEAD, request.limit()).map_err(LabError::Plan)?;

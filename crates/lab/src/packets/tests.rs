@@ -224,7 +224,7 @@ fn percentiles_need_samples() {
 }
 
 #[derive(Default)]
-pub(super) struct Watcher {
+pub(crate) struct Watcher {
     partials: usize,
 }
 
@@ -243,10 +243,11 @@ impl Observer for Watcher {
     }
 }
 
-pub(super) fn request(suites: &[Suite], budget: u64) -> Request {
+pub(crate) fn request(suites: &[Suite], budget: u64) -> Request {
     Request {
         stacks: Vec::new(),
         gpu: false,
+        costs: None,
         program: None,
         profile: Profile::Quick,
         peers: Peers::Named(vec!["rustcrypto".to_owned()]),

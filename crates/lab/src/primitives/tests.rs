@@ -44,6 +44,7 @@ fn request(suites: &[Suite], peers: Peers) -> Request {
     Request {
         stacks: Vec::new(),
         gpu: false,
+        costs: None,
         program: None,
         profile: Profile::Quick,
         peers,

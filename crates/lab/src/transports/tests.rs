@@ -205,6 +205,7 @@ fn a_request_that_names_no_program_is_refused() {
         suites: Vec::new(),
         stacks: Vec::new(),
         gpu: false,
+        costs: None,
         program: None,
         budget: None,
         seed: Some(1),

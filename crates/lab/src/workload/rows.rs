@@ -9,6 +9,7 @@ use crate::run::{Cell, Outcome};
 use crate::stats::{Better, Rules, Summary, confirm, flags, log_ratios, median, ratio, signed_rank_p};
 
 /// What a metric makes of a window.
+#[derive(Clone, Copy)]
 pub(crate) struct Metric {
     pub(crate) name: &'static str,
     pub(crate) unit: &'static str,

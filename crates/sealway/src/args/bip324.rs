@@ -28,9 +28,22 @@ pub(crate) enum Bip324 {
     /// Seals and opens the packets of one and of a thousand connections in batches and one at a time, carries them between
     /// two endpoints over loopback, times handshakes, and compares with other implementations in the same run.
     #[command(after_help = super::EXIT_CODES)]
-    Bench(Box<LabOptions>),
+    Bench(Box<Bench>),
     Bridge(Bridge),
     Probe(Probe),
+}
+
+/// What to measure.
+#[derive(Args, Debug)]
+pub(crate) struct Bench {
+    /// Put an NVIDIA GPU beside the processor, as `sealway lab bip324 --gpu` does
+    ///
+    /// Measures batches on the processor alone, on the GPU alone, and divided between them by what packets cost on either.
+    #[arg(long)]
+    pub(crate) gpu: bool,
+
+    #[command(flatten)]
+    pub(crate) options: LabOptions,
 }
 
 /// Let a program that speaks only v1 speak v2, and v2 peers reach a node that speaks only v1

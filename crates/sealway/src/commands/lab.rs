@@ -1,6 +1,7 @@
 //! `sealway lab`.
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use sealway_lab::exit::Exit;
 use sealway_lab::files::post;
@@ -16,18 +17,18 @@ use crate::progress::Progress;
 use crate::stop::Stop;
 
 pub(crate) fn run(run: &LabRun) -> Result<Exit, Problem> {
-    if run.gpu && run.workload != Measured::One(Workload::Packets) {
-        return Err(Problem::new(Exit::Usage, "--gpu is for the workload packets").hint("sealway lab packets --gpu"));
+    let with_gpu = [Workload::Packets, Workload::Bip324].map(Measured::One);
+    if run.gpu && !with_gpu.contains(&run.workload) {
+        return Err(
+            Problem::new(Exit::Usage, "--gpu is for the workloads packets and bip324")
+                .hint("sealway lab packets --gpu"),
+        );
     }
-    measure_on(run.workload, &run.options, run.gpu)
+    measure(run.workload, &run.options, run.gpu)
 }
 
-/// Measures and reports.
-pub(crate) fn measure(measured: Measured, options: &LabOptions) -> Result<Exit, Problem> {
-    measure_on(measured, options, false)
-}
-
-fn measure_on(measured: Measured, options: &LabOptions, gpu: bool) -> Result<Exit, Problem> {
+/// Measures and reports; with a GPU, if its workload knows one.
+pub(crate) fn measure(measured: Measured, options: &LabOptions, gpu: bool) -> Result<Exit, Problem> {
     let workloads = match measured {
         Measured::All => Workload::ALL.to_vec(),
         Measured::One(workload) => vec![workload],
@@ -103,6 +104,7 @@ fn request(options: &LabOptions, gpu: bool) -> Result<Request, Problem> {
         budget: options.budget,
         stacks: options.stack.clone(),
         gpu,
+        costs: cache_folder().map(|folder| folder.join("sealway").join("costs")),
         program: std::env::current_exe().ok(),
         seed: options.seed,
         // Where the program lies may say who the user is; its name repeats the run as well.
@@ -110,6 +112,16 @@ fn request(options: &LabOptions, gpu: bool) -> Result<Request, Problem> {
             .chain(std::env::args().skip(1))
             .collect(),
     })
+}
+
+/// Where programs keep what can be had again, by the XDG Base Directory Specification: relative paths do not count.
+fn cache_folder() -> Option<PathBuf> {
+    let absolute = |name| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))
 }
 
 fn peers(words: &[PeerWord]) -> Result<Peers, Problem> {

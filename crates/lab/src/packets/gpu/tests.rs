@@ -9,7 +9,7 @@ use crate::workload::Workload;
 // The devices that the engine is tested with: the kernels by an independent library, on memory of the host.
 #[allow(unused_imports)]
 #[path = "../../../../cuda/tests/support/mod.rs"]
-mod support;
+pub(crate) mod support;
 
 use support::fake::Fake;
 use support::kernels::Model;

@@ -3,10 +3,10 @@
 use sealway_lab::exit::Exit;
 use sealway_lab::workload::Workload;
 
-use crate::args::{LabOptions, Measured};
+use crate::args::{Bip324Bench, Measured};
 use crate::commands::lab;
 use crate::problem::Problem;
 
-pub(super) fn run(options: &LabOptions) -> Result<Exit, Problem> {
-    lab::measure(Measured::One(Workload::Bip324), options)
+pub(super) fn run(bench: &Bip324Bench) -> Result<Exit, Problem> {
+    lab::measure(Measured::One(Workload::Bip324), &bench.options, bench.gpu)
 }

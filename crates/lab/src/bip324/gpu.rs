@@ -1,0 +1,194 @@
+//! Packets of BIP324 connections with a GPU beside the processor: `bip324 --gpu`, on a machine with an NVIDIA GPU and its driver.
+//!
+//! Cases are those of `bip324` with packets in memory, on 1,000 connections and one thread, for batches of all sizes, and
+//! `decoys`. Everything that belongs to a packet is in them: numbers, lengths, changes of keys, copies, delivery.
+//!
+//! Subjects: `sealway`, the processor alone; `sealway:gpu`, all packets go to the GPU; `sealway:routed`, as many go there as
+//! make a batch end soonest, by the costs of this machine. Costs are read from the file that keeps them, or measured before
+//! the first window and kept. What a device does and does not is no CPU time: all are read by the wall (method `T`).
+//!
+//! Metrics besides: `gpu_share`, the part of packets that the GPU did. A GPU that fails ends its cells; that the processor would
+//! have gone on in its place is no result.
+
+#[cfg(test)]
+mod tests;
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sealway_bip324::batch::{Backend, Costs, CostsFile, Executor, KnownCosts, MeasureError, Routing};
+use sealway_cuda::{Engine, Options};
+
+use super::definition::{BATCH, MANY, Spec, Stage, batched, hash, none, packets};
+use super::ends::{Batched, Make, MakeExecutor, Op};
+use super::links::{Link, failed, links};
+use super::traffic::Sizes;
+use super::{GPU_SHARE, NAME, PACKETS, figure, plan};
+use crate::measure::cpu::Method;
+use crate::packets::gpu::{self, GPU, Open};
+use crate::plan::{Overhead, Profile};
+use crate::result::Subject;
+use crate::run::Cell;
+use crate::stats::Better;
+use crate::workload::rows::{Metric, Reference, Scheme};
+use crate::workload::subjects::ours;
+use crate::workload::{self, LabError, Prepared, Request};
+
+/// The subject whose packets go where they are done soonest.
+const ROUTED: &str = "sealway:routed";
+
+/// Version of what a window does.
+const VERSION: u32 = 1;
+
+/// Contents of an average packet of the mix, for words.
+const MEAN: usize = 325;
+
+/// What is spent besides warm-up and windows: opening the device for each end, canaries, the check for forgeries.
+const OVERHEAD: Overhead = Overhead {
+    per_cell: Duration::from_millis(250),
+    per_window: Duration::from_millis(30),
+};
+
+const METRICS: [Metric; PACKETS.len() + 1] = {
+    const SHARE: Metric = Metric {
+        name: GPU_SHARE,
+        unit: "1",
+        better: Better::Higher,
+        value: |window, _| figure(window, GPU_SHARE),
+        method: None,
+        related: false,
+    };
+    let mut metrics = [SHARE; PACKETS.len() + 1];
+    let mut n = 0;
+    while n < PACKETS.len() {
+        metrics[n] = PACKETS[n];
+        n += 1;
+    }
+    metrics
+};
+
+/// Every case, the most telling first.
+pub(super) fn specs(profile: Profile) -> Vec<Spec> {
+    let largest = packets(profile);
+    let ops = [Op::Pair, Op::Seal, Op::Open];
+    let sweep = [BATCH, 1024, 256, 64, 16, 65_536, 1].into_iter();
+    let mut batches = vec![largest, 16_384];
+    batches.extend(sweep.filter(|&batch| batch < largest));
+    batches.dedup();
+    let mut specs: Vec<Spec> = batches.iter().map(|&batch| Spec::mix(Op::Pair, batch)).collect();
+    specs.extend([20, 5].map(|decoys| Spec::Packets {
+        op: Op::Pair,
+        sizes: Sizes::Mix,
+        connections: MANY,
+        batch: 16_384,
+        decoys,
+    }));
+    let directions = if profile == Profile::Quick {
+        &[16_384][..]
+    } else {
+        &batches[..]
+    };
+    specs.extend(
+        directions
+            .iter()
+            .flat_map(|&batch| ops[1..].iter().map(move |&op| Spec::mix(op, batch))),
+    );
+    specs
+}
+
+/// Options of an engine that serves the connections of these cases: two keys in each direction.
+fn options() -> Options {
+    Options {
+        slots: 4 * MANY,
+        ..Options::default()
+    }
+}
+
+/// Our batches with a GPU beside the processor.
+fn beside(links: &Rc<Vec<Link>>, open: &Open, routing: Routing) -> Make {
+    let (links, open) = (Rc::clone(links), Arc::clone(open));
+    let executor = move || {
+        let engine = open(options()).map_err(|error| failed(format!("{GPU}: {error}")))?;
+        let executor: Box<dyn Executor> = Box::new(engine);
+        Ok((executor, routing))
+    };
+    Rc::new(move |traffic, op, batch| {
+        let executor: &MakeExecutor = &executor;
+        let ends = Batched::new(Rc::clone(&links), traffic, op, batch)?;
+        Ok(Box::new(ends.with_executors(executor)?))
+    })
+}
+
+/// Every cell.
+pub(super) fn cells(profile: Profile, specs: &[Spec], open: &Open, costs: Costs) -> Vec<Box<dyn Cell>> {
+    let links = match links(MANY) {
+        Ok(links) => Rc::new(links),
+        Err(error) => return specs.iter().map(|spec| none(spec, &error)).collect(),
+    };
+    let mut stage = Stage::new(profile, Rc::clone(&links));
+    let cells = specs.iter().flat_map(|spec| {
+        let ends = vec![
+            (Batched::NAME, batched(&links)),
+            (GPU, beside(&links, open, Routing::Always)),
+            (ROUTED, beside(&links, open, Routing::Measured(costs))),
+        ];
+        stage.cells(spec, ends)
+    });
+    cells.collect()
+}
+
+/// The costs of a device, known or measured now.
+fn costs(engine: &mut Engine, request: &Request) -> Result<KnownCosts, LabError> {
+    Costs::of_gpu(engine, Backend::best(), request.costs.as_deref()).map_err(|error: MeasureError| LabError::Device {
+        why: match std::error::Error::source(&error) {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        },
+    })
+}
+
+/// The subject that follows costs, with these.
+fn routed(known: &KnownCosts) -> Subject {
+    let mut subject = ours();
+    subject.name = ROUTED.to_owned();
+    let when = match &known.file {
+        CostsFile::Read => "measured at an earlier time and kept".to_owned(),
+        CostsFile::Written => "measured before the first window, and kept".to_owned(),
+        CostsFile::Failed(error) => format!("measured before the first window, and not kept: {error}"),
+        _ => "measured before the first window".to_owned(),
+    };
+    subject.differs.push(match known.costs.break_even(MEAN) {
+        Some(packets) => {
+            format!("the GPU has a part in batches of {packets} packets of {MEAN} B and more, by costs {when}")
+        }
+        None => format!("the GPU has no part in any batch, by costs {when}"),
+    });
+    subject.differs.push(known.costs.to_string());
+    subject
+}
+
+/// Finds the device, learns what it costs, makes the cells, fits the plan.
+pub(super) fn prepare(request: &Request, open: &Open) -> Result<Prepared, LabError> {
+    let mut engine = gpu::opened(open, options())?;
+    let known = costs(&mut engine, request)?;
+    let subjects = vec![ours(), gpu::subject(&engine), routed(&known)];
+    drop(engine);
+    let cells = cells(request.profile, &specs(request.profile), open, known.costs);
+    Ok(Prepared {
+        plan: plan(request, OVERHEAD, &cells).map_err(LabError::Plan)?,
+        subjects,
+        cells,
+        scheme: Scheme {
+            name: NAME,
+            def: workload::hash(&format!("{NAME} gpu {VERSION} {}", hash(request.profile))),
+            metrics: |_| &METRICS,
+            reference: Reference::First(&[Batched::NAME]),
+            method: |_, _| Method::Wall,
+            verified: |_, _| "full",
+            finish: |_| {},
+        },
+        warnings: Vec::new(),
+        recommend: |_, _| Vec::new(),
+    })
+}

@@ -1,0 +1,144 @@
+//! The cells of a transport with a GPU beside it, on a device made of ordinary memory.
+
+use super::*;
+use crate::exit::Exit;
+use crate::packets::gpu::tests::support::fake::{Fake, Kernels, Memory};
+use crate::packets::gpu::tests::support::kernels::Model;
+use crate::run::{CellError, Counted};
+use sealway_bip324::batch::Line;
+use sealway_cuda::Error;
+use sealway_cuda::device::Launch;
+
+fn fake() -> Open {
+    Arc::new(|options| Engine::with_device(Box::new(Fake::new(Model)), options))
+}
+
+/// Half of each batch is worth the way.
+fn halves() -> Costs {
+    let line = Line {
+        fixed: 0,
+        job: 1000,
+        byte: 0,
+    };
+    Costs {
+        cpu: line,
+        executor: line,
+        ..Costs::default()
+    }
+}
+
+fn windows(spec: Spec, open: &Open) -> Vec<(String, Result<Counted, CellError>)> {
+    let time = Duration::from_millis(5);
+    cells(Profile::Quick, &[spec], open, halves())
+        .into_iter()
+        .map(|mut cell| {
+            let counted = cell.prepare().and_then(|()| cell.window(time, time));
+            (cell.subject().to_owned(), counted)
+        })
+        .collect()
+}
+
+fn share(counted: &Counted) -> f64 {
+    let figure = counted.figures.iter().find(|(name, _)| *name == GPU_SHARE);
+    figure.expect("a share").1
+}
+
+#[test]
+fn packets_go_where_they_should() {
+    for op in [Op::Pair, Op::Seal, Op::Open] {
+        let windows = windows(Spec::mix(op, 256), &fake());
+        let names: Vec<_> = windows.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["sealway", GPU, ROUTED]);
+        let shares: Vec<f64> = windows
+            .iter()
+            .map(|(_, counted)| share(counted.as_ref().unwrap()))
+            .collect();
+        assert_eq!(shares[..2], [0.0, 1.0], "{op:?}");
+        assert!((shares[2] - 0.5).abs() < 0.02, "{op:?}: {shares:?}");
+    }
+}
+
+/// A device that does not do its work, and one that cannot be opened twice: no figures.
+#[test]
+fn a_device_that_fails_gives_no_figures() {
+    struct Wrong;
+    impl Kernels for Wrong {
+        fn run(&mut self, launch: &Launch, memory: &mut Memory) {
+            Model.run(launch, memory);
+            if let Launch::Lanes { messages, .. } = launch {
+                // Once for every launch of a batch, which are several, so that it does not come right again; the header
+                // alone would not do, of which one bit counts.
+                for byte in &mut memory.get_mut(messages.dst)[..64] {
+                    *byte = byte.wrapping_add(1);
+                }
+            }
+        }
+    }
+    let wrong: Open = Arc::new(|options| Engine::with_device(Box::new(Fake::new(Wrong)), options));
+    let none: Open = Arc::new(|_| Err(Error::NoDevice));
+    for open in [wrong, none] {
+        for op in [Op::Pair, Op::Seal, Op::Open] {
+            for (subject, counted) in windows(Spec::mix(op, 256), &open) {
+                assert_eq!(counted.is_ok(), subject == "sealway", "{subject} {op:?}: {counted:?}");
+            }
+        }
+    }
+}
+
+/// It fails in the middle: what the processor does from then on is not taken for its work.
+#[test]
+fn a_device_that_is_lost_ends_its_cells() {
+    use crate::packets::gpu::tests::support::failing::{Call, Failing};
+    let open: Open = Arc::new(|options| {
+        let (device, trigger) = Failing::new(Fake::new(Model));
+        let engine = Engine::with_device(Box::new(device), options)?;
+        trigger.arm(Call::Launch, 6, true);
+        Ok(engine)
+    });
+    for (subject, counted) in windows(Spec::mix(Op::Seal, 256), &open) {
+        assert_eq!(counted.is_ok(), subject == "sealway", "{subject}: {counted:?}");
+    }
+}
+
+#[test]
+fn cases_differ_and_fit() {
+    for profile in Profile::ALL {
+        let specs = specs(profile);
+        let cases: std::collections::HashSet<_> = specs.iter().map(|spec| spec.case().canonical()).collect();
+        assert_eq!(cases.len(), specs.len(), "{profile}");
+        for op in [Op::Pair, Op::Seal, Op::Open] {
+            assert!(specs.contains(&Spec::mix(op, 16_384)));
+        }
+        assert!(
+            specs
+                .iter()
+                .all(|spec| matches!(spec, Spec::Packets { batch, .. } if *batch <= packets(profile)))
+        );
+    }
+}
+
+#[test]
+fn a_run_says_by_which_costs_it_went() {
+    let folder = tempfile::tempdir().unwrap();
+    let request = Request {
+        gpu: true,
+        costs: Some(folder.path().join("costs")),
+        ..crate::packets::tests::request(&[], 5)
+    };
+    let said = || {
+        let prepared = prepare(&request, &fake()).unwrap();
+        let names: Vec<_> = prepared.subjects.iter().map(|subject| subject.name.clone()).collect();
+        assert_eq!(names, ["sealway", GPU, ROUTED]);
+        prepared.subjects[2].differs.clone()
+    };
+    let (first, second) = (said(), said());
+    let text = |said: &[String], words| said.iter().any(|line| line.contains(words));
+    assert!(text(&first, "measured before the first window, and kept"), "{first:?}");
+    assert!(text(&second, "measured at an earlier time and kept"), "{second:?}");
+    assert_eq!(first.last(), second.last());
+    assert!(text(&second, "sealway-costs/1 cpu "));
+
+    let none: Open = Arc::new(|_| Err(Error::NoDriver));
+    let error = prepare(&request, &none).err().unwrap();
+    assert_eq!(error.exit(), Exit::Done);
+}
