@@ -21,6 +21,8 @@ pub mod entry;
 mod error;
 pub mod fault;
 pub mod fuse;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod groups;
 pub mod grpc;
 pub mod identity;

@@ -20,6 +20,8 @@ mod staged;
 mod staging;
 mod state;
 
+pub(crate) use journal::{fuzz as fuzz_journal, seed as journal_seed};
+
 pub use admit::{Admission, Answer, Existing, Skip};
 pub use conclude::Conclusion;
 pub use error::Error;
