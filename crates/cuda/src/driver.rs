@@ -21,7 +21,7 @@ use crate::device::{Buffer, Device, DeviceInfo, Event, Launch, Pinned, Queue, Sp
 use crate::error::Place;
 
 use context::Context;
-use fail::{checked, failure, refused};
+use fail::{OWN_MEMORY, checked, failure, refused};
 use launch::{Arguments, FUNCTIONS, function_of};
 use memory::Table;
 
@@ -146,7 +146,15 @@ impl Driver {
     /// Waits for every queue; after that nothing uses any memory.
     fn settle(&mut self) {
         for queue in 0..self.streams.len() as u32 {
-            let _ = self.finish(Queue(queue));
+            self.settle_queue(Queue(queue));
+        }
+    }
+
+    /// Waits for a queue. A call may fail with what went wrong before it, and then it has not waited: so it is asked again. If that
+    /// fails too, the context is broken, and what was under way has ended with it.
+    fn settle_queue(&mut self, queue: Queue) {
+        if self.finish(queue).is_err() {
+            let _ = self.finish(queue);
         }
     }
 }
@@ -205,8 +213,7 @@ impl Device for Driver {
         if let Some((queue, count)) = used
             && self.streams.get(queue).is_some_and(|stream| stream.done < count)
         {
-            // An error here means that the context is broken, and what was under way has ended with it.
-            let _ = self.finish(Queue(queue as u32));
+            self.settle_queue(Queue(queue as u32));
         }
         match self.pinned.get_mut(pinned.0) {
             // SAFETY: the driver gave `len` bytes at `at`, and they were set. The device is not using them: whatever used
@@ -221,7 +228,7 @@ impl Device for Driver {
         self.context.bind()?;
         // Not ordered with the default stream, which other code in this process may use.
         let raw = result::stream::create(result::stream::StreamKind::NonBlocking)
-            .map_err(|error| failure("making a queue", error, None))?;
+            .map_err(|error| failure("making a queue", error, OWN_MEMORY))?;
         self.streams.push(Stream { raw, put: 0, done: 0 });
         Ok(Queue(self.streams.len() as u32 - 1))
     }
@@ -233,7 +240,7 @@ impl Device for Driver {
         } else {
             sys::CUevent_flags::CU_EVENT_DISABLE_TIMING
         };
-        let raw = result::event::create(flags).map_err(|error| failure("making an event", error, None))?;
+        let raw = result::event::create(flags).map_err(|error| failure("making an event", error, OWN_MEMORY))?;
         self.marks.push(Mark { raw, timing, of: None });
         Ok(Event(self.marks.len() as u32 - 1))
     }
@@ -324,7 +331,7 @@ impl Device for Driver {
                 &mut pointers,
             )
         }
-        .map_err(|error| failure("starting a kernel", error, None))?;
+        .map_err(|error| failure("starting a kernel", error, OWN_MEMORY))?;
         self.count(queue);
         Ok(())
     }
