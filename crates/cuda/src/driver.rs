@@ -146,15 +146,7 @@ impl Driver {
     /// Waits for every queue; after that nothing uses any memory.
     fn settle(&mut self) {
         for queue in 0..self.streams.len() as u32 {
-            self.settle_queue(Queue(queue));
-        }
-    }
-
-    /// Waits for a queue. A call may fail with what went wrong before it, and then it has not waited: so it is asked again. If that
-    /// fails too, the context is broken, and what was under way has ended with it.
-    fn settle_queue(&mut self, queue: Queue) {
-        if self.finish(queue).is_err() {
-            let _ = self.finish(queue);
+            let _ = self.finish(Queue(queue));
         }
     }
 }
@@ -213,7 +205,8 @@ impl Device for Driver {
         if let Some((queue, count)) = used
             && self.streams.get(queue).is_some_and(|stream| stream.done < count)
         {
-            self.settle_queue(Queue(queue as u32));
+            // An error here means that the context is broken, and what was under way has ended with it.
+            let _ = self.finish(Queue(queue as u32));
         }
         match self.pinned.get_mut(pinned.0) {
             // SAFETY: the driver gave `len` bytes at `at`, and they were set. The device is not using them: whatever used

@@ -147,6 +147,7 @@ fn collect(engine: &mut Engine, ticket: Ticket, key: &[u8; 32], fill: u8) {
 #[test]
 fn batches_are_filled_sent_collected_and_sent_again() {
     with_driver("batches_are_filled_sent_collected_and_sent_again", |driver| {
+        let mut not_yet = 0;
         each_seed(driver, |seed| {
             let mut engine = open(small());
             let mut noise = Noise(seed);
@@ -166,7 +167,9 @@ fn batches_are_filled_sent_collected_and_sent_again() {
                         // Nobody wants it any more.
                         0 => drop(ticket),
                         1 => {
-                            while !engine.is_done(&ticket).unwrap() {}
+                            while !engine.is_done(&ticket).unwrap() {
+                                not_yet += 1;
+                            }
                             collect(&mut engine, ticket, &key(2), fill + round);
                         }
                         _ => collect(&mut engine, ticket, &key(2), fill + round),
@@ -175,6 +178,7 @@ fn batches_are_filled_sent_collected_and_sent_again() {
                 drop(engine.batch().unwrap());
             }
         });
+        assert!(not_yet > 10, "{not_yet}");
     });
 }
 

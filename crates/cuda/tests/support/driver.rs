@@ -16,7 +16,7 @@ use crate::support::emulator::compiler;
 const CONTROL: &str = "SEALWAY_STAND_IN";
 
 /// What the stand-in is made of, for a name that is another when they change.
-const SOURCES: [&str; 5] = ["driver.cpp", "launch.h", "memory.h", "state.h", "work.h"];
+const SOURCES: [&str; 6] = ["driver.cpp", "context.h", "launch.h", "memory.h", "state.h", "work.h"];
 
 /// Tells the stand-in what to be.
 pub struct StandIn {

@@ -45,12 +45,13 @@ enum Code : int {
 
 /// Says what the caller did wrong, and ends the process.
 [[noreturn, gnu::format(printf, 1, 2)]] inline void wrong(const char* format, ...) {
-    std::fputs("the driver's stand-in: ", stderr);
+    // In one piece, since others may write too.
+    char text[512];
     va_list arguments;
     va_start(arguments, format);
-    std::vfprintf(stderr, format, arguments);
+    std::vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    std::fputs("\n", stderr);
+    std::fprintf(stderr, "the driver's stand-in: %s\n", text);
     std::abort();
 }
 
