@@ -25,7 +25,7 @@ int copy(const char* name, u64 on_device, u64 on_host, size_t bytes, void* strea
     const size_t device_at = on_device - device.at, host_at = on_host - pinned.at;
     // What comes is not there yet.
     if (!to_device && pinned.uses.empty()) {
-        for (size_t i = 0; i < bytes; i++) pinned.bytes[host_at + i] = pattern(i + 1);
+        for (size_t i = 0; i < bytes; i += PATTERN) std::memcpy(pinned.bytes + host_at + i, pattern(), std::min(PATTERN, bytes - i));
     }
     const Work& work = put(queue, [=, &device, &pinned](const Work& done) {
         device.touch(name, done.clock, Access{done.queue, done.piece, device_at, device_at + bytes, to_device});

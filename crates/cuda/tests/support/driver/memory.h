@@ -52,8 +52,17 @@ inline u8* map_pages(size_t len, int protection, int file = -1) {
     return static_cast<u8*>(at);
 }
 
-/// What memory holds before anything is written to it.
-inline u8 pattern(size_t at) { return static_cast<u8>(0xa5 + at * 0x3d + (at >> 8) * 0x6b); }
+/// What memory holds before anything is written to it, again and again.
+constexpr size_t PATTERN = 1 << 16;
+
+inline const u8* pattern() {
+    static const std::vector<u8> bytes = [] {
+        std::vector<u8> made(PATTERN);
+        for (size_t i = 0; i < PATTERN; i++) made[i] = static_cast<u8>(0xa5 + i * 0x3d + (i >> 8) * 0x6b);
+        return made;
+    }();
+    return bytes.data();
+}
 
 struct Block {
     u64 context = 0;
@@ -66,13 +75,15 @@ struct Block {
     std::vector<Use> uses;
 
     void fill() {
-        for (size_t i = 0; i < len; i++) bytes[i] = pattern(i);
+        for (size_t i = 0; i < len; i += PATTERN) std::memcpy(bytes + i, pattern(), std::min(PATTERN, len - i));
     }
 
     /// Neither what nobody has written nor zeros.
     size_t not_wiped() const {
+        if (bytes[0] == 0 && std::memcmp(bytes, bytes + 1, len - 1) == 0) return 0;
+        const u8* unwritten = pattern();
         size_t count = 0;
-        for (size_t i = 0; i < len; i++) count += bytes[i] != 0 && bytes[i] != pattern(i);
+        for (size_t i = 0; i < len; i++) count += bytes[i] != 0 && bytes[i] != unwritten[i % PATTERN];
         return count;
     }
 

@@ -200,7 +200,7 @@ inline std::mutex lock;
 /// The error after which every call fails, or none.
 inline int lost = SUCCESS;
 
-/// Something could not be given back because a test wanted so.
-inline bool excused = false;
+/// Things that could not be given back because a test wanted so.
+inline size_t excused = 0;
 
 }  // namespace stand_in
