@@ -21,7 +21,7 @@ use crate::device::{Buffer, Device, DeviceInfo, Event, Launch, Pinned, Queue, Sp
 use crate::error::Place;
 
 use context::Context;
-use fail::{checked, failure, refused};
+use fail::{OWN_MEMORY, checked, failure, refused};
 use launch::{Arguments, FUNCTIONS, function_of};
 use memory::Table;
 
@@ -221,7 +221,7 @@ impl Device for Driver {
         self.context.bind()?;
         // Not ordered with the default stream, which other code in this process may use.
         let raw = result::stream::create(result::stream::StreamKind::NonBlocking)
-            .map_err(|error| failure("making a queue", error, None))?;
+            .map_err(|error| failure("making a queue", error, OWN_MEMORY))?;
         self.streams.push(Stream { raw, put: 0, done: 0 });
         Ok(Queue(self.streams.len() as u32 - 1))
     }
@@ -233,7 +233,7 @@ impl Device for Driver {
         } else {
             sys::CUevent_flags::CU_EVENT_DISABLE_TIMING
         };
-        let raw = result::event::create(flags).map_err(|error| failure("making an event", error, None))?;
+        let raw = result::event::create(flags).map_err(|error| failure("making an event", error, OWN_MEMORY))?;
         self.marks.push(Mark { raw, timing, of: None });
         Ok(Event(self.marks.len() as u32 - 1))
     }
@@ -324,7 +324,7 @@ impl Device for Driver {
                 &mut pointers,
             )
         }
-        .map_err(|error| failure("starting a kernel", error, None))?;
+        .map_err(|error| failure("starting a kernel", error, OWN_MEMORY))?;
         self.count(queue);
         Ok(())
     }

@@ -16,7 +16,7 @@ use crate::driver::Driver;
 use crate::error::{Error, Wrong};
 use crate::plan::Message;
 
-pub(crate) use chunk::{Chunk, Regions, State, check_statuses, status_of};
+pub(crate) use chunk::{Chunk, Regions, State, check_statuses, status_of, wipe};
 pub use link::Ways;
 pub use options::{Options, Report, Times};
 pub use run::Started;

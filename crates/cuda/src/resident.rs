@@ -4,7 +4,7 @@ use sealway_aead::batch::{Arenas, Job, Status};
 
 use crate::Error;
 use crate::device::{Buffer, Device, Event, Pinned, Queue, Span};
-use crate::engine::{Engine, Regions, Report, check_statuses, status_of};
+use crate::engine::{Engine, Regions, Report, check_statuses, status_of, wipe};
 use crate::error::Wrong;
 use crate::plan::{Layout, Limits, Message, Plan, SUM};
 
@@ -95,30 +95,13 @@ impl<'e> Resident<'e> {
     fn open(engine: &'e mut Engine, plan: Plan, layout: Layout) -> Result<Self, Error> {
         engine.settle_all()?;
         let window = engine.options().chunk_bytes;
-        let mut guard = Guard {
-            device: &mut *engine.device,
-            buffers: Vec::new(),
-            pinned: None,
-        };
         let (input_bytes, output_bytes) = (layout.input().max(1), layout.output().max(1));
         let sums_bytes = layout.sums.max(SUM);
-        let input = guard.allocate(input_bytes)?;
-        let output = guard.allocate(output_bytes)?;
-        let sums = guard.allocate(sums_bytes)?;
-        let stage = guard.device.allocate_pinned(window)?;
-        guard.pinned = Some(stage);
-        let device = &mut *guard.device;
-        let (queue, from, to) = match engine.spare {
-            Some(spare) => spare,
-            None => (device.queue()?, device.event(true)?, device.event(true)?),
-        };
-        engine.spare = Some((queue, from, to));
-        device.clear(queue, Span::new(input, &(0..input_bytes)))?;
-        device.clear(queue, Span::new(output, &(0..output_bytes)))?;
-        device.finish(queue)?;
-        guard.buffers.clear();
-        guard.pinned = None;
-        drop(guard);
+        let made = Room::make(engine, [input_bytes, output_bytes, sums_bytes], window);
+        let room = made.map_err(|error| engine.noted(error))?;
+        let (queue, from, to) = room.line;
+        let [input, output, sums] = room.buffers;
+        let stage = room.stage;
         let mut resident = Resident {
             engine,
             plan,
@@ -319,7 +302,7 @@ impl Drop for Resident<'_> {
             (self.output, self.output_bytes),
             (self.sums, self.sums_bytes),
         ] {
-            let _ = device.clear(self.queue, Span::new(buffer, &(0..bytes)));
+            wipe(device, self.queue, Span::new(buffer, &(0..bytes)));
         }
         let _ = device.finish(self.queue);
         device.free(self.input);
@@ -327,6 +310,44 @@ impl Drop for Resident<'_> {
         device.free(self.sums);
         // Wipes it too.
         device.free_pinned(self.stage);
+    }
+}
+
+/// What a batch needs on the device.
+struct Room {
+    buffers: [Buffer; 3],
+    stage: Pinned,
+    line: (Queue, Event, Event),
+}
+
+impl Room {
+    /// All of it, or nothing. Inputs and outputs are zeros.
+    fn make(engine: &mut Engine, bytes: [usize; 3], window: usize) -> Result<Self, Error> {
+        let mut guard = Guard {
+            device: &mut *engine.device,
+            buffers: Vec::new(),
+            pinned: None,
+        };
+        let buffers = [
+            guard.allocate(bytes[0])?,
+            guard.allocate(bytes[1])?,
+            guard.allocate(bytes[2])?,
+        ];
+        let stage = guard.device.allocate_pinned(window)?;
+        guard.pinned = Some(stage);
+        let device = &mut *guard.device;
+        let line = match engine.spare {
+            Some(spare) => spare,
+            None => (device.queue()?, device.event(true)?, device.event(true)?),
+        };
+        engine.spare = Some(line);
+        for (buffer, bytes) in buffers.into_iter().zip(bytes).take(2) {
+            device.clear(line.0, Span::new(buffer, &(0..bytes)))?;
+        }
+        device.finish(line.0)?;
+        guard.buffers.clear();
+        guard.pinned = None;
+        Ok(Room { buffers, stage, line })
     }
 }
 

@@ -7,9 +7,45 @@ use sys::CUdevice_attribute as Attribute;
 
 use crate::Error;
 use crate::device::DeviceInfo;
-use crate::error::Place;
 
-use super::fail::{COMPUTE, DRIVER, checked, failure};
+use super::fail::{COMPUTE, DRIVER, OWN_MEMORY, checked, failure};
+
+/// Every call that is made of the driver. One that is missing would be a panic, so they are looked for first.
+const CALLS: [&str; 33] = [
+    "cuInit",
+    "cuDriverGetVersion",
+    "cuGetErrorName",
+    "cuDeviceGetCount",
+    "cuDeviceGet",
+    "cuDeviceGetName",
+    "cuDeviceGetPCIBusId",
+    "cuDeviceTotalMem_v2",
+    "cuDeviceGetAttribute",
+    "cuDevicePrimaryCtxRetain",
+    "cuDevicePrimaryCtxRelease_v2",
+    "cuCtxSetCurrent",
+    "cuModuleLoadData",
+    "cuModuleGetFunction",
+    "cuModuleUnload",
+    "cuMemAlloc_v2",
+    "cuMemFree_v2",
+    "cuMemHostAlloc",
+    "cuMemFreeHost",
+    "cuStreamCreate",
+    "cuStreamDestroy_v2",
+    "cuStreamSynchronize",
+    "cuStreamWaitEvent",
+    "cuEventCreate",
+    "cuEventDestroy_v2",
+    "cuEventRecord",
+    "cuEventQuery",
+    "cuEventSynchronize",
+    "cuEventElapsedTime",
+    "cuMemcpyHtoDAsync_v2",
+    "cuMemcpyDtoHAsync_v2",
+    "cuMemsetD8Async",
+    "cuLaunchKernel",
+];
 
 /// The devices that the driver sees, whether they will do or not.
 ///
@@ -28,6 +64,18 @@ fn start() -> Result<((u32, u32), u32), Error> {
     // without the library.
     if !unsafe { sys::is_culib_present() } {
         return Err(Error::NoDriver);
+    }
+    // SAFETY: as above; this panics where there is no library.
+    let library = unsafe { sys::culib() };
+    // SAFETY: a name is looked up, and nothing of what it stands for is called.
+    let lacks = |name: &&&str| unsafe { library.get::<unsafe extern "C" fn()>(name.as_bytes()) }.is_err();
+    if let Some(name) = CALLS.iter().find(lacks) {
+        return Err(Error::Device {
+            doing: "loading the driver",
+            code: 0,
+            name: format!("it has no {name}"),
+            lost: false,
+        });
     }
     result::init().map_err(|error| failure("starting the driver", error, None))?;
     let mut version = 0;
@@ -113,10 +161,9 @@ impl Context {
                 need: COMPUTE,
             });
         }
-        // What a context takes is some hundred MiB, but how much is not known: it is not asked for by size.
         // SAFETY: the device is one that the driver gave.
         let raw = unsafe { result::primary_ctx::retain(device) }
-            .map_err(|error| failure("opening the device", error, Some((0, Place::Device))))?;
+            .map_err(|error| failure("opening the device", error, OWN_MEMORY))?;
         // From here on, dropping it lets the context go.
         let mut context = Context {
             info,
@@ -161,7 +208,7 @@ fn load(ptx: &str, driver: (u32, u32)) -> Result<sys::CUmodule, Error> {
     })?;
     // SAFETY: the text ends with a zero, and is read during the call only.
     unsafe { result::module::load_data(text.as_ptr().cast()) }.map_err(|error| {
-        match failure("loading the kernels", error, None) {
+        match failure("loading the kernels", error, OWN_MEMORY) {
             Error::DriverTooOld { need, .. } => Error::DriverTooOld { have: driver, need },
             error => error,
         }
@@ -175,9 +222,10 @@ impl Drop for Context {
             // SAFETY: loaded here, and `take` gives it once; nothing of it is running, since the driver waits before.
             let _ = unsafe { result::module::unload(module) };
         }
-        // A context that is gone must not stay that of this thread.
+        // A context that is gone must not stay that of this thread. A call may fail with what went wrong before it.
         // SAFETY: no context is a value that the call knows.
-        let _ = unsafe { result::ctx::set_current(std::ptr::null_mut()) };
+        let none = || unsafe { result::ctx::set_current(std::ptr::null_mut()) };
+        let _ = none().or_else(|_| none());
         // SAFETY: retained once when this was made.
         let _ = unsafe { result::primary_ctx::release(self.device) };
     }

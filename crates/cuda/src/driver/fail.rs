@@ -12,6 +12,9 @@ pub(super) const DRIVER: (u32, u32) = (12, 0);
 /// The least compute capability that the kernels are for.
 pub(super) const COMPUTE: (u32, u32) = (7, 5);
 
+/// What a call asks for that needs memory of the driver's own; how much is not known.
+pub(super) const OWN_MEMORY: Option<(usize, Place)> = Some((0, Place::Device));
+
 /// The result of a call as an error.
 pub(super) fn checked(doing: &'static str, code: sys::CUresult) -> Result<(), Error> {
     code.result().map_err(|error| failure(doing, error, None))

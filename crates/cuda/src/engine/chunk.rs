@@ -187,9 +187,9 @@ impl Chunk {
     pub(super) fn close(&mut self, device: &mut dyn Device) {
         let all = 0..self.bytes;
         // What cannot be done to a device that has failed is not done; the host's memory is wiped in any case.
-        let _ = device.clear(self.queue, Span::new(self.device_in, &all));
-        let _ = device.clear(self.queue, Span::new(self.device_out, &all));
-        let _ = device.clear(self.queue, Span::new(self.sums, &(0..self.sums_bytes)));
+        wipe(device, self.queue, Span::new(self.device_in, &all));
+        wipe(device, self.queue, Span::new(self.device_out, &all));
+        wipe(device, self.queue, Span::new(self.sums, &(0..self.sums_bytes)));
         let _ = device.finish(self.queue);
         for pinned in [self.host_in, self.host_out] {
             device.pinned(pinned).zeroize();
@@ -198,6 +198,13 @@ impl Chunk {
         for buffer in [self.device_in, self.device_out, self.sums] {
             device.free(buffer);
         }
+    }
+}
+
+/// Clears memory that is to be given back. A call may fail with what went wrong before it: so it is asked again.
+pub(crate) fn wipe(device: &mut dyn Device, queue: Queue, span: Span) {
+    if device.clear(queue, span).is_err() {
+        let _ = device.clear(queue, span);
     }
 }
 

@@ -11,6 +11,8 @@ use zeroize::Zeroize;
 use crate::Error;
 use crate::device::{Buffer, Device, Event, Launch, Pinned, Queue, Span};
 
+use super::chunk::wipe;
+
 /// Bytes of a key in the table.
 const KEY: usize = 32;
 
@@ -193,8 +195,8 @@ impl KeyTable {
     /// Wipes everything and gives it back.
     pub(super) fn close(&mut self, device: &mut dyn Device) {
         // What cannot be done to a device that has failed is not done; the host's memory is wiped in any case.
-        let _ = device.clear(self.queue, self.span());
-        let _ = device.clear(self.queue, Span::new(self.staging, &(0..self.round * UPDATE)));
+        wipe(device, self.queue, self.span());
+        wipe(device, self.queue, Span::new(self.staging, &(0..self.round * UPDATE)));
         let _ = device.finish(self.queue);
         device.pinned(self.host).zeroize();
         self.waiting.zeroize();

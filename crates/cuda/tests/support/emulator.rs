@@ -84,16 +84,25 @@ fn program() -> Option<&'static Path> {
     PROGRAM.get_or_init(compile).as_deref()
 }
 
-fn compile() -> Option<PathBuf> {
+/// The C++ compiler, or `None` with a message where there is none.
+///
+/// # Panics
+/// If there is none although `SEALWAY_REQUIRE_PEERS=1` asks for all that tests use.
+pub fn compiler() -> Option<String> {
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".into());
     if Command::new(&compiler).arg("--version").output().is_err() {
         assert!(
             std::env::var_os("SEALWAY_REQUIRE_PEERS").is_none_or(|value| value != "1"),
             "SEALWAY_REQUIRE_PEERS=1, and there is no C++ compiler `{compiler}`"
         );
-        println!("SKIPPED: no C++ compiler `{compiler}`; the kernels were NOT tested");
+        println!("SKIPPED: no C++ compiler `{compiler}`; what is in C++ was NOT tested");
         return None;
     }
+    Some(compiler)
+}
+
+fn compile() -> Option<PathBuf> {
+    let compiler = compiler()?;
     // Tests of other crates use it too.
     let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cuda/kernels");
     let folder = option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
