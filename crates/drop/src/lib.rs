@@ -17,6 +17,7 @@ pub mod bulk;
 pub mod cache;
 pub mod cancel;
 pub mod dest;
+mod dial;
 pub mod entry;
 mod error;
 pub mod fault;

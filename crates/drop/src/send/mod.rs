@@ -23,7 +23,7 @@ use crate::progress::Progress;
 use crate::source::{self, Scan};
 use crate::wire::control::{self, Body, Decision, Done, Entries, Hello, Offer, Role};
 use crate::wire::data::SMALL;
-use crate::wire::talk::{Pulse, greet, hear, say};
+use crate::wire::talk::{BEAT, Pulse, greet, hear, say};
 use crate::{Error, lock};
 
 /// Names at the top that an offer shows.
@@ -141,7 +141,7 @@ pub fn send(
         sender.queue.stop();
         cancel.cancel();
     };
-    let pulse = Pulse::default();
+    let pulse = Pulse::every(BEAT);
     let done = std::thread::scope(|scope| {
         scope.spawn(|| pulse.beat(&sender.control));
         // However this ends, so does the pulse.

@@ -18,6 +18,7 @@ pub(crate) fn share(options: &Share) -> Result<Exit, Problem> {
         share: Some(options.folder.clone()),
         mount: options.mount.clone(),
         mounting: mounting(&options.mounting),
+        ..Options::default()
     };
     run(&sharing, &options.link, End::Sender)
 }
@@ -27,6 +28,7 @@ pub(crate) fn mount(options: &Mount) -> Result<Exit, Problem> {
         share: options.share.clone(),
         mount: Some(options.mountpoint.clone()),
         mounting: mounting(&options.mounting),
+        ..Options::default()
     };
     run(&sharing, &options.link, End::Receiver)
 }
@@ -63,12 +65,11 @@ fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
         place,
         setup,
         connections,
-        unproved,
-        asks,
+        check,
         ..
     } = way(link, end, events)?;
     let result = link::connect(place, &setup, connections, &cancel).and_then(|connected| {
-        confirm(&connected.peered, unproved, asks, events)?;
+        confirm(&connected.peered, check, events)?;
         sharing::share(sharing, connected, &cancel, &|ready| events.ready(sharing, ready))
     });
     match result {
