@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod beneath;
+mod both;
 pub mod bulk;
 pub mod cache;
 pub mod cancel;

@@ -170,7 +170,7 @@ fn race(
                 && let Some(address) = left.next()
             {
                 let ended = ended.clone();
-                scope.spawn(move || ended.send((candidate.run(address), address)));
+                scope.spawn(move || drop(ended.send((candidate.run(address), address))));
                 trying += 1;
                 next_at = Instant::now() + stagger;
                 continue;

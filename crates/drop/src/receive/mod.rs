@@ -18,10 +18,11 @@ use std::time::Duration;
 use self::incoming::Incoming;
 use self::incoming::Progress as FileProgress;
 use self::listed::Listed;
+use crate::both::{Failure, deal};
 use crate::cancel::Cancel;
 use crate::dest::{self, Answer, Destination, Staging};
 use crate::entry::{Entry, Kind, MAX_LISTED_BYTES};
-use crate::link::{Connected, Reader, Writer};
+use crate::link::{Connected, Connection, Connections, Reader, Writer};
 use crate::names::{Escaped, RelPath, Rules};
 use crate::progress::Progress;
 use crate::send::Summary;
@@ -147,21 +148,8 @@ fn receive_beating(
     let Connected { peered, data } = connected;
     let (mut reader, writer) = (peered.connection.reader, peered.connection.writer);
     let control = Mutex::new(writer);
-    let first: Mutex<Option<Error>> = Mutex::new(None);
-    // The first error is the reason; those that follow when everything is shut down are not.
-    let over = |error: Error| {
-        let mut first = lock(&first);
-        if first.is_none() {
-            let text = error.to_string();
-            let remote = matches!(error, Error::Remote(_));
-            *first = Some(if cancel.is_set() { Error::Cancelled } else { error });
-            drop(first);
-            if let (Ok(mut control), false) = (control.try_lock(), remote) {
-                let _ = say(&mut control, Body::Stop(control::Stop { reason: text }));
-            }
-        }
-        cancel.cancel();
-    };
+    let failure = Failure::new(&control, cancel);
+    let over = |error: Error| failure.end(error);
     let pulse = Pulse::every(beat);
     let receiving = || {
         let _stop = pulse.stop_at_end();
@@ -237,7 +225,7 @@ fn receive_beating(
         Ok(summary) => Ok(summary),
         Err(error) => {
             over(error);
-            Err(lock(&first).take().unwrap_or(Error::Cancelled))
+            Err(failure.reason().unwrap_or(Error::Cancelled))
         }
     }
 }
@@ -274,31 +262,17 @@ fn offered(offer: &Offer) -> Offered {
 /// Everything between the offer and the end. Returns how many keys content was sealed with.
 fn transfer_all(
     receiver: &Receiver<'_>,
-    connections: crate::link::Connections,
+    connections: Connections,
     reader: &mut Reader,
     pulse: &Pulse,
     over: &(dyn Fn(Error) + Sync),
 ) -> Result<u64, Error> {
-    let epochs = Mutex::new(0);
+    let work = |connection: &mut Connection| {
+        let result = data::run(receiver, &mut connection.reader);
+        (result, connection.reader.epoch())
+    };
     let talked = std::thread::scope(|scope| {
-        let (connections, epochs) = (&connections, &epochs);
-        let dealer = scope.spawn(move || {
-            std::thread::scope(|workers| {
-                while let Some(connection) = connections.next() {
-                    workers.spawn(move || {
-                        let result = connection.and_then(|mut connection| {
-                            let result = data::run(receiver, &mut connection.reader);
-                            let mut epochs = lock(epochs);
-                            *epochs += connection.reader.epoch() + 1;
-                            result
-                        });
-                        if let Err(error) = result {
-                            over(error);
-                        }
-                    });
-                }
-            });
-        });
+        let dealer = scope.spawn(|| deal(&connections, &work, over));
         let (partials, found) = channel::<Arc<Incoming>>();
         let checker = scope.spawn(move || {
             for file in found {
@@ -326,11 +300,11 @@ fn transfer_all(
         });
         connections.stop();
         match (dealer.join(), decider.join(), checker.join()) {
-            (Ok(()), Ok(()), Ok(())) => talked,
+            (Ok(keys), Ok(()), Ok(())) => talked.map(|()| keys),
             _ => Err(Error::Protocol("a thread of this end failed")),
         }
     });
-    talked?;
+    let keys = talked?;
     if receiver.cancel.is_set() {
         return Err(Error::Cancelled);
     }
@@ -341,7 +315,7 @@ fn transfer_all(
     if missing > 0 {
         return Err(Error::Protocol("files that were announced did not come"));
     }
-    Ok(epochs.into_inner().unwrap_or_default())
+    Ok(keys)
 }
 
 /// Hears what is there and what was sent.

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use super::*;
 use crate::entry::Time;
-use crate::link::{Connection, Identity, Place, Setup, connect};
+use crate::link::{Identity, Place, Setup, connect};
 use crate::wire::control::Entries;
 use crate::wire::kind;
 
