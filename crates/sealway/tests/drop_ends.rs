@@ -69,8 +69,8 @@ impl Place {
         let share = self.start(&["share", "@tree", "--listen", "127.0.0.1:0"]);
         let address = share.until("listening")["address"].as_str().unwrap().to_owned();
         let mount = self.start(&["mount", "@mount", "--connect", &address]);
-        share.until("ready");
         mount.until("ready");
+        share.until("ready");
         assert_eq!(fs::read(self.path("mount/file")).unwrap(), b"hello");
         (share, mount)
     }

@@ -1,5 +1,6 @@
 //! `sealway share` and `sealway mount`.
 
+use rustix::io::Errno;
 use sealway_drop::cache::CacheOptions;
 use sealway_drop::fuse::MountOptions;
 use sealway_drop::link;
@@ -53,11 +54,13 @@ fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
     };
     // Before anybody is asked to come: the folders must be there.
     for folder in [&sharing.share, &sharing.mount].into_iter().flatten() {
-        let text = || format!("{}", folder.display());
-        let found =
-            std::fs::metadata(folder).map_err(|error| Problem::new(Exit::Usage, format!("{}: {error}", text())))?;
-        if !found.is_dir() {
-            return Err(Problem::new(Exit::Usage, format!("{} is no folder", text())));
+        let wrong = |why: &dyn std::fmt::Display| Problem::new(Exit::Usage, format!("{}{why}", folder.display()));
+        match std::fs::metadata(folder) {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => return Err(wrong(&" is no folder")),
+            // A mount whose program was killed stands there. Mounting takes it away if it was one of ours.
+            Err(error) if error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()) => {}
+            Err(error) => return Err(wrong(&format_args!(": {error}"))),
         }
     }
     let cancel = stop_on_signal_saying("\nstopping")?;
