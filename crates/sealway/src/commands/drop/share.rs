@@ -53,13 +53,14 @@ fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
         json: link.json,
     };
     // Before anybody is asked to come: the folders must be there.
-    for folder in [&sharing.share, &sharing.mount].into_iter().flatten() {
+    for (folder, mounted) in [(&sharing.share, false), (&sharing.mount, true)] {
+        let Some(folder) = folder else { continue };
         let wrong = |why: &dyn std::fmt::Display| Problem::new(Exit::Usage, format!("{}{why}", folder.display()));
         match std::fs::metadata(folder) {
             Ok(found) if found.is_dir() => {}
             Ok(_) => return Err(wrong(&" is no folder")),
             // A mount whose program was killed stands there. Mounting takes it away if it was one of ours.
-            Err(error) if error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()) => {}
+            Err(error) if mounted && error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()) => {}
             Err(error) => return Err(wrong(&format_args!(": {error}"))),
         }
     }
