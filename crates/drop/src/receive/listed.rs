@@ -92,8 +92,11 @@ impl Drop for AtEnd<'_> {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::channel;
+    use std::time::Duration;
 
     use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(60);
 
     #[test]
     fn lists_wait_for_room_unless_somebody_is_asked() {
@@ -101,6 +104,8 @@ mod tests {
         let (added, adds) = channel();
         std::thread::scope(|scope| {
             let all = &listed;
+            // Should this fail, the other thread is not to wait for room for ever.
+            let _leave = all.leave_at_end();
             scope.spawn(move || {
                 for number in 0..3 * AHEAD {
                     all.add(Vec::new());
@@ -108,7 +113,8 @@ mod tests {
                 }
                 all.close();
             });
-            let until = |last: usize| adds.iter().take_while(|number| *number < last).count();
+            let next = || adds.recv_timeout(LIMIT).expect("room for one more");
+            let until = |last: usize| std::iter::repeat_with(next).take_while(|number| *number < last).count();
             assert_eq!(until(AHEAD - 1), AHEAD - 1);
             assert_eq!(lock(&listed.state).lists.len(), AHEAD, "the next waits");
             listed.asking(|| until(3 * AHEAD - 1));
