@@ -7,23 +7,39 @@ use std::sync::{Arc, Mutex};
 
 use crate::lock;
 
-/// A switch that ends a transfer: threads that wait on a connection are woken because it is shut down.
+/// A switch that ends a transfer: threads that wait on a connection are woken because it is shut down, and who asked to be told
+/// is told.
 #[derive(Clone, Default)]
 pub struct Cancel(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
     set: AtomicBool,
-    streams: Mutex<Watched>,
+    ends: Mutex<Ends>,
 }
 
 #[derive(Default)]
-struct Watched {
+struct Ends {
     next: u64,
-    streams: HashMap<u64, TcpStream>,
+    ends: HashMap<u64, End>,
 }
 
-/// Keeps a stream under a switch until it is dropped.
+/// What happens when the switch is thrown.
+enum End {
+    ShutDown(TcpStream),
+    Tell(Box<dyn Fn() + Send>),
+}
+
+impl End {
+    fn reach(&self) {
+        match self {
+            End::ShutDown(stream) => drop(stream.shutdown(Shutdown::Both)),
+            End::Tell(tell) => tell(),
+        }
+    }
+}
+
+/// Keeps something under a switch until it is dropped.
 pub(crate) struct Watch {
     cancel: Cancel,
     number: u64,
@@ -38,8 +54,8 @@ impl Cancel {
     /// Ends everything that watches this switch.
     pub fn cancel(&self) {
         self.0.set.store(true, Ordering::SeqCst);
-        for stream in lock(&self.0.streams).streams.values() {
-            let _ = stream.shutdown(Shutdown::Both);
+        for end in lock(&self.0.ends).ends.values() {
+            end.reach();
         }
     }
 
@@ -50,17 +66,30 @@ impl Cancel {
 
     /// Shuts `stream` down when the switch is thrown, at once if it was, for as long as what this returns lives.
     pub(crate) fn watch(&self, stream: &TcpStream) -> Watch {
-        let mut watched = lock(&self.0.streams);
-        let number = watched.next;
-        watched.next += 1;
-        if let Ok(copy) = stream.try_clone() {
-            watched.streams.insert(number, copy);
-        }
-        drop(watched);
+        let watch = self.add(stream.try_clone().ok().map(End::ShutDown));
         // Looked at after the entry: a switch thrown in between has seen the others only.
         if self.is_set() {
             let _ = stream.shutdown(Shutdown::Both);
         }
+        watch
+    }
+
+    /// Calls `tell` when the switch is thrown, at once if it was and then perhaps twice, for as long as what this returns lives.
+    /// It must neither wait nor drop what this returns.
+    pub(crate) fn on_cancel(&self, tell: impl Fn() + Clone + Send + 'static) -> Watch {
+        let watch = self.add(Some(End::Tell(Box::new(tell.clone()))));
+        if self.is_set() {
+            tell();
+        }
+        watch
+    }
+
+    fn add(&self, end: Option<End>) -> Watch {
+        let mut ends = lock(&self.0.ends);
+        let number = ends.next;
+        ends.next += 1;
+        ends.ends.extend(end.map(|end| (number, end)));
+        drop(ends);
         Watch {
             cancel: self.clone(),
             number,
@@ -68,9 +97,16 @@ impl Cancel {
     }
 }
 
+impl Watch {
+    /// From now on the switch does nothing to what was kept under it.
+    pub(crate) fn release(&self) {
+        lock(&self.cancel.0.ends).ends.remove(&self.number);
+    }
+}
+
 impl Drop for Watch {
     fn drop(&mut self) {
-        lock(&self.cancel.0.streams).streams.remove(&self.number);
+        self.release();
     }
 }
 
@@ -107,5 +143,25 @@ mod tests {
         drop(cancel.watch(&here));
         drop(here);
         assert_eq!(there.read(&mut [0]).expect("an end, not an error"), 0);
+    }
+
+    #[test]
+    fn who_asked_is_told_and_what_was_released_goes_on() {
+        let cancel = Cancel::new();
+        let (told, heard) = std::sync::mpsc::channel();
+        let tell = move || told.send(()).expect("somebody hears");
+        let (mut here, mut there) = pair();
+        cancel.watch(&here).release();
+        let kept = cancel.watch(&here);
+        kept.release();
+        let hook = cancel.on_cancel(tell.clone());
+        drop(cancel.on_cancel(tell.clone()));
+        cancel.cancel();
+        assert_eq!(heard.try_iter().count(), 1, "told once by the one that is left");
+        std::io::Write::write_all(&mut there, b"x").expect("still open");
+        assert_eq!(here.read(&mut [0]).expect("still open"), 1);
+        drop(hook);
+        let _late = cancel.on_cancel(tell);
+        assert_eq!(heard.try_iter().count(), 1, "told at once");
     }
 }

@@ -13,10 +13,12 @@
 #![forbid(unsafe_code)]
 
 mod beneath;
+mod both;
 pub mod bulk;
 pub mod cache;
 pub mod cancel;
 pub mod dest;
+mod dial;
 pub mod entry;
 mod error;
 pub mod fault;

@@ -238,12 +238,7 @@ impl Mount {
 
     /// Waits until somebody unmounts, here or by `umount`.
     pub fn wait(&self) -> Result<(), MountError> {
-        self.unmounter
-            .0
-            .over
-            .wait(None)
-            .unwrap_or(Ok(()))
-            .map_err(MountError::System)
+        self.unmounter.wait()
     }
 
     /// Unmounts. Reads under way fail; if files are still open, the mount leaves the tree at once and ends with them.
@@ -261,6 +256,11 @@ impl Drop for Mount {
 }
 
 impl Unmounter {
+    /// As [`Mount::wait`].
+    pub fn wait(&self) -> Result<(), MountError> {
+        self.0.over.wait(None).unwrap_or(Ok(())).map_err(MountError::System)
+    }
+
     /// As [`Mount::unmount`].
     pub fn unmount(&self) -> Result<(), MountError> {
         let shared = &self.0;

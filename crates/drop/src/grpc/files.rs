@@ -4,14 +4,14 @@
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::stream::SealedStream;
 use super::{GrpcTree, ServeOptions, serve};
 use crate::cancel::Cancel;
 use crate::dest::{self, Admission, Destination};
 use crate::entry::{self, Entry};
-use crate::link::Connected;
+use crate::link::{Connected, GATHER};
 use crate::local::{LocalOptions, LocalTree};
 use crate::names::{RelPath, Rules};
 use crate::progress::Progress;
@@ -99,8 +99,9 @@ fn stream(way: Way, cancel: &Cancel) -> Result<(Stream, Option<link::Connection>
         Way::Sealed(connected) => {
             let Connected { peered, data } = *connected;
             let connections = data.open_only(&[1], cancel);
+            let until = Instant::now() + GATHER;
             let connection = connections
-                .next()
+                .next_until(until, &|| cancel.is_set())
                 .ok_or(Error::Protocol("a connection did not come up"))??;
             let (stream, send, recv, _, _) = connection.into_parts();
             (stream, Some((send, recv)), Some(peered.connection))

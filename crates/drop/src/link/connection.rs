@@ -75,6 +75,11 @@ impl Connection {
             .map_err(Error::network("opening a connection"))
     }
 
+    /// Takes the stream from under its switch: whoever has it now ends it by itself.
+    pub(crate) fn release(&self) {
+        self.writer.watch.release();
+    }
+
     /// The parts, for code that drives the stream by other means: stream, keys, what was read already, and what keeps the
     /// stream under its switch.
     pub(crate) fn into_parts(self) -> (TcpStream, SendHalf, RecvHalf, Vec<u8>, Arc<Watch>) {

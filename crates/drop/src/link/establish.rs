@@ -122,7 +122,16 @@ pub(super) fn with_random<T>(make: impl FnOnce(&mut dyn FnMut(&mut [u8])) -> T) 
     }
 }
 
-/// Carries out the handshake.
+/// Where a handshake may find that another one has the turn.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Moment {
+    /// The other end has said something, and nothing of it was looked at.
+    Answered,
+    /// The initiator has accepted the other end, and has not yet said so.
+    Accepted,
+}
+
+/// Carries out the handshake, for as long as `go_on` says yes.
 ///
 /// # Errors
 /// [`Error::CodeSpent`] if the one guess at a code was used and wrong; what the session refuses; [`Error::Network`].
@@ -132,10 +141,11 @@ pub(super) fn handshake(
     role: Role,
     deadline: Deadline,
     cancel: &Cancel,
+    go_on: &dyn Fn(Moment) -> bool,
 ) -> Result<Peered, Error> {
     let watch = cancel.watch(&stream);
     let mut handshake = with_random(|random| Handshake::new(setup.config(role), random))??;
-    let result = exchange(&mut stream, &mut handshake, deadline);
+    let result = exchange(&mut stream, &mut handshake, deadline, go_on);
     let leftover = match result {
         Ok(leftover) => leftover,
         Err(_) if cancel.is_set() => return Err(Error::Cancelled),
@@ -156,10 +166,21 @@ pub(super) fn handshake(
     })
 }
 
-fn exchange(stream: &mut TcpStream, handshake: &mut Handshake, deadline: Deadline) -> Result<Vec<u8>, Error> {
+fn exchange(
+    stream: &mut TcpStream,
+    handshake: &mut Handshake,
+    deadline: Deadline,
+    go_on: &dyn Fn(Moment) -> bool,
+) -> Result<Vec<u8>, Error> {
     let mut buffer = [0; 4096];
+    let (mut written, mut answered) = (0, false);
     loop {
         if let Some(flight) = handshake.write() {
+            written += 1;
+            // Only the initiator has a second flight.
+            if written == 2 && !go_on(Moment::Accepted) {
+                return Err(Error::Cancelled);
+            }
             deadline.set(stream).map_err(Error::network("the handshake"))?;
             stream.write_all(&flight).map_err(Error::network("the handshake"))?;
         }
@@ -178,6 +199,9 @@ fn exchange(stream: &mut TcpStream, handshake: &mut Handshake, deadline: Deadlin
                 });
             }
         };
+        if !std::mem::replace(&mut answered, true) && !go_on(Moment::Answered) {
+            return Err(Error::Cancelled);
+        }
         let used = handshake.read(&buffer[..read])?;
         if handshake.is_done() {
             return Ok(buffer[used..read].to_vec());

@@ -19,15 +19,13 @@ use super::place::MAX_CONNECTIONS;
 use super::socket;
 use crate::Error;
 use crate::cancel::Cancel;
+use crate::dial::TICK;
 
 /// How long a stranger may take to say what it wants, and how long for a handshake.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Strangers that are listened to at a time.
 pub(super) const STRANGERS: usize = 16;
-
-/// How often a wait looks whether it should end.
-pub(super) const TICK: Duration = Duration::from_millis(50);
 
 /// Ends a wait for connections at once, to look whether there is anything left to wait for.
 #[derive(Clone)]
@@ -176,7 +174,14 @@ fn attempt(
     if over.load(Ordering::SeqCst) {
         return;
     }
-    let result = handshake(stream, setup, Role::Responder, Deadline::after(PATIENCE), cancel);
+    let result = handshake(
+        stream,
+        setup,
+        Role::Responder,
+        Deadline::after(PATIENCE),
+        cancel,
+        &|_| true,
+    );
     let answer = match result {
         Ok(_) | Err(Error::CodeSpent) => result,
         Err(error) => {

@@ -1,6 +1,6 @@
 //! Connections of a session over TCP.
 //!
-//! [`connection`] moves records over one sealed connection. `establish` brings up a session and its further connections.
+//! [`connection`] moves records over one sealed connection. `establish` brings up a session and its further connections, `race` at whichever address it can be had.
 //! `place` says where the other end is: at an address, at one of ours, or at a relay.
 
 pub mod connection;
@@ -8,8 +8,10 @@ mod establish;
 mod join;
 mod listen;
 mod place;
+mod race;
 mod socket;
 
 pub use connection::{Connection, OwnedRecord, Reader, Record, Writer};
 pub use establish::{Identity, Peered, Setup};
+pub(crate) use place::GATHER;
 pub use place::{Connected, Connections, DataConnections, MAX_CONNECTIONS, Place, connect};

@@ -1,34 +1,39 @@
 //! Where the other end is, and the connections to it.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use sealway_session::Session;
 use sealway_session::handshake::Role;
 
 use super::connection::Connection;
-use super::establish::{BEGIN, Deadline, JOIN, Peered, Setup, handshake};
+use super::establish::{Deadline, JOIN, Peered, Setup, handshake};
 use super::listen::Waker;
-use super::{join, listen, socket};
+use super::{join, listen, race, socket};
 use crate::cancel::Cancel;
+use crate::dial::TICK;
 use crate::relay::{self, Meeting};
 use crate::{Error, lock};
 
 /// Data connections of one session at most.
 pub const MAX_CONNECTIONS: u32 = 16;
 
+/// How long the connections of a session may take to come up where all of them are needed before anything goes on.
+pub(crate) const GATHER: Duration = Duration::from_secs(30);
+
 /// How long a handshake may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where the other end is.
 pub enum Place {
-    /// It listens at the first of these addresses that answers.
+    /// It listens at one of these addresses. They are tried beside each other, each a little after the one before.
     Dial {
-        /// The addresses of one host.
+        /// The addresses of one host, the likely ones first; eight at most are tried.
         addresses: Vec<SocketAddr>,
         /// How long to try again while nobody listens there.
         patience: Duration,
@@ -63,10 +68,8 @@ pub fn connect(place: Place, setup: &Setup, connections: u32, cancel: &Cancel) -
 fn try_to(place: Place, setup: &Setup, connections: u32, cancel: &Cancel) -> Result<Connected, Error> {
     let (peered, way) = match place {
         Place::Dial { addresses, patience } => {
-            let mut stream = socket::dial_until(&addresses, Instant::now() + patience, cancel)?;
-            send_byte(&mut stream, BEGIN)?;
-            let peered = handshake(stream, setup, Role::Initiator, Deadline::after(PATIENCE), cancel)?;
-            (peered, Way::Dial(addresses))
+            let (peered, address) = race::reach(&addresses, Instant::now() + patience, setup, cancel)?;
+            (peered, Way::Dial(address))
         }
         Place::Listen(listener) => {
             let waker = Waker::new()?;
@@ -76,7 +79,7 @@ fn try_to(place: Place, setup: &Setup, connections: u32, cancel: &Cancel) -> Res
         Place::Relay { address, meeting } => {
             let (stream, role) = relay::meet(&address, &meeting, cancel)?;
             socket::prepare(&stream).map_err(Error::network("the relay"))?;
-            let peered = handshake(stream, setup, role, Deadline::after(PATIENCE), cancel)?;
+            let peered = handshake(stream, setup, role, Deadline::after(PATIENCE), cancel, &|_| true)?;
             (peered, Way::Relay(address, role))
         }
     };
@@ -89,13 +92,14 @@ fn try_to(place: Place, setup: &Setup, connections: u32, cancel: &Cancel) -> Res
     Ok(Connected { peered, data })
 }
 
-fn send_byte(stream: &mut TcpStream, byte: u8) -> Result<(), Error> {
+pub(super) fn send_byte(stream: &mut TcpStream, byte: u8) -> Result<(), Error> {
     use std::io::Write;
     stream.write_all(&[byte]).map_err(Error::network("the handshake"))
 }
 
 enum Way {
-    Dial(Vec<SocketAddr>),
+    /// To the address at which the session came up.
+    Dial(SocketAddr),
     /// With connections that came before the session stood at this end.
     Listen(TcpListener, Vec<listen::Early>, Waker),
     Relay(String, Role),
@@ -159,8 +163,8 @@ impl DataConnections {
 fn go(way: &Way, session: &Session, index: u32, stopped: &AtomicBool, cancel: &Cancel) -> Result<Connection, Error> {
     let stop = || stopped.load(Ordering::SeqCst) || cancel.is_set();
     match way {
-        Way::Dial(addresses) => {
-            let mut stream = socket::dial(addresses, cancel)?;
+        Way::Dial(address) => {
+            let mut stream = socket::dial(*address, &|| cancel.is_set())?;
             send_byte(&mut stream, JOIN)?;
             join::initiate(stream, session, index, cancel)
         }
@@ -256,25 +260,57 @@ impl Connections {
     pub fn next(&self) -> Option<Result<Connection, Error>> {
         let wanted = lock(&self.wanted);
         loop {
-            match wanted.recv() {
-                Ok(Ok(connection)) => {
-                    *lock(&self.first) = First::Came;
-                    return Some(Ok(connection));
+            if let ControlFlow::Break(next) = self.sort(wanted.recv().ok()) {
+                return next;
+            }
+        }
+    }
+
+    /// As [`Connections::next`], but [`Error::Network`] with [`TimedOut`](std::io::ErrorKind::TimedOut) once it is `until`, and
+    /// [`Error::Cancelled`] soon after `stop` says so.
+    pub fn next_until(&self, until: Instant, stop: &dyn Fn() -> bool) -> Option<Result<Connection, Error>> {
+        let wanted = lock(&self.wanted);
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let came = match wanted.recv_timeout(left.min(TICK)) {
+                Ok(came) => Some(came),
+                Err(RecvTimeoutError::Disconnected) => None,
+                Err(RecvTimeoutError::Timeout) if stop() => return Some(Err(Error::Cancelled)),
+                Err(RecvTimeoutError::Timeout) if left.is_zero() => {
+                    let late = std::io::ErrorKind::TimedOut.into();
+                    return Some(Err(Error::network("waiting for the connections of the other end")(
+                        late,
+                    )));
                 }
-                Ok(Err(error)) => {
-                    tracing::debug!(%error, "a data connection did not come up");
-                    let mut first = lock(&self.first);
-                    if matches!(*first, First::None) {
-                        *first = First::Error(error);
-                    }
+                Err(RecvTimeoutError::Timeout) => continue,
+            };
+            if let ControlFlow::Break(next) = self.sort(came) {
+                return next;
+            }
+        }
+    }
+
+    /// What to say of one that came, or of the end of all.
+    fn sort(&self, came: Option<Result<Connection, Error>>) -> ControlFlow<Option<Result<Connection, Error>>> {
+        match came {
+            Some(Ok(connection)) => {
+                *lock(&self.first) = First::Came;
+                ControlFlow::Break(Some(Ok(connection)))
+            }
+            Some(Err(error)) => {
+                tracing::debug!(%error, "a data connection did not come up");
+                let mut first = lock(&self.first);
+                if matches!(*first, First::None) {
+                    *first = First::Error(error);
                 }
-                Err(_) => {
-                    let first = std::mem::replace(&mut *lock(&self.first), First::Came);
-                    return match first {
-                        First::Error(error) if !self.stopped.load(Ordering::SeqCst) => Some(Err(error)),
-                        _ => None,
-                    };
-                }
+                ControlFlow::Continue(())
+            }
+            None => {
+                let first = std::mem::replace(&mut *lock(&self.first), First::Came);
+                ControlFlow::Break(match first {
+                    First::Error(error) if !self.stopped.load(Ordering::SeqCst) => Some(Err(error)),
+                    _ => None,
+                })
             }
         }
     }
@@ -285,5 +321,12 @@ impl Connections {
         if let Some(waker) = &self.waker {
             waker.wake();
         }
+    }
+}
+
+impl Drop for Connections {
+    /// Nobody takes them any more: the port is not kept for them.
+    fn drop(&mut self) {
+        self.stop();
     }
 }

@@ -18,7 +18,7 @@ impl Receiver<'_> {
         let is_file = matches!(entry.kind, Kind::File { .. });
         let mut admission = self.staging.admit(id, &entry)?;
         if let Admission::Ask { existing } = &admission {
-            let answer = self.consent.conflict(&entry.path, existing);
+            let answer = self.listed.asking(|| self.consent.conflict(&entry.path, existing));
             admission = self.staging.answer(id, &entry, answer)?;
         }
         Ok(match admission {

@@ -1,12 +1,13 @@
 //! The receiving end of a transfer.
 //!
-//! The thread that calls [`receive`] talks: it hears what is offered, decides about every entry and hears what is sent of it.
-//! Each data connection has a thread that opens records and writes content where it belongs. A file takes its name when all
+//! The thread that calls [`receive`] talks: it hears what is offered, what is listed and what is sent of it. Another decides about
+//! every entry, since a person may be asked. Each data connection has a thread that opens records and writes content where it belongs. A file takes its name when all
 //! of it is there and right.
 
 mod data;
 mod files;
 mod incoming;
+mod listed;
 mod partial;
 
 use std::path::PathBuf;
@@ -16,15 +17,17 @@ use std::time::Duration;
 
 use self::incoming::Incoming;
 use self::incoming::Progress as FileProgress;
+use self::listed::Listed;
+use crate::both::{Failure, deal};
 use crate::cancel::Cancel;
 use crate::dest::{self, Answer, Destination, Staging};
 use crate::entry::{Entry, Kind, MAX_LISTED_BYTES};
-use crate::link::{Connected, Reader, Writer};
+use crate::link::{Connected, Connection, Connections, Reader, Writer};
 use crate::names::{Escaped, RelPath, Rules};
 use crate::progress::Progress;
 use crate::send::Summary;
 use crate::wire::control::{self, Accept, Body, Decision, Decisions, Decline, Done, Hello, Offer, Role};
-use crate::wire::talk::{greet, hear, say};
+use crate::wire::talk::{BEAT, Pulse, greet, hear, say};
 use crate::{Error, lock};
 
 /// Entries of a transfer at most; their names must fit into memory.
@@ -85,6 +88,8 @@ struct Receiver<'a> {
     progress: &'a Progress,
     hash: bool,
     cancel: &'a Cancel,
+    /// What was listed and is not decided.
+    listed: Listed,
     /// What may still come of what was offered and taken.
     allowance: Mutex<Allowance>,
     failures: Mutex<Failures>,
@@ -128,25 +133,26 @@ pub fn receive(
     cancel: &Cancel,
     consent: &dyn Consent,
 ) -> Result<Summary, Error> {
+    receive_beating(BEAT, options, connected, progress, cancel, consent)
+}
+
+/// The same with another time between two signs of life.
+fn receive_beating(
+    beat: Duration,
+    options: &Options,
+    connected: Connected,
+    progress: &Progress,
+    cancel: &Cancel,
+    consent: &dyn Consent,
+) -> Result<Summary, Error> {
     let Connected { peered, data } = connected;
     let (mut reader, writer) = (peered.connection.reader, peered.connection.writer);
     let control = Mutex::new(writer);
-    let first: Mutex<Option<Error>> = Mutex::new(None);
-    // The first error is the reason; those that follow when everything is shut down are not.
-    let over = |error: Error| {
-        let mut first = lock(&first);
-        if first.is_none() {
-            let text = error.to_string();
-            let remote = matches!(error, Error::Remote(_));
-            *first = Some(if cancel.is_set() { Error::Cancelled } else { error });
-            drop(first);
-            if let (Ok(mut control), false) = (control.try_lock(), remote) {
-                let _ = say(&mut control, Body::Stop(control::Stop { reason: text }));
-            }
-        }
-        cancel.cancel();
-    };
-    let result = (|| {
+    let failure = Failure::new(&control, cancel);
+    let over = |error: Error| failure.end(error);
+    let pulse = Pulse::every(beat);
+    let receiving = || {
+        let _stop = pulse.stop_at_end();
         let offer = meet(&control, &mut reader)?;
         let transfer: [u8; 32] = offer
             .transfer
@@ -172,6 +178,7 @@ pub fn receive(
             progress,
             hash,
             cancel,
+            listed: Listed::default(),
             allowance: Mutex::new(Allowance {
                 files: offer.files,
                 others: offer.others,
@@ -181,7 +188,7 @@ pub fn receive(
             }),
             failures: Mutex::default(),
         };
-        let epochs = transfer_all(&receiver, data.open(cancel), &mut reader, cancel, &over)?;
+        let epochs = transfer_all(&receiver, data.open(cancel), &mut reader, &pulse, &over)?;
         let concluded = staging.conclude()?;
         for (path, why) in &concluded.skipped {
             receiver.note(path, why);
@@ -209,12 +216,16 @@ pub fn receive(
             while let Ok(Some(_)) = hear(&mut reader) {}
         }
         Ok(summary)
-    })();
+    };
+    let result = std::thread::scope(|scope| {
+        scope.spawn(|| pulse.beat(&control));
+        receiving()
+    });
     match result {
         Ok(summary) => Ok(summary),
         Err(error) => {
             over(error);
-            Err(lock(&first).take().unwrap_or(Error::Cancelled))
+            Err(failure.reason().unwrap_or(Error::Cancelled))
         }
     }
 }
@@ -251,53 +262,50 @@ fn offered(offer: &Offer) -> Offered {
 /// Everything between the offer and the end. Returns how many keys content was sealed with.
 fn transfer_all(
     receiver: &Receiver<'_>,
-    connections: crate::link::Connections,
+    connections: Connections,
     reader: &mut Reader,
-    cancel: &Cancel,
+    pulse: &Pulse,
     over: &(dyn Fn(Error) + Sync),
 ) -> Result<u64, Error> {
-    let epochs = Mutex::new(0);
+    let work = |connection: &mut Connection| {
+        let result = data::run(receiver, &mut connection.reader);
+        (result, connection.reader.epoch())
+    };
     let talked = std::thread::scope(|scope| {
-        let (connections, epochs) = (&connections, &epochs);
-        let dealer = scope.spawn(move || {
-            std::thread::scope(|workers| {
-                while let Some(connection) = connections.next() {
-                    workers.spawn(move || {
-                        let result = connection.and_then(|mut connection| {
-                            let result = data::run(receiver, &mut connection.reader);
-                            let mut epochs = lock(epochs);
-                            *epochs += connection.reader.epoch() + 1;
-                            result
-                        });
-                        if let Err(error) = result {
-                            over(error);
-                        }
-                    });
-                }
-            });
-        });
-        let (partials, listed) = channel::<Arc<Incoming>>();
+        let dealer = scope.spawn(|| deal(&connections, &work, over));
+        let (partials, found) = channel::<Arc<Incoming>>();
         let checker = scope.spawn(move || {
-            for file in listed {
+            for file in found {
                 if let Err(error) = partial::name(receiver, &file) {
                     over(error);
                 }
             }
         });
-        let talked = talk(receiver, reader, partials);
+        let decider = scope.spawn(move || {
+            let _leave = receiver.listed.leave_at_end();
+            // When all is decided, content shows that this end is alive, and the sender need not listen until all is sent.
+            let _stop = pulse.stop_at_end();
+            while let Some(list) = receiver.listed.next() {
+                if let Err(error) = decide(receiver, list, &partials) {
+                    over(error);
+                    break;
+                }
+            }
+        });
+        let talked = talk(receiver, reader);
         // At once, so that the threads end; what is returned from here on is not the reason any more.
         let talked = talked.map_err(|error| {
             over(error);
             Error::Cancelled
         });
         connections.stop();
-        match (dealer.join(), checker.join()) {
-            (Ok(()), Ok(())) => talked,
+        match (dealer.join(), decider.join(), checker.join()) {
+            (Ok(keys), Ok(()), Ok(())) => talked.map(|()| keys),
             _ => Err(Error::Protocol("a thread of this end failed")),
         }
     });
-    talked?;
-    if cancel.is_set() {
+    let keys = talked?;
+    if receiver.cancel.is_set() {
         return Err(Error::Cancelled);
     }
     let missing = lock(&receiver.slots)
@@ -307,20 +315,27 @@ fn transfer_all(
     if missing > 0 {
         return Err(Error::Protocol("files that were announced did not come"));
     }
-    Ok(epochs.into_inner().unwrap_or_default())
+    Ok(keys)
 }
 
-/// Hears what is there, decides, and hears what was sent.
-fn talk(receiver: &Receiver<'_>, reader: &mut Reader, partials: Sender<Arc<Incoming>>) -> Result<(), Error> {
-    let mut listed = false;
+/// Hears what is there and what was sent.
+fn talk(receiver: &Receiver<'_>, reader: &mut Reader) -> Result<(), Error> {
+    let _close = receiver.listed.close_at_end();
+    let (mut entries, mut listed) = (0, false);
     loop {
         match hear(reader)? {
             Some(Body::Entries(list)) => {
                 if listed {
                     return Err(Error::Protocol("entries after the last"));
                 }
-                decide(receiver, &list.entries, &partials)?;
                 listed = list.last;
+                let list = receiver.read(&list.entries, &mut entries)?;
+                if !list.is_empty() {
+                    receiver.listed.add(list);
+                }
+                if listed {
+                    receiver.listed.close();
+                }
             }
             Some(Body::FileEnd(end)) if !end.failed.is_empty() => {
                 receiver.give_up(end.file, &Escaped(end.failed.as_bytes()))?;
@@ -370,18 +385,14 @@ fn talk(receiver: &Receiver<'_>, reader: &mut Reader, partials: Sender<Arc<Incom
 }
 
 /// Admits entries and says what is wanted of each.
-fn decide(receiver: &Receiver<'_>, mut list: &[u8], partials: &Sender<Arc<Incoming>>) -> Result<(), Error> {
+fn decide(receiver: &Receiver<'_>, list: Vec<Entry>, partials: &Sender<Arc<Incoming>>) -> Result<(), Error> {
     let first = lock(&receiver.slots).len() as u32;
-    let (mut codes, mut rest) = (Vec::new(), Vec::new());
-    while !list.is_empty() {
-        let id = first + codes.len() as u32;
-        if id as usize >= MAX_ENTRIES {
-            return Err(Error::Protocol("more entries than a transfer may have"));
+    let (mut codes, mut rest) = (Vec::with_capacity(list.len()), Vec::new());
+    for (id, entry) in (first..).zip(list) {
+        // Nobody is asked about what will not come.
+        if receiver.cancel.is_set() {
+            return Err(Error::Cancelled);
         }
-        let (entry, used) =
-            Entry::decode(list, receiver.rules).map_err(|_| Error::Protocol("an entry that no correct end sends"))?;
-        list = &list[used..];
-        lock(&receiver.allowance).take(&entry, used)?;
         let (slot, decision) = receiver.admit(id, entry)?;
         if let (Slot::Large(file), Decision::Rest) = (&slot, decision) {
             rest.push(file.clone());
@@ -389,14 +400,31 @@ fn decide(receiver: &Receiver<'_>, mut list: &[u8], partials: &Sender<Arc<Incomi
         codes.push(decision as u8);
         lock(&receiver.slots).push(slot);
     }
-    if !codes.is_empty() {
-        say(&mut lock(receiver.control), Body::Decisions(Decisions { first, codes }))?;
-    }
+    say(&mut lock(receiver.control), Body::Decisions(Decisions { first, codes }))?;
     for file in rest {
         // Fails only if the thread has ended, which says why by itself.
         let _ = partials.send(file);
     }
     Ok(())
+}
+
+impl Receiver<'_> {
+    /// Reads the entries of a message and counts them.
+    fn read(&self, mut list: &[u8], count: &mut usize) -> Result<Vec<Entry>, Error> {
+        let mut entries = Vec::new();
+        while !list.is_empty() {
+            if *count >= MAX_ENTRIES {
+                return Err(Error::Protocol("more entries than a transfer may have"));
+            }
+            let (entry, used) =
+                Entry::decode(list, self.rules).map_err(|_| Error::Protocol("an entry that no correct end sends"))?;
+            list = &list[used..];
+            lock(&self.allowance).take(&entry, used)?;
+            entries.push(entry);
+            *count += 1;
+        }
+        Ok(entries)
+    }
 }
 
 impl Allowance {
@@ -431,3 +459,6 @@ impl Slot {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,22 +5,18 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use rustix::event::{PollFd, PollFlags};
+use socket2::{SockRef, Socket, TcpKeepalive};
 
 use crate::Error;
+pub(super) use crate::dial::TICK;
+use crate::dial::{self, STAGGER, alternate, begin, poll_for};
 
 /// An end that answers nothing for this long is gone.
 pub(super) const SILENCE: Duration = Duration::from_secs(60);
 
 /// How long connecting may take, all addresses together.
 const CONNECTING: Duration = Duration::from_secs(10);
-
-/// After this time without an answer the next address is tried beside the first (RFC 8305 section 5).
-const STAGGER: Duration = Duration::from_millis(250);
-
-/// How often a thread that waits looks whether it still should.
-pub(super) const TICK: Duration = Duration::from_millis(50);
 
 /// Sends small records at once, and asks an end that is silent whether it is still there.
 ///
@@ -49,22 +45,6 @@ pub(super) fn dial(address: &str, stop: &dyn Fn() -> bool) -> Result<TcpStream, 
         .map_err(Error::network(format!("looking up {address}")))?
         .collect();
     race(alternate(&found), stop)?.map_err(Error::network(format!("connecting to {address}")))
-}
-
-/// The same addresses, families by turns: if one family leads nowhere, the second try is of the other.
-fn alternate(found: &[SocketAddr]) -> Vec<SocketAddr> {
-    let first = found.first().is_some_and(SocketAddr::is_ipv6);
-    let (mut one, mut two): (Vec<SocketAddr>, Vec<SocketAddr>) = found
-        .iter()
-        .rev()
-        .copied()
-        .partition(|address| address.is_ipv6() == first);
-    let mut all = Vec::with_capacity(found.len());
-    while let Some(address) = one.pop().or_else(|| two.pop()) {
-        all.push(address);
-        std::mem::swap(&mut one, &mut two);
-    }
-    all
 }
 
 /// Connects to whichever answers first.
@@ -117,35 +97,10 @@ fn race(addresses: Vec<SocketAddr>, stop: &dyn Fn() -> bool) -> Result<io::Resul
     }
 }
 
-fn begin(address: SocketAddr) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_nonblocking(true)?;
-    match socket.connect(&address.into()) {
-        Ok(()) => Ok(socket),
-        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => Ok(socket),
-        Err(error) => Err(error),
-    }
-}
-
 fn finish(socket: Socket) -> io::Result<TcpStream> {
-    if let Some(error) = socket.take_error()? {
-        return Err(error);
-    }
-    socket.set_nonblocking(false)?;
-    prepare(&socket, SILENCE)?;
-    Ok(socket.into())
-}
-
-/// Waits until something happens, for `time` at most.
-fn poll_for(fds: &mut [PollFd<'_>], time: Duration) -> io::Result<()> {
-    let time = Timespec {
-        tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX),
-        tv_nsec: time.subsec_nanos().into(),
-    };
-    match poll(fds, Some(&time)) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
+    let stream = dial::finish(socket)?;
+    prepare(&stream, SILENCE)?;
+    Ok(stream)
 }
 
 /// Waits until something can be read from `stream`, for `time` at most. False if nothing can.
@@ -160,19 +115,9 @@ mod tests {
     use std::net::TcpListener;
     use std::sync::atomic::{AtomicBool, Ordering};
 
+    use socket2::{Domain, Type};
+
     use super::*;
-
-    fn addresses(texts: &[&str]) -> Vec<SocketAddr> {
-        texts.iter().map(|text| text.parse().unwrap()).collect()
-    }
-
-    #[test]
-    fn families_take_turns_in_the_order_of_the_system() {
-        let found = addresses(&["[::1]:1", "[::2]:1", "[::3]:1", "1.1.1.1:1", "2.2.2.2:1"]);
-        let wanted = addresses(&["[::1]:1", "1.1.1.1:1", "[::2]:1", "2.2.2.2:1", "[::3]:1"]);
-        assert_eq!(alternate(&found), wanted);
-        assert_eq!(alternate(&[]), []);
-    }
 
     #[test]
     fn a_refusal_leads_to_the_next_address() {

@@ -14,16 +14,17 @@ use std::sync::Mutex;
 use self::queue::{Queue, Work};
 use zeroize::Zeroizing;
 
+use crate::both::{Failure, deal};
 use crate::cancel::Cancel;
 use crate::entry::{Entry, Kind};
 use crate::groups::group_count;
-use crate::link::{Connected, Connections, Reader, Writer};
+use crate::link::{Connected, Connection, Connections, Reader, Writer};
 use crate::names::Escaped;
 use crate::progress::Progress;
 use crate::source::{self, Scan};
 use crate::wire::control::{self, Body, Decision, Done, Entries, Hello, Offer, Role};
 use crate::wire::data::SMALL;
-use crate::wire::talk::{Pulse, greet, hear, say};
+use crate::wire::talk::{BEAT, Pulse, greet, hear, say};
 use crate::{Error, lock};
 
 /// Names at the top that an offer shows.
@@ -67,7 +68,6 @@ struct Sender<'a> {
     progress: &'a Progress,
     cancel: &'a Cancel,
     hash: std::sync::OnceLock<bool>,
-    epochs: Mutex<u64>,
 }
 
 impl Sender<'_> {
@@ -124,24 +124,13 @@ pub fn send(
         progress,
         cancel,
         hash: std::sync::OnceLock::new(),
-        epochs: Mutex::new(0),
     };
-    let first: Mutex<Option<Error>> = Mutex::new(None);
-    // The first error is the reason; those that follow when everything is shut down are not.
+    let failure = Failure::new(&sender.control, cancel);
     let over = |error: Error| {
-        let mut first = lock(&first);
-        if first.is_none() {
-            let text = error.to_string();
-            *first = Some(if cancel.is_set() { Error::Cancelled } else { error });
-            drop(first);
-            if let Ok(mut control) = sender.control.try_lock() {
-                let _ = say(&mut control, Body::Stop(control::Stop { reason: text }));
-            }
-        }
+        failure.end(error);
         sender.queue.stop();
-        cancel.cancel();
     };
-    let pulse = Pulse::default();
+    let pulse = Pulse::every(BEAT);
     let done = std::thread::scope(|scope| {
         scope.spawn(|| pulse.beat(&sender.control));
         // However this ends, so does the pulse.
@@ -149,13 +138,13 @@ pub fn send(
         // Connections come up once the receiver has said yes, for which a person may take any time.
         let done = offer(options, &sender, &mut reader).and_then(|()| {
             let connections = data.open(cancel);
-            content(&sender, &connections, &mut reader, &over)?;
-            finish(&sender, &mut reader)
+            let keys = content(&sender, &connections, &mut reader, &over)?;
+            Ok((finish(&sender, &mut reader)?, keys))
         });
         done.map_err(&over).ok()
     });
-    match (done, first.into_inner().ok().flatten()) {
-        (Some(done), None) => Ok(summary(done, sender.epochs.into_inner().unwrap_or_default())),
+    match (done, failure.reason()) {
+        (Some((done, keys)), None) => Ok(summary(done, keys)),
         (_, Some(error)) => Err(reason(error, &mut reader)),
         (None, None) => Err(Error::Cancelled),
     }
@@ -179,32 +168,22 @@ fn reason(error: Error, reader: &mut Reader) -> Error {
     }
 }
 
-/// Lists entries, hears what is wanted of them, and sends that over connections as they come up.
+/// Lists entries, hears what is wanted of them, and sends that over connections as they come up. Returns how many keys content
+/// was sealed with.
 fn content(
     sender: &Sender<'_>,
     connections: &Connections,
     reader: &mut Reader,
     over: &(dyn Fn(Error) + Sync),
-) -> Result<(), Error> {
+) -> Result<u64, Error> {
+    let work = |connection: &mut Connection| {
+        let result = data::run(sender, &mut connection.writer);
+        // Nothing is left, so no further connection is needed.
+        connections.stop();
+        (result, connection.writer.epoch())
+    };
     let talked = std::thread::scope(|scope| {
-        let dealer = scope.spawn(|| {
-            std::thread::scope(|workers| {
-                while let Some(connection) = connections.next() {
-                    workers.spawn(move || {
-                        let result = connection.and_then(|mut connection| {
-                            let result = data::run(sender, &mut connection.writer);
-                            *lock(&sender.epochs) += connection.writer.epoch() + 1;
-                            result
-                        });
-                        if let Err(error) = result {
-                            over(error);
-                        }
-                        // Nothing is left, so no further connection is needed.
-                        connections.stop();
-                    });
-                }
-            });
-        });
+        let dealer = scope.spawn(|| deal(connections, &work, over));
         // At once, so that the threads end; what is returned from here on is not the reason any more.
         let talked = talk(sender, reader).map_err(|error| {
             over(error);
@@ -214,13 +193,13 @@ fn content(
             connections.stop();
         }
         match dealer.join() {
-            Ok(()) => talked,
+            Ok(keys) => talked.map(|()| keys),
             Err(_) => Err(Error::Protocol("a thread of this end failed")),
         }
     });
-    talked?;
+    let keys = talked?;
     match sender.queue.is_done() {
-        true => Ok(()),
+        true => Ok(keys),
         // A thread said why.
         false => Err(Error::Cancelled),
     }

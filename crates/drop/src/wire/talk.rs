@@ -53,20 +53,29 @@ pub(crate) fn greet(writer: &mut Writer, reader: &mut Reader, ours: Hello) -> Re
 }
 
 /// Keeps a control connection from being silent.
-#[derive(Default)]
 pub(crate) struct Pulse {
+    every: Duration,
     stopped: Mutex<bool>,
     changed: Condvar,
 }
 
 impl Pulse {
+    /// One beat in this time.
+    pub(crate) fn every(time: Duration) -> Self {
+        Self {
+            every: time,
+            stopped: Mutex::new(false),
+            changed: Condvar::new(),
+        }
+    }
+
     /// Beats until it is stopped, or the connection fails.
     pub(crate) fn beat(&self, writer: &Mutex<Writer>) {
         let mut stopped = lock(&self.stopped);
         while !*stopped {
             let (now, waited) = self
                 .changed
-                .wait_timeout(stopped, BEAT)
+                .wait_timeout(stopped, self.every)
                 .unwrap_or_else(PoisonError::into_inner);
             stopped = now;
             if !*stopped && waited.timed_out() {

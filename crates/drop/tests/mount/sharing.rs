@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::io::Errno;
+use sealway_drop::Error;
 use sealway_drop::cache::CacheOptions;
 use sealway_drop::cancel::Cancel;
 use sealway_drop::link::{Place, connect};
@@ -22,7 +23,7 @@ use super::{bytes, can_mount, until};
 /// Both ends of a session; told to stop when dropped.
 struct Session {
     cancel: [Cancel; 2],
-    ends: Vec<JoinHandle<()>>,
+    ends: Vec<JoinHandle<Result<(), Error>>>,
 }
 
 impl Session {
@@ -34,8 +35,7 @@ impl Session {
             let (cancel, ready) = (cancel.clone(), ready.clone());
             std::thread::spawn(move || {
                 let connected = connect(place, &setup(own), 1, &cancel).unwrap();
-                // How it ends depends on which end is told first.
-                let _ = share(&options, connected, &cancel, &|_| ready.send(()).unwrap());
+                share(&options, connected, &cancel, &|_| ready.send(()).unwrap())
             })
         };
         let there = run(Place::Listen(listener), 1, listens, &cancel[0]);
@@ -53,8 +53,20 @@ impl Session {
         }
         Self {
             cancel,
-            ends: vec![here, there],
+            ends: vec![there, here],
         }
+    }
+
+    /// Tells one end to stop: 0 the one that listens, 1 the one that dials. Returns how both ended, in this order.
+    fn stop(mut self, end: usize) -> Vec<Result<(), Error>> {
+        self.cancel[end].cancel();
+        let (told, all) = channel();
+        let ends = std::mem::take(&mut self.ends);
+        std::thread::spawn(move || {
+            let ended: Vec<_> = ends.into_iter().map(|end| end.join().unwrap()).collect();
+            told.send(ended).unwrap();
+        });
+        all.recv_timeout(Duration::from_secs(60)).unwrap()
     }
 }
 
@@ -127,6 +139,55 @@ fn both_ends_share_and_mount_at_once() {
         scope.spawn(|| assert_same(other, folders[2].path()));
         scope.spawn(|| assert_same(&one, folders[3].path()));
     });
+}
+
+#[test]
+fn either_end_that_is_told_to_stop_ends_both_in_good_order() {
+    if !can_mount() {
+        return;
+    }
+    for (listener_mounts, stopped) in [(false, 0), (false, 1), (true, 0), (true, 1)] {
+        let (source, at) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::write(source.path().join("file"), bytes(1 << 20, 7)).unwrap();
+        let (listener, address) = listen();
+        let (shares, mounts) = (shares(source.path()), mounts(at.path()));
+        let session = match listener_mounts {
+            false => Session::start(listener, shares, address, mounts),
+            true => Session::start(listener, mounts, address, shares),
+        };
+        // What is open in the mount keeps nobody from ending.
+        let open = fs::File::open(at.path().join("file")).unwrap();
+        let ended = session.stop(stopped);
+        assert!(ended.iter().all(Result::is_ok), "{listener_mounts} {stopped} {ended:?}");
+        assert_eq!(
+            fs::read_dir(at.path()).unwrap().count(),
+            0,
+            "nothing is mounted any more"
+        );
+        drop(open);
+    }
+}
+
+#[test]
+fn a_mount_that_is_taken_away_ends_both_in_good_order() {
+    if !can_mount() {
+        return;
+    }
+    let (source, at) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (listener, address) = listen();
+    let mut session = Session::start(listener, shares(source.path()), address, mounts(at.path()));
+    let program = if rustix::process::geteuid().is_root() {
+        "umount"
+    } else {
+        "fusermount3"
+    };
+    let mut umount = std::process::Command::new(program);
+    if program != "umount" {
+        umount.arg("-u");
+    }
+    assert!(umount.arg(at.path()).status().unwrap().success());
+    let ended: Vec<_> = session.ends.drain(..).map(|end| end.join().unwrap()).collect();
+    assert!(ended.iter().all(Result::is_ok), "{ended:?}");
 }
 
 /// Stands between two ends and can cut their connections.

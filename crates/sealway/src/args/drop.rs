@@ -171,6 +171,10 @@ pub(crate) struct Link {
     #[arg(long, conflicts_with_all = ["code", "peer"])]
     pub(crate) anyone: bool,
 
+    /// Do not ask whether the check words are the same: whoever comes first is taken for the other end
+    #[arg(long, requires = "anyone")]
+    pub(crate) unchecked: bool,
+
     /// Ciphers this end may use (default: what the hardware of both ends does best)
     #[arg(long, value_name = "SUITE,…", value_delimiter = ',', value_parser = super::values::suite())]
     pub(crate) suite: Vec<Suite>,

@@ -13,6 +13,7 @@ use sealway_drop::send::Summary;
 use sealway_drop::sharing::Ready;
 use serde_json::{Value, json};
 
+use super::place::Check;
 use crate::args::DropLink;
 use crate::problem::{Problem, note};
 
@@ -75,16 +76,17 @@ impl Events {
         }
     }
 
-    pub(super) fn connected(self, suite: &str, check: &str, unproved: bool, asks: bool) {
-        let value = || json!({"event": "connected", "suite": suite, "check": check, "proved": !unproved});
-        match asks {
-            true => self.tell(
+    pub(super) fn connected(self, suite: &str, words: &str, check: Check) {
+        let proved = check == Check::Proved;
+        let value = || json!({"event": "connected", "suite": suite, "check": words, "proved": proved});
+        match check {
+            Check::Shown | Check::Asked => self.tell(
                 format_args!(
-                    "connected, {suite}; check words: {check} (the other end shows the same, or somebody sits between)"
+                    "connected, {suite}; check words: {words} (the other end shows the same, or somebody sits between)"
                 ),
                 value,
             ),
-            false => self.tell(format_args!("connected, {suite}"), value),
+            Check::Proved | Check::Local => self.tell(format_args!("connected, {suite}"), value),
         }
     }
 

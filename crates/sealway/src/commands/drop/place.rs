@@ -40,11 +40,21 @@ pub(super) struct Way {
     pub(super) setup: Setup,
     pub(super) connections: u32,
     pub(super) hash: bool,
-    /// Nothing says who the other end is.
-    pub(super) unproved: bool,
-    /// So somebody must compare the check words.
-    pub(super) asks: bool,
+    pub(super) check: Check,
     pub(super) own: identity::Identity,
+}
+
+/// What becomes of the check words.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Check {
+    /// They are not needed: a code or a key says who the other end is.
+    Proved,
+    /// Nothing says who it is, and nobody is asked: it is on this machine.
+    Local,
+    /// Nothing says who it is, and nobody is asked: that was wanted.
+    Shown,
+    /// A person says whether they are the same at both ends.
+    Asked,
 }
 
 fn usage(text: impl std::fmt::Display) -> Problem {
@@ -71,6 +81,18 @@ pub(super) fn way(link: &Link, end: End, events: Events) -> Result<Way, Problem>
         .ok()
         .filter(|code| !code.trim().is_empty());
     let by_keys = !link.peer.is_empty() || link.anyone || (local && code.is_none() && !link.code);
+    let check = match (by_keys && link.peer.is_empty(), local) {
+        (false, _) => Check::Proved,
+        (true, true) => Check::Local,
+        (true, false) if link.unchecked => Check::Shown,
+        (true, false) => Check::Asked,
+    };
+    if check == Check::Asked && !std::io::stdin().is_terminal() {
+        return Err(
+            usage("nothing says who the other end is, and there is no terminal to compare the check words on")
+                .hint("use a code or --peer KEY in place of --anyone; --unchecked takes whoever comes first"),
+        );
+    }
     let (mut phrase, mut patience) = (None, PATIENCE);
     let identity = if by_keys {
         let peers = match link.peer.as_slice() {
@@ -102,7 +124,6 @@ pub(super) fn way(link: &Link, end: End, events: Events) -> Result<Way, Problem>
         (None, Some(address)) => at_relay(address, end, phrase, link, events)?,
         (None, None) => listen(&addresses, events)?,
     };
-    let unproved = matches!(identity, Identity::Keys { peers: None, .. });
     Ok(Way {
         place,
         setup: Setup {
@@ -116,8 +137,7 @@ pub(super) fn way(link: &Link, end: End, events: Events) -> Result<Way, Problem>
             HashWord::On => true,
             HashWord::Off => false,
         },
-        unproved,
-        asks: unproved && !local,
+        check,
         own,
     })
 }
@@ -265,12 +285,13 @@ fn at_relay(
 }
 
 /// Says that the session stands. Where nothing proves who the other end is, a person compares the check words.
-pub(super) fn confirm(peered: &Peered, unproved: bool, asks: bool, events: Events) -> Result<(), sealway_drop::Error> {
+pub(super) fn confirm(peered: &Peered, check: Check, events: Events) -> Result<(), sealway_drop::Error> {
     let words = peered.check.to_string();
-    events.connected(peered.suite.name(), &words, unproved, asks);
-    if !asks || !std::io::stdin().is_terminal() {
+    events.connected(peered.suite.name(), &words, check);
+    if check != Check::Asked {
         return Ok(());
     }
+    // Without a terminal any more the answer is empty, and no.
     match super::ask(&format!(
         "check words: {words}\ndoes the other end show the same? [y/N] "
     ))

@@ -32,6 +32,13 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
         )
         .hint("give --yes to take it without being asked"));
     }
+    if options.conflict == Some(ConflictWord::Ask) && !asks {
+        return Err(Problem::new(
+            Exit::Usage,
+            "there is no terminal to ask on what becomes of names that are taken",
+        )
+        .hint("give --conflict rename, skip or overwrite"));
+    }
     let cancel = stop_on_signal()?;
     let conflict = match options.conflict {
         Some(ConflictWord::Ask) => Conflict::Ask,
@@ -63,8 +70,7 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
         setup,
         connections,
         hash,
-        unproved,
-        asks: compares,
+        check,
         ..
     } = way(&options.link, End::Receiver, events)?;
     let progress = Arc::new(Progress::new());
@@ -79,7 +85,7 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
         all: Mutex::new(None),
     };
     let result = link::connect(place, &setup, connections, &cancel).and_then(|connected| {
-        confirm(&connected.peered, unproved, compares, events)?;
+        confirm(&connected.peered, check, events)?;
         let (begun, following) = (Instant::now(), events.follow(&progress));
         let result = receive(&receiving, connected, &progress, &cancel, &consent);
         drop(following);

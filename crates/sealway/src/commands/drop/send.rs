@@ -44,8 +44,7 @@ pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
         setup,
         connections,
         hash,
-        unproved,
-        asks,
+        check,
         own,
     } = way(&options.link, End::Sender, events)?;
     let transfer_secret = own.transfer_secret().map_err(|error| problem(&error))?;
@@ -56,7 +55,7 @@ pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
         transfer_secret,
     };
     let result = link::connect(place, &setup, connections, &cancel).and_then(|connected| {
-        confirm(&connected.peered, unproved, asks, events)?;
+        confirm(&connected.peered, check, events)?;
         let (begun, following) = (Instant::now(), events.follow(&progress));
         let result = sealway_drop::send::send(&sending, &scan, connected, &progress, &cancel);
         drop(following);

@@ -1,5 +1,6 @@
 //! `sealway share` and `sealway mount`.
 
+use rustix::io::Errno;
 use sealway_drop::cache::CacheOptions;
 use sealway_drop::fuse::MountOptions;
 use sealway_drop::link;
@@ -18,6 +19,7 @@ pub(crate) fn share(options: &Share) -> Result<Exit, Problem> {
         share: Some(options.folder.clone()),
         mount: options.mount.clone(),
         mounting: mounting(&options.mounting),
+        ..Options::default()
     };
     run(&sharing, &options.link, End::Sender)
 }
@@ -27,6 +29,7 @@ pub(crate) fn mount(options: &Mount) -> Result<Exit, Problem> {
         share: options.share.clone(),
         mount: Some(options.mountpoint.clone()),
         mounting: mounting(&options.mounting),
+        ..Options::default()
     };
     run(&sharing, &options.link, End::Receiver)
 }
@@ -50,12 +53,15 @@ fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
         json: link.json,
     };
     // Before anybody is asked to come: the folders must be there.
-    for folder in [&sharing.share, &sharing.mount].into_iter().flatten() {
-        let text = || format!("{}", folder.display());
-        let found =
-            std::fs::metadata(folder).map_err(|error| Problem::new(Exit::Usage, format!("{}: {error}", text())))?;
-        if !found.is_dir() {
-            return Err(Problem::new(Exit::Usage, format!("{} is no folder", text())));
+    for (folder, mounted) in [(&sharing.share, false), (&sharing.mount, true)] {
+        let Some(folder) = folder else { continue };
+        let wrong = |why: &dyn std::fmt::Display| Problem::new(Exit::Usage, format!("{}{why}", folder.display()));
+        match std::fs::metadata(folder) {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => return Err(wrong(&" is no folder")),
+            // A mount whose program was killed stands there. Mounting takes it away if it was one of ours.
+            Err(error) if mounted && error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()) => {}
+            Err(error) => return Err(wrong(&format_args!(": {error}"))),
         }
     }
     let cancel = stop_on_signal_saying("\nstopping")?;
@@ -63,12 +69,11 @@ fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
         place,
         setup,
         connections,
-        unproved,
-        asks,
+        check,
         ..
     } = way(link, end, events)?;
     let result = link::connect(place, &setup, connections, &cancel).and_then(|connected| {
-        confirm(&connected.peered, unproved, asks, events)?;
+        confirm(&connected.peered, check, events)?;
         sharing::share(sharing, connected, &cancel, &|ready| events.ready(sharing, ready))
     });
     match result {

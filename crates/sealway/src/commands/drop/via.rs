@@ -23,14 +23,10 @@ pub(super) fn connect(link: &DropLink, end: End, events: Events, cancel: &Cancel
         return plain(link).map(Way::Plain);
     }
     let Found {
-        place,
-        setup,
-        unproved,
-        asks,
-        ..
+        place, setup, check, ..
     } = way(link, end, events)?;
     let connected = link::connect(place, &setup, 1, cancel).and_then(|connected| {
-        confirm(&connected.peered, unproved, asks, events)?;
+        confirm(&connected.peered, check, events)?;
         Ok(connected)
     });
     Ok(Way::Sealed(Box::new(connected.map_err(|error| problem(&error))?)))

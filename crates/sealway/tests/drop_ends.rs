@@ -1,0 +1,266 @@
+//! How the programs of the drop end, and what they do where nobody can be asked.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_sealway");
+
+/// How long anything may take.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A folder in which two ends meet.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Place {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["out", "tree", "mount"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        fs::write(dir.path().join("tree/file"), b"hello").unwrap();
+        Place(dir)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// A command without a terminal; words that begin with `@` are names in this place.
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(PROGRAM);
+        for word in words {
+            match word.strip_prefix('@') {
+                Some(name) => command.arg(self.path(name)),
+                None => command.arg(word),
+            };
+        }
+        command
+            .env("SEALWAY_CONFIG_DIR", self.path("config"))
+            .env_remove("SEALWAY_CODE")
+            .env_remove("SEALWAY_RELAY")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn start(&self, words: &[&str]) -> Running {
+        let mut child = self.command(&[words, &["--json"]].concat()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let (said, events) = channel();
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let _ = said.send(serde_json::from_str(&line).unwrap());
+            }
+        });
+        Running { child, events }
+    }
+
+    /// An end that shares and one that mounts; both are ready.
+    fn shared(&self) -> (Running, Running) {
+        let share = self.start(&["share", "@tree", "--listen", "127.0.0.1:0"]);
+        let address = share.until("listening")["address"].as_str().unwrap().to_owned();
+        let mount = self.start(&["mount", "@mount", "--connect", &address]);
+        mount.until("ready");
+        share.until("ready");
+        assert_eq!(fs::read(self.path("mount/file")).unwrap(), b"hello");
+        (share, mount)
+    }
+}
+
+/// A program and the events it tells; ended when dropped.
+struct Running {
+    child: Child,
+    events: Receiver<serde_json::Value>,
+}
+
+impl Running {
+    fn until(&self, event: &str) -> serde_json::Value {
+        loop {
+            let told = self.events.recv_timeout(LIMIT).unwrap();
+            if told["event"] == event {
+                return told;
+            }
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Its exit code, and what it said on standard error.
+    fn ended(mut self) -> (Option<i32>, String) {
+        let until = Instant::now() + LIMIT;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(Instant::now() < until, "it goes on");
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let mut text = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        (status.code(), text)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // By a kill alone a mount would stay behind.
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.signal(Signal::TERM);
+        }
+        let until = Instant::now() + LIMIT;
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn can_mount() -> bool {
+    let device = fs::OpenOptions::new().read(true).write(true).open("/dev/fuse").is_ok();
+    let helper = || Command::new("fusermount3").arg("-V").output().is_ok();
+    if device && (rustix::process::geteuid().is_root() || helper()) {
+        return true;
+    }
+    let required = std::env::var("SEALWAY_REQUIRE_PEERS").is_ok_and(|value| value == "1");
+    assert!(!required, "nothing can be mounted here, and SEALWAY_REQUIRE_PEERS=1");
+    eprintln!("skipped: nothing can be mounted here (/dev/fuse and root or fusermount3 are needed)");
+    false
+}
+
+#[test]
+fn a_signal_at_either_end_ends_both_in_good_order() {
+    if !can_mount() {
+        return;
+    }
+    for signal in [Signal::TERM, Signal::INT] {
+        for mounting_end in [true, false] {
+            let place = Place::new();
+            let (share, mount) = place.shared();
+            if mounting_end { &mount } else { &share }.signal(signal);
+            let (share, mount) = (share.ended(), mount.ended());
+            assert_eq!((share.0, mount.0), (Some(0), Some(0)), "{share:?} {mount:?}");
+            assert!(!place.path("mount/file").exists(), "still mounted");
+        }
+    }
+}
+
+#[test]
+fn an_end_that_vanishes_is_an_error_at_the_other() {
+    if !can_mount() {
+        return;
+    }
+    for mounting_end in [true, false] {
+        let place = Place::new();
+        let (share, mount) = place.shared();
+        let (victim, other) = if mounting_end { (mount, share) } else { (share, mount) };
+        victim.signal(Signal::KILL);
+        let (code, text) = other.ended();
+        assert_eq!(code, Some(7), "{text}");
+        assert!(text.contains("lost"), "{text}");
+        drop(victim);
+        if mounting_end {
+            // A mount whose server was killed stays behind, and the next one takes it away.
+            let (share, mount) = place.shared();
+            mount.signal(Signal::TERM);
+            assert_eq!((share.ended().0, mount.ended().0), (Some(0), Some(0)));
+        }
+        assert!(!place.path("mount/file").exists(), "still mounted");
+    }
+}
+
+fn text(output: &Output) -> String {
+    format!(
+        "{:?} {} {}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+#[test]
+fn where_nobody_can_be_asked_the_flag_that_decides_is_named() {
+    let place = Place::new();
+    let everywhere = ["--listen", "0.0.0.0:0", "--anyone", "--json"];
+    let elsewhere = ["--connect", "192.0.2.1:9", "--anyone", "--json"];
+    for command in [
+        &["send", "@tree/file"][..],
+        &["send", "@tree/file", "--via", "grpc"],
+        &["receive", "--output", "@out", "--yes"],
+        &["share", "@tree"],
+        &["mount", "@mount"],
+    ] {
+        for address in [everywhere, elsewhere] {
+            let output = place.command(&[command, &address].concat()).output().unwrap();
+            let said = text(&output);
+            assert_eq!(output.status.code(), Some(2), "{command:?} {said}");
+            assert!(
+                said.contains("--unchecked") && said.contains("no terminal"),
+                "{command:?} {said}"
+            );
+            assert!(!said.contains("listening"), "it has asked somebody to come: {said}");
+        }
+    }
+    for (words, says) in [
+        (&["receive", "--output", "@out", "--listen", "127.0.0.1:0"][..], "--yes"),
+        (
+            &[
+                "receive",
+                "--output",
+                "@out",
+                "--listen",
+                "127.0.0.1:0",
+                "--yes",
+                "--conflict",
+                "ask",
+            ],
+            "--conflict rename",
+        ),
+        (
+            &["send", "@tree/file", "--listen", "127.0.0.1:0", "--unchecked"],
+            "--anyone",
+        ),
+    ] {
+        let output = place.command(words).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?} {}", text(&output));
+        assert!(text(&output).contains(says), "{words:?} {}", text(&output));
+    }
+}
+
+#[test]
+fn unchecked_takes_whoever_comes() {
+    let place = Place::new();
+    let receiver = place.start(&[
+        "receive",
+        "--listen",
+        "0.0.0.0:0",
+        "--output",
+        "@out",
+        "--yes",
+        "--anyone",
+        "--unchecked",
+    ]);
+    let address = receiver.until("listening")["address"].as_str().unwrap().to_owned();
+    let port = address.rsplit_once(':').unwrap().1;
+    let sent = place
+        .command(&["send", "@tree/file", "--connect", &format!("127.0.0.1:{port}")])
+        .output()
+        .unwrap();
+    assert!(sent.status.success(), "{}", text(&sent));
+    let connected = receiver.until("connected");
+    assert_eq!(connected["proved"], false, "{connected}");
+    assert!(connected["check"].as_str().unwrap().split(' ').count() == 5);
+    assert_eq!(receiver.ended().0, Some(0));
+    assert_eq!(fs::read(place.path("out/file")).unwrap(), b"hello");
+}
