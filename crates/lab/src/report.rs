@@ -21,4 +21,6 @@ pub(crate) mod format;
 mod view;
 
 #[cfg(test)]
+mod gpu_tests;
+#[cfg(test)]
 mod load_tests;

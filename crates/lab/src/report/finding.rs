@@ -6,7 +6,7 @@ use super::format::{self, clean, count, sig3_or, times};
 use super::load::{self, LOADS};
 use super::packets::{self, PACKETS};
 use super::transports::{self, TRANSPORTS};
-use super::view::{PRIMITIVES, View, speed};
+use super::view::{OURS, PRIMITIVES, View, speed};
 use crate::result::{ResultRow, RunResult};
 
 /// Differences below this are never called a win: 1 %.
@@ -347,8 +347,19 @@ pub(crate) fn leading(row: &ResultRow) -> bool {
     }
 }
 
+/// What speeds of rows are related to, in words: our engine on this processor where a GPU is measured, else peers.
+pub(crate) fn reference<'a>(rows: impl IntoIterator<Item = &'a ResultRow>) -> &'static str {
+    let mut related = rows.into_iter().filter_map(speed).peekable();
+    if related.peek().is_some() && related.all(|speed| speed.to == OURS) {
+        OURS
+    } else {
+        "the best peer of the case"
+    }
+}
+
 /// The standings of `subject` in a workload, one for each reference, that of most cases first. Elsewhere than with
-/// primitives the reference is the best peer of each case, whoever that is, and one standing has all.
+/// primitives the reference is the best peer of each case, whoever that is, and one standing has all; on a GPU it is our engine
+/// without.
 pub(crate) fn standings<'a>(run: &'a RunResult, workload: &str, subject: &str) -> Vec<Standing<'a>> {
     let of_subject = run
         .results
@@ -356,7 +367,7 @@ pub(crate) fn standings<'a>(run: &'a RunResult, workload: &str, subject: &str) -
         .filter(|row| row.workload == workload && row.subject == subject && leading(row) && !unusable(row));
     let mut standings: Vec<Standing<'a>> = Vec::new();
     for (row, ratio) in of_subject.filter_map(|row| Some((row, speed(row)?))) {
-        let to = if workload != PRIMITIVES && ratio.to != load::DIRECT {
+        let to = if workload != PRIMITIVES && ratio.to != load::DIRECT && ratio.to != OURS {
             "the best peer"
         } else {
             ratio.to

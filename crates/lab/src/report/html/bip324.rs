@@ -3,6 +3,7 @@
 use super::figure::{DataTable, Entry, Figure};
 use super::packets::{axes, panel};
 use crate::report::bip324::{BIP324, case, findings, leading, sections};
+use crate::report::finding;
 use crate::report::format::{clean, list_range, sig3_or, times};
 use crate::report::packets::Family;
 use crate::report::view::{View, speed};
@@ -63,6 +64,8 @@ fn shown(metric: &str) -> Option<(&'static str, f64, &'static str)> {
 
 /// Every case, subject and metric.
 fn table(view: &View<'_>) -> DataTable {
+    let ours = view.run.results.iter().filter(|row| row.workload == BIP324);
+    let to = format!("to {}", finding::reference(ours));
     let mut table = DataTable::new(
         "BIP324 connections",
         &[
@@ -72,7 +75,7 @@ fn table(view: &View<'_>) -> DataTable {
             ("median", true),
             ("from to", true),
             ("unit", false),
-            ("to the best peer", true),
+            (&to, true),
             ("rounds", true),
             ("marks", false),
         ],

@@ -167,6 +167,8 @@ fn tip(row: &ResultRow) -> String {
 
 /// Every case and subject.
 fn table(view: &View<'_>) -> DataTable {
+    let ours = view.run.results.iter().filter(|row| row.workload == PACKETS);
+    let to = format!("to {}", finding::reference(ours));
     let mut table = DataTable::new(
         "Packets in batches",
         &[
@@ -174,7 +176,7 @@ fn table(view: &View<'_>) -> DataTable {
             ("subject", false),
             ("million/s", true),
             ("from to", true),
-            ("to the best peer", true),
+            (&to, true),
             ("rounds", true),
             ("marks", false),
         ],

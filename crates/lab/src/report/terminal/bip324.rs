@@ -6,6 +6,7 @@ use super::packets::{figures, names};
 use super::table::Table;
 use super::{Text, ratio_cell};
 use crate::report::bip324::{Section, findings, sections};
+use crate::report::finding;
 use crate::report::view::View;
 
 /// All tables of a run; nothing without rows.
@@ -46,7 +47,8 @@ fn table(out: &mut Text, view: &View<'_>, section: &Section<'_>, used: &mut BTre
             out.heading(&format!("  {title}"));
         }
         if !compared.is_empty() {
-            table.below("  speed as a ratio to the best peer of the case", ratios);
+            let rows = family.columns.iter().flat_map(|column| column.all(metric));
+            table.below(&format!("  speed as a ratio to {}", finding::reference(rows)), ratios);
         }
         for line in table.lines(out.width, out.style.color) {
             out.line(&line);

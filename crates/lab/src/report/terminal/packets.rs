@@ -72,7 +72,8 @@ fn rates(out: &mut Text, view: &View<'_>, family: &Family<'_>, used: &mut BTreeS
     }
     out.heading(&format!("{}: 10^6/s", family.title));
     if !compared.is_empty() {
-        table.below("  speed as a ratio to the best peer of the case", ratios);
+        let rows = family.columns.iter().flat_map(|column| column.all("rate"));
+        table.below(&format!("  speed as a ratio to {}", finding::reference(rows)), ratios);
     }
     for line in table.lines(out.width, out.style.color) {
         out.line(&line);
