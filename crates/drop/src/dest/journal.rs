@@ -341,7 +341,7 @@ pub(crate) fn fuzz(data: &[u8]) {
 
 /// An input of [`fuzz`] with every kind of record.
 pub(crate) fn seed() -> Vec<u8> {
-    let path = |name: &[u8]| RelPath::new(&[name], Rules::POSIX).unwrap_or_else(|error| unreachable!("{error}"));
+    let path = |name: &[u8]| RelPath::new([name], Rules::POSIX).unwrap_or_else(|error| unreachable!("{error}"));
     let mtime = Time {
         seconds: 1_700_000_000,
         nanoseconds: 5,
