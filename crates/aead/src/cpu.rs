@@ -264,7 +264,7 @@ pub(crate) fn splits_512() -> bool {
 /// What this machine's CPU calls itself: its name and its signature on x86-64, as in `Intel(R) Xeon(R) Processor c06f2`; the
 /// architecture elsewhere. At most 64 printable characters of ASCII, single spaces between words.
 ///
-/// It tells machines apart for which something was measured. Nothing is to be decided by it: features are in [`Cpu`].
+/// It tells machines apart for which something was measured, on x86-64 at least. Nothing is to be decided by it: features are in [`Cpu`].
 pub fn model() -> String {
     named().unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }

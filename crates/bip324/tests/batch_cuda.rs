@@ -10,6 +10,7 @@ mod support;
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -150,7 +151,14 @@ fn costs_are_kept() {
         );
         assert_eq!(fs::read(&foreign).unwrap(), text);
     }
-    for path in [folder.path(), &foreign.join("below a file"), Path::new("/dev/zero")] {
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for path in [
+        folder.path(),
+        &foreign.join("below a file"),
+        Path::new("/dev/zero"),
+        &pipe,
+    ] {
         let (known, measured) = known(options(), Some(path));
         assert!(
             matches!(known.file, CostsFile::Failed(_)) && measured,
@@ -158,6 +166,14 @@ fn costs_are_kept() {
             known.file
         );
     }
+
+    // A link stays one, and leads to the costs.
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    fs::write(&path, "").unwrap();
+    assert!(matches!(known(options(), Some(&link)).0.file, CostsFile::Written));
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert!(matches!(known(options(), Some(&path)).0.file, CostsFile::Read));
     let left: Vec<_> = fs::read_dir(path.parent().unwrap()).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
 }

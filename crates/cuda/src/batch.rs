@@ -85,8 +85,8 @@ impl Engine {
             return Err(error);
         }
         let chunk = &mut self.ring[ticket.chunk];
+        let output = chunk.output(&mut *self.device)?;
         chunk.state = State::Held;
-        let output = chunk.output(&mut *self.device);
         for message in 0..chunk.plan.len() {
             report.count(chunk.status(output, message));
         }
@@ -157,7 +157,7 @@ impl Batch<'_> {
             return chunk.plan.check(message).map(|()| None).map_err(refuse);
         };
         // Text, tag and associated data follow each other.
-        let room = chunk.input(&mut **device);
+        let room = chunk.input(&mut **device)?;
         let (front, aad) = room.split_at_mut(place.aad);
         let (text, tag) = front[place.src..].split_at_mut(place.src_tag - place.src);
         Ok(Some(Reserved {
@@ -234,7 +234,7 @@ impl Finished<'_> {
     pub fn get(&mut self, index: usize) -> Option<(Status, &[u8], &[u8])> {
         let chunk = &self.engine.ring[self.chunk];
         let (message, place) = chunk.get(index)?;
-        let output = &*chunk.output(&mut *self.engine.device);
+        let output = &*chunk.output(&mut *self.engine.device).ok()?;
         let status = chunk.status(output, index);
         let text = &output[place.dst..place.dst + message.len as usize];
         let tag = if message.opens { 0 } else { 16 };

@@ -57,7 +57,7 @@ pub struct DeviceInfo {
     pub ordinal: u32,
     /// Its name, as the driver gives it.
     pub name: String,
-    /// Where it is on the PCI bus, as the driver writes it: `domain:bus:device.function`, hexadecimal. Two devices of one name
+    /// Where it is on the PCI bus, as the driver writes it: `domain:bus:device.function`, hexadecimal. Two cards of one name
     /// differ in it. Empty if no place is known.
     pub pci: String,
     /// Its compute capability.
@@ -262,9 +262,9 @@ pub trait Device: Send + fmt::Debug {
     /// Gives host memory back, after all that is under way, and wipes it.
     fn free_pinned(&mut self, pinned: Pinned);
 
-    /// Host memory to read and write. Waits for what is under way with it; whoever wants to know of an error waits for an
-    /// event before. Empty for memory that was not given out.
-    fn pinned(&mut self, pinned: Pinned) -> &mut [u8];
+    /// Host memory to read and write, after what is under way with it. Empty for memory that was not given out. An error if it may
+    /// still be in use; one of a device that is lost is none here, for then nothing uses it.
+    fn pinned(&mut self, pinned: Pinned) -> Result<&mut [u8], Error>;
 
     /// A queue.
     fn queue(&mut self) -> Result<Queue, Error>;

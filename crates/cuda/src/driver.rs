@@ -143,11 +143,23 @@ impl Driver {
         mark.ok_or_else(|| refused("finding an event"))
     }
 
-    /// Waits for every queue; after that nothing uses any memory.
-    fn settle(&mut self) {
-        for queue in 0..self.streams.len() as u32 {
-            let _ = self.finish(Queue(queue));
+    /// Waits for every queue. True if nothing uses any memory after that.
+    fn settle(&mut self) -> bool {
+        let mut all = true;
+        for queue in 0..self.streams.len() {
+            all &= self.settle_queue(queue).is_ok();
         }
+        all
+    }
+
+    /// Waits for a queue, and once more if that fails in passing. An error if it may still be at work; that of a device that is lost
+    /// has ended with it.
+    fn settle_queue(&mut self, queue: usize) -> Result<(), Error> {
+        let mut wait = || match self.finish(Queue(queue as u32)) {
+            Err(error) if error.is_lost() => Ok(()),
+            waited => waited,
+        };
+        wait().or_else(|_| wait())
     }
 }
 
@@ -167,11 +179,14 @@ impl Device for Driver {
     }
 
     fn free(&mut self, buffer: Buffer) {
-        self.settle();
+        if !self.settle() {
+            // Kept until the end, rather than given to somebody else while it is written to.
+            return;
+        }
         let _ = self.context.bind();
         if let Some(memory) = self.buffers.take(buffer.0) {
             // SAFETY: the address came from `malloc_sync`, and `take` gives it once. Nothing under way uses it: all queues
-            // were waited for.
+            // were waited for, or have ended with the device.
             let _ = unsafe { result::memory_free(memory.at) };
         }
     }
@@ -190,31 +205,34 @@ impl Device for Driver {
     }
 
     fn free_pinned(&mut self, pinned: Pinned) {
-        self.settle();
+        if !self.settle() {
+            return;
+        }
         let _ = self.context.bind();
-        zeroize::Zeroize::zeroize(self.pinned(pinned));
+        if let Ok(memory) = self.pinned(pinned) {
+            zeroize::Zeroize::zeroize(memory);
+        }
         if let Some(memory) = self.pinned.take(pinned.0) {
             // SAFETY: the address came from `malloc_host`, and `take` gives it once. Nothing under way uses it: all queues
-            // were waited for.
+            // were waited for, or have ended with the device.
             let _ = unsafe { result::free_host(memory.at.cast()) };
         }
     }
 
-    fn pinned(&mut self, pinned: Pinned) -> &mut [u8] {
-        let used = self.pinned.get_mut(pinned.0).and_then(|memory| memory.used.take());
+    fn pinned(&mut self, pinned: Pinned) -> Result<&mut [u8], Error> {
+        let used = self.pinned.get(pinned.0).and_then(|memory| memory.used);
         if let Some((queue, count)) = used
             && self.streams.get(queue).is_some_and(|stream| stream.done < count)
         {
-            // An error here means that the context is broken, and what was under way has ended with it.
-            let _ = self.finish(Queue(queue as u32));
+            self.settle_queue(queue)?;
         }
-        match self.pinned.get_mut(pinned.0) {
+        Ok(match self.pinned.get_mut(pinned.0) {
             // SAFETY: the driver gave `len` bytes at `at`, and they were set. The device is not using them: whatever used
-            // them last is done, as was just seen to. Nothing of the host can use them either: the borrow is of `self`, and
+            // them last is done or has ended with the device, as was just seen to. Nothing of the host can use them either: the borrow is of `self`, and
             // all that puts work into a queue borrows it for writing.
             Some(memory) => unsafe { std::slice::from_raw_parts_mut(memory.at, memory.len) },
             None => &mut [],
-        }
+        })
     }
 
     fn queue(&mut self) -> Result<Queue, Error> {

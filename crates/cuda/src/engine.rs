@@ -205,7 +205,7 @@ impl Engine {
 
     /// Lays a chunk out and sends it off, after the keys that wait.
     pub(crate) fn submit_chunk(&mut self, index: usize, report: &mut Report) -> Result<(), Error> {
-        self.ring[index].lay_out(&mut *self.device);
+        self.ring[index].lay_out(&mut *self.device)?;
         self.resubmit_chunk(index, report)
     }
 

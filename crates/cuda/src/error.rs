@@ -201,7 +201,11 @@ impl fmt::Display for Error {
                 name,
                 lost,
             } => {
-                write!(f, "the GPU failed while {doing}: {name} ({code})")?;
+                write!(f, "the GPU failed while {doing}: {name}")?;
+                // Not of a call that could not be made.
+                if *code != 0 {
+                    write!(f, " ({code})")?;
+                }
                 if *lost {
                     f.write_str("; this process cannot use it any more")?;
                 }

@@ -395,7 +395,7 @@ impl Writer<'_, '_> {
             }
             let offset = at - self.base;
             let count = bytes.len().min(self.resident.window - offset);
-            let stage = self.resident.engine.device.pinned(self.resident.stage);
+            let stage = self.resident.engine.device.pinned(self.resident.stage)?;
             // What lies between two messages goes over too.
             stage[self.filled..offset].fill(0);
             stage[offset..offset + count].copy_from_slice(&bytes[..count]);
@@ -441,7 +441,7 @@ impl Reader<'_, '_> {
             }
             let offset = at - self.base;
             let count = bytes.len().min(self.filled - offset);
-            let stage = self.resident.engine.device.pinned(self.resident.stage);
+            let stage = self.resident.engine.device.pinned(self.resident.stage)?;
             bytes[..count].copy_from_slice(&stage[offset..offset + count]);
             at += count;
             bytes = &mut bytes[count..];

@@ -157,12 +157,12 @@ fn method(case: &Case, _: &str) -> Method {
 
 /// Finds the subjects, makes the cells, fits the plan.
 pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
-    if request.gpu {
-        return gpu::prepare(request, &packets::gpu::device());
-    }
     // BIP324 has one suite.
     if !request.suites().contains(&Suite::ChaCha20Poly1305) {
         return Err(LabError::Plan(PlanError::NoCells));
+    }
+    if request.gpu {
+        return gpu::prepare(request, &packets::gpu::device());
     }
     let mut found = subjects::find(&request.peers, &PEERS, |name| Err(format!("{name} is no peer here")))?;
     let mut single = ours();

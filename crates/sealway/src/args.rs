@@ -133,10 +133,11 @@ pub(crate) struct LabRun {
     /// What to measure
     pub(crate) workload: Measured,
 
-    /// Measure packets on an NVIDIA GPU: kernels alone, with the link, and against this machine's processor
+    /// Measure an NVIDIA GPU beside this machine's processor, for the workloads packets and bip324
     ///
-    /// For the workloads packets and bip324. On a machine without a GPU it says so, and that is no failure. bip324 divides
-    /// packets between GPU and processor by what they cost on either; that is measured once and kept in
+    /// On a machine without a GPU it says so, and that is no failure. packets: kernels alone, with the link, and one call as a
+    /// program makes it. bip324: packets of connections on the processor, on the GPU, and divided between them by what they cost
+    /// on either; that is measured once and kept in
     /// $XDG_CACHE_HOME/sealway/costs (~/.cache/sealway/costs). Delete the file to measure it again.
     #[arg(long)]
     pub(crate) gpu: bool,

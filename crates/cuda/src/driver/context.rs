@@ -10,7 +10,11 @@ use crate::device::DeviceInfo;
 
 use super::fail::{COMPUTE, DRIVER, OWN_MEMORY, checked, failure};
 
-/// Every call that is made of the driver. One that is missing would be a panic, so they are looked for first.
+/// How many of [`CALLS`] it takes to ask for the driver's version.
+const FIRST: usize = 3;
+
+/// Every call that is made of the driver. One that is missing would be a panic, so they are looked for first. Drivers have had the
+/// first ones from the beginning.
 const CALLS: [&str; 33] = [
     "cuInit",
     "cuDriverGetVersion",
@@ -65,18 +69,7 @@ fn start() -> Result<((u32, u32), u32), Error> {
     if !unsafe { sys::is_culib_present() } {
         return Err(Error::NoDriver);
     }
-    // SAFETY: as above; this panics where there is no library.
-    let library = unsafe { sys::culib() };
-    // SAFETY: a name is looked up, and nothing of what it stands for is called.
-    let lacks = |name: &&&str| unsafe { library.get::<unsafe extern "C" fn()>(name.as_bytes()) }.is_err();
-    if let Some(name) = CALLS.iter().find(lacks) {
-        return Err(Error::Device {
-            doing: "loading the driver",
-            code: 0,
-            name: format!("it has no {name}"),
-            lost: false,
-        });
-    }
+    has_all(&CALLS[..FIRST])?;
     result::init().map_err(|error| failure("starting the driver", error, None))?;
     let mut version = 0;
     // SAFETY: the call writes the number it is given a place for.
@@ -84,11 +77,36 @@ fn start() -> Result<((u32, u32), u32), Error> {
         sys::cuDriverGetVersion(&mut version)
     })?;
     let version = version.unsigned_abs();
+    let version = (version / 1000, version % 1000 / 10);
+    has_all(&CALLS).map_err(|lacks| match version < DRIVER {
+        true => Error::DriverTooOld {
+            have: version,
+            need: DRIVER,
+        },
+        false => lacks,
+    })?;
     let devices = result::device::get_count().map_err(|error| failure("counting devices", error, None))?;
     if devices < 1 {
         return Err(Error::NoDevice);
     }
-    Ok(((version / 1000, version % 1000 / 10), devices.unsigned_abs()))
+    Ok((version, devices.unsigned_abs()))
+}
+
+/// Looks for calls in the library, which must be there.
+fn has_all(calls: &[&str]) -> Result<(), Error> {
+    // SAFETY: the library is there; this panics where it is not.
+    let library = unsafe { sys::culib() };
+    // SAFETY: a name is looked up, and nothing of what it stands for is called.
+    let lacks = |name: &&&str| unsafe { library.get::<unsafe extern "C" fn()>(name.as_bytes()) }.is_err();
+    match calls.iter().find(lacks) {
+        None => Ok(()),
+        Some(name) => Err(Error::Device {
+            doing: "loading the driver",
+            code: 0,
+            name: format!("its library has no {name}; install the driver again"),
+            lost: false,
+        }),
+    }
 }
 
 fn handle(ordinal: u32) -> Result<sys::CUdevice, Error> {
@@ -108,7 +126,11 @@ fn info(device: sys::CUdevice, ordinal: u32, driver: (u32, u32)) -> Result<Devic
     Ok(DeviceInfo {
         ordinal,
         name: result::device::get_name(device).map_err(|error| failure("asking for the device's name", error, None))?,
-        pci: place(device)?,
+        // Only to tell devices apart: a driver that does not say is good enough.
+        pci: match place(device) {
+            Err(error) if !error.is_lost() => String::new(),
+            place => place?,
+        },
         compute: (
             attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
             attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,

@@ -84,21 +84,22 @@ impl Chunk {
 
     /// Memory to write inputs to.
     #[inline]
-    pub(crate) fn input<'d>(&self, device: &'d mut dyn Device) -> &'d mut [u8] {
+    pub(crate) fn input<'d>(&self, device: &'d mut dyn Device) -> Result<&'d mut [u8], Error> {
         device.pinned(self.host_in)
     }
 
     /// Memory in which outputs are, once done.
     #[inline]
-    pub(crate) fn output<'d>(&self, device: &'d mut dyn Device) -> &'d mut [u8] {
+    pub(crate) fn output<'d>(&self, device: &'d mut dyn Device) -> Result<&'d mut [u8], Error> {
         device.pinned(self.host_out)
     }
 
     /// Lays out what was planned, and writes the tables of it.
-    pub(super) fn lay_out(&mut self, device: &mut dyn Device) {
+    pub(super) fn lay_out(&mut self, device: &mut dyn Device) -> Result<(), Error> {
         self.plan.lay_out(&mut self.layout);
-        let tables = &mut device.pinned(self.host_in)[self.layout.texts.end..];
+        let tables = &mut device.pinned(self.host_in)?[self.layout.texts.end..];
         self.plan.write_tables(&self.layout, tables);
+        Ok(())
     }
 
     /// Sends off what was laid out.
@@ -164,7 +165,7 @@ impl Chunk {
                 copy_out_s: device.elapsed_s(worked, copied_out)?,
             });
         }
-        check_statuses(&device.pinned(self.host_out)[self.layout.statuses.clone()])
+        check_statuses(&device.pinned(self.host_out)?[self.layout.statuses.clone()])
     }
 
     /// What became of a message, once done.
@@ -192,7 +193,9 @@ impl Chunk {
         wipe(device, self.queue, Span::new(self.sums, &(0..self.sums_bytes)));
         let _ = device.finish(self.queue);
         for pinned in [self.host_in, self.host_out] {
-            device.pinned(pinned).zeroize();
+            if let Ok(memory) = device.pinned(pinned) {
+                memory.zeroize();
+            }
             device.free_pinned(pinned);
         }
         for buffer in [self.device_in, self.device_out, self.sums] {

@@ -144,7 +144,7 @@ impl KeyTable {
                 device.wait(self.sent)?;
                 self.under_way = false;
             }
-            let room = &mut device.pinned(self.host)[..bytes.len()];
+            let room = &mut device.pinned(self.host)?[..bytes.len()];
             room.copy_from_slice(bytes);
             self.dirty = self.dirty.max(bytes.len());
             let staged = Span::new(self.staging, &(0..bytes.len()));
@@ -179,7 +179,7 @@ impl KeyTable {
             self.under_way = false;
         }
         if !self.under_way && self.dirty > 0 {
-            device.pinned(self.host)[..self.dirty].zeroize();
+            device.pinned(self.host)?[..self.dirty].zeroize();
             self.dirty = 0;
         }
         Ok(())
@@ -198,7 +198,9 @@ impl KeyTable {
         wipe(device, self.queue, self.span());
         wipe(device, self.queue, Span::new(self.staging, &(0..self.round * UPDATE)));
         let _ = device.finish(self.queue);
-        device.pinned(self.host).zeroize();
+        if let Ok(memory) = device.pinned(self.host) {
+            memory.zeroize();
+        }
         self.waiting.zeroize();
         device.free(self.table);
         device.free(self.staging);

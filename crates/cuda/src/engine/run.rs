@@ -243,7 +243,13 @@ impl Engine {
             };
         };
         let chunk = &mut self.ring[index];
-        let room = chunk_input(chunk, &mut *self.device);
+        let room = match chunk_input(chunk, &mut *self.device) {
+            Ok(room) => room,
+            Err(error) => {
+                let _ = self.settle_chunk(index);
+                return Err(error);
+            }
+        };
         let first = *next;
         let mut count = 0;
         for job in &jobs[first..] {
@@ -279,7 +285,7 @@ impl Engine {
             return Err(error);
         }
         let chunk = &mut self.ring[flight.chunk];
-        let output = chunk.output(&mut *self.device);
+        let output = chunk.output(&mut *self.device)?;
         for (number, index) in flight.jobs.clone().enumerate() {
             let (Some((_, place)), Some(job)) = (chunk.get(number), jobs.get(index)) else {
                 break;
@@ -308,7 +314,7 @@ impl Engine {
             return Err(error);
         }
         let chunk = &mut self.ring[flight.chunk];
-        let output = chunk.output(&mut *self.device);
+        let output = chunk.output(&mut *self.device)?;
         let all = &jobs[flight.jobs.clone()];
         let mut kept = Kept {
             jobs: flight.jobs,
@@ -350,7 +356,7 @@ impl Report {
     }
 }
 
-fn chunk_input<'d>(chunk: &super::Chunk, device: &'d mut dyn crate::device::Device) -> &'d mut [u8] {
+fn chunk_input<'d>(chunk: &super::Chunk, device: &'d mut dyn crate::device::Device) -> Result<&'d mut [u8], Error> {
     chunk.input(device)
 }
 

@@ -18,6 +18,8 @@ const CONTROL: &str = "SEALWAY_STAND_IN";
 /// What the stand-in is made of, for a name that is another when they change.
 const SOURCES: [&str; 6] = ["driver.cpp", "context.h", "launch.h", "memory.h", "state.h", "work.h"];
 
+const FLAGS: [&str; 7] = ["-std=c++17", "-O2", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror"];
+
 /// Tells the stand-in what to be.
 pub struct StandIn {
     control: PathBuf,
@@ -40,6 +42,11 @@ impl StandIn {
     /// The same, but the call does what it should.
     pub fn fails_after(&self, call: &str, before: usize, code: u32) {
         self.write(&format!("{} fail={call},{},{code},after", self.is, before + 1));
+    }
+
+    /// The next calls of this name fail with a code, so many of them.
+    pub fn fails_often(&self, call: &str, times: usize, code: u32) {
+        self.write(&format!("{} fail={call},1,{code} times={times}", self.is));
     }
 
     /// No call fails.
@@ -99,6 +106,9 @@ fn again(name: &str, folder: &Path) {
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
+    for line in said.lines().filter(|line| line.starts_with("SKIPPED")) {
+        println!("{line}");
+    }
     assert!(
         output.status.success() && said.contains("1 passed"),
         "{} with {}\n{said}\n{}",
@@ -117,18 +127,20 @@ fn folder() -> Option<&'static Path> {
 fn make() -> Option<PathBuf> {
     let compiler = compiler()?;
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/driver");
-    let kernels = fs::read_dir(kernels()).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<PathBuf> = SOURCES
-        .map(|file| sources.join(file))
-        .into_iter()
-        .chain(kernels)
-        .collect();
+    let kernels = kernels();
+    let mut files: Vec<PathBuf> = SOURCES.map(|file| sources.join(file)).into();
+    files.extend(fs::read_dir(&kernels).unwrap().map(|entry| entry.unwrap().path()));
     files.sort();
+    // Where the kernels lie is compiled in.
+    let mut parts = vec![
+        compiler.clone().into_bytes(),
+        kernels.into_os_string().into_encoded_bytes(),
+    ];
+    parts.extend(FLAGS.map(|flag| flag.as_bytes().to_vec()));
+    parts.extend(files.into_iter().map(|file| fs::read(file).unwrap()));
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for file in files {
-        for byte in fs::read(file).unwrap() {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
+    for byte in parts.concat() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     }
     let made = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("driver-{hash:016x}"));
     if !made.exists() {
@@ -152,7 +164,7 @@ fn kernels() -> PathBuf {
 fn compile(compiler: &str, source: &Path, folder: &Path) {
     let library = folder.join("libcuda.so.1");
     let output = Command::new(compiler)
-        .args(["-std=c++17", "-O2", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror"])
+        .args(FLAGS)
         .arg("-I")
         .arg(kernels())
         .arg(format!("-DSEALWAY_PTX=\"{}\"", kernels().join("sealway.ptx").display()))

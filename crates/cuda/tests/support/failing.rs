@@ -150,7 +150,7 @@ impl Device for Failing {
         self.inner.free_pinned(pinned);
     }
 
-    fn pinned(&mut self, pinned: Pinned) -> &mut [u8] {
+    fn pinned(&mut self, pinned: Pinned) -> Result<&mut [u8], Error> {
         self.inner.pinned(pinned)
     }
 

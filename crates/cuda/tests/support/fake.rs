@@ -167,14 +167,14 @@ impl Device for Fake {
         self.seen.lock().unwrap().freed += 1;
     }
 
-    fn pinned(&mut self, pinned: Pinned) -> &mut [u8] {
+    fn pinned(&mut self, pinned: Pinned) -> Result<&mut [u8], Error> {
         let used = |work: &Work| match work {
             Work::CopyIn(host, ..) | Work::CopyOut(_, host, _) => *host == pinned,
             _ => false,
         };
         let race = self.lines.iter().any(|line| line.work.iter().any(used));
         assert!(!race, "host memory is touched while it is in use");
-        self.pinned[pinned.0 as usize].as_mut().unwrap()
+        Ok(self.pinned[pinned.0 as usize].as_mut().unwrap())
     }
 
     fn queue(&mut self) -> Result<Queue, Error> {

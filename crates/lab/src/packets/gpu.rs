@@ -41,7 +41,7 @@ use super::pool::{KeyUse, Pool, Sizes};
 use super::threads::ThreadsCell;
 use super::{METRICS, NAME, definition, figure};
 use crate::measure::cpu::Method;
-use crate::plan::{Layout, Overhead, Plan, Profile};
+use crate::plan::{Layout, Overhead, Plan, PlanError, Profile};
 use crate::result::{Case, Subject};
 use crate::run::{self, Cell, CellError};
 use crate::stats::Better;
@@ -381,6 +381,9 @@ pub(super) fn cells(specs: &[Spec], open: &Open) -> Vec<Box<dyn Cell>> {
 
 /// Finds the device, makes the cells, fits the plan.
 pub(super) fn prepare(request: &Request, open: &Open) -> Result<Prepared, LabError> {
+    if !request.suites().contains(&Suite::ChaCha20Poly1305) {
+        return Err(LabError::Plan(PlanError::NoCells));
+    }
     let mut all = ours();
     all.name = ALL_THREADS.to_owned();
     all.differs

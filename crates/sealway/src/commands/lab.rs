@@ -21,7 +21,7 @@ pub(crate) fn run(run: &LabRun) -> Result<Exit, Problem> {
     if run.gpu && !with_gpu.contains(&run.workload) {
         return Err(
             Problem::new(Exit::Usage, "--gpu is for the workloads packets and bip324")
-                .hint("sealway lab packets --gpu"),
+                .hint("sealway lab packets --gpu, or sealway lab bip324 --gpu"),
         );
     }
     measure(run.workload, &run.options, run.gpu)

@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use sealway_aead::cpu;
 use sealway_cuda::Engine;
@@ -43,8 +43,8 @@ impl Costs {
     /// The costs of a GPU's engine and of this processor with one thread: those that `file` holds, or else measured, which takes
     /// some ten milliseconds, and kept there.
     ///
-    /// They count as known if the processor, the backend, the device with its place and its driver, and the version of this
-    /// library are those they were measured with. Delete the file to have them measured again, after a time when the machine
+    /// They count as known if the processor (by its name, which only x86-64 has), the backend, the device with its place and its
+    /// driver, and the version of this library are those they were measured with. Delete the file to have them measured again, after a time when the machine
     /// had much else to do, for instance. A file that is no file of costs is left alone. Who can write the file can make batches slow; nothing else
     /// depends on it.
     ///
@@ -89,15 +89,14 @@ fn setting(engine: &Engine, backend: Backend) -> String {
 
 /// What a file holds; nothing if there is none.
 fn read(path: &Path) -> io::Result<KeptCosts> {
-    let file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(KeptCosts::default()),
-        file => file?,
-    };
     let foreign = || io::Error::new(io::ErrorKind::InvalidData, "this is no file of costs");
-    // What is not a file may never end, and is not to be replaced by one.
-    if !file.metadata()?.is_file() {
-        return Err(foreign());
+    // What is not a file may never open or never end, and is not to be replaced by one.
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(KeptCosts::default()),
+        there if !there.as_ref().is_ok_and(fs::Metadata::is_file) => return there.and(Err(foreign())),
+        _ => {}
     }
+    let file = File::open(path)?;
     let mut text = String::new();
     file.take(FILE + 1)
         .read_to_string(&mut text)
@@ -111,13 +110,16 @@ fn read(path: &Path) -> io::Result<KeptCosts> {
     Ok(KeptCosts::read(&text))
 }
 
-/// Puts a whole file in the place of another. Of two programs that do so at once, one wins.
+/// Puts a whole file in the place of another, at the end of links if there are any. Of two programs that do so at once, one wins.
 fn write(path: &Path, kept: &KeptCosts) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
+    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    // A name that no program has that was killed in the middle of this.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}.new", std::process::id()));
+    name.push(format!(".{}-{}.new", std::process::id(), now.as_nanos()));
     let new = Path::new(&name);
     let mut file = OpenOptions::new().write(true).create_new(true).open(new)?;
     let written = file

@@ -98,7 +98,7 @@ struct Settings {
     bool wiped = true;
     bool revive = false;
     std::string fail;
-    long nth = 0;
+    long nth = 0, times = 1;
     int code = 0;
     bool after = false;
     bool fired = false;
@@ -145,8 +145,11 @@ class Control {
 
     /// True if this call, or piece of work, is the one that fails.
     bool fails(const char* name) {
-        if (now.fired || now.fail != name || ++calls != now.nth) return false;
+        if (now.fail != name) return false;
+        if (now.fired) return more > 0 && more-- > 0;
+        if (++calls != now.nth) return false;
         now.fired = true;
+        more = now.times - 1;
         const char word[] = " fired\n";
         if (write(file, word, sizeof word - 1) != sizeof word - 1) wrong("cannot say that it failed");
         return true;
@@ -157,6 +160,8 @@ class Control {
     int file = -1;
     std::string seen;
     long calls = 0;
+    /// How often it fails from here on.
+    long more = 0;
 
     void parse() {
         const u64 seed = now.seed;
@@ -174,12 +179,13 @@ class Control {
             else if (key == "wiped") now.wiped = value != "0";
             else if (key == "revive") now.revive = value == "1";
             else if (key == "fired") now.fired = true;
+            else if (key == "times") now.times = std::stol(value);
             else if (key == "fail") fail(value);
             else wrong("it is told to be `%s`", word.c_str());
         }
         if (now.seed != seed) noise = Noise(now.seed);
         // Its own word changes the file too.
-        if (!(now.fired && was_fired)) calls = 0;
+        if (!(now.fired && was_fired)) calls = more = 0;
     }
 
     void fail(const std::string& value) {
