@@ -37,7 +37,7 @@ mod cells;
 mod definition;
 mod ends;
 mod framed;
-mod gpu;
+pub(crate) mod gpu;
 mod links;
 mod once;
 #[cfg(feature = "peers")]
@@ -74,7 +74,7 @@ pub const PEERS: [&str; 2] = [BIP324, "aws-lc-rs"];
 pub(crate) const LOOPBACK: &str = "loopback";
 
 /// The figure of packets that an executor beside the processor did, of all.
-const GPU_SHARE: &str = "gpu_share";
+pub(crate) const GPU_SHARE: &str = "gpu_share";
 
 /// What is spent besides warm-up and windows: canaries, the check for forgeries, connections set up.
 const OVERHEAD: Overhead = Overhead {

@@ -36,11 +36,21 @@ pub(super) struct Task {
     /// Whether each batch is timed too.
     pub(super) latency: bool,
     pub(super) make: Make,
+    pub(super) kept: Kept,
+}
+
+/// How long what was set up stays.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Kept {
+    /// From one window to the next.
+    Always,
+    /// As long as a window: what it takes is scarce, the memory of a device for instance.
+    InWindows,
 }
 
 impl Task {
-    /// Sets up who does it, and makes sure that damage is noticed: a subject that opened anything would be fast.
-    fn ends(&self) -> Result<Box<dyn Ends>, CellError> {
+    /// Makes sure that damage is noticed: a subject that opened anything would be fast.
+    fn check(&self) -> Result<(), CellError> {
         for forged in self.forged.iter() {
             let mut ends = (self.make)(forged, Op::Open, forged.count())?;
             ends.rewind()?;
@@ -50,6 +60,11 @@ impl Task {
                 });
             }
         }
+        Ok(())
+    }
+
+    /// Sets up who does it.
+    fn ends(&self) -> Result<Box<dyn Ends>, CellError> {
         (self.make)(&self.traffic, self.op, self.batch)
     }
 
@@ -88,11 +103,31 @@ impl Cell for PacketCell {
     }
 
     fn prepare(&mut self) -> Result<(), CellError> {
+        self.task.check()?;
         self.ends = Some(self.task.ends()?);
+        self.let_go();
         Ok(())
     }
 
     fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
+        if self.task.kept == Kept::InWindows {
+            self.ends = Some(self.task.ends()?);
+        }
+        let counted = self.measure(warmup, window);
+        self.let_go();
+        counted
+    }
+}
+
+impl PacketCell {
+    /// Gives up what stays for a window only.
+    fn let_go(&mut self) {
+        if self.task.kept == Kept::InWindows {
+            self.ends = None;
+        }
+    }
+
+    fn measure(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
         let ends = self.ends.as_mut().ok_or_else(not_prepared)?;
         let mut walk = Walk {
             task: &self.task,

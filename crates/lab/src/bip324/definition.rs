@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::cells::{ALONE, PacketCell, TOGETHER, Task};
+use super::cells::{ALONE, Kept, PacketCell, TOGETHER, Task};
 use super::ends::{Batched, Make, Op};
 use super::framed::Loop;
 use super::links::{Link, SEED, links};
@@ -296,7 +296,7 @@ impl Stage {
     }
 
     /// The cells of a case of packets in memory, one for each of those who take part.
-    pub(super) fn cells(&mut self, spec: &Spec, ends: Vec<(&'static str, Make)>) -> Vec<Box<dyn Cell>> {
+    pub(super) fn cells(&mut self, spec: &Spec, ends: Vec<(&'static str, Make)>, kept: Kept) -> Vec<Box<dyn Cell>> {
         let &Spec::Packets {
             op,
             sizes,
@@ -330,6 +330,7 @@ impl Stage {
                 batch,
                 latency: sizes == Sizes::Mix && decoys == 0,
                 make,
+                kept,
             }))
         });
         cells.collect()
@@ -368,7 +369,7 @@ pub(super) fn cells(profile: Profile, specs: &[Spec], found: &Found) -> Vec<Box<
                     })
                 }));
             }
-            Spec::Packets { .. } => cells.extend(stage.cells(spec, cast.ends())),
+            Spec::Packets { .. } => cells.extend(stage.cells(spec, cast.ends(), Kept::Always)),
         }
     }
     cells

@@ -8,7 +8,8 @@
 //! the first window and kept. What a device does and does not is no CPU time: all are read by the wall (method `T`).
 //!
 //! Metrics besides: `gpu_share`, the part of packets that the GPU did. A GPU that fails ends its cells; that the processor would
-//! have gone on in its place is no result.
+//! have gone on in its place is no result. Engines are open for their own windows only, so that the pinned memory of one cell is
+//! enough: some 64 MiB for each end.
 
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use std::time::Duration;
 use sealway_bip324::batch::{Backend, Costs, CostsFile, Executor, KnownCosts, MeasureError, Routing};
 use sealway_cuda::{Engine, Options};
 
+use super::cells::Kept;
 use super::definition::{BATCH, MANY, Spec, Stage, batched, hash, none, packets};
 use super::ends::{Batched, Make, MakeExecutor, Op};
 use super::links::{Link, failed, links};
@@ -36,7 +38,7 @@ use crate::workload::subjects::ours;
 use crate::workload::{self, LabError, Prepared, Request};
 
 /// The subject whose packets go where they are done soonest.
-const ROUTED: &str = "sealway:routed";
+pub(crate) const ROUTED: &str = "sealway:routed";
 
 /// Version of what a window does.
 const VERSION: u32 = 1;
@@ -47,7 +49,7 @@ const MEAN: usize = 325;
 /// What is spent besides warm-up and windows: opening the device for each end, canaries, the check for forgeries.
 const OVERHEAD: Overhead = Overhead {
     per_cell: Duration::from_millis(250),
-    per_window: Duration::from_millis(30),
+    per_window: Duration::from_millis(150),
 };
 
 const METRICS: [Metric; PACKETS.len() + 1] = {
@@ -81,7 +83,7 @@ pub(super) fn specs(profile: Profile) -> Vec<Spec> {
         op: Op::Pair,
         sizes: Sizes::Mix,
         connections: MANY,
-        batch: 16_384,
+        batch: BATCH,
         decoys,
     }));
     let directions = if profile == Profile::Quick {
@@ -133,7 +135,7 @@ pub(super) fn cells(profile: Profile, specs: &[Spec], open: &Open, costs: Costs)
             (GPU, beside(&links, open, Routing::Always)),
             (ROUTED, beside(&links, open, Routing::Measured(costs))),
         ];
-        stage.cells(spec, ends)
+        stage.cells(spec, ends, Kept::InWindows)
     });
     cells.collect()
 }

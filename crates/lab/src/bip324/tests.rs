@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sealway_bip324::{OVERHEAD, PacketOpener};
 
-use super::cells::{PacketCell, Task};
+use super::cells::{Kept, PacketCell, Task};
 use super::definition::{BATCH, MANY, Spec, hash, packets, specs};
 use super::ends::{Batched, Ends, Make, Op};
 use super::framed::Loop;
@@ -230,6 +230,7 @@ fn task(links: &Rc<Vec<Link>>, op: Op, batch: usize, make: Make) -> Task {
         batch,
         latency: true,
         make,
+        kept: Kept::Always,
     }
 }
 

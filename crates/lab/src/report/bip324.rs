@@ -6,7 +6,8 @@ use super::finding::{Headline, rounds_note, verdict};
 use super::format::{clean, sig3_or, size, times};
 use super::packets::{Column, Family};
 use super::view::{OURS, op_title, speed};
-use crate::bip324::LOOPBACK;
+use crate::bip324::gpu::ROUTED;
+use crate::bip324::{GPU_SHARE, LOOPBACK};
 use crate::result::{ResultRow, RunResult};
 use crate::stats::median;
 
@@ -93,6 +94,9 @@ fn rows(run: &RunResult) -> impl Iterator<Item = &ResultRow> {
 
 const RATE: Block = ("rate", 1e-6, "10^6/s");
 
+/// Where a GPU takes part.
+const SHARE: Block = (GPU_SHARE, 100.0, "packets that the GPU did, %");
+
 /// A case in its table.
 struct Placed<'a> {
     /// Where the table stands, and its title.
@@ -127,6 +131,7 @@ pub(crate) fn sections(run: &RunResult) -> Vec<Section<'_>> {
             continue;
         };
         let column = |title: String| Column::new(title, facts.batch, rows.clone());
+        let on_gpu = rows.iter().any(|row| row.metric == GPU_SHARE).then_some(SHARE);
         let bytes: i64 = facts.sizes.parse().unwrap_or(0);
         if facts.op == LOOPBACK {
             let blocks = vec![
@@ -181,11 +186,12 @@ pub(crate) fn sections(run: &RunResult) -> Vec<Section<'_>> {
                 };
                 let order = facts.decoys * 10 + place(&OPS, facts.op);
                 let rank = usize::from(facts.connections <= 1);
-                let blocks = vec![
+                let mut blocks = vec![
                     RATE,
                     ("throughput", 1e-9, "contents, GB/s"),
                     ("wire_throughput", 1e-9, "wire, GB/s"),
                 ];
+                blocks.extend(on_gpu);
                 add(
                     rank,
                     title,
@@ -201,13 +207,14 @@ pub(crate) fn sections(run: &RunResult) -> Vec<Section<'_>> {
                     op_title(facts.op),
                     connections(facts.connections)
                 );
-                let blocks = vec![
+                let mut blocks = vec![
                     RATE,
                     ("latency_p50", 1e6, "a batch from submission to done, us, median"),
                     ("latency_p99", 1e6, "99th percentile, where a window had 1,000 batches"),
                     ("packet_p50", 1e9, "a packet's share of it, ns, median"),
                     ("packet_p99", 1e9, "99th percentile"),
                 ];
+                blocks.extend(on_gpu);
                 add(2, title, true, blocks, facts.batch, column(facts.batch.to_string()));
             }
         }
@@ -299,6 +306,10 @@ pub(crate) fn findings(run: &RunResult) -> Vec<String> {
         if !costs.is_empty() {
             sentences.push(format!("{}.", costs.join("; ")));
         }
+    }
+    let routed = run.subjects.iter().find(|subject| subject.name == ROUTED);
+    if let Some(words) = routed.and_then(|subject| subject.differs.iter().find(|text| text.starts_with("the GPU "))) {
+        sentences.push(format!("{ROUTED}: {}.", clean(words)));
     }
     sentences.extend(overhead(run));
     let handshake =

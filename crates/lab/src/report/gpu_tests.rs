@@ -38,13 +38,42 @@ fn row(workload: &str, case: &Case, subject: &str, rate: f64, to: Option<&str>) 
     }
 }
 
+/// What only a run with a GPU has.
+fn add_gpu(run: &mut RunResult) {
+    let routed = serde_json::json!({
+        "name": "sealway:routed", "version": "0", "kind": "in-process", "sha256": "", "role_argv": {}, "setup": "default",
+        "differs": ["other", "the GPU has a part in batches of 700 packets"], "error": "",
+    });
+    run.subjects.push(serde_json::from_value(routed).unwrap());
+    let pairs: Vec<ResultRow> = run
+        .results
+        .iter()
+        .filter(|row| row.workload == "bip324")
+        .cloned()
+        .collect();
+    for row in &pairs {
+        let mut share = ResultRow {
+            metric: "gpu_share".into(),
+            unit: "1".into(),
+            ratio: None,
+            ..row.clone()
+        };
+        (share.median, share.low, share.high) = (Num(0.5), Num(0.5), Num(0.5));
+        run.results.push(share);
+        let mut decoyed = row.clone();
+        decoyed.case = decoyed.case.with("decoys", 5_i64);
+        decoyed.values.fill(Num(row.median.get() / 2.0));
+        run.results.push(decoyed);
+    }
+}
+
 fn run(subject: &str, to: &str) -> RunResult {
     let mut run: RunResult = serde_json::from_str(
         r#"{"schema":1,"run":"r","started":"","ended":"","complete":true,"sealway":"0","profile":"quick","seed":"1",
             "command":[],"machine":{},"plan":{},"warnings":[],"subjects":[],"results":[],"windows":[],"recommendation":[]}"#,
     )
     .unwrap();
-    for batch in [1024_usize, 16_384] {
+    for batch in [1024_usize, 4096] {
         let case = Case::new().with("op", "pair").with("sizes", "mix");
         let case = case
             .with("connections", 1000_usize)
@@ -60,6 +89,9 @@ fn run(subject: &str, to: &str) -> RunResult {
         let case = case.with("sizes", "mix").with("batch", batch).with("keys", "resident");
         run.results.push(row("packets", &case, to, 1e6, None));
         run.results.push(row("packets", &case, subject, 2e6, Some(to)));
+    }
+    if to == "sealway" {
+        add_gpu(&mut run);
     }
     run
 }
@@ -82,6 +114,13 @@ fn ratios_say_what_they_are_to() {
         assert_eq!(text.matches(&standing).count(), 2, "{text}");
         let page = html::render(&run);
         assert_eq!(page.matches(&format!(">to {words}<")).count(), 2);
+        let with_gpu = words == "sealway";
+        for (report, share) in [(&text, "packets that the GPU did, %"), (&page, "done by the GPU")] {
+            assert_eq!(report.contains(share), with_gpu, "{report}");
+            assert_eq!(report.contains("the GPU has a part in batches of 700"), with_gpu);
+            assert_eq!(report.contains("5 % decoys take 50"), with_gpu);
+        }
+        assert_eq!(page.contains("sealway is the processor alone"), with_gpu);
         for other in ["sealway", "the best peer of the case"]
             .iter()
             .filter(|other| **other != words)

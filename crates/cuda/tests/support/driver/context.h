@@ -98,8 +98,14 @@ inline void close(u64 context) {
               marks, loaded);
     }
     for (auto block = device_blocks.begin(); block != device_blocks.end();) {
-        if (block->second.context != context) ++block;
-        else block->second.close(), block = device_blocks.erase(block);
+        if (block->second.context != context) {
+            ++block;
+            continue;
+        }
+        // Wiped before somebody tried in vain to give it back.
+        if (lost == SUCCESS) block->second.check_free("letting the context go");
+        block->second.close();
+        block = device_blocks.erase(block);
     }
     for (auto block = host_blocks.begin(); block != host_blocks.end();) {
         if (block->second.context != context) {

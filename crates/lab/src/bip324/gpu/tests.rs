@@ -123,7 +123,7 @@ fn a_run_says_by_which_costs_it_went() {
     let request = Request {
         gpu: true,
         costs: Some(folder.path().join("costs")),
-        ..crate::packets::tests::request(&[], 5)
+        ..crate::packets::tests::request(&[], 60)
     };
     let said = || {
         let prepared = prepare(&request, &fake()).unwrap();

@@ -2,11 +2,12 @@
 
 use super::figure::{DataTable, Entry, Figure};
 use super::packets::{axes, panel};
+use crate::bip324::GPU_SHARE;
 use crate::report::bip324::{BIP324, case, findings, leading, sections};
 use crate::report::finding;
 use crate::report::format::{clean, list_range, sig3_or, times};
 use crate::report::packets::Family;
-use crate::report::view::{View, speed};
+use crate::report::view::{OURS, View, speed};
 use crate::result::ResultRow;
 
 /// The figure; `None` for a run without such rows.
@@ -36,10 +37,16 @@ pub(super) fn figure(view: &View<'_>) -> Option<Figure> {
         figure.caption = "Figures for each case.".to_owned();
     }
     if !figure.drawings.is_empty() {
-        figure.reading = "Each point is the median over rounds, its bar the interval (or the range, with few rounds); hollow \
-                          points are noisy. Both axes are logarithmic and the same in every panel. Only sealway works on a \
-                          batch at once; the grey line is our engine packet by packet, the others are peers."
-            .to_owned();
+        let rows = view.run.results.iter().filter(|row| row.workload == BIP324);
+        let who = if finding::reference(rows) == OURS {
+            "sealway is the processor alone; the others have a GPU beside it, for all packets or for as many as pay."
+        } else {
+            "Only sealway works on a batch at once; the grey line is our engine packet by packet, the others are peers."
+        };
+        figure.reading = format!(
+            "Each point is the median over rounds, its bar the interval (or the range, with few rounds); hollow points are noisy. \
+             Both axes are logarithmic and the same in every panel. {who}"
+        );
     }
     Some(figure)
 }
@@ -58,6 +65,7 @@ fn shown(metric: &str) -> Option<(&'static str, f64, &'static str)> {
         "cpu_per_gb" => ("CPU of both ends", 1.0, "s/GB"),
         "setup_time" => ("time", 1e6, "us"),
         "overhead" => ("overhead", 100.0, "%"),
+        GPU_SHARE => ("done by the GPU", 100.0, "% of packets"),
         _ => return None,
     })
 }
