@@ -71,14 +71,17 @@ fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
         connections,
         check,
         ..
-    } = way(link, end, events)?;
+    } = match way(link, end, events, &cancel) {
+        // To be stopped is how this ends.
+        Err(problem) if problem.exit() == Exit::Interrupted => return Ok(Exit::Done),
+        way => way?,
+    };
     let result = link::connect(place, &setup, connections, &cancel).and_then(|connected| {
-        confirm(&connected.peered, check, events)?;
+        confirm(&connected.peered, check, events, &cancel)?;
         sharing::share(sharing, connected, &cancel, &|ready| events.ready(sharing, ready))
     });
     match result {
         Ok(()) => Ok(Exit::Done),
-        // To be stopped is how this ends.
         Err(sealway_drop::Error::Cancelled) => Ok(Exit::Done),
         Err(error) => Err(events.failed(problem(&error))),
     }
