@@ -230,8 +230,19 @@ fn all_are_told_to_stop() {
     let waits = accept(&silent);
     assert!(ended.try_recv().is_err());
     stop.cancel();
-    let result = ended.recv_timeout(PATIENCE / 2).expect("an end before anything gives up by itself");
-    assert!(matches!(result, Err(Lost { error: Error::Cancelled, .. })), "{result:?}");
+    let result = ended
+        .recv_timeout(PATIENCE / 2)
+        .expect("an end before anything gives up by itself");
+    assert!(
+        matches!(
+            result,
+            Err(Lost {
+                error: Error::Cancelled,
+                ..
+            })
+        ),
+        "{result:?}"
+    );
     drop(waits);
 }
 

@@ -125,7 +125,10 @@ impl Consent for Asking {
         if self.yes {
             return Ok(());
         }
-        match ask("take it? [y/N] ", &self.cancel).as_ref().map(|answer| answer.as_str()) {
+        match ask("take it? [y/N] ", &self.cancel)
+            .as_ref()
+            .map(|answer| answer.as_str())
+        {
             Ok("y" | "yes") => Ok(()),
             Ok(_) => Err("not wanted".into()),
             Err(_) => Err("stopped".into()),
