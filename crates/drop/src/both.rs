@@ -28,7 +28,7 @@ impl<'a> Failure<'a> {
     pub(crate) fn end(&self, error: Error) {
         let mut first = lock(&self.first);
         if first.is_none() {
-            let (reason, remote) = (error.to_string(), matches!(error, Error::Remote(_)));
+            let (reason, remote) = (error.for_peer(), matches!(error, Error::Remote(_)));
             *first = Some(if self.cancel.is_set() { Error::Cancelled } else { error });
             drop(first);
             if let (Ok(mut control), false) = (self.control.try_lock(), remote) {

@@ -101,10 +101,35 @@ impl Error {
         }
     }
 
+    /// What the other end is told of it. Where things are on this machine is not for its eyes.
+    pub(crate) fn for_peer(&self) -> String {
+        let why = match self {
+            Error::Dest(error @ dest::Error::Twins { .. }) => return error.to_string(),
+            Error::Dest(error) if error.fault() == fault::Fault::Peer => return error.to_string(),
+            Error::Dest(dest::Error::NoSpace { .. }) => Some(io::ErrorKind::StorageFull),
+            Error::Storage { source, .. } => Some(source.kind()),
+            Error::Dest(_) | Error::Source(_) | Error::Identity(_) | Error::Mount(_) => root(self),
+            _ => return self.to_string(),
+        };
+        let text = "something is wrong with files or folders there";
+        why.map_or_else(|| text.to_owned(), |why| format!("{text}: {why}"))
+    }
+
     /// For `map_err` on what a socket was doing.
     pub(crate) fn network(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
         let doing = doing.into();
         move |source| Error::Network { doing, source }
+    }
+}
+
+/// What the system said, below all that was added to it.
+fn root(error: &Error) -> Option<io::ErrorKind> {
+    let mut error: &(dyn std::error::Error + 'static) = error;
+    loop {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            return Some(error.kind());
+        }
+        error = error.source()?;
     }
 }
 
@@ -182,5 +207,48 @@ impl From<dest::Error> for Error {
 impl From<identity::Error> for Error {
     fn from(error: identity::Error) -> Self {
         Error::Identity(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_other_end_is_told_no_paths_of_this_machine() {
+        let path = || "/home/ann/secret".to_owned();
+        let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
+        let errors = [
+            Error::Storage {
+                path: path(),
+                doing: "opening",
+                source: denied(),
+            },
+            Error::Mount(fuse::MountError::NotEmpty(path().into())),
+            Error::Mount(fuse::MountError::Mountpoint {
+                path: path().into(),
+                error: denied(),
+            }),
+            Error::Dest(dest::Error::NoSpace {
+                path: path(),
+                quota: false,
+            }),
+            Error::Dest(dest::Error::Destination {
+                path: path(),
+                source: denied(),
+            }),
+            Error::Dest(dest::Error::Busy { path: path() }),
+        ];
+        for error in errors {
+            assert!(error.to_string().contains("secret"), "{error}");
+            let told = error.for_peer();
+            assert!(!told.contains("secret") && told.starts_with("something"), "{told}");
+        }
+        let denied = Error::Dest(dest::Error::Destination {
+            path: path(),
+            source: denied(),
+        });
+        assert!(denied.for_peer().ends_with("permission denied"));
+        assert_eq!(Error::Protocol("x").for_peer(), Error::Protocol("x").to_string());
     }
 }

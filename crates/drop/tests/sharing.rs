@@ -32,6 +32,19 @@ struct Case {
 
 impl Case {
     fn start(gather: Duration) -> Self {
+        let mut case = Self::unmet(gather);
+        case.say(Body::Hello(Hello {
+            version: 1,
+            role: Role::Share as i32,
+            mounts: true,
+            ..Hello::default()
+        }));
+        assert!(matches!(case.hear(), Some(Body::Hello(_))));
+        case
+    }
+
+    /// The end that dials has said nothing yet.
+    fn unmet(gather: Duration) -> Self {
         let (listener, address) = listen();
         let cancel = Cancel::new();
         let (of, (tell, ready)) = (cancel.clone(), channel());
@@ -52,21 +65,13 @@ impl Case {
         let Connected { peered, data } = connect(place, &setup(2), 1, &Cancel::new()).unwrap();
         let stream = peered.connection.stream().unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
-        let mut case = Self {
+        Self {
             control: peered.connection,
             data,
             cancel,
             ready,
             ended,
-        };
-        case.say(Body::Hello(Hello {
-            version: 1,
-            role: Role::Share as i32,
-            mounts: true,
-            ..Hello::default()
-        }));
-        assert!(matches!(case.hear(), Some(Body::Hello(_))));
-        case
+        }
     }
 
     fn say(&mut self, body: Body) {
@@ -137,6 +142,29 @@ fn an_end_that_says_goodbye_is_no_error() {
     let mut standing = Case::start(Duration::from_secs(3600)).stand();
     standing.control.writer.close().unwrap();
     assert!(standing.control.reader.next().unwrap().is_none());
+    assert!(standing.ended.join().unwrap().is_ok());
+}
+
+#[test]
+fn a_goodbye_before_anybody_has_met_is_one() {
+    // Of this end.
+    let mut case = Case::unmet(LIMIT);
+    assert!(matches!(case.hear(), Some(Body::Hello(_))));
+    case.cancel.cancel();
+    assert!(case.hear().is_none());
+    assert!(case.ended.join().unwrap().is_ok());
+    // Of the other one.
+    let mut case = Case::unmet(LIMIT);
+    case.control.writer.close().unwrap();
+    assert!(matches!(case.hear(), Some(Body::Hello(_))));
+    assert!(case.hear().is_none());
+    assert!(case.ended.join().unwrap().is_ok());
+}
+
+#[test]
+fn there_may_be_no_limit() {
+    let mut standing = Case::start(Duration::MAX).stand();
+    standing.control.writer.close().unwrap();
     assert!(standing.ended.join().unwrap().is_ok());
 }
 

@@ -180,6 +180,36 @@ fn an_end_that_vanishes_is_an_error_at_the_other() {
     }
 }
 
+#[test]
+fn a_mount_point_that_holds_something_is_said_before_anybody_is_asked_to_come() {
+    let place = Place::new();
+    fs::write(place.path("mount/file"), b"here already").unwrap();
+    for words in [
+        &["mount", "@mount", "--listen", "127.0.0.1:0", "--json"][..],
+        &[
+            "share",
+            "@tree",
+            "--mount",
+            "@mount",
+            "--listen",
+            "127.0.0.1:0",
+            "--json",
+        ],
+    ] {
+        let mut running = place.command(words).spawn().unwrap();
+        let mut said = String::new();
+        // An end that waits says so first.
+        BufReader::new(running.stdout.take().unwrap())
+            .read_line(&mut said)
+            .unwrap();
+        let _ = running.kill();
+        let output = running.wait_with_output().unwrap();
+        assert!(!said.contains("listening"), "{words:?} {said}");
+        assert_eq!(output.status.code(), Some(2), "{words:?} {}", text(&output));
+        assert!(text(&output).contains("--nonempty"), "{words:?} {}", text(&output));
+    }
+}
+
 fn text(output: &Output) -> String {
     format!(
         "{:?} {} {}",

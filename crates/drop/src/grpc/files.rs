@@ -19,7 +19,9 @@ use crate::send::Summary;
 use crate::tree::{
     Attr, Call, EventSink, Kind, Opened, Page, ReadDone, ReadRequest, RemoteTree, Subscription, TreeError, TreePath,
 };
+use crate::wire::control::{Hello, Role, VERSION};
 use crate::wire::kind;
+use crate::wire::talk::greet;
 use crate::{Error, link};
 
 /// How long one call may take.
@@ -92,19 +94,22 @@ enum Stream {
 }
 
 /// For use inside a runtime. What is returned beside the stream must live as long.
-fn stream(way: Way, cancel: &Cancel) -> Result<(Stream, Option<link::Connection>), Error> {
+fn stream(way: Way, role: Role, cancel: &Cancel) -> Result<(Stream, Option<link::Connection>), Error> {
     let doing = "opening a connection";
     let (stream, halves, control) = match way {
         Way::Plain(stream) => (stream, None, None),
         Way::Sealed(connected) => {
             let Connected { peered, data } = *connected;
+            let mut control = peered.connection;
+            // Somebody at the other end may be asked before it goes on, so until then there is no limit.
+            meet(&mut control, role).map_err(|error| if cancel.is_set() { Error::Cancelled } else { error })?;
             let connections = data.open_only(&[1], cancel);
             let until = Instant::now() + GATHER;
             let connection = connections
-                .next_until(until, &|| cancel.is_set())
+                .next_until(Some(until), &|| cancel.is_set())
                 .ok_or(Error::Protocol("a connection did not come up"))??;
             let (stream, send, recv, _, _) = connection.into_parts();
-            (stream, Some((send, recv)), Some(peered.connection))
+            (stream, Some((send, recv)), Some(control))
         }
     };
     stream.set_nonblocking(true).map_err(Error::network(doing))?;
@@ -115,6 +120,26 @@ fn stream(way: Way, cancel: &Cancel) -> Result<(Stream, Option<link::Connection>
         None => Stream::Plain(stream),
     };
     Ok((stream, control))
+}
+
+/// Each end says what it does.
+fn meet(control: &mut link::Connection, role: Role) -> Result<(), Error> {
+    let ours = Hello {
+        version: VERSION,
+        role: role as i32,
+        ..Hello::default()
+    };
+    let theirs = greet(&mut control.writer, &mut control.reader, ours)?.role;
+    let fits = match role {
+        Role::Sender => theirs == Role::Receiver as i32,
+        _ => theirs == Role::Sender as i32,
+    };
+    match fits {
+        true => Ok(()),
+        false => Err(Error::Usage(
+            "the ends do not fit: one end sends, the other receives".into(),
+        )),
+    }
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, Error> {
@@ -144,7 +169,7 @@ pub fn send(path: PathBuf, way: Way, cancel: &Cancel) -> Result<(), Error> {
     });
     let runtime = runtime()?;
     let served = runtime.block_on(async {
-        let (stream, control) = stream(way, cancel)?;
+        let (stream, control) = stream(way, Role::Sender, cancel)?;
         let served = match stream {
             Stream::Sealed(stream) => serve(*stream, tree, ServeOptions::default()).await,
             Stream::Plain(stream) => serve(stream, tree, ServeOptions::default()).await,
@@ -174,7 +199,7 @@ pub fn receive(
     let staging = destination.staging(&transfer)?;
     let runtime = runtime()?;
     let (tree, _control) = runtime.block_on(async {
-        let (stream, control) = stream(way, cancel)?;
+        let (stream, control) = stream(way, Role::Receiver, cancel)?;
         let tree = match stream {
             Stream::Sealed(stream) => GrpcTree::connect(*stream).await,
             Stream::Plain(stream) => GrpcTree::connect(stream).await,

@@ -266,12 +266,13 @@ impl Connections {
         }
     }
 
-    /// As [`Connections::next`], but [`Error::Network`] with [`TimedOut`](std::io::ErrorKind::TimedOut) once it is `until`, and
+    /// As [`Connections::next`], but [`Error::Network`] with [`TimedOut`](std::io::ErrorKind::TimedOut) once it is `until`, if that is
+    /// given, and
     /// [`Error::Cancelled`] soon after `stop` says so.
-    pub fn next_until(&self, until: Instant, stop: &dyn Fn() -> bool) -> Option<Result<Connection, Error>> {
+    pub fn next_until(&self, until: Option<Instant>, stop: &dyn Fn() -> bool) -> Option<Result<Connection, Error>> {
         let wanted = lock(&self.wanted);
         loop {
-            let left = until.saturating_duration_since(Instant::now());
+            let left = until.map_or(TICK, |until| until.saturating_duration_since(Instant::now()));
             let came = match wanted.recv_timeout(left.min(TICK)) {
                 Ok(came) => Some(came),
                 Err(RecvTimeoutError::Disconnected) => None,

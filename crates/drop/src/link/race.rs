@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use sealway_session::handshake::Role;
@@ -24,11 +24,9 @@ use crate::dial::{STAGGER, alternate};
 /// Addresses of one host that are tried at most.
 const ADDRESSES: usize = 8;
 
-/// Longer than the last of them can take.
-const LAST: Duration = Duration::from_secs(30);
-
-/// Longest pause before addresses at which nobody listens are tried again.
-const PAUSE: Duration = Duration::from_millis(250);
+/// Pause before addresses at which nobody listens are tried again; twice as long each time.
+const SHORTEST: Duration = Duration::from_millis(5);
+const LONGEST: Duration = Duration::from_millis(250);
 
 /// A session at one of these addresses, and which one that is. They are tried again until `until` while one of them refuses: the
 /// other end may not be listening yet.
@@ -40,12 +38,12 @@ pub(super) fn reach(
 ) -> Result<(Peered, SocketAddr), Error> {
     let mut addresses = alternate(addresses);
     addresses.truncate(ADDRESSES);
-    let mut pause = Duration::from_millis(5);
+    let mut pause = SHORTEST;
     loop {
-        match race(&addresses, STAGGER, setup, cancel) {
+        match race(&addresses, (STAGGER, until), setup, cancel) {
             Err(lost) if lost.may_come() && Instant::now() + pause < until && !cancel.is_set() => {
                 std::thread::sleep(pause);
-                pause = (pause * 2).min(PAUSE);
+                pause = (pause * 2).min(LONGEST);
             }
             result => return result.map_err(|lost| lost.error),
         }
@@ -71,7 +69,7 @@ impl Lost {
     }
 
     fn add(&mut self, error: Error) {
-        self.refused |= says(&error) == REFUSED;
+        self.refused |= is_refusal(&error);
         if says(&error) >= says(&self.error) {
             self.error = error;
         }
@@ -101,6 +99,57 @@ fn says(error: &Error) -> u8 {
     }
 }
 
+fn is_refusal(error: &Error) -> bool {
+    says(error) == REFUSED
+}
+
+/// An address, and what to wait after it refused.
+#[derive(Clone, Copy)]
+struct Turn {
+    address: SocketAddr,
+    pause: Duration,
+}
+
+/// What came of a turn: a session or not, and whether it is the one that counts.
+struct Outcome {
+    turn: Turn,
+    result: Result<Peered, Error>,
+    counts: bool,
+}
+
+/// Tells what came of a turn, in any case: whoever waits for it has no clock.
+struct Telling {
+    ended: Sender<Outcome>,
+    outcome: Option<Outcome>,
+}
+
+impl Telling {
+    fn of(turn: Turn, ended: Sender<Outcome>) -> Self {
+        let result = Err(Error::Protocol("a thread of this end failed"));
+        let outcome = Outcome {
+            turn,
+            result,
+            counts: true,
+        };
+        Self {
+            ended,
+            outcome: Some(outcome),
+        }
+    }
+
+    fn tell(mut self, outcome: Outcome) {
+        self.outcome = Some(outcome);
+    }
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        if let Some(outcome) = self.outcome.take() {
+            let _ = self.ended.send(outcome);
+        }
+    }
+}
+
 /// One handshake among others.
 struct Candidate<'a> {
     setup: &'a Setup,
@@ -111,10 +160,14 @@ struct Candidate<'a> {
 }
 
 impl Candidate<'_> {
-    /// What came of it, and whether it is the one that counts.
-    fn run(&self, address: SocketAddr) -> (Result<Peered, Error>, bool) {
+    fn run(&self, turn: Turn) -> Outcome {
         let wins = Cell::new(false);
-        (self.attempt(address, &wins), wins.get())
+        let result = self.attempt(turn.address, &wins);
+        Outcome {
+            turn,
+            result,
+            counts: wins.get(),
+        }
     }
 
     fn attempt(&self, address: SocketAddr, wins: &Cell<bool>) -> Result<Peered, Error> {
@@ -142,10 +195,11 @@ impl Candidate<'_> {
     }
 }
 
-/// Tries each address `stagger` after the one before, or at once if nothing else is being tried.
+/// Tries each address `stagger` after the one before, or at once if nothing else is being tried. One that refuses is tried again
+/// until `until`, as long as others are being tried: they may take their time and come to nothing.
 fn race(
     addresses: &[SocketAddr],
-    stagger: Duration,
+    (stagger, until): (Duration, Instant),
     setup: &Setup,
     cancel: &Cancel,
 ) -> Result<(Peered, SocketAddr), Lost> {
@@ -160,38 +214,66 @@ fn race(
     };
     let (ended, ends) = channel();
     std::thread::scope(|scope| {
+        let begin = |turn: Turn| {
+            let telling = Telling::of(turn, ended.clone());
+            scope.spawn(move || telling.tell(candidate.run(turn)));
+        };
         let mut lost = Lost::nothing();
         let mut left = addresses.iter().copied();
+        // Those that refused, and when it is their turn again.
+        let mut again: Vec<(Instant, Turn)> = Vec::new();
         let (mut trying, mut next_at) = (0, Instant::now());
         loop {
-            let wait = next_at.saturating_duration_since(Instant::now());
-            if (wait.is_zero() || trying == 0)
-                && !losers.is_set()
+            let now = Instant::now();
+            if losers.is_set() {
+                (left, again) = ([].iter().copied(), Vec::new());
+            }
+            if let Some(due) = again.iter().position(|&(at, _)| at <= now) {
+                begin(again.swap_remove(due).1);
+                trying += 1;
+                continue;
+            }
+            if (trying == 0 || next_at <= now)
                 && let Some(address) = left.next()
             {
-                let ended = ended.clone();
-                scope.spawn(move || drop(ended.send((candidate.run(address), address))));
+                let pause = SHORTEST;
+                begin(Turn { address, pause });
                 trying += 1;
-                next_at = Instant::now() + stagger;
+                next_at = now + stagger;
                 continue;
             }
             if trying == 0 {
                 return Err(lost);
             }
-            let more = left.len() > 0 && !losers.is_set();
-            match ends.recv_timeout(if more { wait } else { LAST }) {
-                Ok(((Ok(peered), _), address)) => return Ok((peered, address)),
-                Ok(((Err(error), true), _)) => return Err(Lost { error, refused: false }),
-                Ok(((Err(error), false), _)) => {
-                    lost.add(error);
-                    trying -= 1;
-                    next_at = Instant::now();
-                }
-                Err(RecvTimeoutError::Timeout) if more => {}
-                Err(_) => {
+            let new = (left.len() > 0).then_some(next_at);
+            let next = again.iter().map(|&(at, _)| at).chain(new).min();
+            // Each turn ends by itself, so the wait for the last of them needs no limit.
+            let came = match next {
+                Some(at) => ends.recv_timeout(at.saturating_duration_since(now)),
+                None => ends.recv().map_err(RecvTimeoutError::from),
+            };
+            let Ok(Outcome { turn, result, counts }) = came else {
+                continue;
+            };
+            trying -= 1;
+            match result {
+                Ok(peered) => return Ok((peered, turn.address)),
+                Err(error) if counts => {
                     losers.cancel();
-                    lost.add(Error::Protocol("a thread of this end failed"));
-                    return Err(lost);
+                    return Err(Lost { error, refused: false });
+                }
+                Err(error) => {
+                    let (now, first) = (Instant::now(), turn.pause == SHORTEST);
+                    let at = now + turn.pause;
+                    if is_refusal(&error) && at < until {
+                        let pause = (turn.pause * 2).min(LONGEST);
+                        again.push((at, Turn { pause, ..turn }));
+                    }
+                    lost.add(error);
+                    // It makes room for another one once.
+                    if first {
+                        next_at = now;
+                    }
                 }
             }
         }

@@ -4,14 +4,23 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
+use rustix::event::{PollFd, PollFlags};
 use sealway_aead::choose::Offer;
 use sealway_aead::cpu::Cpu;
 use socket2::{Domain, Socket, Type};
 use zeroize::Zeroizing;
 
 use super::*;
-use crate::dial::begin;
+use crate::dial::{begin, poll_for};
 use crate::link::{Connected, Place, connect};
+
+/// How long anything may take.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// The usual time between two addresses; those that refuse are not tried again.
+fn soon() -> (Duration, Instant) {
+    (STAGGER, Instant::now())
+}
 
 fn setup(identity: Identity) -> Setup {
     Setup {
@@ -78,23 +87,37 @@ fn what_accepts_and_never_answers_holds_nobody_up() {
     for (ours, theirs) in ways() {
         let (_silent, nowhere) = silent();
         let there = listening(&theirs);
-        let (peered, address) = race(&[nowhere, there.address], STAGGER, &ours, &Cancel::new()).unwrap();
+        let (peered, address) = race(&[nowhere, there.address], soon(), &ours, &Cancel::new()).unwrap();
         assert_eq!(address, there.address);
         assert_joined(peered, there.thread.join().unwrap().unwrap());
     }
 }
 
-#[test]
-fn a_full_queue_and_a_refusal_lead_on() {
+/// An address that does not even take connections, and what keeps it so.
+fn full() -> (SocketAddr, (Socket, Vec<Socket>)) {
     let full = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     full.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
     full.listen(0).unwrap();
-    let dead = full.local_addr().unwrap().as_socket().unwrap();
-    let _fillers: Vec<_> = (0..4).map(|_| begin(dead).unwrap()).collect();
+    let address = full.local_addr().unwrap().as_socket().unwrap();
+    let fillers = (0..4).map(|_| begin(address).unwrap()).collect();
+    (address, (full, fillers))
+}
+
+/// The next connection, for which nobody waits longer than `LIMIT`.
+fn accept(listener: &TcpListener) -> TcpStream {
+    let mut fds = [PollFd::new(listener, PollFlags::IN)];
+    poll_for(&mut fds, LIMIT).unwrap();
+    assert!(!fds[0].revents().is_empty(), "nobody came");
+    listener.accept().unwrap().0
+}
+
+#[test]
+fn a_full_queue_and_a_refusal_lead_on() {
+    let (dead, _filled) = full();
     for (ours, theirs) in ways() {
         let there = listening(&theirs);
         let addresses = [dead, refusing(), there.address];
-        let (peered, address) = race(&addresses, STAGGER, &ours, &Cancel::new()).unwrap();
+        let (peered, address) = race(&addresses, soon(), &ours, &Cancel::new()).unwrap();
         assert_eq!(address, there.address);
         assert_joined(peered, there.thread.join().unwrap().unwrap());
     }
@@ -104,7 +127,9 @@ fn a_full_queue_and_a_refusal_lead_on() {
 fn one_wrong_answer_to_a_code_is_the_last() {
     let wrong = listening(&code("other"));
     let right = listening(&code("same"));
-    let lost = race(&[wrong.address, right.address], STAGGER, &code("same"), &Cancel::new())
+    // Long enough for the first to answer before it is the turn of the other.
+    let stagger = (LIMIT, Instant::now());
+    let lost = race(&[wrong.address, right.address], stagger, &code("same"), &Cancel::new())
         .map(drop)
         .unwrap_err();
     assert!(matches!(lost.error, Error::CodeSpent), "{lost:?}");
@@ -123,7 +148,7 @@ fn of_answers_that_come_together_one_is_looked_at() {
         let right = listening(&code("same"));
         let result = race(
             &[wrong.address, right.address],
-            Duration::ZERO,
+            (Duration::ZERO, Instant::now()),
             &code("same"),
             &Cancel::new(),
         );
@@ -145,11 +170,11 @@ fn of_answers_that_come_together_one_is_looked_at() {
 fn a_key_that_is_not_the_one_leads_on() {
     let stranger = listening(&keys(3, None));
     let friend = listening(&keys(2, None));
-    let (session, _) = race(&[friend.address], STAGGER, &keys(1, None), &Cancel::new()).unwrap();
+    let (session, _) = race(&[friend.address], soon(), &keys(1, None), &Cancel::new()).unwrap();
     drop(friend.thread.join());
     let friend = listening(&keys(2, None));
     let ours = keys(1, session.peer_key.map(|key| vec![key]));
-    let (peered, address) = race(&[stranger.address, friend.address], STAGGER, &ours, &Cancel::new()).unwrap();
+    let (peered, address) = race(&[stranger.address, friend.address], soon(), &ours, &Cancel::new()).unwrap();
     assert_eq!(address, friend.address);
     assert_joined(peered, friend.thread.join().unwrap().unwrap());
     stranger.cancel.cancel();
@@ -162,29 +187,63 @@ fn two_ways_to_one_end_make_one_session() {
         for (ours, theirs) in ways() {
             let there = listening(&theirs);
             let addresses = [there.address; 4];
-            let (peered, _) = race(&addresses, Duration::ZERO, &ours, &Cancel::new()).unwrap();
+            let (peered, _) = race(&addresses, (Duration::ZERO, Instant::now()), &ours, &Cancel::new()).unwrap();
             assert_joined(peered, there.thread.join().unwrap().unwrap());
         }
     }
 }
 
 #[test]
+fn who_refuses_is_asked_again_while_another_is_silent() {
+    for (ours, theirs) in ways() {
+        // Its port is taken, and nobody listens there yet.
+        let late = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        late.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        let address = late.local_addr().unwrap().as_socket().unwrap();
+        let (silent, nowhere) = silent();
+        let racing = std::thread::spawn(move || {
+            // The second is tried only because the first refused.
+            let times = (LIMIT, Instant::now() + LIMIT);
+            race(&[address, nowhere], times, &ours, &Cancel::new())
+        });
+        let _waits = accept(&silent);
+        late.listen(8).unwrap();
+        let there = connect(Place::Listen(late.into()), &theirs, 1, &Cancel::new()).unwrap();
+        let (peered, reached) = racing.join().unwrap().unwrap();
+        assert_eq!(reached, address);
+        assert_joined(peered, there);
+    }
+}
+
+#[test]
 fn all_are_told_to_stop() {
-    let (one, first) = silent();
-    let (other, second) = silent();
+    let (silent, nowhere) = silent();
+    let (dead, _filled) = full();
     let cancel = Cancel::new();
     let (stop, (told, ended)) = (cancel.clone(), channel());
-    let race = std::thread::spawn(move || {
-        let result = race(&[first, second], STAGGER, &keys(1, None), &cancel);
-        told.send(()).unwrap();
-        result.map(drop)
+    std::thread::spawn(move || {
+        let times = (Duration::ZERO, Instant::now() + LIMIT);
+        let result = race(&[dead, refusing(), nowhere], times, &keys(1, None), &cancel);
+        told.send(result.map(drop)).unwrap();
     });
-    // Both wait for an answer.
-    let streams: Vec<TcpStream> = [one, other].iter().map(|end| end.accept().unwrap().0).collect();
+    // It waits for an answer, and others for a connection.
+    let waits = accept(&silent);
     assert!(ended.try_recv().is_err());
     stop.cancel();
-    assert!(race.join().unwrap().is_err());
-    drop(streams);
+    let result = ended
+        .recv_timeout(PATIENCE / 2)
+        .expect("an end before anything gives up by itself");
+    assert!(
+        matches!(
+            result,
+            Err(Lost {
+                error: Error::Cancelled,
+                ..
+            })
+        ),
+        "{result:?}"
+    );
+    drop(waits);
 }
 
 #[test]

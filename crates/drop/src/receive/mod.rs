@@ -282,6 +282,8 @@ fn transfer_all(
             }
         });
         let decider = scope.spawn(move || {
+            // Nobody else would notice, and all would wait for each other.
+            let _failed = OnPanic(over);
             let _leave = receiver.listed.leave_at_end();
             // When all is decided, content shows that this end is alive, and the sender need not listen until all is sent.
             let _stop = pulse.stop_at_end();
@@ -316,6 +318,17 @@ fn transfer_all(
         return Err(Error::Protocol("files that were announced did not come"));
     }
     Ok(keys)
+}
+
+/// Ends the transfer if the thread that has this panics.
+struct OnPanic<'a>(&'a (dyn Fn(Error) + Sync));
+
+impl Drop for OnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            (self.0)(Error::Protocol("a thread of this end failed"));
+        }
+    }
 }
 
 /// Hears what is there and what was sent.

@@ -29,6 +29,7 @@ struct Person {
 }
 
 impl Person {
+    /// Panics when there is nobody to answer any more.
     fn ask(&self, what: String) {
         lock(&self.asked).send(what).unwrap();
         lock(&self.answer).recv_timeout(LIMIT).unwrap();
@@ -220,4 +221,22 @@ fn nobody_is_asked_about_what_will_not_come() {
         std::fs::read(case.output.path().join("one")).unwrap(),
         b"something else"
     );
+}
+
+#[test]
+fn a_question_that_fails_ends_all() {
+    let mut case = Case::start(&["one"]);
+    case.offer(1);
+    case.wait_for("take it?");
+    case.answer.send(()).unwrap();
+    case.list(["one"].into_iter().map(String::from), true);
+    case.wait_for("one");
+    drop(case.answer);
+    let until = Instant::now() + LIMIT;
+    while !case.ended.is_finished() {
+        assert!(Instant::now() < until, "it goes on");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let ended = case.ended.join().unwrap();
+    assert!(matches!(ended, Err(Error::Protocol(_))), "{ended:?}");
 }

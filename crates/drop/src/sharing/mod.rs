@@ -17,9 +17,8 @@ use sealway_session::handshake::Role as End;
 use tokio::runtime::Runtime;
 
 use self::ending::Ending;
-use crate::Error;
 use crate::bulk::{self, BulkTree};
-use crate::cancel::Cancel;
+use crate::cancel::{Cancel, Watch};
 use crate::fuse::{CopiesBy, Mount, MountOptions};
 use crate::grpc::stream::SealedStream;
 use crate::grpc::{GrpcTree, Handles, ServeOptions, serve_with};
@@ -28,10 +27,14 @@ use crate::local::{LocalOptions, LocalTree};
 use crate::tree::RemoteTree;
 use crate::wire::control::{self, Body, Hello, Role};
 use crate::wire::kind;
-use crate::wire::talk::{BEAT, greet, hear, say};
+use crate::wire::talk::{BEAT, greet_or_part, hear, say};
+use crate::{Error, Fault};
 
 /// How long the other end may take to say that it has heard that this one is done.
 const FAREWELL: Duration = Duration::from_secs(5);
+
+/// How long to wait for what the other end has to say when its connections end.
+const NOTICE: Duration = Duration::from_secs(1);
 
 /// What this end shows and what it mounts; at least one of them.
 #[derive(Clone, Debug)]
@@ -42,7 +45,7 @@ pub struct Options {
     pub mount: Option<PathBuf>,
     /// How it is mounted.
     pub mounting: MountOptions,
-    /// How long the further connections of the session may take to come up. Default 30 s.
+    /// How long the further connections of the session may take to come up, [`Duration::MAX`] for ever. Default 30 s.
     pub gather: Duration,
 }
 
@@ -96,8 +99,21 @@ pub fn share(options: &Options, connected: Connected, cancel: &Cancel, ready: &d
             Some(Arc::new(tree))
         }
     };
-    let line = control.stream()?;
-    let theirs = meet(options, &mut control.reader, &mut control.writer)?;
+    let (line, wakes) = (control.stream()?, Arc::new(control.stream()?));
+    // From here on this end hangs up by itself, when it has said goodbye.
+    let woken = cancel.on_cancel(move || drop(wakes.shutdown(Shutdown::Read)));
+    control.release();
+    let met = meet(options, &mut control.reader, &mut control.writer);
+    drop(woken);
+    let theirs = match met {
+        Ok(Some(theirs)) if !cancel.is_set() => theirs,
+        Err(error) if !cancel.is_set() => return Err(error),
+        // An end is done before anything stands.
+        _ => {
+            let _ = control.writer.close();
+            return Ok(());
+        }
+    };
     let plan = Plan {
         options,
         local,
@@ -108,8 +124,6 @@ pub fn share(options: &Options, connected: Connected, cancel: &Cancel, ready: &d
     let ending: Arc<Ending> = Arc::default();
     let told = ending.clone();
     let _told = cancel.on_cancel(move || told.set(Ok(())));
-    // From here on this end hangs up by itself, when it has said goodbye.
-    control.release();
     let Connection {
         mut reader, mut writer, ..
     } = control;
@@ -124,9 +138,15 @@ pub fn share(options: &Options, connected: Connected, cancel: &Cancel, ready: &d
             };
             hearing.set_heard(if cancel.is_set() { Ok(()) } else { end });
         });
-        let (standing, failed) = match plan.stand(|wanted| data.open_only(wanted, cancel), &ending) {
+        let (standing, failed) = match plan.stand(|wanted| data.open_only(wanted, cancel), &ending, cancel) {
             Ok(standing) => (Some(standing), None),
-            Err(error) => (None, Some(error)),
+            Err(error) => {
+                // Perhaps because the other end is done, or gave up, and is about to say so.
+                if error.fault() == Fault::Network {
+                    ending.wait(NOTICE);
+                }
+                (None, Some(error))
+            }
         };
         if let Some(standing) = &standing {
             ready(Ready {
@@ -134,7 +154,11 @@ pub fn share(options: &Options, connected: Connected, cancel: &Cancel, ready: &d
             });
             keep(&ending, &mut writer, &line);
         }
-        let result = ending.why().or(failed.map(Err)).unwrap_or(Ok(()));
+        let result = match cancel.is_set() {
+            // Whatever else that has brought about meanwhile.
+            true => Ok(()),
+            false => ending.why().or(failed.map(Err)).unwrap_or(Ok(())),
+        };
         // First, so that nobody reads what cannot be answered any more.
         if let Some(Standing {
             mounted: Some(mount), ..
@@ -144,7 +168,7 @@ pub fn share(options: &Options, connected: Connected, cancel: &Cancel, ready: &d
             tracing::debug!(%error, "unmounting");
         }
         if let (Err(error), false) = (&result, ending.has_heard()) {
-            let reason = error.to_string();
+            let reason = error.for_peer();
             let _ = say(&mut writer, Body::Stop(control::Stop { reason }));
         }
         // The connections of what the other end has mounted stay until it has let go.
@@ -195,7 +219,13 @@ impl Drop for Threads {
 }
 
 impl Plan<'_> {
-    fn stand(&self, open: impl FnOnce(&[u32]) -> Connections, ending: &Arc<Ending>) -> Result<Standing, Error> {
+    /// What waits for the other end meanwhile is ended by `cancel`.
+    fn stand(
+        &self,
+        open: impl FnOnce(&[u32]) -> Connections,
+        ending: &Arc<Ending>,
+        cancel: &Cancel,
+    ) -> Result<Standing, Error> {
         let Self { options, theirs, .. } = self;
         let there = match self.here {
             End::Initiator => End::Responder,
@@ -211,7 +241,7 @@ impl Plan<'_> {
             .flatten()
             .flatten()
             .collect();
-        let mut came = collect(&open(&wanted), &wanted, options.gather, ending)?;
+        let (mut came, _watched) = collect(&open(&wanted), &wanted, options.gather, ending, cancel)?;
         let missing = || Error::Protocol("a connection did not come up");
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .thread_name("sealway-share")
@@ -268,25 +298,28 @@ fn watch(mount: &Mount, ending: Arc<Ending>) -> Result<(), Error> {
     thread.map(drop).map_err(Error::network("starting threads"))
 }
 
-/// All connections that are wanted, by their numbers. Whoever has them now ends them.
+/// All connections that are wanted, by their numbers. Whoever has them now ends them; what is returned beside them lets `cancel`
+/// do so too.
 fn collect(
     connections: &Connections,
     wanted: &[u32],
     patience: Duration,
     ending: &Ending,
-) -> Result<BTreeMap<u32, Connection>, Error> {
-    let mut came = BTreeMap::new();
-    let until = Instant::now() + patience;
+    cancel: &Cancel,
+) -> Result<(BTreeMap<u32, Connection>, Vec<Watch>), Error> {
+    let (mut came, mut watched) = (BTreeMap::new(), Vec::new());
+    let until = Instant::now().checked_add(patience);
     while came.len() < wanted.len() {
         let next = connections.next_until(until, &|| ending.is_over());
         let connection = next.ok_or(Error::Protocol("a connection did not come up"))??;
+        watched.push(cancel.watch(&connection.stream()?));
         connection.release();
         let index = connection.index;
         if !wanted.contains(&index) || came.insert(index, connection).is_some() {
             return Err(Error::Protocol("a connection of the other kind"));
         }
     }
-    Ok(came)
+    Ok((came, watched))
 }
 
 /// A connection on which a thread of ours waits, shut down at the end.
@@ -321,7 +354,8 @@ struct Theirs {
     bulk: bool,
 }
 
-fn meet(options: &Options, reader: &mut Reader, writer: &mut Writer) -> Result<Theirs, Error> {
+/// `None` if the other end is done already.
+fn meet(options: &Options, reader: &mut Reader, writer: &mut Writer) -> Result<Option<Theirs>, Error> {
     let (shares, mounts) = (options.share.is_some(), options.mount.is_some());
     let ours = Hello {
         version: control::VERSION,
@@ -330,7 +364,9 @@ fn meet(options: &Options, reader: &mut Reader, writer: &mut Writer) -> Result<T
         mounts,
         bulk: true,
     };
-    let hello = greet(writer, reader, ours)?;
+    let Some(hello) = greet_or_part(writer, reader, ours)? else {
+        return Ok(None);
+    };
     if hello.role != Role::Share as i32 {
         return Err(Error::Usage(
             "the other end sends or receives files: share and mount go together".into(),
@@ -344,11 +380,11 @@ fn meet(options: &Options, reader: &mut Reader, writer: &mut Writer) -> Result<T
     if !mounts && !hello.mounts {
         return Err(Error::Usage("the other end does not mount what is shared".into()));
     }
-    Ok(Theirs {
+    Ok(Some(Theirs {
         shares: hello.shares,
         mounts: hello.mounts,
         bulk: hello.bulk,
-    })
+    }))
 }
 
 /// For use inside a runtime.

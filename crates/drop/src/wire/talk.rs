@@ -41,9 +41,15 @@ pub(crate) fn hear(reader: &mut Reader) -> Result<Option<Body>, Error> {
 
 /// Says `ours`, the first message, and hears that of the other end, which must speak this version.
 pub(crate) fn greet(writer: &mut Writer, reader: &mut Reader, ours: Hello) -> Result<Hello, Error> {
+    greet_or_part(writer, reader, ours)?.ok_or_else(|| Error::Remote("it closed the connection".into()))
+}
+
+/// The same; `None` if the other end says goodbye instead.
+pub(crate) fn greet_or_part(writer: &mut Writer, reader: &mut Reader, ours: Hello) -> Result<Option<Hello>, Error> {
     say(writer, Body::Hello(ours))?;
     match hear(reader)? {
-        Some(Body::Hello(hello)) if hello.version == VERSION => Ok(hello),
+        None => Ok(None),
+        Some(Body::Hello(hello)) if hello.version == VERSION => Ok(Some(hello)),
         Some(Body::Hello(hello)) => Err(Error::Remote(format!(
             "it speaks version {} of the protocol, this end {VERSION}",
             hello.version

@@ -1,5 +1,6 @@
 //! The file drop: `sealway send`, `receive`, `relay`, `identity`.
 
+mod asking;
 mod events;
 pub(crate) mod identity;
 mod place;
@@ -8,8 +9,6 @@ pub(crate) mod relay;
 pub(crate) mod send;
 pub(crate) mod share;
 mod via;
-
-use std::io::{BufRead, Write};
 
 use sealway_drop::{Error, Fault};
 use sealway_lab::exit::Exit;
@@ -27,14 +26,4 @@ fn problem(error: &Error) -> Problem {
         Fault::Cancelled => Exit::Interrupted,
     };
     Problem::new(exit, error)
-}
-
-/// One line from the terminal; empty at its end.
-fn ask(question: &str) -> String {
-    let mut stderr = std::io::stderr().lock();
-    let _ = write!(stderr, "{question}");
-    let _ = stderr.flush();
-    let mut line = String::new();
-    let _ = std::io::stdin().lock().read_line(&mut line);
-    line.trim().to_owned()
 }

@@ -1,12 +1,13 @@
 //! Where the other end is and who it is, of the options of a command.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::IsTerminal;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
 use sealway_aead::choose::Offer;
 use sealway_aead::cpu::Cpu;
+use sealway_drop::cancel::Cancel;
 use sealway_drop::identity;
 use sealway_drop::link::{Identity, Peered, Place, Setup};
 use sealway_drop::relay::Meeting;
@@ -62,7 +63,7 @@ fn usage(text: impl std::fmt::Display) -> Problem {
 }
 
 /// Makes sense of the options. Listens already, so that the address can be said.
-pub(super) fn way(link: &Link, end: End, events: Events) -> Result<Way, Problem> {
+pub(super) fn way(link: &Link, end: End, events: Events, cancel: &Cancel) -> Result<Way, Problem> {
     let relay = link.relay.clone().or_else(|| {
         let wanted = link.connect.is_none() && link.listen.is_none();
         std::env::var("SEALWAY_RELAY")
@@ -108,7 +109,7 @@ pub(super) fn way(link: &Link, end: End, events: Events) -> Result<Way, Problem>
         let made = match (code, end) {
             (Some(code), _) => parse(&Zeroizing::new(code))?,
             (None, End::Sender) => generate()?,
-            (None, End::Receiver) => ask()?,
+            (None, End::Receiver) => ask(cancel)?,
         };
         let identity = Identity::Code(made.secret());
         if end == End::Sender && !given && relay.is_none() {
@@ -235,24 +236,18 @@ fn parse(code: &str) -> Result<CodePhrase, Problem> {
 }
 
 /// Reads the code: from the terminal with a question, else the first line of standard input.
-fn ask() -> Result<CodePhrase, Problem> {
-    let stdin = std::io::stdin();
-    if stdin.is_terminal() {
-        let mut stderr = std::io::stderr().lock();
-        let _ = write!(stderr, "code of the sender: ");
-        let _ = stderr.flush();
-    }
-    let mut line = Zeroizing::new(String::new());
-    stdin
-        .lock()
-        .read_line(&mut line)
-        .map_err(|error| usage(format!("cannot read the code: {error}")))?;
-    if line.trim().is_empty() {
+fn ask(cancel: &Cancel) -> Result<CodePhrase, Problem> {
+    let question = match std::io::stdin().is_terminal() {
+        true => "code of the sender: ",
+        false => "",
+    };
+    let line = super::asking::ask(question, cancel).map_err(|error| problem(&error))?;
+    if line.is_empty() {
         return Err(usage("no code was given").hint(
             "type it when asked, write it to standard input, or set SEALWAY_CODE; or use --peer KEY or --anyone",
         ));
     }
-    parse(line.trim())
+    parse(&line)
 }
 
 fn at_relay(
@@ -285,18 +280,23 @@ fn at_relay(
 }
 
 /// Says that the session stands. Where nothing proves who the other end is, a person compares the check words.
-pub(super) fn confirm(peered: &Peered, check: Check, events: Events) -> Result<(), sealway_drop::Error> {
+///
+/// # Errors
+/// [`Error::Declined`](sealway_drop::Error::Declined) if they differ, [`Error::Cancelled`](sealway_drop::Error::Cancelled).
+pub(super) fn confirm(
+    peered: &Peered,
+    check: Check,
+    events: Events,
+    cancel: &Cancel,
+) -> Result<(), sealway_drop::Error> {
     let words = peered.check.to_string();
     events.connected(peered.suite.name(), &words, check);
     if check != Check::Asked {
         return Ok(());
     }
     // Without a terminal any more the answer is empty, and no.
-    match super::ask(&format!(
-        "check words: {words}\ndoes the other end show the same? [y/N] "
-    ))
-    .as_str()
-    {
+    let question = format!("check words: {words}\ndoes the other end show the same? [y/N] ");
+    match super::asking::ask(&question, cancel)?.as_str() {
         "y" | "yes" => Ok(()),
         _ => Err(sealway_drop::Error::Declined(
             "at this end: the check words differ".into(),

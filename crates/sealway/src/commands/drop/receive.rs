@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use indicatif::HumanBytes;
+use sealway_drop::cancel::Cancel;
 use sealway_drop::dest::{self, Answer, Conflict, Existing};
 use sealway_drop::link;
 use sealway_drop::names::RelPath;
@@ -12,7 +13,7 @@ use sealway_drop::progress::Progress;
 use sealway_drop::receive::{Consent, Offered, Options, receive};
 use sealway_lab::exit::Exit;
 
-use super::ask;
+use super::asking::ask;
 use super::events::Events;
 use super::place::{End, Way, confirm, way};
 use super::send::{ended, resume_hint, stop_on_signal};
@@ -72,7 +73,7 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
         hash,
         check,
         ..
-    } = way(&options.link, End::Receiver, events)?;
+    } = way(&options.link, End::Receiver, events, &cancel)?;
     let progress = Arc::new(Progress::new());
     let receiving = Options {
         output: options.output.clone(),
@@ -82,10 +83,11 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
     let consent = Asking {
         yes: options.yes,
         events,
+        cancel: cancel.clone(),
         all: Mutex::new(None),
     };
     let result = link::connect(place, &setup, connections, &cancel).and_then(|connected| {
-        confirm(&connected.peered, check, events)?;
+        confirm(&connected.peered, check, events, &cancel)?;
         let (begun, following) = (Instant::now(), events.follow(&progress));
         let result = receive(&receiving, connected, &progress, &cancel, &consent);
         drop(following);
@@ -104,6 +106,7 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
 struct Asking {
     yes: bool,
     events: Events,
+    cancel: Cancel,
     /// What was answered for all further files.
     all: Mutex<Option<Answer>>,
 }
@@ -122,9 +125,13 @@ impl Consent for Asking {
         if self.yes {
             return Ok(());
         }
-        match ask("take it? [y/N] ").as_str() {
-            "y" | "yes" => Ok(()),
-            _ => Err("not wanted".into()),
+        match ask("take it? [y/N] ", &self.cancel)
+            .as_ref()
+            .map(|answer| answer.as_str())
+        {
+            Ok("y" | "yes") => Ok(()),
+            Ok(_) => Err("not wanted".into()),
+            Err(_) => Err("stopped".into()),
         }
     }
 
@@ -139,7 +146,11 @@ impl Consent for Asking {
                 existing.what,
                 HumanBytes(existing.size)
             ));
-            let answer = ask("[r]ename the new one, [s]kip it, [o]verwrite; upper case for all that follow: ");
+            let question = "[r]ename the new one, [s]kip it, [o]verwrite; upper case for all that follow: ";
+            let Ok(answer) = ask(question, &self.cancel) else {
+                // Nothing comes of the transfer any more.
+                return Answer::Skip;
+            };
             let (choice, for_all) = match answer.as_str() {
                 "r" => (Answer::Rename, false),
                 "R" => (Answer::Rename, true),

@@ -46,7 +46,7 @@ pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
         hash,
         check,
         own,
-    } = way(&options.link, End::Sender, events)?;
+    } = way(&options.link, End::Sender, events, &cancel)?;
     let transfer_secret = own.transfer_secret().map_err(|error| problem(&error))?;
     let progress = Arc::new(Progress::new());
     let sending = Options {
@@ -55,7 +55,7 @@ pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
         transfer_secret,
     };
     let result = link::connect(place, &setup, connections, &cancel).and_then(|connected| {
-        confirm(&connected.peered, check, events)?;
+        confirm(&connected.peered, check, events, &cancel)?;
         let (begun, following) = (Instant::now(), events.follow(&progress));
         let result = sealway_drop::send::send(&sending, &scan, connected, &progress, &cancel);
         drop(following);
@@ -101,12 +101,14 @@ pub(super) fn stop_on_signal() -> Result<Cancel, Problem> {
 pub(super) fn stop_on_signal_saying(words: &'static str) -> Result<Cancel, Problem> {
     let cancel = Cancel::new();
     let switch = cancel.clone();
+    let mut second = false;
     ctrlc::set_handler(move || {
-        if switch.is_set() {
+        if std::mem::replace(&mut second, true) {
             std::process::exit(i32::from(Exit::Interrupted.code()));
         }
-        note(words);
+        // First: what is said may have to wait for whoever reads it.
         switch.cancel();
+        note(words);
     })
     .map_err(|error| Problem::new(Exit::Internal, format!("cannot listen for Ctrl-C: {error}")))?;
     Ok(cancel)

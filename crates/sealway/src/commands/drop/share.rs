@@ -47,6 +47,11 @@ fn mounting(options: &Mounting) -> MountOptions {
     }
 }
 
+/// What cannot be listed is left to mounting.
+fn holds_something(folder: &std::path::Path) -> bool {
+    std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
+}
+
 fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
     let events = Events {
         quiet: link.quiet,
@@ -57,7 +62,11 @@ fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
         let Some(folder) = folder else { continue };
         let wrong = |why: &dyn std::fmt::Display| Problem::new(Exit::Usage, format!("{}{why}", folder.display()));
         match std::fs::metadata(folder) {
-            Ok(found) if found.is_dir() => {}
+            Ok(found) if found.is_dir() => {
+                if mounted && !sharing.mounting.allow_nonempty && holds_something(folder) {
+                    return Err(wrong(&" is not empty").hint("--nonempty covers what it holds"));
+                }
+            }
             Ok(_) => return Err(wrong(&" is no folder")),
             // A mount whose program was killed stands there. Mounting takes it away if it was one of ours.
             Err(error) if mounted && error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()) => {}
@@ -71,14 +80,17 @@ fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
         connections,
         check,
         ..
-    } = way(link, end, events)?;
+    } = match way(link, end, events, &cancel) {
+        // To be stopped is how this ends.
+        Err(problem) if problem.exit() == Exit::Interrupted => return Ok(Exit::Done),
+        way => way?,
+    };
     let result = link::connect(place, &setup, connections, &cancel).and_then(|connected| {
-        confirm(&connected.peered, check, events)?;
+        confirm(&connected.peered, check, events, &cancel)?;
         sharing::share(sharing, connected, &cancel, &|ready| events.ready(sharing, ready))
     });
     match result {
         Ok(()) => Ok(Exit::Done),
-        // To be stopped is how this ends.
         Err(sealway_drop::Error::Cancelled) => Ok(Exit::Done),
         Err(error) => Err(events.failed(problem(&error))),
     }

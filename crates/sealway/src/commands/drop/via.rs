@@ -24,9 +24,9 @@ pub(super) fn connect(link: &DropLink, end: End, events: Events, cancel: &Cancel
     }
     let Found {
         place, setup, check, ..
-    } = way(link, end, events)?;
+    } = way(link, end, events, cancel)?;
     let connected = link::connect(place, &setup, 1, cancel).and_then(|connected| {
-        confirm(&connected.peered, check, events)?;
+        confirm(&connected.peered, check, events, cancel)?;
         Ok(connected)
     });
     Ok(Way::Sealed(Box::new(connected.map_err(|error| problem(&error))?)))
