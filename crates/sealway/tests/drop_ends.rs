@@ -181,6 +181,35 @@ fn an_end_that_vanishes_is_an_error_at_the_other() {
 }
 
 #[test]
+fn a_signal_ends_a_question() {
+    let place = Place::new();
+    let mut command = place.command(&["receive", "--output", "@out", "--yes", "--connect", "192.0.2.1:9"]);
+    // The code is asked for, and nobody answers.
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let question = child.stdin.take();
+    let running = Running {
+        child,
+        events: channel().1,
+    };
+    let status = format!("/proc/{}/status", running.child.id());
+    let catches = || {
+        let status = fs::read_to_string(&status).unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        u64::from_str_radix(mask.trim(), 16).unwrap() >> (Signal::TERM.as_raw() - 1) & 1 == 1
+    };
+    let until = Instant::now() + LIMIT;
+    while !catches() {
+        assert!(Instant::now() < until, "it listens to no signal");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    running.signal(Signal::TERM);
+    let (code, text) = running.ended();
+    assert_eq!(code, Some(130), "{text}");
+    assert!(text.contains("stopping"), "{text}");
+    drop(question);
+}
+
+#[test]
 fn a_mount_point_that_holds_something_is_said_before_anybody_is_asked_to_come() {
     let place = Place::new();
     fs::write(place.path("mount/file"), b"here already").unwrap();
