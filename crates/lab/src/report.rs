@@ -11,6 +11,7 @@ mod crossover;
 mod files;
 pub mod html;
 pub mod json;
+mod limits;
 mod load;
 mod packets;
 pub mod terminal;

@@ -479,13 +479,3 @@ pub(crate) fn absent(run: &RunResult) -> Vec<String> {
         .map(|subject| format!("{} took no part: {}", clean(&subject.name), clean(&subject.error)))
         .collect()
 }
-
-/// What every reader of these numbers should know that they do not show.
-pub(crate) const LIMITS: [&str; 6] = [
-    "One thread on this machine, data in cache, keys hot: a server with many keys and cold buffers is slower.",
-    "No network, no framing, no system calls: this is the cipher's share of a transport, not the transport.",
-    "The speed of a virtual machine or a laptop changes with neighbours, heat and power; ratios of one run hold better than absolute rates.",
-    "Side channels, code size and build effort are not measured; a fast row says nothing about them.",
-    "Sizes that were not measured are not interpolated; lines between points only guide the eye.",
-    "Another CPU can turn the ranking round, above all one without AES instructions.",
-];

@@ -129,3 +129,62 @@ fn ratios_say_what_they_are_to() {
         }
     }
 }
+
+/// Kernels alone, packets in pinned memory and whole calls once stood in one table, told apart by nothing.
+#[test]
+fn modes_have_tables_of_their_own_and_say_which_they_are() {
+    let mut run = run("sealway:gpu", "sealway");
+    let resident = |mode: &str, batch: usize| {
+        let case = Case::new().with("mode", mode).with("suite", "chacha20-poly1305");
+        let case = case.with("op", "seal").with("sizes", "mix").with("decoys", 0_i64);
+        case.with("batch", batch).with("keys", "resident")
+    };
+    run.results.clear();
+    for batch in [4096, 65_536] {
+        for (mode, rate) in [("kernel", 3e6), ("call", 1e6)] {
+            run.results
+                .push(row("packets", &resident(mode, batch), "sealway:gpu", rate, None));
+        }
+    }
+    for (streams, rate) in [(1_i64, 4e6), (8, 5e6)] {
+        let case = resident("pinned", 16_384).with("streams", streams);
+        run.results.push(row("packets", &case, "sealway:gpu", rate, None));
+    }
+    let mut decoyed = resident("kernel", 65_536);
+    decoyed = decoyed.with("decoys", 20_i64);
+    run.results.push(row("packets", &decoyed, "sealway:gpu", 6e6, None));
+    let link = Case::new()
+        .with("mode", "link")
+        .with("op", "both")
+        .with("streams", 4_i64);
+    let mut carried = row("packets", &link, "sealway:gpu", 93e9, None);
+    carried.metric = "throughput".into();
+    run.results.push(carried);
+
+    let text = render(&run, &Style::default(), &[]);
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for mode in ["kernels alone: 10^6/s 4096 65536", "whole calls: 10^6/s 4096 65536"] {
+        assert!(flat.contains(mode), "{mode}: {text}");
+    }
+    assert!(
+        flat.contains("pinned memory: 10^6/s seal 1 stream seal 8 streams"),
+        "{text}"
+    );
+    assert!(flat.contains("seal 20 % decoys"), "{text}");
+    assert!(flat.contains("copies of 4 MiB: 93.0 GB/s both ways together"), "{text}");
+    assert!(!flat.contains("65536 65536"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+
+    let page = html::render(&run);
+    for words in [
+        "kernels alone",
+        "whole calls",
+        "pinned memory",
+        "20 % decoys",
+        "copies of 4 MiB: 93.0 GB/s",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
+    let titles = page.matches("class=\"title\"").count();
+    assert!(titles >= 2, "{titles}");
+}

@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::finding::{Headline, rounds_note, verdict};
-use super::format::{clean, sig3_or, size, times};
+use super::finding::{Headline, list, rounds_note, verdict};
+use super::format::{clean, count, sig3_or, size, times};
 use super::view::{OURS, op_title, speed};
 use crate::result::{ResultRow, RunResult};
 
 /// The workload's name.
 pub(crate) const PACKETS: &str = "packets";
+
+/// The mode in which only copies count.
+const LINK: &str = "link";
 
 /// Cases that make one table or one panel.
 pub(crate) struct Family<'a> {
@@ -58,6 +61,12 @@ struct Facts<'a> {
     keys: &'a str,
     batch: i64,
     threads: i64,
+    /// What counts where a GPU is measured: `kernel`, `pinned`, `call` or `link`. Empty elsewhere.
+    mode: &'a str,
+    /// Batches under way at once, of the mode `pinned`; 0 elsewhere.
+    streams: i64,
+    /// Of a hundred packets, those that carry nothing.
+    decoys: i64,
 }
 
 impl<'a> Facts<'a> {
@@ -70,6 +79,9 @@ impl<'a> Facts<'a> {
             keys: text("keys"),
             batch: row.case.int("batch").unwrap_or(0),
             threads: row.case.int("threads").unwrap_or(1),
+            mode: text("mode"),
+            streams: row.case.int("streams").unwrap_or(0),
+            decoys: row.case.int("decoys").unwrap_or(0),
         }
     }
 
@@ -78,40 +90,105 @@ impl<'a> Facts<'a> {
         self.sizes.parse().map_or_else(|_| clean(self.sizes), size)
     }
 
-    /// `fresh keys`, and the threads if there are several.
+    /// `fresh keys`, and the threads if there are several. With a GPU also what counts: `resident keys, kernels alone`.
     fn variant(&self) -> String {
         let mut text = format!("{} keys", clean(self.keys));
         if self.threads > 1 {
             text.push_str(&format!(", {} threads", self.threads));
         }
+        for part in [self.counted(), self.under_way(), self.carrying_nothing()] {
+            if !part.is_empty() {
+                text.push_str(&format!(", {part}"));
+            }
+        }
         text
     }
 
-    /// `seal`, `open resident`, `seal 2 threads`.
+    /// What counts where a GPU is measured, in words.
+    fn counted(&self) -> String {
+        match self.mode {
+            "kernel" => "kernels alone".to_owned(),
+            "pinned" => "pinned memory".to_owned(),
+            "call" => "whole calls".to_owned(),
+            other => clean(other),
+        }
+    }
+
+    /// `4 streams`; nothing where batches do not overlap.
+    fn under_way(&self) -> String {
+        if self.streams > 0 {
+            count(usize::try_from(self.streams).unwrap_or(0), "stream")
+        } else {
+            String::new()
+        }
+    }
+
+    /// `5 % decoys`; nothing without.
+    fn carrying_nothing(&self) -> String {
+        if self.decoys > 0 {
+            format!("{} % decoys", self.decoys)
+        } else {
+            String::new()
+        }
+    }
+
+    /// `seal`, `open resident`, `seal 2 threads`, `seal 4 streams`. The mode is left out: it stands in the title.
     fn short(&self) -> String {
         let mut text = clean(self.op);
-        if self.keys != "fresh" {
+        if self.keys != "fresh" && self.mode.is_empty() {
             text.push_str(&format!(" {}", clean(self.keys)));
         }
         if self.threads > 1 {
             text.push_str(&format!(" {} threads", self.threads));
         }
+        for part in [self.under_way(), self.carrying_nothing()] {
+            if !part.is_empty() {
+                text.push_str(&format!(" {part}"));
+            }
+        }
         text
     }
 }
 
-/// A case in a few words: `seal chacha20-poly1305 mix x4096`.
+/// A case in a few words: `seal chacha20-poly1305 mix x4096`, `seal chacha20-poly1305 mix x4096, whole calls`.
 pub(crate) fn case(row: &ResultRow) -> String {
     let facts = Facts::of(row);
+    if facts.mode == LINK {
+        return format!("link {}, {}", clean(facts.op), facts.under_way());
+    }
     let rest = facts.short();
     let rest = rest.strip_prefix(&clean(facts.op)).unwrap_or_default();
-    format!(
+    let mut text = format!(
         "{} {} {} x{}{rest}",
         clean(facts.op),
         clean(facts.suite),
         facts.size(),
         facts.batch
-    )
+    );
+    if !facts.mode.is_empty() {
+        text.push_str(&format!(", {}", facts.counted()));
+    }
+    text
+}
+
+/// What the link of a GPU carries by itself, in one sentence; `None` where it was not measured.
+pub(crate) fn link(run: &RunResult) -> Option<String> {
+    let rows = run.results.iter();
+    let rows = rows.filter(|row| row.workload == PACKETS && row.metric == "throughput");
+    let figures: Vec<String> = rows
+        .map(|row| (row, Facts::of(row)))
+        .filter(|(_, facts)| facts.mode == LINK)
+        .map(|(row, facts)| {
+            let way = match facts.op {
+                "in" => "to the GPU".to_owned(),
+                "out" => "from it".to_owned(),
+                "both" => "both ways together".to_owned(),
+                other => clean(other),
+            };
+            format!("{} GB/s {way}", sig3_or(row.median.get() / 1e9, "?"))
+        })
+        .collect();
+    (!figures.is_empty()).then(|| format!("The link by itself, copies of 4 MiB: {}.", list(&figures)))
 }
 
 /// Rows of a run by case, cases in the order in which they stand.
@@ -133,6 +210,7 @@ pub(crate) fn families(run: &RunResult) -> Vec<Family<'_>> {
     let cases: Vec<(Facts<'_>, Vec<&ResultRow>)> = cases(run)
         .into_iter()
         .filter_map(|rows| Some((Facts::of(rows.first().copied()?), rows)))
+        .filter(|(facts, _)| facts.mode != LINK)
         .collect();
     let line = |facts: &Facts<'_>| (facts.suite.to_owned(), facts.op.to_owned(), facts.variant());
     let mut batches: BTreeMap<_, BTreeSet<i64>> = BTreeMap::new();
@@ -140,11 +218,12 @@ pub(crate) fn families(run: &RunResult) -> Vec<Family<'_>> {
         batches.entry(line(facts)).or_default().insert(facts.batch);
     }
     let swept = |facts: &Facts<'_>| batches.get(&line(facts)).is_some_and(|batches| batches.len() > 1);
-    // Cases of the mix that stand alone get company: all of the mix with the same suite and batch.
-    let alone: BTreeSet<(&str, i64)> = cases
+    // Cases of the mix that stand alone get company: all of the mix with the same suite, batch and mode.
+    let company = |facts: &Facts<'_>| (facts.suite.to_owned(), facts.batch, facts.mode.to_owned());
+    let alone: BTreeSet<_> = cases
         .iter()
         .filter(|(facts, _)| facts.sizes == "mix" && !swept(facts))
-        .map(|(facts, _)| (facts.suite, facts.batch))
+        .map(|(facts, _)| company(facts))
         .collect();
     let mut found: BTreeMap<(usize, String), (bool, Vec<(i64, Column<'_>)>)> = BTreeMap::new();
     let mut add = |rank, title: String, sweep, order, column| {
@@ -182,9 +261,12 @@ pub(crate) fn families(run: &RunResult) -> Vec<Family<'_>> {
             );
             add(0, title, true, facts.batch, column(facts.batch.to_string()));
         }
-        if alone.contains(&(facts.suite, facts.batch)) {
-            let title = format!("The mix in batches of {}: {suite}", facts.batch);
-            add(1, title, false, 0, column(facts.short()));
+        if alone.contains(&company(facts)) {
+            let mut title = format!("The mix in batches of {}: {suite}", facts.batch);
+            if !facts.mode.is_empty() {
+                title.push_str(&format!(", {} keys, {}", clean(facts.keys), facts.counted()));
+            }
+            add(1, title, false, facts.streams, column(facts.short()));
         }
     }
     let families = found.into_iter().map(|((_, title), (sweep, mut columns))| {

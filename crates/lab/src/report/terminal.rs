@@ -108,25 +108,36 @@ impl Text {
         self.text.push('\n');
     }
 
+    /// A heading of as many lines as it takes: what tells two tables apart often stands at its end.
     fn heading(&mut self, line: &str) {
         self.text.push('\n');
-        let line = self.cut(line);
-        if self.style.color {
-            self.line(&format!("\x1b[1m{line}\x1b[0m"));
-        } else {
-            self.line(&line);
+        let indent = &line[..line.len() - line.trim_start().len()];
+        for line in self.wrap(indent, line) {
+            let line = self.cut(&line);
+            if self.style.color {
+                self.line(&format!("\x1b[1m{line}\x1b[0m"));
+            } else {
+                self.line(&line);
+            }
         }
     }
 
     /// Running text, broken between words, later lines indented.
     fn prose(&mut self, label: &str, text: &str) {
+        for line in self.wrap(label, text) {
+            self.line(&line);
+        }
+    }
+
+    /// The words of `text` in lines, the first after `label`, the others under it.
+    fn wrap(&self, label: &str, text: &str) -> Vec<String> {
         let indent = " ".repeat(label.chars().count());
+        let mut lines = Vec::new();
         let mut line = label.to_owned();
         let mut used = false;
         for word in self.encode(text).split_whitespace() {
             if used && line.chars().count() + 1 + word.chars().count() > self.width {
-                self.line(&line);
-                line.clone_from(&indent);
+                lines.push(std::mem::replace(&mut line, indent.clone()));
                 used = false;
             }
             if used {
@@ -135,7 +146,8 @@ impl Text {
             line.push_str(word);
             used = true;
         }
-        self.line(&line);
+        lines.push(line);
+        lines
     }
 
     /// The start of a line that must not wrap.

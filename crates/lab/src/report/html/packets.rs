@@ -6,7 +6,7 @@ use super::svg::{Anchor, Svg};
 use super::throughput::trim;
 use crate::report::finding;
 use crate::report::format::{clean, list_range, sig3_or, times};
-use crate::report::packets::{Family, PACKETS, case, families, lanes};
+use crate::report::packets::{Family, PACKETS, case, families, lanes, link};
 use crate::report::view::{View, series, speed};
 use crate::result::ResultRow;
 
@@ -67,6 +67,7 @@ fn findings(view: &View<'_>, families: &[Family<'_>]) -> String {
         }
     }
     sentences.extend(lanes(view.run));
+    sentences.extend(link(view.run));
     if sentences.is_empty() {
         return "Operations a second for each case.".to_owned();
     }

@@ -5,18 +5,29 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::figure::{DataTable, Entry};
-use crate::report::finding::{self, LIMITS};
+use crate::report::finding;
 use crate::report::format::{self, Esc, clean, list_range, sig3_or};
+use crate::report::limits::limits;
 use crate::result::{ResultRow, RunResult, Subject};
 
 /// The whole section's content.
 pub(super) fn html(run: &RunResult) -> String {
     let mut out = String::new();
-    out.push_str("<h3>What these numbers cannot show</h3><ul class=\"prose\">");
-    for limit in LIMITS {
-        let _ = write!(out, "<li>{}</li>", Esc(limit));
+    out.push_str("<h3>What these numbers cannot show</h3>");
+    let limits = limits(run);
+    let several = limits.len() > 2;
+    for (workload, sentences) in limits {
+        if several {
+            let name = if workload.is_empty() { "all figures" } else { workload };
+            let _ = write!(out, "<p class=\"prose\">Of {}:</p>", Esc(name));
+        }
+        out.push_str("<ul class=\"prose\">");
+        for sentence in sentences {
+            let _ = write!(out, "<li>{}</li>", Esc(sentence));
+        }
+        out.push_str("</ul>\n");
     }
-    out.push_str("</ul>\n<h3>Verification</h3>");
+    out.push_str("<h3>Verification</h3>");
     let _ = writeln!(out, "<p class=\"prose\">{}</p>", Esc(&verification(&run.results)));
     out.push_str("<h3>Warnings</h3>");
     if run.warnings.is_empty() {

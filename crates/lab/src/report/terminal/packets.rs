@@ -6,7 +6,7 @@ use super::table::{Cell, Table};
 use super::{Text, ratio_cell, signs};
 use crate::report::finding;
 use crate::report::format::{clean, sig3};
-use crate::report::packets::{Family, families, lanes};
+use crate::report::packets::{Family, families, lanes, link};
 use crate::report::view::View;
 use crate::result::ResultRow;
 
@@ -18,7 +18,7 @@ pub(super) fn tables(out: &mut Text, view: &View<'_>, used: &mut BTreeSet<char>)
             times(out, view, &family, used);
         }
     }
-    if let Some(text) = lanes(view.run) {
+    for text in [lanes(view.run), link(view.run)].into_iter().flatten() {
         out.text.push('\n');
         out.prose("", &text);
     }
