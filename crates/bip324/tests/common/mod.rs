@@ -1,7 +1,7 @@
 //! What the tests share.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use sealway_bip324::{Connection, Event, LocalKey, Magic, Options, Role, SessionKeys};
 
@@ -109,26 +109,10 @@ pub fn output(connection: &mut Connection) -> Vec<u8> {
     bytes
 }
 
-/// The folder of the BIP's CSV files: the one that `SEALWAY_BIP324_VECTORS` names, or `shared/vectors/bip324` in a folder
-/// above this crate. `None`, with a message, if there is none: they are the BIP's, not this project's. A folder that is named must be there.
-pub fn vectors() -> Option<PathBuf> {
-    let named = std::env::var_os("SEALWAY_BIP324_VECTORS").map(PathBuf::from);
-    let found = named.or_else(|| {
-        let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let mut above = crate_folder
-            .ancestors()
-            .map(|folder| folder.join("shared/vectors/bip324"));
-        above.find(|folder| folder.is_dir())
-    });
-    if found.is_none() {
-        eprintln!("skipped: the BIP324 vectors are not here; SEALWAY_BIP324_VECTORS may name their folder");
-    }
-    found
-}
-
-/// The rows of a CSV file, without its head; no field of these files holds a comma.
-pub fn rows(file: &Path) -> Vec<Vec<String>> {
-    let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+/// The rows of one of the BIP's CSV files, without its head; no field of these files holds a comma.
+pub fn rows(name: &str) -> Vec<Vec<String>> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name);
+    let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     text.lines()
         .skip(1)
         .map(|line| line.split(',').map(str::to_owned).collect())
