@@ -4,10 +4,12 @@
 //! Built by `scripts/checks.sh` with `rustc` alone, so that a machine with nothing but a Rust toolchain can run it; it
 //! therefore uses the standard library only. Its unit tests run with the workspace's tests.
 
+mod circles;
 mod json;
 mod layers;
 mod modules;
 mod msrv;
+mod purity;
 mod source;
 mod unsafety;
 mod workspace;
@@ -57,7 +59,7 @@ struct Report {
 fn check_layers(root: &Path) -> Result<Report, String> {
     let workspace = workspace::read(root, workspace::Depth::Members)?;
     let mut findings = layers::findings(&workspace);
-    let mut files = 0;
+    let (mut files, mut in_circles) = (0, 0);
     for package in &workspace.members {
         // Tests, benches and examples may use what they test, and may hold `unsafe` where they say why: clippy asks.
         let targets = package
@@ -68,16 +70,25 @@ fn check_layers(root: &Path) -> Result<Report, String> {
             let krate = source::Crate::read(&target.root)?;
             files += krate.files.len();
             findings.extend(unsafety::findings(package, target, &krate, root));
+            if target.kind != workspace::TargetKind::BuildScript {
+                let (count, found) = circles::findings(&package.name, &krate);
+                in_circles += count;
+                findings.extend(found);
+            }
             if let Some(floors) = modules::floors_of(&package.name)
                 && target.kind == workspace::TargetKind::Library
             {
                 findings.extend(modules::findings(floors, &krate, root));
             }
+            if layers::floor(&package.name) == Some(layers::NO_IO) {
+                findings.extend(purity::findings(&package.name, &krate, root));
+            }
         }
     }
     let summary = format!(
-        "layers: {} crates and {files} source files keep their floors",
-        workspace.members.len()
+        "layers: {} crates and {files} source files keep their floors; {in_circles} modules stand in circles, {} are left to mend",
+        workspace.members.len(),
+        circles::left()
     );
     Ok(Report { findings, summary })
 }

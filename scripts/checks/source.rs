@@ -7,9 +7,16 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Default)]
 pub struct Crate {
     pub files: Vec<PathBuf>,
+    /// Every module, inline ones too, with the file that holds it; the root is the first.
+    pub modules: Vec<(Vec<String>, PathBuf)>,
     /// Names of the modules directly below the root.
     pub top_modules: Vec<String>,
+    /// Paths that start with `crate`, `super` or `self`.
     pub uses: Vec<Use>,
+    /// All other paths, as if they began in the module where they stand: `child::f`, and `std::fs` too.
+    pub relative: Vec<Use>,
+    /// Names that a module brings in, or passes on: the module, the name, and the path behind it.
+    pub imports: Vec<(Vec<String>, String, Vec<String>)>,
     /// Names that the root passes on, each with the path behind it.
     pub exports: Vec<(String, Vec<String>)>,
     pub unsafe_code: Vec<Place>,
@@ -24,7 +31,7 @@ pub struct Place {
     pub line: u32,
 }
 
-/// A path that starts with `crate`, `super` or `self`, resolved from the crate's root.
+/// A path that the code names, from the crate's root.
 #[derive(Clone, Debug)]
 pub struct Use {
     pub place: Place,
@@ -57,6 +64,7 @@ impl Crate {
         let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
         let tokens = tokens(&text).map_err(|line| format!("{}:{line}: a literal without an end", path.display()))?;
         self.files.push(path.to_path_buf());
+        self.modules.push((module.to_vec(), path.to_path_buf()));
         let mut scan = Scan {
             tokens: &tokens,
             at: 0,
@@ -256,8 +264,10 @@ impl Scan<'_> {
                         let place = self.place();
                         self.found.unsafe_code.push(place);
                     }
-                    "use" if self.module.is_empty() => self.export(),
+                    "use" => self.import(),
                     "crate" | "super" | "self" if self.path() => continue,
+                    "crate" | "super" | "self" => {}
+                    _ if self.relative_path() => continue,
                     _ => {}
                 },
                 _ => {}
@@ -297,6 +307,7 @@ impl Scan<'_> {
         }
         if body {
             self.module.push(name);
+            self.found.modules.push((self.module.clone(), self.file.to_path_buf()));
         } else {
             self.open.push(Declared {
                 name,
@@ -413,11 +424,39 @@ impl Scan<'_> {
         true
     }
 
-    /// At a `use` of the root: notes the names it brings in.
-    fn export(&mut self) {
+    /// At a word that begins a path: notes what the path names. False, without moving, if it begins none.
+    fn relative_path(&mut self) -> bool {
+        let next = self.tokens.get(self.at + 1).map(|t| &t.kind);
+        let before = self
+            .at
+            .checked_sub(1)
+            .and_then(|at| self.tokens.get(at))
+            .map(|t| &t.kind);
+        if next != Some(&Kind::Path) || before == Some(&Kind::Path) {
+            return false;
+        }
+        let place = self.place();
         let mut leaves = Vec::new();
-        self.tree(self.at + 1, Vec::new(), &mut leaves);
-        self.found.exports.extend(leaves);
+        self.at = self.tree(self.at, self.module.clone(), &mut leaves);
+        self.found.relative.extend(leaves.into_iter().map(|(_, path)| Use {
+            place: place.clone(),
+            path,
+        }));
+        true
+    }
+
+    /// At a `use`: notes the names it brings in.
+    fn import(&mut self) {
+        let mut leaves = Vec::new();
+        self.tree(self.at + 1, self.module.clone(), &mut leaves);
+        let module = &self.module;
+        self.found
+            .imports
+            .extend(leaves.into_iter().map(|(name, path)| (module.clone(), name, path)));
+        if self.module.is_empty() {
+            let brought = self.found.imports.iter().filter(|(module, ..)| module.is_empty());
+            self.found.exports = brought.map(|(_, name, path)| (name.clone(), path.clone())).collect();
+        }
     }
 
     /// Reads a path or a tree of paths, each leaf with the name it gives; returns the position after it.
