@@ -7,6 +7,7 @@
 mod circles;
 mod json;
 mod layers;
+mod map;
 mod modules;
 mod msrv;
 mod purity;
@@ -20,15 +21,17 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [check, root] = arguments.as_slice() else {
-        eprintln!("usage: checks layers|msrv FOLDER");
+        eprintln!("usage: checks layers|map|msrv|write-map FOLDER");
         return ExitCode::from(2);
     };
     let root = Path::new(root);
     let outcome = match check.as_str() {
         "layers" => check_layers(root),
+        "map" => check_map(root),
         "msrv" => check_msrv(root),
+        "write-map" => write_map(root),
         other => Err(format!(
-            "there is no check named `{other}`; there are `layers` and `msrv`"
+            "there is no check named `{other}`; there are `layers`, `map` and `msrv`"
         )),
     };
     match outcome {
@@ -91,6 +94,42 @@ fn check_layers(root: &Path) -> Result<Report, String> {
         circles::left()
     );
     Ok(Report { findings, summary })
+}
+
+/// The page that holds the map, as it is and as it should be.
+fn pages(root: &Path) -> Result<(String, String), String> {
+    let page = map::page(root);
+    let text = std::fs::read_to_string(&page).map_err(|error| format!("cannot read {}: {error}", page.display()))?;
+    let renewed = map::renewed(root, &text, &workspace::read(root, workspace::Depth::Members)?)?;
+    Ok((text, renewed))
+}
+
+fn check_map(root: &Path) -> Result<Report, String> {
+    let (text, renewed) = pages(root)?;
+    let mut findings = Vec::new();
+    if text != renewed {
+        let differs = text.lines().zip(renewed.lines()).position(|(old, new)| old != new);
+        let line = differs.unwrap_or_else(|| text.lines().count().min(renewed.lines().count())) + 1;
+        findings.push(format!(
+            "ARCHITECTURE.md:{line}: the map of the modules is not theirs any more; `scripts/check-pages --write` makes it anew"
+        ));
+    }
+    Ok(Report {
+        findings,
+        summary: "map: every module stands in ARCHITECTURE.md".to_string(),
+    })
+}
+
+fn write_map(root: &Path) -> Result<Report, String> {
+    let (text, renewed) = pages(root)?;
+    let page = map::page(root);
+    if text != renewed {
+        std::fs::write(&page, renewed).map_err(|error| format!("cannot write {}: {error}", page.display()))?;
+    }
+    Ok(Report {
+        findings: Vec::new(),
+        summary: "map: written to ARCHITECTURE.md".to_string(),
+    })
 }
 
 fn check_msrv(root: &Path) -> Result<Report, String> {
