@@ -15,7 +15,7 @@ const LEFT: [(&str, usize); 8] = [
     ("sealway-v2ray", 16),
     ("sealway-drop", 21),
     ("sealway-proxy", 9),
-    ("sealway-lab", 25),
+    ("sealway-lab", 10),
     ("sealway", 2),
 ];
 

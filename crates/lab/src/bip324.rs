@@ -61,7 +61,7 @@ use crate::run::Cell;
 use crate::stats::Better;
 use crate::workload::rows::{Metric, Reference, Scheme, THROUGHPUT};
 use crate::workload::subjects::{self, BIP324, ours};
-use crate::workload::{LabError, Prepared, Request};
+use crate::workload::{LabError, Prepared, Request, Workload};
 use single::Ciphers;
 
 /// Name of the workload.
@@ -69,6 +69,23 @@ pub const NAME: &str = "bip324";
 
 /// Names of all peers this workload knows.
 pub const PEERS: [&str; 2] = [BIP324, "aws-lc-rs"];
+
+/// The workload.
+pub static WORKLOAD: Workload = Workload {
+    name: NAME,
+    summary: "packets of Bitcoin's v2 transport: batches, sockets, handshakes",
+    peers: &PEERS,
+    gpu: true,
+    limits: &LIMITS,
+    prepare,
+};
+
+/// What the figures cannot show.
+const LIMITS: [&str; 3] = [
+    "Packets are framed, sealed and opened in memory; only the cases named sockets make system calls, over loopback.",
+    "Both ends of every connection run in one process, so what a node does besides, such as validation, does not compete with it.",
+    "A batch is full from the start: how long a program waits until it has that many packets does not count.",
+];
 
 /// The case's word for two endpoints over sockets.
 pub(crate) const LOOPBACK: &str = "loopback";

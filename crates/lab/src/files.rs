@@ -24,7 +24,6 @@
 mod advice;
 mod cells;
 mod crew;
-mod mounted;
 mod movers;
 mod place;
 pub mod post;
@@ -41,7 +40,7 @@ use crate::result::{Case, Warning, Window};
 use crate::run::Cell;
 use crate::stats::Better;
 use crate::workload::rows::{Metric, Reference, Scheme, THROUGHPUT};
-use crate::workload::{self, LabError, Peers, Prepared, Request};
+use crate::workload::{self, LabError, Peers, Prepared, Request, Workload};
 use cells::{FileCell, Sources};
 use place::Place;
 use source::Shape;
@@ -52,6 +51,24 @@ pub const NAME: &str = "files";
 
 /// Names of all peers this workload knows.
 pub const PEERS: [&str; 9] = movers::PEERS;
+
+/// The workload.
+pub static WORKLOAD: Workload = Workload {
+    name: NAME,
+    summary: "files from end to end, beside scp, rsync, croc and others",
+    peers: &PEERS,
+    gpu: false,
+    limits: &LIMITS,
+    prepare,
+};
+
+/// What the figures cannot show.
+const LIMITS: [&str; 4] = [
+    "Both ends run on this machine over loopback: no loss, no distance, no limit of a network card.",
+    "Sender and receiver share the CPUs of this machine; on machines of their own, rates differ more than CPU time does.",
+    "Files lie in the page cache or in memory; a disk that is slower than the transfer decides instead.",
+    "A peer is used as its own documents say, with its defaults: other settings can be faster or slower.",
+];
 
 /// Version of what a window does. Raise it when figures before and after are no longer comparable.
 const VERSION: u32 = 1;

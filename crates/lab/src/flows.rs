@@ -21,13 +21,23 @@ use crate::load::workload::{prepare as prepare_load, stacks};
 use crate::load::{generator, metrics, pacer};
 use crate::path::{Stack, engine};
 use crate::plan::Profile;
-use crate::workload::{self, LabError, Prepared, Request};
+use crate::workload::{self, LabError, Prepared, Request, Workload};
 
 /// Name of the workload.
 pub const NAME: &str = "flows";
 
 /// Names of all peers this workload knows.
 pub const PEERS: [&str; 2] = engine::PEERS;
+
+/// The workload.
+pub static WORKLOAD: Workload = Workload {
+    name: NAME,
+    summary: "short connections through proxied paths, and memory of idle ones",
+    peers: &PEERS,
+    gpu: false,
+    limits: &crate::path::LIMITS,
+    prepare,
+};
 
 /// Version of what a window does. Raise it when figures before and after are no longer comparable.
 const VERSION: u32 = 1;

@@ -7,12 +7,14 @@
 #![forbid(unsafe_code)]
 
 pub mod bip324;
+pub mod catalogue;
 pub mod compare;
 pub mod delay;
 pub mod doctor;
 pub mod exit;
 pub mod files;
 pub mod flows;
+mod format;
 mod load;
 pub mod machine;
 pub mod measure;

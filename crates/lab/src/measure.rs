@@ -10,12 +10,10 @@ pub mod clock;
 pub mod cpu;
 pub mod noise;
 pub mod parse;
-pub mod probe;
 pub mod warning;
 
 pub use canary::Canary;
 pub use clock::{Clock, ClockFacts};
 pub use cpu::Method;
 pub use noise::{Noise, NoiseReader, NoiseSample};
-pub use probe::SystemProbe;
 pub use warning::WarningCode;

@@ -41,13 +41,30 @@ use crate::run::{self, Cell};
 use crate::stats::Better;
 use crate::workload::rows::{Metric, Reference, Scheme, THROUGHPUT};
 use crate::workload::subjects::{self, IN_PROCESS};
-use crate::workload::{LabError, Prepared, Request};
+use crate::workload::{LabError, Prepared, Request, Workload};
 
 /// Name of the workload.
 pub const NAME: &str = "packets";
 
 /// Names of all peers this workload knows.
 pub const PEERS: [&str; 3] = IN_PROCESS;
+
+/// The workload.
+pub static WORKLOAD: Workload = Workload {
+    name: NAME,
+    summary: "many small packets in batches, each with its own key",
+    peers: &PEERS,
+    gpu: true,
+    limits: &LIMITS,
+    prepare,
+};
+
+/// What the figures cannot show.
+const LIMITS: [&str; 3] = [
+    "No network, no framing, no system calls: this is the cipher's share of a node's work, not the node's.",
+    "A batch is full from the start: how long a program waits until it has that many packets does not count.",
+    "Another CPU, or another GPU and link, can turn the ranking round.",
+];
 
 /// What is spent besides warm-up and windows: the canaries, and once per cell the check for forgeries.
 const OVERHEAD: Overhead = Overhead {

@@ -54,6 +54,13 @@ const PADDING: usize = 4096;
 /// How often ports are chosen anew when somebody else takes one first.
 const ATTEMPTS: usize = 4;
 
+/// What figures of a proxied path cannot show.
+pub(crate) const LIMITS: [&str; 3] = [
+    "Everything runs on this machine over loopback: no loss, no distance, no limit of a network card, and a large MTU.",
+    "Client, server, generator and sink share the CPUs of this machine; on machines of their own, rates differ more than CPU time does.",
+    "One configuration a stack, with defaults elsewhere: other settings of a peer can be faster or slower.",
+];
+
 /// Why there is no path. Nothing of it runs any more.
 #[derive(Debug)]
 #[non_exhaustive]

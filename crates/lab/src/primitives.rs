@@ -20,15 +20,15 @@ use sealway_aead::cpu::Cpu;
 
 use crate::doctor;
 use crate::doctor::{Diagnosis, RatioInterval, Setup, Surroundings};
-use crate::measure::SystemProbe;
 use crate::measure::cpu::Method;
 use crate::plan::{Layout, Overhead, Plan, PlanError};
 use crate::recommend::recommend;
 use crate::result::{Case, PlanFacts, Recommendation, ResultRow};
+use crate::run::SystemProbe;
 use crate::run::{Cell, Observer, Timing};
 use crate::stats::{Better, Rules, ratio};
 use crate::workload::rows::{CPU_PER_OP, Metric, Reference, Scheme, THROUGHPUT};
-use crate::workload::{LabError, Prepared, Request, subjects};
+use crate::workload::{LabError, Prepared, Request, Workload, subjects};
 
 /// Name of the workload.
 pub const NAME: &str = "primitives";
@@ -49,6 +49,23 @@ const DOCTOR_TIMING: Timing = Timing {
 
 /// Names of all peers this workload knows, in the order in which they are taken as the reference of a case.
 pub const PEERS: [&str; 4] = ["aws-lc-rs", "ring", "rustcrypto", openssl::NAME];
+
+/// The workload.
+pub static WORKLOAD: Workload = Workload {
+    name: NAME,
+    summary: "four suites: seal, open, key set-up, a fresh key per message",
+    peers: &PEERS,
+    gpu: false,
+    limits: &LIMITS,
+    prepare,
+};
+
+/// What the figures cannot show.
+const LIMITS: [&str; 3] = [
+    "One thread on this machine, data in cache, keys hot: a server with many keys and cold buffers is slower.",
+    "No network, no framing, no system calls: this is the cipher's share of a transport, not the transport.",
+    "Another CPU can turn the ranking round, above all one without AES instructions.",
+];
 
 const SETUP_TIME: Metric = Metric {
     name: "setup_time",

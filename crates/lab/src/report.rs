@@ -18,7 +18,6 @@ pub mod terminal;
 mod transports;
 
 mod finding;
-pub(crate) mod format;
 mod view;
 
 #[cfg(test)]

@@ -22,13 +22,23 @@ use crate::load::workload::{prepare as prepare_load, stacks};
 use crate::load::{generator, metrics, pacer};
 use crate::path::{Stack, engine};
 use crate::plan::Profile;
-use crate::workload::{self, LabError, Prepared, Request};
+use crate::workload::{self, LabError, Prepared, Request, Workload};
 
 /// Name of the workload.
 pub const NAME: &str = "requests";
 
 /// Names of all peers this workload knows.
 pub const PEERS: [&str; 2] = engine::PEERS;
+
+/// The workload.
+pub static WORKLOAD: Workload = Workload {
+    name: NAME,
+    summary: "HTTP requests through proxied paths: rate, latency, CPU",
+    peers: &PEERS,
+    gpu: false,
+    limits: &crate::path::LIMITS,
+    prepare,
+};
 
 /// Version of what a window does. Raise it when figures before and after are no longer comparable.
 const VERSION: u32 = 1;

@@ -7,6 +7,7 @@ mod execute;
 mod ident;
 mod marks;
 mod outcome;
+mod probe;
 mod time;
 
 use std::fmt;
@@ -19,6 +20,7 @@ pub use execute::{Job, MAX_EXTRA_ROUNDS, ScheduleError, Timing, execute};
 pub use ident::{NoEntropy, cpus, run_id, seed, version};
 pub use marks::{Mark, judge};
 pub use outcome::{Fault, Outcome, Repeat};
+pub use probe::SystemProbe;
 pub use time::rfc3339;
 
 /// A case with a subject: something that can be timed.
@@ -94,7 +96,7 @@ impl fmt::Display for CellError {
 
 impl std::error::Error for CellError {}
 
-/// The runner's view of time and of the machine. [`crate::measure::SystemProbe`] is the real one.
+/// The runner's view of time and of the machine. [`SystemProbe`] is the real one.
 ///
 /// All calls come from the measuring thread, outside of timed parts.
 pub trait Probe {

@@ -39,7 +39,7 @@ use crate::result::{ResultRow, Subject, Window};
 use crate::run::Cell;
 use crate::stats::Better;
 use crate::workload::rows::{Metric, Reference, Scheme, THROUGHPUT};
-use crate::workload::{self, LabError, Prepared, Request};
+use crate::workload::{self, LabError, Prepared, Request, Workload, programs};
 use cells::{DIRECT, FLIP_AFTER, FORGEABLE, Spec, TransportCell, VERIFIED};
 use traffic::{Direction, PIECE};
 
@@ -48,6 +48,16 @@ pub const NAME: &str = "transports";
 
 /// Names of all peers this workload knows.
 pub const PEERS: [&str; 2] = engine::PEERS;
+
+/// The workload.
+pub static WORKLOAD: Workload = Workload {
+    name: NAME,
+    summary: "byte streams through proxies, with the CPU time of each process",
+    peers: &PEERS,
+    gpu: false,
+    limits: &crate::path::LIMITS,
+    prepare,
+};
 
 /// Version of what a window does. Raise it when figures before and after are no longer comparable.
 const VERSION: u32 = 1;
@@ -114,7 +124,7 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
             stacks.push(spec.stack);
         }
     }
-    let found = engine::find(request, &stacks)?;
+    let found = programs::find(request, &stacks)?;
     let keep = request.profile == Profile::Quick;
     let mut subjects = found.subjects;
     if keep {

@@ -1,4 +1,4 @@
-//! What can be measured, and the run that all workloads share.
+//! What a workload is, and the run that all workloads share.
 //!
 //! A workload brings its cells, its plan and how its windows are read; the rest is here: the seed, the machine, the
 //! subjects, partial results after every round, warnings. Several workloads can share one result, one after the other.
@@ -7,6 +7,7 @@ pub(crate) mod chunk;
 pub(crate) mod engine;
 mod error;
 pub(crate) mod noise;
+pub(crate) mod programs;
 pub(crate) mod rows;
 pub(crate) mod subjects;
 
@@ -17,12 +18,12 @@ use sealway_aead::Suite;
 use sealway_aead::cpu::Cpu;
 use sha2::{Digest, Sha256};
 
-use crate::measure::{SystemProbe, WarningCode, clock};
+use crate::measure::{WarningCode, clock};
 use crate::path::Stack;
 use crate::plan::{Plan, PlanError, Profile};
 use crate::result::{Machine, PlanFacts, Recommendation, ResultRow, RunResult, SCHEMA, Subject, Warning};
-use crate::run::{Cell, Job, Observer, Outcome, Timing, execute};
-use crate::{bip324, files, flows, machine, packets, primitives, requests, run, transports};
+use crate::run::{Cell, Job, Observer, Outcome, SystemProbe, Timing, execute};
+use crate::{machine, run};
 
 pub use error::LabError;
 use rows::{Scheme, Table};
@@ -33,95 +34,31 @@ const STANDARD_LIMIT: Duration = Duration::from_secs(10 * 60);
 /// Time limit of a full run without a budget.
 const FULL_LIMIT: Duration = Duration::from_secs(150 * 60);
 
-/// Names of all peers that any workload knows.
-pub const PEERS: [&str; 16] = [
-    "aws-lc-rs",
-    "ring",
-    "rustcrypto",
-    "openssl",
-    "bip324",
-    "xray",
-    "v2ray",
-    "https-post",
-    "https-post-go",
-    "rsync-plain",
-    "rsync-ssh",
-    "scp",
-    "croc",
-    "wormhole",
-    "keibidrop",
-    "grpc-plain",
-];
-
-/// What can be measured.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-#[non_exhaustive]
-pub enum Workload {
-    /// One message at a time: see [`crate::primitives`].
-    Primitives,
-    /// Many messages at once: see [`crate::packets`].
-    Packets,
-    /// Packets of BIP324 connections: see [`crate::bip324`].
-    Bip324,
-    /// Byte streams through proxies: see [`crate::transports`].
-    Transports,
-    /// Small HTTP requests through a proxied path: see [`crate::requests`].
-    Requests,
-    /// Short connections through a proxied path: see [`crate::flows`].
-    Flows,
-    /// Files from one program to another: see [`crate::files`].
-    Files,
-}
-
-impl Workload {
-    /// Every workload, in the order in which a run of all takes them.
-    pub const ALL: [Workload; 7] = [
-        Workload::Primitives,
-        Workload::Packets,
-        Workload::Bip324,
-        Workload::Transports,
-        Workload::Requests,
-        Workload::Flows,
-        Workload::Files,
-    ];
-
+/// What can be measured. Those that there are stand in [`crate::catalogue`].
+#[derive(Debug)]
+pub struct Workload {
     /// The name on the command line and in result files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Workload::Primitives => primitives::NAME,
-            Workload::Packets => packets::NAME,
-            Workload::Bip324 => bip324::NAME,
-            Workload::Transports => transports::NAME,
-            Workload::Requests => requests::NAME,
-            Workload::Flows => flows::NAME,
-            Workload::Files => files::NAME,
-        }
-    }
+    pub name: &'static str,
+    /// What it measures, in a few words.
+    pub summary: &'static str,
+    /// Names of all peers that it knows.
+    pub peers: &'static [&'static str],
+    /// True if it can also measure a GPU.
+    pub gpu: bool,
+    /// What its figures cannot show, in sentences.
+    pub limits: &'static [&'static str],
+    /// Finds the subjects, makes the cells, fits the plan.
+    pub(crate) prepare: fn(&Request) -> Result<Prepared, LabError>,
+}
 
-    const fn peers(self) -> &'static [&'static str] {
-        match self {
-            Workload::Primitives => &primitives::PEERS,
-            Workload::Packets => &packets::PEERS,
-            Workload::Bip324 => &bip324::PEERS,
-            Workload::Transports => &transports::PEERS,
-            Workload::Requests => &requests::PEERS,
-            Workload::Flows => &flows::PEERS,
-            Workload::Files => &files::PEERS,
-        }
-    }
-
-    fn prepare(self, request: &Request) -> Result<Prepared, LabError> {
-        match self {
-            Workload::Primitives => primitives::prepare(request),
-            Workload::Packets => packets::prepare(request),
-            Workload::Bip324 => bip324::prepare(request),
-            Workload::Transports => transports::prepare(request),
-            Workload::Requests => requests::prepare(request),
-            Workload::Flows => flows::prepare(request),
-            Workload::Files => files::prepare(request),
-        }
+impl PartialEq for Workload {
+    /// A name stands for one workload.
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
     }
 }
+
+impl Eq for Workload {}
 
 /// What peers to measure beside our engine.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -131,7 +68,7 @@ pub enum Peers {
     Auto,
     /// None.
     None,
-    /// These, and it is an error if one is not there. Names are those of [`PEERS`].
+    /// These, and it is an error if one is not there. Names are those of [`crate::catalogue::peers`].
     Named(Vec<String>),
 }
 
@@ -180,17 +117,16 @@ impl Request {
     }
 
     /// The request for one of several workloads: its share of the time, and those of the peers named that it knows.
-    fn share(&self, workload: Workload, of: usize) -> Request {
+    fn share(&self, workload: &Workload, of: &[&Workload]) -> Request {
         let mut share = self.clone();
         share.budget = self
             .budget
-            .map(|budget| budget / u32::try_from(of).unwrap_or(u32::MAX).max(1));
-        if of > 1
+            .map(|budget| budget / u32::try_from(of.len()).unwrap_or(u32::MAX).max(1));
+        if of.len() > 1
             && let Peers::Named(names) = &self.peers
         {
             let elsewhere = |name: &String| {
-                Workload::ALL.iter().any(|other| other.peers().contains(&name.as_str()))
-                    && !workload.peers().contains(&name.as_str())
+                of.iter().any(|other| other.peers.contains(&name.as_str())) && !workload.peers.contains(&name.as_str())
             };
             share.peers = Peers::Named(names.iter().filter(|name| !elsewhere(name)).cloned().collect());
         }
@@ -219,7 +155,7 @@ pub(crate) struct Prepared {
 /// # Errors
 /// [`LabError`] when nothing could be measured. A subject that fails or gives wrong data is no error here: it is left out,
 /// and a warning with the code `cell-failed` or `cell-wrong` says so.
-pub fn run(workloads: &[Workload], request: &Request, observer: &mut dyn Observer) -> Result<RunResult, LabError> {
+pub fn run(workloads: &[&Workload], request: &Request, observer: &mut dyn Observer) -> Result<RunResult, LabError> {
     let seed = match request.seed {
         Some(seed) => seed,
         None => run::seed().map_err(LabError::Entropy)?,
@@ -247,7 +183,7 @@ pub fn run(workloads: &[Workload], request: &Request, observer: &mut dyn Observe
     result.warnings.extend(unknown_features());
     let mut nothing = None;
     for workload in workloads {
-        let prepared = match workload.prepare(&request.share(*workload, workloads.len())) {
+        let prepared = match (workload.prepare)(&request.share(workload, workloads)) {
             Ok(prepared) => prepared,
             Err(error @ LabError::Plan(PlanError::NoCells)) => {
                 nothing = Some(error);

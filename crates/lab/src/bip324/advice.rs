@@ -3,7 +3,7 @@
 use super::definition::{MANY, Spec};
 use super::ends::Op;
 use super::{LOOPBACK, PEERS};
-use crate::report::format::{sig3_or, times};
+use crate::format::{sig3_or, times};
 use crate::result::{Recommendation, ResultRow};
 use crate::stats::{Better, Rules, median, ratio};
 

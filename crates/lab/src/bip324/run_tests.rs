@@ -7,7 +7,7 @@ use crate::report;
 use crate::report::terminal::Style;
 use crate::result::{PlanFacts, ResultRow, RunResult};
 use crate::run::Observer;
-use crate::workload::{Peers, Workload, run};
+use crate::workload::{Peers, run};
 
 struct Watcher;
 
@@ -42,7 +42,7 @@ fn request(peers: Peers, budget: u64) -> Request {
 
 #[test]
 fn a_short_run_fills_the_result() {
-    let result = run(&[Workload::Bip324], &request(Peers::Auto, 10), &mut Watcher).unwrap();
+    let result = run(&[&WORKLOAD], &request(Peers::Auto, 10), &mut Watcher).unwrap();
     assert_eq!(Exit::of(&result, false), Exit::Done, "{:?}", result.warnings);
     assert!(result.complete);
     let rows: Vec<&ResultRow> = result.results.iter().collect();
@@ -115,9 +115,9 @@ fn reports_show(result: &RunResult) {
 fn only_suites_and_peers_of_the_protocol_take_part() {
     let mut wanted = request(Peers::Auto, 6);
     wanted.suites = vec![Suite::Aes128Gcm];
-    let error = run(&[Workload::Bip324], &wanted, &mut Watcher).unwrap_err();
+    let error = run(&[&WORKLOAD], &wanted, &mut Watcher).unwrap_err();
     assert_eq!(error.exit(), Exit::Usage);
     let wanted = request(Peers::Named(vec!["ring".to_owned()]), 6);
-    let error = run(&[Workload::Bip324], &wanted, &mut Watcher).unwrap_err();
+    let error = run(&[&WORKLOAD], &wanted, &mut Watcher).unwrap_err();
     assert!(error.to_string().contains("bip324, aws-lc-rs"), "{error}");
 }

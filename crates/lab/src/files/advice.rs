@@ -1,6 +1,6 @@
 //! What to use for files, from measured figures only.
 
-use crate::report::format::{sig3_or, times};
+use crate::format::{sig3_or, times};
 use crate::result::{Recommendation, ResultRow};
 use crate::stats::{Better, Rules, ratio};
 

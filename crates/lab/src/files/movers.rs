@@ -1,6 +1,7 @@
 //! Who moves files: our own program and its peers, each with the commands that its users would type.
 
 mod codes;
+pub(super) mod mounted;
 mod ours;
 mod posts;
 mod shells;

@@ -8,13 +8,13 @@ use super::crew::{Crew, Ends, Moved, Role};
 use super::movers::{Job, Mover};
 use super::source::ITEM;
 use super::*;
+use crate::catalogue;
 use crate::result::{Num, ResultRow};
 use crate::run::CellError;
-use crate::workload::PEERS as ALL_PEERS;
 
 #[test]
 fn peers_of_the_workload_are_known_to_all() {
-    assert!(PEERS.iter().all(|name| ALL_PEERS.contains(name)));
+    assert!(PEERS.iter().all(|name| catalogue::peers().contains(name)));
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn read_mounted(way: Way, spoil: impl FnOnce(&Path)) -> Result<Moved, CellError>
         patience: Duration::from_secs(60),
         window: Duration::from_millis(200),
     };
-    mounted::read(crew, &job, &copy)
+    movers::mounted::read(crew, &job, &copy)
 }
 
 #[test]

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use super::cells::{DIRECT, LoadCell, Shared, Spec};
 use crate::measure::cpu::Method;
-use crate::path::engine::{self, PEERS};
+use crate::path::engine::PEERS;
 use crate::path::{Engine, Stack};
 use crate::plan::{Layout, Overhead, Plan, PlanError, Profile};
 use crate::result::{Case, ResultRow, Subject};
 use crate::run::Cell;
 use crate::workload::rows::{Metric, Reference, Scheme};
-use crate::workload::{LabError, Prepared, Request};
+use crate::workload::{LabError, Prepared, Request, programs};
 
 /// What is spent besides warm-up and windows: canaries, starting the programs of a path, opening and checking all
 /// connections, ending them. Programs with a collector of garbage start in a third of a second on two busy CPUs.
@@ -43,7 +43,7 @@ pub(crate) fn prepare(
             stacks.push(spec.stack);
         }
     }
-    let found = engine::find(request, &stacks)?;
+    let found = programs::find(request, &stacks)?;
     let mut subjects = found.subjects;
     subjects.push(Subject {
         name: DIRECT.to_owned(),

@@ -259,7 +259,7 @@ pub(crate) fn request(suites: &[Suite], budget: u64) -> Request {
 }
 
 /// Workloads that need no program.
-const ALONE: [Workload; 2] = [Workload::Primitives, Workload::Packets];
+static ALONE: [&Workload; 2] = [&crate::primitives::WORKLOAD, &WORKLOAD];
 
 #[test]
 fn a_run_of_all_fills_one_result() {
@@ -268,7 +268,7 @@ fn a_run_of_all_fills_one_result() {
     assert_eq!(Exit::of(&result, false), Exit::Done, "{:?}", result.warnings);
     assert!(result.complete && watcher.partials >= 6);
     for workload in ALONE {
-        assert!(result.results.iter().any(|row| row.workload == workload.name()));
+        assert!(result.results.iter().any(|row| row.workload == workload.name));
     }
     let orders: Vec<u32> = result.windows.iter().map(|window| window.order).collect();
     assert_eq!(orders, (0..orders.len() as u32).collect::<Vec<_>>());
@@ -308,7 +308,7 @@ fn a_run_of_all_fills_one_result() {
 
     // One that has nothing of what was asked for is left out of all, and is an error alone.
     let aes = request(&[Suite::Aes256Gcm], 6);
-    let error = run(&[Workload::Packets], &aes, &mut watcher).unwrap_err();
+    let error = run(&[&WORKLOAD], &aes, &mut watcher).unwrap_err();
     assert_eq!(error.exit(), Exit::Usage);
 }
 
@@ -316,7 +316,7 @@ fn a_run_of_all_fills_one_result() {
 fn openssl_is_no_peer_here() {
     let mut wanted = request(&[], 6);
     wanted.peers = Peers::Named(vec!["openssl".to_owned()]);
-    let error = run(&[Workload::Packets], &wanted, &mut Watcher::default()).unwrap_err();
+    let error = run(&[&WORKLOAD], &wanted, &mut Watcher::default()).unwrap_err();
     assert_eq!(error.exit(), Exit::Usage);
     assert!(error.to_string().contains("\"openssl\"") && error.to_string().contains("ring"));
 }

@@ -9,7 +9,6 @@ use super::config;
 use super::stack::Stack;
 use crate::peer::{self, program};
 use crate::result::Subject;
-use crate::workload::{LabError, Request, subjects};
 
 /// How long a program may take to say its version.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -149,35 +148,4 @@ fn version(program: &FilePath, word: &str) -> Result<String, String> {
         return Err(format!("\"{}\" does not say its version", program.display()));
     }
     Ok(line.chars().take(200).collect())
-}
-
-/// Everyone who takes part in a workload over paths.
-#[derive(Debug)]
-pub struct Found {
-    /// Subjects for the result file, also those that could not take part; ours first.
-    pub subjects: Vec<Subject>,
-    /// Those that take part, ours first.
-    pub engines: Vec<Engine>,
-}
-
-/// Looks for our engine and for the peers that were asked for, to run `stacks`.
-///
-/// # Errors
-/// [`LabError::UnknownPeer`] or [`LabError::PeerMissing`] for a peer that was asked for by name,
-/// [`LabError::NoProgram`] when the request does not say where our own program is.
-pub fn find(request: &Request, stacks: &[Stack]) -> Result<Found, LabError> {
-    let ours = request.program.as_deref().ok_or(LabError::NoProgram)?;
-    let ours = Engine::sealway(ours);
-    let mut engines = vec![ours];
-    let found = subjects::find(&request.peers, &PEERS, |name| {
-        let engine = Engine::peer(name)?;
-        let subject = engine.subject(stacks);
-        engines.push(engine);
-        Ok(subject)
-    })?;
-    let mut subjects = found.subjects;
-    if let (Some(first), Some(ours)) = (subjects.first_mut(), engines.first()) {
-        *first = ours.subject(stacks);
-    }
-    Ok(Found { subjects, engines })
 }

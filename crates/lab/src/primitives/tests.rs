@@ -8,10 +8,10 @@ use super::*;
 use crate::exit::Exit;
 use crate::plan::Profile;
 use crate::result::{PlanFacts, RunResult};
-use crate::workload::{Peers, Workload, run};
+use crate::workload::{Peers, run};
 
 fn measure(request: &Request, observer: &mut dyn Observer) -> Result<RunResult, LabError> {
-    run(&[Workload::Primitives], request, observer)
+    run(&[&WORKLOAD], request, observer)
 }
 
 #[derive(Default)]

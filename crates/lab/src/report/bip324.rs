@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::finding::{Headline, rounds_note, verdict};
-use super::format::{clean, sig3_or, size, times};
 use super::packets::{Column, Family};
 use super::view::{OURS, op_title, speed};
 use crate::bip324::gpu::ROUTED;
 use crate::bip324::{GPU_SHARE, LOOPBACK};
+use crate::format::{clean, sig3_or, size, times};
 use crate::result::{ResultRow, RunResult};
 use crate::stats::median;
 
@@ -64,7 +64,7 @@ impl<'a> Facts<'a> {
 
 /// `1 connection`, `1000 connections`.
 fn connections(count: i64) -> String {
-    super::format::count(usize::try_from(count).unwrap_or(0), "connection")
+    crate::format::count(usize::try_from(count).unwrap_or(0), "connection")
 }
 
 /// A case in a few words: `pair mix x4096, 1000 connections, 20 % decoys`.

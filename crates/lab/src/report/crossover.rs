@@ -1,8 +1,8 @@
 //! Where the lead changes from one suite to another.
 
 use super::finding::{self, list};
-use super::format::{self, clean};
 use super::view::{View, op_title};
+use crate::format::{self, clean};
 
 /// Where two suites of our subject change places as messages grow, in one sentence per operation.
 pub(crate) fn crossover(view: &View<'_>, op: &str, a: &str, b: &str) -> Option<String> {

@@ -1,8 +1,8 @@
 //! Words for the rows of the workload `files`; their tables are those of [`super::load`].
 
 use super::finding::{Headline, rounds_note, verdict};
-use super::format::{clean, sig3_or, times};
 use super::view::{OURS, speed};
+use crate::format::{clean, sig3_or, times};
 use crate::result::{ResultRow, RunResult};
 
 /// The workload's name.

@@ -2,11 +2,11 @@
 
 use super::bip324::{self, BIP324};
 use super::files;
-use super::format::{self, clean, count, sig3_or, times};
 use super::load::{self, LOADS};
 use super::packets::{self, PACKETS};
 use super::transports::{self, TRANSPORTS};
 use super::view::{OURS, PRIMITIVES, View, speed};
+use crate::format::{self, clean, count, sig3_or, times};
 use crate::result::{ResultRow, RunResult};
 
 /// Differences below this are never called a win: 1 %.

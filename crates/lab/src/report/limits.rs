@@ -1,11 +1,6 @@
 //! What the numbers of a run cannot show: what holds for all of them, and what is peculiar to each workload.
 
-use super::bip324::BIP324;
-use super::files::FILES;
-use super::load::LOADS;
-use super::packets::PACKETS;
-use super::transports::TRANSPORTS;
-use super::view::PRIMITIVES;
+use crate::catalogue;
 use crate::result::RunResult;
 
 /// What every reader of any figure should know that it does not show.
@@ -13,37 +8,6 @@ const ALWAYS: [&str; 3] = [
     "The speed of a virtual machine or a laptop changes with neighbours, heat and power; ratios of one run hold better than absolute rates.",
     "Sizes and loads that were not measured are not interpolated; lines between points only guide the eye.",
     "Side channels, code size and build effort are not measured; a fast row says nothing about them.",
-];
-
-const ONE_MESSAGE: [&str; 3] = [
-    "One thread on this machine, data in cache, keys hot: a server with many keys and cold buffers is slower.",
-    "No network, no framing, no system calls: this is the cipher's share of a transport, not the transport.",
-    "Another CPU can turn the ranking round, above all one without AES instructions.",
-];
-
-const MANY_MESSAGES: [&str; 3] = [
-    "No network, no framing, no system calls: this is the cipher's share of a node's work, not the node's.",
-    "A batch is full from the start: how long a program waits until it has that many packets does not count.",
-    "Another CPU, or another GPU and link, can turn the ranking round.",
-];
-
-const CONNECTIONS: [&str; 3] = [
-    "Packets are framed, sealed and opened in memory; only the cases named sockets make system calls, over loopback.",
-    "Both ends of every connection run in one process, so what a node does besides, such as validation, does not compete with it.",
-    "A batch is full from the start: how long a program waits until it has that many packets does not count.",
-];
-
-const PROXIED: [&str; 3] = [
-    "Everything runs on this machine over loopback: no loss, no distance, no limit of a network card, and a large MTU.",
-    "Client, server, generator and sink share the CPUs of this machine; on machines of their own, rates differ more than CPU time does.",
-    "One configuration a stack, with defaults elsewhere: other settings of a peer can be faster or slower.",
-];
-
-const MOVED_FILES: [&str; 4] = [
-    "Both ends run on this machine over loopback: no loss, no distance, no limit of a network card.",
-    "Sender and receiver share the CPUs of this machine; on machines of their own, rates differ more than CPU time does.",
-    "Files lie in the page cache or in memory; a disk that is slower than the transfer decides instead.",
-    "A peer is used as its own documents say, with its defaults: other settings can be faster or slower.",
 ];
 
 /// The limits of what a run measured, by workload in the order of its rows, each with its name; what holds for all comes
@@ -55,16 +19,7 @@ pub(crate) fn limits(run: &RunResult) -> Vec<(&str, &'static [&'static str])> {
         if found.iter().any(|(known, _)| *known == name) {
             continue;
         }
-        let own: &'static [&'static str] = match name {
-            PRIMITIVES => &ONE_MESSAGE,
-            PACKETS => &MANY_MESSAGES,
-            BIP324 => &CONNECTIONS,
-            FILES => &MOVED_FILES,
-            TRANSPORTS => &PROXIED,
-            _ if LOADS.contains(&name) => &PROXIED,
-            _ => continue,
-        };
-        found.push((name, own));
+        found.extend(catalogue::named(name).map(|workload| (name, workload.limits)));
     }
     found.push(("", &ALWAYS));
     found
@@ -76,7 +31,6 @@ mod tests {
 
     use super::*;
     use crate::report::html;
-    use crate::workload::Workload;
 
     fn run(workloads: &[&str]) -> RunResult {
         let rows: Vec<serde_json::Value> = workloads
@@ -116,11 +70,12 @@ mod tests {
 
     #[test]
     fn every_workload_says_what_it_cannot_show() {
-        for workload in Workload::ALL {
-            let run = run(&[workload.name(), workload.name()]);
+        for workload in catalogue::ALL {
+            let run = run(&[workload.name, workload.name]);
             let told = limits(&run);
-            assert_eq!(told.len(), 2, "{}", workload.name());
-            assert_eq!(told[0].0, workload.name());
+            assert_eq!(told.len(), 2, "{}", workload.name);
+            assert_eq!(told[0].0, workload.name);
+            assert!(!workload.limits.is_empty() && !workload.summary.is_empty());
         }
         assert_eq!(limits(&run(&["later"])).len(), 1);
     }

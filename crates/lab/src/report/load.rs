@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::files::{self, FILES};
 use super::finding::{Headline, rounds_note, verdict};
-use super::format::{clean, sig3_or, times};
 use super::view::{OURS, speed};
+use crate::format::{clean, sig3_or, times};
 use crate::result::{ResultRow, RunResult};
 
 /// The workloads.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::finding::{Headline, list, rounds_note, verdict};
-use super::format::{clean, count, sig3_or, size, times};
 use super::view::{OURS, op_title, speed};
+use crate::format::{clean, count, sig3_or, size, times};
 use crate::result::{ResultRow, RunResult};
 
 /// The workload's name.

@@ -15,11 +15,11 @@ use self::table::{Cell, Table};
 use super::bip324::BIP324;
 use super::crossover::crossover;
 use super::finding::{self, FLAGS};
-use super::format::{self, clean, sig3};
 use super::load::LOADS;
 use super::packets::PACKETS;
 use super::transports::TRANSPORTS;
 use super::view::{Group, OURS, PRIMITIVES, View, speed};
+use crate::format::{self, clean, sig3};
 use crate::result::{ResultRow, RunResult};
 
 /// How the output may look. It is passed in, so that a report depends on nothing but its arguments.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::finding::{Headline, Standing, rounds_note, verdict};
-use super::format::{clean, count, list_range, sig3_or, times};
 use super::view::{OURS, speed};
+use crate::format::{clean, count, list_range, sig3_or, times};
 use crate::path::Stack;
 use crate::result::{ResultRow, RunResult};
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::format;
+use crate::format;
 use crate::result::{CaseValue, ResultRow, RunResult};
 
 /// The name of our own engine among the subjects.

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use sealway_aead::Suite;
+use sealway_lab::catalogue;
 use sealway_lab::path::Stack;
-use sealway_lab::workload::{PEERS, Workload};
+use sealway_lab::workload::Workload;
 
 /// What the lab can be asked to measure.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -13,38 +14,22 @@ pub(crate) enum Measured {
     /// Everything that this version measures, one after the other.
     All,
     /// One workload.
-    One(Workload),
+    One(&'static Workload),
 }
 
 /// What this version measures, in a sentence.
 pub(crate) fn scope() -> String {
-    let names = Workload::ALL.map(Workload::name);
+    let names = catalogue::ALL.map(|workload| workload.name);
     let (last, first) = names.split_last().unwrap_or((&"nothing", &[]));
     format!("this version measures {} and {last}", first.join(", "))
 }
 
 /// Parser of a workload's name.
 pub(crate) fn workload() -> impl TypedValueParser<Value = Measured> {
-    let now = Workload::ALL.map(|workload| PossibleValue::new(workload.name()).help(what(workload)));
+    let now = catalogue::ALL.map(|workload| PossibleValue::new(workload.name).help(workload.summary));
     let all = PossibleValue::new("all").help("everything that this version measures, one after the other");
-    PossibleValuesParser::new(now.into_iter().chain([all])).map(|name| {
-        let one = Workload::ALL.into_iter().find(|workload| workload.name() == name);
-        one.map_or(Measured::All, Measured::One)
-    })
-}
-
-/// A workload in a few words.
-fn what(workload: Workload) -> &'static str {
-    match workload {
-        Workload::Primitives => "four suites: seal, open, key set-up, a fresh key per message",
-        Workload::Packets => "many small packets in batches, each with its own key",
-        Workload::Bip324 => "packets of Bitcoin's v2 transport: batches, sockets, handshakes",
-        Workload::Transports => "byte streams through proxies, with the CPU time of each process",
-        Workload::Requests => "HTTP requests through proxied paths: rate, latency, CPU",
-        Workload::Flows => "short connections through proxied paths, and memory of idle ones",
-        Workload::Files => "files from end to end, beside scp, rsync, croc and others",
-        _ => "another workload",
-    }
+    PossibleValuesParser::new(now.into_iter().chain([all]))
+        .map(|name| catalogue::named(&name).map_or(Measured::All, Measured::One))
 }
 
 /// One word of `--peers`.
@@ -57,7 +42,7 @@ pub(crate) enum PeerWord {
 
 /// Parser of one word of `--peers`.
 pub(crate) fn peer() -> impl TypedValueParser<Value = PeerWord> {
-    let words = ["auto", "none"].into_iter().chain(PEERS);
+    let words = ["auto", "none"].into_iter().chain(catalogue::peers());
     PossibleValuesParser::new(words).map(|word| match word.as_str() {
         "auto" => PeerWord::Auto,
         "none" => PeerWord::None,

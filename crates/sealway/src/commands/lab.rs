@@ -3,12 +3,13 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use sealway_lab::catalogue;
 use sealway_lab::exit::Exit;
 use sealway_lab::files::post;
 use sealway_lab::plan::Profile;
 use sealway_lab::report::{html, json, terminal};
 use sealway_lab::result::RunResult;
-use sealway_lab::workload::{self, LabError, Peers, Request, Workload};
+use sealway_lab::workload::{self, LabError, Peers, Request};
 
 use crate::args::{HttpsPost, LabOptions, LabRun, Measured, PeerWord, scope};
 use crate::output::{self, Target};
@@ -17,8 +18,8 @@ use crate::progress::Progress;
 use crate::stop::Stop;
 
 pub(crate) fn run(run: &LabRun) -> Result<Exit, Problem> {
-    let with_gpu = [Workload::Packets, Workload::Bip324].map(Measured::One);
-    if run.gpu && !with_gpu.contains(&run.workload) {
+    let knows_gpu = matches!(run.workload, Measured::One(workload) if workload.gpu);
+    if run.gpu && !knows_gpu {
         return Err(
             Problem::new(Exit::Usage, "--gpu is for the workloads packets and bip324")
                 .hint("sealway lab packets --gpu, or sealway lab bip324 --gpu"),
@@ -30,7 +31,7 @@ pub(crate) fn run(run: &LabRun) -> Result<Exit, Problem> {
 /// Measures and reports; with a GPU, if its workload knows one.
 pub(crate) fn measure(measured: Measured, options: &LabOptions, gpu: bool) -> Result<Exit, Problem> {
     let workloads = match measured {
-        Measured::All => Workload::ALL.to_vec(),
+        Measured::All => catalogue::ALL.to_vec(),
         Measured::One(workload) => vec![workload],
     };
     let request = request(options, gpu)?;

@@ -6,10 +6,9 @@ use std::process::Command;
 use std::rc::Rc;
 
 use super::super::crew::{Crew, Ends, Moved, Role, free_port, system};
-use super::super::mounted;
 use super::super::source::ITEM;
 use super::super::spec::{Spec, Way};
-use super::{Job, Mover, says, subject};
+use super::{Job, Mover, mounted, says, subject};
 use crate::result::Subject;
 use crate::run::CellError;
 

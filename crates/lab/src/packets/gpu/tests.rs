@@ -4,7 +4,6 @@ use super::*;
 use crate::exit::Exit;
 use crate::packets::tests::{Watcher, request};
 use crate::run::Counted;
-use crate::workload::Workload;
 
 // The devices that the engine is tested with: the kernels by an independent library, on memory of the host.
 #[allow(unused_imports)]
@@ -165,7 +164,7 @@ fn without_a_device_there_is_nothing_to_measure() {
         gpu: true,
         ..request(&[], 5)
     };
-    match workload::run(&[Workload::Packets], &request, &mut Watcher::default()) {
+    match workload::run(&[&crate::packets::WORKLOAD], &request, &mut Watcher::default()) {
         Ok(result) => assert!(result.subjects.iter().any(|subject| subject.name == GPU)),
         Err(error) => assert!(matches!(error, LabError::NoDevice { .. }), "{error}"),
     }

@@ -4,8 +4,8 @@ use super::figure::{DataTable, Entry, Figure};
 use super::scale::linear_ticks;
 use super::svg::{Anchor, Svg};
 use super::throughput::trim;
+use crate::format::{clean, list_range, sig3_or, size};
 use crate::report::finding;
-use crate::report::format::{clean, list_range, sig3_or, size};
 use crate::report::view::{View, series};
 use crate::result::ResultRow;
 

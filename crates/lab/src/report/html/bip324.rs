@@ -3,9 +3,9 @@
 use super::figure::{DataTable, Entry, Figure};
 use super::packets::{axes, panel};
 use crate::bip324::GPU_SHARE;
+use crate::format::{clean, list_range, sig3_or, times};
 use crate::report::bip324::{BIP324, case, findings, leading, sections};
 use crate::report::finding;
-use crate::report::format::{clean, list_range, sig3_or, times};
 use crate::report::packets::Family;
 use crate::report::view::{OURS, View, speed};
 use crate::result::ResultRow;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::report::format::Esc;
+use crate::format::Esc;
 
 /// Drawings with what belongs to them.
 #[derive(Default)]

@@ -4,8 +4,8 @@ use super::figure::{DataTable, Entry, Figure};
 use super::scale::Log;
 use super::svg::{Anchor, Svg};
 use super::throughput::trim;
+use crate::format::{clean, list_range, percent_from_one, sig3_or, size, times};
 use crate::report::finding::{self, MARGIN, leading};
-use crate::report::format::{clean, list_range, percent_from_one, sig3_or, size, times};
 use crate::report::view::{PRIMITIVES, Speed, View, op_title, series, speed};
 use crate::result::ResultRow;
 

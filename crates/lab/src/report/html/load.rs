@@ -2,8 +2,8 @@
 
 use super::bars::{Bars, Scale, panel};
 use super::figure::{DataTable, Entry, Figure};
+use crate::format::{clean, list_range, sig3_or, times};
 use crate::report::files::FILES;
-use crate::report::format::{clean, list_range, sig3_or, times};
 use crate::report::load::{Family, SHOWN, Shown, case, families, number, reading};
 use crate::report::view::{View, speed};
 

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use super::{bars, bip324, embed, forest, load, packets, strip, throughput, transports, trust};
+use crate::format::{self, Esc, clean, sig3_or};
 use crate::report::bip324::BIP324;
 use crate::report::files::FILES;
 use crate::report::finding::{self, FLAGS};
-use crate::report::format::{self, Esc, clean, sig3_or};
 use crate::report::load::LOADS;
 use crate::report::packets::PACKETS;
 use crate::report::transports::TRANSPORTS;

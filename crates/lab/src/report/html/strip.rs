@@ -6,8 +6,8 @@ use super::figure::{DataTable, Entry, Figure};
 use super::scale::linear_ticks;
 use super::svg::{Anchor, Svg};
 use super::throughput::trim;
+use crate::format::{clean, count, seconds};
 use crate::report::finding;
-use crate::report::format::{clean, count, seconds};
 use crate::report::view::{View, series};
 use crate::result::Window;
 

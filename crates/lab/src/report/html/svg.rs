@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use crate::report::format::Esc;
+use crate::format::Esc;
 
 /// A coordinate with one decimal.
 struct At(f64);

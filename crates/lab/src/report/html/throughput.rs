@@ -3,9 +3,9 @@
 use super::figure::{DataTable, Entry, Figure};
 use super::scale::{Log, spread};
 use super::svg::{Anchor, Svg};
+use crate::format::{clean, list_range, sig3_or, size};
 use crate::report::crossover::crossover;
 use crate::report::finding;
-use crate::report::format::{clean, list_range, sig3_or, size};
 use crate::report::view::{PRIMITIVES, View, op_title, series};
 use crate::result::ResultRow;
 

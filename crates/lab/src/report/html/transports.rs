@@ -4,7 +4,7 @@ use super::figure::{self, DataTable, Figure};
 use super::scale::linear_ticks;
 use super::svg::{Anchor, Svg};
 use super::throughput::trim;
-use crate::report::format::{clean, list_range, sig3_or, times};
+use crate::format::{clean, list_range, sig3_or, times};
 use crate::report::transports::{Entry, LOOPBACK, ROLES, TRANSPORTS, against, case, entries};
 use crate::report::view::{OURS, View, series, speed};
 use crate::result::ResultRow;

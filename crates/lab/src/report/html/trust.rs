@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::figure::{DataTable, Entry};
+use crate::format::{self, Esc, clean, list_range, sig3_or};
 use crate::report::finding;
-use crate::report::format::{self, Esc, clean, list_range, sig3_or};
 use crate::report::limits::limits;
 use crate::result::{ResultRow, RunResult, Subject};
 

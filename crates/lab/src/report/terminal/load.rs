@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::table::{Cell, Table};
 use super::{Text, ratio_cell, signs};
+use crate::format::clean;
 use crate::report::finding;
-use crate::report::format::clean;
 use crate::report::load::{COMPARED, DIRECT, Family, LOADS, Shown, families, number, reading};
 use crate::report::view::View;
 use crate::result::ResultRow;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::table::{Cell, Table};
 use super::{Text, ratio_cell, signs};
+use crate::format::{clean, sig3};
 use crate::report::finding;
-use crate::report::format::{clean, sig3};
 use crate::report::packets::{Family, families, lanes, link};
 use crate::report::view::View;
 use crate::result::ResultRow;

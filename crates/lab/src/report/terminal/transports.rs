@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::table::{Cell, Table};
 use super::{Text, ratio_cell, signs};
+use crate::format::{clean, sig3};
 use crate::report::finding;
-use crate::report::format::{clean, sig3};
 use crate::report::transports::{Entry, LOOPBACK, ROLES, against, entries};
 use crate::report::view::{OURS, View};
 use crate::result::ResultRow;

@@ -5,9 +5,9 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::crew::{Crew, Moved, is_mounted, system};
-use super::movers::Job;
-use super::spec::Way;
+use super::super::crew::{Crew, Moved, is_mounted, system};
+use super::super::spec::Way;
+use super::Job;
 use crate::run::CellError;
 use crate::stats::SplitMix64;
 
@@ -22,7 +22,7 @@ const STEP: Duration = Duration::from_millis(50);
 
 /// Reads `mounted`, which must be the source. Of each piece one block at a random place is compared while the clock runs,
 /// and everything afterwards.
-pub(super) fn read(mut crew: Crew<'_>, job: &Job<'_>, mounted: &Path) -> Result<Moved, CellError> {
+pub(in crate::files) fn read(mut crew: Crew<'_>, job: &Job<'_>, mounted: &Path) -> Result<Moved, CellError> {
     let ours = File::open(job.source.path()).map_err(system("open the source"))?;
     let seed = crate::run::seed().map_err(|error| CellError::Failed {
         what: format!("cannot draw places: {error}"),

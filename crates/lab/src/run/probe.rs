@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use super::Probe;
 use crate::measure::{Canary, Clock, NoiseReader, NoiseSample};
 use crate::result::CanarySample;
-use crate::run::Probe;
 
 /// Watches this machine. Use it from the thread that measures: the canary and some counters are that thread's.
 #[derive(Clone, Debug)]
