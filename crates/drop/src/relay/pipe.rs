@@ -64,20 +64,24 @@ impl Carrier {
 
     /// Moves some of its bytes into the socket.
     pub(super) fn drain(&mut self, to: BorrowedFd<'_>) -> io::Result<usize> {
-        let moved = match self {
+        match self {
             #[cfg(target_os = "linux")]
-            Carrier::Pipe(pipe) => pipe.drain(to)?,
+            Carrier::Pipe(pipe) => pipe.drain(to),
             Carrier::Copy(buffer) => {
                 let left = &buffer.bytes[buffer.start..buffer.end];
                 let written = rustix::net::send(to, left, rustix::net::SendFlags::NOSIGNAL)?;
                 buffer.start += written;
-                written
+                moved_some(written)
             }
-        };
-        match moved {
-            0 => Err(io::ErrorKind::WriteZero.into()),
-            _ => Ok(moved),
         }
+    }
+}
+
+/// What was to be moved and was not would be tried again for ever.
+fn moved_some(moved: usize) -> io::Result<usize> {
+    match moved {
+        0 => Err(io::ErrorKind::WriteZero.into()),
+        _ => Ok(moved),
     }
 }
 
@@ -124,7 +128,7 @@ mod kernel {
 
     use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with, splice};
 
-    use super::KEPT;
+    use super::{KEPT, moved_some};
 
     /// Bytes asked for in a pipe. The kernel lets any user have up to 1 MiB (`fs.pipe-max-size`).
     const PIPE_BYTES: usize = 512 << 10;
@@ -191,7 +195,7 @@ mod kernel {
 
         pub(super) fn drain(&mut self, to: BorrowedFd<'_>) -> io::Result<usize> {
             let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
-            let moved = splice(&self.read, None, to, None, self.filled, flags)?;
+            let moved = moved_some(splice(&self.read, None, to, None, self.filled, flags)?)?;
             self.filled -= moved.min(self.filled);
             Ok(moved)
         }
@@ -200,10 +204,21 @@ mod kernel {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use std::os::fd::AsFd;
+
     use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
     use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
-    use super::Carrier;
+    use super::{Carrier, kernel};
+
+    #[test]
+    fn a_pipe_that_moves_nothing_is_an_error_and_not_a_busy_loop() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut pipe = kernel::Pipe::take().unwrap();
+        let error = pipe.drain(near.as_fd()).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::WriteZero);
+    }
 
     #[test]
     fn pipes_too_small_to_be_worth_it_are_not_used() {
