@@ -94,6 +94,7 @@ impl Sock {
             let done = each!(self, sock => sock.try_io(interest, || call(sock.as_fd())));
             match done {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 other => return Poll::Ready(other),
             }
         }
