@@ -13,6 +13,7 @@ use crate::hold::Held;
 use crate::inbound::{self, Fresh, Inbound, Kind, Taken, UserRecord, http};
 use crate::names::Names;
 use crate::outbound::{Caller, Far, Outbound};
+use crate::own::Own;
 use crate::relay::Relay;
 use crate::router::{Question, Router};
 use crate::settings::{DomainStrategy, Level, Settings};
@@ -29,6 +30,8 @@ pub(crate) struct Engine {
     router: Router,
     access: Access,
     names: Arc<Names>,
+    /// What the server listens on; set when it does.
+    pub(crate) own: Arc<Own>,
     held: Held,
     base: Level,
 }
@@ -123,6 +126,7 @@ impl Engine {
             ));
         }
         let names = Arc::new(Names::new(settings));
+        let own = Arc::new(Own::default());
         let mut outbounds = Vec::with_capacity(settings.outbounds.len());
         for (at, outbound) in settings.outbounds.iter().enumerate() {
             let counters = &settings.counters;
@@ -137,7 +141,8 @@ impl Engine {
                 .reversed()
             };
             let place = format!("outbounds[{at}]");
-            outbounds.push(Arc::new(Outbound::new(&place, outbound, Arc::clone(&names), traffic)?));
+            let (names, own) = (Arc::clone(&names), Arc::clone(&own));
+            outbounds.push(Arc::new(Outbound::new(&place, outbound, names, own, traffic)?));
         }
         let tags: Vec<&str> = outbounds.iter().map(|outbound| outbound.tag.as_str()).collect();
         Ok(Engine {
@@ -146,6 +151,7 @@ impl Engine {
             outbounds,
             access: Access::open(&settings.access_log, settings.mask_address)?,
             names,
+            own,
             held: Held::default(),
             base: level(&levels, 0),
         })

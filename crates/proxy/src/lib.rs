@@ -24,6 +24,7 @@ mod layer;
 mod listen;
 mod names;
 mod outbound;
+mod own;
 mod pool;
 mod proxy_protocol;
 mod random;

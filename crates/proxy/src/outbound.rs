@@ -14,6 +14,7 @@ use crate::body::{VlessResponse, VmessOpen, VmessSeal};
 use crate::dial;
 use crate::guard::Guard;
 use crate::names::Names;
+use crate::own::Own;
 use crate::settings::{self, FinalRule, Freedom, OutboundProtocol, VmessOut, VmessSecurity};
 use crate::stats::Traffic;
 use crate::stream::Stream;
@@ -41,6 +42,7 @@ pub(crate) struct Outbound {
     kind: Kind,
     side: ClientSide,
     source: Option<IpAddr>,
+    own: Arc<Own>,
     traffic: Traffic,
 }
 
@@ -148,6 +150,7 @@ impl Outbound {
         place: &str,
         settings: &settings::Outbound,
         names: Arc<Names>,
+        own: Arc<Own>,
         traffic: Traffic,
     ) -> Result<Self, Error> {
         let kind = match &settings.protocol {
@@ -173,6 +176,7 @@ impl Outbound {
             kind,
             side: ClientSide::new(place, &settings.transport, settings.send_through, names)?,
             source: settings.send_through,
+            own,
             traffic,
         })
     }
@@ -235,7 +239,9 @@ impl Outbound {
                 let guard = self.guard(rules, caller);
                 let redirect = redirect(freedom);
                 let strategy = freedom.domain_strategy;
-                let open = Open::bind(self.source, strategy, guard, redirect, &self.side, self.traffic.clone())?;
+                let own = Arc::clone(&self.own);
+                let traffic = self.traffic.clone();
+                let open = Open::bind(self.source, strategy, (guard, own), redirect, &self.side, traffic)?;
                 Ok(PacketEnd::Socket(Box::new(open)))
             }
             Kind::Blackhole { .. } => Err(Error::Forbidden {
@@ -272,7 +278,8 @@ impl Outbound {
         let mut allowed = Vec::with_capacity(addresses.len());
         let mut refused = None;
         for address in addresses {
-            match guard.check(address, Network::Tcp) {
+            let checked = guard.check(address, Network::Tcp);
+            match checked.and_then(|()| self.own.check(address, Network::Tcp)) {
                 Ok(()) => allowed.push(address),
                 Err(error) => refused = Some(error),
             }

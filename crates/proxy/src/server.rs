@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use sealway_v2ray::Network;
 use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -16,6 +17,7 @@ use crate::dial::accepted;
 use crate::engine::Engine;
 use crate::inbound::{Kind, dokodemo};
 use crate::listen::{self, Bound, SocketFile};
+use crate::own::{Listener, Own};
 use crate::settings::{AccessLog, Settings};
 use crate::sock::Sock;
 use crate::stats::Stats;
@@ -96,7 +98,7 @@ impl Server {
         let tasks = std::thread::available_parallelism().map_or(1, usize::from);
         let mut bound = Vec::new();
         let mut addresses: HashMap<String, Vec<SocketAddr>> = HashMap::new();
-        let mut files = Vec::new();
+        let (mut files, mut listeners) = (Vec::new(), Vec::new());
         for (at, inbound) in settings.inbounds.iter().enumerate() {
             let (tcp, udp) = match &inbound.protocol {
                 crate::settings::InboundProtocol::Dokodemo(dokodemo) => (dokodemo.tcp, dokodemo.udp),
@@ -111,16 +113,27 @@ impl Server {
                 })?;
                 let own = addresses.entry(inbound.tag.clone()).or_default();
                 for socket in sockets {
-                    own.extend(match &socket {
-                        Bound::Tcp(tcp) => tcp.local_addr().ok(),
-                        Bound::Udp(udp) => udp.local_addr().ok(),
-                        Bound::Unix(..) => None,
-                    });
+                    let (address, network) = match &socket {
+                        Bound::Tcp(tcp) => (tcp.local_addr().ok(), Network::Tcp),
+                        Bound::Udp(udp) => (udp.local_addr().ok(), Network::Udp),
+                        Bound::Unix(..) => (None, Network::Tcp),
+                    };
+                    own.extend(address);
+                    if let (Some(address), true) = (address, Own::is_closed_to_us(inbound)) {
+                        let v6_only = options.v6_only;
+                        listeners.push(Listener {
+                            address,
+                            network,
+                            v6_only,
+                        });
+                    }
                     bound.push((at, socket));
                 }
                 own.dedup();
             }
         }
+        listeners.dedup();
+        engine.own.set(listeners);
         let (stage, watching) = watch::channel(Stage::Running);
         let (alive, ended) = mpsc::channel(1);
         let shared = Shared {

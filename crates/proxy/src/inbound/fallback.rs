@@ -3,12 +3,14 @@
 use std::future::poll_fn;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use sealway_v2ray::Network;
 use sealway_v2ray::vless::fallback::Fallbacks;
 use tokio::time::Instant;
 
 use super::Taken;
 use crate::Error;
 use crate::dial;
+use crate::own::Listener;
 use crate::proxy_protocol;
 use crate::relay::Relay;
 use crate::settings::{DomainStrategy, FallbackDial, FallbackTarget, Level, SocketOptions};
@@ -23,6 +25,8 @@ pub(crate) struct Stranger {
     pub(crate) source: Option<SocketAddr>,
     pub(crate) local: Option<SocketAddr>,
     pub(crate) agreed: Agreed,
+    /// What the inbound listens on, if that has an address.
+    pub(crate) listener: Option<SocketAddr>,
     pub(crate) deadline: Instant,
 }
 
@@ -37,11 +41,12 @@ pub(crate) async fn take(
         source,
         local,
         agreed,
+        listener,
         deadline,
     } = stranger;
     let reaching = async {
         let target = choose(&mut stream, &agreed, fallbacks, deadline).await?;
-        let mut sock = dial(&target.to).await?;
+        let mut sock = dial(&target.to, listener).await?;
         if target.xver > 0 {
             let mut header = proxy_protocol::header(target.xver, source, local);
             while !header.is_empty() {
@@ -84,17 +89,28 @@ async fn choose<'a>(
     })
 }
 
-async fn dial(to: &FallbackDial) -> Result<Sock, Error> {
-    let options = SocketOptions::default();
-    match to {
-        FallbackDial::Tcp(host, port) => dial::connect(host, *port, DomainStrategy::default(), &options, None).await,
-        FallbackDial::Local(port) => {
-            let local = [
-                SocketAddr::from((Ipv4Addr::LOCALHOST, *port)),
-                SocketAddr::from((Ipv6Addr::LOCALHOST, *port)),
-            ];
-            dial::connect_any(&local, &options, None).await
-        }
-        FallbackDial::Unix(name) => dial::connect_unix(name),
+/// Connects to the web server, which must not be the inbound itself: there the stranger would be one again.
+async fn dial(to: &FallbackDial, listener: Option<SocketAddr>) -> Result<Sock, Error> {
+    let mut addresses = match to {
+        FallbackDial::Tcp(host, port) => dial::resolve(host, *port, DomainStrategy::default()).await?,
+        FallbackDial::Local(port) => vec![
+            SocketAddr::from((Ipv4Addr::LOCALHOST, *port)),
+            SocketAddr::from((Ipv6Addr::LOCALHOST, *port)),
+        ],
+        FallbackDial::Unix(name) => return dial::connect_unix(name),
+    };
+    let itself = listener.map(|address| Listener {
+        address,
+        network: Network::Tcp,
+        v6_only: false,
+    });
+    let found = addresses.first().copied();
+    addresses.retain(|&to| itself.is_none_or(|itself| !itself.is_at(to)));
+    if let (Some(found), true) = (found, addresses.is_empty()) {
+        return Err(Error::Forbidden {
+            target: found.to_string(),
+            rule: "the guard against loops: a fallback may not lead to its own inbound",
+        });
     }
+    dial::connect_any(&addresses, &SocketOptions::default(), None).await
 }

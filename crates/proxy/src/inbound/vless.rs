@@ -27,7 +27,11 @@ pub(crate) async fn take(
     fallbacks: &Fallbacks<FallbackTarget>,
     level: &Level,
 ) -> Result<Taken, Error> {
-    let Fresh { accepted, deadline, .. } = fresh;
+    let Fresh {
+        accepted,
+        listener,
+        deadline,
+    } = fresh;
     let Accepted {
         mut stream,
         source,
@@ -58,6 +62,7 @@ pub(crate) async fn take(
             source,
             local,
             agreed,
+            listener,
             deadline,
         };
         return fallback::take(stranger, fallbacks, level).await;

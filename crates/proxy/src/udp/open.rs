@@ -16,6 +16,7 @@ use crate::Error;
 use crate::dial::set_common_options;
 use crate::guard::Guard;
 use crate::names::Names;
+use crate::own::Own;
 use crate::settings::DomainStrategy;
 use crate::stats::Traffic;
 use crate::transport::ClientSide;
@@ -54,6 +55,9 @@ pub(crate) struct Open {
     v6: bool,
     strategy: DomainStrategy,
     guard: Guard,
+    own: Arc<Own>,
+    /// Where the last datagram went that was found not to lead back here.
+    elsewhere: Option<SocketAddr>,
     redirect: Redirect,
     resolver: Arc<Names>,
     names: HashMap<Destination, SocketAddr>,
@@ -68,7 +72,7 @@ impl Open {
     pub(crate) fn bind(
         source: Option<IpAddr>,
         strategy: DomainStrategy,
-        guard: Guard,
+        (guard, own): (Guard, Arc<Own>),
         redirect: Redirect,
         side: &ClientSide,
         traffic: Traffic,
@@ -94,6 +98,8 @@ impl Open {
             v6,
             strategy,
             guard,
+            own,
+            elsewhere: None,
             redirect,
             resolver: Arc::clone(side.names()),
             names: HashMap::new(),
@@ -143,6 +149,13 @@ impl Open {
         if let Err(error) = self.guard.check(address, Network::Udp) {
             tracing::warn!("datagram dropped: {error}");
             return Poll::Ready(Ok(()));
+        }
+        if self.elsewhere != Some(address) {
+            if let Err(error) = self.own.check(address, Network::Udp) {
+                tracing::debug!("datagram dropped: {error}");
+                return Poll::Ready(Ok(()));
+            }
+            self.elsewhere = Some(address);
         }
         if elsewhere.is_some() {
             self.redirected = Some((address, to.clone()));

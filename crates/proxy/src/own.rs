@@ -1,0 +1,147 @@
+//! The addresses that this server listens on, so that it does not dial itself.
+//!
+//! A request that comes back to the inbound it came from goes out again, until no descriptors are left. What stands in a
+//! configuration cannot tell: a client may name the address, or a name that leads to it.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::OnceLock;
+
+use sealway_v2ray::Network;
+
+use crate::Error;
+use crate::settings::{Inbound, InboundProtocol};
+use crate::sock::unmapped;
+
+/// An address with a listener behind it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Listener {
+    pub(crate) address: SocketAddr,
+    pub(crate) network: Network,
+    /// It takes connections to IPv6 addresses only.
+    pub(crate) v6_only: bool,
+}
+
+impl Listener {
+    /// True if what is sent to this address comes here.
+    pub(crate) fn is_at(&self, to: SocketAddr) -> bool {
+        let (at, to) = (unmapped(self.address), unmapped(to));
+        if at.port() != to.port() {
+            return false;
+        }
+        if at.ip().is_unspecified() {
+            let family = at.is_ipv4() == to.is_ipv4() || at.is_ipv6() && !self.v6_only;
+            return family && is_here(to);
+        }
+        at.ip() == to.ip() || to.ip().is_unspecified() && at.ip().is_loopback()
+    }
+}
+
+/// Listeners of this server that nothing is to be sent to.
+#[derive(Debug, Default)]
+pub(crate) struct Own(OnceLock<Vec<Listener>>);
+
+impl Own {
+    /// True if what is sent to the inbound must not come from this server itself.
+    ///
+    /// A VLESS inbound with fallbacks is a web server to those who do not know better, and its users may want to see its page.
+    pub(crate) fn is_closed_to_us(inbound: &Inbound) -> bool {
+        !matches!(&inbound.protocol, InboundProtocol::Vless(vless) if !vless.fallbacks.is_empty())
+    }
+
+    /// Says what is listened on. That is known only after all has been built that may dial.
+    pub(crate) fn set(&self, listeners: Vec<Listener>) {
+        // Listeners are bound once.
+        let _ = self.0.set(listeners);
+    }
+
+    /// Refuses an address that leads back to this server.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`].
+    pub(crate) fn check(&self, to: SocketAddr, network: Network) -> Result<(), Error> {
+        let mut listeners = self.0.get().map_or(&[][..], Vec::as_slice).iter();
+        match listeners.find(|listener| listener.network == network && listener.is_at(to)) {
+            None => Ok(()),
+            Some(_) => Err(Error::Forbidden {
+                target: to.to_string(),
+                rule: "the guard against loops: this server listens there itself",
+            }),
+        }
+    }
+}
+
+/// True if the address is one of this machine. Sends nothing: the system says which of our addresses it would send from, and
+/// to itself it sends from the address itself.
+fn is_here(to: SocketAddr) -> bool {
+    if to.ip().is_loopback() || to.ip().is_unspecified() {
+        return true;
+    }
+    let any = match to {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    };
+    let from = UdpSocket::bind(any).and_then(|socket| {
+        socket.connect(to)?;
+        socket.local_addr()
+    });
+    from.is_ok_and(|from| from.ip() == to.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_leads_back_is_refused_and_nothing_else() {
+        let own = Own::default();
+        let refused = |own: &Own, to: &str, network| own.check(to.parse().unwrap(), network).is_err();
+        assert!(
+            !refused(&own, "127.0.0.1:1080", Network::Tcp),
+            "nothing is listened on yet"
+        );
+        let listener = |address: &str, network, v6_only| Listener {
+            address: address.parse().unwrap(),
+            network,
+            v6_only,
+        };
+        own.set(vec![
+            listener("127.0.0.1:1080", Network::Tcp, false),
+            listener("0.0.0.0:8080", Network::Tcp, false),
+            listener("[::]:443", Network::Tcp, false),
+            listener("[::]:444", Network::Tcp, true),
+            listener("[::1]:53", Network::Udp, false),
+        ]);
+        for to in [
+            "127.0.0.1:1080",
+            "[::ffff:127.0.0.1]:1080",
+            "0.0.0.0:1080",
+            "127.0.0.1:8080",
+            "127.1.2.3:8080",
+            "127.0.0.1:443",
+            "[::1]:443",
+            "[::1]:444",
+        ] {
+            assert!(refused(&own, to, Network::Tcp), "{to}");
+        }
+        assert!(refused(&own, "[::1]:53", Network::Udp));
+        for to in [
+            "127.0.0.1:1081",
+            "127.0.0.2:1080",
+            "[::1]:8080",
+            "127.0.0.1:444",
+            "[::1]:53",
+            "192.0.2.1:8080",
+            "192.0.2.1:443",
+        ] {
+            assert!(!refused(&own, to, Network::Tcp), "{to}");
+        }
+        assert!(!refused(&own, "127.0.0.1:1080", Network::Udp));
+        // The machine's other addresses, where it has any.
+        let probe = UdpSocket::bind("0.0.0.0:0").unwrap();
+        if probe.connect("192.0.2.1:9").is_ok() {
+            let ip = probe.local_addr().unwrap().ip();
+            assert!(refused(&own, &format!("{ip}:8080"), Network::Tcp), "{ip}");
+            assert!(!refused(&own, &format!("{ip}:1080"), Network::Tcp), "{ip}");
+        }
+    }
+}
