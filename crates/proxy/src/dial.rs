@@ -17,6 +17,10 @@ use crate::sock::Sock;
 const TRIES: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
+/// Without anything to carry, a TCP connection is asked whether its other end is still there after this time, and again each
+/// time it passes; nine times without an answer end it. Xray has taken the numbers from Chrome, and so they show nothing.
+const KEEP_ALIVE: Duration = Duration::from_secs(45);
+
 /// How long one connection attempt may take.
 const ATTEMPT: Duration = Duration::from_secs(16);
 
@@ -86,18 +90,18 @@ pub(crate) fn set_common_options(socket: &SockRef<'_>, options: &SocketOptions) 
     Ok(())
 }
 
-/// Sets what can be set on a stream socket before it connects or listens.
+/// Sets what can be set on a stream socket before it connects or listens. What is accepted has it from its listener.
 pub(crate) fn set_options(socket: SockRef<'_>, options: &SocketOptions) -> io::Result<()> {
     set_common_options(&socket, options)?;
-    if options.keep_alive_idle.is_some() || options.keep_alive_interval.is_some() {
-        let mut probes = TcpKeepalive::new();
-        if let Some(idle) = options.keep_alive_idle {
-            probes = probes.with_time(idle);
+    if !options.no_keep_alive {
+        let probes = TcpKeepalive::new()
+            .with_time(options.keep_alive_idle.unwrap_or(KEEP_ALIVE))
+            .with_interval(options.keep_alive_interval.unwrap_or(KEEP_ALIVE));
+        let set = socket.set_tcp_keepalive(&probes);
+        // Kernels know them of Multipath TCP late. Nobody has asked for what is only the default.
+        if options.keep_alive_idle.is_some() || options.keep_alive_interval.is_some() {
+            set?;
         }
-        if let Some(interval) = options.keep_alive_interval {
-            probes = probes.with_interval(interval);
-        }
-        socket.set_tcp_keepalive(&probes)?;
     }
     if options.user_timeout.is_some() {
         socket.set_tcp_user_timeout(options.user_timeout)?;
@@ -156,18 +160,6 @@ pub(crate) async fn connect_any(
     Err(last)
 }
 
-/// Resolves and connects.
-pub(crate) async fn connect(
-    host: &Address,
-    port: u16,
-    strategy: DomainStrategy,
-    options: &SocketOptions,
-    source: Option<IpAddr>,
-) -> Result<Sock, Error> {
-    let addresses = resolve(host, port, strategy).await?;
-    connect_any(&addresses, options, source).await
-}
-
 /// The address of a unix socket.
 pub(crate) fn unix_address(name: &UnixName) -> io::Result<std::os::unix::net::SocketAddr> {
     match name {
@@ -198,6 +190,43 @@ pub(crate) fn accepted(tcp: TcpStream) -> io::Result<Sock> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn connections_are_probed_at_both_ends_unless_that_is_switched_off() {
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        let chosen = SocketOptions {
+            keep_alive_idle: seconds(7),
+            ..SocketOptions::default()
+        };
+        let off = SocketOptions {
+            no_keep_alive: true,
+            ..chosen.clone()
+        };
+        for (options, probed, idle, interval) in [
+            (SocketOptions::default(), true, 45, 45),
+            (chosen, true, 7, 45),
+            (off, false, 0, 0),
+        ] {
+            let listen = crate::settings::Listen::Port("127.0.0.1:0".parse().unwrap());
+            let bound = crate::listen::bind(&listen, &options, 1, true, false).unwrap();
+            let [crate::listen::Bound::Tcp(listener)] = bound.as_slice() else {
+                panic!("one listener");
+            };
+            let dialled = connect_to(listener.local_addr().unwrap(), &options, None)
+                .await
+                .unwrap();
+            let accepted = accepted(listener.accept().await.unwrap().0).unwrap();
+            for sock in [dialled, accepted] {
+                let Sock::Tcp(tcp) = &sock else { panic!("TCP") };
+                let socket = SockRef::from(tcp);
+                assert_eq!(socket.keepalive().unwrap(), probed);
+                if probed {
+                    assert_eq!(socket.tcp_keepalive_time().unwrap(), Duration::from_secs(idle));
+                    assert_eq!(socket.tcp_keepalive_interval().unwrap(), Duration::from_secs(interval));
+                }
+            }
+        }
+    }
 
     #[test]
     fn the_strategy_orders_and_filters() {

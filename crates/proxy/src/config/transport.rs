@@ -181,6 +181,7 @@ pub(super) fn socket(place: &str, stream: &Stream) -> Result<SocketOptions, Erro
         interface: Some(sockopt.interface.clone()).filter(|name| !name.is_empty()),
         keep_alive_idle: seconds(sockopt.tcp_keep_alive_idle),
         keep_alive_interval: seconds(sockopt.tcp_keep_alive_interval),
+        no_keep_alive: sockopt.tcp_keep_alive_idle < 0 || sockopt.tcp_keep_alive_interval < 0,
         user_timeout: number(sockopt.tcp_user_timeout).map(|ms| Duration::from_millis(ms.into())),
         congestion: Some(sockopt.tcp_congestion.clone()).filter(|name| !name.is_empty()),
         max_segment: number(sockopt.tcp_max_seg),

@@ -175,17 +175,19 @@ pub struct ClientTls {
     pub resumption: bool,
 }
 
-/// Options of a socket. All default to the system's.
+/// Options of a socket. All default to the system's, except keep-alive probes, which are on.
 #[derive(Clone, Debug, Default)]
 pub struct SocketOptions {
     /// SO_MARK, for routing tables.
     pub mark: Option<u32>,
     /// Device to bind to (SO_BINDTODEVICE).
     pub interface: Option<String>,
-    /// Time before the first keep-alive probe.
+    /// Time before the first keep-alive probe. `None`: 45 s.
     pub keep_alive_idle: Option<Duration>,
-    /// Time between keep-alive probes.
+    /// Time between keep-alive probes. `None`: 45 s.
     pub keep_alive_interval: Option<Duration>,
+    /// No keep-alive probes.
+    pub no_keep_alive: bool,
     /// TCP_USER_TIMEOUT.
     pub user_timeout: Option<Duration>,
     /// Congestion control by name.

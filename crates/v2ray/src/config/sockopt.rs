@@ -81,9 +81,9 @@ object! {
         accept_proxy_protocol: bool = "acceptProxyProtocol", default "false";
         /// How names are resolved before dialling.
         domain_strategy: At<DomainStrategy> = "domainStrategy", default "\"AsIs\"";
-        /// Seconds between TCP keep-alive probes. 0: the system's setting; less: no keep-alive.
+        /// Seconds between TCP keep-alive probes. 0: 45; less: no keep-alive.
         tcp_keep_alive_interval: i32 = "tcpKeepAliveInterval", default "0";
-        /// Seconds without traffic before the first keep-alive probe. 0: the system's setting; less: no keep-alive.
+        /// Seconds without traffic before the first TCP keep-alive probe. 0: 45; less: no keep-alive.
         tcp_keep_alive_idle: i32 = "tcpKeepAliveIdle", default "0";
         /// Milliseconds that sent bytes may stay without acknowledgement. 0: the system's setting.
         tcp_user_timeout: u32 = "tcpUserTimeout", default "0";
