@@ -314,3 +314,50 @@ async fn datagrams_of_local_clients_are_counted() {
         within(way, counted).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_association_whose_client_has_vanished_ends() {
+    let mut settings = server_settings(socks(), ServerTransport::default());
+    let level = Level {
+        timeouts: Timeouts {
+            idle: Duration::from_millis(1500),
+            ..Timeouts::default()
+        },
+        ..Level::default()
+    };
+    settings.levels = vec![(0, level)];
+    let server = Server::start(settings).await.unwrap();
+    // A target that goes on talking.
+    let target = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let (mut control, relay) = associate(&server).await;
+    let own = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let began = std::time::Instant::now();
+    own.send_to(&packet(0, target.local_addr().unwrap(), b"talk"), relay)
+        .await
+        .unwrap();
+    let mut got = [0; 100];
+    let (_, from) = within("question", target.recv_from(&mut got)).await.unwrap();
+    // Longer than the limit, with nothing from the client: what it is sent keeps the association.
+    for _ in 0..10 {
+        target.send_to(b"on and on", from).await.unwrap();
+        within("answer", own.recv(&mut got))
+            .await
+            .expect("the association is in use");
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    // Then nothing more, while the connection that asked for it stays as it is.
+    assert_eq!(
+        within("end of the association", control.read(&mut got)).await.unwrap(),
+        0
+    );
+    assert!(began.elapsed() >= Duration::from_secs(3));
+    let free = async {
+        while UdpSocket::bind(relay).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    within("its port", free).await;
+    // One that is never used ends too.
+    let (mut control, _) = associate(&server).await;
+    assert_eq!(within("end of an unused one", control.read(&mut got)).await.unwrap(), 0);
+}

@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sealway_v2ray::socks::udp;
 use sealway_v2ray::{Destination, Network};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
 
 use super::{Inbound, UserRecord, dokodemo};
 use crate::Error;
@@ -33,7 +35,11 @@ pub(crate) struct Association {
     pub(super) local: Option<SocketAddr>,
 }
 
-/// Relays datagrams until the connection that asked for it ends.
+/// Shortest time between two looks at whether flows are over.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Relays datagrams until the connection that asked for it ends, or the client has sent nothing for as long as a connection
+/// may be idle and all its flows are over: a client that has vanished does not end its connection.
 pub(crate) async fn serve(engine: &Arc<Engine>, inbound: &Arc<Inbound>, association: Association) -> Result<(), Error> {
     let Association {
         mut control,
@@ -46,8 +52,21 @@ pub(crate) async fn serve(engine: &Arc<Engine>, inbound: &Arc<Inbound>, associat
     let mut flows: Flows = Flows::default();
     let room = Room::new();
     let mut buffer = vec![0; 65_535];
+    let idle = user.level.timeouts.idle;
+    let mut last = Instant::now();
+    let mut timer = Box::pin(sleep_until(last + idle));
     loop {
         let (len, from) = tokio::select! {
+            () = timer.as_mut() => {
+                let now = Instant::now();
+                if now >= last + idle && flows.are_over() {
+                    control.leave(&[]).await;
+                    return Ok(());
+                }
+                // Flows have the same limit, each from its own last datagram.
+                timer.as_mut().reset((last + idle).max(now + LOOK.max(idle / 8)));
+                continue;
+            }
             received = socket.recv_from(&mut buffer) => match received {
                 Ok(received) => received,
                 // The answer that a port of the client is closed; the association lives as long as its connection.
@@ -57,6 +76,7 @@ pub(crate) async fn serve(engine: &Arc<Engine>, inbound: &Arc<Inbound>, associat
                 Ok(true) => {
                     let len = control.payload().len();
                     control.consume(len);
+                    last = Instant::now();
                     continue;
                 }
                 _ => return Ok(()),
@@ -69,6 +89,7 @@ pub(crate) async fn serve(engine: &Arc<Engine>, inbound: &Arc<Inbound>, associat
         let Ok((mut to, payload)) = udp::decode(&buffer[..len]) else {
             continue;
         };
+        last = Instant::now();
         owner.set_port(from.port());
         to.network = Network::Udp;
         // Every target is asked for: that one of them may go straight out says nothing of the others.
@@ -112,6 +133,11 @@ struct Flows {
 }
 
 impl Flows {
+    /// True if none is carried any more.
+    fn are_over(&self) -> bool {
+        self.queues.values().all(mpsc::Sender::is_closed)
+    }
+
     /// Hands a datagram to its flow. If that has to be made, its end of the queue is returned. What does not fit is dropped,
     /// as a full socket would.
     fn push(
