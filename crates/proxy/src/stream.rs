@@ -7,7 +7,14 @@
 //! What is read lies in one buffer, in regions that follow each other: payload, then what each layer has not opened yet,
 //! then bytes of the socket. Each layer opens in place and closes the gap that its framing leaves. What is written is
 //! built in one buffer too: one copy of the payload, every layer sealed around it where it lies.
+//!
+//! Some of what is read must be answered by the layers themselves: pings, and wishes for new keys. A peer that asks and does
+//! not read could have as much memory as it likes that way. So nothing more is read from a peer that has not taken
+//! [`BEHIND`] bytes of such answers, in no state of a connection: [`Stream::poll_fill`] is the one way to its bytes, and
+//! tries to write them first.
 
+#[cfg(test)]
+mod flood;
 mod rx;
 mod seal;
 
@@ -33,6 +40,10 @@ const TLS: usize = 1;
 const WS: usize = 2;
 const PAYLOAD: usize = 3;
 
+/// Bytes of our own answers that may wait to be written before the peer is read no further. What one read asks for comes
+/// on top, which is little: of many pings in it some are answered, and of many wishes for a new key one.
+const BEHIND: usize = 4 << 10;
+
 /// How long a connection that is over may take to end in good order.
 pub(crate) const LINGER: Duration = Duration::from_secs(2);
 
@@ -41,6 +52,8 @@ pub(crate) const LINGER: Duration = Duration::from_secs(2);
 struct Tx {
     out: Vec<u8>,
     sent: usize,
+    /// Bytes of answers to control frames and key updates, among those that wait or were written since something waited.
+    replies: usize,
     /// Bytes that precede the first payload, held so that they leave together with it.
     prefix: Vec<u8>,
     /// The transport has been told that nothing follows.
@@ -171,6 +184,20 @@ impl Stream {
     /// The peer has shown who it is: from here on, large reads are worth their memory.
     pub(crate) fn trust(&mut self) {
         self.rx.most = Class::LARGEST;
+        if let Some(tls) = &mut self.tls {
+            tls.trust();
+        }
+    }
+
+    /// Waits with as little memory as what was received and not opened yet needs.
+    pub(crate) fn rest(&mut self) {
+        self.rx.shrink();
+    }
+
+    /// Bytes of memory that its buffers take.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> usize {
+        self.rx.buf.as_ref().map_or(0, |buf| buf.len()) + self.tx.out.capacity()
     }
 
     /// Payload that is ready.
@@ -227,7 +254,12 @@ impl Stream {
                     let opened = tls.open(buf, out, input)?;
                     self.rx.moved(SOCKET, opened.consumed, opened.produced);
                     self.rx.end |= opened.end;
-                    self.tx.out.append(&mut tls.reply);
+                    // Nobody waits for an answer to what was asked before our end was heard.
+                    let mut reply = std::mem::take(&mut tls.reply);
+                    if !self.tx.closed {
+                        self.tx.replies += reply.len();
+                        self.tx.out.append(&mut reply);
+                    }
                 }
             }
         }
@@ -242,8 +274,10 @@ impl Stream {
                     self.rx.moved(TLS, opened.consumed, opened.produced);
                     self.rx.end |= opened.end;
                 }
-                if !reply.is_empty() {
+                if !reply.is_empty() && !self.tx.closed {
+                    let before = self.tx.out.len();
                     self.wrap_tls(&reply)?;
+                    self.tx.replies += self.tx.out.len() - before;
                 }
             }
         }
@@ -262,13 +296,22 @@ impl Stream {
         if self.opener.is_none() {
             self.rx.pass(WS);
         }
+        #[cfg(test)]
+        flood::note(self.tx.out.len() - self.tx.sent);
         Ok(())
     }
 
     /// Reads what the socket has. `Ok(0)`: the stream has ended. Holds no buffer while pending with nothing unfinished.
+    ///
+    /// Answers that wait are written first. While too many of them do, nothing is read, and the task is woken when the
+    /// socket takes more of them.
     pub(crate) fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Error>> {
         if self.rx.end {
             return Poll::Ready(Ok(0));
+        }
+        if self.tx.replies > 0 && self.poll_flush(cx)?.is_pending() && self.tx.replies > BEHIND {
+            self.rx.shrink();
+            return Poll::Pending;
         }
         if self.sock.poll_read_ready(cx)?.is_pending() {
             self.rx.release_if_empty();
@@ -346,6 +389,7 @@ impl Stream {
             self.traffic.sent(wrote);
         }
         self.tx.sent = 0;
+        self.tx.replies = 0;
         if self.tx.out.capacity() > 0 {
             pool::give_out(std::mem::take(&mut self.tx.out));
         }
@@ -366,6 +410,7 @@ impl Stream {
     /// Forgets what waits to be written, after the peer has refused it.
     pub(crate) fn discard(&mut self) {
         self.tx.sent = self.tx.out.len();
+        self.tx.replies = 0;
     }
 
     /// Says on every layer that nothing follows, as far as that can be written at once; nobody waits for the peer to hear it.

@@ -7,6 +7,9 @@ use sealway_v2ray::ws::frame::{self, CLOSE_NORMAL, Decoder, Event, MAX_HEAD, Opc
 use crate::layer::Opened;
 use crate::{Error, random};
 
+/// Bytes of answers to the pings of one read.
+const REPLIES: usize = 1 << 10;
+
 /// Both directions of a WebSocket connection. Borders of messages mean nothing.
 pub(crate) struct Frames {
     role: Role,
@@ -58,7 +61,8 @@ impl Frames {
         Ok(())
     }
 
-    /// Unmasks what has come. Answers to pings are appended to `reply`.
+    /// Unmasks what has come. Answers to pings are put into `reply`. Of more pings than fit there the last one is answered,
+    /// as RFC 6455 section 5.5.3 allows.
     pub(crate) fn open(
         &mut self,
         buffer: &mut [u8],
@@ -68,6 +72,7 @@ impl Frames {
     ) -> Result<Opened, Error> {
         let mut done = Opened::default();
         let mut at = input.start;
+        let mut last = 0;
         while at < input.end {
             let (event, used) = self.decoder.handle(&mut buffer[at..input.end])?;
             match event {
@@ -77,15 +82,12 @@ impl Frames {
                     buffer.copy_within(at + payload.start..at + payload.end, to);
                 }
                 Event::Ping(payload) => {
-                    // Whoever only pings and never reads gets no more than a few answers.
-                    if reply.len() < 4096 {
-                        reply.extend(frame::control(
-                            Opcode::Pong,
-                            payload.as_bytes(),
-                            self.role,
-                            self.key()?,
-                        )?);
+                    let pong = frame::control(Opcode::Pong, payload.as_bytes(), self.role, self.key()?)?;
+                    if reply.len() + pong.len() > REPLIES {
+                        reply.truncate(last);
                     }
+                    last = reply.len();
+                    reply.extend(pong);
                 }
                 Event::Pong => {}
                 Event::Close(_) => {

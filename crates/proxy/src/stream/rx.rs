@@ -33,6 +33,35 @@ impl Rx {
         }
     }
 
+    /// Holds what is there in the smallest buffer that it fits in.
+    pub(super) fn shrink(&mut self) {
+        self.release_if_empty();
+        let held: usize = self.regions.iter().map(Range::len).sum();
+        if let (Some(buf), Some(class)) = (&self.buf, Class::holding(held))
+            && class < buf.class()
+        {
+            let old = self.buf.take();
+            self.gather(Buf::take(class), old);
+        }
+    }
+
+    /// Puts what is held to the front of `buf`, out of `old` or out of itself. Returns where it ends.
+    fn gather(&mut self, mut buf: Buf, old: Option<Buf>) -> usize {
+        let mut at = 0;
+        for region in self.regions.iter_mut().rev() {
+            let len = region.len();
+            match &old {
+                Some(old) => buf[at..at + len].copy_from_slice(&old[region.clone()]),
+                None if region.start != at => buf.copy_within(region.clone(), at),
+                None => {}
+            }
+            *region = at..at + len;
+            at += len;
+        }
+        self.buf = Some(buf);
+        at
+    }
+
     /// Where the output of the layer above `level` goes: behind what is there, else as far ahead as possible.
     pub(super) fn out(&mut self, level: usize) -> usize {
         if self.regions[level + 1].is_empty() {
@@ -90,33 +119,11 @@ impl Rx {
         if !fits(class) {
             return Err(Error::protocol("stream", "a unit longer than the largest buffer"));
         }
-        let mut at = 0;
-        let buf = match self.buf.take() {
-            Some(mut buf) if buf.class() >= class => {
-                for region in self.regions.iter_mut().rev() {
-                    let len = region.len();
-                    if region.start != at {
-                        buf.copy_within(region.clone(), at);
-                    }
-                    *region = at..at + len;
-                    at += len;
-                }
-                buf
-            }
-            old => {
-                let mut buf = Buf::take(class);
-                for region in self.regions.iter_mut().rev() {
-                    let len = region.len();
-                    if let Some(old) = &old {
-                        buf[at..at + len].copy_from_slice(&old[region.clone()]);
-                    }
-                    *region = at..at + len;
-                    at += len;
-                }
-                buf
-            }
+        let at = match self.buf.take() {
+            Some(buf) if buf.class() >= class => self.gather(buf, None),
+            old => self.gather(Buf::take(class), old),
         };
-        Ok(&mut self.buf.insert(buf)[at..])
+        Ok(self.buf.as_mut().map_or(&mut [], |buf| &mut buf[at..]))
     }
 
     /// Accounts for a read of `got` bytes into `room`.

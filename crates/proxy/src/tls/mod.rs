@@ -11,4 +11,4 @@ pub(crate) mod verify;
 #[cfg(test)]
 mod settings_tests;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

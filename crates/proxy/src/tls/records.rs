@@ -5,6 +5,10 @@
 //! them, which are opened where they lie, with no copy into a queue and no allocation a record; and a waiting
 //! connection holds two keys and no buffers. Record layer: RFC 8446 section 5; RFC 5246 section 6.2, RFC 5288 and
 //! RFC 7905 for TLS 1.2.
+//!
+//! Records that carry no payload (key updates, session tickets, warnings, empty ones) cost us work and the peer next to
+//! nothing. After [`MAX_EMPTY`] of them in a row the connection is closed, as the libraries for TLS do it. Before the peer has
+//! shown who it is they need not be in a row: [`MAX_EMPTY`] are all that it gets.
 
 use std::ops::Range;
 
@@ -28,6 +32,9 @@ const MAX_HANDSHAKE: usize = 16 << 10;
 const UPDATE_AFTER: u64 = 1 << 23;
 /// Records after which TLS 1.2, which cannot update its keys, is closed.
 const LAST_RECORD: u64 = 1 << 24;
+
+/// Records that may carry no payload.
+const MAX_EMPTY: u32 = 32;
 
 const ALERT: u8 = 21;
 const HANDSHAKE: u8 = 22;
@@ -75,6 +82,9 @@ pub(crate) struct Records {
     /// Records to be sent because of what was received.
     pub(crate) reply: Vec<u8>,
     closed: bool,
+    /// Records that carried no payload, since the last that did or, from a stranger, in all.
+    empty: u32,
+    trusted: bool,
 }
 
 /// What [`Records::open`] did.
@@ -138,7 +148,15 @@ impl Records {
             handshake: Vec::new(),
             reply: Vec::new(),
             closed: false,
+            empty: 0,
+            trusted: false,
         })
+    }
+
+    /// The peer has shown who it is: records without payload count in a row only.
+    pub(crate) fn trust(&mut self) {
+        self.trusted = true;
+        self.empty = 0;
     }
 
     /// Bytes that a record adds in front of its plaintext.
@@ -219,8 +237,8 @@ impl Records {
     /// Opens every whole record of `buffer[input]`, writing the plaintext from `out` on, which lies before the input.
     ///
     /// # Errors
-    /// [`Error::Protocol`] for a record that is too long, of the wrong kind, or not authentic: the connection is to be
-    /// closed. Nothing of a record that fails is kept.
+    /// [`Error::Protocol`] for a record that is too long, of the wrong kind, not authentic, or one too many without payload:
+    /// the connection is to be closed. Nothing of a record that fails is kept.
     pub(crate) fn open(&mut self, buffer: &mut [u8], out: usize, input: Range<usize>) -> Result<Opened, Error> {
         let mut done = Opened {
             end: self.closed,
@@ -241,6 +259,7 @@ impl Records {
             let body = at + HEADER;
             let (kind, plain) = self.open_one(&header, &mut buffer[body..body + length])?;
             let plain = body + plain.start..body + plain.end;
+            let payload = kind == APPLICATION && !plain.is_empty();
             match kind {
                 APPLICATION => {
                     let len = plain.len();
@@ -251,11 +270,25 @@ impl Records {
                 ALERT => self.alert(&buffer[plain])?,
                 _ => return Err(Error::protocol("TLS", "record of an unexpected kind")),
             }
+            self.count(payload)?;
             at = body + length;
         }
         done.consumed = at - input.start;
         done.end = self.closed;
         Ok(done)
+    }
+
+    fn count(&mut self, payload: bool) -> Result<(), Error> {
+        match payload {
+            true if self.trusted => self.empty = 0,
+            true => {}
+            // The end is not one of them.
+            false => self.empty += u32::from(!self.closed),
+        }
+        if self.empty > MAX_EMPTY {
+            return Err(Error::protocol("TLS", "more than 32 records without payload"));
+        }
+        Ok(())
     }
 
     /// Opens one record's body in place; returns its kind and where in the body the plaintext lies.

@@ -44,7 +44,7 @@ fn configs(suite: rustls::SupportedCipherSuite) -> (Arc<ServerConfig>, Arc<Clien
     (Arc::new(server), Arc::new(client))
 }
 
-async fn ends(suite: rustls::SupportedCipherSuite) -> (Stream, Stream) {
+pub(crate) async fn ends(suite: rustls::SupportedCipherSuite) -> (Stream, Stream) {
     let (server, client) = configs(suite);
     let (a, b) = UnixStream::pair().unwrap();
     let name = "server.example".try_into().unwrap();
@@ -73,7 +73,7 @@ async fn pass(from: &mut Stream, to: &mut Stream, payload: &[u8]) {
     assert!(got == payload, "{} bytes garbled", payload.len());
 }
 
-fn suites() -> Vec<rustls::SupportedCipherSuite> {
+pub(crate) fn suites() -> Vec<rustls::SupportedCipherSuite> {
     let all = rustls::crypto::aws_lc_rs::default_provider().cipher_suites;
     let usable = |suite: &rustls::SupportedCipherSuite| !format!("{:?}", suite.suite()).contains("RSA");
     let suites: Vec<_> = all.into_iter().filter(usable).collect();
@@ -136,4 +136,40 @@ async fn a_record_that_is_too_long_is_refused_before_it_has_come() {
     };
     raw.write_all(&[23, 3, 3, 0x41, 0x01]).await.unwrap();
     assert!(matches!(far.more().await, Err(Error::Protocol { of: "TLS", .. })));
+}
+
+/// What `near` makes of so many records that carry nothing, with a byte of payload before every `apart`th of them.
+async fn empty_records(trusted: bool, count: usize, apart: usize) -> Result<(), Error> {
+    let (mut near, mut far) = ends(suites()[0]).await;
+    if trusted {
+        near.trust();
+    }
+    let taking = tokio::spawn(async move {
+        while near.more().await? {
+            near.consume(near.payload().len());
+        }
+        Ok(())
+    });
+    for at in 0..count {
+        if at % apart == apart - 1 {
+            far.seal(b"x").unwrap();
+        }
+        far.update_keys().unwrap();
+    }
+    far.seal_close().unwrap();
+    // Refused in the middle of it, perhaps.
+    let _ = far.flush().await;
+    taking.await.unwrap()
+}
+
+#[tokio::test]
+async fn records_without_payload_are_few_in_a_row_and_fewer_from_strangers() {
+    assert!(empty_records(false, 32, 100).await.is_ok());
+    let refused = empty_records(false, 34, 100).await;
+    assert!(matches!(refused, Err(Error::Protocol { of: "TLS", .. })), "{refused:?}");
+    let refused = empty_records(false, 34, 2).await;
+    assert!(refused.is_err(), "payload between them makes a stranger no better");
+    assert!(empty_records(true, 32, 100).await.is_ok());
+    assert!(empty_records(true, 34, 100).await.is_err());
+    assert!(empty_records(true, 1000, 30).await.is_ok());
 }
