@@ -137,7 +137,10 @@ impl<'a> Exchange<'a> {
             }
             if self.far.wants_flush() {
                 match self.far.poll_flush(cx) {
-                    Poll::Pending => return Poll::Pending,
+                    Poll::Pending => {
+                        self.near.rest();
+                        return Poll::Pending;
+                    }
                     // A server that has answered and left does not want the rest; its answer is what counts.
                     Poll::Ready(Err(_)) => {
                         self.far.discard();
@@ -178,8 +181,9 @@ impl<'a> Exchange<'a> {
     /// Moves the response. Ready when it is through and written.
     fn poll_down(&mut self, cx: &mut Context<'_>, moved: &mut usize) -> Poll<Result<(), Error>> {
         loop {
-            if self.near.wants_flush() {
-                ready!(self.near.poll_flush(cx))?;
+            if self.near.wants_flush() && self.near.poll_flush(cx)?.is_pending() {
+                self.far.rest();
+                return Poll::Pending;
             }
             let have = self.far.payload();
             match &mut self.response {

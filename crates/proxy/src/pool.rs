@@ -7,8 +7,10 @@
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 
-/// Sizes of buffers, bytes. Each has room for a number of whole TLS records (at most 16,645 bytes on the wire).
-const SIZES: [usize; 4] = [4 << 10, 20 << 10, 84 << 10, 256 << 10];
+/// Sizes of buffers, bytes. The middle ones have room for a number of whole TLS records (at most 16,645 bytes on the wire).
+/// With what sealing adds to the content of the largest, and a record of which the rest is still to come, one direction of a
+/// connection holds less than 256 KiB when nobody takes what is sent.
+const SIZES: [usize; 4] = [4 << 10, 20 << 10, 84 << 10, 224 << 10];
 
 /// How many bytes of each size one thread keeps when nobody uses them.
 const KEPT_PER_SIZE: usize = 1 << 20;
@@ -51,7 +53,7 @@ pub(crate) struct Class(u8);
 impl Class {
     /// For what is read when nothing is known: a request, a header. 4 KiB.
     pub(crate) const SMALL: Class = Class(0);
-    /// Largest, 256 KiB.
+    /// Largest, 224 KiB.
     pub(crate) const LARGEST: Class = Class(SIZES.len() as u8 - 1);
 
     /// The smallest class that holds `len` bytes, or `None` if none does.
@@ -149,8 +151,8 @@ mod tests {
         assert_eq!(Class::holding(0), Some(Class::SMALL));
         assert_eq!(Class::holding(4096), Some(Class::SMALL));
         assert_eq!(Class::holding(4097).map(Class::size), Some(20 << 10));
-        assert_eq!(Class::holding(256 << 10), Some(Class::LARGEST));
-        assert_eq!(Class::holding((256 << 10) + 1), None);
+        assert_eq!(Class::holding(224 << 10), Some(Class::LARGEST));
+        assert_eq!(Class::holding((224 << 10) + 1), None);
         assert_eq!(Class::LARGEST.larger(), Class::LARGEST);
         assert_eq!(Class::SMALL.smaller(), Class::SMALL);
     }

@@ -9,6 +9,7 @@
 //! something moved.
 
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -71,6 +72,8 @@ struct Way {
     phase: Phase,
     /// Large reads follow each other: let the kernel move the bytes if it can.
     bulk: bool,
+    /// The kernel moves nothing between these two by itself.
+    unable: bool,
     /// Bytes spliced since the source last had nothing.
     burst: usize,
     pipe: Option<Pipe>,
@@ -81,6 +84,7 @@ impl Way {
         Way {
             phase: Phase::Open,
             bulk: false,
+            unable: false,
             burst: 0,
             pipe: None,
         }
@@ -95,8 +99,10 @@ impl Way {
         moved: &mut usize,
     ) -> Poll<Result<(), Error>> {
         loop {
-            if to.wants_flush() {
-                ready!(to.poll_flush(cx))?;
+            if to.wants_flush() && to.poll_flush(cx)?.is_pending() {
+                // What was read is sealed and waits there; it is not held twice.
+                from.rest();
+                return Poll::Pending;
             }
             match self.phase {
                 Phase::Done => return Poll::Ready(Ok(())),
@@ -138,7 +144,7 @@ impl Way {
                 continue;
             }
             let got = ready!(from.poll_fill(cx))?;
-            self.bulk = got >= SPLICE_FROM;
+            self.bulk = got >= SPLICE_FROM && !self.unable;
         }
     }
 
@@ -180,6 +186,10 @@ impl Way {
                     }
                     return Poll::Pending;
                 }
+                Poll::Ready(Err(error)) if is_unable(&error) => {
+                    (self.bulk, self.unable, self.pipe) = (false, true, None);
+                    return Poll::Ready(Ok(()));
+                }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
                 Poll::Ready(Ok(0)) => {
                     from.set_ended();
@@ -202,6 +212,11 @@ impl Way {
         }
         Poll::Ready(Ok(()))
     }
+}
+
+/// The kernel cannot do this with this socket at all.
+fn is_unable(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
 }
 
 /// A connection being carried. `near` is the client's end, `far` the target's.
@@ -281,10 +296,9 @@ impl Relay {
         let (mut up, mut down) = (0, 0);
         let up_done = self.up.poll(cx, &mut self.near, &mut self.far, &mut up);
         let down_done = self.down.poll(cx, &mut self.far, &mut self.near, &mut down);
-        // Replies that opening one direction made (a pong, a key update) leave now, not with the next payload.
-        for (stream, way) in [(&mut self.far, &self.up), (&mut self.near, &self.down)] {
-            if way.phase == Phase::Open
-                && stream.wants_flush()
+        // Replies that opening one direction made (a pong, a key update) leave now, not with the next payload or read.
+        for stream in [&mut self.far, &mut self.near] {
+            if stream.wants_flush()
                 && let Poll::Ready(Err(error)) = stream.poll_flush(cx)
             {
                 return Poll::Ready(Err(error));
@@ -323,3 +337,7 @@ impl Relay {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "relay_tests.rs"]
+mod tests;
