@@ -38,6 +38,7 @@ mod stats;
 mod stream;
 mod tls;
 mod transport;
+mod turn;
 mod udp;
 mod upgrade;
 mod ws;

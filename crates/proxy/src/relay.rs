@@ -21,6 +21,7 @@ use crate::Error;
 use crate::splice::Pipe;
 use crate::stats::Traffic;
 use crate::stream::Stream;
+use crate::turn::{Turn, Turns};
 
 /// How long a request header waits for the first payload, so that both leave together.
 const HOLD: Duration = Duration::from_millis(20);
@@ -96,6 +97,7 @@ impl Way {
         cx: &mut Context<'_>,
         from: &mut Stream,
         to: &mut Stream,
+        turn: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>,
         moved: &mut usize,
     ) -> Poll<Result<(), Error>> {
         loop {
@@ -136,6 +138,7 @@ impl Way {
                 continue;
             }
             if from.is_ended() {
+                ready!(turn(cx));
                 to.seal_end()?;
                 if to.can_half_close() {
                     to.seal_close()?;
@@ -229,6 +232,8 @@ pub(crate) struct Relay {
     /// Payload of the user, uplink as received.
     user: Traffic,
     last: Instant,
+    turn: Turn,
+    turns: &'static Turns,
     /// A request header waits for the first payload.
     holding: bool,
     timer: Pin<Box<Sleep>>,
@@ -254,6 +259,8 @@ impl Relay {
             timeouts,
             user,
             last: now,
+            turn: Turn::default(),
+            turns: Turns::shared(),
             holding,
             timer: Box::pin(sleep_until(now + first)),
         }
@@ -272,6 +279,7 @@ impl Relay {
     /// Carries to the end. On return both sockets are closed; after a reset, with a reset.
     pub(crate) async fn run(mut self) -> Result<Ended, Error> {
         let ended = std::future::poll_fn(|cx| self.poll(cx)).await;
+        self.turn.wait(self.turns, self.last).await;
         match &ended {
             Ok(Ended::Done | Ended::Idle) => {
                 // Both transports are told that this was the end; nobody waits for them to hear it.
@@ -294,8 +302,10 @@ impl Relay {
         let before = (self.up.phase, self.down.phase);
         let written = (self.near.written(), self.far.written());
         let (mut up, mut down) = (0, 0);
-        let up_done = self.up.poll(cx, &mut self.near, &mut self.far, &mut up);
-        let down_done = self.down.poll(cx, &mut self.far, &mut self.near, &mut down);
+        let (turns, last) = (self.turns, self.last);
+        let mut turn = |cx: &mut Context<'_>| self.turn.poll(cx, turns, last);
+        let up_done = self.up.poll(cx, &mut self.near, &mut self.far, &mut turn, &mut up);
+        let down_done = self.down.poll(cx, &mut self.far, &mut self.near, &mut turn, &mut down);
         // Replies that opening one direction made (a pong, a key update) leave now, not with the next payload or read.
         for stream in [&mut self.far, &mut self.near] {
             if stream.wants_flush()

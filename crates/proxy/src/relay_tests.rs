@@ -1,9 +1,12 @@
-//! What a relay holds while nobody reads.
+//! What a relay holds while nobody reads, and how many of them end together.
+
+use std::collections::BTreeMap;
 
 use sealway_v2ray::ws::frame::Role;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
-use tokio::time::timeout;
+use tokio::task::JoinSet;
+use tokio::time::{advance, timeout};
 
 use super::*;
 use crate::sock::Sock;
@@ -55,4 +58,41 @@ async fn a_stalled_direction_holds_what_is_promised() {
             flooding.abort();
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_connections_that_end_at_once_do_not_end_together() {
+    const COUNT: usize = 300;
+    let turns: &Turns = Box::leak(Box::new(Turns::new(1)));
+    let (mut clients, mut targets, mut relays) = (Vec::new(), Vec::new(), JoinSet::new());
+    let began = Instant::now();
+    for number in 0..COUNT {
+        let ((near, client), (far, target)) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
+        let mut relay = Relay::new(bare(near), bare(far), Timeouts::default(), Traffic::default());
+        relay.turns = turns;
+        relays.spawn(async move { (number, relay.run().await.is_ok(), began.elapsed()) });
+        clients.push(client);
+        targets.push(target);
+    }
+    // The last one is in use.
+    advance(Duration::from_secs(2)).await;
+    let mut used = clients.pop().unwrap();
+    used.write_all(b"x").await.unwrap();
+    targets[COUNT - 1].readable().await.unwrap();
+    let closed = began.elapsed();
+    drop((used, clients));
+    targets.clear();
+    let mut at = BTreeMap::new();
+    while let Some(ended) = relays.join_next().await {
+        let (number, well, when) = ended.unwrap();
+        let after = when - closed;
+        if number == COUNT - 1 {
+            assert!(after < Duration::from_millis(2), "who is in use waits {after:?}");
+            continue;
+        }
+        assert!(well);
+        *at.entry(after.as_millis()).or_insert(0) += 1;
+    }
+    assert!(at.values().all(|&together| together <= 16), "{at:?}");
+    assert!(at.len() > 30, "{at:?}");
 }

@@ -24,12 +24,15 @@ use std::ops::Range;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::Error;
 use crate::layer::{Open, Seal};
 use crate::pool::{self, Buf, Class};
 use crate::sock::Sock;
 use crate::stats::Traffic;
 use crate::tls::records::Records;
+use crate::turn::{Turn, Turns};
 use crate::ws::Frames;
 
 use rx::Rx;
@@ -345,13 +348,14 @@ impl Stream {
 
     /// Waits until there is more payload than before. `Ok(false)`: the peer has ended its direction.
     pub(crate) async fn more(&mut self) -> Result<bool, Error> {
-        let had = self.payload().len();
+        let (had, since) = (self.payload().len(), Instant::now());
         loop {
             self.open()?;
             if self.payload().len() > had {
                 return Ok(true);
             }
             if self.rx.end {
+                Turn::default().wait(Turns::shared(), since).await;
                 return Ok(false);
             }
             if self.wants_flush() {

@@ -22,6 +22,7 @@ use crate::pool::{Buf, Class};
 use crate::sock::unmapped;
 use crate::stats::Traffic;
 use crate::stream::Stream;
+use crate::turn::{Turn, Turns};
 
 pub(crate) use open::{Open, Redirect};
 pub(crate) use relayed::Relayed;
@@ -333,6 +334,7 @@ pub(crate) async fn carry(mut near: PacketEnd, mut far: PacketEnd, idle: Duratio
         }
     })
     .await;
+    Turn::default().wait(Turns::shared(), last).await;
     near.close().await;
     far.close().await;
     ended
