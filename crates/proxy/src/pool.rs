@@ -24,18 +24,23 @@ thread_local! {
         const { RefCell::new([const { Vec::new() }; SIZES.len()]) };
 }
 
+/// Bytes of a vector for what a buffer of this size holds once it is sealed.
+const fn sealed(size: usize) -> usize {
+    size + size / 64 + 512
+}
+
 /// Takes an empty vector with room for `need` bytes, for what is about to be sealed.
 pub(crate) fn take_out(need: usize) -> Vec<u8> {
-    let Some(class) = Class::holding(need) else {
+    let Some(at) = SIZES.iter().position(|&size| sealed(size) >= need) else {
         return Vec::with_capacity(need);
     };
-    let free = FREE_OUT.with_borrow_mut(|free| free[usize::from(class.0)].pop());
-    free.unwrap_or_else(|| Vec::with_capacity(class.size()))
+    let free = FREE_OUT.with_borrow_mut(|free| free[at].pop());
+    free.unwrap_or_else(|| Vec::with_capacity(sealed(SIZES[at])))
 }
 
 /// Gives a vector back for the next one to take.
 pub(crate) fn give_out(mut used: Vec<u8>) {
-    let Some(at) = SIZES.iter().rposition(|&size| used.capacity() >= size) else {
+    let Some(at) = SIZES.iter().rposition(|&size| used.capacity() >= sealed(size)) else {
         return;
     };
     used.clear();
@@ -144,6 +149,17 @@ mod tests {
         drop(many);
         let kept = FREE.with_borrow(|free| free[SIZES.len() - 1].len());
         assert_eq!(kept, KEPT_PER_SIZE / Class::LARGEST.size());
+    }
+
+    #[test]
+    fn what_the_largest_buffer_seals_to_is_used_again() {
+        // Room for the framing of 16 KiB at a time, as the stream asks for it.
+        let need = Class::LARGEST.size() + (Class::LARGEST.size() / (16 << 10) + 1) * 128;
+        let first = take_out(need);
+        let (at, room) = (first.as_ptr(), first.capacity());
+        give_out(first);
+        let again = take_out(need);
+        assert_eq!((again.as_ptr(), again.capacity()), (at, room));
     }
 
     #[test]
