@@ -179,7 +179,7 @@ fn codes_must_agree() {
         let theirs = if code.is_empty() {
             right
         } else {
-            format!("7-{}-{}", words[1], words[0])
+            format!("7-{}-{}-{}", words[2], words[1], words[0])
         };
         let sent = place
             .send(&address, &file)
@@ -198,7 +198,7 @@ fn codes_must_agree() {
     }
 }
 
-/// Two words that a code may have, as the program itself makes them.
+/// The words of a code, as the program itself makes them.
 fn words() -> Vec<String> {
     let place = Place::new();
     fs::write(place.path("file"), b"x").unwrap();
@@ -221,7 +221,7 @@ fn words() -> Vec<String> {
     sender.wait().unwrap();
     let value: serde_json::Value = serde_json::from_str(&line).unwrap();
     let code = value["code"].as_str().unwrap();
-    code.split('-').skip(1).take(2).map(String::from).collect()
+    code.split('-').skip(1).map(String::from).collect()
 }
 
 #[test]

@@ -12,8 +12,8 @@ use crate::words::{WORDS, index_of};
 
 /// Words of a generated phrase: 24 bits, for one guess.
 pub const DEFAULT_WORDS: usize = 3;
-/// Fewest words that are read: 16 bits.
-pub const MIN_WORDS: usize = 2;
+/// Fewest words of a phrase that somebody made up: 40 bits.
+pub const MIN_OWN_WORDS: usize = 5;
 /// Most words that are read.
 pub const MAX_WORDS: usize = 8;
 /// Highest nameplate.
@@ -57,7 +57,8 @@ impl CodePhrase {
         }
     }
 
-    /// Reads a phrase as a person types it: any case, words apart by hyphens, spaces or both.
+    /// Reads a phrase as a person types it: any case, words apart by hyphens, spaces or both. It has [`DEFAULT_WORDS`], or
+    /// [`MIN_OWN_WORDS`] to [`MAX_WORDS`] if both ends were given one that somebody made up: other lengths are slips.
     ///
     /// # Errors
     /// [`CodeError`] for anything else. It may name a word of the list that is near to what was typed, so it is for the
@@ -90,7 +91,8 @@ impl CodePhrase {
             };
             words.push(index_of(&word).ok_or_else(unknown)?);
         }
-        if words.len() < MIN_WORDS {
+        // A word that was left out or typed twice is noticed here, not by the other end, for whom it would be the one guess.
+        if words.len() != DEFAULT_WORDS && words.len() < MIN_OWN_WORDS {
             return Err(CodeError::WordCount { got: words.len() });
         }
         Ok(CodePhrase { nameplate, words })
@@ -173,7 +175,7 @@ pub enum CodeError {
     NoNameplate,
     /// The number is above [`MAX_NAMEPLATE`].
     NameplateRange,
-    /// Fewer than [`MIN_WORDS`] or more than [`MAX_WORDS`] words.
+    /// Neither [`DEFAULT_WORDS`] nor [`MIN_OWN_WORDS`] to [`MAX_WORDS`] words.
     WordCount {
         /// Words counted, at most one more than allowed.
         got: usize,
@@ -196,7 +198,7 @@ impl fmt::Display for CodeError {
             CodeError::NameplateRange => write!(f, "the number of a code phrase is at most {MAX_NAMEPLATE}"),
             CodeError::WordCount { got } => write!(
                 f,
-                "a code phrase has {MIN_WORDS} to {MAX_WORDS} words after the number, not {got}"
+                "a code phrase has {DEFAULT_WORDS} words after the number, or {MIN_OWN_WORDS} to {MAX_WORDS} where somebody made it up, not {got}"
             ),
             CodeError::UnknownWord { position, nearest } => {
                 write!(f, "word {position} of the code phrase is not on the list")?;
@@ -262,11 +264,14 @@ mod tests {
             error(&format!("{}-castle-lemon", "9".repeat(100))),
             CodeError::NameplateRange
         );
-        assert_eq!(error("7-castle"), CodeError::WordCount { got: 1 });
-        assert_eq!(
-            error(&format!("7{}", "-lemon".repeat(9))),
-            CodeError::WordCount { got: 9 }
-        );
+        for got in [1, 2, 4, 9] {
+            let text = format!("7{}", "-lemon".repeat(got));
+            assert_eq!(error(&text), CodeError::WordCount { got }, "{text}");
+        }
+        for words in [3, 5, 8] {
+            let text = format!("7{}", "-lemon".repeat(words));
+            assert!(CodePhrase::parse(&text).is_ok(), "{text}");
+        }
         assert_eq!(error(&"7-".repeat(200)), CodeError::TooLong);
         let unknown = |position, nearest| CodeError::UnknownWord { position, nearest };
         assert_eq!(error("7-castle-lemmon-opera"), unknown(2, Some("lemon")));
