@@ -5,11 +5,11 @@ use std::fmt;
 
 use sealway_aead::Fault;
 
-use crate::handshake::{Kem, Mode};
+use crate::handshake::{Kem, Mode, Refusal};
 
 /// Why a call failed.
 ///
-/// Nothing of it is sent: to the other end every failure looks alike, the connection ends.
+/// Nothing of it is sent but what [`Refusal::of`] makes of it: to the other end every other failure looks alike, the connection ends.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
@@ -41,6 +41,8 @@ pub enum Error {
         /// The key.
         key: [u8; 32],
     },
+    /// The other end says that it refuses. Nobody vouches for it: it may be told to a person, and nothing may follow from it.
+    Refused(Refusal),
     /// A record whose header no correct end sends.
     BadHeader {
         /// The header.
@@ -98,6 +100,7 @@ impl Error {
             | Error::Suites(_)
             | Error::OtherSuite
             | Error::UnknownPeer { .. }
+            | Error::Refused(_)
             | Error::BadHeader { .. }
             | Error::Truncated
             | Error::AfterClose
@@ -152,6 +155,7 @@ impl fmt::Display for Error {
                 }
                 f.write_str(", which is not one that is accepted")
             }
+            Error::Refused(refusal) => write!(f, "the other end refused: {refusal}"),
             Error::BadHeader { header } => {
                 f.write_str("a record has the header ")?;
                 for byte in header {

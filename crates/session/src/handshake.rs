@@ -16,6 +16,7 @@ mod flight;
 mod kem;
 mod machine;
 mod pake;
+mod refusal;
 mod schedule;
 mod step;
 
@@ -27,6 +28,7 @@ pub use config::{Auth, Config, Mode, PeerKey, Role};
 pub use dh::StaticKey;
 pub use kem::Kem;
 pub use machine::Handshake;
+pub use refusal::Refusal;
 
 use crate::record::{RecvHalf, SendHalf};
 use crate::{CheckString, Session};

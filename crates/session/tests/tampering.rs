@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use sealway_aead::{Error as AeadError, Suite};
 use sealway_session::Error;
-use sealway_session::handshake::{Auth, Handshake, Kem, Mode, PeerKey, Role, StaticKey};
+use sealway_session::handshake::{Auth, Handshake, Kem, Mode, PeerKey, Refusal, Role, StaticKey};
 
 /// Changes one flight and looks at both ends: nobody who reads what was changed, or what follows from it, is done.
 fn assert_noticed(mode: Mode, number: u32, what: &str, change: impl Fn(&mut Vec<u8>)) -> Option<Error> {
@@ -372,4 +372,47 @@ fn the_check_string_hangs_on_nothing_that_can_still_be_chosen() {
     let ((here, _), (_, there)) = (with_key(1), with_key(2));
     assert_ne!(here.session.id(), there.session.id());
     assert_eq!(here.check, there.check);
+}
+
+#[test]
+fn an_end_that_refuses_can_say_why() {
+    let (mut initiator, _) = ends(Mode::Keys, 1);
+    initiator.write().unwrap();
+    let bytes = Refusal::UnknownKey.encode();
+    // Byte by byte, as any other answer.
+    for byte in &bytes[..7] {
+        assert_eq!(initiator.read(std::slice::from_ref(byte)), Ok(1));
+    }
+    assert_eq!(initiator.read(&bytes[7..]), Err(Error::Refused(Refusal::UnknownKey)));
+    assert!(!initiator.guess_spent());
+    // One of a later version is no answer.
+    let (mut initiator, _) = ends(Mode::Code, 1);
+    initiator.write().unwrap();
+    assert_eq!(initiator.read(b"SWX\x01\xff\0\0\0"), Err(Error::OtherProtocol));
+}
+
+#[test]
+fn a_refusal_does_not_give_a_guess_back() {
+    let (mut initiator, mut responder) = ends(Mode::Code, 1);
+    responder.read(&initiator.write().unwrap()).unwrap();
+    let bytes = Refusal::NoCommonSuite.encode();
+    responder.read(&bytes).unwrap();
+    assert_eq!(responder.refusal(), Some(Refusal::NoCommonSuite));
+    assert!(responder.guess_spent());
+}
+
+#[test]
+fn a_responder_can_wait_for_its_turn_before_it_looks() {
+    for mode in [Mode::Code, Mode::Keys] {
+        let (mut initiator, mut responder) = ends(mode, 1);
+        let flight = initiator.write().unwrap();
+        for len in 0..flight.len() {
+            assert!(!responder.completes(&flight[..len]), "{len}");
+        }
+        let (some, rest) = flight.split_at(500);
+        responder.read(some).unwrap();
+        assert!(!responder.completes(&rest[..rest.len() - 1]) && responder.completes(rest));
+        assert!(!responder.guess_spent() && responder.write().is_none());
+    }
+    assert!(ends(Mode::Code, 1).1.completes(b"G"), "it would fail at once");
 }

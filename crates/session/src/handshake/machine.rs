@@ -3,13 +3,14 @@
 use std::fmt;
 
 use super::flight::{FIRST_PREFIX, First, MAGIC_INITIATOR, MAGIC_RESPONDER, SECOND_PREFIX, Second, third_len};
+use super::refusal::{MAGIC_REFUSAL, Refusal};
 use super::step::{Answered, Initiator, Responder};
 use super::{Config, Established, Mode, Role};
 use crate::Error;
 
 /// One end of a handshake: give it what came, send what it writes, until both ends are done.
 ///
-/// The caller bounds the time. When anything fails, the connection is closed without a word.
+/// The caller bounds the time. When anything fails, the connection is closed, without a word but for a [`Refusal`].
 pub struct Handshake {
     role: Role,
     mode: Mode,
@@ -57,13 +58,13 @@ impl Handshake {
     ///
     /// # Errors
     /// [`Error::OtherProtocol`], [`Error::Malformed`], [`Error::OtherMode`], [`Error::WeakKem`], [`Error::Suites`],
-    /// [`Error::OtherSuite`], [`Error::UnknownPeer`], [`Error::Unauthentic`]: it has failed, and [`Error::Dead`] is all it says
+    /// [`Error::OtherSuite`], [`Error::UnknownPeer`], [`Error::Refused`], [`Error::Unauthentic`]: it has failed, and [`Error::Dead`] is all it says
     /// from then on.
     pub fn read(&mut self, input: &[u8]) -> Result<usize, Error> {
         let mut used = 0;
         loop {
             // Looked at again whenever more has come: it checks the prefix, and knows more once that is whole.
-            let need = match self.expected() {
+            let need = match self.expected(&self.input) {
                 Ok(Some(need)) => need,
                 Ok(None) => return Ok(used),
                 Err(error) => return Err(self.fail(error)),
@@ -83,13 +84,33 @@ impl Handshake {
         }
     }
 
-    /// Length of what is to come next, as far as that is known: of the prefix of a flight, then of all of it. Checks what has
-    /// come of the prefix.
-    fn expected(&self) -> Result<Option<usize>, Error> {
-        let have = &self.input[..];
+    /// Whether with `input` all of the flight that is awaited has come, so that [`Handshake::read`] would act on it. A responder that
+    /// was told a code phrase can wait here for its turn: nothing was looked at, and no guess is spent. Also true where reading it
+    /// would fail.
+    pub fn completes(&self, input: &[u8]) -> bool {
+        let have = [&self.input[..], input].concat();
+        // A flight is longer than its prefix, so once that is whole this is the length of all.
+        match self.expected(&have) {
+            Ok(need) => need.is_some_and(|need| have.len() >= need),
+            Err(_) => true,
+        }
+    }
+
+    /// What an end that has closed the connection said of why, in place of the flight that was awaited.
+    pub fn refusal(&self) -> Option<Refusal> {
+        Refusal::parse(&self.input)
+    }
+
+    /// Length of what is to come next if that begins with `have`, as far as that is known: of the prefix of a flight, then of all of it.
+    /// Checks what has come of the prefix.
+    fn expected(&self, have: &[u8]) -> Result<Option<usize>, Error> {
+        let begins = |magic: [u8; 4]| have.iter().zip(magic).all(|(&a, b)| a == b);
         let starts = |magic: [u8; 4]| {
-            let same = have.iter().zip(magic).all(|(&a, b)| a == b);
-            if same { Ok(()) } else { Err(Error::OtherProtocol) }
+            if begins(magic) {
+                Ok(())
+            } else {
+                Err(Error::OtherProtocol)
+            }
         };
         match &self.state {
             State::AwaitFirst(responder) => {
@@ -98,6 +119,8 @@ impl Handshake {
                     First::length(prefix, responder.mode(), responder.weakest())
                 })
             }
+            // Beyond the bytes that both have in common.
+            State::AwaitSecond(_) if have.len() > 2 && begins(MAGIC_REFUSAL) => Ok(Refusal::LEN),
             State::AwaitSecond(initiator) => {
                 starts(MAGIC_RESPONDER)?;
                 have.first_chunk::<SECOND_PREFIX>().map_or(Ok(SECOND_PREFIX), |prefix| {
@@ -113,6 +136,9 @@ impl Handshake {
 
     /// Takes a whole flight.
     fn step(&mut self, flight: &[u8]) -> Result<(), Error> {
+        if let (State::AwaitSecond(_), true) = (&self.state, flight.starts_with(&MAGIC_REFUSAL)) {
+            return Err(Refusal::parse(flight).map_or(Error::OtherProtocol, Error::Refused));
+        }
         match std::mem::replace(&mut self.state, State::Dead) {
             State::AwaitFirst(responder) => {
                 let (answer, answered) = responder.first(flight)?;

@@ -7,6 +7,7 @@ use sealway_aead::{NonceSequence, Opener, OpeningKey, Tag};
 
 use super::{CLOSE, Epochs, HEADER_LEN, Header, OVERHEAD, TAG_LEN};
 use crate::Error;
+use crate::handshake::Refusal;
 
 /// Opens records of one direction, in the order in which they were sealed.
 ///
@@ -63,10 +64,16 @@ impl RecvHalf {
     /// [`super::MAX_PAYLOAD`]. The header is not authentic before [`RecvHalf::open`].
     ///
     /// # Errors
-    /// [`Error::BadHeader`] for one that no correct end sends, [`Error::AfterClose`] after the closing record,
+    /// [`Error::BadHeader`] for one that no correct end sends, [`Error::Refused`] for what stands in the place of the first record
+    /// where a responder did not accept the initiator after all, [`Error::AfterClose`] after the closing record,
     /// [`Error::Dead`] after an error of [`RecvHalf::open`].
     pub fn record_len(&self, header: &[u8; HEADER_LEN]) -> Result<usize, Error> {
         self.check_open()?;
+        if self.records == 0
+            && let Some(refusal) = Refusal::parse(header)
+        {
+            return Err(Error::Refused(refusal));
+        }
         Header::decode(header).map(|header| OVERHEAD + header.len)
     }
 
