@@ -3,6 +3,9 @@
 use std::fmt;
 use std::io;
 
+use sealway_session::handshake::Refusal;
+
+use crate::wire::control::Cause;
 use crate::{dest, fault, fuse, identity, source, tree};
 
 /// Whose fault an error is; programs turn it into their exit code.
@@ -68,10 +71,19 @@ pub enum Error {
     Mount(fuse::MountError),
     /// Something is wrong with the key of this machine, or with the keys it knows.
     Identity(identity::Error),
+    /// The other end does not accept the key of this one.
+    KeyRefused {
+        /// The key of this end.
+        own: [u8; 32],
+    },
     /// The other end said no.
     Declined(String),
+    /// This end said no, for this reason.
+    SaidNo(String),
     /// The other end ended the transfer and said why.
     Remote(String),
+    /// The other end ended the transfer for a reason that programs know.
+    OtherEnd(Cause),
     /// This end was told to stop.
     Cancelled,
 }
@@ -84,19 +96,26 @@ impl Error {
             Error::Session(
                 sealway_session::Error::Unauthentic
                 | sealway_session::Error::UnknownPeer { .. }
-                | sealway_session::Error::OtherMode { .. },
+                | sealway_session::Error::OtherMode { .. }
+                | sealway_session::Error::Refused(Refusal::WantsCode | Refusal::WantsKeys | Refusal::UnknownKey),
             ) => Fault::Identity,
+            // The ends were told what does not fit.
+            Error::Session(
+                sealway_session::Error::WeakKem { .. }
+                | sealway_session::Error::Suites(sealway_aead::Error::NoCommonSuite)
+                | sealway_session::Error::Refused(_),
+            ) => Fault::Usage,
             Error::Session(_) => Fault::Peer,
-            Error::CodeSpent => Fault::Identity,
+            Error::CodeSpent | Error::KeyRefused { .. } => Fault::Identity,
             Error::Protocol(_) | Error::Integrity { .. } => Fault::Peer,
-            Error::Network { .. } | Error::Remote(_) => Fault::Network,
+            Error::Network { .. } | Error::Remote(_) | Error::OtherEnd(_) => Fault::Network,
             Error::Storage { .. } | Error::Mount(_) => Fault::Storage,
             Error::Tree(_) => Fault::Network,
             Error::Source(error) => of_files(error.fault()),
             Error::Dest(error) => of_files(error.fault()),
             Error::Identity(identity::Error::OtherKey { .. }) => Fault::Identity,
             Error::Identity(error) => of_files(error.fault()),
-            Error::Declined(_) => Fault::Declined,
+            Error::Declined(_) | Error::SaidNo(_) => Fault::Declined,
             Error::Cancelled => Fault::Cancelled,
         }
     }
@@ -113,6 +132,32 @@ impl Error {
         };
         let text = "something is wrong with files or folders there";
         why.map_or_else(|| text.to_owned(), |why| format!("{text}: {why}"))
+    }
+
+    /// Why this end gives up, where the other one is told more than words.
+    pub(crate) fn cause(&self) -> Option<Cause> {
+        match self {
+            Error::Cancelled => Some(Cause::Stopped),
+            Error::Dest(dest::Error::NoSpace { .. }) => Some(Cause::NoRoom),
+            Error::Storage { source, .. } if source.kind() == io::ErrorKind::StorageFull => Some(Cause::NoRoom),
+            _ => None,
+        }
+    }
+
+    /// Whether the ends speak the same protocol and were told what does not fit.
+    pub(crate) fn is_mismatch(&self) -> bool {
+        match self {
+            Error::Session(error) => {
+                matches!(error, sealway_session::Error::Refused(_)) || Refusal::of(error).is_some()
+            }
+            Error::KeyRefused { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether the other end said it, as against what was noticed of a connection.
+    pub(crate) fn is_said(&self) -> bool {
+        matches!(self, Error::Remote(_) | Error::OtherEnd(_) | Error::Declined(_))
     }
 
     /// For `map_err` on what a socket was doing.
@@ -145,7 +190,41 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Usage(text) => f.write_str(text),
+            Error::Session(sealway_session::Error::UnknownPeer { key }) => write!(
+                f,
+                "the other end has the key {}, which is not one that was given to --peer here",
+                identity::PublicKey::new(*key)
+            ),
+            Error::Session(sealway_session::Error::Refused(Refusal::WantsStrong)) => f.write_str(
+                "the other end was told --strong, this end was not: it accepts ml-kem-1024 only; give both --strong",
+            ),
+            Error::Session(sealway_session::Error::WeakKem { .. }) => f.write_str(
+                "this end was told --strong, the other end was not: it proposes ml-kem-768; give both --strong",
+            ),
+            Error::Session(
+                sealway_session::Error::Refused(Refusal::NoCommonSuite)
+                | sealway_session::Error::Suites(sealway_aead::Error::NoCommonSuite),
+            ) => f.write_str(
+                "the two ends have no cipher suite in common that the hardware of both can do; leave out --suite, or name chacha20-poly1305 at both",
+            ),
+            Error::Session(
+                sealway_session::Error::Refused(Refusal::WantsCode)
+                | sealway_session::Error::OtherMode { theirs: sealway_session::handshake::Mode::Code },
+            ) => f.write_str(
+                "the other end wants a code phrase, this end uses keys; give both a code (SEALWAY_CODE, or --code), or neither",
+            ),
+            Error::Session(
+                sealway_session::Error::Refused(Refusal::WantsKeys)
+                | sealway_session::Error::OtherMode { theirs: sealway_session::handshake::Mode::Keys },
+            ) => f.write_str(
+                "the other end uses keys, this end wants a code phrase; give both a code (SEALWAY_CODE, or --code), or neither",
+            ),
             Error::Session(error) => write!(f, "{error}"),
+            Error::KeyRefused { own } => write!(
+                f,
+                "the other end does not accept the key of this machine, {}: it was not given to --peer there",
+                identity::PublicKey::new(*own)
+            ),
             Error::CodeSpent => f.write_str(
                 "the code did not match, or somebody else used the one guess it allows; start again with a new code",
             ),
@@ -167,7 +246,10 @@ impl fmt::Display for Error {
             Error::Identity(error) => error.fmt(f),
             Error::Declined(reason) if reason.is_empty() => f.write_str("the other end declined"),
             Error::Declined(reason) => write!(f, "the other end declined: {reason}"),
+            Error::SaidNo(reason) => write!(f, "declined at this end: {reason}"),
             Error::Remote(reason) => write!(f, "the other end stopped: {reason}"),
+            Error::OtherEnd(Cause::Stopped) => f.write_str("the other end was stopped"),
+            Error::OtherEnd(Cause::NoRoom) => f.write_str("the other end had no room left"),
             Error::Cancelled => f.write_str("stopped"),
         }
     }

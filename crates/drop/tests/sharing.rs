@@ -178,6 +178,7 @@ fn an_end_that_vanishes_or_gives_up_is_one() {
     let mut case = Case::start(LIMIT);
     case.say(Body::Stop(Stop {
         reason: "no room\u{1b}[2J".into(),
+        ..Stop::default()
     }));
     let ended = case.ended.join().unwrap();
     assert!(

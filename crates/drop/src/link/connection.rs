@@ -9,10 +9,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags};
 use sealway_session::record::{HEADER_LEN, MAX_PAYLOAD, OVERHEAD, Opened, RecvHalf, SendHalf, TAG_LEN};
 
-use crate::Error;
-use crate::cancel::Watch;
+use super::establish::refused;
+use crate::cancel::{Cancel, Watch};
+use crate::{Error, dial};
 
 /// Sealed bytes that a [`Writer`] collects before it writes.
 const FLUSH_AT: usize = 512 << 10;
@@ -52,6 +54,8 @@ impl Connection {
                 buffer,
                 start: 0,
                 end,
+                kept: None,
+                own: None,
                 _watch: watch.clone(),
             },
             writer: Writer {
@@ -75,9 +79,22 @@ impl Connection {
             .map_err(Error::network("opening a connection"))
     }
 
+    /// The same, of an end that showed this key.
+    pub(super) fn known_by(mut self, own: Option<[u8; 32]>) -> Self {
+        self.reader.own = own;
+        self
+    }
+
     /// Takes the stream from under its switch: whoever has it now ends it by itself.
     pub(crate) fn release(&self) {
         self.writer.watch.release();
+    }
+
+    /// Puts the stream under a switch again.
+    pub(crate) fn watch(&mut self, cancel: &Cancel) {
+        let watch = Arc::new(cancel.watch(&self.writer.stream));
+        self.reader._watch = watch.clone();
+        self.writer.watch = watch;
     }
 
     /// The parts, for code that drives the stream by other means: stream, keys, what was read already, and what keeps the
@@ -131,6 +148,10 @@ pub struct Reader {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
+    /// A control message that was read ahead.
+    kept: Option<Vec<u8>>,
+    /// The key by which the other end knows this one; it may still refuse it.
+    own: Option<[u8; 32]>,
     _watch: Arc<Watch>,
 }
 
@@ -152,7 +173,10 @@ impl Reader {
         }
         let mut header = [0; HEADER_LEN];
         header.copy_from_slice(&self.buffer[self.start..self.start + HEADER_LEN]);
-        let len = self.half.record_len(&header)?;
+        let len = self
+            .half
+            .record_len(&header)
+            .map_err(|error| refused(error, self.own))?;
         self.fill(len)?;
         if self.end - self.start < len {
             return Err(lost());
@@ -183,7 +207,10 @@ impl Reader {
         }
         let mut header = [0; HEADER_LEN];
         header.copy_from_slice(&self.buffer[self.start..self.start + HEADER_LEN]);
-        let len = self.half.record_len(&header)?;
+        let len = self
+            .half
+            .record_len(&header)
+            .map_err(|error| refused(error, self.own))?;
         // The header of the next record comes with this one, as in `fill`.
         let room = len + HEADER_LEN;
         let mut buffer = memory(room);
@@ -228,14 +255,35 @@ impl Reader {
         self.half.epoch()
     }
 
-    /// From now on waits so long for anything.
+    /// From now on waits so long for anything, `None` for ever.
     ///
     /// # Errors
     /// [`Error::Network`].
-    pub(crate) fn wait_at_most(&self, time: Duration) -> Result<(), Error> {
-        self.stream
-            .set_read_timeout(Some(time))
-            .map_err(Error::network("waiting"))
+    pub(crate) fn wait_at_most(&self, time: Option<Duration>) -> Result<(), Error> {
+        self.stream.set_read_timeout(time).map_err(Error::network("waiting"))
+    }
+
+    /// Whether something is there to be read, for which this waits `time` at most.
+    ///
+    /// # Errors
+    /// [`Error::Network`].
+    pub(crate) fn is_readable(&self, time: Duration) -> Result<bool, Error> {
+        if self.end > self.start {
+            return Ok(true);
+        }
+        let mut fds = [PollFd::new(&self.stream, PollFlags::IN)];
+        dial::poll_for(&mut fds, time).map_err(Error::network("waiting"))?;
+        Ok(!fds[0].revents().is_empty())
+    }
+
+    /// Keeps the payload of a control message for who listens later.
+    pub(crate) fn keep(&mut self, payload: Vec<u8>) {
+        self.kept = Some(payload);
+    }
+
+    /// What was kept, once.
+    pub(crate) fn take_kept(&mut self) -> Option<Vec<u8>> {
+        self.kept.take()
     }
 
     /// Reads until `len` bytes stand at `start`, or the stream ends. Asks for the header of the next record too, and for no

@@ -1,13 +1,13 @@
 //! Bringing up a session over a stream that is connected.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sealway_aead::Suite;
 use sealway_aead::choose::Offer;
-use sealway_session::handshake::{Auth, Config, Handshake, Kem, PeerKey, Role, StaticKey};
+use sealway_session::handshake::{Auth, Config, Handshake, Kem, PeerKey, Refusal, Role, StaticKey};
 use sealway_session::{CheckString, Session};
 use zeroize::Zeroizing;
 
@@ -17,6 +17,9 @@ use crate::cancel::Cancel;
 
 /// Bound into every session of this program, so that a session of another one is never taken for it.
 const PROLOGUE: &[u8] = b"sealway drop 1";
+
+/// How long an end that is refused may take to hear it.
+const PARTING: Duration = Duration::from_millis(500);
 
 /// First byte of a connection that begins a session.
 pub(super) const BEGIN: u8 = b'S';
@@ -71,6 +74,14 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// The public key of this end, if it uses keys.
+    fn own_key(&self) -> Option<[u8; 32]> {
+        match &self.identity {
+            Identity::Code(_) => None,
+            Identity::Keys { own, .. } => Some(*StaticKey::from_bytes(own).public()),
+        }
+    }
+
     fn config(&self, role: Role) -> Config {
         let auth = match &self.identity {
             Identity::Code(code) => Auth::Code(code.clone()),
@@ -125,6 +136,8 @@ pub(super) fn with_random<T>(make: impl FnOnce(&mut dyn FnMut(&mut [u8])) -> T) 
 /// Where a handshake may find that another one has the turn.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Moment {
+    /// All of what the initiator says first has come, and nothing of it was looked at.
+    Asked,
     /// The other end has said something, and nothing of it was looked at.
     Answered,
     /// The initiator has accepted the other end, and has not yet said so.
@@ -145,11 +158,18 @@ pub(super) fn handshake(
 ) -> Result<Peered, Error> {
     let watch = cancel.watch(&stream);
     let mut handshake = with_random(|random| Handshake::new(setup.config(role), random))??;
-    let result = exchange(&mut stream, &mut handshake, deadline, go_on);
+    let result = exchange(&mut stream, &mut handshake, role, deadline, go_on);
+    let own = setup.own_key();
     let leftover = match result {
         Ok(leftover) => leftover,
         Err(_) if cancel.is_set() => return Err(Error::Cancelled),
         Err(_) if handshake.guess_spent() => return Err(Error::CodeSpent),
+        Err(Error::Session(error)) => {
+            if let Some(refusal) = Refusal::of(&error) {
+                part(&mut stream, refusal);
+            }
+            return Err(refused(error, own));
+        }
         Err(error) => return Err(error),
     };
     let done = handshake.finish()?;
@@ -158,7 +178,7 @@ pub(super) fn handshake(
         .set_write_timeout(None)
         .map_err(Error::network("the handshake"))?;
     Ok(Peered {
-        connection: Connection::new(0, (stream, watch), done.send, done.recv, &leftover)?,
+        connection: Connection::new(0, (stream, watch), done.send, done.recv, &leftover)?.known_by(own),
         session: Arc::new(done.session),
         suite: done.suite,
         peer_key: done.peer_key,
@@ -169,11 +189,12 @@ pub(super) fn handshake(
 fn exchange(
     stream: &mut TcpStream,
     handshake: &mut Handshake,
+    role: Role,
     deadline: Deadline,
     go_on: &dyn Fn(Moment) -> bool,
 ) -> Result<Vec<u8>, Error> {
     let mut buffer = [0; 4096];
-    let (mut written, mut answered) = (0, false);
+    let (mut written, mut answered, mut asked) = (0, false, role == Role::Initiator);
     loop {
         if let Some(flight) = handshake.write() {
             written += 1;
@@ -189,9 +210,14 @@ fn exchange(
         }
         deadline.set(stream).map_err(Error::network("the handshake"))?;
         let read = match stream.read(&mut buffer) {
-            Ok(0) => return Err(ended()),
+            Ok(0) => {
+                return Err(handshake
+                    .refusal()
+                    .map_or_else(|| ended(answered), |refusal| refusal_of(refusal).into()));
+            }
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset && !answered => return Err(ended(false)),
             Err(source) => {
                 return Err(Error::Network {
                     doing: "the handshake".into(),
@@ -201,6 +227,12 @@ fn exchange(
         };
         if !std::mem::replace(&mut answered, true) && !go_on(Moment::Answered) {
             return Err(Error::Cancelled);
+        }
+        if !asked && handshake.completes(&buffer[..read]) {
+            asked = true;
+            if !go_on(Moment::Asked) {
+                return Err(Error::Cancelled);
+            }
         }
         let used = handshake.read(&buffer[..read])?;
         if handshake.is_done() {
@@ -212,9 +244,38 @@ fn exchange(
     }
 }
 
-fn ended() -> Error {
+/// Says why this end refuses, for the person at the other one.
+fn part(stream: &mut TcpStream, refusal: Refusal) {
+    let deadline = Deadline::after(PARTING);
+    let said = deadline.set(stream).and_then(|()| stream.write_all(&refusal.encode()));
+    // Were it closed with something unread, what was said last would be lost.
+    if said.and_then(|()| stream.shutdown(Shutdown::Write)).is_ok() {
+        let mut rest = [0; 1024];
+        while deadline.set(stream).is_ok() && matches!(stream.read(&mut rest), Ok(1..)) {}
+    }
+}
+
+/// What this end says of an error of the session; where its key was refused, which that is.
+pub(super) fn refused(error: sealway_session::Error, own: Option<[u8; 32]>) -> Error {
+    match (error, own) {
+        (sealway_session::Error::Refused(Refusal::UnknownKey), Some(own)) => Error::KeyRefused { own },
+        (error, _) => Error::Session(error),
+    }
+}
+
+fn refusal_of(refusal: Refusal) -> sealway_session::Error {
+    sealway_session::Error::Refused(refusal)
+}
+
+/// The end of a connection. Before anything was answered it is [`ConnectionAborted`](io::ErrorKind::ConnectionAborted): that end was
+/// full, or somebody else's.
+fn ended(answered: bool) -> Error {
     Error::Network {
         doing: "the handshake".into(),
-        source: io::ErrorKind::UnexpectedEof.into(),
+        source: match answered {
+            true => io::ErrorKind::UnexpectedEof,
+            false => io::ErrorKind::ConnectionAborted,
+        }
+        .into(),
     }
 }

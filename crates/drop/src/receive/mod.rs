@@ -11,23 +11,24 @@ mod listed;
 mod partial;
 
 use std::path::PathBuf;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver as Heard, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use self::incoming::Incoming;
 use self::incoming::Progress as FileProgress;
 use self::listed::Listed;
-use crate::both::{Failure, deal};
+use crate::both::{AHEAD, deal, next};
 use crate::cancel::Cancel;
 use crate::dest::{self, Answer, Destination, Staging};
 use crate::entry::{Entry, Kind, MAX_LISTED_BYTES};
-use crate::link::{Connected, Connection, Connections, Reader, Writer};
+use crate::link::{Connected, Connection, Connections, Writer};
 use crate::names::{Escaped, RelPath, Rules};
+use crate::over::Over;
 use crate::progress::Progress;
 use crate::send::Summary;
-use crate::wire::control::{self, Accept, Body, Decision, Decisions, Decline, Done, Hello, Offer, Role};
-use crate::wire::talk::{BEAT, Pulse, greet, hear, say};
+use crate::wire::control::{self, Accept, Body, Decision, Decisions, Done, Hello, Offer, Role, Sent};
+use crate::wire::talk::{BEAT, Pulse, greeting, say};
 use crate::{Error, lock};
 
 /// Entries of a transfer at most; their names must fit into memory.
@@ -36,9 +37,6 @@ const MAX_ENTRIES: usize = 16 << 20;
 /// Notes about single files that are kept and sent, and their bytes: they must fit into one message.
 const NOTES: usize = 100;
 const NOTES_BYTES: usize = 256 << 10;
-
-/// How long the sender may take to read how it ended.
-const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Where to, and how.
 #[derive(Clone, Debug)]
@@ -146,23 +144,24 @@ fn receive_beating(
     consent: &dyn Consent,
 ) -> Result<Summary, Error> {
     let Connected { peered, data } = connected;
+    let over = Over::new(&peered.connection, cancel)?;
     let (mut reader, writer) = (peered.connection.reader, peered.connection.writer);
     let control = Mutex::new(writer);
-    let failure = Failure::new(&control, cancel);
-    let over = |error: Error| failure.end(error);
     let pulse = Pulse::every(beat);
-    let receiving = || {
+    let receiving = |heard: &Heard<Body>| {
         let _stop = pulse.stop_at_end();
-        let offer = meet(&control, &mut reader)?;
+        let offer = meet(&control, heard)?;
         let transfer: [u8; 32] = offer
             .transfer
             .as_slice()
             .try_into()
             .map_err(|_| Error::Protocol("an offer without a number"))?;
         if let Err(reason) = consent.accept(&offered(&offer)) {
-            say(&mut lock(&control), Body::Decline(Decline { reason: reason.clone() }))?;
-            lock(&control).close()?;
-            return Err(Error::Declined(format!("at this end: {reason}")));
+            // Whoever was asked may have been let go because it is over.
+            if over.is_over() {
+                return Err(Error::Cancelled);
+            }
+            return Err(Error::SaidNo(reason));
         }
         progress.expect(offer.bytes, offer.files);
         let destination = Destination::open(&options.output, options.dest)?;
@@ -188,8 +187,14 @@ fn receive_beating(
             }),
             failures: Mutex::default(),
         };
-        let epochs = transfer_all(&receiver, data.open(cancel), &mut reader, &pulse, &over)?;
-        let concluded = staging.conclude()?;
+        let end = |error: Error| over.end(error);
+        let (epochs, unsent) = transfer_all(&receiver, data.open(cancel), heard, &pulse, &end)?;
+        // All is here and right, whatever becomes of the other end.
+        over.settle()?;
+        let concluded = staging.conclude().map_err(|error| {
+            over.fail(error.into());
+            Error::Cancelled
+        })?;
         for (path, why) in &concluded.skipped {
             receiver.note(path, why);
         }
@@ -203,48 +208,54 @@ fn receive_beating(
             notes.push("something that is not of this transfer is in its staging folder, which therefore stays".into());
         }
         let placed = progress.snapshot().files;
+        let told = notes.clone();
+        // What the sender could not send it knows.
+        notes.extend(unsent.notes);
         let summary = Summary {
             placed,
-            failed,
-            notes: notes.clone(),
+            failed: failed + unsent.left_out,
+            notes,
             epochs,
         };
+        let done = Done {
+            placed,
+            failed,
+            notes: told,
+        };
         // All is in place: what becomes of the connection from here on changes nothing.
-        let told = say(&mut lock(&control), Body::Done(Done { placed, failed, notes }));
-        if told.and_then(|()| lock(&control).close()).is_ok() {
-            let _ = reader.wait_at_most(FAREWELL);
-            while let Ok(Some(_)) = hear(&mut reader) {}
-        }
+        let _ = say(&mut lock(&control), Body::Done(done));
+        let _ = lock(&control).close();
         Ok(summary)
     };
+    let (tell, heard) = sync_channel(AHEAD);
     let result = std::thread::scope(|scope| {
+        // However this ends, so do the threads.
+        let _finish = over.finish_at_end();
         scope.spawn(|| pulse.beat(&control));
-        receiving()
+        scope.spawn(|| over.last_words(&control));
+        let over = &over;
+        scope.spawn(move || over.hears(&mut reader, &tell));
+        let heard = heard;
+        receiving(&heard).map_err(|error| over.end(error))
     });
-    match result {
-        Ok(summary) => Ok(summary),
-        Err(error) => {
-            over(error);
-            Err(failure.reason().unwrap_or(Error::Cancelled))
-        }
-    }
+    result.map_err(|_| over.why().unwrap_or(Error::Cancelled))
 }
 
-fn meet(control: &Mutex<Writer>, reader: &mut Reader) -> Result<Offer, Error> {
+fn meet(control: &Mutex<Writer>, heard: &Heard<Body>) -> Result<Offer, Error> {
     let ours = Hello {
         version: control::VERSION,
         role: Role::Receiver as i32,
         ..Hello::default()
     };
-    if greet(&mut lock(control), reader, ours)?.role != Role::Sender as i32 {
+    say(&mut lock(control), Body::Hello(ours))?;
+    if greeting(next(heard)?)?.role != Role::Sender as i32 {
         return Err(Error::Usage(
             "the other end does not send: one end sends, the other receives".into(),
         ));
     }
-    match hear(reader)? {
-        Some(Body::Offer(offer)) => Ok(offer),
-        Some(_) => Err(Error::Protocol("no offer")),
-        None => Err(Error::Remote("it closed the connection".into())),
+    match next(heard)? {
+        Body::Offer(offer) => Ok(offer),
+        _ => Err(Error::Protocol("no offer")),
     }
 }
 
@@ -259,14 +270,14 @@ fn offered(offer: &Offer) -> Offered {
     }
 }
 
-/// Everything between the offer and the end. Returns how many keys content was sealed with.
+/// Everything between the offer and the end. Returns how many keys content was sealed with, and what the sender left out.
 fn transfer_all(
     receiver: &Receiver<'_>,
     connections: Connections,
-    reader: &mut Reader,
+    heard: &Heard<Body>,
     pulse: &Pulse,
     over: &(dyn Fn(Error) + Sync),
-) -> Result<u64, Error> {
+) -> Result<(u64, Sent), Error> {
     let work = |connection: &mut Connection| {
         let result = data::run(receiver, &mut connection.reader);
         (result, connection.reader.epoch())
@@ -294,7 +305,7 @@ fn transfer_all(
                 }
             }
         });
-        let talked = talk(receiver, reader);
+        let talked = talk(receiver, heard);
         // At once, so that the threads end; what is returned from here on is not the reason any more.
         let talked = talked.map_err(|error| {
             over(error);
@@ -302,11 +313,11 @@ fn transfer_all(
         });
         connections.stop();
         match (dealer.join(), decider.join(), checker.join()) {
-            (Ok(keys), Ok(()), Ok(())) => talked.map(|()| keys),
+            (Ok(keys), Ok(()), Ok(())) => talked.map(|unsent| (keys, unsent)),
             _ => Err(Error::Protocol("a thread of this end failed")),
         }
     });
-    let keys = talked?;
+    let ended = talked?;
     if receiver.cancel.is_set() {
         return Err(Error::Cancelled);
     }
@@ -317,7 +328,7 @@ fn transfer_all(
     if missing > 0 {
         return Err(Error::Protocol("files that were announced did not come"));
     }
-    Ok(keys)
+    Ok(ended)
 }
 
 /// Ends the transfer if the thread that has this panics.
@@ -332,12 +343,12 @@ impl Drop for OnPanic<'_> {
 }
 
 /// Hears what is there and what was sent.
-fn talk(receiver: &Receiver<'_>, reader: &mut Reader) -> Result<(), Error> {
+fn talk(receiver: &Receiver<'_>, heard: &Heard<Body>) -> Result<Sent, Error> {
     let _close = receiver.listed.close_at_end();
     let (mut entries, mut listed) = (0, false);
     loop {
-        match hear(reader)? {
-            Some(Body::Entries(list)) => {
+        match next(heard)? {
+            Body::Entries(list) => {
                 if listed {
                     return Err(Error::Protocol("entries after the last"));
                 }
@@ -350,10 +361,10 @@ fn talk(receiver: &Receiver<'_>, reader: &mut Reader) -> Result<(), Error> {
                     receiver.listed.close();
                 }
             }
-            Some(Body::FileEnd(end)) if !end.failed.is_empty() => {
+            Body::FileEnd(end) if !end.failed.is_empty() => {
                 receiver.give_up(end.file, &Escaped(end.failed.as_bytes()))?;
             }
-            Some(Body::FileEnd(end)) => {
+            Body::FileEnd(end) => {
                 let hash = match end.hash.len() {
                     0 => None,
                     _ => Some(
@@ -368,7 +379,7 @@ fn talk(receiver: &Receiver<'_>, reader: &mut Reader) -> Result<(), Error> {
                     receiver.complete(&file)?;
                 }
             }
-            Some(Body::Holes(holes)) => {
+            Body::Holes(holes) => {
                 for range in holes.ranges.chunks(2) {
                     let &[offset, len] = range else {
                         return Err(Error::Protocol("half a hole"));
@@ -381,7 +392,7 @@ fn talk(receiver: &Receiver<'_>, reader: &mut Reader) -> Result<(), Error> {
                     }
                 }
             }
-            Some(Body::Keep(keep)) => {
+            Body::Keep(keep) => {
                 if let Some(file) = receiver.incoming(keep.file)? {
                     let (bytes, progress) = file.keep(&keep.groups)?;
                     receiver.progress.kept(bytes);
@@ -390,9 +401,14 @@ fn talk(receiver: &Receiver<'_>, reader: &mut Reader) -> Result<(), Error> {
                     }
                 }
             }
-            Some(Body::Sent(_)) if listed => return Ok(()),
-            Some(_) => return Err(Error::Protocol("a message out of place")),
-            None => return Err(Error::Remote("it closed the connection".into())),
+            Body::Sent(mut sent) if listed => {
+                sent.notes.truncate(NOTES);
+                for note in &mut sent.notes {
+                    *note = Escaped(note.as_bytes()).to_string();
+                }
+                return Ok(sent);
+            }
+            _ => return Err(Error::Protocol("a message out of place")),
         }
     }
 }

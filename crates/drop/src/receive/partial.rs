@@ -21,6 +21,9 @@ pub(super) fn name(receiver: &Receiver<'_>, file: &Arc<Incoming>) -> Result<(), 
     for range in file.partial() {
         let mut group = range.start.div_ceil(GROUP);
         while group < group_count(size) {
+            if receiver.cancel.is_set() {
+                return Err(Error::Cancelled);
+            }
             let len = group_len(size, group);
             if len == 0 || group * GROUP + len > range.end {
                 break;

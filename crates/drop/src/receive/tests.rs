@@ -15,6 +15,7 @@ use crate::entry::Time;
 use crate::link::{Identity, Place, Setup, connect};
 use crate::wire::control::Entries;
 use crate::wire::kind;
+use crate::wire::talk::hear;
 
 /// How long anything may take.
 const LIMIT: Duration = Duration::from_secs(120);

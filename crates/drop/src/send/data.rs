@@ -170,6 +170,9 @@ fn compare(sender: &Sender<'_>, file: &Arc<Sending>, groups: Vec<(u64, [u8; 32])
     let mut bytes = vec![0; GROUP as usize];
     let (mut keep, mut send) = (Vec::new(), Vec::new());
     for (group, theirs) in groups {
+        if sender.cancel.is_set() {
+            return Err(Error::Cancelled);
+        }
         let len = group_len(file.size, group) as usize;
         if file.file.read_at(&mut bytes[..len], group * GROUP).is_err() {
             file.fail();

@@ -9,22 +9,24 @@ mod queue;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex};
 
 use self::queue::{Queue, Work};
 use zeroize::Zeroizing;
 
-use crate::both::{Failure, deal};
+use crate::both::{AHEAD, deal, next};
 use crate::cancel::Cancel;
 use crate::entry::{Entry, Kind};
 use crate::groups::group_count;
-use crate::link::{Connected, Connection, Connections, Reader, Writer};
+use crate::link::{Connected, Connection, Connections, Writer};
 use crate::names::Escaped;
+use crate::over::Over;
 use crate::progress::Progress;
 use crate::source::{self, Scan};
 use crate::wire::control::{self, Body, Decision, Done, Entries, Hello, Offer, Role};
 use crate::wire::data::SMALL;
-use crate::wire::talk::{BEAT, Pulse, greet, hear, say};
+use crate::wire::talk::{BEAT, Pulse, greeting, say};
 use crate::{Error, lock};
 
 /// Names at the top that an offer shows.
@@ -35,6 +37,9 @@ const CHANGED: &str = "it changed while it was being sent";
 
 /// Notes about single files that a summary keeps.
 const NOTES: usize = 100;
+
+/// Bytes of the notes of a message: it must fit into a record.
+const NOTES_BYTES: usize = 256 << 10;
 
 /// What is to be sent, and how.
 #[derive(Clone)]
@@ -63,7 +68,7 @@ pub struct Summary {
 /// State that the threads share.
 struct Sender<'a> {
     scan: &'a Scan,
-    queue: Queue,
+    queue: Arc<Queue>,
     control: Mutex<Writer>,
     progress: &'a Progress,
     cancel: &'a Cancel,
@@ -116,55 +121,41 @@ pub fn send(
 ) -> Result<Summary, Error> {
     progress.expect(scan.totals.bytes, scan.totals.files);
     let Connected { peered, data } = connected;
+    let over = Over::new(&peered.connection, cancel)?;
     let (mut reader, control) = (peered.connection.reader, peered.connection.writer);
     let sender = Sender {
         scan,
-        queue: Queue::default(),
+        queue: Arc::default(),
         control: Mutex::new(control),
         progress,
         cancel,
         hash: std::sync::OnceLock::new(),
     };
-    let failure = Failure::new(&sender.control, cancel);
-    let over = |error: Error| {
-        failure.end(error);
-        sender.queue.stop();
-    };
+    let queue = sender.queue.clone();
+    let _stops = cancel.on_cancel(move || queue.stop());
+    let end = |error: Error| over.end(error);
     let pulse = Pulse::every(BEAT);
+    let (tell, heard) = sync_channel(AHEAD);
     let done = std::thread::scope(|scope| {
-        scope.spawn(|| pulse.beat(&sender.control));
-        // However this ends, so does the pulse.
+        // However this ends, so do the threads.
+        let _finish = over.finish_at_end();
         let _stop = pulse.stop_at_end();
+        scope.spawn(|| pulse.beat(&sender.control));
+        scope.spawn(|| over.last_words(&sender.control));
+        let over = &over;
+        scope.spawn(move || over.hears(&mut reader, &tell));
+        let heard = heard;
         // Connections come up once the receiver has said yes, for which a person may take any time.
-        let done = offer(options, &sender, &mut reader).and_then(|()| {
+        let done = offer(options, &sender, &heard).and_then(|()| {
             let connections = data.open(cancel);
-            let keys = content(&sender, &connections, &mut reader, &over)?;
-            Ok((finish(&sender, &mut reader)?, keys))
+            let keys = content(&sender, &connections, &heard, &end)?;
+            Ok((finish(&sender, &heard)?, keys))
         });
-        done.map_err(&over).ok()
+        done.map_err(&end).ok()
     });
-    match (done, failure.reason()) {
-        (Some((done, keys)), None) => Ok(summary(done, keys)),
-        (_, Some(error)) => Err(reason(error, &mut reader)),
-        (None, None) => Err(Error::Cancelled),
-    }
-}
-
-/// If the connection was lost because the other end gave up, that is what to say.
-fn reason(error: Error, reader: &mut Reader) -> Error {
-    if !matches!(error, Error::Network { .. }) {
-        return error;
-    }
-    // What had arrived can still be read although the connection is shut down.
-    loop {
-        match hear(reader) {
-            Err(Error::Remote(reason)) => return Error::Remote(reason),
-            Ok(Some(Body::Decline(decline))) => {
-                return Error::Declined(Escaped(decline.reason.as_bytes()).to_string());
-            }
-            Ok(Some(_)) => {}
-            Ok(None) | Err(_) => return error,
-        }
+    match done {
+        Some((done, keys)) => Ok(summary(done, keys)),
+        None => Err(over.why().unwrap_or(Error::Cancelled)),
     }
 }
 
@@ -173,7 +164,7 @@ fn reason(error: Error, reader: &mut Reader) -> Error {
 fn content(
     sender: &Sender<'_>,
     connections: &Connections,
-    reader: &mut Reader,
+    heard: &Receiver<Body>,
     over: &(dyn Fn(Error) + Sync),
 ) -> Result<u64, Error> {
     let work = |connection: &mut Connection| {
@@ -185,7 +176,7 @@ fn content(
     let talked = std::thread::scope(|scope| {
         let dealer = scope.spawn(|| deal(connections, &work, over));
         // At once, so that the threads end; what is returned from here on is not the reason any more.
-        let talked = talk(sender, reader).map_err(|error| {
+        let talked = talk(sender, heard).map_err(|error| {
             over(error);
             Error::Cancelled
         });
@@ -221,8 +212,8 @@ fn summary(done: Done, epochs: u64) -> Summary {
 }
 
 /// Says what there is, and waits until the receiver takes it.
-fn offer(options: &Options, sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
-    meet(sender, reader)?;
+fn offer(options: &Options, sender: &Sender<'_>, heard: &Receiver<Body>) -> Result<(), Error> {
+    meet(sender, heard)?;
     let scan = sender.scan;
     let tops = || scan.entries.iter().filter(|entry| entry.path.depth() == 1);
     sender.say(Body::Offer(Offer {
@@ -240,21 +231,18 @@ fn offer(options: &Options, sender: &Sender<'_>, reader: &mut Reader) -> Result<
         top_count: tops().count() as u64,
         hash: options.hash,
     }))?;
-    let hash = match hear(reader)? {
-        Some(Body::Accept(accept)) => accept.hash,
-        Some(Body::Decline(decline)) => return Err(Error::Declined(Escaped(decline.reason.as_bytes()).to_string())),
-        Some(_) => return Err(Error::Protocol("an offer that was answered by something else")),
-        None => return Err(Error::Declined(String::new())),
+    let Body::Accept(control::Accept { hash }) = next(heard)? else {
+        return Err(Error::Protocol("an offer that was answered by something else"));
     };
     let _ = sender.hash.set(hash);
     Ok(())
 }
 
 /// Lists the entries, and hears what is wanted of them up to the last decision.
-fn talk(sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
+fn talk(sender: &Sender<'_>, heard: &Receiver<Body>) -> Result<(), Error> {
     std::thread::scope(|scope| {
         let list = scope.spawn(|| list(sender));
-        let decided = decide(sender, reader);
+        let decided = decide(sender, heard);
         match list.join() {
             Ok(listed) => decided.and(listed),
             Err(_) => Err(Error::Protocol("a thread of this end failed")),
@@ -262,13 +250,13 @@ fn talk(sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
     })
 }
 
-fn meet(sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
-    let ours = Hello {
+fn meet(sender: &Sender<'_>, heard: &Receiver<Body>) -> Result<(), Error> {
+    sender.say(Body::Hello(Hello {
         version: control::VERSION,
         role: Role::Sender as i32,
         ..Hello::default()
-    };
-    match greet(&mut lock(&sender.control), reader, ours)?.role == Role::Receiver as i32 {
+    }))?;
+    match greeting(next(heard)?)?.role == Role::Receiver as i32 {
         true => Ok(()),
         false => Err(Error::Usage(
             "the other end does not receive: one end sends, the other receives".into(),
@@ -292,14 +280,14 @@ fn list(sender: &Sender<'_>) -> Result<(), Error> {
 }
 
 /// Listens to what the receiver wants until it has said so for everything.
-fn decide(sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
+fn decide(sender: &Sender<'_>, heard: &Receiver<Body>) -> Result<(), Error> {
     let count = sender.scan.entries.len();
     let mut decided = 0;
     // Files whose groups are being named, by their number.
     let mut partial: HashMap<u32, Vec<(u64, [u8; 32])>> = HashMap::new();
     while decided < count || !partial.is_empty() {
-        match hear(reader)? {
-            Some(Body::Decisions(decisions)) => {
+        match next(heard)? {
+            Body::Decisions(decisions) => {
                 if decisions.first as usize != decided || decisions.codes.len() > count - decided {
                     return Err(Error::Protocol("a decision about something that was not offered"));
                 }
@@ -322,7 +310,7 @@ fn decide(sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
                     }
                 }
             }
-            Some(Body::Have(have)) => {
+            Body::Have(have) => {
                 let groups = partial
                     .get_mut(&have.file)
                     .ok_or(Error::Protocol("groups of a file that is not partial"))?;
@@ -332,8 +320,7 @@ fn decide(sender: &Sender<'_>, reader: &mut Reader) -> Result<(), Error> {
                     sender.queue.add(Work::Partial(have.file, groups));
                 }
             }
-            Some(_) => return Err(Error::Protocol("a message out of place")),
-            None => return Err(Error::Remote("it closed the connection".into())),
+            _ => return Err(Error::Protocol("a message out of place")),
         }
     }
     sender.queue.close();
@@ -360,15 +347,31 @@ fn note_groups(groups: &mut Vec<(u64, [u8; 32])>, have: &control::Have, size: u6
 }
 
 /// Everything was sent; waits for what became of it.
-fn finish(sender: &Sender<'_>, reader: &mut Reader) -> Result<Done, Error> {
-    sender.say(Body::Sent(control::Sent {}))?;
-    match hear(reader)? {
-        Some(Body::Done(done)) => {
+fn finish(sender: &Sender<'_>, heard: &Receiver<Body>) -> Result<Done, Error> {
+    let skipped = &sender.scan.skipped;
+    let notes = skipped.iter().map(ToString::to_string).take(NOTES);
+    sender.say(Body::Sent(control::Sent {
+        left_out: skipped.len() as u64,
+        notes: bounded(notes, NOTES_BYTES),
+    }))?;
+    match next(heard)? {
+        Body::Done(done) => {
             lock(&sender.control).close()?;
             Ok(done)
         }
         _ => Err(Error::Protocol("the end of the transfer was not confirmed")),
     }
+}
+
+/// The first of them, up to so many bytes: they go in one message.
+fn bounded(notes: impl Iterator<Item = String>, mut bytes: usize) -> Vec<String> {
+    notes
+        .take_while(|note| {
+            let fits = bytes.checked_sub(note.len());
+            bytes = fits.unwrap_or(0);
+            fits.is_some()
+        })
+        .collect()
 }
 
 /// The same for the same command on the same machine, and nothing that says what the paths are.

@@ -168,8 +168,7 @@ pub fn share(options: &Options, connected: Connected, cancel: &Cancel, ready: &d
             tracing::debug!(%error, "unmounting");
         }
         if let (Err(error), false) = (&result, ending.has_heard()) {
-            let reason = error.for_peer();
-            let _ = say(&mut writer, Body::Stop(control::Stop { reason }));
+            let _ = say(&mut writer, Body::Stop(control::Stop::of(error)));
         }
         // The connections of what the other end has mounted stay until it has let go.
         if writer.close().is_ok() && !ending.wait_heard(FAREWELL) {

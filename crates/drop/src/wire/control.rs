@@ -249,7 +249,14 @@ pub struct Holes {
 
 /// Nothing follows but the end.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Sent {}
+pub struct Sent {
+    /// What was to be sent and was not offered, since it could not be read.
+    #[prost(uint64, tag = "1")]
+    pub left_out: u64,
+    /// The first few of it and why, for people.
+    #[prost(string, repeated, tag = "2")]
+    pub notes: Vec<String>,
+}
 
 /// What became of the transfer.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -271,4 +278,36 @@ pub struct Stop {
     /// Why, for people.
     #[prost(string, tag = "1")]
     pub reason: String,
+    /// A [`Cause`], for programs; 0, or one that is not known, where only the reason says it.
+    #[prost(uint32, tag = "2")]
+    pub cause: u32,
+}
+
+impl Stop {
+    /// What the other end is told of an error of this one.
+    pub(crate) fn of(error: &crate::Error) -> Self {
+        Self {
+            reason: error.for_peer(),
+            cause: error.cause().map_or(0, |cause| cause as u32),
+        }
+    }
+}
+
+/// Why an end gave up, as far as the other one can do something about it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(u32)]
+pub enum Cause {
+    /// Somebody stopped it.
+    Stopped = 1,
+    /// No space is left where it writes.
+    NoRoom = 2,
+}
+
+impl Cause {
+    /// What a number says; `None` for one that says nothing.
+    pub fn of(number: u32) -> Option<Self> {
+        [Self::Stopped, Self::NoRoom]
+            .into_iter()
+            .find(|cause| *cause as u32 == number)
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use prost::Message as _;
 
-use super::control::{Body, Hello, Message, VERSION};
+use super::control::{Body, Cause, Decline, Hello, Message, Stop, VERSION};
 use super::kind;
 use crate::link::{Reader, Writer};
 use crate::names::Escaped;
@@ -22,20 +22,44 @@ pub(crate) fn say(writer: &mut Writer, body: Body) -> Result<(), Error> {
 
 /// Receives a control message. `None` at the end of the connection; those that this version does not know are passed over.
 pub(crate) fn hear(reader: &mut Reader) -> Result<Option<Body>, Error> {
+    if let Some(kept) = reader.take_kept() {
+        return understand(kind::CONTROL, &kept);
+    }
     loop {
         let Some(record) = reader.next()? else { return Ok(None) };
-        match record.kind {
-            kind::CONTROL => {}
-            kind::PULSE => continue,
-            _ => return Err(Error::Protocol("content on the control connection")),
+        if let Some(body) = understand(record.kind, record.payload)? {
+            return Ok(Some(body));
         }
-        let message =
-            Message::decode(record.payload).map_err(|_| Error::Protocol("a control message that cannot be read"))?;
-        match message.body {
-            Some(Body::Stop(stop)) => return Err(Error::Remote(Escaped(stop.reason.as_bytes()).to_string())),
-            Some(body) => return Ok(Some(body)),
-            None => {}
-        }
+    }
+}
+
+/// What a record on the control connection says; `None` for signs of life and what this version does not know.
+///
+/// # Errors
+/// What the other end gives as its reason to end, and [`Error::Protocol`].
+pub(crate) fn understand(kind: u8, payload: &[u8]) -> Result<Option<Body>, Error> {
+    match kind {
+        kind::CONTROL => {}
+        kind::PULSE => return Ok(None),
+        _ => return Err(Error::Protocol("content on the control connection")),
+    }
+    let message = Message::decode(payload).map_err(|_| Error::Protocol("a control message that cannot be read"))?;
+    match message.body {
+        Some(Body::Stop(stop)) => Err(match Cause::of(stop.cause) {
+            Some(cause) => Error::OtherEnd(cause),
+            None => Error::Remote(Escaped(stop.reason.as_bytes()).to_string()),
+        }),
+        Some(Body::Decline(decline)) => Err(Error::Declined(Escaped(decline.reason.as_bytes()).to_string())),
+        body => Ok(body),
+    }
+}
+
+/// What an end that ends for this reason says last; `None` if that was said by the other one.
+pub(crate) fn last_word(error: &Error) -> Option<Body> {
+    match error {
+        Error::SaidNo(reason) => Some(Body::Decline(Decline { reason: reason.clone() })),
+        error if error.is_said() => None,
+        error => Some(Body::Stop(Stop::of(error))),
     }
 }
 
@@ -47,10 +71,14 @@ pub(crate) fn greet(writer: &mut Writer, reader: &mut Reader, ours: Hello) -> Re
 /// The same; `None` if the other end says goodbye instead.
 pub(crate) fn greet_or_part(writer: &mut Writer, reader: &mut Reader, ours: Hello) -> Result<Option<Hello>, Error> {
     say(writer, Body::Hello(ours))?;
-    match hear(reader)? {
-        None => Ok(None),
-        Some(Body::Hello(hello)) if hello.version == VERSION => Ok(Some(hello)),
-        Some(Body::Hello(hello)) => Err(Error::Remote(format!(
+    hear(reader)?.map(greeting).transpose()
+}
+
+/// The first message of the other end, which must be a greeting in this version.
+pub(crate) fn greeting(first: Body) -> Result<Hello, Error> {
+    match first {
+        Body::Hello(hello) if hello.version == VERSION => Ok(hello),
+        Body::Hello(hello) => Err(Error::Remote(format!(
             "it speaks version {} of the protocol, this end {VERSION}",
             hello.version
         ))),
