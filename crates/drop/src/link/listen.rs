@@ -1,8 +1,9 @@
 //! Waiting for the other end to come.
 //!
-//! Whatever comes to an open port that is not the other end is let go without a word and without an end to the waiting: only
-//! a wrong guess at a code ends it, because a code allows one.
+//! Whatever comes to an open port that is not the other end is let go without an end to the waiting: only a wrong guess at a code ends
+//! it, because a code allows one, and a guess is a whole first flight that was answered. `guests` bounds how many are let in.
 
+use std::cell::Cell;
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -14,8 +15,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use sealway_session::handshake::Role;
 
-use super::establish::{BEGIN, Deadline, Identity, JOIN, Peered, Setup, handshake};
-use super::place::MAX_CONNECTIONS;
+use super::establish::{BEGIN, Deadline, Identity, JOIN, Moment, Peered, Setup, handshake};
+use super::guests::{self, Guest, Guests, Stage};
 use super::socket;
 use crate::Error;
 use crate::cancel::Cancel;
@@ -24,8 +25,8 @@ use crate::dial::TICK;
 /// How long a stranger may take to say what it wants, and how long for a handshake.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Strangers that are listened to at a time.
-pub(super) const STRANGERS: usize = 16;
+/// Ends that speak the protocol and were turned away, of which somebody is told.
+const NAMED: usize = 8;
 
 /// Ends a wait for connections at once, to look whether there is anything left to wait for.
 #[derive(Clone)]
@@ -108,7 +109,7 @@ fn is_passing(error: &std::io::Error) -> bool {
 }
 
 /// Waits until somebody brings up a session. Connections that want to join it may be here before it stands at this end; they are
-/// given along.
+/// given along. `told` hears why an end was turned away that speaks the protocol.
 ///
 /// # Errors
 /// [`Error::CodeSpent`], [`Error::Cancelled`], [`Error::Network`] if the port fails.
@@ -117,32 +118,43 @@ pub(super) fn session(
     waker: &Waker,
     setup: &Setup,
     cancel: &Cancel,
+    told: &(dyn Fn(&Error) + Sync),
 ) -> Result<(Peered, Vec<Early>), Error> {
     let (found, wanted) = sync_channel(1);
     let over = AtomicBool::new(false);
-    let strangers = AtomicUsize::new(0);
+    let guests: Arc<Guests> = Arc::default();
     let turn = Mutex::new(());
     let early = Mutex::new(Vec::new());
+    let turned_away = AtomicUsize::new(0);
     let peered = std::thread::scope(|scope| {
         let answer = loop {
             let stopped = || over.load(Ordering::SeqCst) || cancel.is_set();
             match accept(listener, waker, &stopped) {
                 Err(error) => break Err(error),
                 Ok(None) => break answer(&wanted, cancel),
-                Ok(Some(stream)) if strangers.load(Ordering::SeqCst) < STRANGERS => {
-                    strangers.fetch_add(1, Ordering::SeqCst);
+                Ok(Some(stream)) => {
+                    let Some(guest) = guests.admit(&stream) else { continue };
                     let waker = waker.clone();
-                    let (found, over, strangers, turn, early) = (found.clone(), &over, &strangers, &turn, &early);
+                    let host = Host {
+                        setup,
+                        cancel,
+                        told,
+                        turned_away: &turned_away,
+                        over: &over,
+                        turn: &turn,
+                        early: &early,
+                    };
+                    let found = found.clone();
                     scope.spawn(move || {
-                        attempt(stream, setup, cancel, (over, turn, early), &found);
-                        strangers.fetch_sub(1, Ordering::SeqCst);
+                        host.attempt(stream, &guest, &found);
                         waker.wake();
                     });
                 }
-                Ok(Some(_)) => {}
             }
         };
         over.store(true, Ordering::SeqCst);
+        // Nobody waits for those that say no more.
+        guests.send_home();
         answer
     })?;
     Ok((peered, early.into_inner().unwrap_or_default()))
@@ -156,48 +168,81 @@ fn answer(wanted: &Receiver<Result<Peered, Error>>, cancel: &Cancel) -> Result<P
     }
 }
 
-fn attempt(
-    mut stream: TcpStream,
-    setup: &Setup,
-    cancel: &Cancel,
-    (over, turn, early): (&AtomicBool, &Mutex<()>, &Mutex<Vec<Early>>),
-    found: &SyncSender<Result<Peered, Error>>,
-) {
-    match first_byte(&mut stream, &|| over.load(Ordering::SeqCst) || cancel.is_set()) {
-        FirstByte::Came(BEGIN) => {}
-        FirstByte::Came(JOIN) => return keep(early, Early { stream, joins: true }),
-        FirstByte::Stopped => return keep(early, Early { stream, joins: false }),
-        FirstByte::Came(_) | FirstByte::Gone => return,
+/// What those who are let in have in common.
+#[derive(Clone, Copy)]
+struct Host<'a> {
+    setup: &'a Setup,
+    cancel: &'a Cancel,
+    told: &'a (dyn Fn(&Error) + Sync),
+    turned_away: &'a AtomicUsize,
+    over: &'a AtomicBool,
+    /// Held from the first look at what an end with a code says.
+    turn: &'a Mutex<()>,
+    early: &'a Mutex<Vec<Early>>,
+}
+
+impl Host<'_> {
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::SeqCst)
     }
-    // Guesses at a code must not be made side by side; keys are no guesses.
-    let _turn = matches!(setup.identity, Identity::Code(_)).then(|| crate::lock(turn));
-    if over.load(Ordering::SeqCst) {
-        return;
-    }
-    let result = handshake(
-        stream,
-        setup,
-        Role::Responder,
-        Deadline::after(PATIENCE),
-        cancel,
-        &|_| true,
-    );
-    let answer = match result {
-        Ok(_) | Err(Error::CodeSpent) => result,
-        Err(error) => {
-            tracing::warn!(%error, "a connection was turned away");
-            return;
+
+    fn attempt(&self, mut stream: TcpStream, guest: &Guest, found: &SyncSender<Result<Peered, Error>>) {
+        let deadline = Deadline::after(PATIENCE);
+        match first_byte(&mut stream, &|| self.is_over() || self.cancel.is_set()) {
+            FirstByte::Came(BEGIN) if guest.is_at(Stage::Begins) => {}
+            FirstByte::Came(JOIN) => {
+                guest.is_at(Stage::Stays);
+                return keep(self.early, Early { stream, joins: true });
+            }
+            FirstByte::Stopped => {
+                guest.is_at(Stage::Stays);
+                return keep(self.early, Early { stream, joins: false });
+            }
+            FirstByte::Came(_) | FirstByte::Gone => return,
         }
-    };
-    match found.try_send(answer) {
-        Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => over.store(true, Ordering::SeqCst),
+        let held = Cell::new(None);
+        // Guesses at a code must not be made side by side; keys are no guesses. Who has not said all it has to say first, is not let
+        // in the way of others.
+        let go_on = |moment| {
+            if moment == Moment::Asked {
+                guest.is_at(Stage::Asks);
+                if matches!(self.setup.identity, Identity::Code(_)) {
+                    held.set(Some(crate::lock(self.turn)));
+                }
+            }
+            !self.is_over()
+        };
+        let result = handshake(stream, self.setup, Role::Responder, deadline, self.cancel, &go_on);
+        let answer = match result {
+            Ok(_) | Err(Error::CodeSpent) => result,
+            Err(error) => {
+                drop(held.take());
+                return self.turn_away(&error);
+            }
+        };
+        guest.is_at(Stage::Stays);
+        match found.try_send(answer) {
+            Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
+                self.over.store(true, Ordering::SeqCst)
+            }
+        }
+    }
+
+    /// What does not speak the protocol is not worth a word; of the others no more are named than somebody reads.
+    fn turn_away(&self, error: &Error) {
+        let speaks = error.is_mismatch();
+        if speaks && !self.is_over() && self.turned_away.fetch_add(1, Ordering::SeqCst) < NAMED {
+            (self.told)(error);
+        } else {
+            tracing::debug!(%error, "a connection was turned away");
+        }
     }
 }
 
-/// Keeps a connection for the session that is about to stand; not more than it may have.
+/// Keeps a connection for the session that is about to stand. Strangers that have said nothing are among them.
 fn keep(early: &Mutex<Vec<Early>>, one: Early) {
     let mut early = crate::lock(early);
-    if early.len() < MAX_CONNECTIONS as usize {
+    if early.len() < guests::ALL {
         early.push(one);
     }
 }

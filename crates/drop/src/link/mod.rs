@@ -5,6 +5,7 @@
 
 pub mod connection;
 mod establish;
+mod guests;
 mod join;
 mod listen;
 mod place;
@@ -14,4 +15,4 @@ mod socket;
 pub use connection::{Connection, OwnedRecord, Reader, Record, Writer};
 pub use establish::{Identity, Peered, Setup};
 pub(crate) use place::GATHER;
-pub use place::{Connected, Connections, DataConnections, MAX_CONNECTIONS, Place, connect};
+pub use place::{Connected, Connections, DataConnections, MAX_CONNECTIONS, Place, connect, connect_telling};

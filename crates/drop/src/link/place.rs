@@ -13,6 +13,7 @@ use sealway_session::handshake::Role;
 
 use super::connection::Connection;
 use super::establish::{Deadline, JOIN, Peered, Setup, handshake};
+use super::guests::Guests;
 use super::listen::Waker;
 use super::{join, listen, race, socket};
 use crate::cancel::Cancel;
@@ -28,6 +29,9 @@ pub(crate) const GATHER: Duration = Duration::from_secs(30);
 
 /// How long a handshake may take.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Strangers that may come to the nameplates that an end opens at a relay, one after the other.
+const RELAY_STRANGERS: u32 = 8;
 
 /// Where the other end is.
 pub enum Place {
@@ -62,10 +66,33 @@ pub struct Connected {
 /// # Errors
 /// [`Error::Network`], [`Error::CodeSpent`], [`Error::Cancelled`], and what the session refuses.
 pub fn connect(place: Place, setup: &Setup, connections: u32, cancel: &Cancel) -> Result<Connected, Error> {
-    try_to(place, setup, connections, cancel).map_err(|error| if cancel.is_set() { Error::Cancelled } else { error })
+    connect_telling(place, setup, connections, cancel, &|error| {
+        tracing::warn!(%error, "a connection was turned away");
+    })
 }
 
-fn try_to(place: Place, setup: &Setup, connections: u32, cancel: &Cancel) -> Result<Connected, Error> {
+/// The same; `told` hears why an end was turned away that speaks the protocol, while the waiting goes on.
+///
+/// # Errors
+/// As [`connect`].
+pub fn connect_telling(
+    place: Place,
+    setup: &Setup,
+    connections: u32,
+    cancel: &Cancel,
+    told: &(dyn Fn(&Error) + Sync),
+) -> Result<Connected, Error> {
+    let stopped = |error| if cancel.is_set() { Error::Cancelled } else { error };
+    try_to(place, setup, connections, cancel, told).map_err(stopped)
+}
+
+fn try_to(
+    place: Place,
+    setup: &Setup,
+    connections: u32,
+    cancel: &Cancel,
+    told: &(dyn Fn(&Error) + Sync),
+) -> Result<Connected, Error> {
     let (peered, way) = match place {
         Place::Dial { addresses, patience } => {
             let (peered, address) = race::reach(&addresses, Instant::now() + patience, setup, cancel)?;
@@ -73,13 +100,11 @@ fn try_to(place: Place, setup: &Setup, connections: u32, cancel: &Cancel) -> Res
         }
         Place::Listen(listener) => {
             let waker = Waker::new()?;
-            let (peered, early) = listen::session(&listener, &waker, setup, cancel)?;
+            let (peered, early) = listen::session(&listener, &waker, setup, cancel, told)?;
             (peered, Way::Listen(listener, early, waker))
         }
         Place::Relay { address, meeting } => {
-            let (stream, role) = relay::meet(&address, &meeting, cancel)?;
-            socket::prepare(&stream).map_err(Error::network("the relay"))?;
-            let peered = handshake(stream, setup, role, Deadline::after(PATIENCE), cancel, &|_| true)?;
+            let (peered, role) = meet(&address, &meeting, setup, cancel, told)?;
             (peered, Way::Relay(address, role))
         }
     };
@@ -90,6 +115,31 @@ fn try_to(place: Place, setup: &Setup, connections: u32, cancel: &Cancel) -> Res
         count,
     };
     Ok(Connected { peered, data })
+}
+
+/// A session with whoever comes to a relay. Who opened a nameplate opens another one if a stranger came: numbers are small, and anybody
+/// can claim one.
+fn meet(
+    address: &str,
+    meeting: &Meeting,
+    setup: &Setup,
+    cancel: &Cancel,
+    told: &(dyn Fn(&Error) + Sync),
+) -> Result<(Peered, Role), Error> {
+    let mut strangers = 0;
+    loop {
+        let (stream, role) = relay::meet(address, meeting, cancel)?;
+        socket::prepare(&stream).map_err(Error::network("the relay"))?;
+        match handshake(stream, setup, role, Deadline::after(PATIENCE), cancel, &|_| true) {
+            Ok(peered) => return Ok((peered, role)),
+            Err(error @ (Error::CodeSpent | Error::Cancelled)) => return Err(error),
+            Err(error) if role == Role::Initiator || strangers == RELAY_STRANGERS => return Err(error),
+            Err(error) => {
+                strangers += 1;
+                told(&error);
+            }
+        }
+    }
 }
 
 pub(super) fn send_byte(stream: &mut TcpStream, byte: u8) -> Result<(), Error> {
@@ -201,15 +251,20 @@ impl Joins {
                 false => joins.ask(early.stream),
             });
         }
+        let guests: Arc<Guests> = Arc::default();
         let enough = || self.stop() || self.joined.load(Ordering::SeqCst) >= count;
         loop {
             match listen::accept(listener, &self.waker, &enough) {
-                // Each holds what they share once.
-                Ok(Some(stream)) if Arc::strong_count(&self.joined) <= listen::STRANGERS => {
-                    let joins = self.clone();
-                    std::thread::spawn(move || joins.ask(stream));
+                Ok(Some(stream)) => {
+                    // Who joins is a guest until it has.
+                    if let Some(guest) = guests.admit(&stream) {
+                        let joins = self.clone();
+                        std::thread::spawn(move || {
+                            let _guest = guest;
+                            joins.ask(stream);
+                        });
+                    }
                 }
-                Ok(Some(_)) => {}
                 Ok(None) => return,
                 Err(error) => {
                     let _ = self.found.send(Err(error));

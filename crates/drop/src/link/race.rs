@@ -28,6 +28,9 @@ const ADDRESSES: usize = 8;
 const SHORTEST: Duration = Duration::from_millis(5);
 const LONGEST: Duration = Duration::from_millis(250);
 
+/// Times that a connection is closed before it was answered, after which no more are tried.
+const CLOSED: u32 = 12;
+
 /// A session at one of these addresses, and which one that is. They are tried again until `until` while one of them refuses: the
 /// other end may not be listening yet.
 pub(super) fn reach(
@@ -38,9 +41,15 @@ pub(super) fn reach(
 ) -> Result<(Peered, SocketAddr), Error> {
     let mut addresses = alternate(addresses);
     addresses.truncate(ADDRESSES);
-    let mut pause = SHORTEST;
+    let (mut pause, mut closed) = (SHORTEST, 0);
     loop {
         match race(&addresses, (STAGGER, until), setup, cancel) {
+            // A port that is full of strangers closes too, and has room again soon; a program of another kind closes always.
+            Err(lost) if lost.was_closed() && closed < CLOSED && !cancel.is_set() => {
+                closed += 1;
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(LONGEST);
+            }
             Err(lost) if lost.may_come() && Instant::now() + pause < until && !cancel.is_set() => {
                 std::thread::sleep(pause);
                 pause = (pause * 2).min(LONGEST);
@@ -73,6 +82,11 @@ impl Lost {
         if says(&error) >= says(&self.error) {
             self.error = error;
         }
+    }
+
+    /// It was closed before anything was answered, so no guess was made.
+    fn was_closed(&self) -> bool {
+        matches!(&self.error, Error::Network { source, .. } if source.kind() == ErrorKind::ConnectionAborted)
     }
 
     fn may_come(&self) -> bool {

@@ -9,7 +9,7 @@ use sealway_aead::choose::Offer;
 use sealway_aead::cpu::Cpu;
 use sealway_drop::cancel::Cancel;
 use sealway_drop::identity;
-use sealway_drop::link::{Identity, Peered, Place, Setup};
+use sealway_drop::link::{Connected, Identity, Place, Setup};
 use sealway_drop::relay::Meeting;
 use sealway_lab::exit::Exit;
 use sealway_session::code::CodePhrase;
@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 use super::events::Events;
 use super::problem;
 use crate::args::{DropLink as Link, HashWord};
-use crate::problem::Problem;
+use crate::problem::{Problem, note};
 
 /// How long an end that dials waits for the other one to listen.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -241,13 +241,19 @@ fn ask(cancel: &Cancel) -> Result<CodePhrase, Problem> {
         true => "code of the sender: ",
         false => "",
     };
-    let line = super::asking::ask(question, cancel).map_err(|error| problem(&error))?;
-    if line.is_empty() {
-        return Err(usage("no code was given").hint(
-            "type it when asked, write it to standard input, or set SEALWAY_CODE; or use --peer KEY or --anyone",
-        ));
+    loop {
+        let line = super::asking::ask(question, cancel).map_err(|error| problem(&error))?;
+        if line.is_empty() {
+            return Err(usage("no code was given").hint(
+                "type it when asked, write it to standard input, or set SEALWAY_CODE; or use --peer KEY or --anyone",
+            ));
+        }
+        match parse(&line) {
+            // Nothing was sent, so no guess is spent.
+            Err(mistyped) if !question.is_empty() => note(mistyped.message()),
+            parsed => return parsed,
+        }
     }
-    parse(&line)
 }
 
 fn at_relay(
@@ -279,27 +285,43 @@ fn at_relay(
     Ok(Place::Relay { address, meeting })
 }
 
+/// Brings up the session of a command. Ends that come and do not fit are named, and the waiting goes on.
+///
+/// # Errors
+/// As [`link::connect`](sealway_drop::link::connect).
+pub(super) fn connect(
+    place: Place,
+    setup: &Setup,
+    connections: u32,
+    events: Events,
+    cancel: &Cancel,
+) -> Result<Connected, sealway_drop::Error> {
+    sealway_drop::link::connect_telling(place, setup, connections, cancel, &|error| {
+        events.warn(&format!(
+            "somebody came and was turned away, and this end waits on: {error}"
+        ));
+    })
+}
+
 /// Says that the session stands. Where nothing proves who the other end is, a person compares the check words.
 ///
 /// # Errors
-/// [`Error::Declined`](sealway_drop::Error::Declined) if they differ, [`Error::Cancelled`](sealway_drop::Error::Cancelled).
+/// [`Error::SaidNo`](sealway_drop::Error::SaidNo) if they differ, and what ends either end meanwhile.
 pub(super) fn confirm(
-    peered: &Peered,
+    connected: &mut Connected,
     check: Check,
     events: Events,
     cancel: &Cancel,
 ) -> Result<(), sealway_drop::Error> {
-    let words = peered.check.to_string();
-    events.connected(peered.suite.name(), &words, check);
+    let words = connected.peered.check.to_string();
+    events.connected(connected.peered.suite.name(), &words, check);
     if check != Check::Asked {
         return Ok(());
     }
-    // Without a terminal any more the answer is empty, and no.
-    let question = format!("check words: {words}\ndoes the other end show the same? [y/N] ");
-    match super::asking::ask(&question, cancel)?.as_str() {
-        "y" | "yes" => Ok(()),
-        _ => Err(sealway_drop::Error::Declined(
-            "at this end: the check words differ".into(),
-        )),
-    }
+    sealway_drop::confirm::confirm(connected, cancel, |asking| {
+        // Without a terminal any more the answer is empty, and no.
+        let question = format!("check words: {words}\ndoes the other end show the same? [y/N] ");
+        let answer = super::asking::ask(&question, asking)?;
+        Ok(matches!(answer.to_ascii_lowercase().as_str(), "y" | "yes"))
+    })
 }

@@ -7,7 +7,6 @@ use std::time::Instant;
 use indicatif::HumanBytes;
 use sealway_drop::cancel::Cancel;
 use sealway_drop::dest::{self, Answer, Conflict, Existing};
-use sealway_drop::link;
 use sealway_drop::names::RelPath;
 use sealway_drop::progress::Progress;
 use sealway_drop::receive::{Consent, Offered, Options, receive};
@@ -15,7 +14,7 @@ use sealway_lab::exit::Exit;
 
 use super::asking::ask;
 use super::events::Events;
-use super::place::{End, Way, confirm, way};
+use super::place::{End, Way, confirm, connect, way};
 use super::send::{ended, resume_hint, stop_on_signal};
 use crate::args::{ConflictWord, Receive, ViaWord};
 use crate::problem::{Problem, note};
@@ -86,8 +85,8 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
         cancel: cancel.clone(),
         all: Mutex::new(None),
     };
-    let result = link::connect(place, &setup, connections, &cancel).and_then(|connected| {
-        confirm(&connected.peered, check, events, &cancel)?;
+    let result = connect(place, &setup, connections, events, &cancel).and_then(|mut connected| {
+        confirm(&mut connected, check, events, &cancel)?;
         let (begun, following) = (Instant::now(), events.follow(&progress));
         let result = receive(&receiving, connected, &progress, &cancel, &consent);
         drop(following);

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use sealway_drop::Error;
 use sealway_drop::cancel::Cancel;
 use sealway_drop::progress::Progress;
 use sealway_drop::send::Options;
 use sealway_drop::source::ScanOptions;
-use sealway_drop::{Error, link};
+use sealway_drop::wire::control::Cause;
 use sealway_lab::exit::Exit;
 
 use super::events::Events;
-use super::place::{End, Way, confirm, way};
+use super::place::{End, Way, confirm, connect, way};
 use super::problem;
 use crate::args::{Send, ViaWord};
 use crate::problem::{Problem, note};
@@ -54,17 +55,18 @@ pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
         hash,
         transfer_secret,
     };
-    let result = link::connect(place, &setup, connections, &cancel).and_then(|connected| {
-        confirm(&connected.peered, check, events, &cancel)?;
+    let result = connect(place, &setup, connections, events, &cancel).and_then(|mut connected| {
+        confirm(&mut connected, check, events, &cancel)?;
         let (begun, following) = (Instant::now(), events.follow(&progress));
         let result = sealway_drop::send::send(&sending, &scan, connected, &progress, &cancel);
         drop(following);
         result.map(|summary| (summary, begun.elapsed()))
     });
     match result {
-        Ok((summary, time)) => {
+        Ok((mut summary, time)) => {
+            summary.failed += scan.skipped.len() as u64;
             events.done("sent", &summary, progress.snapshot(), time);
-            Ok(ended(summary.failed + scan.skipped.len() as u64))
+            Ok(ended(summary.failed))
         }
         Err(error) => Err(events.failed(resume_hint(&error))),
     }
@@ -83,10 +85,13 @@ pub(super) fn resume_hint(error: &Error) -> Problem {
     use sealway_drop::Fault;
     let problem = problem(error);
     match error.fault() {
+        _ if matches!(error, Error::OtherEnd(Cause::NoRoom)) => {
+            problem.hint("make room there; the same command again at both ends then goes on where this one stopped")
+        }
         Fault::Network | Fault::Cancelled | Fault::Storage => {
             problem.hint("the same command again at both ends goes on where this one stopped")
         }
-        Fault::Identity => problem
+        Fault::Identity if matches!(error, Error::CodeSpent) => problem
             .hint("if the other end showed a code, give this end the same one: SEALWAY_CODE, or --code to be asked"),
         _ => problem,
     }

@@ -3,12 +3,11 @@
 use rustix::io::Errno;
 use sealway_drop::cache::CacheOptions;
 use sealway_drop::fuse::MountOptions;
-use sealway_drop::link;
 use sealway_drop::sharing::{self, Options};
 use sealway_lab::exit::Exit;
 
 use super::events::Events;
-use super::place::{End, Way, confirm, way};
+use super::place::{End, Way, confirm, connect, way};
 use super::problem;
 use super::send::stop_on_signal_saying;
 use crate::args::{DropLink, Mount, Mounting, Share};
@@ -85,8 +84,8 @@ fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
         Err(problem) if problem.exit() == Exit::Interrupted => return Ok(Exit::Done),
         way => way?,
     };
-    let result = link::connect(place, &setup, connections, &cancel).and_then(|connected| {
-        confirm(&connected.peered, check, events, &cancel)?;
+    let result = connect(place, &setup, connections, events, &cancel).and_then(|mut connected| {
+        confirm(&mut connected, check, events, &cancel)?;
         sharing::share(sharing, connected, &cancel, &|ready| events.ready(sharing, ready))
     });
     match result {

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use sealway_drop::cancel::Cancel;
 use sealway_drop::grpc::files::Way;
-use sealway_drop::link;
 use sealway_lab::exit::Exit;
 
 use super::events::Events;
@@ -25,8 +24,8 @@ pub(super) fn connect(link: &DropLink, end: End, events: Events, cancel: &Cancel
     let Found {
         place, setup, check, ..
     } = way(link, end, events, cancel)?;
-    let connected = link::connect(place, &setup, 1, cancel).and_then(|connected| {
-        confirm(&connected.peered, check, events, cancel)?;
+    let connected = super::place::connect(place, &setup, 1, events, cancel).and_then(|mut connected| {
+        confirm(&mut connected, check, events, cancel)?;
         Ok(connected)
     });
     Ok(Way::Sealed(Box::new(connected.map_err(|error| problem(&error))?)))
