@@ -11,6 +11,8 @@ pub(crate) struct Problem {
     exit: Exit,
     message: String,
     hint: Option<String>,
+    /// Programs were told by other means.
+    told: bool,
 }
 
 impl Problem {
@@ -19,6 +21,7 @@ impl Problem {
             exit,
             message: message.to_string(),
             hint: None,
+            told: false,
         }
     }
 
@@ -29,6 +32,15 @@ impl Problem {
 
     pub(crate) fn message(&self) -> &str {
         &self.message
+    }
+
+    pub(crate) fn advice(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// Says that programs know; true if they did already.
+    pub(crate) fn tell(&mut self) -> bool {
+        std::mem::replace(&mut self.told, true)
     }
 
     pub(crate) fn exit(&self) -> Exit {

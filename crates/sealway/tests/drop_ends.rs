@@ -231,9 +231,14 @@ fn a_mount_point_that_holds_something_is_said_before_anybody_is_asked_to_come() 
         BufReader::new(running.stdout.take().unwrap())
             .read_line(&mut said)
             .unwrap();
-        let _ = running.kill();
+        if said.contains("listening") {
+            let _ = running.kill();
+        }
         let output = running.wait_with_output().unwrap();
-        assert!(!said.contains("listening"), "{words:?} {said}");
+        assert!(
+            said.contains("\"error\"") && !said.contains("listening"),
+            "{words:?} {said}"
+        );
         assert_eq!(output.status.code(), Some(2), "{words:?} {}", text(&output));
         assert!(text(&output).contains("--nonempty"), "{words:?} {}", text(&output));
     }
@@ -322,4 +327,131 @@ fn unchecked_takes_whoever_comes() {
     assert!(connected["check"].as_str().unwrap().split(' ').count() == 5);
     assert_eq!(receiver.ended().0, Some(0));
     assert_eq!(fs::read(place.path("out/file")).unwrap(), b"hello");
+}
+
+/// How long an end that is alone now may take, on a machine that has other things to do.
+const SOON: Duration = Duration::from_secs(15);
+
+/// Found where one of three receivers that were stopped in the middle left the sender waiting for minutes.
+#[test]
+fn a_stop_in_the_middle_is_said_at_the_other_end() {
+    let place = Place::new();
+    fs::write(place.path("tree/large"), vec![7; 256 << 20]).unwrap();
+    for (delay, sender_stops) in [
+        (0, false),
+        (40, true),
+        (90, false),
+        (150, true),
+        (200, false),
+        (250, false),
+    ] {
+        let receiver = place.start(&["receive", "--listen", "127.0.0.1:0", "--output", "@out", "--yes"]);
+        let address = receiver.until("listening")["address"].as_str().unwrap().to_owned();
+        let sender = place.start(&["send", "--connect", &address, "@tree"]);
+        receiver.until("connected");
+        std::thread::sleep(Duration::from_millis(delay));
+        let (victim, other) = match sender_stops {
+            true => (sender, receiver),
+            false => (receiver, sender),
+        };
+        victim.signal(Signal::TERM);
+        let begun = Instant::now();
+        let last = loop {
+            let told = other.events.recv_timeout(SOON).unwrap();
+            if ["error", "done"].contains(&told["event"].as_str().unwrap()) {
+                break told;
+            }
+        };
+        assert!(begun.elapsed() < SOON);
+        // All may have been in place already.
+        if last["event"] == "error" {
+            assert_eq!(last["text"], "the other end was stopped", "{delay} {last}");
+            assert_eq!((last["exit"].as_u64(), victim.ended().0), (Some(7), Some(130)));
+            let (code, text) = other.ended();
+            assert_eq!(code, Some(7), "{text}");
+            assert!(text.contains("the other end was stopped"), "{text}");
+        }
+        let _ = fs::remove_dir_all(place.path("out/tree"));
+    }
+}
+
+#[test]
+fn what_could_not_be_read_is_counted_at_both_ends() {
+    let place = Place::new();
+    // Nothing that can be sent.
+    let _socket = std::os::unix::net::UnixListener::bind(place.path("tree/socket")).unwrap();
+    let receiver = place.start(&["receive", "--listen", "127.0.0.1:0", "--output", "@out", "--yes"]);
+    let address = receiver.until("listening")["address"].as_str().unwrap().to_owned();
+    let sender = place.start(&["send", "--connect", &address, "@tree"]);
+    for end in [sender, receiver] {
+        let done = end.until("done");
+        assert_eq!(
+            (done["files"].as_u64(), done["failed"].as_u64()),
+            (Some(1), Some(1)),
+            "{done}"
+        );
+        let (code, text) = end.ended();
+        assert_eq!(code, Some(11), "{text}");
+    }
+}
+
+#[test]
+fn every_failure_is_told_to_programs_once() {
+    let place = Place::new();
+    for (words, exit) in [
+        (
+            &[
+                "receive",
+                "--yes",
+                "--output",
+                "@nowhere/at/all",
+                "--listen",
+                "127.0.0.1:0",
+            ][..],
+            None,
+        ),
+        (
+            &["receive", "--yes", "--output", "@out", "--connect", "no address"],
+            Some(2),
+        ),
+        (&["send", "@missing", "--listen", "127.0.0.1:0"], None),
+        (&["mount", "@missing", "--listen", "127.0.0.1:0"], Some(2)),
+        (&["send", "@tree", "--connect", "127.0.0.1:0"], Some(7)),
+    ] {
+        let output = place.command(&[words, &["--json"]].concat()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let events: Vec<serde_json::Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let errors: Vec<_> = events.iter().filter(|event| event["event"] == "error").collect();
+        assert_eq!(errors.len(), 1, "{words:?} {said}");
+        assert_eq!(
+            errors[0]["exit"].as_i64(),
+            output.status.code().map(i64::from),
+            "{words:?} {said}"
+        );
+        assert!(
+            exit.is_none_or(|exit| output.status.code() == Some(exit)),
+            "{words:?} {}",
+            text(&output)
+        );
+    }
+}
+
+#[test]
+fn a_code_of_a_wrong_length_is_refused_before_anything_is_sent() {
+    let place = Place::new();
+    for code in ["7-castle-lemon", "7-castle-lemon-opera-castle"] {
+        // Nobody is there, which would be said after ten seconds.
+        let mut command = place.command(&[
+            "receive",
+            "--output",
+            "@out",
+            "--yes",
+            "--connect",
+            "192.0.2.1:9",
+            "--code",
+        ]);
+        let output = command.env("SEALWAY_CODE", code).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+        assert!(text(&output).contains("3 words"), "{}", text(&output));
+    }
 }

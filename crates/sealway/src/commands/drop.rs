@@ -15,6 +15,11 @@ use sealway_lab::exit::Exit;
 
 use crate::problem::Problem;
 
+/// What a command came to. Programs are told of every failure, wherever it was noticed.
+pub(crate) fn told(json: bool, result: Result<Exit, Problem>) -> Result<Exit, Problem> {
+    result.map_err(|problem| events::Events { quiet: false, json }.failed(problem))
+}
+
 /// What is said of an error, and with which code the command ends.
 fn problem(error: &Error) -> Problem {
     let exit = match error.fault() {

@@ -90,11 +90,14 @@ impl Events {
         }
     }
 
-    /// The command ends with this.
-    pub(super) fn failed(self, problem: Problem) -> Problem {
-        if self.json {
-            let (exit, text) = (problem.exit().code(), problem.message().to_owned());
-            self.tell("", || json!({"event": "error", "exit": exit, "text": text}));
+    /// The command ends with this. Told once, by whoever knows first.
+    pub(super) fn failed(self, mut problem: Problem) -> Problem {
+        if self.json && !problem.tell() {
+            let (exit, text, hint) = (problem.exit().code(), problem.message(), problem.advice());
+            self.tell(
+                "",
+                || json!({"event": "error", "exit": exit, "text": text, "hint": hint}),
+            );
         }
         problem
     }
