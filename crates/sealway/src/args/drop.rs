@@ -85,6 +85,8 @@ pub(crate) struct Receive {
 /// not followed. With --mount, the folder that the other end shares is mounted here at the same time.
 #[derive(Args, Debug)]
 #[command(after_help = EXIT_CODES, after_long_help = format!("{EXIT_CODES}\n\n{ENVIRONMENT}"))]
+// What is of transfers alone.
+#[command(mut_arg("connections", |arg| arg.hide(true)), mut_arg("hash", |arg| arg.hide(true)), mut_arg("via", |arg| arg.hide(true)))]
 pub(crate) struct Share {
     /// The folder
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -107,6 +109,8 @@ pub(crate) struct Share {
 /// cannot be read is an error of reading, never data cut short.
 #[derive(Args, Debug)]
 #[command(after_help = EXIT_CODES, after_long_help = format!("{EXIT_CODES}\n\n{ENVIRONMENT}"))]
+// What is of transfers alone.
+#[command(mut_arg("connections", |arg| arg.hide(true)), mut_arg("hash", |arg| arg.hide(true)), mut_arg("via", |arg| arg.hide(true)))]
 pub(crate) struct Mount {
     /// An empty folder
     #[arg(value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath)]
@@ -192,7 +196,7 @@ pub(crate) struct Link {
     pub(crate) hash: HashWord,
 
     /// How content goes: as records of its own, or one file through the gRPC service, sealed or (on this machine, for measuring)
-    /// not sealed at all. Both ends say the same; share and mount go their own way
+    /// not sealed at all. Both ends say the same
     #[arg(
         long,
         value_enum,
