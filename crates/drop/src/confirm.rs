@@ -28,8 +28,6 @@ pub fn confirm(
     ask: impl FnOnce(&Cancel) -> Result<bool, Error>,
 ) -> Result<(), Error> {
     let control = &mut connected.peered.connection;
-    // There is something to be said before it is shut down.
-    control.release();
     let asking = Cancel::new();
     let of = asking.clone();
     let _told = cancel.on_cancel(move || of.cancel());
@@ -57,7 +55,6 @@ pub fn confirm(
         (Ok(false), _) => Error::SaidNo("the check words differ".into()),
         (Ok(true), Ok(())) => {
             control.reader.wait_at_most(None)?;
-            control.watch(cancel);
             return Ok(());
         }
     };

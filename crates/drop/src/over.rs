@@ -92,8 +92,7 @@ impl Shared {
 }
 
 impl Over {
-    /// Of the transfer whose control connection this is. From here on `cancel` does not shut that down, since there is something
-    /// to be said first.
+    /// Of the transfer whose control connection this is.
     ///
     /// # Errors
     /// [`Error::Network`].
@@ -102,7 +101,6 @@ impl Over {
         let line = control.stream()?;
         let told = shared.clone();
         let told = cancel.on_cancel(move || told.note(Error::Cancelled));
-        control.release();
         Ok(Self {
             shared,
             line,

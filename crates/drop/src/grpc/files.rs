@@ -101,6 +101,7 @@ fn stream(way: Way, role: Role, cancel: &Cancel) -> Result<(Stream, Option<link:
         Way::Sealed(connected) => {
             let Connected { peered, data } = *connected;
             let mut control = peered.connection;
+            control.watch(cancel);
             // Somebody at the other end may be asked before it goes on, so until then there is no limit.
             meet(&mut control, role).map_err(|error| if cancel.is_set() { Error::Cancelled } else { error })?;
             let connections = data.open_only(&[1], cancel);

@@ -61,7 +61,8 @@ pub struct Connected {
     pub data: DataConnections,
 }
 
-/// Brings up a session with the end at `place`, which may use up to `connections` further connections.
+/// Brings up a session with the end at `place`, which may use up to `connections` further connections. From then on `cancel` does not
+/// shut its first connection down: whoever talks on it tells the other end why it ends.
 ///
 /// # Errors
 /// [`Error::Network`], [`Error::CodeSpent`], [`Error::Cancelled`], and what the session refuses.
@@ -108,6 +109,8 @@ fn try_to(
             (peered, Way::Relay(address, role))
         }
     };
+    // Whoever talks on it says why it ends.
+    peered.connection.release();
     let count = connections.clamp(1, MAX_CONNECTIONS);
     let data = DataConnections {
         session: peered.session.clone(),
