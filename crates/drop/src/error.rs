@@ -5,7 +5,6 @@ use std::io;
 
 use sealway_session::handshake::Refusal;
 
-use crate::wire::control::Cause;
 use crate::{dest, fault, fuse, identity, source, tree};
 
 /// Whose fault an error is; programs turn it into their exit code.
@@ -88,6 +87,25 @@ pub enum Error {
     Cancelled,
 }
 
+/// Why an end gave up, as far as the other one can do something about it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(u32)]
+pub enum Cause {
+    /// Somebody stopped it.
+    Stopped = 1,
+    /// No space is left where it writes.
+    NoRoom = 2,
+}
+
+impl Cause {
+    /// What a number says; `None` for one that says nothing.
+    pub fn of(number: u32) -> Option<Self> {
+        [Self::Stopped, Self::NoRoom]
+            .into_iter()
+            .find(|cause| *cause as u32 == number)
+    }
+}
+
 impl Error {
     /// Whose fault it is.
     pub fn fault(&self) -> Fault {
@@ -117,6 +135,14 @@ impl Error {
             Error::Identity(error) => of_files(error.fault()),
             Error::Declined(_) | Error::SaidNo(_) => Fault::Declined,
             Error::Cancelled => Fault::Cancelled,
+        }
+    }
+
+    /// What this end says of an error of the session; where its key was refused, which that is.
+    pub(crate) fn of_session(error: sealway_session::Error, own: Option<[u8; 32]>) -> Self {
+        match (error, own) {
+            (sealway_session::Error::Refused(Refusal::UnknownKey), Some(own)) => Error::KeyRefused { own },
+            (error, _) => Error::Session(error),
         }
     }
 

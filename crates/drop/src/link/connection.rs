@@ -12,7 +12,6 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags};
 use sealway_session::record::{HEADER_LEN, MAX_PAYLOAD, OVERHEAD, Opened, RecvHalf, SendHalf, TAG_LEN};
 
-use super::establish::refused;
 use crate::cancel::{Cancel, Watch};
 use crate::{Error, dial};
 
@@ -176,7 +175,7 @@ impl Reader {
         let len = self
             .half
             .record_len(&header)
-            .map_err(|error| refused(error, self.own))?;
+            .map_err(|error| Error::of_session(error, self.own))?;
         self.fill(len)?;
         if self.end - self.start < len {
             return Err(lost());
@@ -210,7 +209,7 @@ impl Reader {
         let len = self
             .half
             .record_len(&header)
-            .map_err(|error| refused(error, self.own))?;
+            .map_err(|error| Error::of_session(error, self.own))?;
         // The header of the next record comes with this one, as in `fill`.
         let room = len + HEADER_LEN;
         let mut buffer = memory(room);

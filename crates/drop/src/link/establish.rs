@@ -168,7 +168,7 @@ pub(super) fn handshake(
             if let Some(refusal) = Refusal::of(&error) {
                 part(&mut stream, refusal);
             }
-            return Err(refused(error, own));
+            return Err(Error::of_session(error, own));
         }
         Err(error) => return Err(error),
     };
@@ -252,14 +252,6 @@ fn part(stream: &mut TcpStream, refusal: Refusal) {
     if said.and_then(|()| stream.shutdown(Shutdown::Write)).is_ok() {
         let mut rest = [0; 1024];
         while deadline.set(stream).is_ok() && matches!(stream.read(&mut rest), Ok(1..)) {}
-    }
-}
-
-/// What this end says of an error of the session; where its key was refused, which that is.
-pub(super) fn refused(error: sealway_session::Error, own: Option<[u8; 32]>) -> Error {
-    match (error, own) {
-        (sealway_session::Error::Refused(Refusal::UnknownKey), Some(own)) => Error::KeyRefused { own },
-        (error, _) => Error::Session(error),
     }
 }
 

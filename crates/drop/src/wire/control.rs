@@ -6,6 +6,8 @@
 //! follows the pieces of a file, [`Sent`] everything; [`Done`] says what became of it. [`Stop`] may come at any time from
 //! either end.
 
+pub use crate::error::Cause;
+
 /// Version of the protocol that this crate speaks.
 pub const VERSION: u32 = 1;
 
@@ -290,24 +292,5 @@ impl Stop {
             reason: error.for_peer(),
             cause: error.cause().map_or(0, |cause| cause as u32),
         }
-    }
-}
-
-/// Why an end gave up, as far as the other one can do something about it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[repr(u32)]
-pub enum Cause {
-    /// Somebody stopped it.
-    Stopped = 1,
-    /// No space is left where it writes.
-    NoRoom = 2,
-}
-
-impl Cause {
-    /// What a number says; `None` for one that says nothing.
-    pub fn of(number: u32) -> Option<Self> {
-        [Self::Stopped, Self::NoRoom]
-            .into_iter()
-            .find(|cause| *cause as u32 == number)
     }
 }
