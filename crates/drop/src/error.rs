@@ -7,6 +7,9 @@ use sealway_session::handshake::Refusal;
 
 use crate::{dest, fault, fuse, identity, source, tree};
 
+/// How what this end asks of a relay begins.
+pub(crate) const ASKING: &str = "asking the relay";
+
 /// Whose fault an error is; programs turn it into their exit code.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Fault {
@@ -168,6 +171,12 @@ impl Error {
             Error::Storage { source, .. } if source.kind() == io::ErrorKind::StorageFull => Some(Cause::NoRoom),
             _ => None,
         }
+    }
+
+    /// Whether nobody waits at the relay under the number of a code, so that no guess was made.
+    pub fn is_unknown_number(&self) -> bool {
+        let asked = |doing: &str| doing.starts_with(ASKING);
+        matches!(self, Error::Network { doing, source } if source.kind() == io::ErrorKind::NotFound && asked(doing))
     }
 
     /// Whether the ends speak the same protocol and were told what does not fit.

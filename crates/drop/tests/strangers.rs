@@ -163,6 +163,13 @@ fn a_stranger_at_a_relay_leads_to_another_number() {
         address: relay.address.clone(),
         meeting: Meeting::Claim(second),
     };
+    // The first is nobody's any more, which spends nothing.
+    let gone = Place::Relay {
+        address: relay.address.clone(),
+        meeting: Meeting::Claim(first),
+    };
+    let gone = connect(gone, &code("castle-lemon-opera"), 1, &Cancel::new());
+    assert!(matches!(gone, Err(error) if error.is_unknown_number()));
     let receiver = connect(place, &code("castle-lemon-opera"), 1, &Cancel::new());
     assert!(receiver.is_ok(), "{:?}", receiver.err());
     assert!(sender.join().unwrap().is_ok());

@@ -11,6 +11,7 @@ use super::socket::{TICK, dial, readable};
 use super::wire::{ANSWER_LEN, Answer, Request, TOKEN_LEN};
 use crate::Error;
 use crate::cancel::Cancel;
+use crate::error::ASKING;
 
 /// How long a relay may take to answer at all.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -56,7 +57,7 @@ pub fn pair(address: &str, token: &[u8; TOKEN_LEN], role: Role, stop: &dyn Fn() 
 fn ask(address: &str, request: &Request, stop: &dyn Fn() -> bool, told: &dyn Fn(u32)) -> Result<TcpStream, Error> {
     let mut stream = dial(address, stop)?;
     let failed = |source| Error::Network {
-        doing: format!("asking the relay {address}"),
+        doing: format!("{ASKING} {address}"),
         source,
     };
     stream.write_all(&request.encode()).map_err(failed)?;

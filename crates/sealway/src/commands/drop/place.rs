@@ -43,6 +43,8 @@ pub(super) struct Way {
     pub(super) hash: bool,
     pub(super) check: Check,
     pub(super) own: identity::Identity,
+    /// Somebody typed the code.
+    pub(super) typed: bool,
 }
 
 /// What becomes of the check words.
@@ -94,7 +96,7 @@ pub(super) fn way(link: &Link, end: End, events: Events, cancel: &Cancel) -> Res
                 .hint("use a code or --peer KEY in place of --anyone; --unchecked takes whoever comes first"),
         );
     }
-    let (mut phrase, mut patience) = (None, PATIENCE);
+    let (mut phrase, mut patience, mut typed) = (None, PATIENCE, false);
     let identity = if by_keys {
         let peers = match link.peer.as_slice() {
             [] => None,
@@ -109,7 +111,10 @@ pub(super) fn way(link: &Link, end: End, events: Events, cancel: &Cancel) -> Res
         let made = match (code, end) {
             (Some(code), _) => parse(&Zeroizing::new(code))?,
             (None, End::Sender) => generate()?,
-            (None, End::Receiver) => ask(cancel)?,
+            (None, End::Receiver) => {
+                typed = std::io::stdin().is_terminal();
+                ask(cancel)?
+            }
         };
         let identity = Identity::Code(made.secret());
         if end == End::Sender && !given && relay.is_none() {
@@ -140,6 +145,7 @@ pub(super) fn way(link: &Link, end: End, events: Events, cancel: &Cancel) -> Res
         },
         check,
         own,
+        typed,
     })
 }
 
@@ -283,6 +289,37 @@ fn at_relay(
         End::Receiver => Meeting::Claim(phrase.nameplate()),
     };
     Ok(Place::Relay { address, meeting })
+}
+
+/// The way of a command, and the session at its end. A code whose number nobody waits under is asked for again where it was typed: no
+/// guess is spent.
+pub(super) fn meet(
+    link: &Link,
+    end: End,
+    events: Events,
+    cancel: &Cancel,
+) -> Result<(Reached, Result<Connected, sealway_drop::Error>), Problem> {
+    loop {
+        let Way {
+            place,
+            setup,
+            connections,
+            hash,
+            check,
+            typed,
+            ..
+        } = way(link, end, events, cancel)?;
+        match connect(place, &setup, connections, events, cancel) {
+            Err(error) if typed && error.is_unknown_number() => note(format_args!("{error}; type the code again")),
+            came => return Ok((Reached { hash, check }, came)),
+        }
+    }
+}
+
+/// What a command still needs to know of its way.
+pub(super) struct Reached {
+    pub(super) hash: bool,
+    pub(super) check: Check,
 }
 
 /// Brings up the session of a command. Ends that come and do not fit are named, and the waiting goes on.

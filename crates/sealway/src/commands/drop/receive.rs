@@ -14,7 +14,7 @@ use sealway_lab::exit::Exit;
 
 use super::asking::ask;
 use super::events::Events;
-use super::place::{End, Way, confirm, connect, way};
+use super::place::{End, Reached, confirm, meet};
 use super::send::{ended, resume_hint, stop_on_signal};
 use crate::args::{ConflictWord, Receive, ViaWord};
 use crate::problem::{Problem, note};
@@ -65,14 +65,7 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
         events.done("received", &summary, progress.snapshot(), begun.elapsed());
         return Ok(ended(summary.failed));
     }
-    let Way {
-        place,
-        setup,
-        connections,
-        hash,
-        check,
-        ..
-    } = way(&options.link, End::Receiver, events, &cancel)?;
+    let (Reached { hash, check }, came) = meet(&options.link, End::Receiver, events, &cancel)?;
     let progress = Arc::new(Progress::new());
     let receiving = Options {
         output: options.output.clone(),
@@ -85,7 +78,7 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
         cancel: cancel.clone(),
         all: Mutex::new(None),
     };
-    let result = connect(place, &setup, connections, events, &cancel).and_then(|mut connected| {
+    let result = came.and_then(|mut connected| {
         confirm(&mut connected, check, events, &cancel)?;
         let (begun, following) = (Instant::now(), events.follow(&progress));
         let result = receive(&receiving, connected, &progress, &cancel, &consent);

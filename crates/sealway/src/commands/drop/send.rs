@@ -47,6 +47,7 @@ pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
         hash,
         check,
         own,
+        ..
     } = way(&options.link, End::Sender, events, &cancel)?;
     let transfer_secret = own.transfer_secret().map_err(|error| problem(&error))?;
     let progress = Arc::new(Progress::new());

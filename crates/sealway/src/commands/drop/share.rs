@@ -7,7 +7,7 @@ use sealway_drop::sharing::{self, Options};
 use sealway_lab::exit::Exit;
 
 use super::events::Events;
-use super::place::{End, Way, confirm, connect, way};
+use super::place::{End, Reached, confirm, meet};
 use super::problem;
 use super::send::stop_on_signal_saying;
 use crate::args::{DropLink, Mount, Mounting, Share};
@@ -73,18 +73,12 @@ fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
         }
     }
     let cancel = stop_on_signal_saying("\nstopping")?;
-    let Way {
-        place,
-        setup,
-        connections,
-        check,
-        ..
-    } = match way(link, end, events, &cancel) {
+    let (Reached { check, .. }, came) = match meet(link, end, events, &cancel) {
         // To be stopped is how this ends.
         Err(problem) if problem.exit() == Exit::Interrupted => return Ok(Exit::Done),
-        way => way?,
+        met => met?,
     };
-    let result = connect(place, &setup, connections, events, &cancel).and_then(|mut connected| {
+    let result = came.and_then(|mut connected| {
         confirm(&mut connected, check, events, &cancel)?;
         sharing::share(sharing, connected, &cancel, &|ready| events.ready(sharing, ready))
     });
