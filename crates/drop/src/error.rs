@@ -361,10 +361,17 @@ mod tests {
             let told = error.for_peer();
             assert!(!told.contains("secret") && told.starts_with("something"), "{told}");
         }
+        let full = dest::Error::NoSpace {
+            path: path(),
+            quota: false,
+        };
+        assert_eq!(Error::Dest(full).cause(), Some(Cause::NoRoom));
+        assert_eq!(Error::Cancelled.cause(), Some(Cause::Stopped));
         let denied = Error::Dest(dest::Error::Destination {
             path: path(),
             source: denied(),
         });
+        assert_eq!(denied.cause(), None);
         assert!(denied.for_peer().ends_with("permission denied"));
         assert_eq!(Error::Protocol("x").for_peer(), Error::Protocol("x").to_string());
     }

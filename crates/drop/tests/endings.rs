@@ -214,6 +214,34 @@ fn what_is_said_counts_more_than_connections_that_break() {
     );
 }
 
+#[test]
+fn a_receiver_without_room_says_so() {
+    let (_dir, file, output) = folder(8 << 20);
+    let mount = |words: &[&str]| {
+        let mut command = std::process::Command::new(words[0]);
+        command.args(&words[1..]).arg(&output);
+        command.output().is_ok_and(|done| done.status.success())
+    };
+    if !rustix::process::geteuid().is_root() || !mount(&["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "tmpfs"]) {
+        eprintln!("skipped: a file system can only be mounted by root");
+        return;
+    }
+    let (listener, address) = listen();
+    let receiver = support::receiver(&Case::default(), listener, &output, &Cancel::new());
+    let sender = sending(&file, address.to_string(), &Cancel::new());
+    let until = Instant::now() + SOON;
+    while !(receiver.is_finished() && sender.is_finished()) && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    mount(&["umount", "-l"]);
+    let ((received, _), (sent, _)) = (soon(receiver), soon(sender));
+    assert!(
+        matches!(received, Err(Error::Dest(dest::Error::NoSpace { .. }))),
+        "{received:?}"
+    );
+    assert!(matches!(sent, Err(Error::OtherEnd(Cause::NoRoom))), "{sent:?}");
+}
+
 /// A person who says when they are asked, and answers when told to or let go.
 struct Person {
     asked: Mutex<Sender<()>>,
