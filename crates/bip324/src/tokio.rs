@@ -29,7 +29,9 @@ pub mod v1;
 
 pub use bytes::{BYTES_PER_PACKET, ByteStream};
 pub use error::{HandshakeError, TransportError};
-pub use handshake::{Accepted, HANDSHAKE_LIMIT, accept, connect, draw_garbage, draw_key};
+pub use handshake::{
+    Accepted, FirstBytes, HANDSHAKE_LIMIT, accept, accept_after, connect, draw_garbage, draw_key, first_bytes,
+};
 pub use incoming::Received;
 pub use messages::{Messages, Receiver, Sender};
 pub use outgoing::Sent;

@@ -6,10 +6,12 @@
 //! A bridged connection passes three stages. *Begin*: the first bytes say whether it is v1 or v2; a v2 handshake follows.
 //! *Dial*: the other side is connected to, by v2 first and by v1 if it seems to know nothing else. *Carry*: messages go both
 //! ways until both have ended; each is checked and translated, none is changed. Every stage has its time limit, and whatever
-//! a peer does wrong ends its connection without a word.
+//! a peer does wrong ends its connection without a word. Before all of that stands who is let in: so many of each address, and
+//! when all places are taken, those who have said nothing give way.
 
 #![forbid(unsafe_code)]
 
+mod admission;
 mod carry;
 mod dial;
 mod error;

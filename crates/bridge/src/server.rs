@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 
-use crate::rate::Bucket;
+use crate::admission::{Admission, Limits, Origin, Refusal};
+use crate::rate::Turns;
 use crate::session::serve;
 use crate::stats::{Stats, add};
 use crate::{Error, Settings};
@@ -58,9 +59,14 @@ impl Bridge {
         let stats = Arc::new(Stats::default());
         let (stage, watching) = watch::channel(Stage::Running);
         let (alive, ended) = mpsc::channel(1);
+        let limits = Limits {
+            connections: settings.connections,
+            per_address: settings.connections_per_address,
+            per_address_per_second: settings.connections_per_address_per_second,
+        };
         let accepting = Accepting {
-            bucket: Bucket::new(settings.handshakes_per_second, Instant::now()),
-            room: Arc::new(Semaphore::new(settings.connections.min(Semaphore::MAX_PERMITS))),
+            admission: Admission::new(limits, Instant::now()),
+            turns: Arc::new(Turns::new(settings.handshakes_per_second)),
             settings: Arc::new(settings),
             stats: Arc::clone(&stats),
             watching,
@@ -123,8 +129,8 @@ async fn reached(watching: &mut watch::Receiver<Stage>, stages: &[Stage]) {
 struct Accepting {
     settings: Arc<Settings>,
     stats: Arc<Stats>,
-    room: Arc<Semaphore>,
-    bucket: Bucket,
+    admission: Admission,
+    turns: Arc<Turns>,
     watching: watch::Receiver<Stage>,
     /// Held by every connection, so that the end can be waited for.
     alive: mpsc::Sender<()>,
@@ -155,17 +161,20 @@ impl Accepting {
 
     fn take(&mut self, tcp: TcpStream, from: SocketAddr) {
         add(&self.stats.accepted, 1);
-        let Ok(place) = Arc::clone(&self.room).try_acquire_owned() else {
-            return self.turn_away("all connections are in use");
+        let origin = Origin::of(from.ip());
+        let (place, evicted) = match self.admission.enter(origin, Instant::now()) {
+            Ok(entered) => entered,
+            Err(why) => return self.turn_away(origin, why),
         };
-        if !self.bucket.take(Instant::now()) {
-            return self.turn_away("too many connections a second");
+        if evicted {
+            add(&self.stats.evicted, 1);
         }
         let (settings, stats) = (Arc::clone(&self.settings), Arc::clone(&self.stats));
-        let (alive, mut watching) = (self.alive.clone(), self.watching.clone());
+        let (turns, alive, mut watching) = (Arc::clone(&self.turns), self.alive.clone(), self.watching.clone());
         tokio::spawn(async move {
             tokio::select! {
-                () = serve(tcp, from, settings, stats) => {}
+                () = serve(tcp, from, settings, stats, &turns, &place) => {}
+                () = place.taken() => tracing::info!("{from}: it said nothing, and others want its place"),
                 () = reached(&mut watching, &[Stage::Stopped]) => {}
             }
             drop(place);
@@ -174,10 +183,10 @@ impl Accepting {
     }
 
     /// The caller drops the connection.
-    fn turn_away(&mut self, why: &str) {
+    fn turn_away(&mut self, from: Origin, why: Refusal) {
         add(&self.stats.turned_away, 1);
         if self.may_log() {
-            tracing::warn!("connections are turned away: {why}");
+            tracing::warn!("connections are turned away, such as one of {from}: {why}");
         }
     }
 

@@ -36,6 +36,7 @@ pub enum Incoming {
 
 /// What a bridge does and how much it takes.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Settings {
     /// Where it listens; port 0 lets the system choose.
     pub listen: SocketAddr,
@@ -49,10 +50,16 @@ pub struct Settings {
     pub outgoing: Outgoing,
     /// The short ids, of both sides. Default: those of BIP324.
     pub types: MessageTypes,
-    /// Connections at a time, above which new ones are closed. Default: 256.
+    /// Connections at a time. When there are as many, a silent one, which has not said what it speaks, gives way to a new
+    /// one: the youngest of the address that holds most of them. If none does, the new one is closed. Default: 256.
     pub connections: usize,
-    /// Handshakes a second in the long run, twice as many at once; above that new connections are closed. A handshake costs
-    /// about 0.1 ms of CPU time. Default: 50.
+    /// Connections of one address at a time, of IPv6 one /64. Default: 32.
+    pub connections_per_address: usize,
+    /// New connections of one address a second in the long run, twice as many at once; above that they are closed. Default:
+    /// 10.
+    pub connections_per_address_per_second: u32,
+    /// Handshakes of v2 a second in the long run, twice as many at once; above that clients wait for their turn. One costs
+    /// about 0.1 ms of CPU time. v1 has none. Default: 200.
     pub handshakes_per_second: u32,
     /// Longest handshake. Default: 60 s.
     pub handshake_limit: Duration,
@@ -77,7 +84,9 @@ impl Settings {
             outgoing: Outgoing::default(),
             types: MessageTypes::standard(),
             connections: 256,
-            handshakes_per_second: 50,
+            connections_per_address: 32,
+            connections_per_address_per_second: 10,
+            handshakes_per_second: 200,
             handshake_limit: HANDSHAKE_LIMIT,
             connect_limit: Duration::from_secs(10),
             patience: Patience::default(),

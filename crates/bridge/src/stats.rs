@@ -30,8 +30,10 @@ macro_rules! counters {
 counters! {
     /// Connections accepted, those turned away included.
     accepted,
-    /// Connections closed at once because there were too many, or too many handshakes.
+    /// Connections closed at once because there were too many, of all or of their address, or their address made too many.
     turned_away,
+    /// Connections closed while they were silent, so that another could have their place.
+    evicted,
     /// Connections that came as v1.
     incoming_v1,
     /// Connections that came as v2, after their handshake.
@@ -68,12 +70,13 @@ impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} connections ({} v1, {} v2, {} turned away, {} failed), onward {} v1, {} v2, {} after a fallback, {} failed; \
+            "{} connections ({} v1, {} v2, {} turned away, {} evicted, {} failed), onward {} v1, {} v2, {} after a fallback, {} failed; \
              {} messages out, {} in, {} dropped",
             self.accepted,
             self.incoming_v1,
             self.incoming_v2,
             self.turned_away,
+            self.evicted,
             self.incoming_failed,
             self.outgoing_v1,
             self.outgoing_v2,

@@ -101,6 +101,7 @@ impl StdError for TransportError {
 
 /// Why there is no connection.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct HandshakeError {
     /// What happened.
     pub error: TransportError,
@@ -109,6 +110,9 @@ pub struct HandshakeError {
     pub peer_may_speak_v1_only: bool,
     /// Bytes that the peer had sent.
     pub bytes_received: u64,
+    /// True if the peer's garbage terminator had not come. A peer of another network never sends the one that is awaited, nor
+    /// does a program that speaks something else.
+    pub before_terminator: bool,
 }
 
 impl fmt::Display for HandshakeError {

@@ -6,11 +6,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use ::tokio::io::{AsyncRead, AsyncWrite};
+use ::tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use ::tokio::time::timeout;
 use zeroize::Zeroizing;
 
-use crate::{Connection, Error, Event, GARBAGE_MAX, LocalKey, Magic, Options, V1_PREFIX_LEN};
+use crate::{Awaiting, Connection, Error, Event, GARBAGE_MAX, LocalKey, Magic, Options, V1_PREFIX_LEN};
 
 use super::buffer::ReadBuffer;
 use super::{HandshakeError, Messages, TransportError};
@@ -66,6 +66,57 @@ pub enum Accepted<IO> {
     },
 }
 
+/// What the first bytes of an accepted stream say.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum FirstBytes {
+    /// The peer speaks v1. A v1 parser takes these 16 bytes first.
+    V1 {
+        /// What was read.
+        received: Vec<u8>,
+    },
+    /// The peer does not speak v1 of this network. [`accept_after`] takes these bytes, of which there is at least one.
+    V2 {
+        /// What was read.
+        received: Vec<u8>,
+    },
+}
+
+/// Reads from an accepted stream until it shows whether the peer speaks v1, at most 16 bytes, within `limit`.
+///
+/// For whoever wants to know before paying for a key: what v2 costs begins with [`accept_after`].
+///
+/// # Errors
+/// [`TransportError::CutOff`], [`TransportError::HandshakeTime`] and [`TransportError::Io`].
+pub async fn first_bytes<IO>(io: &mut IO, magic: Magic, limit: Duration) -> Result<FirstBytes, TransportError>
+where
+    IO: AsyncRead + Unpin,
+{
+    let expected = magic.v1_prefix();
+    let mut bytes = [0; V1_PREFIX_LEN];
+    let mut have = 0;
+    let reading = async {
+        loop {
+            match io.read(&mut bytes[have..]).await? {
+                0 => return Err(TransportError::CutOff),
+                n => have += n,
+            }
+            let received = &bytes[..have];
+            if !expected.starts_with(received) {
+                let received = received.to_vec();
+                return Ok(FirstBytes::V2 { received });
+            }
+            if have == V1_PREFIX_LEN {
+                let received = received.to_vec();
+                return Ok(FirstBytes::V1 { received });
+            }
+        }
+    };
+    match timeout(limit, reading).await {
+        Ok(read) => read,
+        Err(_) => Err(TransportError::HandshakeTime { limit }),
+    }
+}
+
 /// Runs the handshake on a stream that this end opened, within `limit` for all of it.
 ///
 /// `key` is new, see [`draw_key`]; `options` may have garbage, see [`draw_garbage`].
@@ -82,13 +133,15 @@ pub async fn connect<IO>(
 where
     IO: AsyncRead + AsyncWrite + Unpin,
 {
-    match run(io, options, limit, |options| Connection::initiator(magic, key, options)).await? {
+    let start = |options| Connection::initiator(magic, key, options);
+    match run(io, Vec::new(), options, limit, start).await? {
         Accepted::V2(messages) => Ok(messages),
         // Only a responder looks for v1.
         Accepted::V1 { .. } => Err(HandshakeError {
             error: Error::Closed.into(),
             peer_may_speak_v1_only: false,
             bytes_received: 0,
+            before_terminator: false,
         }),
     }
 }
@@ -109,11 +162,31 @@ pub async fn accept<IO>(
 where
     IO: AsyncRead + AsyncWrite + Unpin,
 {
-    run(io, options, limit, |options| Connection::responder(magic, key, options)).await
+    accept_after(io, Vec::new(), magic, key, options, limit).await
+}
+
+/// [`accept`] for a stream of which `received` has been read already, as by [`first_bytes`].
+///
+/// # Errors
+/// As [`accept`].
+pub async fn accept_after<IO>(
+    io: IO,
+    received: Vec<u8>,
+    magic: Magic,
+    key: LocalKey,
+    options: Options,
+    limit: Duration,
+) -> Result<Accepted<IO>, HandshakeError>
+where
+    IO: AsyncRead + AsyncWrite + Unpin,
+{
+    let start = |options| Connection::responder(magic, key, options);
+    run(io, received, options, limit, start).await
 }
 
 async fn run<IO>(
     mut io: IO,
+    received: Vec<u8>,
     mut options: Options,
     limit: Duration,
     start: impl FnOnce(Options) -> Result<Connection, Error>,
@@ -127,15 +200,24 @@ where
         error: error.into(),
         peer_may_speak_v1_only: false,
         bytes_received: 0,
+        before_terminator: false,
     })?;
-    let mut buffer = ReadBuffer::holding(Vec::new());
-    let mut stage = Stage::default();
+    let mut stage = Stage {
+        received: received.len() as u64,
+        ..Stage::default()
+    };
+    let mut buffer = ReadBuffer::holding(received);
     let ran = timeout(
         limit,
         poll_fn(|cx| stage.poll(cx, &mut io, &mut connection, &mut buffer)),
     )
     .await;
     let failed = |error: TransportError, connection: &Connection, stage: &Stage| HandshakeError {
+        before_terminator: matches!(error, TransportError::Protocol(Error::NoTerminator))
+            || matches!(
+                connection.progress().awaiting,
+                Awaiting::Key { .. } | Awaiting::Garbage { .. }
+            ),
         error,
         peer_may_speak_v1_only: connection.peer_may_speak_v1_only() && stage.received == 0,
         bytes_received: stage.received,

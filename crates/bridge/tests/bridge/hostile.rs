@@ -220,13 +220,29 @@ async fn more_connections_than_allowed_are_turned_away() {
 }
 
 #[tokio::test]
-async fn more_handshakes_than_allowed_are_turned_away() {
-    let (bridge, _node) = to_v1(|settings| settings.handshakes_per_second = 1).await;
-    let mut clients = Vec::new();
-    for _ in 0..200 {
-        clients.push(TcpStream::connect(bridge.address()).await.unwrap());
+async fn v2_handshakes_wait_for_their_turn_and_v1_does_not() {
+    let (bridge, node) = to_v1(|settings| {
+        settings.handshakes_per_second = 1;
+        settings.handshake_limit = Duration::from_secs(2);
+    })
+    .await;
+    // Two at once, the third a second later; the others give up before it is their turn.
+    let mut peers = Vec::new();
+    for _ in 0..8 {
+        let mut tcp = TcpStream::connect(bridge.address()).await.unwrap();
+        tcp.write_all(&[7; 64]).await.unwrap();
+        peers.push(tcp);
     }
-    let totals = counted(bridge.stats(), "all of them", |totals| totals.accepted == 200).await;
-    // Two at once, and one for each second that this took.
-    assert!(totals.turned_away > 100, "{totals:?}");
+    let mut v1 = TcpStream::connect(bridge.address()).await.unwrap();
+    v1.write_all(&framed("version", b"")).await.unwrap();
+    within("v1", node.accept()).await.unwrap();
+    let mut answered = 0;
+    for mut tcp in peers {
+        let mut key = Vec::new();
+        let _ = within("an end", tcp.read_to_end(&mut key)).await;
+        answered += usize::from(!key.is_empty());
+    }
+    assert!((2..8).contains(&answered), "{answered}");
+    let totals = counted(bridge.stats(), "all of them", |totals| totals.incoming_failed == 8).await;
+    assert_eq!((totals.incoming_v1, totals.turned_away), (1, 0), "{totals:?}");
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, unreachable_pub)]
 
 mod carrying;
+mod crowds;
 mod fallback;
 mod hostile;
 mod peer;

@@ -76,9 +76,15 @@ pub(crate) struct Bridge {
     #[arg(long, value_name = "VERSION", value_enum, default_value_t = IncomingWord::Any)]
     pub(crate) incoming: IncomingWord,
 
-    /// Connections at a time; more are closed at once
+    /// Connections at a time; when there are as many, those that have said nothing give way to new ones
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) max_connections: u32,
+
+    /// Connections of one address at a time, of IPv6 one /64; more are closed at once
+    ///
+    /// Behind Tor or a proxy everybody comes from one address: give as many as --max-connections there.
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) max_per_address: u32,
 
     /// What to log to standard error
     #[arg(long, value_name = "LEVEL", value_enum, default_value_t = LogWord::Warning)]

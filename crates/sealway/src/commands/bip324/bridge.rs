@@ -31,6 +31,7 @@ pub(crate) fn run(options: &Bridge) -> Result<Exit, Problem> {
         IncomingWord::V1 => Incoming::V1,
     };
     settings.connections = usize::try_from(options.max_connections).unwrap_or(usize::MAX);
+    settings.connections_per_address = usize::try_from(options.max_per_address).unwrap_or(usize::MAX);
     log::to_stderr(match options.log {
         LogWord::None => LevelFilter::OFF,
         LogWord::Error => LevelFilter::ERROR,
