@@ -58,6 +58,15 @@ pub enum Error {
         /// Why.
         source: TransportError,
     },
+    /// What answers a v2 handshake does not know v2 of this network.
+    NoTerminator {
+        /// Bytes that came.
+        bytes: u64,
+        /// How the handshake ended.
+        source: TransportError,
+    },
+    /// Our own version message came back.
+    Echo,
     /// A version of the transport that the settings do not allow here.
     Refused {
         /// Which.
@@ -95,6 +104,7 @@ impl Error {
         match self {
             Error::Listen { .. } | Error::Target { .. } => Fault::Caller,
             Error::Resolve { .. } | Error::Connect { .. } | Error::Random(_) => Fault::Environment,
+            Error::NoTerminator { .. } | Error::Echo => Fault::Peer,
             Error::Handshake { source, .. } | Error::Transport { source, .. } => match source.fault() {
                 sealway_bip324::Fault::Peer => Fault::Peer,
                 sealway_bip324::Fault::Caller => Fault::Caller,
@@ -115,6 +125,11 @@ impl fmt::Display for Error {
             Error::Connect { to, source } => write!(f, "cannot connect to {to}: {source}"),
             Error::Random(source) => write!(f, "the system gives no random bytes: {source}"),
             Error::Handshake { with, source } => write!(f, "no v2 handshake with {with}: {source}"),
+            Error::NoTerminator { bytes, .. } => {
+                let s = if *bytes == 1 { "" } else { "s" };
+                write!(f, "answered {bytes} byte{s}, no terminator: another network?")
+            }
+            Error::Echo => f.write_str("our own version message came back: an echo, not a node"),
             Error::Refused { what } => f.write_str(what),
             Error::Transport { with, source } => write!(f, "the connection with {with} ended: {source}"),
             Error::Idle { after } => write!(f, "no message for {after:?}"),
@@ -129,7 +144,9 @@ impl StdError for Error {
         match self {
             Error::Listen { source, .. } | Error::Connect { source, .. } | Error::Random(source) => Some(source),
             Error::Resolve { source, .. } => source.as_ref().map(|e| e as _),
-            Error::Handshake { source, .. } | Error::Transport { source, .. } => Some(source),
+            Error::Handshake { source, .. } | Error::NoTerminator { source, .. } | Error::Transport { source, .. } => {
+                Some(source)
+            }
             _ => None,
         }
     }

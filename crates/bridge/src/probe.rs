@@ -5,10 +5,10 @@ mod version;
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use sealway_bip324::Magic;
 use sealway_bip324::message::{Command, Message, MessageTypes};
 use sealway_bip324::tokio::v1::{V1Receiver, V1Sender};
-use sealway_bip324::tokio::{Messages, TransportError, connect};
+use sealway_bip324::tokio::{HandshakeError, Messages, TransportError, connect};
+use sealway_bip324::{GARBAGE_MAX, Magic, OVERHEAD, TERMINATOR_LEN};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
@@ -84,7 +84,8 @@ pub async fn probe(target: &Target, options: &Options) -> Result<Report, Error> 
     let end = began.checked_add(options.limit).unwrap_or(began);
     let (stream, address) = tcp(target, options.limit).await?;
     let connected = began.elapsed();
-    let (key, handshake) = fresh()?;
+    let (key, mut handshake) = fresh()?;
+    handshake.decoys.push(filling(handshake.garbage.len())?);
     let start = Instant::now();
     // A node that is silent leaves half of the time for v1.
     let limit = end.saturating_duration_since(start) / 2;
@@ -97,10 +98,7 @@ pub async fn probe(target: &Target, options: &Options) -> Result<Report, Error> 
             (Ok(v2), over_v2(messages, options, end).await)
         }
         Err(failed) => {
-            let failed = Error::Handshake {
-                with: NODE,
-                source: failed.error,
-            };
+            let failed = no_v2(failed);
             (Err(failed), over_v1(target, address, options, end).await)
         }
     };
@@ -114,13 +112,52 @@ pub async fn probe(target: &Target, options: &Options) -> Result<Report, Error> 
     })
 }
 
-/// Our version message.
-fn ours(options: &Options) -> Result<Vec<u8>, Error> {
-    let mut nonce = [0; 8];
-    random(&mut nonce).map_err(Error::Random)?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let seconds = i64::try_from(now.as_secs()).unwrap_or_default();
-    Ok(version::encode(&options.user_agent, seconds, u64::from_le_bytes(nonce)))
+/// Contents of a decoy that makes up what garbage lacks: a node of another network takes all of it for garbage, finds no
+/// terminator where the last one may end, and closes at once. Otherwise it would wait for more, and so would we.
+fn filling(garbage: usize) -> Result<Vec<u8>, Error> {
+    let mut more = [0; 2];
+    random(&mut more).map_err(Error::Random)?;
+    // What follows the garbage without the decoy's contents: the terminator and two packets.
+    let rest = garbage + TERMINATOR_LEN + 2 * OVERHEAD;
+    let missing = (GARBAGE_MAX + TERMINATOR_LEN).saturating_sub(rest);
+    // Of no length of its own.
+    Ok(vec![0; missing + usize::from(u16::from_le_bytes(more) % 1024)])
+}
+
+/// Why there is no v2, as far as what came can tell.
+fn no_v2(failed: HandshakeError) -> Error {
+    let (bytes, source) = (failed.bytes_received, failed.error);
+    match failed.before_terminator && bytes > 0 {
+        true => Error::NoTerminator { bytes, source },
+        false => Error::Handshake { with: NODE, source },
+    }
+}
+
+/// Our version message, and how it is known.
+struct Ours {
+    payload: Vec<u8>,
+    nonce: u64,
+}
+
+impl Ours {
+    fn new(options: &Options) -> Result<Self, Error> {
+        let mut nonce = [0; 8];
+        random(&mut nonce).map_err(Error::Random)?;
+        let nonce = u64::from_le_bytes(nonce);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let seconds = i64::try_from(now.as_secs()).unwrap_or_default();
+        let payload = version::encode(&options.user_agent, seconds, nonce);
+        Ok(Ours { payload, nonce })
+    }
+
+    /// Reads the other's.
+    fn answer(&self, payload: &[u8]) -> Result<Version, Error> {
+        let version = Version::decode(payload)?;
+        if version.nonce == self.nonce {
+            return Err(Error::Echo);
+        }
+        Ok(version)
+    }
 }
 
 /// The type of a version message.
@@ -158,14 +195,14 @@ const ENDED: Error = Error::Message {
 };
 
 async fn over_v2(mut messages: Messages<TcpStream>, options: &Options, end: Instant) -> Result<Answer, Error> {
-    let payload = ours(options)?;
+    let ours = Ours::new(options)?;
     let command = version_type()?;
     in_time(end, async {
         let types = MessageTypes::with_drafts();
         let mut contents = Vec::new();
         let message = Message {
             command,
-            payload: &payload,
+            payload: &ours.payload,
         };
         let encoded = message.encode(&types, &mut contents);
         encoded.map_err(|source| broken(source.into()))?;
@@ -173,7 +210,7 @@ async fn over_v2(mut messages: Messages<TcpStream>, options: &Options, end: Inst
         for _ in 0..BEFORE_VERSION {
             let contents = messages.recv().await.map_err(broken)?.ok_or(ENDED)?;
             match Message::decode(&types, contents) {
-                Ok(message) if message.command == command => return Version::decode(message.payload),
+                Ok(message) if message.command == command => return ours.answer(message.payload),
                 _ => {}
             }
         }
@@ -185,7 +222,7 @@ async fn over_v2(mut messages: Messages<TcpStream>, options: &Options, end: Inst
 async fn over_v1(target: &Target, address: SocketAddr, options: &Options, end: Instant) -> Result<Answer, Error> {
     let left = end.saturating_duration_since(Instant::now());
     let stream = tcp_again(target, address, left).await?;
-    let payload = ours(options)?;
+    let ours = Ours::new(options)?;
     let command = version_type()?;
     let (read, write) = stream.into_split();
     in_time(end, async {
@@ -193,14 +230,14 @@ async fn over_v1(target: &Target, address: SocketAddr, options: &Options, end: I
         let mut receiver = V1Receiver::new(read, options.network, PAYLOAD_LIMIT, Vec::new());
         let message = Message {
             command,
-            payload: &payload,
+            payload: &ours.payload,
         };
         sender.feed(&message).await.map_err(broken)?;
         sender.flush().await.map_err(broken)?;
         for _ in 0..BEFORE_VERSION {
             let message = receiver.recv().await.map_err(broken)?.ok_or(ENDED)?;
             if message.command == command {
-                return Version::decode(message.payload);
+                return ours.answer(message.payload);
             }
         }
         Err(TOO_MANY)

@@ -84,7 +84,8 @@ fn a_probe_says_what_a_node_is() {
             assert_eq!(value["version_over"], "v1");
             assert_eq!(value["version"]["user_agent"], "/node?:1.0/");
             assert_eq!(value["version"]["service_names"][2], "P2P_V2");
-            assert_eq!(value["session_id"], Value::Null);
+            assert_eq!((&value["session_id"], &value["error"]), (&Value::Null, &Value::Null));
+            assert_eq!(value.as_object().unwrap().len(), 14, "{ran:?}");
         } else {
             for word in [
                 "v2           no: ",
@@ -115,6 +116,21 @@ fn a_probe_of_nobody_fails_with_its_code() {
     let ran = run(&["bip324", "probe", &address]);
     assert_eq!((ran.code, ran.stdout.as_str()), (7, ""), "{ran:?}");
     assert!(ran.stderr.contains("cannot connect"), "{ran:?}");
+    // A program that reads JSON gets some, with the same members as of a node that answers.
+    for (target, error) in [
+        (address.as_str(), "cannot connect"),
+        ("nobody.invalid:1", "nobody.invalid"),
+    ] {
+        let ran = run(&["bip324", "probe", target, "--json"]);
+        let value: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!((ran.code, &value["v2"]), (7, &Value::from(false)), "{ran:?}");
+        assert!(value["error"].as_str().unwrap().contains(error), "{ran:?}");
+        assert_eq!(
+            (&value["target"], &value["version"]),
+            (&Value::from(target), &Value::Null)
+        );
+        assert_eq!(value.as_object().unwrap().len(), 14, "{ran:?}");
+    }
 }
 
 #[test]

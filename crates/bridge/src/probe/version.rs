@@ -29,6 +29,8 @@ pub struct Version {
     pub services: u64,
     /// Its clock, seconds since 1970.
     pub time: i64,
+    /// A random number, by which a program knows its own message.
+    pub nonce: u64,
     /// The program, printable ASCII: every other byte is shown as `?`.
     pub user_agent: String,
     /// Blocks that it has.
@@ -50,8 +52,9 @@ impl Version {
         let (protocol, rest) = payload.split_first_chunk::<4>()?;
         let (services, rest) = rest.split_first_chunk::<8>()?;
         let (time, rest) = rest.split_first_chunk::<8>()?;
-        // Two addresses and a nonce.
-        let rest = rest.get(26 + 26 + 8..)?;
+        // Two addresses.
+        let rest = rest.get(26 + 26..)?;
+        let (nonce, rest) = rest.split_first_chunk::<8>()?;
         // A length below 253 is one byte; with 253 before it, two.
         let (&first, rest) = rest.split_first()?;
         let (len, rest) = match first {
@@ -75,6 +78,7 @@ impl Version {
             protocol: i32::from_le_bytes(*protocol),
             services: u64::from_le_bytes(*services),
             time: i64::from_le_bytes(*time),
+            nonce: u64::from_le_bytes(*nonce),
             user_agent: agent.iter().map(shown).collect(),
             height: i32::from_le_bytes(*height),
         })
@@ -137,6 +141,7 @@ mod tests {
             let version = Version::decode(&payload).unwrap();
             assert_eq!((version.protocol, version.services, version.height), (PROTOCOL, 0, 0));
             assert_eq!((version.time, version.user_agent.as_str()), (1_700_000_000, agent));
+            assert_eq!(version.nonce, 7);
             // The last byte says whether transactions are wanted, and old nodes do not send it.
             assert!(Version::decode(&payload[..payload.len() - 1]).is_ok());
             for cut in 0..payload.len() - 1 {

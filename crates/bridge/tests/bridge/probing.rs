@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bip324::Role;
+use sealway_bip324::tokio::{TransportError, accept};
+use sealway_bip324::{LocalKey, Magic, Options as HandshakeOptions};
 use sealway_bridge::probe::{Options, Report};
 use sealway_bridge::{Error, Target, probe};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -103,6 +105,82 @@ async fn a_port_that_is_silent() {
 }
 
 #[tokio::test]
+async fn an_echo_is_no_node() {
+    let (node, at) = listener().await;
+    let echo = tokio::spawn(async move {
+        for _ in 0..2 {
+            let (tcp, _) = node.accept().await.unwrap();
+            tokio::spawn(async move {
+                let (mut read, mut write) = tcp.into_split();
+                let _ = tokio::io::copy(&mut read, &mut write).await;
+            });
+        }
+    });
+    let report = ask(at, Duration::from_secs(55)).await.unwrap();
+    // All that was sent comes back, which is more than can be garbage: nobody waits for a time limit.
+    assert!(
+        matches!(report.v2, Err(Error::NoTerminator { bytes, .. }) if bytes > 4111),
+        "{report:?}"
+    );
+    assert!(matches!(report.version, Err(Error::Echo)), "{report:?}");
+    echo.await.unwrap();
+}
+
+#[tokio::test]
+async fn an_echo_inside_v2_is_no_node() {
+    let (node, at) = listener().await;
+    let node_side = async {
+        let (tcp, _) = node.accept().await.unwrap();
+        let mut peer = Peer::new(tcp, NETWORK, Role::Responder).await;
+        let ours = peer.recv().await;
+        peer.send(&ours).await;
+        let _ = peer.tcp.read_to_end(&mut Vec::new()).await;
+    };
+    let (report, ()) = tokio::join!(ask(at, ENOUGH), node_side);
+    let report = report.unwrap();
+    assert!(
+        report.v2.is_ok() && matches!(report.version, Err(Error::Echo)),
+        "{report:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_node_of_another_network_is_known_at_once() {
+    // It answers like any node and waits for the terminator of its own network, for as long as one can come.
+    let (node, at) = listener().await;
+    let node_side = async {
+        let (tcp, _) = node.accept().await.unwrap();
+        let random = |byte| LocalKey::new(&[byte; 32], &[byte; 32]).unwrap();
+        let (key, options) = (random(5), HandshakeOptions::default());
+        let refused = accept(tcp, Magic::MAINNET, key, options, ENOUGH).await.unwrap_err();
+        assert!(refused.before_terminator, "{refused:?}");
+        let (mut second, _) = node.accept().await.unwrap();
+        second.read_exact(&mut [0; 24]).await.unwrap();
+    };
+    let (report, ()) = tokio::join!(ask(at, ENOUGH), node_side);
+    let report = report.unwrap();
+    let why = report.v2.unwrap_err();
+    let text = why.to_string();
+    // It closed; had it waited for more, our time would have been up.
+    assert!(
+        !matches!(
+            &why,
+            Error::NoTerminator {
+                source: TransportError::HandshakeTime { .. },
+                ..
+            }
+        ),
+        "{why:?}"
+    );
+    // Its key, its terminator, its version packet; fewer if it was faster in closing.
+    assert!(
+        text.starts_with("answered ") && text.ends_with(", no terminator: another network?"),
+        "{text}"
+    );
+    assert!(report.version.is_err());
+}
+
+#[tokio::test]
 async fn nodes_that_talk_nonsense() {
     // Closes at once both times; talks without end both times; shakes hands and then says other things, or a bad version.
     let (node, at) = listener().await;
@@ -123,7 +201,10 @@ async fn nodes_that_talk_nonsense() {
         }
     });
     let report = ask(at, ENOUGH).await.unwrap();
-    assert!(report.v2.is_err() && report.version.is_err());
+    let Err(Error::NoTerminator { bytes, .. }) = &report.v2 else {
+        panic!("{report:?}")
+    };
+    assert!(*bytes >= 64 + 4111 && report.version.is_err(), "{report:?}");
     within("the talker", talking).await.unwrap();
 
     for (contents, times) in [(&b"\x12a ping.."[..], 20), (b"\0version\0\0\0\0\0cut", 1)] {

@@ -3,8 +3,9 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use sealway_bip324::Magic;
 use sealway_bridge::probe::{Answer, Options, Report};
-use sealway_bridge::{Target, probe};
+use sealway_bridge::{Error, Target, probe};
 use sealway_lab::exit::Exit;
 use serde_json::{Value, json};
 
@@ -29,7 +30,15 @@ pub(crate) fn run(options: &Probe) -> Result<Exit, Problem> {
     let report = runtime.block_on(probe(&target, &how));
     // A name that the system still looks up is not waited for.
     runtime.shutdown_background();
-    let report = report.map_err(|error| problem(&error))?;
+    let report = match report {
+        Ok(report) => report,
+        Err(error) => {
+            if options.json {
+                output::print_json(&unreached(&target, options.network, &error))?;
+            }
+            return Err(problem(&error));
+        }
+    };
     if options.json {
         output::print_json(&object(&report))?;
     } else {
@@ -42,6 +51,26 @@ pub(crate) fn run(options: &Probe) -> Result<Exit, Problem> {
     Err(Problem::new(Exit::Remote, what).hint("is it a Bitcoin node, and of this --network? does it let you in?"))
 }
 
+/// What is printed of a node that could not be asked: the members of [`object`], and why.
+fn unreached(target: &Target, network: Magic, error: &Error) -> Value {
+    json!({
+        "schema": 1,
+        "target": target.to_string(),
+        "address": null,
+        "network": network.to_string(),
+        "error": error.to_string(),
+        "v2": false,
+        "v2_error": null,
+        "connect_seconds": null,
+        "handshake_seconds": null,
+        "session_id": null,
+        "version_seconds": null,
+        "version_error": null,
+        "version_over": null,
+        "version": null,
+    })
+}
+
 fn object(report: &Report) -> Value {
     let v2 = report.v2.as_ref().ok();
     let answer = report.version.as_ref().ok();
@@ -51,6 +80,7 @@ fn object(report: &Report) -> Value {
         "target": report.target.to_string(),
         "address": report.address.to_string(),
         "network": report.network.to_string(),
+        "error": null,
         "v2": v2.is_some(),
         "v2_error": report.v2.as_ref().err().map(ToString::to_string),
         "connect_seconds": report.connect.as_secs_f64(),
