@@ -23,6 +23,7 @@ const AEAD: Floors = Floors {
         ("limits", 1),
         ("cpu", 1),
         ("wipe", 1),
+        ("library", 1),
         ("nonce", 1),
         ("key", 2),
         ("choose", 2),

@@ -66,10 +66,10 @@ impl Offer {
         Offer::new(&suites, aes_hardware)
     }
 
-    /// What a machine with this CPU offers: all suites, in its order of preference.
+    /// What a machine with this CPU offers: all suites of this build, in its order of preference.
     pub fn of(cpu: &Cpu) -> Self {
         Offer {
-            suites: preference(cpu).to_vec(),
+            suites: preference(cpu).into_iter().filter(|suite| suite.is_built()).collect(),
             aes_hardware: cpu.has_aes_gcm(),
         }
     }
@@ -130,7 +130,7 @@ pub fn negotiate(ours: &Offer, theirs: &Offer) -> Result<Suite, Error> {
 /// One end decides alone there; the server takes what the client chose. The rule is that of the V2Ray family on amd64
 /// (AES and PCLMULQDQ) and arm64 (AES and PMULL).
 pub const fn vmess_auto(cpu: &Cpu) -> Suite {
-    if cpu.has_aes_gcm() {
+    if cpu.has_aes_gcm() && Suite::Aes128Gcm.is_built() {
         Suite::Aes128Gcm
     } else {
         Suite::ChaCha20Poly1305

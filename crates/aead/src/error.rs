@@ -39,6 +39,11 @@ pub enum Error {
     },
     /// No suite may be used by both ends.
     NoCommonSuite,
+    /// A key of a suite that this build does not have, see [`Suite::is_built`].
+    NotBuilt {
+        /// The suite.
+        suite: Suite,
+    },
     /// A key of the wrong length.
     KeyLength {
         /// The suite the key was meant for.
@@ -202,7 +207,8 @@ impl Error {
             | Error::UnknownSuite { .. }
             | Error::NoCommonSuite
             | Error::TooShort { .. } => Fault::Peer,
-            Error::KeyLength { .. }
+            Error::NotBuilt { .. }
+            | Error::KeyLength { .. }
             | Error::NonceLength { .. }
             | Error::NonceLayout { .. }
             | Error::SuiteMismatch { .. }
@@ -239,6 +245,10 @@ impl fmt::Display for Error {
             Error::NoCommonSuite => {
                 f.write_str("the two offers have no suite that both ends may use; offer chacha20-poly1305 on both")
             }
+            Error::NotBuilt { suite } => write!(
+                f,
+                "{suite} is not in this build: it takes feature `aes` of sealway-aead"
+            ),
             Error::KeyLength { suite, got } => write!(f, "{suite} takes a key of {} bytes, not {got}", suite.key_len()),
             Error::NonceLength { need, got } => write!(f, "a nonce of {need} bytes is needed, not {got}"),
             Error::NonceLayout { suite, fixed, counter } => write!(

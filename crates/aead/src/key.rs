@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, UnboundKey};
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::cpu::{self, HaveAvx512Ifma};
+use crate::cpu;
+use crate::library::LibraryKey;
 use crate::low::portable::{hchacha20, hchacha20_words};
-use crate::low::{self, KeyWords, Text, Use};
+use crate::low::{self, KeyWords, Single, Text, Use};
 use crate::{Error, Suite};
 
 /// Bytes of an XChaCha20 nonce that go into the sub-key.
@@ -29,7 +29,8 @@ impl SealingKey {
     /// Sets up a key.
     ///
     /// # Errors
-    /// [`Error::KeyLength`] unless `key` has [`Suite::key_len`] bytes; [`Error::Backend`] if memory ran out.
+    /// [`Error::KeyLength`] unless `key` has [`Suite::key_len`] bytes; [`Error::NotBuilt`] for a suite that this build does not
+    /// have; [`Error::Backend`] if memory ran out.
     pub fn new(suite: Suite, key: &[u8]) -> Result<Self, Error> {
         Cipher::new(suite, key).map(SealingKey)
     }
@@ -44,7 +45,8 @@ impl OpeningKey {
     /// Sets up a key.
     ///
     /// # Errors
-    /// [`Error::KeyLength`] unless `key` has [`Suite::key_len`] bytes; [`Error::Backend`] if memory ran out.
+    /// [`Error::KeyLength`] unless `key` has [`Suite::key_len`] bytes; [`Error::NotBuilt`] for a suite that this build does not
+    /// have; [`Error::Backend`] if memory ran out.
     pub fn new(suite: Suite, key: &[u8]) -> Result<Self, Error> {
         Cipher::new(suite, key).map(OpeningKey)
     }
@@ -82,8 +84,8 @@ pub(crate) struct Cipher {
 const OWN_FROM: usize = 1408;
 
 enum Schedule {
-    /// Expanded once. The library keeps it in memory of its own, which it clears when freeing it.
-    Ready(LessSafeKey),
+    /// Expanded once.
+    Ready(LibraryKey),
     /// ChaCha20 where our own kernels run and the library is ahead on short messages.
     Either(Box<OwnKey>, Library),
     /// XChaCha20 through the library: a sub-key is derived for every message.
@@ -99,7 +101,7 @@ enum Schedule {
 /// message therefore takes our own kernels, whatever its length.
 #[derive(Default)]
 struct Library {
-    key: OnceLock<LessSafeKey>,
+    key: OnceLock<LibraryKey>,
     used: AtomicBool,
 }
 
@@ -114,7 +116,7 @@ impl Library {
     /// The key, made of our own if it was not there. If two threads do so at once, one of the two keys is dropped, which
     /// wipes it.
     #[inline(always)]
-    fn get(&self, own: &OwnKey) -> Result<&LessSafeKey, Error> {
+    fn get(&self, own: &OwnKey) -> Result<&LibraryKey, Error> {
         match self.key.get() {
             Some(key) => Ok(key),
             None => self.make(own),
@@ -122,29 +124,27 @@ impl Library {
     }
 
     #[cold]
-    fn make(&self, own: &OwnKey) -> Result<&LessSafeKey, Error> {
+    fn make(&self, own: &OwnKey) -> Result<&LibraryKey, Error> {
         let mut bytes = Zeroizing::new([0; 32]);
         for (bytes, word) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(&own.words.0) {
             *bytes = word.to_le_bytes();
         }
-        let key = expand(&CHACHA20_POLY1305, bytes.as_slice())?;
+        let key = LibraryKey::new(Suite::ChaCha20Poly1305, bytes.as_slice())?;
         Ok(self.key.get_or_init(|| key))
     }
 }
 
-/// A key for our own kernels, with the proof that they run here.
-///
-/// That is with AVX-512; elsewhere the library is at least as fast for one message.
+/// A key for our own kernels, with the proof that they run here. Where they do not, the library is at least as fast.
 struct OwnKey {
     words: KeyWords,
     extended: bool,
-    have: HaveAvx512Ifma,
+    have: Single,
 }
 
 impl OwnKey {
     /// Boxed before it is filled, so that moving the key moves a pointer and leaves no copy behind.
     fn new(extended: bool, key: &[u8; 32]) -> Option<Box<Self>> {
-        let have = HaveAvx512Ifma::probe()?;
+        let have = Single::probe()?;
         let mut own = Box::new(OwnKey {
             words: KeyWords::default(),
             extended,
@@ -184,16 +184,13 @@ impl Cipher {
         }
         let own = |extended| key.try_into().ok().and_then(|key| OwnKey::new(extended, key));
         let schedule = match suite {
-            Suite::Aes128Gcm => Schedule::Ready(expand(&AES_128_GCM, key)?),
-            Suite::Aes256Gcm => Schedule::Ready(expand(&AES_256_GCM, key)?),
+            Suite::Aes128Gcm | Suite::Aes256Gcm => Schedule::Ready(LibraryKey::new(suite, key)?),
             Suite::ChaCha20Poly1305 => match own(false) {
-                Some(own) if cpu::splits_512() => Schedule::Either(own, Library::default()),
+                Some(own) if cfg!(feature = "aes") && cpu::splits_512() => Schedule::Either(own, Library::default()),
                 Some(own) => Schedule::Own(own),
-                None => Schedule::Ready(expand(&CHACHA20_POLY1305, key)?),
+                None => Schedule::Ready(LibraryKey::new(suite, key)?),
             },
-            Suite::XChaCha20Poly1305 if HaveAvx512Ifma::probe().is_some() => {
-                Schedule::Own(own(true).ok_or(Error::Backend)?)
-            }
+            Suite::XChaCha20Poly1305 if Single::probe().is_some() => Schedule::Own(own(true).ok_or(Error::Backend)?),
             Suite::XChaCha20Poly1305 => {
                 // Boxed before it is filled, so that moving the key moves a pointer and leaves no copy behind.
                 let mut bytes = Box::new(Zeroizing::new([0; 32]));
@@ -243,7 +240,7 @@ impl Cipher {
     pub(crate) fn with<T>(
         &self,
         nonce: &[u8],
-        f: impl FnOnce(&LessSafeKey, [u8; 12]) -> Result<T, Error>,
+        f: impl FnOnce(&LibraryKey, [u8; 12]) -> Result<T, Error>,
     ) -> Result<T, Error> {
         match (&self.schedule, nonce.len()) {
             (Schedule::Ready(key), 12) => f(key, twelve(nonce)),
@@ -272,23 +269,11 @@ fn twelve(nonce: &[u8]) -> [u8; 12] {
 }
 
 /// The key and nonce of ChaCha20-Poly1305 that an XChaCha20 nonce stands for (draft-irtf-cfrg-xchacha-03, section 2.3).
-fn extended(key: &[u8; 32], nonce: &[u8]) -> Result<(LessSafeKey, [u8; 12]), Error> {
+fn extended(key: &[u8; 32], nonce: &[u8]) -> Result<(LibraryKey, [u8; 12]), Error> {
     let (head, tail) = nonce.split_first_chunk::<SUB_KEY_NONCE>().ok_or(Error::Backend)?;
     let mut sub_key = Zeroizing::new([0; 32]);
     hchacha20(key, head, &mut sub_key);
     let mut inner = [0; 12];
     inner[4..].copy_from_slice(tail);
-    Ok((expand(&CHACHA20_POLY1305, sub_key.as_slice())?, inner))
-}
-
-pub(crate) fn expand(algorithm: &'static Algorithm, key: &[u8]) -> Result<LessSafeKey, Error> {
-    UnboundKey::new(algorithm, key)
-        .map(LessSafeKey::new)
-        .map_err(|_| Error::Backend)
-}
-
-/// The library's type for associated data.
-#[inline]
-pub(crate) fn associated(aad: &[u8]) -> Aad<&[u8]> {
-    Aad::from(aad)
+    Ok((LibraryKey::new(Suite::XChaCha20Poly1305, sub_key.as_slice())?, inner))
 }

@@ -25,6 +25,11 @@
 //! # Ok::<(), sealway_aead::Error>(())
 //! ```
 //!
+//! # Features
+//!
+//! `aes`, on by default: the AES suites, by aws-lc, which then also does ChaCha20-Poly1305 where it is faster than the kernels
+//! here. Without it only the ChaCha20 suites are there ([`Suite::is_built`]), and no C is compiled.
+//!
 //! # What holds for every suite
 //!
 //! - A failed open is one plain [`Error::Unauthentic`] and leaves no plaintext: the output is zeroed.
@@ -40,6 +45,7 @@ pub mod derive;
 mod error;
 mod key;
 pub mod keystream;
+mod library;
 mod limits;
 mod low;
 mod nonce;

@@ -16,9 +16,9 @@
     reason = "words and limbs are named by their index in several arrays at once"
 )]
 
-use crate::cpu::HaveAvx512Ifma;
-
 pub(crate) mod portable;
+#[cfg(any(test, not(feature = "aes")))]
+mod single;
 mod types;
 
 #[cfg(test)]
@@ -34,12 +34,20 @@ pub(crate) mod neon;
 pub(crate) use types::{KeyWords, Keyring, MacRecord, Task, Text, Use, scrub_stack, wipe};
 pub use types::{Lanes, Memory};
 
+/// Which kernels work on one message: with the library underneath those for AVX-512, elsewhere it is at least as fast.
+#[cfg(feature = "aes")]
+pub(crate) type Single = crate::cpu::HaveAvx512Ifma;
+
+#[cfg(not(feature = "aes"))]
+pub(crate) use single::{Single, one};
+
 /// Seals or opens one message with the widest kernels; gives the tag that the ciphertext should have.
 ///
 /// When opening, the text is decrypted whether authentic or not: the caller compares the tags and wipes.
+#[cfg(feature = "aes")]
 #[inline]
 pub(crate) fn one(
-    have: HaveAvx512Ifma,
+    have: Single,
     key: &KeyWords,
     nonce: &[u32; 4],
     aad: &[u8],

@@ -5,10 +5,8 @@
 
 use std::fmt;
 
-use aws_lc_rs::aead;
 use zeroize::Zeroize;
 
-use crate::key::associated;
 use crate::low::{Text, Use};
 use crate::{Error, Nonce, OpeningKey, SealingKey, Suite};
 
@@ -104,15 +102,8 @@ impl SealingKey {
             return made.map(Tag);
         }
         self.0.with(&nonce, |key, nonce| {
-            let nonce = aead::Nonce::assume_unique_for_key(nonce);
-            let mut tag = Tag([0; Suite::TAG_LEN]);
-            match key.seal_in_place_scatter(nonce, associated(aad), in_out, &[], &mut tag.0) {
-                Ok(()) => Ok(tag),
-                Err(_) => {
-                    in_out.zeroize();
-                    Err(Error::Backend)
-                }
-            }
+            let made = key.seal_in_place(nonce, aad, in_out);
+            made.map(Tag).inspect_err(|_| in_out.zeroize())
         })
     }
 
@@ -144,13 +135,9 @@ impl SealingKey {
             return Ok(());
         }
         self.0.with(&nonce, |key, nonce| {
-            let nonce = aead::Nonce::assume_unique_for_key(nonce);
             let (ciphertext, tag) = sealed.split_at_mut(plaintext.len());
-            key.seal_out_of_place_scatter(nonce, associated(aad), plaintext, ciphertext, &[], tag)
-                .map_err(|_| {
-                    sealed.zeroize();
-                    Error::Backend
-                })
+            key.seal_to(nonce, aad, plaintext, ciphertext, tag)
+                .inspect_err(|_| sealed.zeroize())
         })
     }
 }
@@ -172,14 +159,8 @@ impl OpeningKey {
             return verify(&made?, &tag.0, in_out);
         }
         self.0.with(nonce, |key, nonce| {
-            let nonce = aead::Nonce::assume_unique_for_key(nonce);
-            match key.open_in_place_separate_tag(nonce, associated(aad), &tag.0, in_out) {
-                Ok(_) => Ok(()),
-                Err(_) => {
-                    in_out.zeroize();
-                    Err(Error::Unauthentic)
-                }
-            }
+            key.open_in_place(nonce, aad, in_out, &tag.0)
+                .inspect_err(|_| in_out.zeroize())
         })
     }
 
@@ -211,12 +192,8 @@ impl OpeningKey {
             return verify(&made?, tag, plaintext);
         }
         self.0.with(nonce, |key, nonce| {
-            let nonce = aead::Nonce::assume_unique_for_key(nonce);
-            key.open_separate_gather(nonce, associated(aad), ciphertext, tag, plaintext)
-                .map_err(|_| {
-                    plaintext.zeroize();
-                    Error::Unauthentic
-                })
+            key.open_to(nonce, aad, ciphertext, tag, plaintext)
+                .inspect_err(|_| plaintext.zeroize())
         })
     }
 }

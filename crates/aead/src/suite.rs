@@ -83,6 +83,11 @@ impl Suite {
         matches!(self, Suite::Aes128Gcm | Suite::Aes256Gcm)
     }
 
+    /// True if this build has the suite: all but those of AES, and those too with feature `aes`.
+    pub const fn is_built(self) -> bool {
+        cfg!(feature = "aes") || !self.is_aes()
+    }
+
     /// The number that stands for the suite in key derivation. Never reused, never changed.
     pub(crate) const fn derivation_id(self) -> u8 {
         match self {

@@ -2,9 +2,8 @@
 
 use zeroize::Zeroize;
 
-use crate::cpu::HaveAvx512Ifma;
 use crate::low::portable::hchacha20_words;
-use crate::low::{self, KeyWords, Keyring, Lanes, Memory, Task, Text, Use};
+use crate::low::{self, KeyWords, Keyring, Lanes, Memory, Single, Task, Text, Use};
 use crate::one::tags_match;
 use crate::{Error, Suite};
 
@@ -169,6 +168,7 @@ fn lone(how: Lone, keys: &Keys, job: &Job, task: &Task, extended: bool, memory: 
     let key = if extended { &sub_key } else { resident };
     let status = match how {
         Lone::Own(have) => lone_own(have, key, job, task, memory, aad),
+        #[cfg(feature = "aes")]
         Lone::Library => library::chacha(key, task, job, memory, aad),
     };
     if extended {
@@ -178,14 +178,7 @@ fn lone(how: Lone, keys: &Keys, job: &Job, task: &Task, extended: bool, memory: 
 }
 
 /// Runs one job through the kernels for one message.
-fn lone_own(
-    have: HaveAvx512Ifma,
-    key: &KeyWords,
-    job: &Job,
-    task: &Task,
-    memory: &mut Memory<'_>,
-    aad: &[u8],
-) -> Status {
+fn lone_own(have: Single, key: &KeyWords, job: &Job, task: &Task, memory: &mut Memory<'_>, aad: &[u8]) -> Status {
     let mut sent = [0; Suite::TAG_LEN];
     if job.opens {
         sent.copy_from_slice(&memory.src()[task.src() + task.len()..][..Suite::TAG_LEN]);

@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, LessSafeKey};
 use zeroize::Zeroize;
 
-use crate::key::expand;
+use crate::library::LibraryKey;
 use crate::low::KeyWords;
 use crate::{Error, Suite};
 
@@ -22,7 +21,7 @@ pub struct Keys {
     words: Box<[KeyWords]>,
     suites: Box<[Option<Suite>]>,
     /// Empty until the first AES key comes, then one for every slot.
-    expanded: Box<[Option<LessSafeKey>]>,
+    expanded: Box<[Option<LibraryKey>]>,
 }
 
 impl Keys {
@@ -51,7 +50,7 @@ impl Keys {
     ///
     /// # Errors
     /// [`Error::NoSuchSlot`] outside the table, [`Error::KeyLength`] unless `key` has [`Suite::key_len`] bytes,
-    /// [`Error::Backend`] if memory ran out; the slot then keeps what it had.
+    /// [`Error::NotBuilt`], [`Error::Backend`] if memory ran out; the slot then keeps what it had.
     #[inline]
     pub fn set(&mut self, slot: Slot, suite: Suite, key: &[u8]) -> Result<(), Error> {
         let index = self.index(slot)?;
@@ -67,15 +66,14 @@ impl Keys {
                     *old = None;
                 }
             }
-            Suite::Aes128Gcm => self.set_expanded(index, expand(&AES_128_GCM, key)?),
-            Suite::Aes256Gcm => self.set_expanded(index, expand(&AES_256_GCM, key)?),
+            Suite::Aes128Gcm | Suite::Aes256Gcm => self.set_expanded(index, LibraryKey::new(suite, key)?),
         }
         self.suites[index] = Some(suite);
         Ok(())
     }
 
     #[cold]
-    fn set_expanded(&mut self, index: usize, key: LessSafeKey) {
+    fn set_expanded(&mut self, index: usize, key: LibraryKey) {
         if self.expanded.is_empty() {
             self.expanded = (0..self.slots()).map(|_| None).collect();
         }
@@ -121,7 +119,7 @@ impl Keys {
     }
 
     /// The AES key of a slot.
-    pub(super) fn expanded(&self, slot: Slot) -> Option<&LessSafeKey> {
+    pub(super) fn expanded(&self, slot: Slot) -> Option<&LibraryKey> {
         self.expanded.get(slot.0 as usize)?.as_ref()
     }
 }
@@ -146,6 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg(feature = "aes")]
     #[cfg_attr(miri, ignore = "sets up AES keys in the C library")]
     fn slots_hold_what_was_set_last() {
         let mut keys = Keys::with_slots(2);

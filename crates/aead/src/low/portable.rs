@@ -3,7 +3,7 @@
 mod chacha;
 mod poly1305;
 
-#[cfg(any(test, not(target_arch = "x86_64")))]
+#[cfg(any(test, all(feature = "aes", not(target_arch = "x86_64"))))]
 use crate::low::{KeyWords, Text};
 use crate::low::{Keyring, Lanes, MacRecord, Memory, Task, Use, wipe};
 
@@ -69,7 +69,7 @@ pub(crate) fn macs(
 }
 
 /// Seals or opens one message; gives the tag that the ciphertext should have.
-#[cfg(any(test, not(target_arch = "x86_64")))]
+#[cfg(any(test, all(feature = "aes", not(target_arch = "x86_64"))))]
 pub(crate) fn one(key: &KeyWords, nonce: &[u32; 4], aad: &[u8], text: &mut Text<'_>, way: Use) -> [u8; 16] {
     let mut stream = [0u32; 16];
     let mut bytes = [0u8; 64];

@@ -392,13 +392,13 @@ impl<'a> Text<'a> {
     }
 
     /// Copies from what is read.
-    #[cfg(any(test, not(target_arch = "x86_64")))]
+    #[cfg(any(test, not(feature = "aes"), not(target_arch = "x86_64")))]
     pub(super) fn read(&self, at: usize, into: &mut [u8]) {
         into.copy_from_slice(&self.src()[at..][..into.len()]);
     }
 
     /// Copies to where is written.
-    #[cfg(any(test, not(target_arch = "x86_64")))]
+    #[cfg(any(test, not(feature = "aes"), not(target_arch = "x86_64")))]
     pub(super) fn write(&mut self, at: usize, from: &[u8]) {
         // SAFETY: made from a slice of this length that may be written, and nothing else refers to it meanwhile.
         let dst = unsafe { std::slice::from_raw_parts_mut(self.dst, self.len) };
