@@ -11,6 +11,7 @@ pub const DECOYS_PER_MOMENT: usize = 64;
 
 /// When a shaper is asked.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub enum Moment {
     /// A message of this many bytes of contents is about to be sealed.
     Before {

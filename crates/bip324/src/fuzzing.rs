@@ -4,6 +4,8 @@
 //! what was sealed, that no more comes out than went in.
 
 mod batch;
+#[cfg(test)]
+mod corpora;
 
 use std::collections::VecDeque;
 

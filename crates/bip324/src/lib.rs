@@ -9,8 +9,11 @@
 //! It knows v1 by its prefix and says so. [`message`] is what contents mean. [`decoy`] says when to send packets that mean
 //! nothing.
 //!
-//! With cargo feature `tokio`, module `tokio` drives it over any stream: handshakes with a time limit, a message API that is
-//! safe to cancel, and a stream of bytes. With `cuda`, batches may go to an NVIDIA GPU, and what that costs may be kept in a file.
+//! [`blocking`] drives it over any stream of `std::io`. With cargo feature `tokio`, module `tokio` does so over any stream of
+//! that: handshakes with a time limit, a message API that is safe to cancel, and a stream of bytes. With `cuda`, batches may
+//! go to an NVIDIA GPU, and what that costs may be kept in a file.
+//!
+//! Three programs that run: `examples/sans_io.rs`, `examples/blocking.rs` and `examples/tokio.rs`.
 //!
 //! Underneath: [`handshake`] is the handshake as types, [`PacketSealer`] and [`PacketOpener`] are the packets of one
 //! direction, and [`fs`] gives out packet numbers, masks and keys without sealing anything. On that stands [`batch`], which
@@ -55,16 +58,20 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
+pub mod blocking;
 mod connection;
 pub mod decoy;
 mod error;
 pub mod fs;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
 pub mod fuzzing;
 pub mod handshake;
 mod key;
 mod magic;
 pub mod message;
 mod packet;
+mod stream;
 #[cfg(feature = "tokio")]
 pub mod tokio;
 mod wipe;

@@ -19,7 +19,6 @@
 
 mod buffer;
 mod bytes;
-mod error;
 mod handshake;
 mod incoming;
 mod messages;
@@ -27,12 +26,8 @@ mod outgoing;
 mod patience;
 pub mod v1;
 
+pub use crate::stream::{HandshakeError, Received, Sent, TransportError, draw_garbage, draw_key};
 pub use bytes::{BYTES_PER_PACKET, ByteStream};
-pub use error::{HandshakeError, TransportError};
-pub use handshake::{
-    Accepted, FirstBytes, HANDSHAKE_LIMIT, accept, accept_after, connect, draw_garbage, draw_key, first_bytes,
-};
-pub use incoming::Received;
+pub use handshake::{Accepted, FirstBytes, HANDSHAKE_LIMIT, accept, accept_after, connect, first_bytes};
 pub use messages::{Messages, Receiver, Sender};
-pub use outgoing::Sent;
 pub use patience::Patience;

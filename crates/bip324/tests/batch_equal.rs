@@ -88,11 +88,12 @@ fn open(batch: &mut BatchTransport, peers: &mut [Peer]) {
 }
 
 fn small() -> BatchOptions {
-    BatchOptions {
-        send_arena: 1 << 20,
-        receive_arena: 1 << 20,
-        contents_limit: 100_000,
-        ..BatchOptions::default()
+    {
+        let mut made = BatchOptions::default();
+        made.send_arena = 1 << 20;
+        made.receive_arena = 1 << 20;
+        made.contents_limit = 100_000;
+        made
     }
 }
 

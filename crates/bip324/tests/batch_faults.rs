@@ -10,11 +10,12 @@ use sealway_bip324::fs::{PacketNumber, RecvChain, SendChain};
 use sealway_bip324::{Awaiting, Error, Fault, Kind, PacketSealer};
 
 fn small() -> BatchOptions {
-    BatchOptions {
-        send_arena: 1 << 20,
-        receive_arena: 1 << 20,
-        contents_limit: 100_000,
-        ..BatchOptions::default()
+    {
+        let mut made = BatchOptions::default();
+        made.send_arena = 1 << 20;
+        made.receive_arena = 1 << 20;
+        made.contents_limit = 100_000;
+        made
     }
 }
 
@@ -209,7 +210,12 @@ fn when_a_batch_is_due() {
         bytes: 1000,
         delay: Duration::from_micros(50),
     };
-    let mut batch = BatchTransport::new(BatchOptions { flush, ..small() }).unwrap();
+    let mut batch = BatchTransport::new({
+        let mut made = small();
+        made.flush = flush;
+        made
+    })
+    .unwrap();
     let id = add(&mut batch, 1);
     let at = Duration::from_micros;
     let none = Due::default();
@@ -252,10 +258,8 @@ fn when_a_batch_is_due() {
 
 #[test]
 fn ids_are_not_taken_for_one_another() {
-    let options = BatchOptions {
-        connections_limit: 40,
-        ..small()
-    };
+    let mut options = small();
+    options.connections_limit = 40;
     let mut batch = BatchTransport::new(options).unwrap();
     let ids: Vec<_> = (0..40).map(|n| add(&mut batch, n)).collect();
     let (lengths, contents) = keys(99);
@@ -294,22 +298,26 @@ fn ids_are_not_taken_for_one_another() {
 #[test]
 fn options_that_cannot_work() {
     let wrong = [
-        BatchOptions {
-            send_arena: 83,
-            ..small()
+        {
+            let mut made = small();
+            made.send_arena = 83;
+            made
         },
-        BatchOptions {
-            receive_arena: 100_000,
-            ..small()
+        {
+            let mut made = small();
+            made.receive_arena = 100_000;
+            made
         },
-        BatchOptions {
-            receive_arena: 1 << 33,
-            ..small()
+        {
+            let mut made = small();
+            made.receive_arena = 1 << 33;
+            made
         },
-        BatchOptions {
-            contents_limit: 1 << 24,
-            receive_arena: 1 << 25,
-            ..small()
+        {
+            let mut made = small();
+            made.contents_limit = 1 << 24;
+            made.receive_arena = 1 << 25;
+            made
         },
     ];
     for options in wrong {

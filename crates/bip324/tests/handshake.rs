@@ -103,17 +103,16 @@ fn v1_of_another_network_is_refused() {
 #[test]
 fn garbage_of_any_length() {
     for (a, b) in [(0, 0), (1, 0), (0, 1), (15, 16), (17, 4094), (4095, 4095)] {
-        let garbage = |len: usize| Options {
-            garbage: (0..len).map(|n| n as u8).collect(),
-            ..Options::default()
+        let garbage = |len: usize| {
+            let mut made = Options::default();
+            made.garbage = (0..len).map(|n| n as u8).collect();
+            made
         };
         let (a, b) = pair(garbage(a), garbage(b));
         assert_eq!(a.session_id(), b.session_id());
     }
-    let options = Options {
-        garbage: vec![0; 4096],
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.garbage = vec![0; 4096];
     let refused = Connection::initiator(Magic::MAINNET, key(Role::Initiator), options.clone());
     assert_eq!(refused.unwrap_err(), Error::GarbageTooLong { got: 4096 });
     let refused = Connection::responder(Magic::MAINNET, key(Role::Responder), options);
@@ -203,11 +202,12 @@ fn the_first_packet_of_any_kind_carries_the_garbage() {
 
 #[test]
 fn decoys_and_contents_around_the_version_packet() {
-    let options = |n: usize| Options {
-        garbage: vec![9; 3 * n],
-        decoys: (0..n).map(|len| vec![0; 40 * len]).collect(),
-        version: vec![7; 1000 * n],
-        ..Options::default()
+    let options = |n: usize| {
+        let mut made = Options::default();
+        made.garbage = vec![9; 3 * n];
+        made.decoys = (0..n).map(|len| vec![0; 40 * len]).collect();
+        made.version = vec![7; 1000 * n];
+        made
     };
     let mut a = connection(Role::Initiator, options(2));
     let mut b = connection(Role::Responder, options(0));
@@ -259,17 +259,20 @@ fn when_another_try_in_v1_is_worth_it() {
 #[test]
 fn options_that_do_not_fit() {
     for wrong in [
-        Options {
-            contents_limit: CONTENTS_MAX + 1,
-            ..Options::default()
+        {
+            let mut made = Options::default();
+            made.contents_limit = CONTENTS_MAX + 1;
+            made
         },
-        Options {
-            decoys: vec![Vec::new(), vec![0; CONTENTS_MAX + 1]],
-            ..Options::default()
+        {
+            let mut made = Options::default();
+            made.decoys = vec![Vec::new(), vec![0; CONTENTS_MAX + 1]];
+            made
         },
-        Options {
-            version: vec![0; CONTENTS_MAX + 1],
-            ..Options::default()
+        {
+            let mut made = Options::default();
+            made.version = vec![0; CONTENTS_MAX + 1];
+            made
         },
     ] {
         let refused = Connection::initiator(Magic::MAINNET, key(Role::Initiator), wrong);

@@ -89,11 +89,9 @@ fn open_theirs(theirs: &mut CipherSession, wire: &[u8]) -> Vec<(PacketType, Vec<
 
 fn both_roles(garbage: [&[u8]; 2], decoys: [&[&[u8]]; 2]) {
     for role in [Role::Initiator, Role::Responder] {
-        let options = Options {
-            garbage: garbage[0].to_vec(),
-            decoys: decoys[0].iter().map(|decoy| decoy.to_vec()).collect(),
-            ..Options::default()
-        };
+        let mut options = Options::default();
+        options.garbage = garbage[0].to_vec();
+        options.decoys = decoys[0].iter().map(|decoy| decoy.to_vec()).collect();
         let (mut ours, theirs) = handshake(role, Magic::SIGNET, options, garbage[1], decoys[1]);
         assert_eq!(ours.session_id(), Some(theirs.id()));
         let mut want: Vec<Event> = decoys[1]

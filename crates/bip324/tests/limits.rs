@@ -15,10 +15,8 @@ fn plain() -> (Connection, Connection) {
 fn contents_above_the_limit_end_the_connection_at_the_length() {
     assert_eq!(DEFAULT_CONTENTS_LIMIT, 4_000_013);
     for limit in [0, 9, DEFAULT_CONTENTS_LIMIT, CONTENTS_MAX] {
-        let options = Options {
-            contents_limit: limit,
-            ..Options::default()
-        };
+        let mut options = Options::default();
+        options.contents_limit = limit;
         let (mut a, mut b) = pair(Options::default(), options);
         let contents = vec![1; limit.min(CONTENTS_MAX - 1) + 1];
         a.send(&contents[..limit.min(contents.len())]).unwrap();
@@ -124,10 +122,8 @@ fn large_messages_wait_for_the_caller() {
 
 #[test]
 fn output_waits_for_the_peer() {
-    let options = Options {
-        output_limit: 1000,
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.output_limit = 1000;
     let (mut a, mut b) = pair(options, Options::default());
     let mut sent = 0;
     let full = loop {
@@ -185,8 +181,8 @@ impl Shaper for Endless {
     fn decoy(&mut self, moment: Moment, _: u64) -> Option<usize> {
         match moment {
             Moment::Before { contents_len } => Some(contents_len),
-            Moment::After { .. } => None,
             Moment::Idle => Some(usize::MAX >> 40),
+            _ => None,
         }
     }
 }
@@ -252,11 +248,12 @@ fn progress_says_what_is_missing() {
 /// The smallest limits there are: everything goes through, one thing at a time.
 #[test]
 fn limits_of_nothing_let_one_through() {
-    let none = || Options {
-        output_limit: 0,
-        event_limit: 0,
-        event_bytes_limit: 0,
-        ..Options::default()
+    let none = || {
+        let mut made = Options::default();
+        made.output_limit = 0;
+        made.event_limit = 0;
+        made.event_bytes_limit = 0;
+        made
     };
     let mut a = connection(Role::Initiator, none());
     let mut b = connection(Role::Responder, none());

@@ -11,11 +11,12 @@ fn options(role: Role) -> Options {
         Role::Initiator => 40,
         Role::Responder => 21,
     };
-    Options {
-        garbage: (0..garbage).collect(),
-        decoys: vec![Vec::new(), vec![1; 33]],
-        version: b"some version".to_vec(),
-        ..Options::default()
+    {
+        let mut made = Options::default();
+        made.garbage = (0..garbage).collect();
+        made.decoys = vec![Vec::new(), vec![1; 33]];
+        made.version = b"some version".to_vec();
+        made
     }
 }
 

@@ -100,10 +100,8 @@ pub(crate) fn random(out: &mut [u8]) -> io::Result<()> {
 /// What a handshake takes: a new key, and garbage of random length.
 pub(crate) fn fresh() -> Result<(LocalKey, Options), Error> {
     let key = draw_key(&mut random).map_err(Error::Random)?;
-    let options = Options {
-        garbage: draw_garbage(&mut random).map_err(Error::Random)?,
-        output_limit: OUTPUT,
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.garbage = draw_garbage(&mut random).map_err(Error::Random)?;
+    options.output_limit = OUTPUT;
     Ok((key, options))
 }

@@ -46,6 +46,7 @@ pub struct Due {
 
 /// How much a transport takes.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct BatchOptions {
     /// Bytes of the arena in which packets are sealed. Default: 8 MiB; at least 84 bytes, at most 2^32 - 1. It bounds the
     /// longest packet that can be sent.
@@ -100,6 +101,7 @@ impl BatchOptions {
 
 /// What a transport has done since it was made.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct BatchCounters {
     /// Packets submitted, decoys among them.
     pub packets_sent: u64,

@@ -13,6 +13,7 @@ pub const DEFAULT_CONTENTS_LIMIT: usize = 13 + 4_000_000;
 
 /// What a connection does and how much it takes.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Options {
     /// Most bytes of contents that the peer may send in a packet, at most 2^24 - 1. One that announces more ends the
     /// connection. Default: [`DEFAULT_CONTENTS_LIMIT`].
@@ -103,6 +104,7 @@ impl fmt::Debug for Contents {
 
 /// What came.
 #[derive(Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub enum Event {
     /// The peer speaks v1. Nothing more happens here: a v1 parser takes these bytes, which were the first, and then all the
     /// others.
@@ -126,6 +128,7 @@ pub enum Event {
 
 /// What is awaited from the peer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub enum Awaiting {
     /// The first bytes, by which v1 is known.
     Prefix {
@@ -162,6 +165,7 @@ pub enum Awaiting {
 
 /// How far a connection is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct Progress {
     /// What is awaited.
     pub awaiting: Awaiting,
@@ -182,6 +186,7 @@ impl Progress {
 
 /// What has been sent and received since the connection was made.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct Counters {
     /// Bytes that were taken as sent.
     pub bytes_sent: u64,
@@ -201,6 +206,7 @@ pub struct Counters {
 
 /// An established connection, taken apart.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Parts {
     /// Which end it is.
     pub role: Role,

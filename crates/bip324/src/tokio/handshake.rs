@@ -6,49 +6,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use crate::stream::{ReadBuffer, failed, not_begun};
+use crate::{Connection, Error, Event, LocalKey, Magic, Options, V1_PREFIX_LEN};
 use ::tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use ::tokio::time::timeout;
-use zeroize::Zeroizing;
 
-use crate::{Awaiting, Connection, Error, Event, GARBAGE_MAX, LocalKey, Magic, Options, V1_PREFIX_LEN};
-
-use super::buffer::ReadBuffer;
 use super::{HandshakeError, Messages, TransportError};
 
 /// How long Bitcoin Core waits for a handshake.
 pub const HANDSHAKE_LIMIT: Duration = Duration::from_secs(60);
-
-/// Draws a key from a cryptographic generator.
-///
-/// # Errors
-/// What `random` says.
-pub fn draw_key(random: &mut dyn FnMut(&mut [u8]) -> io::Result<()>) -> io::Result<LocalKey> {
-    let mut drawn = Zeroizing::new([0; 64]);
-    // One in 2^128 draws is no key: a generator that gives such twice is broken.
-    for _ in 0..2 {
-        random(&mut drawn[..])?;
-        let [secret, auxiliary] = drawn.as_chunks::<32>().0 else {
-            break;
-        };
-        if let Ok(key) = LocalKey::new(secret, auxiliary) {
-            return Ok(key);
-        }
-    }
-    Err(io::Error::other("the generator gives no random bytes"))
-}
-
-/// Draws garbage as Bitcoin Core does: 0 to 4095 random bytes, every length equally likely.
-///
-/// # Errors
-/// What `random` says.
-pub fn draw_garbage(random: &mut dyn FnMut(&mut [u8]) -> io::Result<()>) -> io::Result<Vec<u8>> {
-    const { assert!(GARBAGE_MAX + 1 == 1 << 12, "a length is twelve bits") };
-    let mut len = [0; 2];
-    random(&mut len)?;
-    let mut garbage = vec![0; usize::from(u16::from_le_bytes(len)) & GARBAGE_MAX];
-    random(&mut garbage)?;
-    Ok(garbage)
-}
 
 /// What an accepted stream turned out to be.
 #[derive(Debug)]
@@ -137,12 +103,7 @@ where
     match run(io, Vec::new(), options, limit, start).await? {
         Accepted::V2(messages) => Ok(messages),
         // Only a responder looks for v1.
-        Accepted::V1 { .. } => Err(HandshakeError {
-            error: Error::Closed.into(),
-            peer_may_speak_v1_only: false,
-            bytes_received: 0,
-            before_terminator: false,
-        }),
+        Accepted::V1 { .. } => Err(not_begun(Error::Closed)),
     }
 }
 
@@ -196,12 +157,7 @@ where
 {
     // Whatever follows the handshake stays in the buffer.
     options.event_limit = 1;
-    let mut connection = start(options).map_err(|error| HandshakeError {
-        error: error.into(),
-        peer_may_speak_v1_only: false,
-        bytes_received: 0,
-        before_terminator: false,
-    })?;
+    let mut connection = start(options).map_err(not_begun)?;
     let mut stage = Stage {
         received: received.len() as u64,
         ..Stage::default()
@@ -212,26 +168,20 @@ where
         poll_fn(|cx| stage.poll(cx, &mut io, &mut connection, &mut buffer)),
     )
     .await;
-    let failed = |error: TransportError, connection: &Connection, stage: &Stage| HandshakeError {
-        before_terminator: matches!(error, TransportError::Protocol(Error::NoTerminator))
-            || matches!(
-                connection.progress().awaiting,
-                Awaiting::Key { .. } | Awaiting::Garbage { .. }
-            ),
-        error,
-        peer_may_speak_v1_only: connection.peer_may_speak_v1_only() && stage.received == 0,
-        bytes_received: stage.received,
-    };
     match ran {
-        Err(_) => Err(failed(TransportError::HandshakeTime { limit }, &connection, &stage)),
-        Ok(Err(error)) => Err(failed(error, &connection, &stage)),
+        Err(_) => Err(failed(
+            TransportError::HandshakeTime { limit },
+            &connection,
+            stage.received,
+        )),
+        Ok(Err(error)) => Err(failed(error, &connection, stage.received)),
         Ok(Ok(Outcome::V1(prefix))) => {
             let received = [&prefix, buffer.filled()].concat();
             Ok(Accepted::V1 { io, received })
         }
         Ok(Ok(Outcome::Established)) => match connection.into_parts() {
             Ok(parts) => Ok(Accepted::V2(Messages::new(io, parts, buffer))),
-            Err(connection) => Err(failed(Error::Closed.into(), &connection, &stage)),
+            Err(connection) => Err(failed(Error::Closed.into(), &connection, stage.received)),
         },
     }
 }

@@ -1,4 +1,4 @@
-//! Packets of one direction on their way in.
+//! Packets of one direction on their way in, in time.
 
 use std::ops::Range;
 use std::pin::Pin;
@@ -6,118 +6,44 @@ use std::task::{Context, Poll};
 
 use ::tokio::io::AsyncRead;
 
-use crate::{Error, HEADER_LEN, Kind, LENGTH_LEN, OVERHEAD, PacketOpener, TAG_LEN};
+use crate::stream::{self, Next, Received};
 
 use super::TransportError;
-use super::buffer::ReadBuffer;
+use super::buffer::poll_read;
 use super::patience::Timer;
 
-/// What came in one direction, since the connection was made.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[non_exhaustive]
-pub struct Received {
-    /// Bytes read and used.
-    pub bytes: u64,
-    /// Messages, without the version packet.
-    pub messages: u64,
-    /// Decoys.
-    pub decoys: u64,
-}
-
-enum State {
-    Open,
-    /// The stream ended between two packets.
-    Ended,
-    Failed,
-}
-
 pub(super) struct Incoming {
-    buffer: ReadBuffer,
-    opener: PacketOpener,
-    contents_limit: usize,
-    /// Bytes that follow the length of the packet at the front, once that is open; 0 before.
-    need: usize,
-    /// The message at the front has been opened and was not handed out.
-    opened: bool,
-    /// Bytes at the front that were handed out.
-    used: usize,
-    state: State,
-    pub(super) received: Received,
+    packets: stream::Incoming,
     pub(super) timer: Timer,
 }
 
 impl Incoming {
-    pub(super) fn new(
-        buffer: ReadBuffer,
-        opener: PacketOpener,
-        contents_limit: usize,
-        received: Received,
-        timer: Timer,
-    ) -> Self {
-        Incoming {
-            buffer,
-            opener,
-            contents_limit,
-            need: 0,
-            opened: false,
-            used: 0,
-            state: State::Open,
-            received,
-            timer,
-        }
+    pub(super) const fn new(packets: stream::Incoming, timer: Timer) -> Self {
+        Incoming { packets, timer }
+    }
+
+    pub(super) const fn received(&self) -> Received {
+        self.packets.received
+    }
+
+    /// What a range of [`Incoming::poll_next`] is of, until the next call.
+    pub(super) fn bytes(&self, range: Range<usize>) -> &[u8] {
+        self.packets.bytes(range)
     }
 
     /// Opens what is there, up to the next message; true if there is one.
     pub(super) fn open_next(&mut self) -> Result<bool, TransportError> {
-        if self.opened {
-            return Ok(true);
-        }
-        self.buffer.consume(std::mem::take(&mut self.used));
-        match self.state {
-            State::Open => {}
-            State::Ended => return Ok(false),
-            State::Failed => return Err(Error::Closed.into()),
-        }
-        let opened = self.open();
-        if opened.is_err() {
-            self.state = State::Failed;
-        }
-        Ok(opened?)
+        self.opening(stream::Incoming::open_next)
     }
 
-    fn open(&mut self) -> Result<bool, Error> {
-        loop {
-            if self.need == 0 {
-                let Some(length) = self.buffer.filled().first_chunk::<LENGTH_LEN>() else {
-                    return Ok(false);
-                };
-                let need = self.opener.open_length(*length)?;
-                let (claimed, limit) = (need - HEADER_LEN - TAG_LEN, self.contents_limit);
-                if claimed > limit {
-                    return Err(Error::PacketTooLong { claimed, limit });
-                }
-                self.need = need;
-            }
-            let total = LENGTH_LEN + self.need;
-            let Some(packet) = self.buffer.filled_mut().get_mut(LENGTH_LEN..total) else {
-                return Ok(false);
-            };
-            let (kind, _) = self.opener.open_in_place(&[], packet)?;
+    /// With each packet that is whole the time for the next one begins.
+    fn opening<T>(&mut self, open: impl FnOnce(&mut stream::Incoming) -> T) -> T {
+        let before = self.packets.received.bytes;
+        let opened = open(&mut self.packets);
+        if self.packets.received.bytes != before {
             self.timer.rest();
-            self.received.bytes += total as u64;
-            match kind {
-                Kind::Genuine => {
-                    self.received.messages += 1;
-                    self.opened = true;
-                    return Ok(true);
-                }
-                Kind::Decoy => {
-                    self.received.decoys += 1;
-                    self.need = 0;
-                    self.buffer.consume(total);
-                }
-            }
         }
+        opened
     }
 
     /// Reads until a message is whole, or the stream ends; gives where in [`Incoming::bytes`] it is.
@@ -127,44 +53,25 @@ impl Incoming {
         mut io: Pin<&mut R>,
     ) -> Poll<Result<Option<Range<usize>>, TransportError>> {
         loop {
-            if self.open_next()? {
-                return Poll::Ready(Ok(Some(self.hand_out())));
+            match self.opening(stream::Incoming::next)? {
+                Next::Message(place) => return Poll::Ready(Ok(Some(place))),
+                Next::Ended => return Poll::Ready(Ok(None)),
+                Next::Read => {}
             }
-            if matches!(self.state, State::Ended) {
-                return Poll::Ready(Ok(None));
-            }
-            let want = LENGTH_LEN + self.need;
-            match self.buffer.poll_fill(cx, io.as_mut(), want) {
-                Poll::Ready(Ok(0)) if self.buffer.filled().is_empty() => self.state = State::Ended,
-                Poll::Ready(Ok(0)) => return self.failed(TransportError::CutOff),
-                Poll::Ready(Ok(_)) => self.timer.came(),
-                Poll::Ready(Err(error)) => return self.failed(error.into()),
-                Poll::Pending if self.buffer.filled().is_empty() => return Poll::Pending,
+            match poll_read(cx, io.as_mut(), self.packets.room()) {
+                Poll::Ready(Ok(n)) => {
+                    self.packets.came(n)?;
+                    self.timer.came();
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(self.packets.fail(error.into()))),
+                Poll::Pending if self.packets.is_between() => return Poll::Pending,
                 Poll::Pending => match self.timer.poll(cx) {
-                    Poll::Ready(after) => return self.failed(TransportError::Stalled { after }),
+                    Poll::Ready(after) => {
+                        return Poll::Ready(Err(self.packets.fail(TransportError::Stalled { after })));
+                    }
                     Poll::Pending => return Poll::Pending,
                 },
             }
         }
-    }
-
-    fn failed<T>(&mut self, error: TransportError) -> Poll<Result<T, TransportError>> {
-        self.state = State::Failed;
-        Poll::Ready(Err(error))
-    }
-
-    /// Gives the message away that has been opened: it stays where it is until the next call.
-    fn hand_out(&mut self) -> Range<usize> {
-        let contents = LENGTH_LEN + HEADER_LEN..LENGTH_LEN + self.need - TAG_LEN;
-        debug_assert_eq!(contents.len() + OVERHEAD, LENGTH_LEN + self.need);
-        self.used = LENGTH_LEN + self.need;
-        self.need = 0;
-        self.opened = false;
-        contents
-    }
-
-    /// What a range of [`Incoming::poll_next`] is of, until the next call.
-    pub(super) fn bytes(&self, range: Range<usize>) -> &[u8] {
-        self.buffer.filled().get(range).unwrap_or_default()
     }
 }

@@ -7,11 +7,10 @@ use std::task::{Poll, ready};
 
 use ::tokio::io::{AsyncRead, AsyncWrite, ReadHalf, WriteHalf};
 
-use crate::{Kind, PacketOpener, PacketSealer, Parts, Role};
+use crate::stream::{Outgoing, ReadBuffer, directions};
+use crate::{Kind, Parts, Role};
 
-use super::buffer::ReadBuffer;
 use super::incoming::Incoming;
-use super::outgoing::Outgoing;
 use super::patience::Timer;
 use super::{Patience, Received, Sent, TransportError};
 
@@ -30,34 +29,12 @@ pub struct Messages<IO> {
 
 impl<IO> Messages<IO> {
     pub(super) fn new(io: IO, parts: Parts, buffer: ReadBuffer) -> Self {
-        let Parts {
-            role,
-            session_id,
-            send,
-            recv,
-            counters,
-            options,
-            // The handshake is read to its end and not beyond, and all of it has been sent.
-            unread: _,
-            output: _,
-            events: _,
-        } = parts;
-        let received = Received {
-            bytes: counters.bytes_received,
-            messages: 0,
-            decoys: counters.decoys_received,
-        };
-        let sent = Sent {
-            bytes: counters.bytes_sent,
-            messages: 0,
-            decoys: counters.decoys_sent,
-        };
-        let timer = Timer::new(Patience::default());
-        let opener = PacketOpener::new(recv);
+        let (role, session_id) = (parts.role, parts.session_id);
+        let (incoming, outgoing) = directions(parts, buffer);
         Messages {
             io,
-            incoming: Incoming::new(buffer, opener, options.contents_limit, received, timer),
-            outgoing: Outgoing::new(PacketSealer::new(send), options.output_limit, sent),
+            incoming: Incoming::new(incoming, Timer::new(Patience::default())),
+            outgoing,
             unreported: None,
             role,
             session_id,
@@ -81,7 +58,7 @@ impl<IO> Messages<IO> {
 
     /// What has come.
     pub const fn received(&self) -> Received {
-        self.incoming.received
+        self.incoming.received()
     }
 
     /// What was sent.
@@ -201,7 +178,7 @@ pub struct Receiver<R> {
 impl<R> Receiver<R> {
     /// What has come.
     pub const fn received(&self) -> Received {
-        self.incoming.received
+        self.incoming.received()
     }
 
     /// How long a message that has begun is waited for.
@@ -323,7 +300,7 @@ impl<IO> fmt::Debug for Messages<IO> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Messages")
             .field("role", &self.role)
-            .field("received", &self.incoming.received)
+            .field("received", &self.incoming.received())
             .field("sent", &self.outgoing.sent)
             .finish_non_exhaustive()
     }
@@ -331,7 +308,7 @@ impl<IO> fmt::Debug for Messages<IO> {
 
 impl<R> fmt::Debug for Receiver<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Receiver({:?})", self.incoming.received)
+        write!(f, "Receiver({:?})", self.incoming.received())
     }
 }
 

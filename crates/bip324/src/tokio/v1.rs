@@ -10,9 +10,9 @@ use ::tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::message::Message;
 use crate::message::v1::{self, HEADER_LEN, Header};
+use crate::stream::{ReadBuffer, WriteBuffer};
 use crate::{Error, Magic};
 
-use super::buffer::{ReadBuffer, WriteBuffer};
 use super::patience::Timer;
 use super::{Patience, Received, Sent, TransportError};
 

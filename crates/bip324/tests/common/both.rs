@@ -42,11 +42,12 @@ pub struct Both {
 
 impl Both {
     pub fn new(peers: usize) -> Self {
-        let mut batch = BatchTransport::new(BatchOptions {
-            send_arena: 1 << 20,
-            receive_arena: 2 << 20,
-            contents_limit: 100_000,
-            ..BatchOptions::default()
+        let mut batch = BatchTransport::new({
+            let mut made = BatchOptions::default();
+            made.send_arena = 1 << 20;
+            made.receive_arena = 2 << 20;
+            made.contents_limit = 100_000;
+            made
         })
         .unwrap();
         let add = |n| {

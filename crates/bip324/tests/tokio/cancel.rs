@@ -36,10 +36,8 @@ fn a_message_given_up_is_not_sent_and_one_taken_comes_once() {
     for most in [1, 2, 19, 20, 21, 1000, 70_000] {
         for output_limit in [1, 50, 1 << 20] {
             let (a, b) = tokio::io::duplex(2 * most);
-            let options = Options {
-                output_limit,
-                ..Options::default()
-            };
+            let mut options = Options::default();
+            options.output_limit = output_limit;
             let (a, b) = runtime.block_on(pair_over(a, b, options));
             let (_, mut sender) = a.split_with(|io| tokio::io::split(Choppy::new(io, most, false)));
             let (mut receiver, _) = b.split_with(|io| tokio::io::split(Choppy::new(io, most, false)));

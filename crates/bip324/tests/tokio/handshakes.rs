@@ -23,11 +23,9 @@ async fn both_roles_meet_over_every_stream() {
     for most in [1, 3, 63, 64, 65, 5000] {
         for garbage in [0, 1, 4095] {
             let (a, b) = tokio::io::duplex(most);
-            let options = Options {
-                garbage: contents(1, garbage),
-                decoys: vec![vec![0; 10], vec![]],
-                ..Options::default()
-            };
+            let mut options = Options::default();
+            options.garbage = contents(1, garbage);
+            options.decoys = vec![vec![0; 10], vec![]];
             let (a, b) = (Choppy::new(a, most, true), Choppy::new(b, most, true));
             let (mut a, mut b) = pair_over(a, b, options).await;
             assert_eq!(a.session_id(), b.session_id());

@@ -187,10 +187,8 @@ async fn a_message_that_trickles_has_its_own_limit() {
 async fn a_length_above_the_limit_is_refused_at_once() {
     let (a, b) = tokio::io::duplex(1 << 16);
     let generous = Options::default();
-    let strict = Options {
-        contents_limit: 1000,
-        ..Options::default()
-    };
+    let mut strict = Options::default();
+    strict.contents_limit = 1000;
     let here = connect(a, Magic::REGTEST, key(Role::Initiator), generous, HANDSHAKE_LIMIT);
     let there = sealway_bip324::tokio::accept(b, Magic::REGTEST, key(Role::Responder), strict, HANDSHAKE_LIMIT);
     let (here, there) = tokio::join!(here, there);

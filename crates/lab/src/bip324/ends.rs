@@ -170,11 +170,9 @@ impl Batched {
         let starts = (0..all).step_by(batch);
         let largest = starts.map(|start| traffic.wires(&(start..(start + batch).min(all))).len());
         let largest = largest.max().unwrap_or(0);
-        let options = BatchOptions {
-            send_arena: usual.send_arena.max(largest),
-            receive_arena: usual.receive_arena.max(largest + DEFAULT_CONTENTS_LIMIT + (1 << 17)),
-            ..usual
-        };
+        let mut options = usual;
+        options.send_arena = options.send_arena.max(largest);
+        options.receive_arena = options.receive_arena.max(largest + DEFAULT_CONTENTS_LIMIT + (1 << 17));
         Ok(Batched {
             links,
             connections: traffic.connections(),

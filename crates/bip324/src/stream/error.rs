@@ -1,4 +1,4 @@
-//! Why a connection over tokio ended.
+//! Why a connection over a stream ended.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -20,12 +20,12 @@ pub enum TransportError {
         /// The limit.
         limit: Duration,
     },
-    /// A message that had begun did not get on, see [`super::Patience`].
+    /// A message that had begun did not get on within the patience that was set.
     Stalled {
         /// How long was waited.
         after: Duration,
     },
-    /// What follows the end of a [`super::ByteStream`].
+    /// Something came after the end of a stream of bytes.
     AfterEnd,
     /// The stream underneath failed.
     Io(io::Error),
