@@ -138,3 +138,33 @@ fn of_a_batch() {
         }
     }
 }
+
+/// Where there is no library every message is ours. `SEALWAY_CPU_DISABLE` says by which kernels.
+#[cfg(not(feature = "aes"))]
+#[test]
+fn of_one_message() {
+    use sealway_aead::{OpeningKey, SealingKey};
+
+    let suite = Suite::ChaCha20Poly1305;
+    let (secret, nonce) = (Box::new(key(1)), [9; 12]);
+    let mut words = HashSet::new();
+    add_words(&mut words, &secret[..]);
+    let mut all = vec![0; 9000];
+    keystream::fill_with(Backend::Portable, &secret, &nonce, 0, &mut all).unwrap();
+    add_words(&mut words, &all);
+    let (sealing, opening) = (
+        SealingKey::new(suite, &secret[..]).unwrap(),
+        OpeningKey::new(suite, &secret[..]).unwrap(),
+    );
+    for len in [0, 1, 64, 200, 960, 961, 3000, 8000] {
+        let (plain, mut sealed, mut opened) = (vec![0x11; len], vec![0; len + 16], vec![0; len]);
+        check(&format!("sealing {len} bytes"), &words, &mut || {
+            let nonce = Nonce::assume_unique(suite, &nonce).unwrap();
+            sealing.seal_to(nonce, b"aad", &plain, &mut sealed).unwrap();
+        });
+        check(&format!("opening {len} bytes"), &words, &mut || {
+            opening.open_to(&nonce, b"aad", &sealed, &mut opened).unwrap();
+        });
+        assert!(opened == plain);
+    }
+}

@@ -24,8 +24,8 @@ const STRETCH: usize = 16 * BLOCK;
 /// What the keystream is XORed into; kernels also want room for a tag behind a text.
 const ZEROS: [u8; STRETCH + 16] = [0; STRETCH + 16];
 
-/// Words of stack that the kernels may have used, as in `batch`.
-const SCRUB_WORDS: usize = 896;
+/// Words of stack that the kernels may have used, as in `batch`, and the two stretches here. `tests/residue.rs` looks.
+const SCRUB_WORDS: usize = 896 + 2 * STRETCH / 8;
 
 /// Which kernels work on one message, with the proof that this machine can run them.
 #[derive(Clone, Copy, Debug)]
