@@ -137,7 +137,7 @@ pub const fn vmess_auto(cpu: &Cpu) -> Suite {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "aes"))]
 mod tests {
     use super::*;
     use crate::cpu::{Feature, FeatureSet};

@@ -3,10 +3,11 @@
 //! Only here does the crate touch it. Without feature `aes` there is none: no key of it can be made.
 
 #[cfg(not(feature = "aes"))]
-#[path = "library/absent.rs"]
-mod face;
+mod absent;
 #[cfg(feature = "aes")]
-#[path = "library/aws_lc.rs"]
-mod face;
+mod aws_lc;
 
-pub(crate) use face::LibraryKey;
+#[cfg(not(feature = "aes"))]
+pub(crate) use absent::LibraryKey;
+#[cfg(feature = "aes")]
+pub(crate) use aws_lc::LibraryKey;

@@ -6,45 +6,17 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
+use crate::origin::Origin;
 use crate::rate::Buckets;
 
 /// How long a silent connection keeps its place against somebody who has as many. An honest client speaks at once, and a
 /// long way through Tor takes a second or two.
 const GRACE: Duration = Duration::from_secs(5);
-
-/// What counts as one address: whoever has one address of IPv6 has the whole /64.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub(crate) enum Origin {
-    V4(Ipv4Addr),
-    V6([u16; 4]),
-}
-
-impl Origin {
-    pub(crate) fn of(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V4(address) => Origin::V4(address),
-            IpAddr::V6(address) => {
-                let [a, b, c, d, ..] = address.segments();
-                Origin::V6([a, b, c, d])
-            }
-        }
-    }
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Origin::V4(address) => address.fmt(f),
-            Origin::V6([a, b, c, d]) => write!(f, "{}/64", Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0)),
-        }
-    }
-}
 
 /// Why somebody is not let in.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

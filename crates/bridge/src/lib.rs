@@ -15,6 +15,7 @@ mod admission;
 mod carry;
 mod dial;
 mod error;
+mod origin;
 pub mod probe;
 mod rate;
 mod server;

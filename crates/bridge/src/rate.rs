@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
 
-use crate::admission::Origin;
+use crate::origin::Origin;
 
 /// Addresses that are remembered before older ones are forgotten; twice as many at most.
 pub(crate) const REMEMBERED: usize = 4096;

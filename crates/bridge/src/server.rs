@@ -9,7 +9,8 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 
-use crate::admission::{Admission, Limits, Origin, Refusal};
+use crate::admission::{Admission, Limits, Refusal};
+use crate::origin::Origin;
 use crate::rate::Turns;
 use crate::session::serve;
 use crate::stats::{Stats, add};
