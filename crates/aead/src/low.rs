@@ -16,6 +16,8 @@
     reason = "words and limbs are named by their index in several arrays at once"
 )]
 
+use crate::cpu::HaveAvx512Ifma;
+
 pub(crate) mod portable;
 #[cfg(any(test, not(feature = "aes")))]
 mod single;
@@ -36,10 +38,19 @@ pub use types::{Lanes, Memory};
 
 /// Which kernels work on one message: with the library underneath those for AVX-512, elsewhere it is at least as fast.
 #[cfg(feature = "aes")]
-pub(crate) type Single = crate::cpu::HaveAvx512Ifma;
+pub(crate) type Single = HaveAvx512Ifma;
 
 #[cfg(not(feature = "aes"))]
 pub(crate) use single::{Single, one};
+
+/// The kernels for AVX-512 as those for one message.
+#[inline(always)]
+pub(crate) const fn wide(have: HaveAvx512Ifma) -> Single {
+    #[cfg(feature = "aes")]
+    return have;
+    #[cfg(not(feature = "aes"))]
+    Single::Avx512(have)
+}
 
 /// Seals or opens one message with the widest kernels; gives the tag that the ciphertext should have.
 ///

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use crate::cpu::{HaveAvx2, HaveAvx512Ifma, HaveNeon};
 #[cfg(target_arch = "aarch64")]
 use crate::low::neon;
-use crate::low::{Keyring, Lanes, MacRecord, Memory, Single, Task, portable};
+use crate::low::{self, Keyring, Lanes, MacRecord, Memory, Single, Task, portable};
 #[cfg(target_arch = "x86_64")]
 use crate::low::{avx2, avx512};
 
@@ -69,7 +69,7 @@ impl Backend {
     #[inline]
     pub(super) fn lone(self, count: usize, len: usize) -> Option<Lone> {
         match self {
-            Backend::Avx512(have) if count < Self::FEW || len >= Self::LONG => Some(Lone::Own(have.into())),
+            Backend::Avx512(have) if count < Self::FEW || len >= Self::LONG => Some(Lone::Own(low::wide(have))),
             Backend::Avx2(_) | Backend::Neon(_) => self.lone_narrow(count, len),
             _ => None,
         }

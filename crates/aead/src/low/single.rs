@@ -84,12 +84,6 @@ impl Single {
     }
 }
 
-impl From<HaveAvx512Ifma> for Single {
-    fn from(have: HaveAvx512Ifma) -> Self {
-        Single::Avx512(have)
-    }
-}
-
 /// Seals or opens one message; gives the tag that the ciphertext should have.
 pub(crate) fn one(
     how: Single,
