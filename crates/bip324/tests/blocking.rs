@@ -1,7 +1,6 @@
 //! The layer over `std::io`: handshakes and messages over streams of every temper.
 #![allow(clippy::unwrap_used)]
 
-#[allow(dead_code)]
 mod common;
 
 use std::collections::VecDeque;

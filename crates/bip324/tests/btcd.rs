@@ -8,7 +8,6 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
-#[allow(dead_code)]
 mod common;
 
 use std::io::{BufRead, BufReader, Read};
