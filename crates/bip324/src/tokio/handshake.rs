@@ -85,7 +85,7 @@ where
 
 /// Runs the handshake on a stream that this end opened, within `limit` for all of it.
 ///
-/// `key` is new, see [`draw_key`]; `options` may have garbage, see [`draw_garbage`].
+/// `key` is new, see [`draw_key`](super::draw_key); `options` may have garbage, see [`draw_garbage`](super::draw_garbage).
 ///
 /// # Errors
 /// [`HandshakeError`], which also says whether the peer may speak v1 only. The stream is closed.
