@@ -12,6 +12,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod address;
+pub mod answer;
 mod beneath;
 mod both;
 pub mod bulk;
@@ -29,6 +31,7 @@ pub mod fuzzing;
 pub mod groups;
 pub mod grpc;
 pub mod identity;
+pub mod invite;
 pub mod link;
 pub mod local;
 pub mod names;
@@ -41,6 +44,7 @@ pub mod send;
 pub mod sharing;
 pub mod source;
 pub mod tree;
+pub mod typing;
 pub mod wire;
 
 pub use error::{Error, Fault};

@@ -139,6 +139,11 @@ impl fmt::Debug for CodePhrase {
     }
 }
 
+/// The words of the list that begin so, in the order of the alphabet; `begun` is in lower case.
+pub fn words_beginning(begun: &str) -> impl Iterator<Item = &'static str> {
+    WORDS.iter().copied().filter(move |word| word.starts_with(begun))
+}
+
 /// The one word of the list that is near to a mistyped one.
 fn nearest(word: &str) -> Option<&'static str> {
     // Nothing on the list is longer than 8 letters; comparing takes the product of both lengths.
@@ -284,6 +289,16 @@ mod tests {
             text,
             "word 2 of the code phrase is not on the list; did you mean \"lemon\"?"
         );
+    }
+
+    #[test]
+    fn words_are_found_by_how_they_begin() {
+        let words = |begun| words_beginning(begun).collect::<Vec<_>>();
+        assert_eq!(words("castl"), ["castle"]);
+        assert!(words("zz").is_empty());
+        let all = words("");
+        assert_eq!(all.len(), 256);
+        assert!(all.is_sorted(), "what completes words relies on it");
     }
 
     #[test]
