@@ -39,6 +39,13 @@ pub enum Error {
         /// What it is.
         what: &'static str,
     },
+    /// What comes in a stream cannot be kept until it is sent.
+    Spool {
+        /// The folder that was to hold it, escaped.
+        folder: String,
+        /// Why.
+        source: io::Error,
+    },
     /// Something that cannot be read.
     Unreadable {
         /// Its path, escaped.
@@ -76,7 +83,9 @@ impl Error {
             | Error::Name { .. }
             | Error::Special { .. }
             | Error::Unknown { .. } => Fault::User,
-            Error::Unreadable { .. } | Error::NotAFile { .. } | Error::Shorter { .. } => Fault::Environment,
+            Error::Spool { .. } | Error::Unreadable { .. } | Error::NotAFile { .. } | Error::Shorter { .. } => {
+                Fault::Environment
+            }
         }
     }
 }
@@ -93,6 +102,10 @@ impl fmt::Display for Error {
             }
             Error::Name { path, source } => write!(f, "cannot send {path}: {source}"),
             Error::Special { path, what } => write!(f, "cannot send {path}: it is {what}"),
+            Error::Spool { folder, source } => write!(
+                f,
+                "cannot keep standard input in {folder} until it is sent: {source}; set TMPDIR to a folder with more room"
+            ),
             Error::Unreadable { path, source } => write!(f, "cannot read {path}: {source}"),
             Error::NotAFile { path } => write!(f, "{path} is no regular file any more; it changed while it was sent"),
             Error::Shorter { path, size, end } => {
@@ -109,7 +122,9 @@ impl fmt::Display for Error {
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
-            Error::Argument { source, .. } | Error::Unreadable { source, .. } => Some(source),
+            Error::Argument { source, .. } | Error::Spool { source, .. } | Error::Unreadable { source, .. } => {
+                Some(source)
+            }
             Error::Name { source, .. } => Some(source),
             _ => None,
         }

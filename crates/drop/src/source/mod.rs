@@ -5,11 +5,13 @@
 
 mod error;
 mod file;
+mod spool;
 mod top;
 mod walk;
 
 pub use error::{Error, Skip, Skipped};
 pub use file::{Extents, SourceFile};
+pub use spool::{Spool, spool};
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -61,6 +63,8 @@ pub struct Scan {
     pub skipped: Vec<Skipped>,
     tops: Vec<Top>,
     beneath: Beneath,
+    /// The only file, where it is none of a folder.
+    spooled: Option<OwnedFd>,
 }
 
 /// One argument: under which name it is sent, and where it is.
@@ -71,6 +75,18 @@ struct Top {
     parent: Arc<OwnedFd>,
     real: Vec<u8>,
     path: PathBuf,
+    link: Option<TopLink>,
+}
+
+/// A symbolic link that the user named.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct TopLink {
+    /// The link, escaped.
+    pub path: String,
+    /// Where it points to, escaped; if it is followed, the whole way.
+    pub target: String,
+    /// Whether what it points to is sent, and not the link.
+    pub followed: bool,
 }
 
 impl Top {
@@ -107,10 +123,16 @@ pub fn scan(paths: &[PathBuf], options: ScanOptions, progress: &mut dyn FnMut(&T
         skipped,
         tops,
         beneath,
+        spooled: None,
     })
 }
 
 impl Scan {
+    /// The symbolic links that the user named, in the order of their names.
+    pub fn top_links(&self) -> impl Iterator<Item = &TopLink> {
+        self.tops.iter().filter_map(|top| top.link.as_ref())
+    }
+
     /// Opens a file for sending.
     ///
     /// # Errors
@@ -121,6 +143,13 @@ impl Scan {
                 path: entry.path.clone(),
             });
         };
+        if let Some(fd) = &self.spooled {
+            let fd = fd.try_clone().map_err(|source| Error::Unreadable {
+                path: entry.path.to_string(),
+                source,
+            })?;
+            return SourceFile::new(fd, entry.path.clone());
+        }
         let at = self
             .tops
             .binary_search_by(|top| top.name.as_slice().cmp(entry.path.top()))

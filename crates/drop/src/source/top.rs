@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
-use super::{Error, ScanOptions, Top};
+use super::{Error, ScanOptions, Top, TopLink};
 use crate::names::{Escaped, Rules};
 
 /// The name under which the root of the file system is sent; it has none of its own.
@@ -52,13 +52,23 @@ fn one(path: &Path, options: ScanOptions, parents: &mut HashMap<PathBuf, Arc<Own
         path: escaped(path),
         source,
     })?;
-    let mut place = named;
+    let (mut place, mut link) = (named, None);
     let mut parent = open_parent(&place, parents).map_err(failed)?;
     if let Some(real) = place.file_name() {
         let stat = rustix::fs::statat(&parent, real, AtFlags::SYMLINK_NOFOLLOW).map_err(|e| failed(e.into()))?;
-        if options.follow_top && FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
-            place = place.canonicalize().map_err(failed)?;
-            parent = open_parent(&place, parents).map_err(failed)?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
+            let target = rustix::fs::readlinkat(&parent, real, Vec::new()).map_err(|e| failed(e.into()))?;
+            let mut target = target.into_bytes();
+            if options.follow_top {
+                place = place.canonicalize().map_err(failed)?;
+                parent = open_parent(&place, parents).map_err(failed)?;
+                target = place.as_os_str().as_bytes().to_vec();
+            }
+            link = Some(TopLink {
+                path: escaped(path),
+                target: Escaped(&target).to_string(),
+                followed: options.follow_top,
+            });
         }
     }
     let real = place
@@ -70,6 +80,7 @@ fn one(path: &Path, options: ScanOptions, parents: &mut HashMap<PathBuf, Arc<Own
         parent,
         real,
         path: path.to_path_buf(),
+        link,
     })
 }
 
