@@ -39,7 +39,7 @@ fn keibidrop_28_37_a_link_that_is_there_is_not_written_through() {
         let staging = staging(inside, options);
         assert_eq!(
             staging.admit(0, &directory("dir")).unwrap(),
-            Admission::Skipped(Skip::Differs)
+            Admission::Skipped(Skip::FileThere)
         );
         assert_eq!(
             staging.admit(1, &file("dir/x", 1)).unwrap(),

@@ -188,9 +188,11 @@ fn a_directory_is_never_overwritten_by_a_file_or_a_link() {
         ..Options::default()
     };
     let staging = staging(work.path(), overwrite);
-    let differs = Admission::Skipped(Skip::Differs);
-    assert_eq!(staging.admit(0, &file("d", 1)).unwrap(), differs);
-    assert_eq!(staging.admit(1, &link("e", "d")).unwrap(), differs);
+    let there = Admission::Skipped(Skip::FolderThere);
+    assert_eq!(staging.admit(0, &file("d", 1)).unwrap(), there);
+    assert_eq!(staging.admit(1, &link("e", "d")).unwrap(), there);
+    // What is advised helps.
+    assert!(Skip::FolderThere.reason().contains("--conflict rename"));
     // Nor if it comes later.
     staging.admit(2, &file("f", 1)).unwrap();
     fs::create_dir(work.path().join("f")).unwrap();
@@ -219,7 +221,7 @@ fn an_answer_does_not_overwrite_a_directory() {
     assert_eq!(existing.what, "a directory");
     assert_eq!(
         staging.answer(0, &file("d", 1), Answer::Overwrite).unwrap(),
-        Admission::Skipped(Skip::Differs)
+        Admission::Skipped(Skip::FolderThere)
     );
     staging.conclude().unwrap();
     assert_eq!(names(work.path()), ["d"]);
@@ -238,8 +240,10 @@ fn a_file_where_a_directory_is_needed_is_said_before_anything_is_written() {
     );
     assert_eq!(
         staging.admit(0, &directory("d")).unwrap(),
-        Admission::Skipped(Skip::Differs)
+        Admission::Skipped(Skip::FileThere)
     );
+    // No policy puts a folder there, so none is advised.
+    assert!(!Skip::FileThere.reason().contains("conflict"));
     assert_eq!(
         staging.admit(1, &file("d/x", 1)).unwrap(),
         Admission::Skipped(Skip::Parent)

@@ -50,6 +50,12 @@ pub enum Skip {
     Exists,
     /// Something else has its name, and the policy says nothing better: the transfer is not complete.
     Differs,
+    /// It is a directory, and something that is none has its name.
+    FileThere,
+    /// It is no directory, and a directory has its name, which is never replaced.
+    FolderThere,
+    /// It is a directory that this file system takes for another one of the transfer.
+    Alias,
     /// The directory it is in was left out.
     Parent,
     /// It begins with a dot right in a home directory.
@@ -66,8 +72,15 @@ impl Skip {
         match self {
             Skip::Exists => "something of that name is there",
             Skip::Differs => {
-                "something else of that name is there; choose a conflict policy to rename, overwrite or skip"
+                "something else of that name is there; --conflict rename keeps both, --conflict overwrite replaces it"
             }
+            Skip::FileThere => {
+                "a folder cannot go where a file or a link of that name is; move that away, or receive into another folder"
+            }
+            Skip::FolderThere => {
+                "a folder of that name is there, and folders are never replaced; --conflict rename keeps both"
+            }
+            Skip::Alias => "this file system takes it for another folder of the same transfer; receive it elsewhere",
             Skip::Parent => "the folder it is in was left out",
             Skip::HiddenInHome => "it would be a hidden name in a home directory, which programs obey",
             Skip::OutsideLink => "it is a symbolic link that leads out of what is received",
@@ -164,7 +177,7 @@ impl Staging {
         let stat = inner.look(&parent, &entry.path)?;
         match (stat, answer) {
             (Some(_), Answer::Skip) => Ok(state.refuse(&entry.path, Skip::Exists)),
-            (Some(stat), Answer::Overwrite) if is_directory(&stat) => Ok(state.refuse(&entry.path, Skip::Differs)),
+            (Some(stat), Answer::Overwrite) if is_directory(&stat) => Ok(state.refuse(&entry.path, Skip::FolderThere)),
             (Some(stat), Answer::Overwrite) => {
                 state.decide(id, identity(&stat));
                 inner.wanted(&mut state, id, entry)
@@ -195,7 +208,7 @@ impl Inner {
         if !is_directory(&stat) {
             return refused(match self.destination.options.conflict {
                 Conflict::Skip => Skip::Exists,
-                _ => Skip::Differs,
+                _ => Skip::FileThere,
             });
         }
         if self.is_elsewhere(&parent, path, &stat) {
@@ -203,7 +216,7 @@ impl Inner {
         }
         // Our own folder, or one directory under two names: the file system takes names for one that are two here.
         if identity(&stat) == self.identity || !state.placed.insert(identity(&stat)) {
-            return refused(Skip::Differs);
+            return refused(Skip::Alias);
         }
         if self.destination.homes.is_home(identity(&stat)) {
             state.homes.insert(path.key().into());
@@ -274,7 +287,7 @@ impl Inner {
         match self.destination.options.conflict {
             Conflict::SkipSame => Ok(state.refuse(&entry.path, Skip::Differs)),
             Conflict::Skip => Ok(state.refuse(&entry.path, Skip::Exists)),
-            Conflict::Overwrite if is_directory(&stat) => Ok(state.refuse(&entry.path, Skip::Differs)),
+            Conflict::Overwrite if is_directory(&stat) => Ok(state.refuse(&entry.path, Skip::FolderThere)),
             Conflict::Overwrite => {
                 state.decide(id, identity(&stat));
                 self.wanted(state, id, entry)
