@@ -1,12 +1,21 @@
 //! How far a transfer is, for whoever draws it.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use crate::lock;
 
 /// Counters that the threads of a transfer add to. Read at any time; each is exact, together they may be a moment apart.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Progress {
+    clock: Clock,
+    waiting: Option<Box<dyn Fn() + Send + Sync>>,
     bytes: AtomicU64,
     kept: AtomicU64,
+    same_files: AtomicU64,
+    same_bytes: AtomicU64,
     files: AtomicU64,
     failed: AtomicU64,
     total_bytes: AtomicU64,
@@ -20,6 +29,10 @@ pub struct Snapshot {
     pub bytes: u64,
     /// Bytes that did not have to be moved: there already, kept of an earlier run, or holes.
     pub kept: u64,
+    /// Files that were there already with the same size and time. Their content was not compared.
+    pub same_files: u64,
+    /// Their bytes, which `kept` counts too.
+    pub same_bytes: u64,
     /// Files in place, those that were there already included.
     pub files: u64,
     /// Files that could not be sent or placed.
@@ -36,11 +49,31 @@ impl Progress {
         Self::default()
     }
 
+    /// The same; `waiting` is called once the other end has been told what there is to send, and somebody there may be asked.
+    pub fn with_waiting(waiting: impl Fn() + Send + Sync + 'static) -> Self {
+        Self {
+            waiting: Some(Box::new(waiting)),
+            ..Self::default()
+        }
+    }
+
+    /// Whether what is offered was accepted, so that content may move.
+    pub fn has_begun(&self) -> bool {
+        self.clock.begun.get().is_some()
+    }
+
+    /// Time since it was accepted, without that in which nothing moved because somebody of this end was asked something.
+    pub fn elapsed(&self) -> Duration {
+        self.clock.elapsed(Instant::now())
+    }
+
     /// Where it stands.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             bytes: self.bytes.load(Ordering::Relaxed),
             kept: self.kept.load(Ordering::Relaxed),
+            same_files: self.same_files.load(Ordering::Relaxed),
+            same_bytes: self.same_bytes.load(Ordering::Relaxed),
             files: self.files.load(Ordering::Relaxed),
             failed: self.failed.load(Ordering::Relaxed),
             total_bytes: self.total_bytes.load(Ordering::Relaxed),
@@ -48,17 +81,43 @@ impl Progress {
         }
     }
 
-    pub(crate) fn expect(&self, bytes: u64, files: u64) {
+    /// The other end has been told what there is.
+    pub(crate) fn offered(&self) {
+        if let Some(waiting) = &self.waiting {
+            waiting();
+        }
+    }
+
+    /// What is offered was accepted: so much is to come.
+    pub(crate) fn begin(&self, bytes: u64, files: u64) {
         self.total_bytes.store(bytes, Ordering::Relaxed);
         self.total_files.store(files, Ordering::Relaxed);
+        self.clock.begin(Instant::now());
+    }
+
+    /// Asks somebody something, which is no time of the transfer unless something moves meanwhile.
+    pub(crate) fn asking<T>(&self, ask: impl FnOnce() -> T) -> T {
+        let begun = Instant::now();
+        let answer = ask();
+        self.clock.asked(begun, Instant::now());
+        answer
     }
 
     pub(crate) fn moved(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.clock.moved(Instant::now());
     }
 
     pub(crate) fn kept(&self, bytes: u64) {
         self.kept.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// A file was there already, by its size and time.
+    pub(crate) fn same(&self, bytes: u64) {
+        self.same_files.fetch_add(1, Ordering::Relaxed);
+        self.same_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.kept(bytes);
+        self.file_done();
     }
 
     pub(crate) fn file_done(&self) {
@@ -67,5 +126,82 @@ impl Progress {
 
     pub(crate) fn file_failed(&self) {
         self.failed.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.snapshot().fmt(f)
+    }
+}
+
+/// How long a transfer has taken.
+#[derive(Debug, Default)]
+struct Clock {
+    begun: OnceLock<Instant>,
+    /// When something last moved, in nanoseconds since it began.
+    moved: AtomicU64,
+    idle: Mutex<Duration>,
+}
+
+impl Clock {
+    fn begin(&self, now: Instant) {
+        let _ = self.begun.set(now);
+    }
+
+    fn moved(&self, now: Instant) {
+        if let Some(begun) = self.begun.get() {
+            let at = now.saturating_duration_since(*begun).as_nanos();
+            self.moved
+                .fetch_max(u64::try_from(at).unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
+    }
+
+    /// Somebody was asked from `from` to `to`: idle from the last move on.
+    fn asked(&self, from: Instant, to: Instant) {
+        if let Some(begun) = self.begun.get() {
+            let last = *begun + Duration::from_nanos(self.moved.load(Ordering::Relaxed));
+            *lock(&self.idle) += to.saturating_duration_since(from.max(last));
+        }
+    }
+
+    fn elapsed(&self, now: Instant) -> Duration {
+        let all = self
+            .begun
+            .get()
+            .map_or(Duration::ZERO, |begun| now.saturating_duration_since(*begun));
+        all.saturating_sub(*lock(&self.idle))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thinking_is_no_transfer() {
+        let clock = Clock::default();
+        let zero = Instant::now();
+        let at = |seconds| zero + Duration::from_secs(seconds);
+        // Before anything was accepted.
+        clock.asked(at(0), at(100));
+        assert_eq!(clock.elapsed(at(100)), Duration::ZERO);
+        clock.begin(at(100));
+        clock.moved(at(103));
+        clock.asked(at(104), at(154));
+        assert_eq!(clock.elapsed(at(160)), Duration::from_secs(10));
+        // Somebody is asked while content moves, and thinks on when it has stopped.
+        clock.moved(at(170));
+        clock.asked(at(160), at(190));
+        assert_eq!(clock.elapsed(at(190)), Duration::from_secs(20));
+    }
+
+    #[test]
+    fn what_is_the_same_is_kept_and_said() {
+        let progress = Progress::new();
+        progress.same(7);
+        progress.kept(3);
+        let now = progress.snapshot();
+        assert_eq!((now.same_files, now.same_bytes, now.kept, now.files), (1, 7, 10, 1));
     }
 }

@@ -20,7 +20,7 @@ use sealway_drop::cancel::Cancel;
 use sealway_drop::entry::{Entry, Kind, Time};
 use sealway_drop::link::{Connected, Connection, DataConnections, Place, connect};
 use sealway_drop::names::{RelPath, Rules};
-use sealway_drop::wire::control::{Body, Cause, Entries, Hello, Message, Offer, Role, Stop};
+use sealway_drop::wire::control::{Body, Cause, Entries, Hello, Message, Offer, Role, Stop, Top};
 use sealway_drop::wire::kind;
 use support::{Case, assert_same, content, strays, transfer, tree};
 
@@ -174,7 +174,16 @@ impl Liar {
         pushed.unwrap();
     }
 
+    /// Offers the first `files` of what it then lists.
     fn offer(&mut self, files: u64, bytes: u64, entries: &[Entry]) {
+        let top = entries.iter().take(files as usize).map(|entry| Top {
+            name: entry.path.name().to_vec(),
+            folder: entry.kind == Kind::Directory,
+        });
+        self.offer_as(files, bytes, top.collect(), entries);
+    }
+
+    fn offer_as(&mut self, files: u64, bytes: u64, top: Vec<Top>, entries: &[Entry]) {
         self.say(Body::Hello(Hello {
             version: 1,
             role: Role::Sender as i32,
@@ -185,6 +194,7 @@ impl Liar {
             files,
             bytes,
             top_count: files,
+            top,
             ..Offer::default()
         };
         self.say(Body::Offer(offer));
@@ -232,6 +242,26 @@ fn more_than_was_offered_is_refused() {
                 .starts_with('a'))
         );
     }
+}
+
+#[test]
+fn a_name_that_was_not_shown_is_not_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut liar, receiver) = Liar::start(dir.path());
+    let shown = vec![Top {
+        name: b"harmless".to_vec(),
+        folder: false,
+    }];
+    liar.offer_as(1, 5, shown, &[file(".bashrc", 5)]);
+    let (result, _) = receiver.join().unwrap();
+    let refused = Err(Error::Protocol("a name at the top that was not offered"));
+    assert_eq!(format!("{result:?}"), format!("{:?}", refused as Result<(), _>));
+    assert!(!dir.path().join(".bashrc").exists());
+    // Nor is an offer that keeps its names to itself.
+    let (mut liar, receiver) = Liar::start(dir.path());
+    liar.offer_as(1, 5, vec![], &[file("any", 5)]);
+    let (result, _) = receiver.join().unwrap();
+    assert!(matches!(result, Err(Error::Protocol(_))), "{result:?}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use sealway_drop::grpc::files::{self, Way};
 use sealway_drop::link::{Connected, Place, connect};
 use sealway_drop::progress::Progress;
 use sealway_drop::send::Summary;
-use support::{content, listen, setup};
+use support::{Yes, content, listen, setup};
 
 /// An end that listens and receives, and the session with it of one that dialled.
 fn receiving(output: &Path, cancel: &Cancel) -> (Connected, JoinHandle<Result<Summary, Error>>) {
@@ -24,7 +24,7 @@ fn receiving(output: &Path, cancel: &Cancel) -> (Connected, JoinHandle<Result<Su
     let (output, cancel) = (output.to_owned(), cancel.clone());
     let thread = std::thread::spawn(move || {
         let way = Way::Sealed(Box::new(connect(Place::Listen(listener), &setup(1), 1, &cancel)?));
-        files::receive(&output, dest::Options::default(), way, &Progress::new(), &cancel)
+        files::receive(&output, dest::Options::default(), way, &Progress::new(), &cancel, &Yes)
     });
     let place = Place::Dial {
         addresses: vec![address],

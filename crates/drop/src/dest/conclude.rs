@@ -18,6 +18,8 @@ pub struct Conclusion {
     pub symlinks: Vec<(u32, Placed)>,
     /// What was left out at the end, though it was not when it was admitted.
     pub skipped: Vec<(RelPath, Skip)>,
+    /// Links whose names were taken, and the names that they got.
+    pub renamed: Vec<(RelPath, RelPath)>,
     /// Whether all that was received is on the disk, so that a loss of power takes nothing of it. Always so in memory, where it
     /// takes all.
     pub settled: bool,
@@ -52,8 +54,10 @@ impl Staging {
             inner.state().linked.push((id, entry.path, placed));
         }
         for (id, path, placed) in &inner.state().linked {
-            if let Placed::Skipped(skip) = placed {
-                conclusion.skipped.push((path.clone(), *skip));
+            match placed {
+                Placed::Skipped(skip) => conclusion.skipped.push((path.clone(), *skip)),
+                Placed::Renamed(name) => conclusion.renamed.push((path.clone(), name.clone())),
+                Placed::Named => {}
             }
             conclusion.symlinks.push((*id, placed.clone()));
         }

@@ -9,20 +9,24 @@ use std::time::{Duration, Instant};
 use super::stream::SealedStream;
 use super::{GrpcTree, ServeOptions, serve};
 use crate::cancel::Cancel;
-use crate::dest::{self, Admission, Destination};
+use crate::dest::{self, Admission, Destination, Placed};
 use crate::entry::{self, Entry};
 use crate::link::{Connected, GATHER};
 use crate::local::{LocalOptions, LocalTree};
-use crate::names::{RelPath, Rules};
+use crate::names::{Escaped, RelPath, Rules};
 use crate::progress::Progress;
+use crate::receive::{Consent, LISTED_NAMES, Offered};
 use crate::send::Summary;
 use crate::tree::{
     Attr, Call, EventSink, Kind, Opened, Page, ReadDone, ReadRequest, RemoteTree, Subscription, TreeError, TreePath,
 };
-use crate::wire::control::{Hello, Role, VERSION};
+use crate::wire::control::{Accept, Body, Decline, Done, Hello, Role, VERSION};
 use crate::wire::kind;
-use crate::wire::talk::greet;
+use crate::wire::talk::{greet, hear, say};
 use crate::{Error, link};
+
+/// How long the other end may take to say whether it took what it was shown, once it has gone.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// How long one call may take.
 const CALL: Duration = Duration::from_secs(30);
@@ -175,14 +179,33 @@ pub fn send(path: PathBuf, way: Way, cancel: &Cancel) -> Result<(), Error> {
             Stream::Sealed(stream) => serve(*stream, tree, ServeOptions::default()).await,
             Stream::Plain(stream) => serve(stream, tree, ServeOptions::default()).await,
         };
-        drop(control);
-        served.map_err(Error::network("serving"))
+        served
+            .map_err(Error::network("serving"))
+            .and_then(|()| answered(control))
     });
     runtime.shutdown_background();
     served
 }
 
-/// Pulls every file that the other end serves into a folder.
+/// What the other end said of what it was shown, now that it has gone; a plain connection has no place for it.
+fn answered(control: Option<link::Connection>) -> Result<(), Error> {
+    let Some(mut control) = control else { return Ok(()) };
+    let _ = control.reader.wait_at_most(Some(FAREWELL));
+    loop {
+        match hear(&mut control.reader)? {
+            Some(Body::Accept(_)) => {}
+            Some(Body::Done(_)) => return Ok(()),
+            Some(Body::Decline(decline)) => {
+                return Err(Error::Declined(Escaped(decline.reason.as_bytes()).to_string()));
+            }
+            Some(_) => return Err(Error::Protocol("a message out of place")),
+            None => return Err(Error::Remote("it closed the connection".into())),
+        }
+    }
+}
+
+/// Pulls the files that the other end serves into a folder, if `consent` takes them: those that it was shown, as large as they were
+/// shown, and nothing else.
 ///
 /// # Errors
 /// As [`crate::receive::receive`].
@@ -192,14 +215,11 @@ pub fn receive(
     way: Way,
     progress: &Progress,
     cancel: &Cancel,
+    consent: &dyn Consent,
 ) -> Result<Summary, Error> {
     let destination = Destination::open(output, options)?;
-    let mut transfer = [0; 32];
-    getrandom::fill(&mut transfer)
-        .map_err(|error| Error::Usage(format!("the system gives no random bytes: {error}")))?;
-    let staging = destination.staging(&transfer)?;
     let runtime = runtime()?;
-    let (tree, _control) = runtime.block_on(async {
+    let (tree, mut control) = runtime.block_on(async {
         let (stream, control) = stream(way, Role::Receiver, cancel)?;
         let tree = match stream {
             Stream::Sealed(stream) => GrpcTree::connect(*stream).await,
@@ -207,75 +227,145 @@ pub fn receive(
         };
         Ok::<_, Error>((tree.map_err(Error::Tree)?, control))
     })?;
-    let mut summary = Summary::default();
-    let (mut id, mut cursor) = (0, Some(0));
-    while let Some(at) = cursor {
-        let page = tree
-            .list(&TreePath::root(), at, 100, &Call::within(CALL))
-            .map_err(Error::Tree)?;
-        for found in page.entries.iter().filter(|found| found.attr.kind == Kind::File) {
-            pull(&runtime, &tree, &staging, id, found, progress)?;
-            summary.placed += 1;
-            id += 1;
-        }
-        cursor = page.next;
+    let files = listed(&tree)?;
+    let mut offered = Offered::of_files(files.iter().map(|file| (&*file.name, file.attr.size)), options.rules)?;
+    offered.free = destination.available().ok();
+    let taken = consent.accept(&offered);
+    if let Some(control) = &mut control {
+        let answer = match &taken {
+            Ok(()) => Body::Accept(Accept { hash: false }),
+            Err(reason) => Body::Decline(Decline { reason: reason.clone() }),
+        };
+        say(&mut control.writer, answer)?;
     }
-    staging.conclude()?;
+    if let Err(reason) = taken {
+        return Err(Error::Declined(format!("at this end: {reason}")));
+    }
+    progress.begin(offered.bytes, offered.files);
+    let mut transfer = [0; 32];
+    getrandom::fill(&mut transfer)
+        .map_err(|error| Error::Usage(format!("the system gives no random bytes: {error}")))?;
+    let pulling = Pulling {
+        runtime: &runtime,
+        tree: &tree,
+        staging: destination.staging(&transfer)?,
+        progress,
+        consent,
+    };
+    let mut summary = Summary::default();
+    for (id, found) in (0..).zip(&files) {
+        pulling.pull(id, found, &mut summary)?;
+    }
+    pulling.staging.conclude()?;
+    if let Some(control) = &mut control {
+        let done = Done {
+            placed: summary.placed,
+            failed: summary.failed,
+            notes: summary.notes.clone(),
+        };
+        // All is in place: what becomes of the connection from here on changes nothing.
+        let _ = say(&mut control.writer, Body::Done(done));
+    }
     drop(tree);
     runtime.shutdown_timeout(Duration::from_secs(2));
     Ok(summary)
 }
 
-fn pull(
-    runtime: &tokio::runtime::Runtime,
-    tree: &GrpcTree,
-    staging: &dest::Staging,
-    id: u32,
-    found: &crate::tree::Entry,
-    progress: &Progress,
-) -> Result<(), Error> {
-    let path = RelPath::new([found.name.as_slice()], Rules::local())
-        .map_err(|_| Error::Protocol("a name that no file has"))?;
-    let mtime = entry::Time {
-        seconds: found.attr.mtime.seconds,
-        nanoseconds: found.attr.mtime.nanoseconds,
-    };
-    let entry = Entry {
-        path,
-        kind: entry::Kind::File {
-            size: found.attr.size,
-            sparse: false,
-        },
-        mode: found.attr.mode & 0o777,
-        mtime,
-    };
-    match staging.admit(id, &entry)? {
-        Admission::Fetch { .. } => {}
-        Admission::Ask { .. } => {
-            staging.answer(id, &entry, dest::Answer::Rename)?;
+/// The files right in the folder that is served.
+fn listed(tree: &GrpcTree) -> Result<Vec<crate::tree::Entry>, Error> {
+    let (mut files, mut cursor, mut pages) = (Vec::new(), Some(0), 0);
+    while let Some(at) = cursor {
+        let page = tree.list(&TreePath::root(), at, LISTED_NAMES, &Call::within(CALL));
+        let page = page.map_err(Error::Tree)?;
+        files.extend(page.entries.into_iter().filter(|found| found.attr.kind == Kind::File));
+        cursor = page.next;
+        pages += 1;
+        if files.len() > LISTED_NAMES || pages > LISTED_NAMES {
+            return Err(Error::Protocol("more files than can be shown"));
         }
-        _ => return Ok(()),
     }
-    progress.expect(found.attr.size, 1);
-    let file = staging.open_file(id, &entry)?;
-    let at = TreePath::root().join(&found.name).map_err(Error::Tree)?;
-    let (mut offset, mut failed) = (0, None);
-    let taken = runtime.block_on(tree.stream_file(&at, 0, |piece| match file.write_at(offset, &piece) {
-        Ok(_) => {
-            offset += piece.len() as u64;
-            progress.moved(piece.len() as u64);
-            Ok(())
+    Ok(files)
+}
+
+struct Pulling<'a> {
+    runtime: &'a tokio::runtime::Runtime,
+    tree: &'a GrpcTree,
+    staging: dest::Staging,
+    progress: &'a Progress,
+    consent: &'a dyn Consent,
+}
+
+impl Pulling<'_> {
+    fn pull(&self, id: u32, found: &crate::tree::Entry, summary: &mut Summary) -> Result<(), Error> {
+        let path = RelPath::new([found.name.as_slice()], Rules::local())
+            .map_err(|_| Error::Protocol("a name that no file has"))?;
+        let mtime = entry::Time {
+            seconds: found.attr.mtime.seconds,
+            nanoseconds: found.attr.mtime.nanoseconds,
+        };
+        let entry = Entry {
+            path,
+            kind: entry::Kind::File {
+                size: found.attr.size,
+                sparse: false,
+            },
+            mode: found.attr.mode & 0o777,
+            mtime,
+        };
+        let mut admission = self.staging.admit(id, &entry)?;
+        if let Admission::Ask { existing } = &admission {
+            let answer = self.progress.asking(|| self.consent.conflict(&entry.path, existing));
+            admission = self.staging.answer(id, &entry, answer)?;
         }
-        Err(error) => {
-            failed = Some(error);
-            Err(std::io::ErrorKind::Other.into())
+        let placed = match admission {
+            Admission::Fetch { .. } => self.fetch(id, &entry, &found.name)?,
+            Admission::Skipped(skip) => Placed::Skipped(skip),
+            _ => {
+                self.progress.same(found.attr.size);
+                summary.placed += 1;
+                return Ok(());
+            }
+        };
+        match placed {
+            Placed::Skipped(skip) => {
+                self.progress.file_failed();
+                summary.failed += 1;
+                summary.notes.push(format!("{}: {skip}", entry.path));
+                return Ok(());
+            }
+            Placed::Renamed(name) => {
+                summary.renamed.count += 1;
+                summary.renamed.first.push((entry.path, name));
+            }
+            Placed::Named => {}
         }
-    }));
-    if let Some(error) = failed {
-        return Err(error.into());
+        self.progress.file_done();
+        summary.placed += 1;
+        Ok(())
     }
-    taken.map_err(Error::Tree)?;
-    file.finish(entry.mode, entry.mtime)?;
-    progress.file_done();
-    Ok(())
+
+    fn fetch(&self, id: u32, entry: &Entry, name: &[u8]) -> Result<Placed, Error> {
+        let file = self.staging.open_file(id, entry)?;
+        let at = TreePath::root().join(name).map_err(Error::Tree)?;
+        let (mut offset, mut failed) = (0, None);
+        let taken = self.runtime.block_on(
+            self.tree
+                .stream_file(&at, 0, |piece| match file.write_at(offset, &piece) {
+                    Ok(_) => {
+                        offset += piece.len() as u64;
+                        self.progress.moved(piece.len() as u64);
+                        Ok(())
+                    }
+                    Err(error) => {
+                        failed = Some(error);
+                        Err(std::io::ErrorKind::Other.into())
+                    }
+                }),
+        );
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
+        taken.map_err(Error::Tree)?;
+        Ok(file.finish(entry.mode, entry.mtime)?)
+    }
 }

@@ -18,14 +18,14 @@ impl Receiver<'_> {
         let is_file = matches!(entry.kind, Kind::File { .. });
         let mut admission = self.staging.admit(id, &entry)?;
         if let Admission::Ask { existing } = &admission {
-            let answer = self.listed.asking(|| self.consent.conflict(&entry.path, existing));
+            let ask = || self.progress.asking(|| self.consent.conflict(&entry.path, existing));
+            let answer = self.listed.asking(ask);
             admission = self.staging.answer(id, &entry, answer)?;
         }
         Ok(match admission {
             Admission::Same => {
                 if is_file {
-                    self.progress.kept(size);
-                    self.progress.file_done();
+                    self.progress.same(size);
                 }
                 (Slot::Nothing, Decision::Nothing)
             }
@@ -134,7 +134,11 @@ impl Receiver<'_> {
     /// A file that cannot be placed does not end the transfer, unless nothing else could be placed either.
     pub(super) fn placed(&self, id: u32, path: &RelPath, placed: Result<Placed, dest::Error>) -> Result<(), Error> {
         match placed {
-            Ok(Placed::Named | Placed::Renamed(_)) => self.progress.file_done(),
+            Ok(Placed::Named) => self.progress.file_done(),
+            Ok(Placed::Renamed(name)) => {
+                self.renamed(path, &name);
+                self.progress.file_done();
+            }
             Ok(Placed::Skipped(why)) => {
                 self.note(path, &why);
                 self.progress.file_failed();
@@ -180,6 +184,15 @@ impl Receiver<'_> {
         self.progress.file_failed();
         self.note(&path, why);
         Ok(())
+    }
+
+    /// Its name was taken, so it got another one.
+    pub(super) fn renamed(&self, path: &RelPath, name: &RelPath) {
+        let mut renamed = lock(&self.renamed);
+        renamed.count += 1;
+        if renamed.first.len() < NOTES {
+            renamed.first.push((path.clone(), name.clone()));
+        }
     }
 
     pub(super) fn note(&self, path: &RelPath, why: &dyn std::fmt::Display) {

@@ -8,6 +8,7 @@ mod data;
 mod files;
 mod incoming;
 mod listed;
+mod offer;
 mod partial;
 
 use std::path::PathBuf;
@@ -18,15 +19,17 @@ use std::time::Duration;
 use self::incoming::Incoming;
 use self::incoming::Progress as FileProgress;
 use self::listed::Listed;
+use self::offer::Bounds;
+pub use self::offer::{LISTED_NAMES, Name, Offered, cut};
 use crate::both::{AHEAD, deal, next};
 use crate::cancel::Cancel;
 use crate::dest::{self, Answer, Destination, Staging};
-use crate::entry::{Entry, Kind, MAX_LISTED_BYTES};
+use crate::entry::Entry;
 use crate::link::{Connected, Connection, Connections, Writer};
 use crate::names::{Escaped, RelPath, Rules};
 use crate::over::Over;
 use crate::progress::Progress;
-use crate::send::Summary;
+use crate::send::{Renamed, Summary};
 use crate::wire::control::{self, Accept, Body, Decision, Decisions, Done, Hello, Offer, Role, Sent};
 use crate::wire::talk::{BEAT, Pulse, greeting, say};
 use crate::{Error, lock};
@@ -61,21 +64,6 @@ pub trait Consent: Sync {
     fn conflict(&self, path: &RelPath, existing: &dest::Existing) -> Answer;
 }
 
-/// What is offered.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Offered {
-    /// Number of files.
-    pub files: u64,
-    /// Number of folders and links.
-    pub others: u64,
-    /// Bytes of all files.
-    pub bytes: u64,
-    /// The first of the names at the top, escaped for print, folders with a `/` behind them.
-    pub top: Vec<String>,
-    /// Number of names at the top.
-    pub top_count: u64,
-}
-
 /// State that the threads share.
 struct Receiver<'a> {
     staging: &'a Staging,
@@ -89,8 +77,9 @@ struct Receiver<'a> {
     /// What was listed and is not decided.
     listed: Listed,
     /// What may still come of what was offered and taken.
-    allowance: Mutex<Allowance>,
+    bounds: Mutex<Bounds>,
     failures: Mutex<Failures>,
+    renamed: Mutex<Renamed>,
 }
 
 /// What was left out, and why.
@@ -99,16 +88,6 @@ struct Failures {
     count: u64,
     notes: Vec<String>,
     bytes: usize,
-}
-
-/// What a person agreed to, less what was listed of it.
-struct Allowance {
-    files: u64,
-    others: u64,
-    bytes: u64,
-    tops: u64,
-    /// Bytes of the list itself, which is kept in memory.
-    listed: u64,
 }
 
 /// What is expected of an entry.
@@ -156,17 +135,18 @@ fn receive_beating(
             .as_slice()
             .try_into()
             .map_err(|_| Error::Protocol("an offer without a number"))?;
-        if let Err(reason) = consent.accept(&offered(&offer)) {
+        let destination = Destination::open(&options.output, options.dest)?;
+        let offered = Offered::read(&offer, options.dest.rules, destination.available().ok())?;
+        if let Err(reason) = consent.accept(&offered) {
             // Whoever was asked may have been let go because it is over.
             if over.is_over() {
                 return Err(Error::Cancelled);
             }
             return Err(Error::SaidNo(reason));
         }
-        progress.expect(offer.bytes, offer.files);
-        let destination = Destination::open(&options.output, options.dest)?;
         let staging = destination.staging(&transfer)?;
         let hash = options.hash || offer.hash;
+        progress.begin(offer.bytes, offer.files);
         say(&mut lock(&control), Body::Accept(Accept { hash }))?;
         let receiver = Receiver {
             staging: &staging,
@@ -178,14 +158,9 @@ fn receive_beating(
             hash,
             cancel,
             listed: Listed::default(),
-            allowance: Mutex::new(Allowance {
-                files: offer.files,
-                others: offer.others,
-                bytes: offer.bytes,
-                tops: offer.top_count,
-                listed: MAX_LISTED_BYTES,
-            }),
+            bounds: Mutex::new(Bounds::of(&offered)),
             failures: Mutex::default(),
+            renamed: Mutex::default(),
         };
         let end = |error: Error| over.end(error);
         let (epochs, unsent) = transfer_all(&receiver, data.open(cancel), heard, &pulse, &end)?;
@@ -198,12 +173,16 @@ fn receive_beating(
         for (path, why) in &concluded.skipped {
             receiver.note(path, why);
         }
+        for (path, name) in &concluded.renamed {
+            receiver.renamed(path, name);
+        }
         let left_behind = concluded.left_behind;
         let Failures {
             count: failed,
             mut notes,
             ..
         } = receiver.failures.into_inner().unwrap_or_default();
+        let renamed = receiver.renamed.into_inner().unwrap_or_default();
         if left_behind {
             notes.push("something that is not of this transfer is in its staging folder, which therefore stays".into());
         }
@@ -215,6 +194,7 @@ fn receive_beating(
             placed,
             failed: failed + unsent.left_out,
             notes,
+            renamed,
             epochs,
         };
         let done = Done {
@@ -256,17 +236,6 @@ fn meet(control: &Mutex<Writer>, heard: &Heard<Body>) -> Result<Offer, Error> {
     match next(heard)? {
         Body::Offer(offer) => Ok(offer),
         _ => Err(Error::Protocol("no offer")),
-    }
-}
-
-fn offered(offer: &Offer) -> Offered {
-    let top = |top: &control::Top| format!("{}{}", Escaped(&top.name), if top.folder { "/" } else { "" });
-    Offered {
-        files: offer.files,
-        others: offer.others,
-        bytes: offer.bytes,
-        top: offer.top.iter().map(top).collect(),
-        top_count: offer.top_count.max(offer.top.len() as u64),
     }
 }
 
@@ -448,34 +417,11 @@ impl Receiver<'_> {
             let (entry, used) =
                 Entry::decode(list, self.rules).map_err(|_| Error::Protocol("an entry that no correct end sends"))?;
             list = &list[used..];
-            lock(&self.allowance).take(&entry, used)?;
+            lock(&self.bounds).take(&entry, used)?;
             entries.push(entry);
             *count += 1;
         }
         Ok(entries)
-    }
-}
-
-impl Allowance {
-    /// More than what was offered is not what somebody agreed to.
-    fn take(&mut self, entry: &Entry, listed: usize) -> Result<(), Error> {
-        let less = |left: &mut u64, by: u64| left.checked_sub(by).map(|rest| *left = rest);
-        let is_file = matches!(entry.kind, Kind::File { .. });
-        let counted = if is_file {
-            less(&mut self.files, 1)
-        } else {
-            less(&mut self.others, 1)
-        };
-        let within = counted
-            .and_then(|()| less(&mut self.bytes, entry.size()))
-            .and_then(|()| less(&mut self.tops, u64::from(entry.path.depth() == 1)));
-        within.ok_or(Error::Protocol("more than was offered"))?;
-        let rest = self
-            .listed
-            .checked_sub(listed as u64)
-            .ok_or(Error::Protocol("a longer list than a transfer may have"))?;
-        self.listed = rest;
-        Ok(())
     }
 }
 

@@ -11,7 +11,7 @@ use socket2::SockRef;
 use zeroize::Zeroizing;
 
 use super::*;
-use crate::entry::Time;
+use crate::entry::{Kind, Time};
 use crate::link::{Identity, Place, Setup, connect};
 use crate::wire::control::Entries;
 use crate::wire::kind;
@@ -122,7 +122,12 @@ impl Case {
         say(&mut self.control.writer, body).unwrap();
     }
 
-    fn offer(&mut self, files: u64) {
+    fn offer(&mut self, names: &[String]) {
+        let files = names.len() as u64;
+        let top = names.iter().take(LISTED_NAMES).map(|name| control::Top {
+            name: name.as_bytes().to_vec(),
+            folder: false,
+        });
         let hello = Hello {
             version: control::VERSION,
             role: Role::Sender as i32,
@@ -133,6 +138,7 @@ impl Case {
             transfer: vec![3; 32],
             files,
             top_count: files,
+            top: top.collect(),
             ..Offer::default()
         }));
     }
@@ -169,19 +175,16 @@ impl Case {
 fn who_is_asked_is_not_taken_for_dead() {
     let mut case = Case::start(&["taken"]);
     let files = 15_000;
-    case.offer(files);
+    let names: Vec<String> = (1..files).map(|number| format!("{number:0200}")).collect();
+    case.offer(&[&["taken".into()], &names[..]].concat());
     case.wait_for("take it?");
     case.pulses(3);
     case.answer.send(()).unwrap();
     case.list(std::iter::once("taken".into()), false);
     case.wait_for("taken");
     // Far more than fits into the buffers of the system: it arrives because it is taken, though nobody has answered.
-    let names: Vec<u64> = (1..files).collect();
     for some in names.chunks(200) {
-        case.list(
-            some.iter().map(|number| format!("{number:0200}")),
-            some.last() == names.last(),
-        );
+        case.list(some.iter().cloned(), some.last() == names.last());
     }
     case.pulses(3);
     case.answer.send(()).unwrap();
@@ -202,7 +205,7 @@ fn who_is_asked_is_not_taken_for_dead() {
 #[test]
 fn nobody_is_asked_about_what_will_not_come() {
     let mut case = Case::start(&["one", "two"]);
-    case.offer(2);
+    case.offer(&["one".into(), "two".into()]);
     case.wait_for("take it?");
     case.answer.send(()).unwrap();
     case.list(["one", "two"].into_iter().map(String::from), true);
@@ -227,7 +230,7 @@ fn nobody_is_asked_about_what_will_not_come() {
 #[test]
 fn a_question_that_fails_ends_all() {
     let mut case = Case::start(&["one"]);
-    case.offer(1);
+    case.offer(&["one".into()]);
     case.wait_for("take it?");
     case.answer.send(()).unwrap();
     case.list(["one"].into_iter().map(String::from), true);

@@ -20,17 +20,15 @@ use crate::cancel::Cancel;
 use crate::entry::{Entry, Kind};
 use crate::groups::group_count;
 use crate::link::{Connected, Connection, Connections, Writer};
-use crate::names::Escaped;
+use crate::names::{Escaped, RelPath};
 use crate::over::Over;
 use crate::progress::Progress;
+use crate::receive::LISTED_NAMES;
 use crate::source::{self, Scan};
 use crate::wire::control::{self, Body, Decision, Done, Entries, Hello, Offer, Role};
 use crate::wire::data::SMALL;
 use crate::wire::talk::{BEAT, Pulse, greeting, say};
 use crate::{Error, lock};
-
-/// Names at the top that an offer shows.
-const TOP: usize = 100;
 
 /// Why a file is left out that is not what it was when the tree was read.
 const CHANGED: &str = "it changed while it was being sent";
@@ -61,8 +59,19 @@ pub struct Summary {
     pub failed: u64,
     /// The first few of them and why.
     pub notes: Vec<String>,
+    /// Files and links that got other names where they are received, since theirs were taken. Only the receiving end knows.
+    pub renamed: Renamed,
     /// Keys that content was sealed with, over all data connections: each begins with one, and replaces it after 1 GiB.
     pub epochs: u64,
+}
+
+/// What got another name.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Renamed {
+    /// How many.
+    pub count: u64,
+    /// The first hundred of them: as it was sent, and as it is now.
+    pub first: Vec<(RelPath, RelPath)>,
 }
 
 /// State that the threads share.
@@ -119,7 +128,6 @@ pub fn send(
     progress: &Progress,
     cancel: &Cancel,
 ) -> Result<Summary, Error> {
-    progress.expect(scan.totals.bytes, scan.totals.files);
     let Connected { peered, data } = connected;
     let over = Over::new(&peered.connection, cancel)?;
     let (mut reader, control) = (peered.connection.reader, peered.connection.writer);
@@ -207,6 +215,7 @@ fn summary(done: Done, epochs: u64) -> Summary {
         placed: done.placed,
         failed: done.failed,
         notes,
+        renamed: Renamed::default(),
         epochs,
     }
 }
@@ -222,7 +231,7 @@ fn offer(options: &Options, sender: &Sender<'_>, heard: &Receiver<Body>) -> Resu
         others: scan.entries.len() as u64 - scan.totals.files,
         bytes: scan.totals.bytes,
         top: tops()
-            .take(TOP)
+            .take(LISTED_NAMES)
             .map(|entry| control::Top {
                 name: entry.path.name().to_vec(),
                 folder: entry.kind == Kind::Directory,
@@ -230,11 +239,14 @@ fn offer(options: &Options, sender: &Sender<'_>, heard: &Receiver<Body>) -> Resu
             .collect(),
         top_count: tops().count() as u64,
         hash: options.hash,
+        links: Some(scan.totals.symlinks),
     }))?;
+    sender.progress.offered();
     let Body::Accept(control::Accept { hash }) = next(heard)? else {
         return Err(Error::Protocol("an offer that was answered by something else"));
     };
     let _ = sender.hash.set(hash);
+    sender.progress.begin(scan.totals.bytes, scan.totals.files);
     Ok(())
 }
 
@@ -298,8 +310,7 @@ fn decide(sender: &Sender<'_>, heard: &Receiver<Body>) -> Result<(), Error> {
                     match (decision, sender.size(id)) {
                         (Decision::Nothing | Decision::Refused, None) => {}
                         (Decision::Nothing, Some(size)) => {
-                            sender.progress.kept(size);
-                            sender.progress.file_done();
+                            sender.progress.same(size);
                         }
                         (Decision::Refused, Some(_)) => sender.progress.file_failed(),
                         (Decision::Fetch, Some(size)) => sender.queue.add_file(id, size),

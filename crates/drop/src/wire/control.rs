@@ -122,6 +122,9 @@ pub struct Offer {
     /// Whether the sender wants files hashed.
     #[prost(bool, tag = "7")]
     pub hash: bool,
+    /// How many of the others are symbolic links.
+    #[prost(uint64, optional, tag = "8")]
+    pub links: Option<u64>,
 }
 
 /// A name at the top of what is offered.

@@ -1,5 +1,6 @@
 //! Arguments of the file drop.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum, ValueHint};
@@ -32,13 +33,17 @@ Environment:
 #[derive(Args, Debug)]
 #[command(after_help = EXIT_CODES, after_long_help = format!("{EXIT_CODES}\n\n{ENVIRONMENT}"))]
 pub(crate) struct Send {
-    /// What to send
+    /// What to send; - is standard input
     #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
 
     /// Send what a PATH points to if it is a symbolic link, not the link
     #[arg(long)]
     pub(crate) follow: bool,
+
+    /// What standard input is called where it is received (default: stdin)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<OsString>,
 
     #[command(flatten)]
     pub(crate) link: Link,
@@ -54,6 +59,10 @@ pub(crate) struct Receive {
     /// Folder to receive into
     #[arg(long, short, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub(crate) output: PathBuf,
+
+    /// Make the folder if it is not there
+    #[arg(long)]
+    pub(crate) create: bool,
 
     /// Take what is offered without asking
     #[arg(long, short)]

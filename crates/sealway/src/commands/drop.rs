@@ -1,11 +1,14 @@
 //! The file drop: `sealway send`, `receive`, `relay`, `identity`.
 
 mod asking;
+mod code;
+mod consent;
 mod events;
 pub(crate) mod identity;
 mod place;
 pub(crate) mod receive;
 pub(crate) mod relay;
+mod screen;
 pub(crate) mod send;
 pub(crate) mod share;
 mod via;

@@ -7,6 +7,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use sealway_drop::Error;
+use sealway_drop::answer;
 use sealway_drop::cancel::Cancel;
 use zeroize::Zeroizing;
 
@@ -38,7 +39,20 @@ pub(super) fn ask(question: &str, cancel: &Cancel) -> Result<Zeroizing<String>, 
     line
 }
 
-fn say(text: &str) {
+/// A question that is answered by yes or no, asked again while the answer is neither.
+///
+/// # Errors
+/// As [`ask`].
+pub(super) fn yes(question: &str, cancel: &Cancel) -> Result<bool, Error> {
+    loop {
+        if let Some(yes) = answer::yes_or_no(&ask(question, cancel)?) {
+            return Ok(yes);
+        }
+        say("y is yes, n is no\n");
+    }
+}
+
+pub(super) fn say(text: &str) {
     let mut stderr = std::io::stderr().lock();
     let _ = write!(stderr, "{text}");
     let _ = stderr.flush();
@@ -53,6 +67,23 @@ fn line(input: &impl AsFd, left: &mut Zeroizing<Vec<u8>>, cancel: &Cancel) -> Re
         if left.len() >= LINE {
             return Ok(take(left, LINE));
         }
+        let mut some = Zeroizing::new([0; LINE]);
+        let count = read(input, &mut some[..], cancel)?;
+        if count == 0 {
+            let all = left.len();
+            return Ok(take(left, all));
+        }
+        // Into memory of its own, so that none is given back with a code in it.
+        let mut more = Zeroizing::new(Vec::with_capacity(left.len() + count));
+        more.extend_from_slice(left);
+        more.extend_from_slice(&some[..count]);
+        *left = more;
+    }
+}
+
+/// The next bytes of `input`; none at its end.
+pub(super) fn read(input: &impl AsFd, some: &mut [u8], cancel: &Cancel) -> Result<usize, Error> {
+    loop {
         if cancel.is_set() {
             return Err(Error::Cancelled);
         }
@@ -64,20 +95,10 @@ fn line(input: &impl AsFd, left: &mut Zeroizing<Vec<u8>>, cancel: &Cancel) -> Re
             Ok(0) | Err(Errno::INTR) => continue,
             Ok(_) | Err(_) => {}
         }
-        let mut some = Zeroizing::new([0; LINE]);
-        match rustix::io::read(input, &mut some[..]) {
+        match rustix::io::read(input, &mut *some) {
             Err(Errno::INTR | Errno::AGAIN) => {}
-            Ok(0) | Err(_) => {
-                let all = left.len();
-                return Ok(take(left, all));
-            }
-            Ok(count) => {
-                // Into memory of its own, so that none is given back with a code in it.
-                let mut more = Zeroizing::new(Vec::with_capacity(left.len() + count));
-                more.extend_from_slice(left);
-                more.extend_from_slice(&some[..count]);
-                *left = more;
-            }
+            Ok(count) => return Ok(count),
+            Err(_) => return Ok(0),
         }
     }
 }

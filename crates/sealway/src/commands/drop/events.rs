@@ -8,13 +8,16 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sealway_drop::fuse::CopiesBy;
+use sealway_drop::invite::Invite;
 use sealway_drop::progress::{Progress, Snapshot};
+use sealway_drop::receive::Offered;
 use sealway_drop::send::Summary;
 use sealway_drop::sharing::Ready;
+use sealway_drop::source::TopLink;
 use serde_json::{Value, json};
 
 use super::place::Check;
-use crate::args::DropLink;
+use super::screen;
 use crate::problem::{Problem, note};
 
 /// Redraws a second.
@@ -32,6 +35,10 @@ pub(super) struct Events {
 
 impl Events {
     fn tell(self, text: impl std::fmt::Display, value: impl FnOnce() -> Value) {
+        screen::suspend(|| self.tell_now(text, value));
+    }
+
+    fn tell_now(self, text: impl std::fmt::Display, value: impl FnOnce() -> Value) {
         if self.json {
             let mut stdout = std::io::stdout().lock();
             // A reader that has gone away does not stop a transfer.
@@ -49,31 +56,51 @@ impl Events {
         );
     }
 
-    /// What the other end runs to use a code.
-    pub(super) fn of_code(self, link: &DropLink) -> String {
-        match (&link.connect, &link.relay) {
-            (Some(_), _) => "sealway receive --listen HOST:PORT (the one given here)".into(),
-            (None, Some(relay)) => format!("sealway receive --relay {relay}"),
-            (None, None) if link.listen.is_none() && std::env::var_os("SEALWAY_RELAY").is_some() => {
-                "sealway receive".into()
-            }
-            (None, None) => "sealway receive --connect HOST:PORT (an address of this machine)".into(),
-        }
-    }
-
     /// A code is for people: it goes to standard error even where little is said, or nobody could use it.
-    pub(super) fn code(self, code: &str, link: &DropLink) {
-        self.code_with(code, &self.of_code(link));
-    }
-
-    /// The same with what the other end runs.
-    pub(super) fn code_with(self, code: &str, command: &str) {
+    pub(super) fn code(self, code: &str, invite: &Invite) {
         match self.json {
-            true => self.tell("", || json!({"event": "code", "code": code})),
+            true => self.tell(
+                "",
+                || json!({"event": "code", "code": code, "command": invite.to_string()}),
+            ),
             false => note(format_args!(
-                "code: {code}\nat the other end: {command}, and type the code"
+                "code: {code}\nat the other end, type this, and then the code:\n  {invite}{}",
+                others(invite)
             )),
         }
+    }
+
+    /// What the other end types where it takes no code.
+    pub(super) fn invite(self, invite: &Invite) {
+        if !self.json {
+            self.tell(
+                format_args!("at the other end, type this:\n  {invite}{}", others(invite)),
+                || Value::Null,
+            );
+        }
+    }
+
+    /// The other end knows what there is to send, and a person may be asked there.
+    pub(super) fn waiting_for_yes(self) {
+        self.tell(
+            "waiting for the other end to accept",
+            || json!({"event": "waiting", "for": "accept"}),
+        );
+    }
+
+    /// What becomes of a symbolic link that was named.
+    pub(super) fn top_link(self, link: &TopLink) {
+        let TopLink { path, target, followed } = link;
+        let text = match followed {
+            true => format!("{path} is a symbolic link; what it points to is sent: {target}"),
+            false => {
+                format!("{path} is a symbolic link and is sent as one, to {target}; --follow sends what it points to")
+            }
+        };
+        self.tell(
+            &text,
+            || json!({"event": "link", "path": path, "target": target, "followed": followed}),
+        );
     }
 
     pub(super) fn connected(self, suite: &str, words: &str, check: Check) {
@@ -132,46 +159,40 @@ impl Events {
     }
 
     /// What is offered; said in any case where it is asked about.
-    pub(super) fn offered(self, text: &str, files: u64, bytes: u64, asks: bool) {
+    pub(super) fn offered(self, text: &str, offer: &Offered, asks: bool) {
         if asks && (self.quiet || self.json) {
             note(text);
         }
-        self.tell(
-            text,
-            || json!({"event": "offer", "files": files, "bytes": bytes, "text": text}),
-        );
+        self.tell(text, || {
+            let names: Vec<_> = offer.top.iter().map(ToString::to_string).collect();
+            json!({"event": "offer", "files": offer.files, "others": offer.others, "links": offer.links, "bytes": offer.bytes,
+                "free": offer.free, "names": names, "name_count": offer.top_count, "text": text})
+        });
     }
 
     /// The end of a transfer that worked, as far as it did.
-    pub(super) fn done(self, verb: &str, summary: &Summary, moved: Snapshot, time: Duration) {
+    pub(super) fn done(self, verb: &str, summary: &Summary, progress: &Progress) {
+        let (moved, time) = (progress.snapshot(), progress.elapsed());
         for line in &summary.notes {
             match self.json {
                 true => self.tell("", || json!({"event": "left-out", "text": line})),
                 false => note(format_args!("left out: {line}")),
             }
         }
-        let kept = match moved.kept {
-            0 => String::new(),
-            kept => format!(", {} were there already", HumanBytes(kept)),
-        };
-        let verified = match summary.failed {
-            0 => "every byte verified".to_owned(),
-            failed => format!("{failed} left out, all others verified"),
-        };
-        let rate = moved.bytes as f64 / time.as_secs_f64().max(1e-3);
-        self.tell(
-            format_args!(
-                "{verb} {} in {} files in {} ({}/s){kept}; {verified}",
-                HumanBytes(moved.bytes),
-                summary.placed,
-                HumanDuration(time),
-                HumanBytes(rate as u64),
-            ),
-            || {
-                json!({"event": "done", "files": summary.placed, "failed": summary.failed, "bytes": moved.bytes, "kept": moved.kept,
-                    "seconds": time.as_secs_f64(), "keys": summary.epochs})
-            },
-        );
+        for (path, name) in &summary.renamed.first {
+            self.tell(
+                format_args!("renamed: {path} is {name} here, since its name was taken"),
+                || json!({"event": "renamed", "path": path.to_string(), "name": name.to_string()}),
+            );
+        }
+        let unsaid = summary.renamed.count.saturating_sub(summary.renamed.first.len() as u64);
+        if unsaid > 0 && !self.json {
+            self.tell(format_args!("renamed: {unsaid} more"), || Value::Null);
+        }
+        self.tell(done_text(verb, summary, moved, time), || {
+            json!({"event": "done", "files": summary.placed, "failed": summary.failed, "bytes": moved.bytes, "kept": moved.kept,
+                "same": moved.same_files, "renamed": summary.renamed.count, "seconds": time.as_secs_f64(), "keys": summary.epochs})
+        });
     }
 
     /// Draws progress until it is stopped.
@@ -180,13 +201,59 @@ impl Events {
         let shown = self.json || (!self.quiet && std::io::stderr().is_terminal());
         let thread = shown.then(|| {
             let (stop, progress) = (stop.clone(), progress.clone());
-            std::thread::spawn(move || match self.json {
-                true => lines(self, &progress, &stop),
-                false => bar(&progress, &stop),
-            })
+            if self.json {
+                return std::thread::spawn(move || lines(self, &progress, &stop));
+            }
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND));
+            // At once: the first question may be there before anything is drawn.
+            screen::draw(Some(bar.clone()));
+            std::thread::spawn(move || draw(&bar, &progress, &stop))
         });
         Follower { stop, thread }
     }
+}
+
+/// Where else the other end may find this one.
+fn others(invite: &Invite) -> String {
+    match invite.others() {
+        [] => String::new(),
+        others => {
+            let others: Vec<_> = others.iter().map(ToString::to_string).collect();
+            format!("\n  (this machine is also {})", others.join(", "))
+        }
+    }
+}
+
+/// What was verified is what came. Of a file that was there already only size and time are known.
+fn done_text(verb: &str, summary: &Summary, moved: Snapshot, time: Duration) -> String {
+    let came = summary.placed.saturating_sub(moved.same_files);
+    let files = |count: u64| format!("{count} file{}", if count == 1 { "" } else { "s" });
+    let rate = moved.bytes as f64 / time.as_secs_f64().max(1e-3);
+    let mut text = format!(
+        "{verb} {} in {} in {} ({}/s)",
+        HumanBytes(moved.bytes),
+        files(came),
+        HumanDuration(time),
+        HumanBytes(rate as u64)
+    );
+    let kept = moved.kept.saturating_sub(moved.same_bytes);
+    if kept > 0 {
+        text.push_str(&format!(", {} did not have to be sent", HumanBytes(kept)));
+    }
+    if came > 0 {
+        text.push_str("; every byte of that verified");
+    }
+    if moved.same_files > 0 {
+        text.push_str(&format!(
+            "; {} ({}) had the same size and time already, and no content was compared",
+            files(moved.same_files),
+            HumanBytes(moved.same_bytes)
+        ));
+    }
+    if summary.failed > 0 {
+        text.push_str(&format!("; {} left out", summary.failed));
+    }
+    text
 }
 
 /// Stops drawing when it is dropped.
@@ -220,24 +287,29 @@ fn lines(events: Events, progress: &Progress, stop: &AtomicBool) {
     }
 }
 
-fn bar(progress: &Progress, stop: &AtomicBool) {
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND));
+fn draw(bar: &ProgressBar, progress: &Progress, stop: &AtomicBool) {
     // A template that does not parse is a fault of this file; the plain bar still works then.
     if let Ok(style) =
         ProgressStyle::with_template("{bar:24} {bytes}/{total_bytes}  {binary_bytes_per_sec}  {eta} left  {wide_msg}")
     {
         bar.set_style(style);
     }
-    let begun = Instant::now();
+    let mut begun = None;
     while !stop.load(Ordering::Relaxed) {
         let now = progress.snapshot();
+        if begun.is_none() && progress.has_begun() {
+            // What somebody thought about the offer is no time of the transfer.
+            bar.reset_eta();
+            begun = Some(Instant::now());
+        }
         // Nothing to see of a transfer that is over at once.
-        if now.total_files > 0 && begun.elapsed() > Duration::from_millis(300) {
+        if begun.is_some_and(|begun| begun.elapsed() > Duration::from_millis(300)) {
             bar.set_length(now.total_bytes);
             bar.set_position((now.bytes + now.kept).min(now.total_bytes));
             bar.set_message(format!("{}/{} files", now.files, now.total_files));
         }
         std::thread::park_timeout(Duration::from_millis(100));
     }
+    screen::draw(None);
     bar.finish_and_clear();
 }

@@ -1,14 +1,16 @@
 //! Where the other end is and who it is, of the options of a command.
 
 use std::io::IsTerminal;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
 use sealway_aead::choose::Offer;
 use sealway_aead::cpu::Cpu;
+use sealway_drop::address::{self, AddressError};
 use sealway_drop::cancel::Cancel;
 use sealway_drop::identity;
+use sealway_drop::invite::{Invite, Meet};
 use sealway_drop::link::{Connected, Identity, Place, Setup};
 use sealway_drop::relay::Meeting;
 use sealway_lab::exit::Exit;
@@ -17,7 +19,7 @@ use zeroize::Zeroizing;
 
 use super::events::Events;
 use super::problem;
-use crate::args::{DropLink as Link, HashWord};
+use crate::args::{DropLink as Link, HashWord, ViaWord};
 use crate::problem::{Problem, note};
 
 /// How long an end that dials waits for the other one to listen.
@@ -29,10 +31,36 @@ const TYPING: Duration = Duration::from_secs(600);
 /// Which end of the drop a command is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum End {
-    /// It makes the code.
     Sender,
-    /// It is told the code.
     Receiver,
+    Sharer,
+    Mounter,
+}
+
+impl End {
+    /// Whether it makes the code, and waits where nothing else is said. The other end is told the code, and comes.
+    fn is_first(self) -> bool {
+        matches!(self, End::Sender | End::Sharer)
+    }
+
+    /// The command of the other end.
+    fn other(self) -> &'static str {
+        match self {
+            End::Sender => "receive",
+            End::Receiver => "send",
+            End::Sharer => "mount",
+            End::Mounter => "share",
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            End::Sender => "send",
+            End::Receiver => "receive",
+            End::Sharer => "share",
+            End::Mounter => "mount",
+        }
+    }
 }
 
 /// Everything that brings up a session.
@@ -72,8 +100,11 @@ pub(super) fn way(link: &Link, end: End, events: Events, cancel: &Cancel) -> Res
             .ok()
             .filter(|relay| wanted && !relay.is_empty())
     });
+    if !end.is_first() && link.connect.is_none() && link.listen.is_none() && relay.is_none() {
+        return Err(nowhere(end));
+    }
     let (addresses, local) = match link.connect.as_ref().or(link.listen.as_ref()) {
-        Some(address) => (resolve(address)?, is_this_machine(address)),
+        Some(address) => (resolve(address)?, address::is_this_machine(address)),
         None => (vec![], false),
     };
     let own = identity::Identity::load_or_make().map_err(|error| problem(&error))?;
@@ -96,29 +127,50 @@ pub(super) fn way(link: &Link, end: End, events: Events, cancel: &Cancel) -> Res
                 .hint("use a code or --peer KEY in place of --anyone; --unchecked takes whoever comes first"),
         );
     }
+    let at_relay = link.connect.is_none() && relay.is_some();
+    // The first end waits before it shows a code, so that what it shows holds.
+    let listener = match end.is_first() && link.connect.is_none() && !at_relay {
+        true => Some(listen(&addresses)?),
+        false => None,
+    };
+    let waits_at = listener.as_ref().and_then(|listener| listener.local_addr().ok());
+    let place = match (&link.connect, waits_at) {
+        (_, Some(address)) => Meet::Here(address::reachable(address)),
+        (Some(_), None) => Meet::There(addresses.clone()),
+        (None, None) => Meet::Relay(link.relay.clone()),
+    };
+    let invite = Invite {
+        command: end.other(),
+        place,
+        key: (!link.peer.is_empty()).then(|| own.public().to_string()),
+        options: both_say(link, local && !by_keys),
+    };
     let (mut phrase, mut patience, mut typed) = (None, PATIENCE, false);
     let identity = if by_keys {
         let peers = match link.peer.as_slice() {
             [] => None,
             names => Some(names.iter().map(|name| key(name)).collect::<Result<Vec<_>, _>>()?),
         };
+        if listener.is_some() {
+            events.invite(&invite);
+        }
         Identity::Keys {
             own: own.secret().clone(),
             peers,
         }
     } else {
         let given = code.is_some();
-        let made = match (code, end) {
+        let made = match (code, end.is_first()) {
             (Some(code), _) => parse(&Zeroizing::new(code))?,
-            (None, End::Sender) => generate()?,
-            (None, End::Receiver) => {
+            (None, true) => generate()?,
+            (None, false) => {
                 typed = std::io::stdin().is_terminal();
                 ask(cancel)?
             }
         };
         let identity = Identity::Code(made.secret());
-        if end == End::Sender && !given && relay.is_none() {
-            events.code(&made.reveal(), link);
+        if end.is_first() && !given && !at_relay {
+            events.code(&made.reveal(), &invite);
             // Somebody must type that before anybody listens.
             patience = TYPING;
         }
@@ -127,8 +179,16 @@ pub(super) fn way(link: &Link, end: End, events: Events, cancel: &Cancel) -> Res
     };
     let place = match (&link.connect, relay) {
         (Some(_), _) => Place::Dial { addresses, patience },
-        (None, Some(address)) => at_relay(address, end, phrase, link, events)?,
-        (None, None) => listen(&addresses, events)?,
+        (None, Some(address)) => meet_there(address, end, phrase, invite, events)?,
+        (None, None) => {
+            let listener = match listener {
+                Some(listener) => listener,
+                None => listen(&addresses)?,
+            };
+            let address = listener.local_addr();
+            events.listening(address.map_err(|error| Problem::new(Exit::Internal, error))?);
+            Place::Listen(listener)
+        }
     };
     Ok(Way {
         place,
@@ -153,28 +213,42 @@ fn default_connections() -> u32 {
     std::thread::available_parallelism().map_or(2, |cpus| u32::try_from(cpus.get()).unwrap_or(4).clamp(1, 4))
 }
 
-/// Whether an address says itself that it is of this machine. What a name server answers says nothing.
-pub(super) fn is_this_machine(address: &str) -> bool {
-    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-    let host = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'))
-        .unwrap_or(host);
-    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+/// The receiving end, where nothing says where the other one is: both would wait.
+fn nowhere(end: End) -> Problem {
+    let (own, other) = (end.name(), end.other());
+    usage(format!(
+        "nothing says where the other end is, and `sealway {other}` waits for this one"
+    ))
+    .hint(format_args!(
+        "give the address that `sealway {other}` shows there:  sealway {own} --connect HOST:PORT
+        where it cannot be reached, wait here, and let it come: sealway {own} --listen 0.0.0.0:4000
+                                                       there:  sealway {other} --connect HOST:4000
+        where neither can be reached, meet at a relay:         sealway {own} --relay HOST:PORT"
+    ))
+}
+
+/// Options that both ends must give.
+fn both_say(link: &Link, code_on_one_machine: bool) -> Vec<&'static str> {
+    let via = match link.via {
+        ViaWord::Records => None,
+        ViaWord::Grpc => Some("--via grpc"),
+        ViaWord::GrpcPlain => Some("--via grpc-plain"),
+    };
+    let options = [
+        code_on_one_machine.then_some("--code"),
+        link.anyone.then_some("--anyone"),
+        link.strong.then_some("--strong"),
+        via,
+    ];
+    options.into_iter().flatten().collect()
 }
 
 fn resolve(address: &str) -> Result<Vec<SocketAddr>, Problem> {
-    match address.to_socket_addrs() {
-        Ok(addresses) => Ok(addresses.collect()),
-        Err(error)
-            if address
-                .rsplit_once(':')
-                .is_none_or(|(_, port)| port.parse::<u16>().is_err()) =>
-        {
-            Err(usage(format!("{address}: {error}")).hint("give HOST:PORT, such as 192.168.1.5:4000 or [::1]:4000"))
-        }
-        Err(error) => Err(Problem::new(Exit::Remote, format!("cannot look up {address}: {error}"))),
-    }
+    address::resolve(address).map_err(|error| match error {
+        AddressError::Lookup(error) => Problem::new(Exit::Remote, format!("cannot look up {address}: {error}")),
+        error => usage(format!("{address}: {error}"))
+            .hint("give HOST:PORT, such as 192.168.1.5:4000, [::1]:4000 or [fe80::1%eth0]:4000"),
+    })
 }
 
 fn offer(link: &Link) -> Result<Offer, Problem> {
@@ -215,7 +289,7 @@ fn generate() -> Result<CodePhrase, Problem> {
     }
 }
 
-fn listen(addresses: &[SocketAddr], events: Events) -> Result<Place, Problem> {
+fn listen(addresses: &[SocketAddr]) -> Result<TcpListener, Problem> {
     let everywhere = [
         SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
         SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
@@ -225,14 +299,9 @@ fn listen(addresses: &[SocketAddr], events: Events) -> Result<Place, Problem> {
     } else {
         addresses
     };
-    let listener = TcpListener::bind(wanted).map_err(|error| {
+    TcpListener::bind(wanted).map_err(|error| {
         Problem::new(Exit::Remote, format!("cannot listen: {error}")).hint("is another program there already?")
-    })?;
-    let address = listener
-        .local_addr()
-        .map_err(|error| Problem::new(Exit::Internal, error))?;
-    events.listening(address);
-    Ok(Place::Listen(listener))
+    })
 }
 
 fn parse(code: &str) -> Result<CodePhrase, Problem> {
@@ -243,12 +312,16 @@ fn parse(code: &str) -> Result<CodePhrase, Problem> {
 
 /// Reads the code: from the terminal with a question, else the first line of standard input.
 fn ask(cancel: &Cancel) -> Result<CodePhrase, Problem> {
-    let question = match std::io::stdin().is_terminal() {
-        true => "code of the sender: ",
-        false => "",
+    let typed = std::io::stdin().is_terminal();
+    let line = || {
+        let line = match typed {
+            true => super::code::ask_typed("code of the other end (Tab completes words): ", cancel),
+            false => super::asking::ask("", cancel),
+        };
+        line.map_err(|error| problem(&error))
     };
     loop {
-        let line = super::asking::ask(question, cancel).map_err(|error| problem(&error))?;
+        let line = line()?;
         if line.is_empty() {
             return Err(usage("no code was given").hint(
                 "type it when asked, write it to standard input, or set SEALWAY_CODE; or use --peer KEY or --anyone",
@@ -256,37 +329,36 @@ fn ask(cancel: &Cancel) -> Result<CodePhrase, Problem> {
         }
         match parse(&line) {
             // Nothing was sent, so no guess is spent.
-            Err(mistyped) if !question.is_empty() => note(mistyped.message()),
+            Err(mistyped) if typed => note(mistyped.message()),
             parsed => return parsed,
         }
     }
 }
 
-fn at_relay(
+fn meet_there(
     address: String,
     end: End,
     phrase: Option<CodePhrase>,
-    link: &Link,
+    invite: Invite,
     events: Events,
 ) -> Result<Place, Problem> {
     let Some(phrase) = phrase else {
         return Err(usage("a relay brings ends together by a code").hint("leave out --peer and --anyone"));
     };
-    let meeting = match end {
+    let meeting = match end.is_first() {
         // The relay gives the number, so the code is only whole now.
-        End::Sender => {
+        true => {
             let shown = phrase.reveal();
             let words = Zeroizing::new(
                 shown
                     .split_once('-')
                     .map_or(String::new(), |(_, words)| words.to_owned()),
             );
-            let link = events.of_code(link);
             Meeting::Open(Arc::new(move |number| {
-                events.code_with(&Zeroizing::new(format!("{number}-{}", *words)), &link)
+                events.code(&Zeroizing::new(format!("{number}-{}", *words)), &invite)
             }))
         }
-        End::Receiver => Meeting::Claim(phrase.nameplate()),
+        false => Meeting::Claim(phrase.nameplate()),
     };
     Ok(Place::Relay { address, meeting })
 }
@@ -355,10 +427,7 @@ pub(super) fn confirm(
     if check != Check::Asked {
         return Ok(());
     }
-    sealway_drop::confirm::confirm(connected, cancel, |asking| {
-        // Without a terminal any more the answer is empty, and no.
-        let question = format!("check words: {words}\ndoes the other end show the same? [y/N] ");
-        let answer = super::asking::ask(&question, asking)?;
-        Ok(matches!(answer.to_ascii_lowercase().as_str(), "y" | "yes"))
-    })
+    // Without a terminal any more the answer is empty, and no.
+    let question = format!("check words: {words}\ndoes the other end show the same? [y/N] ");
+    sealway_drop::confirm::confirm(connected, cancel, |asking| super::asking::yes(&question, asking))
 }

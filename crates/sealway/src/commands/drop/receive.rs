@@ -1,23 +1,24 @@
 //! `sealway receive`.
 
 use std::io::IsTerminal;
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::path::Path;
+use std::sync::Arc;
 
-use indicatif::HumanBytes;
 use sealway_drop::cancel::Cancel;
-use sealway_drop::dest::{self, Answer, Conflict, Existing};
-use sealway_drop::names::RelPath;
+use sealway_drop::dest::{self, Conflict};
+use sealway_drop::grpc::files;
+use sealway_drop::names::Escaped;
 use sealway_drop::progress::Progress;
-use sealway_drop::receive::{Consent, Offered, Options, receive};
+use sealway_drop::receive::{Options, receive};
 use sealway_lab::exit::Exit;
 
-use super::asking::ask;
+use super::asking;
+use super::consent::Asking;
 use super::events::Events;
 use super::place::{End, Reached, confirm, meet};
 use super::send::{ended, resume_hint, stop_on_signal};
 use crate::args::{ConflictWord, Receive, ViaWord};
-use crate::problem::{Problem, note};
+use crate::problem::Problem;
 
 pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
     let events = Events {
@@ -56,13 +57,19 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
         ..dest::Options::default()
     };
     // Before anybody is asked to come: the folder must be there.
+    if !options.output.exists() {
+        make(&options.output, options.create, asks && !options.yes, &cancel)?;
+    }
     dest::Destination::open(&options.output, settings).map_err(|error| super::problem(&error.into()))?;
+    let consent = Asking::new(options.yes, events, &cancel);
     if options.link.via != ViaWord::Records {
         let way = super::via::connect(&options.link, End::Receiver, events, &cancel)?;
-        let (progress, begun) = (Progress::new(), Instant::now());
-        let received = sealway_drop::grpc::files::receive(&options.output, settings, way, &progress, &cancel);
+        let progress = Arc::new(Progress::new());
+        let following = events.follow(&progress);
+        let received = files::receive(&options.output, settings, way, &progress, &cancel, &consent);
+        drop(following);
         let summary = received.map_err(|error| events.failed(super::problem(&error)))?;
-        events.done("received", &summary, progress.snapshot(), begun.elapsed());
+        events.done("received", &summary, &progress);
         return Ok(ended(summary.failed));
     }
     let (Reached { hash, check }, came) = meet(&options.link, End::Receiver, events, &cancel)?;
@@ -72,92 +79,31 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
         dest: settings,
         hash,
     };
-    let consent = Asking {
-        yes: options.yes,
-        events,
-        cancel: cancel.clone(),
-        all: Mutex::new(None),
-    };
     let result = came.and_then(|mut connected| {
         confirm(&mut connected, check, events, &cancel)?;
-        let (begun, following) = (Instant::now(), events.follow(&progress));
-        let result = receive(&receiving, connected, &progress, &cancel, &consent);
-        drop(following);
-        result.map(|summary| (summary, begun.elapsed()))
+        let _following = events.follow(&progress);
+        receive(&receiving, connected, &progress, &cancel, &consent)
     });
     match result {
-        Ok((summary, time)) => {
-            events.done("received", &summary, progress.snapshot(), time);
+        Ok(summary) => {
+            events.done("received", &summary, &progress);
             Ok(ended(summary.failed))
         }
-        Err(error) => Err(events.failed(resume_hint(&error))),
+        Err(error) => Err(events.failed(resume_hint(&error, &progress))),
     }
 }
 
-/// Asks on the terminal.
-struct Asking {
-    yes: bool,
-    events: Events,
-    cancel: Cancel,
-    /// What was answered for all further files.
-    all: Mutex<Option<Answer>>,
-}
-
-impl Consent for Asking {
-    fn accept(&self, offer: &Offered) -> Result<(), String> {
-        let mut text = format!("offered: {} in {} files", HumanBytes(offer.bytes), offer.files);
-        for name in offer.top.iter().take(10) {
-            text.push_str("\n  ");
-            text.push_str(name);
-        }
-        if offer.top_count > 10 {
-            text.push_str(&format!("\n  and {} more", offer.top_count - 10));
-        }
-        self.events.offered(&text, offer.files, offer.bytes, !self.yes);
-        if self.yes {
-            return Ok(());
-        }
-        match ask("take it? [y/N] ", &self.cancel)
-            .as_ref()
-            .map(|answer| answer.as_str())
-        {
-            Ok("y" | "yes") => Ok(()),
-            Ok(_) => Err("not wanted".into()),
-            Err(_) => Err("stopped".into()),
-        }
+/// Makes the folder that is to be received into, if that is wanted.
+fn make(folder: &Path, wanted: bool, asks: bool, cancel: &Cancel) -> Result<(), Problem> {
+    let shown = Escaped(folder.as_os_str().as_encoded_bytes());
+    let wanted = wanted || {
+        let question = format!("{shown} is not there; make it? [y/N] ");
+        asks && asking::yes(&question, cancel).map_err(|error| super::problem(&error))?
+    };
+    if !wanted {
+        let problem = Problem::new(Exit::Usage, format!("cannot receive into {shown}: it is not there"));
+        return Err(problem.hint("--create makes it"));
     }
-
-    fn conflict(&self, path: &RelPath, existing: &Existing) -> Answer {
-        let mut all = self.all.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(answer) = *all {
-            return answer;
-        }
-        loop {
-            note(format_args!(
-                "{path} is there already: {} of {}",
-                existing.what,
-                HumanBytes(existing.size)
-            ));
-            let question = "[r]ename the new one, [s]kip it, [o]verwrite; upper case for all that follow: ";
-            let Ok(answer) = ask(question, &self.cancel) else {
-                // Nothing comes of the transfer any more.
-                return Answer::Skip;
-            };
-            let (choice, for_all) = match answer.as_str() {
-                "r" => (Answer::Rename, false),
-                "R" => (Answer::Rename, true),
-                "s" => (Answer::Skip, false),
-                "S" => (Answer::Skip, true),
-                "o" => (Answer::Overwrite, false),
-                "O" => (Answer::Overwrite, true),
-                // The terminal has gone: nothing is lost by the safe choice.
-                "" if !std::io::stdin().is_terminal() => (Answer::Rename, true),
-                _ => continue,
-            };
-            if for_all {
-                *all = Some(choice);
-            }
-            return choice;
-        }
-    }
+    std::fs::create_dir_all(folder)
+        .map_err(|error| Problem::new(Exit::Storage, format!("cannot make {shown}: {error}")))
 }

@@ -1,13 +1,13 @@
 //! `sealway send`.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
 
 use sealway_drop::Error;
 use sealway_drop::cancel::Cancel;
 use sealway_drop::progress::Progress;
 use sealway_drop::send::Options;
-use sealway_drop::source::ScanOptions;
+use sealway_drop::source::{self, Scan, ScanOptions, Spool};
 use sealway_drop::wire::control::Cause;
 use sealway_lab::exit::Exit;
 
@@ -24,15 +24,19 @@ pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
     };
     let cancel = stop_on_signal()?;
     // Before anybody is asked to come: what is to be sent must be there.
-    let mut scan = ScanOptions::default();
-    scan.follow_top = options.follow;
-    let scan = sealway_drop::source::scan(&options.paths, scan, &mut |_| {}).map_err(|error| problem(&error.into()))?;
+    let (paths, scan) = found(options, &cancel)?;
     for skipped in &scan.skipped {
         events.warn(&skipped.to_string());
     }
+    for link in scan.top_links() {
+        events.top_link(link);
+    }
     if options.link.via != ViaWord::Records {
-        let [path] = options.paths.as_slice() else {
-            return Err(Problem::new(Exit::Usage, "one file at a time goes through gRPC"));
+        let ([path], false) = (options.paths.as_slice(), is_stdin(options)) else {
+            return Err(Problem::new(
+                Exit::Usage,
+                "one file at a time goes through gRPC, and not standard input",
+            ));
         };
         let way = super::via::connect(&options.link, End::Sender, events, &cancel)?;
         let sent = sealway_drop::grpc::files::send(path.clone(), way, &cancel);
@@ -50,26 +54,52 @@ pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
         ..
     } = way(&options.link, End::Sender, events, &cancel)?;
     let transfer_secret = own.transfer_secret().map_err(|error| problem(&error))?;
-    let progress = Arc::new(Progress::new());
+    let progress = Arc::new(Progress::with_waiting(move || events.waiting_for_yes()));
     let sending = Options {
-        paths: options.paths.clone(),
+        paths,
         hash,
         transfer_secret,
     };
     let result = connect(place, &setup, connections, events, &cancel).and_then(|mut connected| {
         confirm(&mut connected, check, events, &cancel)?;
-        let (begun, following) = (Instant::now(), events.follow(&progress));
-        let result = sealway_drop::send::send(&sending, &scan, connected, &progress, &cancel);
-        drop(following);
-        result.map(|summary| (summary, begun.elapsed()))
+        let _following = events.follow(&progress);
+        sealway_drop::send::send(&sending, &scan, connected, &progress, &cancel)
     });
     match result {
-        Ok((mut summary, time)) => {
+        Ok(mut summary) => {
             summary.failed += scan.skipped.len() as u64;
-            events.done("sent", &summary, progress.snapshot(), time);
+            events.done("sent", &summary, &progress);
             Ok(ended(summary.failed))
         }
-        Err(error) => Err(events.failed(resume_hint(&error))),
+        Err(error) => Err(events.failed(resume_hint(&error, &progress))),
+    }
+}
+
+/// Whether standard input is to be sent.
+fn is_stdin(options: &Send) -> bool {
+    options.paths.iter().any(|path| path.as_os_str() == "-")
+}
+
+/// What is to be sent: the paths that say which transfer it is, and what was found there.
+fn found(options: &Send, cancel: &Cancel) -> Result<(Vec<PathBuf>, Scan), Problem> {
+    let usage = |text: &str| Problem::new(Exit::Usage, text);
+    if !is_stdin(options) {
+        if options.name.is_some() {
+            return Err(usage("--name says what standard input is called").hint("give - in place of the paths"));
+        }
+        let mut scan = ScanOptions::default();
+        scan.follow_top = options.follow;
+        let found = source::scan(&options.paths, scan, &mut |_| {}).map_err(|error| problem(&error.into()))?;
+        return Ok((options.paths.clone(), found));
+    }
+    if options.paths.len() > 1 {
+        return Err(usage("standard input (-) is sent alone").hint("a file that is called - is ./-"));
+    }
+    let name = options.name.as_deref().unwrap_or("stdin".as_ref());
+    let spooled = source::spool(std::io::stdin(), name.as_encoded_bytes(), &Spool::default(), cancel);
+    match spooled.map_err(|error| problem(&error.into()))? {
+        Some(scan) => Ok((vec![Path::new("-").join(name)], scan)),
+        None => Err(problem(&Error::Cancelled)),
     }
 }
 
@@ -82,14 +112,14 @@ pub(super) fn ended(left_out: u64) -> Exit {
 }
 
 /// What to do after a transfer broke off.
-pub(super) fn resume_hint(error: &Error) -> Problem {
+pub(super) fn resume_hint(error: &Error, progress: &Progress) -> Problem {
     use sealway_drop::Fault;
-    let problem = problem(error);
+    let (problem, now) = (problem(error), progress.snapshot());
     match error.fault() {
         _ if matches!(error, Error::OtherEnd(Cause::NoRoom)) => {
             problem.hint("make room there; the same command again at both ends then goes on where this one stopped")
         }
-        Fault::Network | Fault::Cancelled | Fault::Storage => {
+        Fault::Network | Fault::Cancelled | Fault::Storage if now.bytes + now.kept > 0 => {
             problem.hint("the same command again at both ends goes on where this one stopped")
         }
         Fault::Identity if matches!(error, Error::CodeSpent) => problem
@@ -100,7 +130,7 @@ pub(super) fn resume_hint(error: &Error) -> Problem {
 
 /// Ctrl-C and SIGTERM end a transfer in good order; a second one leaves at once.
 pub(super) fn stop_on_signal() -> Result<Cancel, Problem> {
-    stop_on_signal_saying("\nstopping; what is there is kept for the next time")
+    stop_on_signal_saying("\nstopping")
 }
 
 /// The same with other words.
@@ -110,6 +140,7 @@ pub(super) fn stop_on_signal_saying(words: &'static str) -> Result<Cancel, Probl
     let mut second = false;
     ctrlc::set_handler(move || {
         if std::mem::replace(&mut second, true) {
+            super::code::restore();
             std::process::exit(i32::from(Exit::Interrupted.code()));
         }
         // First: what is said may have to wait for whoever reads it.

@@ -9,7 +9,7 @@ use sealway_lab::exit::Exit;
 use super::events::Events;
 use super::place::{End, Reached, confirm, meet};
 use super::problem;
-use super::send::stop_on_signal_saying;
+use super::send::stop_on_signal;
 use crate::args::{DropLink, Mount, Mounting, Share};
 use crate::problem::Problem;
 
@@ -20,7 +20,7 @@ pub(crate) fn share(options: &Share) -> Result<Exit, Problem> {
         mounting: mounting(&options.mounting),
         ..Options::default()
     };
-    run(&sharing, &options.link, End::Sender)
+    run(&sharing, &options.link, End::Sharer)
 }
 
 pub(crate) fn mount(options: &Mount) -> Result<Exit, Problem> {
@@ -30,7 +30,7 @@ pub(crate) fn mount(options: &Mount) -> Result<Exit, Problem> {
         mounting: mounting(&options.mounting),
         ..Options::default()
     };
-    run(&sharing, &options.link, End::Receiver)
+    run(&sharing, &options.link, End::Mounter)
 }
 
 fn mounting(options: &Mounting) -> MountOptions {
@@ -72,7 +72,7 @@ fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
             Err(error) => return Err(wrong(&format_args!(": {error}"))),
         }
     }
-    let cancel = stop_on_signal_saying("\nstopping")?;
+    let cancel = stop_on_signal()?;
     let (Reached { check, .. }, came) = match meet(link, end, events, &cancel) {
         // To be stopped is how this ends.
         Err(problem) if problem.exit() == Exit::Interrupted => return Ok(Exit::Done),

@@ -3,6 +3,7 @@
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+use sealway_drop::address::is_this_machine;
 use sealway_drop::cancel::Cancel;
 use sealway_drop::grpc::files::Way;
 use sealway_lab::exit::Exit;
@@ -36,7 +37,7 @@ fn plain(link: &DropLink) -> Result<TcpStream, Problem> {
     let failed = |error: std::io::Error| Problem::new(Exit::Remote, error);
     let address = link.connect.as_ref().or(link.listen.as_ref());
     let address = address.ok_or_else(|| usage("--via grpc-plain needs --connect or --listen".into()))?;
-    if !super::place::is_this_machine(address) {
+    if !is_this_machine(address) {
         return Err(usage(
             "nothing is sealed with --via grpc-plain, so it goes over loopback only".into(),
         ));

@@ -1,0 +1,35 @@
+//! The terminal that progress is drawn on, while something else is to be said there.
+
+use std::sync::{Mutex, PoisonError};
+
+use indicatif::ProgressBar;
+
+/// Columns where nobody says how many there are.
+const COLUMNS: usize = 80;
+
+/// What is drawn at the moment. There is one terminal.
+static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// Says what is drawn from now on.
+pub(super) fn draw(bar: Option<ProgressBar>) {
+    *BAR.lock().unwrap_or_else(PoisonError::into_inner) = bar;
+}
+
+/// Does something that writes to standard error, or asks on the terminal. Nothing is drawn until it is over.
+pub(super) fn suspend<T>(what: impl FnOnce() -> T) -> T {
+    // Not held meanwhile: what is drawn may end while somebody thinks.
+    let bar = BAR.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    match bar {
+        Some(bar) => bar.suspend(what),
+        None => what(),
+    }
+}
+
+/// Columns of the terminal that people read.
+pub(super) fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr());
+    match size {
+        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
+        _ => COLUMNS,
+    }
+}
