@@ -1,7 +1,7 @@
 //! Sockets of the relay and of its clients: options, and connecting.
 
 use std::io;
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -9,6 +9,7 @@ use rustix::event::{PollFd, PollFlags};
 use socket2::{SockRef, Socket, TcpKeepalive};
 
 use crate::Error;
+use crate::address::{self, AddressError};
 pub(super) use crate::dial::TICK;
 use crate::dial::{self, STAGGER, alternate, begin, poll_for};
 
@@ -40,10 +41,10 @@ pub(super) fn prepare(socket: &impl AsFd, silence: Duration) -> io::Result<()> {
 /// # Errors
 /// [`Error::Network`], [`Error::Cancelled`] soon after `stop` says so (a name is looked up to the end first).
 pub(super) fn dial(address: &str, stop: &dyn Fn() -> bool) -> Result<TcpStream, Error> {
-    let found: Vec<SocketAddr> = address
-        .to_socket_addrs()
-        .map_err(Error::network(format!("looking up {address}")))?
-        .collect();
+    let found = address::resolve(address).map_err(|error| match error {
+        AddressError::Lookup(error) => Error::network(format!("looking up {address}"))(error),
+        error => Error::Usage(format!("the relay {address}: {error}")),
+    })?;
     race(alternate(&found), stop)?.map_err(Error::network(format!("connecting to {address}")))
 }
 

@@ -1,8 +1,7 @@
 //! `sealway relay`.
 
-use std::net::ToSocketAddrs;
-
 use indicatif::HumanBytes;
+use sealway_drop::address;
 use sealway_drop::relay::{Limits, Server};
 use sealway_lab::exit::Exit;
 
@@ -17,7 +16,8 @@ pub(crate) fn run(options: &Relay) -> Result<Exit, Problem> {
         Problem::new(Exit::Usage, format!("--listen {}: {error}", options.listen))
             .hint("give HOST:PORT, such as [::]:26600")
     };
-    let address = options.listen.to_socket_addrs().map_err(|error| wrong(&error))?.next();
+    let found = address::resolve(&options.listen).map_err(|error| wrong(&error))?;
+    let address = found.into_iter().next();
     let address = address.ok_or_else(|| wrong(&"the name has no address"))?;
     take_every_descriptor();
     let cancel = stop_on_signal_saying("stopping: pairs may go on for a little; a second signal ends them at once")?;
