@@ -5,17 +5,23 @@
 mod support;
 
 use std::io::ErrorKind;
+use std::net::TcpStream;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use sealway_drop::Error;
 use sealway_drop::cancel::Cancel;
-use sealway_drop::dest;
+use sealway_drop::dest::{self, Answer, Existing};
 use sealway_drop::grpc::files::{self, Way};
+use sealway_drop::grpc::{ServeOptions, serve};
 use sealway_drop::link::{Connected, Place, connect};
+use sealway_drop::names::RelPath;
 use sealway_drop::progress::Progress;
+use sealway_drop::receive::{Consent, Offered};
 use sealway_drop::send::Summary;
+use sealway_drop::tree::{MemoryTree, TreePath};
 use support::{Yes, content, listen, setup};
 
 /// An end that listens and receives, and the session with it of one that dialled.
@@ -42,6 +48,82 @@ fn a_file_arrives() {
     files::send(file, Way::Sealed(Box::new(connected)), &Cancel::new()).unwrap();
     assert_eq!(receiver.join().unwrap().unwrap().placed, 1);
     assert_eq!(std::fs::read(output.path().join("file")).unwrap(), content(1 << 20, 1));
+}
+
+/// Somebody who is asked, and an end that changes what it serves while they think.
+struct Thinking<F: Fn() + Sync> {
+    meanwhile: F,
+    shown: Mutex<Vec<String>>,
+}
+
+impl<F: Fn() + Sync> Consent for Thinking<F> {
+    fn accept(&self, offer: &Offered) -> Result<(), String> {
+        *self.shown.lock().unwrap() = offer.shown(100, 80);
+        (self.meanwhile)();
+        Ok(())
+    }
+
+    fn conflict(&self, _: &RelPath, _: &Existing) -> Answer {
+        Answer::Skip
+    }
+}
+
+/// Receives from an end that serves `tree`, whatever is in it.
+fn pulled(tree: &MemoryTree, meanwhile: impl Fn() + Sync) -> (Result<Summary, Error>, Vec<String>, Vec<String>) {
+    let output = tempfile::tempdir().unwrap();
+    let (listener, address) = listen();
+    let served = Arc::new(tree.clone());
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let _ = runtime.block_on(async {
+            let stream = listener.accept().unwrap().0;
+            stream.set_nonblocking(true).unwrap();
+            let stream = tokio::net::TcpStream::from_std(stream).unwrap();
+            serve(stream, served, ServeOptions::default()).await
+        });
+    });
+    let way = Way::Plain(TcpStream::connect(address).unwrap());
+    let consent = Thinking {
+        meanwhile,
+        shown: Mutex::default(),
+    };
+    let (progress, cancel) = (Progress::new(), Cancel::new());
+    let result = files::receive(
+        output.path(),
+        dest::Options::default(),
+        way,
+        &progress,
+        &cancel,
+        &consent,
+    );
+    let there = std::fs::read_dir(output.path()).unwrap();
+    let there = there.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let there = there.filter(|name| !name.starts_with(".sealway-partial"));
+    (result, consent.shown.into_inner().unwrap(), there.collect())
+}
+
+#[test]
+fn only_what_was_shown_is_pulled() {
+    let path = |name: &str| TreePath::root().join(name.as_bytes()).unwrap();
+    let tree = MemoryTree::new();
+    tree.put_file(&path("shown"), content(10, 1));
+    let (result, shown, there) = pulled(&tree, || tree.put_file(&path("later"), content(10, 2)));
+    assert_eq!(result.unwrap().placed, 1);
+    assert_eq!((shown, there), (vec!["shown".into()], vec!["shown".to_owned()]));
+    // Nor more of it than was shown.
+    let tree = MemoryTree::new();
+    tree.put_file(&path("grows"), content(10, 1));
+    let (result, shown, there) = pulled(&tree, || tree.put_file(&path("grows"), content(1 << 20, 2)));
+    assert!(result.is_err(), "{result:?}");
+    assert_eq!((shown, there.len()), (vec!["grows".to_owned()], 0));
+    // More than can be shown is not asked about.
+    let tree = MemoryTree::new();
+    for number in 0..101 {
+        tree.put_file(&path(&number.to_string()), content(1, 1));
+    }
+    let (result, shown, there) = pulled(&tree, || ());
+    assert!(matches!(result, Err(Error::Protocol(_))), "{result:?}");
+    assert_eq!((shown.len(), there.len()), (0, 0));
 }
 
 #[test]
