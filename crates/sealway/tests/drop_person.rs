@@ -190,13 +190,24 @@ fn a_code_is_completed_at_the_tab() {
         keys.push_str(&format!("{}q\x7f\t", &word[..3]));
     }
     let words: Vec<&str> = line.split(' ').skip(1).collect();
-    let command = place.command(&[&words[..], &["--yes", "--output", "@out"]].concat());
-    let mut terminal = Terminal::run(command, 80);
+    let command = || place.command(&[&words[..], &["--output", "@out"]].concat());
+    // Whoever is interrupted leaves the terminal as it was.
+    let mut terminal = Terminal::run(command(), 80);
+    terminal.until("Tab completes words): ");
+    assert!(!terminal.is_plain());
+    kill_process(Pid::from_child(&terminal.child), Signal::TERM).unwrap();
+    terminal.until("stopped");
+    assert!(terminal.is_plain());
+    assert_eq!(terminal.ended().0, Some(130));
+    let mut terminal = Terminal::run(command(), 80);
     terminal.until("Tab completes words): ");
     terminal.press(&keys);
     terminal.press("\n");
     let typed = terminal.until("\n");
     assert!(!typed.contains('\t'), "{typed:?}");
+    terminal.until("take it? ");
+    assert!(terminal.is_plain());
+    terminal.press("y\n");
     let (exit, shown) = terminal.ended();
     assert_eq!(exit, Some(0), "{shown}");
     assert!(sender.wait().unwrap().success());

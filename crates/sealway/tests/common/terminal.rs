@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
 /// How long anything may take.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -75,6 +75,12 @@ impl Terminal {
 
     pub fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Whether the terminal is set as a shell leaves it: it echoes, and gives whole lines.
+    pub fn is_plain(&self) -> bool {
+        let modes = tcgetattr(&self.keys).unwrap().local_modes;
+        modes.contains(LocalModes::ECHO | LocalModes::ICANON)
     }
 
     /// What is shown and was not waited for.
