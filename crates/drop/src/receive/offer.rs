@@ -11,10 +11,7 @@ use unicode_width::UnicodeWidthChar;
 use crate::Error;
 use crate::entry::{Entry, Kind, MAX_LISTED_BYTES};
 use crate::names::{Escaped, Rules};
-use crate::wire::control::{self, Offer};
-
-/// Names at the top that an offer lists. All of them, or so many of them.
-pub const LISTED_NAMES: usize = 100;
+use crate::wire::control::{self, LISTED_NAMES, Offer};
 
 /// Narrower than that a name is not cut: it would say nothing any more.
 const NARROWEST: usize = 8;

@@ -14,6 +14,9 @@ pub const VERSION: u32 = 1;
 /// Bytes of [`Entries`] and hashes that a message is filled with at most, about; far below what a record holds.
 pub const BATCH: usize = 64 << 10;
 
+/// Names at the top that an [`Offer`] lists: all of them, or so many of them.
+pub const LISTED_NAMES: usize = 100;
+
 /// A control message.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Message {
