@@ -50,6 +50,9 @@ fn control(rest: &[u8]) {
     if let Ok(message) = Message::decode(rest) {
         let again = Message::decode(&*message.encode_to_vec());
         assert!(again.as_ref() == Ok(&message), "a message reads back");
+        if let Some(Body::Offer(offer)) = &message.body {
+            crate::receive::fuzz_offer(offer);
+        }
     }
 }
 

@@ -20,6 +20,7 @@ use self::incoming::Incoming;
 use self::incoming::Progress as FileProgress;
 use self::listed::Listed;
 use self::offer::Bounds;
+pub(crate) use self::offer::fuzz as fuzz_offer;
 pub use self::offer::{Name, Offered, cut};
 use crate::both::{AHEAD, deal, next};
 use crate::cancel::Cancel;

@@ -166,6 +166,18 @@ pub fn cut(text: &str, columns: usize) -> String {
     begin.into_iter().chain(['…']).chain(end.into_iter().rev()).collect()
 }
 
+/// Reads an offer and shows it, for the fuzz targets.
+pub(crate) fn fuzz(offer: &Offer) {
+    let Ok(offered) = Offered::read(offer, Rules::POSIX, None) else {
+        return;
+    };
+    assert!(offered.top.len() as u64 <= offered.top_count && !offered.counts().is_empty());
+    for columns in [0, 20, 80] {
+        let shown = offered.shown(LISTED_NAMES, columns);
+        assert!(shown.len() == offered.top.len() && shown.iter().all(|name| !name.contains(char::is_control)));
+    }
+}
+
 /// What may still come of what was offered and taken.
 pub(super) struct Bounds {
     files: u64,
