@@ -44,7 +44,7 @@ impl fmt::Display for Invite {
         write!(f, "sealway {}", self.command)?;
         match &self.place {
             Meet::Here(addresses) => match addresses.first() {
-                Some(address) => write!(f, " --connect {}", quoted(&address.to_string()))?,
+                Some(address) => write!(f, " --connect {}", quoted(&of_there(*address)))?,
                 None => f.write_str(" --connect HOST:PORT")?,
             },
             Meet::There(addresses) => match addresses.first() {
@@ -62,6 +62,14 @@ impl fmt::Display for Invite {
             write!(f, " --peer {key}")?;
         }
         self.options.iter().try_for_each(|option| write!(f, " {option}"))
+    }
+}
+
+/// An address of one link means something only with an interface, and the other end has its own.
+fn of_there(address: SocketAddr) -> String {
+    match address {
+        SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() => format!("[{}%INTERFACE]:{}", v6.ip(), v6.port()),
+        address => address.to_string(),
     }
 }
 
@@ -102,6 +110,10 @@ mod tests {
         assert_eq!(
             here(&["[2001:db8::7]:4000"]),
             "sealway receive --connect '[2001:db8::7]:4000'"
+        );
+        assert_eq!(
+            here(&["[fe80::1%3]:4000"]),
+            "sealway receive --connect '[fe80::1%INTERFACE]:4000'"
         );
         assert_eq!(here(&[]), "sealway receive --connect HOST:PORT");
         let there = |addresses: &[&str]| line(Meet::There(at(addresses)));

@@ -52,15 +52,6 @@ impl End {
             End::Mounter => "share",
         }
     }
-
-    fn name(self) -> &'static str {
-        match self {
-            End::Sender => "send",
-            End::Receiver => "receive",
-            End::Sharer => "share",
-            End::Mounter => "mount",
-        }
-    }
 }
 
 /// Everything that brings up a session.
@@ -215,15 +206,13 @@ fn default_connections() -> u32 {
 
 /// The receiving end, where nothing says where the other one is: both would wait.
 fn nowhere(end: End) -> Problem {
-    let (own, other) = (end.name(), end.other());
+    let other = end.other();
     usage(format!(
         "nothing says where the other end is, and `sealway {other}` waits for this one"
     ))
     .hint(format_args!(
-        "give the address that `sealway {other}` shows there:  sealway {own} --connect HOST:PORT
-        where it cannot be reached, wait here, and let it come: sealway {own} --listen 0.0.0.0:4000
-                                                       there:  sealway {other} --connect HOST:4000
-        where neither can be reached, meet at a relay:         sealway {own} --relay HOST:PORT"
+        "give `--connect HOST:PORT` as `sealway {other}` shows it there; or wait here with `--listen 0.0.0.0:4000` and let it come \
+         with `--connect`; or meet with `--relay HOST:PORT` at both ends"
     ))
 }
 

@@ -1,5 +1,6 @@
 //! `sealway send`.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -96,6 +97,9 @@ fn found(options: &Send, cancel: &Cancel) -> Result<(Vec<PathBuf>, Scan), Proble
         return Err(usage("standard input (-) is sent alone").hint("a file that is called - is ./-"));
     }
     let name = options.name.as_deref().unwrap_or("stdin".as_ref());
+    if std::io::stdin().is_terminal() {
+        note("reading what is typed here; Ctrl-D ends it");
+    }
     let spooled = source::spool(std::io::stdin(), name.as_encoded_bytes(), &Spool::default(), cancel);
     match spooled.map_err(|error| problem(&error.into()))? {
         Some(scan) => Ok((vec![Path::new("-").join(name)], scan)),
