@@ -179,17 +179,22 @@ pub fn send(path: PathBuf, way: Way, cancel: &Cancel) -> Result<(), Error> {
             Stream::Sealed(stream) => serve(*stream, tree, ServeOptions::default()).await,
             Stream::Plain(stream) => serve(stream, tree, ServeOptions::default()).await,
         };
-        served
-            .map_err(Error::network("serving"))
-            .and_then(|()| answered(control))
+        let served = served.map_err(Error::network("serving"));
+        match (control, served) {
+            (None, served) => served,
+            // What it said counts, however its end of the other connection ended.
+            (Some(control), served) => match answered(control) {
+                Err(error) if !matches!(error, Error::Declined(_)) => served.and(Err(error)),
+                said => said,
+            },
+        }
     });
     runtime.shutdown_background();
     served
 }
 
-/// What the other end said of what it was shown, now that it has gone; a plain connection has no place for it.
-fn answered(control: Option<link::Connection>) -> Result<(), Error> {
-    let Some(mut control) = control else { return Ok(()) };
+/// What the other end said of what it was shown, now that it has gone.
+fn answered(mut control: link::Connection) -> Result<(), Error> {
     let _ = control.reader.wait_at_most(Some(FAREWELL));
     loop {
         match hear(&mut control.reader)? {
@@ -239,7 +244,9 @@ pub fn receive(
         say(&mut control.writer, answer)?;
     }
     if let Err(reason) = taken {
-        return Err(Error::Declined(format!("at this end: {reason}")));
+        drop(tree);
+        runtime.shutdown_timeout(Duration::from_secs(2));
+        return Err(Error::SaidNo(reason));
     }
     progress.begin(offered.bytes, offered.files);
     let mut transfer = [0; 32];
