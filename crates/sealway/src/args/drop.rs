@@ -8,7 +8,7 @@ use sealway_aead::Suite;
 
 const EXIT_CODES: &str = "\
 Exit codes:
-    0  everything is in place and verified
+    0  everything is in place, and what came is verified
     1  internal error
     2  the command line is wrong, or an end was told something that does not fit
     3  what arrived is not what was announced
