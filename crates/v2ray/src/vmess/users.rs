@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::auth_id::{CommandKey, Trial, plausible_times, try_key};
-use super::drain::Profile;
+use super::drain::{Profile, Seed};
 use super::keys::{GROUP, Keys};
 use crate::{Error, Protocol, UserId};
 
@@ -21,6 +21,8 @@ const NOBODY: u32 = u32::MAX;
 pub struct Users<T> {
     keys: Keys,
     entries: Vec<Entry<T>>,
+    /// Kept as users come and go: thousands of hashes are too much for each connection.
+    drain: Seed,
     recent: [AtomicU32; RECENT],
     /// Where the next group goes among the recent ones.
     turn: AtomicU32,
@@ -54,6 +56,7 @@ impl<T> Users<T> {
         Users {
             keys: Keys::default(),
             entries: Vec::new(),
+            drain: Seed::default(),
             recent: [const { AtomicU32::new(NOBODY) }; RECENT],
             turn: AtomicU32::new(0),
         }
@@ -90,6 +93,7 @@ impl<T> Users<T> {
     fn push(&mut self, id: UserId, user: T) {
         let key = CommandKey::new(&id);
         self.keys.push(&key.auth_key());
+        self.drain.toggle(&id);
         self.entries.push(Entry { id, key, user });
     }
 
@@ -102,6 +106,7 @@ impl<T> Users<T> {
             self.keys.set(at, &moved.key.auth_key());
         }
         self.keys.pop();
+        self.drain.toggle(id);
         Some(removed.user)
     }
 
@@ -117,7 +122,7 @@ impl<T> Users<T> {
 
     /// How this server behaves towards strangers: see [`super::Drain`].
     pub fn drain_profile(&self) -> Profile {
-        Profile::of(self.entries.iter().map(|entry| &entry.id))
+        self.drain.profile()
     }
 
     /// Finds whose authentication id this is. `now` is the Unix time in seconds.
