@@ -44,6 +44,7 @@ pub mod link;
 pub mod proxy_protocol;
 pub mod socks;
 mod step;
+pub mod text;
 pub mod vless;
 pub mod vmess;
 pub mod ws;

@@ -16,7 +16,7 @@ use std::str::FromStr;
 pub use outbound::Made;
 
 use crate::config::Problem;
-use crate::{Address, UserId};
+use crate::{Address, UserId, text};
 
 /// The protocols that links are read and written for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -170,7 +170,7 @@ impl Link {
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(LinkError::Scheme);
         };
-        match scheme.to_ascii_lowercase().as_str() {
+        let link = match scheme.to_ascii_lowercase().as_str() {
             "vless" => uri::read(Scheme::Vless, rest),
             "vmess" if rest.split('#').next().is_some_and(|r| r.contains('@')) => uri::read(Scheme::Vmess, rest),
             "vmess" => json::read(rest),
@@ -179,7 +179,37 @@ impl Link {
             "hysteria2" | "hy2" => Err(LinkError::NotSupported { scheme: "hysteria2" }),
             "tuic" => Err(LinkError::NotSupported { scheme: "tuic" }),
             _ => Err(LinkError::Scheme),
+        }?;
+        link.check_characters()?;
+        Ok(link)
+    }
+
+    /// Refuses control characters: the name becomes a tag, which stands in logs, and hosts and paths stand in requests.
+    fn check_characters(&self) -> Result<(), LinkError> {
+        // These two are JSON, in which lines may end.
+        let parameters = self
+            .parameters
+            .iter()
+            .filter(|(name, _)| !matches!(name.as_str(), "extra" | "fm"));
+        let parts = [
+            ("the name", &self.name),
+            ("the encryption", &self.encryption),
+            ("the type", &self.network),
+        ];
+        let parts = parts
+            .into_iter()
+            .chain(parameters.map(|(_, text)| ("a parameter", text)));
+        for (part, text) in parts {
+            if let Some((at, c)) = text.chars().enumerate().find(|(_, c)| text::is_hidden(*c)) {
+                let what = format!(
+                    "character {} of it is the control character {}",
+                    at + 1,
+                    c.escape_unicode()
+                );
+                return Err(LinkError::part(part, what));
+            }
         }
+        Ok(())
     }
 
     /// A parameter, or the empty text.

@@ -211,7 +211,7 @@ pub(crate) fn quoted(text: &str) -> String {
             out.push('…');
             break;
         }
-        if c.is_control() {
+        if crate::text::is_hidden(c) {
             out.extend(c.escape_default());
         } else {
             out.push(c);

@@ -6,7 +6,7 @@ use super::context::{Cx, quoted};
 use super::fallback::{FallbackTarget, ReadFallback, UnixName};
 use super::json::{Data, Value};
 use super::problem::{At, Position, Severity};
-use super::scalar::{Networks, Port, Ports, Texts};
+use super::scalar::{Name, Networks, Port, Ports, Texts};
 use super::stream::{Stream, check_side};
 use super::table::{Decode, Kind, Object, object, words};
 use super::user::{Account, FlowName, User, VlessUserSettings, VmessUserSettings};
@@ -145,7 +145,7 @@ object! {
     /// Where connections come in, and what is spoken there.
     struct InboundSettings: "inbounds[]" {
         /// The name for rules and counters. Two inbounds cannot have the same.
-        tag: At<String> = "tag", default "\"\"";
+        tag: At<Name> = "tag", default "\"\"";
         /// The address. Absent: every address of IPv4 and IPv6.
         listen: Option<At<ListenText>> = "listen";
         /// The ports, with one listener for each. Unix sockets need none.
@@ -365,7 +365,7 @@ impl Decode for Inbound {
         let protocol = cx.within("settings", |cx| read_protocol(s.protocol, settings, cx));
         check_side(&s.stream, true, cx);
         Some(Inbound {
-            tag: s.tag.value,
+            tag: s.tag.value.0,
             listen: listen?,
             protocol: protocol?,
             stream: s.stream,
@@ -405,7 +405,7 @@ fn read_protocol(name: InboundProtocolName, settings: Value, cx: &mut Cx<'_>) ->
             cx.within("clients", |cx| check_unique(&keys, cx));
             let users = s.users.into_iter().map(|user| User {
                 id: user.id.value,
-                email: user.email.value,
+                email: user.email.value.0,
                 level: user.level,
                 at: user.id.at,
             });
@@ -432,7 +432,7 @@ fn read_protocol(name: InboundProtocolName, settings: Value, cx: &mut Cx<'_>) ->
             }
             let users = s.users.into_iter().map(|user| User {
                 id: user.id.value,
-                email: user.email.value,
+                email: user.email.value.0,
                 level: user.level.unwrap_or(s.default.level),
                 at: user.id.at,
             });

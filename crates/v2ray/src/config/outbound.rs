@@ -7,7 +7,7 @@ use super::fallback::optional_host_port;
 use super::json::{Data, Value};
 use super::net::{IpMatches, is_private};
 use super::problem::{At, Position, Severity};
-use super::scalar::{Networks, Ports, texts};
+use super::scalar::{Name, Networks, Ports, texts};
 use super::sockopt::DomainStrategy;
 use super::stream::{Stream, Transport, check_side};
 use super::table::{Decode, Kind, Object, object, words};
@@ -74,7 +74,7 @@ object! {
     /// Where connections go out, and what is spoken there. The first is for whatever no rule is about.
     struct OutboundSettings: "outbounds[]" {
         /// The name for rules and counters. Two outbounds cannot have the same.
-        tag: At<String> = "tag", default "\"\"";
+        tag: At<Name> = "tag", default "\"\"";
         /// What is spoken.
         protocol: OutboundProtocolName = "protocol", required;
         /// The settings of the protocol.
@@ -283,7 +283,7 @@ impl Decode for Outbound {
             );
         }
         Some(Outbound {
-            tag: s.tag.value,
+            tag: s.tag.value.0,
             protocol: protocol?,
             stream: s.stream,
             send_through: s.send_through.map(|SendThrough(ip)| ip),

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::RangeInclusive;
+use std::ops::{Deref, RangeInclusive};
 use std::time::Duration;
 
 use super::context::{Cx, quoted};
 use super::json::{Data, Value};
 use super::problem::At;
 use super::table::{Decode, Kind};
-use crate::{Address, UserId};
+use crate::{Address, UserId, text};
 
 impl Decode for Value {
     fn kind() -> Kind {
@@ -47,6 +47,37 @@ impl Decode for String {
             Data::String(text) => Some(text),
             _ => {
                 cx.wrong_type(&value, "a string");
+                None
+            }
+        }
+    }
+}
+
+/// A name that logs and counters show: a tag, an e-mail.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Name(pub(crate) String);
+
+impl Deref for Name {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Decode for Name {
+    fn kind() -> Kind {
+        String::kind()
+    }
+
+    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
+        let at = value.at;
+        let name = String::decode(value, cx)?;
+        match name.chars().find(|c| text::is_hidden(*c)) {
+            None => Some(Name(name)),
+            Some(c) => {
+                let text = format!("{} holds the control character {}", quoted(&name), c.escape_unicode());
+                cx.error(at, text, "names stand in logs, where it could forge lines: take it out");
                 None
             }
         }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::context::{Cx, quoted};
 use super::json::Value;
 use super::problem::{At, Position, Severity};
+use super::scalar::Name;
 use super::sockopt::ScalarText;
 use super::table::{Decode, Kind, object, words};
 use crate::UserId;
@@ -30,7 +31,7 @@ object! {
         /// The secret id: a UUID, or a name it is made of.
         id: At<UserId> = "id", required;
         /// The name in counters, rules and logs.
-        email: At<String> = "email", default "\"\"";
+        email: At<Name> = "email", default "\"\"";
         /// The level, which `policy.levels` gives a meaning.
         level: u32 = "level", default "0";
         /// The flow. Absent: that of the inbound.
@@ -50,7 +51,7 @@ object! {
         /// The secret id: a UUID, or a name it is made of.
         id: At<UserId> = "id", required;
         /// The name in counters, rules and logs.
-        email: At<String> = "email", default "\"\"";
+        email: At<Name> = "email", default "\"\"";
         /// The level, which `policy.levels` gives a meaning. Absent: that of `default`.
         level: Option<u32> = "level";
         /// Obsolete. Only the AEAD header, alterId 0, is spoken.
@@ -135,7 +136,7 @@ pub(crate) fn check_alter_id(users: impl Iterator<Item = Option<At<ScalarText>>>
 }
 
 /// Finds users with the same id or e-mail.
-pub(crate) fn check_unique(users: &[(At<UserId>, At<String>)], cx: &mut Cx<'_>) {
+pub(crate) fn check_unique(users: &[(At<UserId>, At<Name>)], cx: &mut Cx<'_>) {
     let mut ids: HashMap<[u8; 16], Position> = HashMap::new();
     let mut emails: HashMap<String, Position> = HashMap::new();
     for (i, (id, email)) in users.iter().enumerate() {

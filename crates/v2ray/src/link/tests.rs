@@ -53,6 +53,41 @@ fn a_vless_link() {
     assert_eq!((made.link, made.left_out), (link, vec![]));
 }
 
+/// The name of a link becomes a tag, which wrote lines of the access log.
+#[test]
+fn control_characters_are_refused() {
+    let uri = |query: &str, name: &str| format!("vless://{ID}@192.0.2.1:443?encryption=none&{query}#{name}");
+    let json = |name: &str| {
+        let json = format!(r#"{{"v":"2","ps":"{name}","add":"192.0.2.1","port":443,"id":"{ID}"}}"#);
+        format!("vmess://{}", STANDARD.encode(json))
+    };
+    for (text, wanted) in [
+        (
+            uri("", "ab%0Ac"),
+            "the name of the link is wrong: character 3 of it is the control character \\u{a}",
+        ),
+        (
+            uri("", "%1B[2J"),
+            "the name of the link is wrong: character 1 of it is the control character \\u{1b}",
+        ),
+        (
+            uri("", "%E2%80%AEgpj"),
+            "the name of the link is wrong: character 1 of it is the control character \\u{202e}",
+        ),
+        (
+            json("a\\nb"),
+            "the name of the link is wrong: character 2 of it is the control character \\u{a}",
+        ),
+        (
+            uri("type=ws&host=h%0D%0AX:y", "n"),
+            "a parameter of the link is wrong: character 2 of it is the control character \\u{d}",
+        ),
+    ] {
+        assert_eq!(Link::parse(&text).unwrap_err().to_string(), wanted, "{text}");
+    }
+    assert_eq!(parse(&uri("extra=%7B%0A%7D", "n")).parameter("extra"), "{\n}");
+}
+
 #[test]
 fn a_vmess_link_of_the_older_form() {
     let json = format!(

@@ -53,6 +53,48 @@ fn all_problems_are_told_at_once() {
     );
 }
 
+/// A tag or an e-mail with a line end wrote lines of the access log, of whoever made up the configuration or the link.
+#[test]
+fn names_that_could_forge_lines_of_a_log_are_refused() {
+    let id = format!("\"id\":\"{ID}\"");
+    for (text, place) in [
+        (
+            inbound(r#"{"port":1,"protocol":"socks","tag":"a\nb"}"#),
+            ("1:49", "inbounds[0].tag"),
+        ),
+        (
+            outbound(r#"{"protocol":"freedom","tag":"a\nb"}"#),
+            ("1:89", "outbounds[0].tag"),
+        ),
+        (
+            inbound(&format!(
+                r#"{{"port":1,"protocol":"vmess","settings":{{"clients":[{{{id},"email":"a\nb"}}]}}}}"#
+            )),
+            ("1:119", "inbounds[0].settings.clients[0].email"),
+        ),
+        (
+            inbound(&format!(
+                r#"{{"port":1,"protocol":"vless","settings":{{"decryption":"none","clients":[{{{id},"email":"a\nb"}}]}}}}"#
+            )),
+            ("1:139", "inbounds[0].settings.clients[0].email"),
+        ),
+    ] {
+        let wanted = format!(
+            "c.json:{}: error: {}: \"a\\nb\" holds the control character \\u{{a}} (names stand in logs, where it could \
+             forge lines: take it out)",
+            place.0, place.1
+        );
+        assert_eq!(bad(&text), [wanted]);
+    }
+    for hidden in ["\\u001b[2J", "\\u0085", "\\u202e", "\\u2028", "\\u007f", "\\u0000"] {
+        bad(&outbound(&format!(r#"{{"protocol":"freedom","tag":"{hidden}"}}"#)));
+    }
+    // What joins letters and emoji is part of names.
+    good(&outbound(
+        "{\"protocol\":\"freedom\",\"tag\":\"\u{1f468}\u{200d}\u{1f467} \u{646}\u{6cc}\u{200c}\u{645}\"}",
+    ));
+}
+
 #[test]
 fn what_is_known_but_missing_is_named() {
     for (text, what) in [
