@@ -213,11 +213,7 @@ impl Engine {
                 return self.http(inbound, asked.await?, source, local).await;
             }
             Kind::Vless { users, fallbacks } => inbound::vless::take(fresh, users, fallbacks, &self.base).await?,
-            Kind::Vmess {
-                users,
-                replays,
-                secure_only,
-            } => inbound::vmess::take(fresh, users, replays, *secure_only).await?,
+            Kind::Vmess { users, secure_only } => inbound::vmess::take(fresh, users, *secure_only).await?,
         };
         self.dispatch(inbound, taken, source, local).await
     }

@@ -29,6 +29,7 @@ mod pool;
 mod proxy_protocol;
 mod random;
 mod relay;
+mod replay;
 mod router;
 mod server;
 pub mod settings;

@@ -18,7 +18,8 @@ use crate::engine::Engine;
 use crate::inbound::{Kind, dokodemo};
 use crate::listen::{self, Bound, SocketFile};
 use crate::own::{Listener, Own};
-use crate::settings::{AccessLog, Settings};
+use crate::replay;
+use crate::settings::{AccessLog, InboundProtocol, Settings};
 use crate::sock::Sock;
 use crate::stats::Stats;
 use crate::tls::provider;
@@ -101,7 +102,7 @@ impl Server {
         let (mut files, mut listeners) = (Vec::new(), Vec::new());
         for (at, inbound) in settings.inbounds.iter().enumerate() {
             let (tcp, udp) = match &inbound.protocol {
-                crate::settings::InboundProtocol::Dokodemo(dokodemo) => (dokodemo.tcp, dokodemo.udp),
+                InboundProtocol::Dokodemo(dokodemo) => (dokodemo.tcp, dokodemo.udp),
                 _ => (true, false),
             };
             for listen in &inbound.listen {
@@ -134,6 +135,13 @@ impl Server {
         }
         listeners.dedup();
         engine.own.set(listeners);
+        if settings
+            .inbounds
+            .iter()
+            .any(|inbound| matches!(inbound.protocol, InboundProtocol::Vmess(_)))
+        {
+            replay::begin().await;
+        }
         let (stage, watching) = watch::channel(Stage::Running);
         let (alive, ended) = mpsc::channel(1);
         let shared = Shared {

@@ -221,3 +221,41 @@ async fn strangers_within_tls_hear_its_end() {
         assert_eq!(said, b"");
     }
 }
+
+/// A memory for each inbound of each configuration forgot what another had seen: what was used at one inbound was good at
+/// another, and at the same one when its configuration had been replaced.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_used_vmess_header_is_known_to_the_whole_process() {
+    let target = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    // Ids that are older than the memory are refused, and this begins it.
+    let _begun = start(vmess(), ServerTransport::default()).await;
+    let header = vmess_header(&id(), target.local_addr().unwrap().port(), 0, 0xa7);
+    let folder = tempfile::tempdir().unwrap();
+    let log = |name: &str| {
+        let path = folder.path().join(name);
+        (path.clone(), AccessLog::File(path))
+    };
+    let mut held = Vec::new();
+    for (name, wanted) in [
+        ("first", " accepted tcp:"),
+        ("second", " rejected  VMess: this request was seen before"),
+    ] {
+        let (path, access_log) = log(name);
+        let mut settings = server_settings(vmess(), ServerTransport::default());
+        settings.access_log = access_log;
+        let server = Server::start(settings).await.unwrap();
+        let mut stream = TcpStream::connect(at(&server, "in")).await.unwrap();
+        stream.write_all(&header).await.unwrap();
+        if name == "second" {
+            stream.shutdown().await.unwrap();
+        }
+        let found = async {
+            while !std::fs::read_to_string(&path).unwrap_or_default().contains(wanted) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        within(wanted, found).await;
+        // The first goes on beside the second, as one does whose configuration is replaced.
+        held.push((server, stream));
+    }
+}

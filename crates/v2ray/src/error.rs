@@ -104,6 +104,13 @@ pub enum Error {
         /// The protocol.
         protocol: Protocol,
     },
+    /// A VMess header was made before the server began to remember headers, so nobody knows whether it was used before.
+    BeforeStart {
+        /// How long before, seconds, by the clock of each end.
+        seconds: u64,
+    },
+    /// There was no room to remember VMess headers as old as this one, so nobody knows whether it was used before.
+    Forgotten,
     /// A seal did not authenticate.
     Unauthentic {
         /// The protocol.
@@ -174,6 +181,8 @@ impl Error {
             | Error::UnknownUser { .. }
             | Error::ClockSkew { .. }
             | Error::Replayed { .. }
+            | Error::BeforeStart { .. }
+            | Error::Forgotten
             | Error::Unauthentic { .. }
             | Error::Flow { .. }
             | Error::Refused { .. } => Fault::Peer,
@@ -222,6 +231,15 @@ impl fmt::Display for Error {
             Error::Replayed { protocol } => {
                 write!(f, "{protocol}: this request was seen before; someone may replay it")
             }
+            Error::BeforeStart { seconds } => write!(
+                f,
+                "VMess: the request was made {seconds} s before this server started, which cannot know whether it was used \
+                 before; the client's clock is behind, or someone replays it"
+            ),
+            Error::Forgotten => f.write_str(
+                "VMess: so many requests come that those as old as this one are not remembered; the client's clock is \
+                 behind, or someone replays it",
+            ),
             Error::Unauthentic { protocol } => write!(f, "{protocol}: the message is not authentic"),
             Error::Flow { problem } => write!(f, "VLESS flow: {problem}"),
             Error::Refused { protocol, code } => write!(f, "the {protocol} server refused with code {code}"),

@@ -151,7 +151,7 @@ fn vmess_wire(data: &[u8]) {
     };
     whole(data, |bytes| {
         let mut opener = vmess::RequestOpener::new();
-        let step = opener.handle(bytes, NOW, &users, &mut |_| true)?;
+        let step = opener.handle(bytes, NOW, &users, &mut |_| Ok(()))?;
         Ok(step.map(|accepted| accepted.command))
     });
 }

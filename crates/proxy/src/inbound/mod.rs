@@ -9,10 +9,9 @@ pub(crate) mod vless;
 pub(crate) mod vmess;
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use sealway_v2ray::vless::fallback::Fallbacks;
-use sealway_v2ray::vmess::ReplayGuard;
 use sealway_v2ray::{Destination, vless as vless_wire, vmess as vmess_wire};
 use tokio::time::Instant;
 
@@ -44,7 +43,6 @@ pub(crate) enum Kind {
     },
     Vmess {
         users: vmess_wire::Users<Arc<UserRecord>>,
-        replays: Mutex<ReplayGuard>,
         secure_only: bool,
     },
 }
@@ -123,7 +121,6 @@ pub(crate) fn kind(
             }
             Kind::Vmess {
                 users: vmess_wire::Users::from_list(list).map_err(twice)?,
-                replays: Mutex::new(ReplayGuard::default()),
                 secure_only: vmess.secure_only,
             }
         }

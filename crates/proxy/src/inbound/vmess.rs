@@ -1,8 +1,8 @@
 //! VMess, as the server.
 
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Once};
 
-use sealway_v2ray::vmess::{Command, Drain, ReplayGuard, RequestOpener, Security, Session, Users};
+use sealway_v2ray::vmess::{Command, Drain, RequestOpener, Security, Session, Users};
 use sealway_v2ray::{Destination, Network, Step};
 
 use super::{Fresh, Taken, UserRecord};
@@ -10,22 +10,17 @@ use crate::body::{VmessOpen, VmessSeal};
 use crate::outbound::unix_time;
 use crate::stream::Stream;
 use crate::udp::PacketEnd;
-use crate::{Error, random};
+use crate::{Error, random, replay};
 
 /// Said once: the words `none` and `zero` leave the payload in the clear.
 static CLEAR: Once = Once::new();
 
 /// Reads the request header. Whatever is wrong with it, the client is heard out before the connection closes.
-pub(crate) async fn take(
-    fresh: Fresh,
-    users: &Users<Arc<UserRecord>>,
-    replays: &Mutex<ReplayGuard>,
-    secure_only: bool,
-) -> Result<Taken, Error> {
+pub(crate) async fn take(fresh: Fresh, users: &Users<Arc<UserRecord>>, secure_only: bool) -> Result<Taken, Error> {
     let mut stream = fresh.accepted.stream;
     let mut drain = Drain::new(users.drain_profile(), u64::from_le_bytes(random::bytes()?));
     let in_time = async {
-        let header = read(&mut stream, &mut drain, users, replays, secure_only).await;
+        let header = read(&mut stream, &mut drain, users, secure_only).await;
         if header.is_err() {
             hear_out(&mut stream, &mut drain).await;
         }
@@ -77,7 +72,6 @@ async fn read(
     stream: &mut Stream,
     drain: &mut Drain,
     users: &Users<Arc<UserRecord>>,
-    replays: &Mutex<ReplayGuard>,
     secure_only: bool,
 ) -> Result<Header, Error> {
     let mut opener = RequestOpener::new();
@@ -88,12 +82,8 @@ async fn read(
         }
         drain.consume(stream.payload().len() - had);
         let now = unix_time();
-        let seconds = u64::try_from(now).unwrap_or(0);
-        let mut first_time = |seen| {
-            let mut replays = replays.lock().unwrap_or_else(PoisonError::into_inner);
-            replays.insert(seen, seconds)
-        };
-        match opener.handle(stream.payload(), now, users, &mut first_time)? {
+        let mut remember = |seen| replay::remember(seen, now);
+        match opener.handle(stream.payload(), now, users, &mut remember)? {
             Step::More(_) => {}
             Step::Done { value, used } => {
                 if value.session.security == Security::None {

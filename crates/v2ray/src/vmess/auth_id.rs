@@ -82,8 +82,8 @@ impl std::fmt::Debug for CommandKey {
 pub(super) enum Trial {
     /// It is not this user's.
     Other,
-    /// It is this user's and in time.
-    Fits,
+    /// It is this user's and in time: made then, Unix time in seconds.
+    Fits(i64),
     /// It is this user's, made this many seconds after our time (before it, if negative).
     Skewed(i64),
 }
@@ -112,7 +112,7 @@ pub(super) fn try_key(key: &Aes128Dec, auth_id: &[u8; 16], now: i64) -> Trial {
     if skew > PLAUSIBLE_SKEW || crc32fast::hash(&plain[..12]).to_be_bytes() != plain[12..] {
         Trial::Other
     } else if skew <= MAX_SKEW {
-        Trial::Fits
+        Trial::Fits(time)
     } else {
         Trial::Skewed(time.wrapping_sub(now))
     }
@@ -140,9 +140,9 @@ mod tests {
         let decryptor = key.decryptor();
         let now = 1_700_000_000;
         for (delta, want) in [
-            (0, Trial::Fits),
-            (120, Trial::Fits),
-            (-120, Trial::Fits),
+            (0, Trial::Fits(now)),
+            (120, Trial::Fits(now + 120)),
+            (-120, Trial::Fits(now - 120)),
             (121, Trial::Skewed(121)),
             (-121, Trial::Skewed(-121)),
             (-1_000_000_000, Trial::Skewed(-1_000_000_000)),

@@ -23,7 +23,7 @@ pub use auth_id::{CommandKey, MAX_SKEW};
 pub use drain::{Drain, Profile};
 pub use lengths::MAX_PADDING;
 pub use open::{ChunkOpener, Opened};
-pub use replay::{ReplayFilter, ReplayGuard, Seen};
+pub use replay::{ReplayGuard, Seen};
 pub use request::{Accepted, Command, Request, RequestOpener, RequestRandom};
 pub(crate) use request::{fnv1a, parse_header};
 pub use seal::{ChunkSealer, Slots};

@@ -1,210 +1,335 @@
 //! What was seen before.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use sha2::{Digest, Sha256};
 
-use crate::UserId;
+use super::MAX_SKEW;
+use crate::{Error, Protocol, UserId};
 
-/// Something that must not come twice.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Seen {
-    /// An authentication id.
-    AuthId([u8; 16]),
-    /// A digest of a user and the key and IV of a body.
-    Session([u8; 16]),
+/// Seconds of authentication ids that are forgotten together.
+const SLICE: i64 = 8;
+/// However full the memory is, what was made in this many seconds before now is never forgotten to make room.
+const KEPT: i64 = 30;
+
+/// Something that must not come twice, with the time of the authentication id that it came under.
+///
+/// Of each, eight bytes of a hash over the user's id and the bytes themselves are kept: the same user is known again at any
+/// inbound, and even among a million entries a new one is taken for a known one less than once in ten million million times.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Seen {
+    time: i64,
+    entry: u64,
 }
 
 impl Seen {
-    pub(super) fn session(id: &UserId, key: &[u8; 16], iv: &[u8; 16]) -> Self {
-        let digest = Sha256::new()
-            .chain_update(id.as_bytes())
-            .chain_update(key)
-            .chain_update(iv)
-            .finalize();
-        let mut short = [0; 16];
-        short.copy_from_slice(&digest[..16]);
-        Seen::Session(short)
+    /// An authentication id of a user, made at `time`.
+    pub(super) fn auth_id(user: &UserId, time: i64, auth_id: &[u8; 16]) -> Self {
+        Self::of(b"auth", user, time, &[auth_id])
+    }
+
+    /// The key and IV of a body, whose header had an authentication id made at `time`.
+    pub(super) fn session(user: &UserId, time: i64, key: &[u8; 16], iv: &[u8; 16]) -> Self {
+        Self::of(b"body", user, time, &[key, iv])
+    }
+
+    fn of(kind: &[u8; 4], user: &UserId, time: i64, parts: &[&[u8; 16]]) -> Self {
+        let mut hash = Sha256::new().chain_update(kind).chain_update(user.as_bytes());
+        for part in parts {
+            hash.update(part);
+        }
+        let digest: [u8; 32] = hash.finalize().into();
+        let [a, b, c, d, e, f, g, h, ..] = digest;
+        Seen {
+            time,
+            entry: u64::from_ne_bytes([a, b, c, d, e, f, g, h]),
+        }
     }
 }
 
-/// Remembers for a time what was seen, in bounded memory.
+/// Remembers what VMess headers brought, for as long as their authentication ids are good, in bounded memory.
 ///
-/// Entries live in two generations. When the younger one is old or full, the older one is forgotten. So each entry is
-/// remembered for at least the window, unless so many come that a generation fills up before its time: then the window
-/// shrinks rather than the memory growing, and [`ReplayFilter::shortened`] counts it. Only headers that a user's key has
-/// sealed get here, so strangers cannot fill it.
+/// One is enough for a process, whatever inbounds it has and however often its configuration is replaced: a header that was
+/// used on one inbound is known on all others. Only headers that a user's key has sealed get here, so strangers cannot fill
+/// it.
 ///
-/// Of each entry eight bytes are kept. They come out of a cipher or a hash, so that even among a million entries a new one
-/// is taken for a known one less than once in ten million million times.
+/// It never guesses. What it cannot know about is refused: ids made before it was there, and ids of times that it had to
+/// forget for want of room.
+///
+/// # Memory
+///
+/// Two entries of 8 bytes a connection, in hash tables that are at least 7/16 full but for the youngest. An id is good
+/// for at most 120 seconds after its time, so 10,000 connections a second take 40 MB where clocks agree, and 73 MB where
+/// all clients are as far ahead as they may be. The number of users adds nothing: 10,000 users with one connection a
+/// second each are those 10,000 connections. It never takes more than 110 MB: see [`ReplayGuard::new`].
 #[derive(Debug)]
-pub struct ReplayFilter {
-    window: u64,
+pub struct ReplayGuard {
+    /// What came under ids of `SLICE` seconds, by their number.
+    slices: BTreeMap<i64, HashSet<u64>>,
+    held: usize,
     capacity: usize,
-    young: HashSet<u64>,
-    old: HashSet<u64>,
-    /// When the young generation began, seconds of the clock the caller reads.
-    since: u64,
+    /// Ids made before this may have been used.
+    forgotten: i64,
     shortened: u64,
 }
 
-impl ReplayFilter {
-    /// A filter that remembers for `window` seconds and holds at most twice `capacity` entries, which take 10 to
-    /// 20 bytes each.
-    pub fn new(window: u64, capacity: usize) -> Self {
-        ReplayFilter {
-            window,
+impl ReplayGuard {
+    /// A memory of at most `capacity` entries, two for each connection, which take 10 to 21 bytes each.
+    ///
+    /// If more come, the oldest are forgotten and ids as old as them refused from then on, so that clients whose clocks are
+    /// behind are the first who have to wait. [`ReplayGuard::shortened`] counts how often that happened.
+    pub fn new(capacity: usize) -> Self {
+        ReplayGuard {
+            slices: BTreeMap::new(),
+            held: 0,
             capacity: capacity.max(1),
-            young: HashSet::new(),
-            old: HashSet::new(),
-            since: 0,
+            forgotten: i64::MIN,
             shortened: 0,
         }
     }
 
-    /// Remembers an entry. False if it is remembered already. `now` is in seconds and does not go backwards; a `now` that
-    /// does is taken for the latest one seen.
-    pub fn insert(&mut self, entry: [u8; 16], now: u64) -> bool {
-        let [a, b, c, d, e, f, g, h, ..] = entry;
-        let entry = u64::from_ne_bytes([a, b, c, d, e, f, g, h]);
-        let age = now.saturating_sub(self.since);
-        if age > self.window.saturating_mul(2) {
-            self.old.clear();
-            self.young.clear();
-            self.since = now;
-        } else if age > self.window {
-            self.turn(now);
+    /// Remembers what was seen.
+    ///
+    /// `now` is the Unix time in seconds, and `start` that of the moment from which on this memory has seen everything, by
+    /// the same clock: where the clock may be set, `now` less the seconds that have passed since. An id made in the second
+    /// of the start or before is refused, since a process before this one may have accepted it.
+    ///
+    /// # Errors
+    /// [`Error::Replayed`] if it was seen before; [`Error::BeforeStart`] and [`Error::Forgotten`] if that cannot be known.
+    pub fn insert(&mut self, seen: Seen, now: i64, start: i64) -> Result<(), Error> {
+        if seen.time <= start {
+            return Err(Error::BeforeStart {
+                seconds: start.abs_diff(seen.time),
+            });
         }
-        if self.old.contains(&entry) || self.young.contains(&entry) {
-            return false;
+        self.expire(now);
+        let slice = seen.time.div_euclid(SLICE);
+        let known = self
+            .slices
+            .get(&slice)
+            .is_some_and(|entries| entries.contains(&seen.entry));
+        if known {
+            return Err(Error::Replayed {
+                protocol: Protocol::Vmess,
+            });
         }
-        if self.young.len() >= self.capacity {
-            self.shortened += 1;
-            self.turn(now.max(self.since));
+        while self.held >= self.capacity && self.make_room(now) {}
+        if seen.time < self.forgotten || self.held >= self.capacity {
+            return Err(Error::Forgotten);
         }
-        self.young.insert(entry)
+        self.slices.entry(slice).or_default().insert(seen.entry);
+        self.held += 1;
+        Ok(())
     }
 
-    fn turn(&mut self, now: u64) {
-        std::mem::swap(&mut self.old, &mut self.young);
-        // `clear` keeps the allocation, which a busy server needs again; a quiet one gives most of it back.
-        let was = self.young.len();
-        self.young.clear();
-        self.young.shrink_to(was);
-        self.since = now;
+    /// Lets go of ids that are too old to be accepted. They stay refused if the clock is set back.
+    fn expire(&mut self, now: i64) {
+        let oldest = now.saturating_sub_unsigned(MAX_SKEW);
+        while self
+            .slices
+            .first_key_value()
+            .is_some_and(|(slice, _)| end(*slice) <= oldest)
+        {
+            self.forget_first();
+        }
+    }
+
+    /// Forgets the oldest slice. False if all are too young for that.
+    fn make_room(&mut self, now: i64) -> bool {
+        let old = self
+            .slices
+            .first_key_value()
+            .is_some_and(|(slice, _)| end(*slice) <= now.saturating_sub(KEPT));
+        if old {
+            self.shortened += 1;
+            self.forget_first();
+        }
+        old
+    }
+
+    fn forget_first(&mut self) {
+        if let Some((slice, entries)) = self.slices.pop_first() {
+            self.held -= entries.len();
+            self.forgotten = self.forgotten.max(end(slice));
+        }
     }
 
     /// How many entries are remembered.
     pub fn len(&self) -> usize {
-        self.young.len() + self.old.len()
+        self.held
     }
 
     /// Whether nothing is remembered.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.held == 0
     }
 
-    /// How often a generation had to end early because it was full.
+    /// How often something had to be forgotten before its time for want of room.
     pub fn shortened(&self) -> u64 {
         self.shortened
     }
-}
 
-/// Both filters of a VMess inbound.
-#[derive(Debug)]
-pub struct ReplayGuard {
-    auth_ids: ReplayFilter,
-    sessions: ReplayFilter,
-}
-
-impl ReplayGuard {
-    /// An authentication id is good from 120 seconds before its time to 120 seconds after it.
-    const AUTH_ID_WINDOW: u64 = 2 * super::auth_id::MAX_SKEW;
-    /// The peers remember a session for three minutes; ours lives as long as its authentication id.
-    const SESSION_WINDOW: u64 = 240;
-
-    /// Filters that hold at most twice `capacity` entries each.
-    pub fn new(capacity: usize) -> Self {
-        ReplayGuard {
-            auth_ids: ReplayFilter::new(Self::AUTH_ID_WINDOW, capacity),
-            sessions: ReplayFilter::new(Self::SESSION_WINDOW, capacity),
-        }
-    }
-
-    /// Remembers what was seen; false if it was seen before. `now` is in seconds, of any clock that does not go backwards.
-    pub fn insert(&mut self, seen: Seen, now: u64) -> bool {
-        match seen {
-            Seen::AuthId(bytes) => self.auth_ids.insert(bytes, now),
-            Seen::Session(bytes) => self.sessions.insert(bytes, now),
-        }
-    }
-
-    /// How often the window of either filter had to shrink for want of room.
-    pub fn shortened(&self) -> u64 {
-        self.auth_ids.shortened() + self.sessions.shortened()
+    /// Bytes that the entries take: 9 for each place of their hash tables, which the standard library makes a power of two
+    /// of, at most 7/8 full.
+    pub fn bytes(&self) -> usize {
+        let table = |entries: &HashSet<u64>| match entries.capacity() {
+            0 => 0,
+            few @ 1..=7 => (few + 1) * 9,
+            more => (more / 7 * 8) * 9,
+        };
+        self.slices.values().map(table).sum()
     }
 }
 
-/// Room for half a million connections in four minutes, which then take at most 40 MiB.
+/// Room for 10,000 connections a second whose clocks are as far ahead as they may be.
 impl Default for ReplayGuard {
     fn default() -> Self {
-        Self::new(1 << 19)
+        Self::new(5_000_000)
     }
+}
+
+/// The first second behind a slice.
+fn end(slice: i64) -> i64 {
+    slice.saturating_add(1).saturating_mul(SLICE)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn entry(n: u64) -> [u8; 16] {
-        let mut entry = [0; 16];
-        entry[..8].copy_from_slice(&n.to_be_bytes());
-        entry
+    const NOW: i64 = 1_700_000_000;
+    const START: i64 = NOW - 100_000;
+    const REPLAYED: Result<(), Error> = Err(Error::Replayed {
+        protocol: Protocol::Vmess,
+    });
+
+    fn user(name: &str) -> UserId {
+        UserId::parse(name).unwrap()
+    }
+
+    fn seen(n: u64, time: i64) -> Seen {
+        // As good as a hash, for less.
+        let entry = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Seen { time, entry }
     }
 
     #[test]
-    fn remembers_at_least_the_window_and_at_most_twice() {
-        for start in [0, 5, 100, 239] {
-            let mut filter = ReplayFilter::new(240, 1000);
-            filter.insert(entry(0), 1000);
-            assert!(filter.insert(entry(1), 1000 + start));
-            for later in [0, 1, 120, 240] {
-                assert!(!filter.insert(entry(1), 1000 + start + later), "{start} {later}");
+    fn remembers_for_as_long_as_the_id_is_good() {
+        let skew = MAX_SKEW as i64;
+        for ahead in [-skew, -1, 0, 7, skew] {
+            let mut guard = ReplayGuard::new(1000);
+            let one = seen(1, NOW + ahead);
+            assert_eq!(guard.insert(one, NOW, START), Ok(()));
+            for later in 0..=skew + ahead {
+                assert_eq!(guard.insert(one, NOW + later, START), REPLAYED, "{ahead} {later}");
             }
-            assert!(filter.insert(entry(1), 1000 + start + 481), "{start}");
+            // Nothing is kept for longer than it takes.
+            let later = NOW + ahead + skew + SLICE;
+            assert_eq!(guard.insert(seen(2, later), later, START), Ok(()));
+            assert_eq!(guard.len(), 1, "{ahead}");
         }
     }
 
     #[test]
-    fn memory_is_bounded_and_the_shrinking_counted() {
-        let mut filter = ReplayFilter::new(240, 100);
-        for n in 0..10_000 {
-            assert!(filter.insert(entry(n), 50));
-            assert!(filter.len() <= 200);
-            assert!(!filter.insert(entry(n), 50));
-        }
-        assert_eq!(filter.shortened(), 99);
-        // The latest hundred at least are still known.
-        for n in 9_900..10_000 {
-            assert!(!filter.insert(entry(n), 51));
-        }
-    }
-
-    #[test]
-    fn a_clock_that_jumps_back_forgets_nothing() {
-        let mut filter = ReplayFilter::new(240, 100);
-        assert!(filter.insert(entry(1), 10_000));
-        assert!(!filter.insert(entry(1), 5));
-        assert!(!filter.insert(entry(1), 10_001));
-    }
-
-    #[test]
-    fn the_two_kinds_do_not_meet() {
+    fn users_and_kinds_are_kept_apart() {
+        let (ann, bob) = (user("ann"), user("bob"));
         let mut guard = ReplayGuard::default();
-        assert!(guard.insert(Seen::AuthId([1; 16]), 0));
-        assert!(guard.insert(Seen::Session([1; 16]), 0));
-        assert!(!guard.insert(Seen::AuthId([1; 16]), 240));
-        assert!(!guard.insert(Seen::Session([1; 16]), 240));
+        for seen in [
+            Seen::auth_id(&ann, NOW, &[1; 16]),
+            Seen::auth_id(&bob, NOW, &[1; 16]),
+            Seen::session(&ann, NOW, &[1; 16], &[1; 16]),
+            Seen::session(&bob, NOW, &[1; 16], &[1; 16]),
+        ] {
+            assert_eq!(guard.insert(seen, NOW, START), Ok(()));
+            assert_eq!(guard.insert(seen, NOW + 100, START), REPLAYED);
+        }
         assert_eq!(guard.shortened(), 0);
+    }
+
+    #[test]
+    fn what_was_made_before_the_start_is_refused() {
+        let mut guard = ReplayGuard::new(1000);
+        for (time, seconds) in [(NOW, Some(0)), (NOW - 7, Some(7)), (NOW + 1, None)] {
+            let wanted = seconds.map_or(Ok(()), |seconds| Err(Error::BeforeStart { seconds }));
+            assert_eq!(guard.insert(seen(1, time), NOW + 3, NOW), wanted, "{time}");
+        }
+        // The start is where the clock says it is: an hour less, if it was set back by one.
+        assert_eq!(guard.insert(seen(2, NOW - 3590), NOW - 3590, NOW - 3600), Ok(()));
+    }
+
+    #[test]
+    fn memory_is_bounded_and_what_is_forgotten_is_refused() {
+        let mut guard = ReplayGuard::new(100);
+        // Ten a second: what is older than ten seconds has no room.
+        for second in 0..120 {
+            for n in 0..10 {
+                let now = NOW + second;
+                let one = seen(second as u64 * 10 + n, now);
+                let got = guard.insert(one, now, START);
+                assert!(guard.len() <= 100);
+                match got {
+                    Ok(()) => assert_eq!(guard.insert(one, now, START), REPLAYED),
+                    got => assert_eq!(got, Err(Error::Forgotten)),
+                }
+            }
+        }
+        assert!(guard.shortened() > 0);
+        // An id that may have been used is refused, whether it was or not.
+        for n in 0..300 {
+            let got = guard.insert(seen(n, NOW + n as i64 / 10), NOW + 119, START);
+            assert!(got.is_err(), "{n}");
+        }
+    }
+
+    #[test]
+    fn who_fills_it_does_not_make_it_forget_the_last_half_minute() {
+        let mut guard = ReplayGuard::new(1000);
+        let mine = seen(u64::MAX, NOW - 20);
+        assert_eq!(guard.insert(mine, NOW, START), Ok(()));
+        let refused = (0..5000)
+            .filter(|n| guard.insert(seen(*n, NOW + (n % 120) as i64), NOW, START) == Err(Error::Forgotten))
+            .count();
+        assert_eq!(refused, 4001);
+        assert_eq!(guard.insert(mine, NOW, START), REPLAYED);
+    }
+
+    /// A clock that was an hour ahead for a while and is set right again makes old ids young.
+    #[test]
+    fn a_clock_that_jumps_forgets_nothing_that_could_come_again() {
+        let mut guard = ReplayGuard::new(1000);
+        let one = seen(1, NOW);
+        assert_eq!(guard.insert(one, NOW, START), Ok(()));
+        let ahead = NOW + 3600;
+        assert_eq!(guard.insert(seen(2, ahead), ahead, START), Ok(()));
+        assert_eq!(guard.insert(one, NOW + 10, START), Err(Error::Forgotten));
+        assert_eq!(guard.insert(seen(3, NOW + 10), NOW + 10, START), Ok(()));
+    }
+
+    /// What the documentation says of memory.
+    #[test]
+    fn ten_thousand_connections_a_second_take_what_is_said() {
+        for (ahead, most, least) in [(0, 41_000_000, 35_000_000), (MAX_SKEW as i64, 74_000_000, 65_000_000)] {
+            let mut guard = ReplayGuard::default();
+            for second in 0..300 {
+                let now = NOW + second;
+                for n in 0..20_000 {
+                    let one = seen(second as u64 * 20_000 + n, now + ahead);
+                    assert_eq!(guard.insert(one, now, START), Ok(()));
+                }
+                assert!(guard.bytes() <= most, "{} bytes", guard.bytes());
+            }
+            assert!(guard.bytes() >= least, "{} bytes", guard.bytes());
+            assert_eq!(guard.shortened(), 0);
+        }
+        // However it is filled: with ids of every second that is accepted.
+        let mut guard = ReplayGuard::default();
+        for n in 0..5_200_000u64 {
+            let _ = guard.insert(seen(n, NOW - 119 + (n % 239) as i64), NOW, START);
+        }
+        assert!(
+            guard.len() <= 5_000_000 && guard.bytes() <= 110_000_000,
+            "{}",
+            guard.bytes()
+        );
     }
 }

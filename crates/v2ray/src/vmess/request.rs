@@ -179,6 +179,8 @@ pub struct RequestOpener<T> {
 struct Found<T> {
     user: T,
     id: UserId,
+    /// When the authentication id was made.
+    time: i64,
     key: CommandKey,
 }
 
@@ -193,23 +195,20 @@ impl<T: Clone> RequestOpener<T> {
 
     /// Looks at all bytes that have come so far; show the same bytes again with more behind them.
     ///
-    /// `now` is the Unix time in seconds. `first_time` is told what must not come twice and answers whether it comes for
-    /// the first time; [`super::ReplayGuard::insert`] does that.
+    /// `now` is the Unix time in seconds. `remember` is told what must not come twice, and refuses it if it did;
+    /// [`super::ReplayGuard::insert`] does that.
     ///
     /// # Errors
     /// Any error means the same to the peer, who must not be able to tell them apart: see [`super::Drain`].
-    /// For the log: [`Error::ClockSkew`], [`Error::UnknownUser`], [`Error::Replayed`], [`Error::Unauthentic`], and those of a
+    /// For the log: [`Error::ClockSkew`], [`Error::UnknownUser`], [`Error::Unauthentic`], those of `remember`, and those of a
     /// header that its user sealed but that is wrong in itself.
     pub fn handle(
         &mut self,
         bytes: &[u8],
         now: i64,
         users: &Users<T>,
-        first_time: &mut dyn FnMut(Seen) -> bool,
+        remember: &mut dyn FnMut(Seen) -> Result<(), Error>,
     ) -> Result<Step<Accepted<T>>, Error> {
-        let replayed = Error::Replayed {
-            protocol: Protocol::Vmess,
-        };
         let Some((auth_id, rest)) = bytes.split_first_chunk::<16>() else {
             return Ok(Step::More(16 - bytes.len()));
         };
@@ -217,11 +216,10 @@ impl<T: Clone> RequestOpener<T> {
             Some(found) => found,
             none => {
                 let found = users.find(auth_id, now)?;
-                if !first_time(Seen::AuthId(*auth_id)) {
-                    return Err(replayed);
-                }
+                remember(Seen::auth_id(found.id, found.time, auth_id))?;
                 none.insert(Found {
                     user: found.user.clone(),
+                    time: found.time,
                     id: *found.id,
                     key: found.key.clone(),
                 })
@@ -258,9 +256,7 @@ impl<T: Clone> RequestOpener<T> {
         let header = &mut header[..len];
         keys.open(&kdf::HEADER_KEY, &kdf::HEADER_IV, sealed, header)?;
         let (session, command) = parse_header(header)?;
-        if !first_time(Seen::session(&found.id, &session.key, &session.iv)) {
-            return Err(replayed);
-        }
+        remember(Seen::session(&found.id, found.time, &session.key, &session.iv))?;
         Ok(Step::Done {
             value: Accepted {
                 user: found.user.clone(),

@@ -66,7 +66,7 @@ fn the_request_vector_opens_at_every_boundary_and_only_once() {
     let wire = hex(WIRE);
     let users = Users::from_list([(UserId::parse("other").unwrap(), 1), (user(), 2)]).unwrap();
     let mut guard = ReplayGuard::default();
-    let mut seen = |seen| guard.insert(seen, 0);
+    let mut seen = |seen| guard.insert(seen, NOW, NOW - 1000);
     let mut opener = RequestOpener::new();
     for n in 0..wire.len() {
         match opener.handle(&wire[..n], NOW, &users, &mut seen).unwrap() {
@@ -117,10 +117,10 @@ fn every_changed_bit_of_a_header_is_noticed() {
     for at in 0..wire.len() {
         let mut bad = wire.clone();
         bad[at] ^= 1 << (at % 8);
-        let got = RequestOpener::new().handle(&bad, NOW, &users, &mut |_| true);
+        let got = RequestOpener::new().handle(&bad, NOW, &users, &mut |_| Ok(()));
         assert!(got.is_err(), "byte {at}");
     }
-    let late = RequestOpener::new().handle(&wire, NOW + 500, &users, &mut |_| true);
+    let late = RequestOpener::new().handle(&wire, NOW + 500, &users, &mut |_| Ok(()));
     assert_eq!(late.unwrap_err(), Error::ClockSkew { seconds: -500 });
 }
 

@@ -43,6 +43,8 @@ pub struct Match<'a, T> {
     pub id: &'a UserId,
     /// The key of the user's headers.
     pub key: &'a CommandKey,
+    /// When the authentication id was made, Unix time in seconds.
+    pub time: i64,
     /// How many blocks were decrypted to find out.
     pub tried: usize,
 }
@@ -135,7 +137,7 @@ impl<T> Users<T> {
         let mut tried = 0;
         let mut skew = None;
         let wanted = plausible_times(now);
-        let mut search = |group: usize| -> Option<&Entry<T>> {
+        let mut search = |group: usize| -> Option<(&Entry<T>, i64)> {
             tried += GROUP;
             let mut bits = self.keys.matches(group, auth_id, wanted);
             while bits != 0 {
@@ -147,7 +149,7 @@ impl<T> Users<T> {
                 };
                 match try_key(&entry.key.decryptor(), auth_id, now) {
                     Trial::Other => {}
-                    Trial::Fits => return Some(entry),
+                    Trial::Fits(time) => return Some((entry, time)),
                     Trial::Skewed(seconds) => skew = Some(seconds),
                 }
             }
@@ -162,19 +164,20 @@ impl<T> Users<T> {
             });
         let found = recent.or_else(|| {
             (0..self.keys.groups()).find_map(|group| {
-                let entry = search(group)?;
+                let found = search(group)?;
                 // Groups beyond 2^32 - 2 would merely never be recent.
                 let number = u32::try_from(group).unwrap_or(NOBODY);
                 let turn = self.turn.fetch_add(1, Ordering::Relaxed) as usize % RECENT;
                 self.recent[turn].store(number, Ordering::Relaxed);
-                Some(entry)
+                Some(found)
             })
         });
         match (found, skew) {
-            (Some(entry), _) => Ok(Match {
+            (Some((entry, time)), _) => Ok(Match {
                 user: &entry.user,
                 id: &entry.id,
                 key: &entry.key,
+                time,
                 tried,
             }),
             (None, Some(seconds)) => Err(Error::ClockSkew { seconds }),

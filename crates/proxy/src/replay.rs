@@ -1,0 +1,58 @@
+//! What this process remembers of VMess headers: one memory for all inbounds of all servers, whatever becomes of their
+//! configurations.
+
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use sealway_v2ray::vmess::{ReplayGuard, Seen};
+
+use crate::outbound::unix_time;
+
+struct Memory {
+    guard: Mutex<ReplayGuard>,
+    /// Nothing was accepted before, at least not by this process.
+    since: Instant,
+}
+
+static MEMORY: LazyLock<Memory> = LazyLock::new(|| Memory {
+    guard: Mutex::default(),
+    since: Instant::now(),
+});
+
+/// The second in which the memory began, by the system's clock as it is set now: one that was set right after the start
+/// refuses nobody for as long as it was wrong.
+fn start() -> i64 {
+    let since = SystemTime::now()
+        .checked_sub(MEMORY.since.elapsed())
+        .unwrap_or(UNIX_EPOCH);
+    let seconds = since.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    i64::try_from(seconds).unwrap_or(i64::MAX)
+}
+
+/// Begins to remember, and waits until the second in which it began is over.
+///
+/// Ids are made to the second: those of this second may have been used before, and are refused. Who comes after this has
+/// been waited for can have no such id, unless their clock is behind.
+pub(crate) async fn begin() {
+    let begun = start();
+    // A clock that is set back meanwhile is not waited for.
+    for _ in 0..2 {
+        if unix_time() > begun {
+            return;
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        tokio::time::sleep(Duration::from_secs(1).saturating_sub(Duration::from_nanos(now.subsec_nanos().into())))
+            .await;
+    }
+}
+
+/// Remembers what a header brought.
+///
+/// # Errors
+/// What [`ReplayGuard::insert`] refuses.
+pub(crate) fn remember(seen: Seen, now: i64) -> Result<(), sealway_v2ray::Error> {
+    // Read before the lock is taken, for the memory begins when it is asked for first.
+    let start = start();
+    let mut guard = MEMORY.guard.lock().unwrap_or_else(PoisonError::into_inner);
+    guard.insert(seen, now, start)
+}
