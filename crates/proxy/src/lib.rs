@@ -22,6 +22,7 @@ mod hold;
 mod inbound;
 mod layer;
 mod listen;
+pub mod log;
 mod names;
 mod outbound;
 mod own;

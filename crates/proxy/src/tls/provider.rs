@@ -1,16 +1,15 @@
 //! Cipher suites, groups and the key log of a TLS configuration.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::Path;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 use rustls::crypto::CryptoProvider;
 use rustls::{CipherSuite as Id, KeyLog, NamedGroup, ProtocolVersion, SupportedCipherSuite};
 
 use crate::Error;
+use crate::log::Sink;
 use crate::settings::{CipherSuite, Curve};
 
 static USUAL: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
@@ -94,13 +93,16 @@ pub(crate) fn provider(place: &str, suites: &[CipherSuite], groups: &[Curve]) ->
 }
 
 /// Adds session secrets to a file, in the format of NSS.
-pub(crate) struct KeyFile(Mutex<File>);
+pub(crate) struct KeyFile(Sink);
 
 impl KeyFile {
     /// Opens the file, which only its owner may read if it is new.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
-        Ok(KeyFile(Mutex::new(file)))
+        let lost = |lines| {
+            tracing::warn!("masterKeyLog: {lines} secrets were not written, because the file did not take them");
+            None
+        };
+        Ok(KeyFile(Sink::file(path, Box::new(lost))?))
     }
 }
 
@@ -110,11 +112,7 @@ fn hex(bytes: &[u8]) -> String {
 
 impl KeyLog for KeyFile {
     fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
-        let line = format!("{label} {} {}\n", hex(client_random), hex(secret));
-        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(error) = file.write_all(line.as_bytes()) {
-            tracing::warn!("masterKeyLog: {error}");
-        }
+        self.0.line(&format!("{label} {} {}", hex(client_random), hex(secret)));
     }
 }
 

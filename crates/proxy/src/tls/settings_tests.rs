@@ -249,11 +249,18 @@ async fn secrets_are_written_where_asked() {
         ..server(&chain)
     };
     assert!(meet(&server, &client(&chain)).await);
-    let text = std::fs::read_to_string(&file).unwrap();
-    let line = text
-        .lines()
-        .find(|line| line.starts_with("CLIENT_TRAFFIC_SECRET_0 "))
-        .unwrap();
+    // A thread of the log's own writes it.
+    let line = tokio::time::timeout(std::time::Duration::from_secs(20), async {
+        loop {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let mut whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+            if let Some(line) = whole.find(|line| line.starts_with("CLIENT_TRAFFIC_SECRET_0 ")) {
+                break line.trim_end().to_owned();
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    });
+    let line = line.await.unwrap();
     let words: Vec<_> = line.split(' ').collect();
     assert!(
         words.len() == 3 && words[1].len() == 64 && words[2].bytes().all(|b| b.is_ascii_hexdigit()),

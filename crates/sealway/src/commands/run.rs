@@ -15,7 +15,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::args::Run;
 use crate::output;
-use crate::problem::{Problem, note};
+use crate::problem::Problem;
 use crate::signals::{Stops, take_every_descriptor};
 
 /// What service managers are told not to start again after.
@@ -46,7 +46,9 @@ fn wrong(message: impl std::fmt::Display) -> Failed {
 }
 
 pub(crate) fn run(options: &Run) -> ExitCode {
-    match serve(options) {
+    let served = serve(options);
+    log::flush();
+    match served {
         Ok(()) => ExitCode::from(Exit::Done.code()),
         Err(Failed(code, problem)) => {
             problem.print();
@@ -89,7 +91,10 @@ fn serve(options: &Run) -> Result<(), Failed> {
         return Ok(());
     }
     take_every_descriptor();
-    runtime.block_on(until_told(settings, placed))
+    let done = runtime.block_on(until_told(settings, placed));
+    // A name that the system still looks up is not waited for.
+    runtime.shutdown_background();
+    done
 }
 
 fn environment(name: &str) -> Option<String> {
@@ -176,13 +181,13 @@ async fn until_told(settings: Settings, placed: impl Fn(Error) -> Failed) -> Res
         .map(|i| (i.tag.clone(), i.listen.clone()))
         .collect();
     let server = Server::start(settings).await.map_err(placed)?;
-    note(format_args!(
+    log::tell(format_args!(
         "sealway {} listens: {}",
         crate::args::version(),
         places(&server, &listeners)
     ));
     stops.next().await;
-    note("stopping: open connections may go on for ten seconds; a second signal ends them at once");
+    log::tell("stopping: open connections may go on for ten seconds; a second signal ends them at once");
     tokio::select! {
         _ = server.shutdown(GRACE) => {}
         () = stops.next() => {}

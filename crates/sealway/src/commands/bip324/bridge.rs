@@ -9,7 +9,7 @@ use tracing_subscriber::filter::LevelFilter;
 use super::problem;
 use crate::args::{Bridge, IncomingWord, LogWord, OutgoingWord};
 use crate::commands::run::log;
-use crate::problem::{Problem, note};
+use crate::problem::Problem;
 use crate::signals::{Stops, take_every_descriptor};
 
 /// How long connections may go on after the first signal.
@@ -46,6 +46,7 @@ pub(crate) fn run(options: &Bridge) -> Result<Exit, Problem> {
     let done = runtime.block_on(until_told(settings));
     // A name that the system still looks up is not waited for.
     runtime.shutdown_background();
+    log::flush();
     done
 }
 
@@ -62,18 +63,18 @@ async fn until_told(settings: Settings) -> Result<Exit, Problem> {
             _ => problem,
         }
     })?;
-    note(format_args!(
+    log::tell(format_args!(
         "sealway {} listens on {} for {to}, {network}",
         crate::args::version(),
         bridge.address()
     ));
     stops.next().await;
-    note("stopping: open connections may go on for ten seconds; a second signal ends them at once");
+    log::tell("stopping: open connections may go on for ten seconds; a second signal ends them at once");
     let stats = std::sync::Arc::clone(bridge.stats());
     tokio::select! {
         _ = bridge.shutdown(GRACE) => {}
         () = stops.next() => {}
     }
-    note(stats.totals());
+    log::tell(stats.totals());
     Ok(Exit::Done)
 }

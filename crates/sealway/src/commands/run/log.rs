@@ -1,17 +1,21 @@
-//! The error log of a running proxy.
+//! The error log of a running server, and what it tells whoever started it. Both go out by a thread of their own: nothing
+//! that serves waits for a terminal or a pipe.
 
-use std::fmt;
-use std::fs::OpenOptions;
+use std::fmt::{self, Display};
 use std::io;
-use std::sync::Mutex;
+use std::path::Path;
+use std::time::Duration;
 
+use sealway_proxy::log::{Sink, dropped, stamp};
 use sealway_v2ray::config::{Log, LogLevel, LogTarget, MaskAddress};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::writer::BoxMakeWriter;
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
 use tracing_subscriber::registry::LookupSpan;
+
+/// How long the end waits for a log that is not taken.
+const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// Lines as log watchers of V2Ray know them: `2026/01/02 03:04:05.123456 [Warning] message`.
 struct Lines {
@@ -30,11 +34,34 @@ where
             Level::INFO => "Info",
             Level::DEBUG | Level::TRACE => "Debug",
         };
-        let now = jiff::Zoned::now();
-        write!(out, "{} [{level}] ", now.strftime("%Y/%m/%d %H:%M:%S%.6f"))?;
+        write!(out, "{} [{level}] ", stamp())?;
         let mut message = String::new();
         context.format_fields(Writer::new(&mut message), event)?;
-        writeln!(out, "{}", self.mask.hide(&message))
+        write!(out, "{}", self.mask.hide(&message))
+    }
+}
+
+/// One event, which comes in one piece.
+struct Line<'a>(&'a Sink);
+
+impl io::Write for Line<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.line(&String::from_utf8_lossy(bytes));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+struct Out(Sink);
+
+impl<'a> MakeWriter<'a> for Out {
+    type Writer = Line<'a>;
+
+    fn make_writer(&'a self) -> Line<'a> {
+        Line(&self.0)
     }
 }
 
@@ -53,24 +80,36 @@ pub(crate) fn start(log: &Log) -> io::Result<()> {
     };
     let out = match &log.error {
         LogTarget::Off => return Ok(()),
-        LogTarget::Stdout => BoxMakeWriter::new(io::stdout),
-        LogTarget::File(path) => {
-            BoxMakeWriter::new(Mutex::new(OpenOptions::new().create(true).append(true).open(path)?))
-        }
+        LogTarget::Stdout => Sink::stdout()?,
+        LogTarget::File(path) => Sink::file(Path::new(path), Box::new(|lines| Some(dropped(lines))))?,
     };
     install(level, out, log.mask_address);
     Ok(())
 }
 
-/// Sends what is at least so important to standard error.
+/// Sends what is at least so important to standard error. Without one, nobody would read it.
 pub(crate) fn to_stderr(level: LevelFilter) {
-    install(level, BoxMakeWriter::new(io::stderr), MaskAddress::default());
+    if let Ok(stderr) = Sink::stderr() {
+        install(level, stderr, MaskAddress::default());
+    }
 }
 
-fn install(level: LevelFilter, out: BoxMakeWriter, mask: MaskAddress) {
+/// Tells whoever started a server something on standard error, without waiting for them.
+pub(crate) fn tell(text: impl Display) {
+    if let Ok(stderr) = Sink::stderr() {
+        stderr.line(&text.to_string());
+    }
+}
+
+/// Waits until everything has been written, for a second at most.
+pub(crate) fn flush() {
+    sealway_proxy::log::flush(LAST_LINES);
+}
+
+fn install(level: LevelFilter, out: Sink, mask: MaskAddress) {
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(level)
-        .with_writer(out)
+        .with_writer(Out(out))
         .with_ansi(false)
         .event_format(Lines { mask });
     // Refused only if there is one already, which then stays.
