@@ -44,6 +44,10 @@ enum Carry {
     Requests(Box<http::Session>),
     /// A client whose target is refused.
     Refused(Box<Stream>, Error),
+    /// What the rules let through could not be reached.
+    Failed(Error),
+    /// Datagrams that go nowhere, for their target is refused or cannot be reached.
+    Unheard(Box<udp::PacketEnd>, Arc<UserRecord>, Error),
     Nothing,
 }
 
@@ -172,10 +176,15 @@ impl Engine {
         match error {
             // A client that connects and leaves is not worth a line.
             Error::Closed => tracing::debug!("[{}] {source:?}: {error}", inbound.tag),
-            _ => {
-                self.access.rejected(source, error);
-                tracing::info!("[{}] {source:?} refused: {error}", inbound.tag);
-            }
+            _ => self.access.rejected(&inbound.tag, source, error),
+        }
+    }
+
+    /// What the rules let through could not be reached, or broke off before it began.
+    fn failed(&self, inbound: &Inbound, source: Option<SocketAddr>, error: &Error) {
+        match error {
+            Error::Closed => tracing::debug!("[{}] {source:?}: {error}", inbound.tag),
+            _ => self.access.failed(&inbound.tag, source, error),
         }
     }
 
@@ -303,6 +312,7 @@ impl Engine {
         };
         match taken {
             Taken::Elsewhere(relay) => Ok(Carry::Stream(relay)),
+            Taken::Nowhere => Ok(Carry::Nothing),
             Taken::Stream { mut near, to, user } => {
                 let outbound = self.route(inbound, &to, (source, local), &user.email).await;
                 match outbound.connect(&to, &caller).await {
@@ -316,13 +326,15 @@ impl Engine {
                         Ok(Carry::Nothing)
                     }
                     Err(error @ Error::Forbidden { .. }) => Ok(Carry::Refused(near, error)),
-                    Err(error) => Err(error),
+                    Err(error) => Ok(Carry::Failed(error)),
                 }
             }
             Taken::Datagrams { near, to, user } => {
                 let outbound = self.route(inbound, &to, (source, local), &user.email).await;
-                let far = outbound.associate(&to, &caller).await?;
-                Ok(Carry::Datagrams(Box::new((*near, far)), user))
+                Ok(match outbound.associate(&to, &caller).await {
+                    Ok(far) => Carry::Datagrams(Box::new((*near, far)), user),
+                    Err(error) => Carry::Unheard(near, user, error),
+                })
             }
         }
     }
@@ -336,6 +348,12 @@ impl Engine {
     async fn carry(&self, inbound: &Inbound, carry: Carry, source: Option<SocketAddr>) {
         let ended = match carry {
             Carry::Nothing => return,
+            Carry::Failed(error) => return self.failed(inbound, source, &error),
+            Carry::Unheard(near, user, error) => {
+                self.failed(inbound, source, &error);
+                let refused = matches!(error, Error::Forbidden { .. } | Error::Unsupported(_));
+                return udp::discard(*near, user.level.timeouts.idle, refused).await;
+            }
             Carry::Stream(relay) => self.relay(inbound, relay, source).await,
             Carry::Refused(near, error) => return Box::pin(self.hold(inbound, *near, source, &error)).await,
             Carry::Requests(session) => {
@@ -347,10 +365,11 @@ impl Engine {
                         Ok(Carry::Refused(near, error)) => {
                             return Box::pin(self.hold(inbound, *near, source, &error)).await;
                         }
+                        Ok(Carry::Failed(error)) => return self.failed(inbound, source, &error),
                         Ok(_) => return,
                         Err(error) => return self.refused(inbound, source, &error),
                     },
-                    Err(error) => return self.refused(inbound, source, &error),
+                    Err(error) => return self.failed(inbound, source, &error),
                 }
             }
             Carry::Datagrams(ends, user) => {
@@ -380,13 +399,11 @@ impl Engine {
             local,
             remote: inbound.is_remote(),
         };
-        match outbound.associate(&to, &caller).await {
-            Ok(far) => {
-                self.carry(inbound, Carry::Datagrams(Box::new((near, far)), user), source)
-                    .await
-            }
-            Err(error) => self.refused(inbound, source, &error),
-        }
+        let carry = match outbound.associate(&to, &caller).await {
+            Ok(far) => Carry::Datagrams(Box::new((near, far)), user),
+            Err(error) => Carry::Unheard(Box::new(near), user, error),
+        };
+        self.carry(inbound, carry, source).await;
     }
 
     /// Serves what an inbound has taken without a connection of its own.

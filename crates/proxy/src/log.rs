@@ -1,11 +1,13 @@
-//! Logs: lines that go out by a thread of their own.
+//! Logs: lines that go out by a thread of their own, and limits on how many of a kind there are.
 //!
 //! Whoever has something to say puts a line into a queue and goes on. If what stands at the other end of a log does not
 //! take it, a pipe that nobody reads or a disk that hangs, lines are dropped and counted, and the log says how many when
 //! it is taken again. Nothing that carries bytes or hears signals ever waits for a log.
 
+mod limit;
 mod sink;
 
+pub(crate) use limit::{Limit, Limits};
 pub use sink::{Lost, Sink, flush, reopen};
 
 /// The time of a line, in the form that log watchers parse: `2026/01/02 03:04:05.123456`.

@@ -15,7 +15,7 @@ use sealway_v2ray::{Destination, Step};
 use tokio::io::ReadBuf;
 use tokio::net::UdpSocket;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::Error;
 use crate::pool::{Buf, Class};
@@ -304,6 +304,21 @@ fn poll_way(
             return Poll::Ready(Ok(()));
         }
     }
+}
+
+/// How long a target that could not be reached is not tried again, while datagrams to it keep coming.
+const RETRY: Duration = Duration::from_secs(10);
+
+/// Throws away what a local client sends, as long as its flow lasts: if each datagram were asked about anew, each would be
+/// a line in the logs. One whose target was `refused` lasts until nothing has come for `idle`, any other is tried again
+/// after ten seconds.
+pub(crate) async fn discard(near: PacketEnd, idle: Duration, refused: bool) {
+    let PacketEnd::Local(mut queue, ..) = near else {
+        return;
+    };
+    let most = if refused { Duration::MAX } else { RETRY };
+    let all = async { while let Ok(Some(_)) = timeout(idle, queue.recv()).await {} };
+    let _ = timeout(most, all).await;
 }
 
 /// Carries datagrams until an end closes or nothing has moved for `idle`.

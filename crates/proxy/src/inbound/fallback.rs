@@ -10,14 +10,18 @@ use tokio::time::Instant;
 use super::Taken;
 use crate::Error;
 use crate::dial;
+use crate::log::Limit;
 use crate::own::Listener;
 use crate::proxy_protocol;
 use crate::relay::Relay;
-use crate::settings::{DomainStrategy, FallbackDial, FallbackTarget, Level, SocketOptions};
+use crate::settings::{DomainStrategy, FallbackDial, FallbackTarget, Level, Listen, SocketOptions};
 use crate::sock::Sock;
 use crate::stats::Traffic;
 use crate::stream::Stream;
 use crate::tls::handshake::Agreed;
+
+/// Lines a second about fallbacks that cannot be reached: every stranger brings one.
+static DEAD: Limit = Limit::new(5);
 
 /// Who is to be led away.
 pub(crate) struct Stranger {
@@ -46,7 +50,18 @@ pub(crate) async fn take(
     } = stranger;
     let reaching = async {
         let target = choose(&mut stream, &agreed, fallbacks, deadline).await?;
-        let mut sock = dial(&target.to, listener).await?;
+        let mut sock = match dial(&target.to, listener).await {
+            Ok(sock) => sock,
+            Err(error) => {
+                if let Some(kept) = DEAD.pass() {
+                    let to = name(&target.to);
+                    tracing::warn!(
+                        "the fallback {to} cannot be reached, and strangers are shown nothing: {error}{kept}"
+                    );
+                }
+                return Ok(None);
+            }
+        };
         if target.xver > 0 {
             let mut header = proxy_protocol::header(target.xver, source, local);
             while !header.is_empty() {
@@ -54,13 +69,17 @@ pub(crate) async fn take(
                 header.drain(..wrote);
             }
         }
-        Ok(sock)
+        Ok::<_, Error>(Some(sock))
     };
     match reaching.await {
-        Ok(sock) => {
+        Ok(Some(sock)) => {
             let far = Stream::new(sock, Traffic::default());
             let relay = Relay::new(stream, far, level.timeouts, Traffic::default());
             Ok(Taken::Elsewhere(Box::new(relay)))
+        }
+        Ok(None) => {
+            stream.leave(&[]).await;
+            Ok(Taken::Nowhere)
         }
         Err(error) => {
             stream.leave(&[]).await;
@@ -87,6 +106,15 @@ async fn choose<'a>(
     fallbacks.choose(name, alpn, stream.payload()).map_err(|_| {
         Error::Unauthentic("VLESS: no such user, and no fallback fits; add one with neither name, alpn nor path")
     })
+}
+
+/// A target as the configuration writes it.
+fn name(to: &FallbackDial) -> String {
+    match to {
+        FallbackDial::Tcp(host, port) => format!("{host}:{port}"),
+        FallbackDial::Local(port) => format!("{port}"),
+        FallbackDial::Unix(name) => crate::listen::name(&Listen::Unix(name.clone())),
+    }
 }
 
 /// Connects to the web server, which must not be the inbound itself: there the stranger would be one again.

@@ -73,6 +73,8 @@ pub(crate) enum Taken {
     },
     /// A stranger who was connected to a fallback.
     Elsewhere(Box<Relay>),
+    /// A stranger whose fallback could not be reached, which has been said.
+    Nowhere,
 }
 
 impl Inbound {

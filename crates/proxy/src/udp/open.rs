@@ -15,6 +15,7 @@ use super::{Slot, poll_socket};
 use crate::Error;
 use crate::dial::set_common_options;
 use crate::guard::Guard;
+use crate::log::Limit;
 use crate::names::Names;
 use crate::own::Own;
 use crate::settings::DomainStrategy;
@@ -49,6 +50,9 @@ impl Redirect {
 
 type Resolving = Pin<Box<dyn Future<Output = Result<Vec<SocketAddr>, Error>> + Send>>;
 
+/// Lines a second about refused datagrams, of all associations: a client may have thousands.
+static REFUSED: Limit = Limit::new(50);
+
 /// A socket that sends anywhere.
 pub(crate) struct Open {
     socket: UdpSocket,
@@ -64,7 +68,21 @@ pub(crate) struct Open {
     resolving: Option<Resolving>,
     /// With a redirect: where the last datagram went, and where it was meant to go.
     redirected: Option<(SocketAddr, Destination)>,
+    /// Lines about refused datagrams of this association.
+    refused: Limit,
     traffic: Traffic,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let kept = self.refused.take();
+        if kept.0 > 0 && REFUSED.pass().is_some() {
+            tracing::warn!(
+                "{} more datagrams of an association that has ended were dropped, as refused",
+                kept.0
+            );
+        }
+    }
 }
 
 impl Open {
@@ -105,6 +123,7 @@ impl Open {
             names: HashMap::new(),
             resolving: None,
             redirected: None,
+            refused: Limit::new(1),
             traffic,
         })
     }
@@ -147,7 +166,7 @@ impl Open {
             }
         };
         if let Err(error) = self.guard.check(address, Network::Udp) {
-            tracing::warn!("datagram dropped: {error}");
+            self.say(&error);
             return Poll::Ready(Ok(()));
         }
         if self.elsewhere != Some(address) {
@@ -171,6 +190,15 @@ impl Open {
             Err(error) => tracing::debug!("datagram to {address} dropped: {error}"),
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Says that a datagram is refused, once a second: a client sends as many as it likes.
+    fn say(&self, error: &Error) {
+        let Some(kept) = self.refused.pass() else { return };
+        match REFUSED.pass() {
+            Some(all) => tracing::warn!("datagram dropped: {error}{kept}{all}"),
+            None => self.refused.put_back(kept),
+        }
     }
 
     /// Receives one datagram into `slot`.

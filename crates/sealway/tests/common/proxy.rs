@@ -106,6 +106,12 @@ impl Running {
         self.ended()
     }
 
+    /// Kills it, as a crash would. No exit code.
+    pub fn stop_hard(mut self) -> Option<i32> {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap().code()
+    }
+
     /// Sends a signal, waits until it has been heard, and sends it again.
     pub fn stop_twice(mut self, signal: Signal) -> ExitStatus {
         self.signal(signal);
@@ -116,7 +122,7 @@ impl Running {
         self.ended()
     }
 
-    fn signal(&self, signal: Signal) {
+    pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
