@@ -7,6 +7,7 @@ use sealway_v2ray::vmess::{self, CHUNK_PAYLOAD, ChunkOpener, ChunkSealer, MAX_CH
 use sealway_v2ray::{Network, Step};
 
 use crate::layer::{Open, Opened, Seal};
+use crate::log::Limit;
 use crate::{Error, random};
 
 /// The response header of VLESS, after which the payload follows as it is.
@@ -123,22 +124,50 @@ impl Open for VmessOpen {
     }
 }
 
+/// Lines about nonces that repeat.
+static REPEATS: Limit = Limit::new(1);
+
 /// Seals payload into chunks of VMess.
 pub(crate) struct VmessSeal {
     chunks: ChunkSealer,
     /// Say where the body ends.
     end: bool,
+    /// Say when nonces begin to repeat: nothing else protects the chunks.
+    watch: bool,
 }
 
 impl VmessSeal {
     /// The request's body, as the client. `None` if it is the payload itself.
-    pub(crate) fn request(session: &Session, end: bool) -> Result<Option<Self>, Error> {
-        Ok(ChunkSealer::request(session)?.map(|chunks| VmessSeal { chunks, end }))
+    ///
+    /// `bare`: there is no TLS around it.
+    pub(crate) fn request(session: &Session, end: bool, bare: bool) -> Result<Option<Self>, Error> {
+        Ok(ChunkSealer::request(session)?.map(|chunks| VmessSeal {
+            chunks,
+            end,
+            watch: bare,
+        }))
     }
 
     /// The response's body, as the server. `None` if it is the payload itself.
-    pub(crate) fn response(session: &Session) -> Result<Option<Self>, Error> {
-        Ok(ChunkSealer::response(session)?.map(|chunks| VmessSeal { chunks, end: true }))
+    pub(crate) fn response(session: &Session, bare: bool) -> Result<Option<Self>, Error> {
+        Ok(ChunkSealer::response(session)?.map(|chunks| VmessSeal {
+            chunks,
+            end: true,
+            watch: bare,
+        }))
+    }
+
+    /// Every peer lets the number of a chunk wrap, and to end here would end every long download. So it is said.
+    fn watch_nonces(&mut self) {
+        if self.watch && self.chunks.repeats() > 0 {
+            self.watch = false;
+            if let Some(kept) = REPEATS.pass() {
+                tracing::warn!(
+                    "a VMess connection without TLS has sent 65,536 chunks, and its nonces repeat from here on: who records it \
+                     may read and change it; put TLS around VMess for long transfers{kept}"
+                );
+            }
+        }
     }
 }
 
@@ -170,6 +199,7 @@ impl Seal for VmessSeal {
         let len = self.chunks.seal_to(payload, &mut out[at..], &mut pad(&mut failed))?;
         failed?;
         out.truncate(at + len);
+        self.watch_nonces();
         Ok(())
     }
 
@@ -184,5 +214,29 @@ impl Seal for VmessSeal {
         failed?;
         out.truncate(at + len);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sealway_v2ray::vmess::Security;
+
+    use super::*;
+
+    /// Nonces of VMess repeat after 65,536 chunks, which nobody was told.
+    #[test]
+    fn repeated_nonces_are_noticed_where_nothing_else_protects() {
+        let security = Security::Aes128Gcm;
+        let session = Session::new(&[1; 33], security, security.usual_options(), Network::Tcp).unwrap();
+        for bare in [true, false] {
+            let mut seal = VmessSeal::response(&session, bare).unwrap().unwrap();
+            let mut out = Vec::new();
+            for chunk in 0..=65_536 {
+                assert_eq!(seal.watch, bare, "{chunk}");
+                out.clear();
+                seal.seal(b"x", &mut out).unwrap();
+            }
+            assert!(!seal.watch);
+        }
     }
 }

@@ -348,7 +348,7 @@ impl Outbound {
             .await?;
         header.drain(..sent);
         stream.set_prefix(header);
-        if let Some(sealer) = VmessSeal::request(&session, !vmess.settings.no_end)? {
+        if let Some(sealer) = VmessSeal::request(&session, !vmess.settings.no_end, !stream.has_tls())? {
             stream.set_sealer(Box::new(sealer));
         }
         stream.set_opener(Box::new(VmessOpen::response(session)?));

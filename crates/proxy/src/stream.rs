@@ -93,6 +93,11 @@ impl Stream {
         }
     }
 
+    /// Whether there is TLS around it.
+    pub(crate) fn has_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
     /// Puts TLS records between the socket and the rest. `read` was received and not opened yet; `early` was opened by
     /// the handshake already.
     pub(crate) fn set_tls(&mut self, records: Records, read: &[u8], early: &[u8], end: bool) {

@@ -45,7 +45,7 @@ fn welcome(mut stream: Stream, user: Arc<UserRecord>, session: &Session, to: Des
         stream.set_opener(Box::new(opener));
     }
     stream.set_prefix(session.seal_response()?.to_vec());
-    if let Some(sealer) = VmessSeal::response(session)? {
+    if let Some(sealer) = VmessSeal::response(session, !stream.has_tls())? {
         stream.set_sealer(Box::new(sealer));
     }
     Ok(match to.network {
