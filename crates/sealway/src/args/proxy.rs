@@ -26,7 +26,8 @@ Environment (V2RAY_… in place of XRAY_… is understood as well):
 /// place of an earlier one with its tag, and every other key replaces the earlier one whole. Long options may have one
 /// dash (-config, -confdir, -test, -strict, -format), as those programs write them.
 ///
-/// SIGINT or SIGTERM stops accepting and lets connections finish for ten seconds; a second one ends them at once.
+/// SIGINT or SIGTERM stops accepting and lets connections finish for ten seconds; a second one ends them at once. SIGUSR1
+/// opens the log files again, after a rotation. SIGHUP is ignored.
 #[derive(Args, Debug)]
 #[command(after_help = RUN_EXIT_CODES, after_long_help = format!("{RUN_EXIT_CODES}\n\n{RUN_ENVIRONMENT}"))]
 pub(crate) struct Run {

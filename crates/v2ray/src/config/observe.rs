@@ -51,9 +51,9 @@ texts! {
 object! {
     /// What is logged, and where to. Without this object there is no access log, and errors are logged from `warning` up.
     pub struct Log: "log" {
-        /// The access log: one line a connection.
+        /// The access log: one line a connection, or flow of datagrams. A file that is made is for its owner alone.
         access: LogTarget = "access", default "\"\"";
-        /// The error log.
+        /// The error log. A file that is made is for its owner alone.
         error: LogTarget = "error", default "\"\"";
         /// The least severe messages of the error log.
         level: LogLevel = "loglevel", default "\"warning\"";
