@@ -12,6 +12,7 @@
 
 mod access;
 mod body;
+mod clock;
 mod config;
 mod dial;
 mod engine;

@@ -4,13 +4,13 @@ use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use sealway_v2ray::vless;
 use sealway_v2ray::vmess::{self, CommandKey, Options, RequestRandom, Security, Session};
 use sealway_v2ray::{Address, Destination, Network, UserId};
 
 use crate::body::{VlessResponse, VmessOpen, VmessSeal};
+use crate::clock::unix_time;
 use crate::dial;
 use crate::guard::Guard;
 use crate::names::Names;
@@ -117,12 +117,6 @@ impl Vmess {
         request.seal(&self.key, unix_time(), &random, &mut header)?;
         Ok(header)
     }
-}
-
-/// Unix time, seconds.
-pub(crate) fn unix_time() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
 /// The other end of a stream.

@@ -2,11 +2,11 @@
 //! configurations.
 
 use std::sync::{LazyLock, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use sealway_v2ray::vmess::{ReplayGuard, Seen};
 
-use crate::outbound::unix_time;
+use crate::clock::{to_next_second, unix_time, unix_time_before};
 
 struct Memory {
     guard: Mutex<ReplayGuard>,
@@ -22,11 +22,7 @@ static MEMORY: LazyLock<Memory> = LazyLock::new(|| Memory {
 /// The second in which the memory began, by the system's clock as it is set now: one that was set right after the start
 /// refuses nobody for as long as it was wrong.
 fn start() -> i64 {
-    let since = SystemTime::now()
-        .checked_sub(MEMORY.since.elapsed())
-        .unwrap_or(UNIX_EPOCH);
-    let seconds = since.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    i64::try_from(seconds).unwrap_or(i64::MAX)
+    unix_time_before(MEMORY.since.elapsed())
 }
 
 /// Begins to remember, and waits until the second in which it began is over.
@@ -40,9 +36,7 @@ pub(crate) async fn begin() {
         if unix_time() > begun {
             return;
         }
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        tokio::time::sleep(Duration::from_secs(1).saturating_sub(Duration::from_nanos(now.subsec_nanos().into())))
-            .await;
+        tokio::time::sleep(to_next_second()).await;
     }
 }
 

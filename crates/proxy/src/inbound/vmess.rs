@@ -7,7 +7,7 @@ use sealway_v2ray::{Destination, Network, Step};
 
 use super::{Fresh, Taken, UserRecord};
 use crate::body::{VmessOpen, VmessSeal};
-use crate::outbound::unix_time;
+use crate::clock::unix_time;
 use crate::stream::Stream;
 use crate::udp::PacketEnd;
 use crate::{Error, random, replay};
