@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use common::proxy::{PATIENCE, Running, free_port};
@@ -90,6 +90,16 @@ fn mkfifo(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
+/// A program that does not outlive its test.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// One byte there and back.
 fn round(port: u16) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -130,11 +140,12 @@ fn logs_that_nobody_reads_stop_neither_connections_nor_signals() {
             options.open(place.path(name)).unwrap()
         };
         let _held = (reader("access"), reader("error"));
-        let mut child = sealway(&["run", "-c", config.to_str().unwrap()])
+        let child = sealway(&["run", "-c", config.to_str().unwrap()])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
+        let mut child = Ended(child);
         let until = Instant::now() + PATIENCE;
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             assert!(Instant::now() < until, "it does not listen");
@@ -148,11 +159,11 @@ fn logs_that_nobody_reads_stop_neither_connections_nor_signals() {
         old.write_all(b"y").unwrap();
         old.read_exact(&mut [0]).unwrap();
         drop(old);
-        let process = Pid::from_child(&child);
+        let process = Pid::from_child(&child.0);
         kill_process(process, Signal::TERM).unwrap();
         let until = Instant::now() + PATIENCE;
         let status = loop {
-            if let Some(status) = child.try_wait().unwrap() {
+            if let Some(status) = child.0.try_wait().unwrap() {
                 break Some(status);
             }
             if Instant::now() > until {
@@ -160,7 +171,6 @@ fn logs_that_nobody_reads_stop_neither_connections_nor_signals() {
             }
             std::thread::sleep(Duration::from_millis(20));
         };
-        let _ = child.kill();
         assert_eq!(status.and_then(|status| status.code()), Some(0), "stdout: {stdout}");
     }
 }
@@ -286,6 +296,24 @@ fn blocked_datagrams_are_one_line_a_flow() {
     assert_eq!(lines.len(), 3, "{lines:#?}");
     assert!(lines.iter().all(|line| line.contains(" accepted udp:")), "{lines:#?}");
     assert_eq!(place.lines("error", "blackhole").len(), 3);
+    assert_eq!(running.stop(Signal::TERM).code(), Some(0));
+}
+
+/// A target that was down was a line `rejected` of whoever asked for it.
+#[test]
+fn a_target_that_does_not_answer_is_no_refusal_of_the_client() {
+    let place = Place::new();
+    let (port, dead) = (free_port(), free_port());
+    let rest = format!(
+        r#""inbounds": [{}], "outbounds": [{{"protocol": "freedom"}}]"#,
+        door(port, dead, "tcp")
+    );
+    let running = Running::start(&place.config("info", &rest));
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let _ = stream.read_to_end(&mut Vec::new());
+    place.wait("error", &format!(" failed: cannot connect to 127.0.0.1:{dead}"));
+    let lines = place.lines("access", "");
+    assert!(lines.len() == 1 && lines[0].contains(" accepted tcp:"), "{lines:?}");
     assert_eq!(running.stop(Signal::TERM).code(), Some(0));
 }
 

@@ -32,7 +32,6 @@ pub(crate) struct UserRecord {
 }
 
 /// What an inbound speaks, ready to accept.
-#[expect(clippy::large_enum_variant, reason = "there is one for each inbound, made once")]
 pub(crate) enum Kind {
     Dokodemo(settings::Dokodemo),
     Socks(socks::Socks),
