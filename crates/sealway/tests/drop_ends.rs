@@ -66,13 +66,18 @@ impl Place {
 
     /// An end that shares and one that mounts; both are ready.
     fn shared(&self) -> (Running, Running) {
-        let share = self.start(&["share", "@tree", "--listen", "127.0.0.1:0"]);
+        let share = self.start(&["share", "@tree", "--listen", "127.0.0.1:0", "--reconnect", "1"]);
         let address = share.until("listening")["address"].as_str().unwrap().to_owned();
-        let mount = self.start(&["mount", "@mount", "--connect", &address]);
-        mount.until("ready");
+        let mount = self.mounted(&address);
         share.until("ready");
-        assert_eq!(fs::read(self.path("mount/file")).unwrap(), b"hello");
         (share, mount)
+    }
+
+    fn mounted(&self, address: &str) -> Running {
+        let mount = self.start(&["mount", "@mount", "--connect", address, "--reconnect", "1"]);
+        mount.until("ready");
+        assert_eq!(fs::read(self.path("mount/file")).unwrap(), b"hello");
+        mount
     }
 }
 
@@ -148,7 +153,12 @@ fn a_signal_at_either_end_ends_both_in_good_order() {
         for mounting_end in [true, false] {
             let place = Place::new();
             let (share, mount) = place.shared();
-            if mounting_end { &mount } else { &share }.signal(signal);
+            if mounting_end {
+                mount.signal(signal);
+                // It waits for others.
+                assert!(share.until("left")["why"].is_null());
+            }
+            share.signal(signal);
             let (share, mount) = (share.ended(), mount.ended());
             assert_eq!((share.0, mount.0), (Some(0), Some(0)), "{share:?} {mount:?}");
             assert!(!place.path("mount/file").exists(), "still mounted");
@@ -157,27 +167,35 @@ fn a_signal_at_either_end_ends_both_in_good_order() {
 }
 
 #[test]
-fn an_end_that_vanishes_is_an_error_at_the_other() {
+fn an_end_that_vanishes_is_looked_for_and_then_an_error_at_the_other() {
     if !can_mount() {
         return;
     }
-    for mounting_end in [true, false] {
-        let place = Place::new();
-        let (share, mount) = place.shared();
-        let (victim, other) = if mounting_end { (mount, share) } else { (share, mount) };
-        victim.signal(Signal::KILL);
-        let (code, text) = other.ended();
-        assert_eq!(code, Some(7), "{text}");
-        assert!(text.contains("lost"), "{text}");
-        drop(victim);
-        if mounting_end {
-            // A mount whose server was killed stays behind, and the next one takes it away.
-            let (share, mount) = place.shared();
-            mount.signal(Signal::TERM);
-            assert_eq!((share.ended().0, mount.ended().0), (Some(0), Some(0)));
-        }
-        assert!(!place.path("mount/file").exists(), "still mounted");
-    }
+    let place = Place::new();
+    let (share, mount) = place.shared();
+    share.signal(Signal::KILL);
+    assert_eq!(mount.until("lost")["seconds"], 1);
+    mount.until("gave-up");
+    let (code, text) = mount.ended();
+    assert_eq!(code, Some(7), "{text}");
+    assert!(text.contains("lost"), "{text}");
+    assert!(!place.path("mount/file").exists(), "still mounted");
+    drop(share);
+
+    let share = place.start(&["share", "@tree", "--listen", "127.0.0.1:0", "--reconnect", "1"]);
+    let address = share.until("listening")["address"].as_str().unwrap().to_owned();
+    let mount = place.mounted(&address);
+    mount.signal(Signal::KILL);
+    share.until("lost");
+    assert!(share.until("left")["why"].as_str().unwrap().contains("lost"));
+    drop(mount);
+    // A mount whose server was killed stays behind, and the next one takes it away.
+    let mount = place.mounted(&address);
+    mount.signal(Signal::TERM);
+    assert_eq!(mount.ended().0, Some(0));
+    share.signal(Signal::TERM);
+    assert_eq!(share.ended().0, Some(0));
+    assert!(!place.path("mount/file").exists(), "still mounted");
 }
 
 #[test]

@@ -43,7 +43,7 @@ use notices::Notices;
 pub struct MountOptions {
     /// How long the kernel may keep names and attributes without asking again. Default 2 s.
     pub ttl: Duration,
-    /// How long the peer may take for one answer. Default 30 s.
+    /// How long an answer of the peer is waited for, also while the way to it is lost. Default 1 min.
     pub timeout: Duration,
     /// Threads that hear the kernel. Default 2; each has its own queue.
     pub threads: usize,
@@ -66,7 +66,7 @@ impl Default for MountOptions {
     fn default() -> Self {
         Self {
             ttl: Duration::from_secs(2),
-            timeout: Duration::from_secs(30),
+            timeout: Duration::from_secs(60),
             threads: 2,
             calls: 16,
             memory: 128 << 20,

@@ -5,7 +5,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use hyper_util::rt::TokioIo;
@@ -41,6 +41,17 @@ impl GrpcTree {
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
+        Self::connect_with(stream, KEEPALIVE).await
+    }
+
+    /// The same with another time after which a silent end is asked whether it is there, and in which it is to say so.
+    ///
+    /// # Errors
+    /// As [`GrpcTree::connect`].
+    pub async fn connect_with<S>(stream: S, keepalive: Duration) -> Result<Self, TreeError>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
         let end: Arc<End> = Arc::default();
         let connector = Connector(Arc::new(Mutex::new(Some(Watched::new(stream, Arc::clone(&end))))));
         let channel = Endpoint::from_static("http://drop.sealway")
@@ -48,8 +59,8 @@ impl GrpcTree {
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_frame_size(FRAME)
             .http2_max_header_list_size(16 << 10)
-            .http2_keep_alive_interval(KEEPALIVE)
-            .keep_alive_timeout(KEEPALIVE)
+            .http2_keep_alive_interval(keepalive)
+            .keep_alive_timeout(keepalive)
             .keep_alive_while_idle(true)
             .buffer_size(256)
             .connect_with_connector(connector)
@@ -64,7 +75,7 @@ impl GrpcTree {
     }
 
     /// Asks whether the other end is there; the time it took.
-    pub async fn ping(&self) -> Result<std::time::Duration, TreeError> {
+    pub async fn ping(&self) -> Result<Duration, TreeError> {
         let start = Instant::now();
         let mut client = self.client.clone();
         let number = 0x5ea1_0001;

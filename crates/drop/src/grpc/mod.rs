@@ -33,4 +33,4 @@ const CONNECTION_WINDOW: u32 = 64 << 20;
 /// Longest HTTP/2 frame taken.
 const FRAME: u32 = 1 << 20;
 /// Silence after which the other end is asked whether it is there, and how long it may take to say so.
-const KEEPALIVE: std::time::Duration = std::time::Duration::from_secs(15);
+pub(crate) const KEEPALIVE: std::time::Duration = std::time::Duration::from_secs(15);

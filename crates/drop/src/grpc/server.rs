@@ -29,6 +29,8 @@ pub struct ServeOptions {
     pub calls: u32,
     /// How long one call may take. Default 60 s.
     pub timeout: Duration,
+    /// Silence after which the other end is asked whether it is there, and how long it may take to say so. Default 15 s.
+    pub keepalive: Duration,
 }
 
 impl Default for ServeOptions {
@@ -37,6 +39,7 @@ impl Default for ServeOptions {
             handles: 1024,
             calls: 128,
             timeout: Duration::from_secs(60),
+            keepalive: KEEPALIVE,
         }
     }
 }
@@ -83,6 +86,7 @@ where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let end: Arc<End> = Arc::default();
+    let keepalive = options.keepalive;
     let service = Server {
         shared: Arc::new(Shared { tree, options, handles }),
         // Reads hold memory: each of them at most MAX_READ.
@@ -101,8 +105,8 @@ where
         .max_concurrent_streams(options.calls)
         .max_header_list_size(16 << 10)
         .max_send_buf_size(SEND_BUFFER)
-        .keep_alive_interval(KEEPALIVE)
-        .keep_alive_timeout(KEEPALIVE)
+        .keep_alive_interval(keepalive)
+        .keep_alive_timeout(keepalive)
         .serve_connection(TokioIo::new(Watched::new(stream, Arc::clone(&end))), service);
     connection.await.map_err(io::Error::other)
 }

@@ -27,6 +27,9 @@ pub(super) const BEGIN: u8 = b'S';
 /// First byte of a connection that joins a session.
 pub(super) const JOIN: u8 = b'J';
 
+/// First byte of a connection on which an end comes back that has lost its session.
+pub(super) const AGAIN: u8 = b'R';
+
 /// A moment by which something must be done.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline(Instant);

@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sealway_session::Session;
@@ -44,6 +45,28 @@ pub(super) fn respond(mut stream: TcpStream, session: &Session, cancel: &Cancel)
     finish((stream, watch), attach.finish()?)
 }
 
+/// The same of a port with several sessions: `find` says whose the token is that the other end begins with. `None` if it is
+/// nobody's.
+pub(super) fn respond_to<T>(
+    mut stream: TcpStream,
+    find: impl FnOnce(&[u8; 32]) -> Option<(Arc<Session>, T)>,
+    cancel: &Cancel,
+) -> Result<Option<(Connection, T)>, Error> {
+    let watch = cancel.watch(&stream);
+    let deadline = Deadline::after(PATIENCE);
+    let mut hello = [0; HELLO_LEN];
+    fill(&mut stream, deadline, &mut hello)?;
+    let Some((session, of)) = hello.first_chunk().and_then(find) else {
+        return Ok(None);
+    };
+    let mut attach = with_random(|random| AttachResponder::new(&session, random))?;
+    attach.read(&hello)?;
+    if let Some(answer) = attach.write() {
+        stream.write_all(&answer).map_err(Error::network("joining"))?;
+    }
+    Ok(Some((finish((stream, watch), attach.finish()?)?, of)))
+}
+
 /// Reads a message of `N` bytes, and not a byte more: what follows are records.
 fn read<const N: usize>(
     stream: &mut TcpStream,
@@ -51,8 +74,14 @@ fn read<const N: usize>(
     mut take: impl FnMut(&[u8]) -> Result<usize, sealway_session::Error>,
 ) -> Result<(), Error> {
     let mut message = [0; N];
+    fill(stream, deadline, &mut message)?;
+    take(&message)?;
+    Ok(())
+}
+
+fn fill(stream: &mut TcpStream, deadline: Deadline, message: &mut [u8]) -> Result<(), Error> {
     let mut have = 0;
-    while have < N {
+    while have < message.len() {
         deadline.set(stream).map_err(Error::network("joining"))?;
         match stream.read(&mut message[have..]) {
             Ok(0) => {
@@ -71,7 +100,6 @@ fn read<const N: usize>(
             }
         }
     }
-    take(&message)?;
     Ok(())
 }
 

@@ -3,9 +3,9 @@
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sealway_session::Session;
@@ -111,12 +111,7 @@ fn try_to(
     };
     // Whoever talks on it says why it ends.
     peered.connection.release();
-    let count = connections.clamp(1, MAX_CONNECTIONS);
-    let data = DataConnections {
-        session: peered.session.clone(),
-        way,
-        count,
-    };
+    let data = DataConnections::new(peered.session.clone(), way, connections);
     Ok(Connected { peered, data })
 }
 
@@ -150,12 +145,17 @@ pub(super) fn send_byte(stream: &mut TcpStream, byte: u8) -> Result<(), Error> {
     stream.write_all(&[byte]).map_err(Error::network("the handshake"))
 }
 
-enum Way {
+/// Something that lasts as long as whoever has it.
+pub(super) type Kept = Box<dyn Send + Sync>;
+
+pub(super) enum Way {
     /// To the address at which the session came up.
     Dial(SocketAddr),
     /// With connections that came before the session stood at this end.
     Listen(TcpListener, Vec<listen::Early>, Waker),
     Relay(String, Role),
+    /// From a port with several sessions, which hands them on.
+    Hosted(Mutex<Receiver<Result<Connection, Error>>>, Kept),
 }
 
 /// How a session gets further connections.
@@ -166,6 +166,14 @@ pub struct DataConnections {
 }
 
 impl DataConnections {
+    pub(super) fn new(session: Arc<Session>, way: Way, connections: u32) -> Self {
+        Self {
+            session,
+            way,
+            count: connections.clamp(1, MAX_CONNECTIONS),
+        }
+    }
+
     /// Begins to bring them up, in threads of its own.
     pub fn open(self, cancel: &Cancel) -> Connections {
         let indexes: Vec<u32> = (1..=self.count).collect();
@@ -178,8 +186,12 @@ impl DataConnections {
         let stopped = Arc::new(AtomicBool::new(false));
         let Self { session, way, .. } = self;
         let count = u32::try_from(indexes.len()).unwrap_or(MAX_CONNECTIONS);
-        let mut waker = None;
+        let (mut waker, mut wanted, mut hosted) = (None, wanted, None);
         match way {
+            Way::Hosted(joined, of) => {
+                wanted = joined.into_inner().unwrap_or_else(PoisonError::into_inner);
+                hosted = Some(of);
+            }
             Way::Listen(listener, early, waiting) => {
                 waker = Some(waiting.clone());
                 let joins = Joins {
@@ -208,6 +220,7 @@ impl DataConnections {
             stopped,
             waker,
             first: Mutex::new(First::None),
+            _hosted: hosted,
         }
     }
 }
@@ -230,7 +243,7 @@ fn go(way: &Way, session: &Session, index: u32, stopped: &AtomicBool, cancel: &C
                 Role::Responder => join::respond(stream, session, cancel),
             }
         }
-        Way::Listen(..) => Err(Error::Protocol("a listening end does not dial")),
+        Way::Listen(..) | Way::Hosted(..) => Err(Error::Protocol("a listening end does not dial")),
     }
 }
 
@@ -311,6 +324,7 @@ pub struct Connections {
     stopped: Arc<AtomicBool>,
     waker: Option<Waker>,
     first: Mutex<First>,
+    _hosted: Option<Kept>,
 }
 
 impl Connections {

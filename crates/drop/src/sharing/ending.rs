@@ -26,14 +26,16 @@ impl Ending {
         self.note(why, false);
     }
 
-    /// The same, because the other end says no more.
+    /// The same, because the other end says no more. Its word counts more than that a connection was found to be lost before.
     pub(super) fn set_heard(&self, why: Result<(), Error>) {
         self.note(why, true);
     }
 
     fn note(&self, why: Result<(), Error>, heard: bool) {
         let mut state = lock(&self.state);
-        if !std::mem::replace(&mut state.over, true) {
+        let first = !std::mem::replace(&mut state.over, true);
+        let better = heard && matches!(state.why, Some(Err(Error::Network { .. })));
+        if first || better {
             state.why = Some(why);
         }
         state.heard |= heard;
@@ -86,6 +88,19 @@ mod tests {
         assert!(ending.is_over() && ending.has_heard() && ending.wait_heard(Duration::ZERO));
         assert!(matches!(ending.why(), Some(Ok(()))));
         assert!(ending.why().is_none() && ending.is_over());
+    }
+
+    #[test]
+    fn what_the_other_end_says_counts_more_than_that_it_is_lost() {
+        let lost = || Err(Error::network("testing")(std::io::ErrorKind::TimedOut.into()));
+        let ending = Ending::default();
+        ending.set(lost());
+        ending.set_heard(Ok(()));
+        assert!(matches!(ending.why(), Some(Ok(()))));
+        let ending = Ending::default();
+        ending.set(Err(Error::Cancelled));
+        ending.set_heard(lost());
+        assert!(matches!(ending.why(), Some(Err(Error::Cancelled))));
     }
 
     #[test]

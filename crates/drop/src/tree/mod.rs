@@ -7,6 +7,7 @@
 
 mod call;
 mod error;
+mod lasting;
 mod memory;
 mod path;
 
@@ -17,6 +18,7 @@ use bytes::Bytes;
 
 pub use call::{Call, Cancel, Hook};
 pub use error::TreeError;
+pub use lasting::{LastingTree, Lost};
 pub use memory::MemoryTree;
 pub use path::{MAX_NAME, MAX_PATH, TreePath, check_name};
 

@@ -99,6 +99,9 @@ pub struct Hello {
     /// Whether it reads and serves content on connections apart; they are used if both ends do.
     #[prost(bool, tag = "5")]
     pub bulk: bool,
+    /// Whether it can come together with the other end again after the session was lost; it is done if both ends can.
+    #[prost(bool, tag = "6")]
+    pub again: bool,
 }
 
 /// What the sender has to send.

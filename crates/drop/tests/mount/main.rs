@@ -5,11 +5,15 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod again;
 mod cache;
 mod changes;
 mod content;
 mod failures;
 mod faulty;
+#[path = "../support/relay.rs"]
+#[allow(dead_code)]
+mod relay;
 mod sharing;
 #[path = "../support/mod.rs"]
 mod support;

@@ -154,6 +154,10 @@ pub(crate) struct Mounting {
     /// How much is kept, such as 500M, 4G or 1T; what was used least recently goes first
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = super::values::size, requires = "cache")]
     pub(crate) cache_size: u64,
+
+    /// How long an end that was lost is looked for; 0: not at all. What is read meanwhile waits for a minute
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
+    pub(crate) reconnect: u64,
 }
 
 /// How the two ends find each other and what they use.

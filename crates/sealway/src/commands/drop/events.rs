@@ -150,6 +150,47 @@ impl Events {
         );
     }
 
+    /// An end that does not fit came, and the waiting goes on.
+    pub(super) fn turned_away(self, why: &sealway_drop::Error) {
+        self.warn(&format!(
+            "somebody came and was turned away, and this end waits on: {why}"
+        ));
+    }
+
+    /// The other end of a share was lost; it is looked for, for so long.
+    pub(super) fn lost(self, why: &sealway_drop::Error, time: Duration) {
+        self.tell(
+            format_args!("lost the other end ({why}); trying again for {}", HumanDuration(time)),
+            || json!({"event": "lost", "why": why.to_string(), "seconds": time.as_secs()}),
+        );
+    }
+
+    /// It is there again.
+    pub(super) fn again(self) {
+        self.tell("connected again", || json!({"event": "again"}));
+    }
+
+    /// It was not found again.
+    pub(super) fn gave_up(self, time: Duration) {
+        self.tell(
+            format_args!("gave up after {}", HumanDuration(time)),
+            || json!({"event": "gave-up", "seconds": time.as_secs()}),
+        );
+    }
+
+    /// One of several ends that may mount is done.
+    pub(super) fn left(self, why: Option<&sealway_drop::Error>) {
+        let text = why.map_or_else(
+            || "the other end has unmounted".to_owned(),
+            |why| format!("an end that came is gone: {why}"),
+        );
+        let why = why.map(ToString::to_string);
+        self.tell(
+            format_args!("{text}; waiting for others (Ctrl-C ends it)"),
+            || json!({"event": "left", "why": why}),
+        );
+    }
+
     pub(super) fn warn(self, text: &str) {
         if !self.json {
             note(format_args!("warning: {text}"));

@@ -395,9 +395,7 @@ pub(super) fn connect(
     cancel: &Cancel,
 ) -> Result<Connected, sealway_drop::Error> {
     sealway_drop::link::connect_telling(place, setup, connections, cancel, &|error| {
-        events.warn(&format!(
-            "somebody came and was turned away, and this end waits on: {error}"
-        ));
+        events.turned_away(error);
     })
 }
 

@@ -1,23 +1,29 @@
 //! `sealway share` and `sealway mount`.
 
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
 use rustix::io::Errno;
 use sealway_drop::cache::CacheOptions;
+use sealway_drop::cancel::Cancel;
 use sealway_drop::fuse::MountOptions;
-use sealway_drop::sharing::{self, Options};
+use sealway_drop::link::Connected;
+use sealway_drop::sharing::{self, Options, Ready, Telling};
 use sealway_lab::exit::Exit;
 
 use super::events::Events;
-use super::place::{End, Reached, confirm, meet};
+use super::place::{Check, End, Way, confirm, way};
 use super::problem;
 use super::send::stop_on_signal;
 use crate::args::{DropLink, Mount, Mounting, Share};
-use crate::problem::Problem;
+use crate::problem::{Problem, note};
 
 pub(crate) fn share(options: &Share) -> Result<Exit, Problem> {
     let sharing = Options {
         share: Some(options.folder.clone()),
         mount: options.mount.clone(),
         mounting: mounting(&options.mounting),
+        again: Duration::from_secs(options.mounting.reconnect),
         ..Options::default()
     };
     run(&sharing, &options.link, End::Sharer)
@@ -28,6 +34,7 @@ pub(crate) fn mount(options: &Mount) -> Result<Exit, Problem> {
         share: options.share.clone(),
         mount: Some(options.mountpoint.clone()),
         mounting: mounting(&options.mounting),
+        again: Duration::from_secs(options.mounting.reconnect),
         ..Options::default()
     };
     run(&sharing, &options.link, End::Mounter)
@@ -73,18 +80,81 @@ fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
         }
     }
     let cancel = stop_on_signal()?;
-    let (Reached { check, .. }, came) = match meet(link, end, events, &cancel) {
-        // To be stopped is how this ends.
-        Err(problem) if problem.exit() == Exit::Interrupted => return Ok(Exit::Done),
-        met => met?,
+    let result = loop {
+        let Way {
+            place,
+            setup,
+            check,
+            typed,
+            ..
+        } = match way(link, end, events, &cancel) {
+            // To be stopped is how this ends.
+            Err(problem) if problem.exit() == Exit::Interrupted => return Ok(Exit::Done),
+            way => way?,
+        };
+        let telling = Teller {
+            sharing,
+            check,
+            events,
+            cancel: &cancel,
+            confirmed: Mutex::default(),
+        };
+        match sharing::keep(sharing, place, &setup, &cancel, &telling) {
+            Err(error) if typed && error.is_unknown_number() => note(format_args!("{error}; type the code again")),
+            result => break result,
+        }
     };
-    let result = came.and_then(|mut connected| {
-        confirm(&mut connected, check, events, &cancel)?;
-        sharing::share(sharing, connected, &cancel, &|ready| events.ready(sharing, ready))
-    });
     match result {
         Ok(()) => Ok(Exit::Done),
         Err(sealway_drop::Error::Cancelled) => Ok(Exit::Done),
         Err(error) => Err(events.failed(problem(&error))),
+    }
+}
+
+/// Says what happens.
+struct Teller<'a> {
+    sharing: &'a Options,
+    check: Check,
+    events: Events,
+    cancel: &'a Cancel,
+    /// Keys of ends about which somebody has said yes: they may come again without a question.
+    confirmed: Mutex<Vec<[u8; 32]>>,
+}
+
+impl Telling for Teller<'_> {
+    fn connected(&self, connected: &mut Connected) -> Result<(), sealway_drop::Error> {
+        let confirmed = || self.confirmed.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = connected.peered.peer_key.filter(|_| self.check == Check::Asked);
+        let check = match known {
+            Some(key) if confirmed().contains(&key) => Check::Proved,
+            _ => self.check,
+        };
+        confirm(connected, check, self.events, self.cancel)?;
+        confirmed().extend(known);
+        Ok(())
+    }
+
+    fn turned_away(&self, why: &sealway_drop::Error) {
+        self.events.turned_away(why);
+    }
+
+    fn ready(&self, ready: Ready) {
+        self.events.ready(self.sharing, ready);
+    }
+
+    fn lost(&self, why: &sealway_drop::Error, time: Duration) {
+        self.events.lost(why, time);
+    }
+
+    fn again(&self) {
+        self.events.again();
+    }
+
+    fn gave_up(&self, time: Duration) {
+        self.events.gave_up(time);
+    }
+
+    fn left(&self, how: &Result<(), sealway_drop::Error>) {
+        self.events.left(how.as_ref().err());
     }
 }

@@ -1,0 +1,331 @@
+//! A port at which several sessions come up, one after the other and beside each other, and at which ends come back.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::io::Read;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use sealway_session::Session;
+use sealway_session::handshake::Role;
+
+use super::again::{Again, NAME_LEN};
+use super::connection::Connection;
+use super::establish::{AGAIN, BEGIN, Deadline, Identity, JOIN, Moment, Peered, Setup, handshake};
+use super::guests::{Guest, Guests, Stage};
+use super::join;
+use super::listen::{FirstByte, Waker, accept, first_byte};
+use super::place::{Connected, DataConnections, PATIENCE, Way};
+use crate::cancel::Cancel;
+use crate::dial::TICK;
+use crate::{Error, lock};
+
+/// Listens until it is dropped.
+pub struct Host(
+    Arc<Inner>,
+    Mutex<Receiver<Result<Connected, Error>>>,
+    Mutex<Receiver<Error>>,
+);
+
+struct Inner {
+    waker: Waker,
+    setup: Setup,
+    cancel: Cancel,
+    stopped: AtomicBool,
+    /// Whether sessions with ends that were not there before are made.
+    open: AtomicBool,
+    guests: Arc<Guests>,
+    turned_away: Sender<Error>,
+    turn: Mutex<()>,
+    sessions: Arc<Sessions>,
+    returning: Arc<Mutex<HashMap<[u8; NAME_LEN], Expected>>>,
+    found: Sender<Result<Connected, Error>>,
+}
+
+/// Sessions whose further connections are still to come.
+#[derive(Default)]
+struct Sessions {
+    next: AtomicU64,
+    all: Mutex<HashMap<u64, Joining>>,
+}
+
+type Joining = (Arc<Session>, Sender<Result<Connection, Error>>);
+
+/// An end that may come back.
+struct Expected {
+    again: Again,
+    back: Sender<Connected>,
+    /// The control connection of the session that it had.
+    line: Option<TcpStream>,
+}
+
+/// Keeps a session's further connections coming until it is dropped.
+struct Hosted {
+    sessions: Arc<Sessions>,
+    number: u64,
+}
+
+impl Drop for Hosted {
+    fn drop(&mut self) {
+        lock(&self.sessions.all).remove(&self.number);
+    }
+}
+
+/// Keeps an end expected until it is dropped.
+pub struct Returns {
+    name: [u8; NAME_LEN],
+    of: Arc<Mutex<HashMap<[u8; NAME_LEN], Expected>>>,
+    came: Receiver<Connected>,
+}
+
+impl Host {
+    /// Begins to listen. With a code it is one session that comes up, and then only its other end comes back.
+    ///
+    /// # Errors
+    /// [`Error::Network`] if the system does not let it wait.
+    pub fn start(listener: TcpListener, setup: Setup, cancel: &Cancel) -> Result<Self, Error> {
+        let ((found, next), (turned_away, mismatches)) = (channel(), channel());
+        let inner = Arc::new(Inner {
+            waker: Waker::new()?,
+            setup,
+            cancel: cancel.clone(),
+            stopped: AtomicBool::new(false),
+            open: AtomicBool::new(true),
+            guests: Arc::default(),
+            turned_away,
+            turn: Mutex::new(()),
+            sessions: Arc::default(),
+            returning: Arc::default(),
+            found,
+        });
+        let listening = inner.clone();
+        let thread = std::thread::Builder::new().name("host".into());
+        let spawned = thread.spawn(move || listening.listen(&listener));
+        spawned.map_err(Error::network("starting threads"))?;
+        Ok(Self(inner, Mutex::new(next), Mutex::new(mismatches)))
+    }
+
+    /// The next session that comes up, `None` if there is none within `time`.
+    ///
+    /// # Errors
+    /// [`Error::CodeSpent`], [`Error::Network`] if the port fails, [`Error::Cancelled`].
+    pub fn next(&self, time: Duration) -> Result<Option<Connected>, Error> {
+        if self.0.cancel.is_set() {
+            return Err(Error::Cancelled);
+        }
+        match lock(&self.1).recv_timeout(time) {
+            Ok(came) => came.map(Some),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(Error::Protocol("a thread of this end failed")),
+        }
+    }
+
+    /// Why an end was turned away that speaks the protocol, if one was.
+    pub fn turned_away(&self) -> Option<Error> {
+        lock(&self.2).try_recv().ok()
+    }
+
+    /// Whether ends that were not there before are let in from now on; those that are not get no word.
+    pub fn let_in(&self, open: bool) {
+        self.0.open.store(open, Ordering::SeqCst);
+    }
+
+    /// From now on this end may come back.
+    pub fn expect(&self, again: Again) -> Returns {
+        let (back, came) = channel();
+        let name = *again.name();
+        let expected = Expected {
+            again,
+            back,
+            line: None,
+        };
+        lock(&self.0.returning).insert(name, expected);
+        Returns {
+            name,
+            of: self.0.returning.clone(),
+            came,
+        }
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.0.stopped.store(true, Ordering::SeqCst);
+        self.0.waker.wake();
+    }
+}
+
+impl Returns {
+    /// The control connection of the session as it stands now: it is ended when the end comes back, which has lost it.
+    pub fn stands(&self, line: TcpStream) {
+        if let Some(expected) = lock(&self.of).get_mut(&self.name) {
+            expected.line = Some(line);
+        }
+    }
+
+    /// Waits until the end is back; `None` if it is not within `time`.
+    pub fn wait(&self, time: Duration) -> Option<Connected> {
+        let mut came = self.came.recv_timeout(time).ok()?;
+        // Only the last one is alive at the other end.
+        while let Ok(later) = self.came.try_recv() {
+            came = later;
+        }
+        Some(came)
+    }
+}
+
+impl Drop for Returns {
+    fn drop(&mut self) {
+        lock(&self.of).remove(&self.name);
+    }
+}
+
+impl Inner {
+    fn over(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst) || self.cancel.is_set()
+    }
+
+    fn listen(self: Arc<Self>, listener: &TcpListener) {
+        loop {
+            let stream = match accept(listener, &self.waker, &|| self.over()) {
+                Ok(Some(stream)) => stream,
+                Ok(None) => return,
+                Err(error) => {
+                    let _ = self.found.send(Err(error));
+                    return;
+                }
+            };
+            let Some(guest) = self.guests.admit(&stream) else {
+                continue;
+            };
+            let inner = self.clone();
+            std::thread::spawn(move || inner.attend(stream, &guest));
+        }
+    }
+
+    fn attend(&self, mut stream: TcpStream, guest: &Guest) {
+        let came = match first_byte(&mut stream, &|| self.over()) {
+            FirstByte::Came(BEGIN) => {
+                guest.is_at(Stage::Begins);
+                self.begin(stream, guest)
+            }
+            FirstByte::Came(JOIN) => {
+                guest.is_at(Stage::Begins);
+                self.join(stream)
+            }
+            FirstByte::Came(AGAIN) => {
+                guest.is_at(Stage::Begins);
+                self.again(stream)
+            }
+            FirstByte::Came(_) | FirstByte::Stopped | FirstByte::Gone => return,
+        };
+        match came {
+            // What does not speak the protocol is not worth a word.
+            Err(error) if error.is_mismatch() => drop(self.turned_away.send(error)),
+            Err(error) => tracing::debug!(%error, "a connection was turned away"),
+            Ok(()) => {}
+        }
+    }
+
+    /// An end that was not there before.
+    fn begin(&self, stream: TcpStream, guest: &Guest) -> Result<(), Error> {
+        if !self.open.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        // Guesses at a code must not be made side by side; keys are no guesses. Who has not said all it has to say first is not in
+        // the way of others.
+        let code = matches!(self.setup.identity, Identity::Code(_));
+        let held = Cell::new(None);
+        let go_on = |moment| {
+            if moment == Moment::Asked {
+                guest.is_at(Stage::Asks);
+                if code {
+                    held.set(Some(lock(&self.turn)));
+                }
+            }
+            self.open.load(Ordering::SeqCst)
+        };
+        let deadline = Deadline::after(PATIENCE);
+        match handshake(stream, &self.setup, Role::Responder, deadline, &self.cancel, &go_on) {
+            Ok(peered) => {
+                if code {
+                    self.open.store(false, Ordering::SeqCst);
+                }
+                let _ = self.found.send(Ok(self.connected(peered)));
+                Ok(())
+            }
+            Err(Error::CodeSpent) => {
+                self.open.store(false, Ordering::SeqCst);
+                let _ = self.found.send(Err(Error::CodeSpent));
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// An end that was there before.
+    fn again(&self, mut stream: TcpStream) -> Result<(), Error> {
+        let mut name = [0; NAME_LEN];
+        Deadline::after(PATIENCE)
+            .set(&stream)
+            .and_then(|()| stream.read_exact(&mut name))
+            .map_err(Error::network("the handshake"))?;
+        let again = lock(&self.returning).get(&name).map(|expected| expected.again.clone());
+        // Nobody of that name: it may be one of an earlier run.
+        let Some(again) = again else { return Ok(()) };
+        let connected = self.connected(again.shake(stream, Role::Responder, &self.cancel)?);
+        if let Some(expected) = lock(&self.returning).get_mut(&name) {
+            let _ = expected.back.send(connected);
+            // It would not have come if it still had that.
+            if let Some(line) = expected.line.take() {
+                let _ = line.shutdown(Shutdown::Both);
+            }
+        }
+        Ok(())
+    }
+
+    fn connected(&self, peered: Peered) -> Connected {
+        // Whoever talks on it says why it ends.
+        peered.connection.release();
+        let (joins, joined) = channel();
+        let number = self.sessions.next.fetch_add(1, Ordering::SeqCst);
+        lock(&self.sessions.all).insert(number, (peered.session.clone(), joins));
+        let hosted = Hosted {
+            sessions: self.sessions.clone(),
+            number,
+        };
+        Connected {
+            data: DataConnections::new(
+                peered.session.clone(),
+                Way::Hosted(Mutex::new(joined), Box::new(hosted)),
+                1,
+            ),
+            peered,
+        }
+    }
+
+    /// A further connection of a session, which may be about to stand.
+    fn join(&self, stream: TcpStream) -> Result<(), Error> {
+        let until = Instant::now() + PATIENCE;
+        let find = |token: &[u8; 32]| loop {
+            let all = lock(&self.sessions.all);
+            let of = all.values().find(|(session, _)| session.index_of(token).is_some());
+            if let Some((session, joins)) = of {
+                return Some((session.clone(), joins.clone()));
+            }
+            drop(all);
+            if self.over() || Instant::now() >= until {
+                return None;
+            }
+            std::thread::sleep(TICK);
+        };
+        if let Some((connection, joins)) = join::respond_to(stream, find, &self.cancel)? {
+            // A session that is over takes none.
+            let _ = joins.send(Ok(connection));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,483 @@
+//! One session in the life of what is shared and mounted.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use sealway_session::handshake::Role as End;
+use tokio::runtime::{Handle, Runtime};
+use tokio::task::JoinHandle;
+
+use super::ending::Ending;
+use super::{Options, Ready};
+use crate::bulk::{self, BulkTree};
+use crate::cancel::{Cancel, Watch};
+use crate::fuse::Mount;
+use crate::grpc::stream::SealedStream;
+use crate::grpc::{GrpcTree, Handles, ServeOptions, serve_with};
+use crate::link::{Connected, Connection, Connections, Reader, Writer};
+use crate::local::{LocalOptions, LocalTree};
+use crate::tree::{LastingTree, RemoteTree};
+use crate::wire::control::{self, Body, Hello, Role};
+use crate::wire::kind;
+use crate::wire::talk::{BEAT, greet_or_part, hear, say};
+use crate::{Error, Fault, lock};
+
+/// How long the other end may take to say that it has heard that this one is done.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// How long what the other end has said may take to be heard.
+const LAST_WORD: Duration = Duration::from_millis(250);
+
+/// How long to wait for what the other end has to say when its connections end.
+const NOTICE: Duration = Duration::from_secs(1);
+
+/// Data connections on which the folder of an end of the session is served: its service, and what its files hold.
+fn indexes(server: End) -> (u32, u32) {
+    match server {
+        End::Responder => (1, 3),
+        End::Initiator => (2, 4),
+    }
+}
+
+/// The folder that is shared, opened before anybody is told of it.
+pub(super) fn folder(options: &Options) -> Result<Option<Arc<dyn RemoteTree>>, Error> {
+    let Some(path) = &options.share else { return Ok(None) };
+    match LocalTree::open(path, LocalOptions::default()) {
+        Ok(tree) => Ok(Some(Arc::new(tree))),
+        Err(source) => Err(Error::Storage {
+            path: path.display().to_string(),
+            doing: "opening what is shared",
+            source,
+        }),
+    }
+}
+
+/// What lives as long as an end is shared with or mounted from, over one session or several. It falls in this order.
+pub(super) struct Life<'a> {
+    options: &'a Options,
+    local: Option<Arc<dyn RemoteTree>>,
+    mounted: Mutex<Option<Mounted>>,
+    /// Thrown when the mount was taken away; an error of that stands in `why`.
+    gone: Cancel,
+    why: Arc<Mutex<Option<Error>>>,
+    /// Whether this end is to come together again with one that it has lost, and whether that one can.
+    again: bool,
+    both: AtomicBool,
+    threads: Threads,
+}
+
+struct Mounted {
+    mount: Mount,
+    tree: Arc<LastingTree>,
+}
+
+/// Threads that end by themselves when this is dropped; nobody waits for them.
+struct Threads(Option<Runtime>);
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// What stands for one session: its connections, which end with it.
+#[derive(Default)]
+struct Standing {
+    connections: Vec<HangUp>,
+    serving: Option<Aborted>,
+    ready: Ready,
+}
+
+/// A task that ends when this is dropped.
+struct Aborted(JoinHandle<()>);
+
+impl Drop for Aborted {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl<'a> Life<'a> {
+    /// `again`: whether a session that is lost is followed by another.
+    pub(super) fn new(options: &'a Options, local: Option<Arc<dyn RemoteTree>>, again: bool) -> Result<Self, Error> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .thread_name("sealway-share")
+            .enable_all()
+            .build()
+            .map_err(Error::network("starting threads"))?;
+        Ok(Self {
+            options,
+            local,
+            mounted: Mutex::default(),
+            gone: Cancel::new(),
+            why: Arc::default(),
+            again,
+            both: AtomicBool::new(false),
+            threads: Threads(Some(runtime)),
+        })
+    }
+
+    /// Thrown when the mount was taken away.
+    pub(super) fn gone(&self) -> &Cancel {
+        &self.gone
+    }
+
+    /// Whether another session may follow one that ended like this.
+    pub(super) fn goes_on(&self, error: &Error) -> bool {
+        let lost = matches!(error, Error::Network { .. } | Error::Tree(_));
+        lost && self.again && self.both.load(Ordering::SeqCst) && !self.gone.is_set()
+    }
+
+    /// Takes away what is mounted, so that nobody reads what cannot be answered any more.
+    pub(super) fn end(&self) {
+        if let Some(Mounted { mount, tree }) = &*lock(&self.mounted) {
+            if let Err(error) = mount.unmounter().unmount() {
+                tracing::debug!(%error, "unmounting");
+            }
+            tree.end();
+        }
+    }
+
+    /// Shares and mounts over this session until it ends. `stands` is given the line on which the ends talk, `ready` told once
+    /// everything stands. What is mounted stays if [`Life::goes_on`] says so of the error.
+    pub(super) fn session(
+        &self,
+        connected: Connected,
+        cancel: &Cancel,
+        stands: &dyn Fn(TcpStream),
+        ready: &dyn Fn(Ready),
+    ) -> Result<(), Error> {
+        let Connected { peered, data } = connected;
+        let (mut control, here) = (peered.connection, peered.session.role());
+        let (line, wakes) = (control.stream()?, Arc::new(control.stream()?));
+        stands(control.stream()?);
+        // From here on this end hangs up by itself, when it has said goodbye.
+        let of_gone = wakes.clone();
+        let woken = (
+            cancel.on_cancel(move || drop(wakes.shutdown(Shutdown::Read))),
+            self.gone.on_cancel(move || drop(of_gone.shutdown(Shutdown::Read))),
+        );
+        control.release();
+        let met = self.meet(&mut control.reader, &mut control.writer);
+        drop(woken);
+        let stopped = || cancel.is_set() || self.gone.is_set();
+        let theirs = match met {
+            Ok(Some(theirs)) if !stopped() => theirs,
+            Err(error) if !stopped() => return Err(error),
+            // An end is done before anything stands.
+            _ => {
+                let _ = control.writer.close();
+                self.end();
+                return Ok(());
+            }
+        };
+        let ending: Arc<Ending> = Arc::default();
+        let (told, of_gone) = (ending.clone(), ending.clone());
+        let _told = cancel.on_cancel(move || told.set(Ok(())));
+        let _gone = self.gone.on_cancel(move || of_gone.set(Ok(())));
+        let Connection {
+            mut reader, mut writer, ..
+        } = control;
+        std::thread::scope(|scope| {
+            let line = HangUp(line);
+            let hearing = ending.clone();
+            scope.spawn(move || {
+                let end = match hear(&mut reader) {
+                    Ok(None) => Ok(()),
+                    Ok(Some(_)) => Err(Error::Protocol("a message out of place")),
+                    Err(error) => Err(error),
+                };
+                hearing.set_heard(if cancel.is_set() { Ok(()) } else { end });
+            });
+            let open = |wanted: &[u32]| data.open_only(wanted, cancel);
+            let (standing, failed) = match self.stand(&theirs, (here, peered.peer_key), open, &ending, cancel) {
+                Ok(standing) => (Some(standing), None),
+                Err(error) => {
+                    // Perhaps because the other end is done, or gave up, and is about to say so.
+                    if error.fault() == Fault::Network {
+                        ending.wait(NOTICE);
+                    }
+                    (None, Some(error))
+                }
+            };
+            if let Some(standing) = &standing {
+                ready(standing.ready);
+                keep(&ending, &mut writer, &line);
+            }
+            if !stopped() {
+                // When everything ends at once, the first connection says why.
+                ending.wait_heard(LAST_WORD);
+            }
+            let result = match stopped() {
+                // Whatever else that has brought about meanwhile.
+                true => lock(&self.why).take().map_or(Ok(()), Err),
+                false => ending.why().or(failed.map(Err)).unwrap_or(Ok(())),
+            };
+            if let Err(error) = &result
+                && self.goes_on(error)
+            {
+                // There is nobody to talk to.
+                if let Some(Mounted { tree, .. }) = &*lock(&self.mounted) {
+                    tree.lose();
+                }
+                return result;
+            }
+            self.end();
+            if let (Err(error), false) = (&result, ending.has_heard()) {
+                let _ = say(&mut writer, Body::Stop(control::Stop::of(error)));
+            }
+            // The connections of what the other end has mounted stay until it has let go.
+            if writer.close().is_ok() && !ending.wait_heard(FAREWELL) {
+                tracing::debug!("the other end does not say that it is done");
+            }
+            drop(standing);
+            result
+        })
+    }
+
+    /// What waits for the other end meanwhile is ended by `cancel`.
+    fn stand(
+        &self,
+        theirs: &Theirs,
+        (here, peer_key): (End, Option<[u8; 32]>),
+        open: impl FnOnce(&[u32]) -> Connections,
+        ending: &Arc<Ending>,
+        cancel: &Cancel,
+    ) -> Result<Standing, Error> {
+        let options = self.options;
+        let serves = options.share.is_some() && theirs.mounts;
+        let mounts = options.mount.is_some() && theirs.shares;
+        let (ours, others) = (indexes(here), indexes(here.other()));
+        let used =
+            |of: bool, (service, content): (u32, u32)| [of.then_some(service), (of && theirs.bulk).then_some(content)];
+        let wanted: Vec<u32> = [used(serves, ours), used(mounts, others)]
+            .into_iter()
+            .flatten()
+            .flatten()
+            .collect();
+        let (mut came, _watched) = collect(&open(&wanted), &wanted, options.gather, ending, cancel)?;
+        let missing = || Error::Protocol("a connection did not come up");
+        let Some(runtime) = self.threads.0.as_ref().map(|runtime| runtime.handle().clone()) else {
+            return Err(Error::Protocol("a thread of this end failed"));
+        };
+        let _inside = runtime.enter();
+        let mut standing = Standing::default();
+        for connection in came.values() {
+            standing.connections.push(HangUp(connection.stream()?));
+        }
+        if let (true, Some(tree)) = (serves, &self.local) {
+            let stream = sealed(came.remove(&ours.0).ok_or_else(missing)?)?;
+            let handles: Arc<Handles> = Arc::default();
+            if let Some(connection) = came.remove(&ours.1) {
+                serve_content(connection, tree.clone(), handles.clone())?;
+            }
+            let (tree, ending) = (tree.clone(), ending.clone());
+            let serving = ServeOptions {
+                keepalive: options.keepalive,
+                ..ServeOptions::default()
+            };
+            standing.serving = Some(Aborted(runtime.spawn(async move {
+                if let Err(error) = serve_with(stream, tree, serving, handles).await {
+                    tracing::debug!(%error, "the service of the shared folder ended");
+                    // What the other end has to say on the first connection comes first.
+                    tokio::time::sleep(NOTICE).await;
+                    ending.set(Err(silent()));
+                }
+            })));
+        }
+        if let (true, Some(path)) = (mounts, &options.mount) {
+            let stream = sealed(came.remove(&others.0).ok_or_else(missing)?)?;
+            let tree = self.tree(&runtime, stream, came.remove(&others.1))?;
+            standing.ready.copies = self.mount(tree, path, peer_key, ending)?;
+        }
+        Ok(standing)
+    }
+
+    /// The tree of the other end.
+    fn tree(
+        &self,
+        runtime: &Handle,
+        stream: SealedStream<tokio::net::TcpStream>,
+        content: Option<Connection>,
+    ) -> Result<Arc<dyn RemoteTree>, Error> {
+        let service = GrpcTree::connect_with(stream, self.options.keepalive);
+        let tree = runtime.block_on(service).map_err(Error::Tree)?;
+        Ok(match content {
+            Some(connection) => Arc::new(BulkTree::new(tree, connection)?),
+            None => Arc::new(tree),
+        })
+    }
+
+    /// Mounts the tree of the other end, or gives it to what is mounted already.
+    fn mount(
+        &self,
+        tree: Arc<dyn RemoteTree>,
+        path: &std::path::Path,
+        peer_key: Option<[u8; 32]>,
+        ending: &Arc<Ending>,
+    ) -> Result<Option<crate::fuse::CopiesBy>, Error> {
+        let ending = ending.clone();
+        let lost = Arc::new(move || ending.set(Err(silent())));
+        let mut mounted = lock(&self.mounted);
+        if let Some(mounted) = &*mounted {
+            mounted.tree.set(tree, lost);
+            return Ok(mounted.mount.copies());
+        }
+        let lasting = Arc::new(LastingTree::new().map_err(Error::network("starting threads"))?);
+        lasting.set(tree, lost);
+        let mut mounting = self.options.mounting.clone();
+        if let Some(cache) = &mut mounting.cache {
+            cache.peer = peer_key;
+        }
+        let mount = Mount::start(lasting.clone(), path, mounting).map_err(Error::Mount)?;
+        self.watch(&mount)?;
+        let copies = mount.copies();
+        *mounted = Some(Mounted { mount, tree: lasting });
+        Ok(copies)
+    }
+
+    /// It is over when the mount is taken away.
+    fn watch(&self, mount: &Mount) -> Result<(), Error> {
+        let (mount, gone, why) = (mount.unmounter(), self.gone.clone(), self.why.clone());
+        let waiting = move || {
+            *lock(&why) = mount.wait().map_err(Error::Mount).err();
+            gone.cancel();
+        };
+        let thread = std::thread::Builder::new().name("mount-wait".into()).spawn(waiting);
+        thread.map(drop).map_err(Error::network("starting threads"))
+    }
+
+    /// `None` if the other end is done already.
+    fn meet(&self, reader: &mut Reader, writer: &mut Writer) -> Result<Option<Theirs>, Error> {
+        let theirs = meet(self.options, self.again, reader, writer)?;
+        if let Some(theirs) = &theirs {
+            self.both.store(theirs.again, Ordering::SeqCst);
+        }
+        Ok(theirs)
+    }
+}
+
+/// The other end says no more.
+fn silent() -> Error {
+    Error::network("waiting for the other end")(ErrorKind::ConnectionAborted.into())
+}
+
+/// Shows that this end is alive until it is over.
+fn keep(ending: &Ending, writer: &mut Writer, line: &HangUp) {
+    while !ending.wait(BEAT) {
+        if let Err(error) = writer.push(kind::PULSE, 0, &[0]).and_then(|()| writer.flush()) {
+            tracing::debug!(%error, "showing that this end is alive");
+            // Who hears gets to know it too.
+            line.now();
+        }
+    }
+}
+
+/// All connections that are wanted, by their numbers. Whoever has them now ends them; what is returned beside them lets `cancel`
+/// do so too.
+fn collect(
+    connections: &Connections,
+    wanted: &[u32],
+    patience: Duration,
+    ending: &Ending,
+    cancel: &Cancel,
+) -> Result<(BTreeMap<u32, Connection>, Vec<Watch>), Error> {
+    let (mut came, mut watched) = (BTreeMap::new(), Vec::new());
+    let until = Instant::now().checked_add(patience);
+    while came.len() < wanted.len() {
+        let next = connections.next_until(until, &|| ending.is_over());
+        let connection = next.ok_or(Error::Protocol("a connection did not come up"))??;
+        watched.push(cancel.watch(&connection.stream()?));
+        connection.release();
+        let index = connection.index;
+        if !wanted.contains(&index) || came.insert(index, connection).is_some() {
+            return Err(Error::Protocol("a connection of the other kind"));
+        }
+    }
+    Ok((came, watched))
+}
+
+/// A connection on which a thread of ours waits, shut down at the end.
+struct HangUp(TcpStream);
+
+impl HangUp {
+    fn now(&self) {
+        let _ = self.0.shutdown(Shutdown::Both);
+    }
+}
+
+impl Drop for HangUp {
+    fn drop(&mut self) {
+        self.now();
+    }
+}
+
+fn serve_content(connection: Connection, tree: Arc<dyn RemoteTree>, handles: Arc<Handles>) -> Result<(), Error> {
+    let serving = move || {
+        if let Err(error) = bulk::serve(connection, &*tree, &handles) {
+            tracing::debug!(%error, "serving content ended");
+        }
+    };
+    let thread = std::thread::Builder::new().name("bulk-serve".into()).spawn(serving);
+    thread.map(drop).map_err(Error::network("starting threads"))
+}
+
+/// What the other end does.
+struct Theirs {
+    shares: bool,
+    mounts: bool,
+    bulk: bool,
+    again: bool,
+}
+
+/// `None` if the other end is done already.
+fn meet(options: &Options, again: bool, reader: &mut Reader, writer: &mut Writer) -> Result<Option<Theirs>, Error> {
+    let (shares, mounts) = (options.share.is_some(), options.mount.is_some());
+    let ours = Hello {
+        version: control::VERSION,
+        role: Role::Share as i32,
+        shares,
+        mounts,
+        bulk: true,
+        again,
+    };
+    let Some(hello) = greet_or_part(writer, reader, ours)? else {
+        return Ok(None);
+    };
+    if hello.role != Role::Share as i32 {
+        return Err(Error::Usage(
+            "the other end sends or receives files: share and mount go together".into(),
+        ));
+    }
+    if mounts && !hello.shares {
+        return Err(Error::Usage(
+            "the other end shares nothing that could be mounted".into(),
+        ));
+    }
+    if !mounts && !hello.mounts {
+        return Err(Error::Usage("the other end does not mount what is shared".into()));
+    }
+    Ok(Some(Theirs {
+        shares: hello.shares,
+        mounts: hello.mounts,
+        bulk: hello.bulk,
+        again: hello.again,
+    }))
+}
+
+/// For use inside a runtime.
+fn sealed(connection: Connection) -> Result<SealedStream<tokio::net::TcpStream>, Error> {
+    let doing = "opening a connection";
+    let (stream, send, recv, _, watch) = connection.into_parts();
+    stream.set_nonblocking(true).map_err(Error::network(doing))?;
+    let stream = tokio::net::TcpStream::from_std(stream).map_err(Error::network(doing))?;
+    // The runtime ends with the sharing, and its streams with it.
+    drop(watch);
+    Ok(SealedStream::new(stream, send, recv, kind::TUNNEL, 0))
+}
