@@ -5,8 +5,11 @@
 //! plain BLAKE3 of the file, as `b3sum` prints it (BLAKE3 paper, section 2.1).
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
+
+use crate::ranges::Ranges;
 
 /// Bytes of a group. A power of two of chunks, so that a group is a subtree.
 pub const GROUP: u64 = 1 << 20;
@@ -76,11 +79,18 @@ pub fn zeros(size: u64, index: u64) -> GroupHash {
     hasher.finish()
 }
 
+/// What stands in the tree for a group in a hole, where both ends hash by the map of holes.
+pub fn hole() -> GroupHash {
+    blake3::derive_key("sealway drop 1 group in a hole", &[])
+}
+
 /// The values of the groups of one file, filled in any order.
 ///
-/// Takes memory for what was set, not for what a file claims to be.
+/// Takes memory and time for what was set, not for what a file claims to be: holes cost as little as one group each.
 pub struct GroupHashes {
     groups: BTreeMap<u64, GroupHash>,
+    /// Groups in holes, by their numbers.
+    holes: Ranges,
     count: u64,
 }
 
@@ -89,8 +99,15 @@ impl GroupHashes {
     pub fn new(size: u64) -> Self {
         Self {
             groups: BTreeMap::new(),
+            holes: Ranges::new(),
             count: group_count(size),
         }
+    }
+
+    /// Notes that groups are in a hole; what is past the end is ignored. The result is then not the hash of the content alone,
+    /// but that of the content and of where the holes are.
+    pub fn set_holes(&mut self, groups: Range<u64>) {
+        self.holes.insert(groups.start..groups.end.min(self.count));
     }
 
     /// Notes the value of group `index`; one past the end is ignored.
@@ -102,35 +119,62 @@ impl GroupHashes {
 
     /// The hash of the file, `None` while groups are missing.
     pub fn root(&self) -> Option<[u8; 32]> {
-        if self.groups.len() as u64 != self.count {
+        if self.groups.len() as u64 + self.holes.len() != self.count {
             return None;
         }
-        let groups: Vec<GroupHash> = self.groups.values().copied().collect();
-        match groups.as_slice() {
-            [] => None,
-            [alone] => Some(*alone),
-            [..] => {
-                let (left, right) = groups.split_at(left_groups(groups.len()));
-                Some(*merge_subtrees_root(&subtree(left), &subtree(right), Mode::Hash).as_bytes())
-            }
+        let mut tree = Tree {
+            of: self,
+            empty: vec![hole()],
+        };
+        if self.count == 1 {
+            return tree.subtree(0, 1);
         }
+        let left = left_groups(self.count);
+        let (left, right) = (tree.subtree(0, left)?, tree.subtree(left, self.count - left)?);
+        Some(*merge_subtrees_root(&left, &right, Mode::Hash).as_bytes())
     }
 }
 
 /// How many of `count` groups stand left of the root of their tree: the largest power of two below `count`.
-fn left_groups(count: usize) -> usize {
+fn left_groups(count: u64) -> u64 {
+    // At most 2^44 groups.
     count.next_power_of_two() / 2
 }
 
-fn subtree(groups: &[GroupHash]) -> GroupHash {
-    match groups {
-        [alone] => *alone,
-        // No caller has an empty slice: both halves of a split of two or more hold something.
-        [] => [0; 32],
-        [..] => {
-            let (left, right) = groups.split_at(left_groups(groups.len()));
-            merge_subtrees_non_root(&subtree(left), &subtree(right), Mode::Hash)
+/// The groups while they are joined.
+struct Tree<'a> {
+    of: &'a GroupHashes,
+    /// Subtrees of 1, 2, 4, … groups in holes.
+    empty: Vec<GroupHash>,
+}
+
+impl Tree<'_> {
+    fn subtree(&mut self, from: u64, count: u64) -> Option<GroupHash> {
+        if self.of.holes.covers(from..from + count) {
+            return Some(self.empty(count));
         }
+        if count == 1 {
+            return self.of.groups.get(&from).copied();
+        }
+        let left = left_groups(count);
+        let (left, right) = (self.subtree(from, left)?, self.subtree(from + left, count - left)?);
+        Some(merge_subtrees_non_root(&left, &right, Mode::Hash))
+    }
+
+    /// So many groups, one at least, that are all in a hole.
+    fn empty(&mut self, count: u64) -> GroupHash {
+        if count.is_power_of_two() {
+            let wanted = count.trailing_zeros() as usize;
+            let mut last = self.empty[self.empty.len() - 1];
+            while self.empty.len() <= wanted {
+                last = merge_subtrees_non_root(&last, &last, Mode::Hash);
+                self.empty.push(last);
+            }
+            return self.empty[wanted];
+        }
+        let left = left_groups(count);
+        let (left, right) = (self.empty(left), self.empty(count - left));
+        merge_subtrees_non_root(&left, &right, Mode::Hash)
     }
 }
 
@@ -188,5 +232,45 @@ mod tests {
         let before = by_groups(&content);
         content[2 * GROUP as usize] ^= 1;
         assert_ne!(by_groups(&content), before);
+    }
+
+    #[test]
+    fn holes_count_by_where_they_are_and_cost_nothing_by_their_size() {
+        // The same tree, group by group.
+        let slow = |count: u64, holes: &[u64]| {
+            let mut hashes = GroupHashes::new(count * GROUP);
+            for group in 0..count {
+                let hash = if holes.contains(&group) {
+                    hole()
+                } else {
+                    [group as u8; 32]
+                };
+                hashes.set(group, hash);
+            }
+            hashes.root()
+        };
+        for count in [1, 2, 3, 7, 8, 9, 21] {
+            for holes in [0..0, 0..1, 0..count, 1..count, count / 2..count, count - 1..count] {
+                let mut hashes = GroupHashes::new(count * GROUP);
+                for group in (0..count).filter(|group| !holes.contains(group)) {
+                    hashes.set(group, [group as u8; 32]);
+                }
+                hashes.set_holes(holes.clone());
+                let all: Vec<u64> = holes.collect();
+                assert_eq!(hashes.root(), slow(count, &all), "{count} {all:?}");
+                assert!(hashes.root().is_some());
+            }
+        }
+        // As large as a file can be: this would not end.
+        let size = i64::MAX as u64;
+        let mut hashes = GroupHashes::new(size);
+        hashes.set_holes(0..5);
+        assert_eq!(hashes.root(), None);
+        hashes.set_holes(6..u64::MAX);
+        assert_eq!(hashes.root(), None);
+        hashes.set(5, [1; 32]);
+        let one = hashes.root();
+        hashes.set(5, [2; 32]);
+        assert!(one.is_some() && hashes.root() != one);
     }
 }

@@ -144,7 +144,10 @@ impl Hand {
         }));
         assert!(matches!(hand.hear(), Body::Hello(_)));
         assert!(matches!(hand.hear(), Body::Offer(_)));
-        hand.say(Body::Accept(Accept { hash: true }));
+        hand.say(Body::Accept(Accept {
+            hash: true,
+            by_map: false,
+        }));
         assert!(matches!(hand.hear(), Body::Entries(_)));
         hand.say(Body::Decisions(Decisions {
             first: 0,

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
 use super::journal::{Partial, Record};
@@ -248,6 +248,29 @@ impl StagedFile {
             }
         }
         Ok(())
+    }
+
+    /// What of a range holds data as far as the file system says, in order; the rest is holes.
+    pub fn data(&self, range: Range<u64>) -> Vec<Range<u64>> {
+        let mut found = Vec::new();
+        let mut at = range.start;
+        while at < range.end {
+            let start = match rustix::fs::seek(&self.file, SeekFrom::Data(at)) {
+                Ok(start) => start,
+                Err(Errno::NXIO) => break,
+                // A file system that knows no holes, or no answer: all of it may be data.
+                Err(_) => at,
+            };
+            let end = match rustix::fs::seek(&self.file, SeekFrom::Hole(start)) {
+                Ok(end) if end > start => end,
+                _ => range.end,
+            };
+            if start < range.end {
+                found.push(start..end.min(range.end));
+            }
+            at = end;
+        }
+        found
     }
 
     /// Gives the whole file its mode, its time and its name, once no thread is writing to it.

@@ -238,7 +238,7 @@ pub fn receive(
     let taken = consent.accept(&offered);
     if let Some(control) = &mut control {
         let answer = match &taken {
-            Ok(()) => Body::Accept(Accept { hash: false }),
+            Ok(()) => Body::Accept(Accept::default()),
             Err(reason) => Body::Decline(Decline { reason: reason.clone() }),
         };
         say(&mut control.writer, answer)?;

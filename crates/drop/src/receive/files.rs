@@ -87,13 +87,18 @@ impl Receiver<'_> {
     }
 
     pub(super) fn hole(&self, file: &Arc<Incoming>, offset: u64, len: u64) -> Result<(), Error> {
-        if len == 0 || !offset.is_multiple_of(GROUP) {
-            return Err(Error::Protocol("a hole that does not begin with a group"));
+        let end = offset
+            .checked_add(len)
+            .filter(|_| len > 0 && offset.is_multiple_of(GROUP));
+        if !end.is_some_and(|end| end.is_multiple_of(GROUP) || end == file.entry.size()) {
+            return Err(Error::Protocol("a hole that is not of whole groups"));
         }
         file.claim(offset, len)?;
         let staged = self.staged(file)?;
         staged.write_hole(offset..offset + len)?;
-        if self.hash {
+        if self.by_map {
+            file.set_holes(offset / GROUP..(offset + len).div_ceil(GROUP));
+        } else if self.hash {
             for group in offset / GROUP..(offset + len).div_ceil(GROUP) {
                 if self.cancel.is_set() {
                     return Err(Error::Cancelled);

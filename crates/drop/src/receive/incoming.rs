@@ -121,6 +121,12 @@ impl Incoming {
         }
     }
 
+    pub(super) fn set_holes(&self, groups: Range<u64>) {
+        if let Some(hashes) = &mut lock(&self.state).hashes {
+            hashes.set_holes(groups);
+        }
+    }
+
     /// Notes what the journal says an earlier run left.
     pub(super) fn set_partial(&self, partial: Vec<Range<u64>>) {
         lock(&self.state).partial = partial;

@@ -75,6 +75,8 @@ struct Receiver<'a> {
     control: &'a Mutex<Writer>,
     progress: &'a Progress,
     hash: bool,
+    /// Whether holes are counted by where they are.
+    by_map: bool,
     cancel: &'a Cancel,
     /// What was listed and is not decided.
     listed: Listed,
@@ -148,8 +150,9 @@ fn receive_beating(
         }
         let staging = destination.staging(&transfer)?;
         let hash = options.hash || offer.hash;
+        let by_map = offer.by_map;
         progress.begin(offer.bytes, offer.files);
-        say(&mut lock(&control), Body::Accept(Accept { hash }))?;
+        say(&mut lock(&control), Body::Accept(Accept { hash, by_map }))?;
         let receiver = Receiver {
             staging: &staging,
             rules: options.dest.rules,
@@ -158,6 +161,7 @@ fn receive_beating(
             control: &control,
             progress,
             hash,
+            by_map,
             cancel,
             listed: Listed::default(),
             bounds: Mutex::new(Bounds::of(&offered)),

@@ -12,33 +12,38 @@ use crate::wire::control::{Body, Have};
 /// Groups that one message names.
 const BATCH: usize = 1024;
 
-/// Hashes the whole groups on disk and names them.
+/// Hashes the whole groups on disk that hold something and names them.
 pub(super) fn name(receiver: &Receiver<'_>, file: &Arc<Incoming>) -> Result<(), Error> {
     let staged = receiver.staged(file)?;
     let size = file.entry.size();
     let mut bytes = vec![0; GROUP as usize];
     let mut named: Vec<(u64, GroupHash)> = Vec::new();
     for range in file.partial() {
-        let mut group = range.start.div_ceil(GROUP);
-        while group < group_count(size) {
-            if receiver.cancel.is_set() {
-                return Err(Error::Cancelled);
+        let mut next = range.start.div_ceil(GROUP);
+        // Holes are not named: the sender says again where it has some, which costs neither end a look.
+        for data in staged.data(range.clone()) {
+            let mut group = next.max(data.start / GROUP);
+            while group < group_count(size) && group * GROUP < data.end {
+                if receiver.cancel.is_set() {
+                    return Err(Error::Cancelled);
+                }
+                let len = group_len(size, group);
+                if len == 0 || group * GROUP + len > range.end {
+                    break;
+                }
+                let bytes = &mut bytes[..len as usize];
+                // What cannot be read is not named, so it is sent again.
+                if staged.read_at(bytes, group * GROUP).is_ok() {
+                    let mut hasher = GroupHasher::new(size, group);
+                    hasher.update(bytes);
+                    named.push((group, hasher.finish()));
+                }
+                group += 1;
+                if named.len() == BATCH {
+                    say(receiver, file, &mut named, false)?;
+                }
             }
-            let len = group_len(size, group);
-            if len == 0 || group * GROUP + len > range.end {
-                break;
-            }
-            let bytes = &mut bytes[..len as usize];
-            // What cannot be read is not named, so it is sent again.
-            if staged.read_at(bytes, group * GROUP).is_ok() {
-                let mut hasher = GroupHasher::new(size, group);
-                hasher.update(bytes);
-                named.push((group, hasher.finish()));
-            }
-            group += 1;
-            if named.len() == BATCH {
-                say(receiver, file, &mut named, false)?;
-            }
+            next = group;
         }
     }
     say(receiver, file, &mut named, true)

@@ -83,7 +83,8 @@ fn open(sender: &Sender<'_>, id: u32, have: Option<Vec<(u64, [u8; 32])>>) -> Res
     done(sender, &file)
 }
 
-/// Announces holes. Where files are hashed, holes are hashed as the zeros that they read as.
+/// Announces holes. Where files are hashed, holes count by where they are; towards an end that does not know that, as the zeros
+/// that they read as.
 fn holes(sender: &Sender<'_>, file: &Sending, holes: &[(u64, u64)]) -> Result<(), Error> {
     for ranges in holes.chunks(1024) {
         let ranges = ranges.iter().flat_map(|&(offset, len)| [offset, len]).collect();
@@ -91,7 +92,9 @@ fn holes(sender: &Sender<'_>, file: &Sending, holes: &[(u64, u64)]) -> Result<()
     }
     for &(offset, len) in holes {
         sender.progress.kept(len);
-        if file.hashed() {
+        if sender.by_map() {
+            file.note_holes(offset / GROUP..(offset + len).div_ceil(GROUP));
+        } else if file.hashed() {
             let mut group = offset / GROUP;
             while group * GROUP < offset + len {
                 if sender.cancel.is_set() {

@@ -1,9 +1,10 @@
 //! A file while it is being sent.
 
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::groups::{GROUP, GroupHash, GroupHashes, group_count, group_len};
+use crate::groups::{GROUP, GroupHash, GroupHashes, group_count};
 use crate::lock;
 use crate::source::SourceFile;
 
@@ -40,6 +41,12 @@ impl Sending {
     pub(super) fn note(&self, group: u64, hash: GroupHash) {
         if let Some(hashes) = &self.hashes {
             lock(hashes).set(group, hash);
+        }
+    }
+
+    pub(super) fn note_holes(&self, groups: Range<u64>) {
+        if let Some(hashes) = &self.hashes {
+            lock(hashes).set_holes(groups);
         }
     }
 
@@ -80,32 +87,77 @@ impl Layout {
     /// (rising). Segments begin and end with groups; a hole is at least a whole group long.
     pub(super) fn new(size: u64, extents: &[(u64, u64)], skip: &[u64]) -> Self {
         let mut layout = Self::default();
+        if size == 0 {
+            return layout;
+        }
+        let count = group_count(size);
         let mut skip = skip.iter().copied().peekable();
-        let mut extents = extents.iter().copied().peekable();
-        for group in 0..group_count(size) {
-            let (start, len) = (group * GROUP, group_len(size, group));
-            while skip.next_if(|&skipped| skipped < group).is_some() {}
-            while extents.next_if(|&(at, len)| at.saturating_add(len) <= start).is_some() {}
-            if skip.peek() == Some(&group) || len == 0 {
+        let mut next = 0;
+        for (at, len) in extents.iter().copied().filter(|&(at, len)| len > 0 && at < size) {
+            let data = next.max(at / GROUP)..count.min(at.saturating_add(len).div_ceil(GROUP));
+            if data.is_empty() {
                 continue;
             }
-            let data = extents.peek().is_some_and(|&(at, _)| at < start + len);
-            let (ranges, longest) = match data {
-                true => (&mut layout.segments, SEGMENT),
-                false => (&mut layout.holes, u64::MAX),
-            };
-            match ranges.last_mut() {
-                Some((at, sum)) if *at + *sum == start && *sum < longest => *sum += len,
-                _ => ranges.push((start, len)),
-            }
+            without(next..data.start, &mut skip, |groups| layout.hole(size, groups));
+            without(data.clone(), &mut skip, |groups| layout.data(size, groups));
+            next = data.end;
         }
+        without(next..count, &mut skip, |groups| layout.hole(size, groups));
         layout
+    }
+
+    fn hole(&mut self, size: u64, groups: Range<u64>) {
+        self.holes.push(bytes(size, groups));
+    }
+
+    /// Goes on with the last segment if it ends here and is not full.
+    fn data(&mut self, size: u64, groups: Range<u64>) {
+        let (mut start, len) = bytes(size, groups);
+        let end = start + len;
+        if let Some((at, sum)) = self.segments.last_mut()
+            && *at + *sum == start
+            && *sum < SEGMENT
+        {
+            let more = (end - start).min(SEGMENT - *sum);
+            *sum += more;
+            start += more;
+        }
+        while start < end {
+            let len = (end - start).min(SEGMENT);
+            self.segments.push((start, len));
+            start += len;
+        }
+    }
+}
+
+/// Offset and length of groups of a file of `size` bytes.
+fn bytes(size: u64, groups: Range<u64>) -> (u64, u64) {
+    let start = groups.start * GROUP;
+    (start, groups.end.saturating_mul(GROUP).min(size) - start)
+}
+
+/// Gives `take` what of `groups` is left without those that `skip` names.
+fn without(
+    groups: Range<u64>,
+    skip: &mut std::iter::Peekable<impl Iterator<Item = u64>>,
+    mut take: impl FnMut(Range<u64>),
+) {
+    let mut from = groups.start;
+    while let Some(skipped) = skip.next_if(|&skipped| skipped < groups.end) {
+        if skipped > from {
+            take(from..skipped);
+        }
+        from = from.max(skipped + 1);
+    }
+    if from < groups.end {
+        take(from..groups.end);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::groups::group_len;
 
     const MIB: u64 = 1 << 20;
 
@@ -131,6 +183,18 @@ mod tests {
         let layout = Layout::new(size, &[(0, size)], &[0, 3, 6]);
         assert_eq!(layout.segments, [(MIB, 2 * MIB), (4 * MIB, 2 * MIB)]);
         assert!(Layout::new(0, &[], &[]).segments.is_empty());
+    }
+
+    #[test]
+    fn a_layout_takes_the_time_of_what_is_there_not_of_what_a_file_claims_to_be() {
+        let size = i64::MAX as u64;
+        let layout = Layout::new(size, &[(5 * MIB, 1), (1 << 40, 9 * MIB)], &[6, 1 << 20]);
+        assert_eq!(layout.segments, [(5 * MIB, MIB), ((1 << 40) + MIB, SEGMENT)]);
+        let far = (1 << 40) + 9 * MIB;
+        assert_eq!(
+            layout.holes,
+            [(0, 5 * MIB), (7 * MIB, (1 << 40) - 7 * MIB), (far, size - far)]
+        );
     }
 
     proptest::proptest! {

@@ -81,6 +81,8 @@ struct Sender<'a> {
     progress: &'a Progress,
     cancel: &'a Cancel,
     hash: std::sync::OnceLock<bool>,
+    /// Whether both ends count holes by where they are.
+    by_map: std::sync::OnceLock<bool>,
 }
 
 impl Sender<'_> {
@@ -90,6 +92,10 @@ impl Sender<'_> {
 
     fn hash(&self) -> bool {
         self.hash.get().copied().unwrap_or(false)
+    }
+
+    fn by_map(&self) -> bool {
+        self.by_map.get().copied().unwrap_or(false)
     }
 
     /// Size of a file by its number; `None` for what is no file.
@@ -137,6 +143,7 @@ pub fn send(
         progress,
         cancel,
         hash: std::sync::OnceLock::new(),
+        by_map: std::sync::OnceLock::new(),
     };
     let queue = sender.queue.clone();
     let _stops = cancel.on_cancel(move || queue.stop());
@@ -239,12 +246,14 @@ fn offer(options: &Options, sender: &Sender<'_>, heard: &Receiver<Body>) -> Resu
         top_count: tops().count() as u64,
         hash: options.hash,
         links: Some(scan.totals.symlinks),
+        by_map: true,
     }))?;
     sender.progress.offered();
-    let Body::Accept(control::Accept { hash }) = next(heard)? else {
+    let Body::Accept(control::Accept { hash, by_map }) = next(heard)? else {
         return Err(Error::Protocol("an offer that was answered by something else"));
     };
     let _ = sender.hash.set(hash);
+    let _ = sender.by_map.set(by_map);
     sender.progress.begin(scan.totals.bytes, scan.totals.files);
     Ok(())
 }

@@ -131,6 +131,9 @@ pub struct Offer {
     /// How many of the others are symbolic links.
     #[prost(uint64, optional, tag = "8")]
     pub links: Option<u64>,
+    /// Whether the sender can count holes by where they are when it hashes.
+    #[prost(bool, tag = "9")]
+    pub by_map: bool,
 }
 
 /// A name at the top of what is offered.
@@ -150,6 +153,9 @@ pub struct Accept {
     /// Whether files are hashed: if either end wants it.
     #[prost(bool, tag = "1")]
     pub hash: bool,
+    /// Whether holes are counted by where they are: if both ends can.
+    #[prost(bool, tag = "2")]
+    pub by_map: bool,
 }
 
 /// The receiver does not take the offer.
