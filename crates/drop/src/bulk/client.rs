@@ -10,8 +10,8 @@ use super::message::{self, CONTENT_HEADER, MAX_LEN, Read};
 use super::pool::Pool;
 use crate::link::{Connection, OwnedRecord, Reader, Writer};
 use crate::tree::{
-    Attr, Call, Chunk, EventSink, Hook, Opened, Page, ReadDone, ReadRequest, RemoteTree, Subscription, TreeError,
-    TreePath,
+    Attr, Call, Chunk, EventSink, Extent, Hook, Opened, Page, ReadDone, ReadRequest, RemoteTree, Space, Subscription,
+    TreeError, TreePath,
 };
 use crate::wire::kind;
 use crate::{Error, lock};
@@ -52,6 +52,14 @@ impl<T: RemoteTree> RemoteTree for BulkTree<T> {
 
     fn open(&self, path: &TreePath, call: &Call) -> Result<Opened, TreeError> {
         self.control.open(path, call)
+    }
+
+    fn extent(&self, handle: u64, offset: u64, call: &Call) -> Result<Extent, TreeError> {
+        self.control.extent(handle, offset, call)
+    }
+
+    fn space(&self, call: &Call) -> Result<Space, TreeError> {
+        self.control.space(call)
     }
 
     fn submit(&self, request: ReadRequest, done: ReadDone) {

@@ -29,6 +29,7 @@ fn attr(size: usize, version: u64) -> Attr {
         ctime: Time::default(),
         nlink: 1,
         version,
+        allocated: 0,
     }
 }
 

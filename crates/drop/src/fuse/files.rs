@@ -134,6 +134,13 @@ impl Files {
             .map(|file| *file.attr.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// The handle of an open file at the peer; `None` where it is read from a copy.
+    pub(super) fn handle(&self, fh: u64) -> Option<u64> {
+        let file = self.get(fh)?;
+        let by_peer = matches!(file.way, Way::Peer(_));
+        by_peer.then_some(file.handle)
+    }
+
     /// As [`Files::attr`], for whichever open file has this number.
     pub(super) fn attr_of(&self, ino: u64) -> Option<Attr> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);

@@ -5,12 +5,12 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use fuser::{
     AccessFlags, BackingId, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
     InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
-    ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, Request,
+    ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, Request,
 };
 
 use super::copies::{Copies, Source};
@@ -19,12 +19,12 @@ use super::files::Files;
 use super::nodes::{Nodes, ROOT};
 use super::notices::Notices;
 use super::pool::Pool;
+use super::show::{BLOCK_SIZE, FRAGMENT, directory, file_type, seek, show};
 use super::stream::SEGMENT;
 use super::waiters::Calls;
 use super::{MountOptions, errno};
-use crate::tree::{Attr, Call, Kind, Opened, RemoteTree, Time, TreeError, TreePath};
+use crate::tree::{Attr, Call, Kind, Opened, RemoteTree, TreeError, TreePath};
 
-const BLOCK_SIZE: u32 = 1 << 20;
 const GENERATION: Generation = Generation(0);
 
 /// What the threads of a mount share.
@@ -84,7 +84,11 @@ impl Core {
     }
 
     /// A call on the tree for a task; fails at once when there is nobody to ask.
-    fn call<T>(&self, thread: u32, call: impl FnOnce(&Call) -> Result<T, TreeError>) -> Result<T, TreeError> {
+    pub(super) fn call<T>(
+        &self,
+        thread: u32,
+        call: impl FnOnce(&Call) -> Result<T, TreeError>,
+    ) -> Result<T, TreeError> {
         if self.has_ended() || !self.tree.is_alive() {
             return Err(TreeError::Lost);
         }
@@ -126,6 +130,23 @@ impl Core {
             (Ok(_), None) => Err(TreeError::Stale),
             (Err(error), _) => Err(error),
         }
+    }
+
+    fn show(&self, ino: u64, attr: &Attr) -> FileAttr {
+        show(ino, attr, self.owner)
+    }
+
+    /// Where data or a hole of an open file begins.
+    fn seek(&self, thread: u32, (ino, fh): (u64, u64), place: (i64, i32)) -> Result<i64, Errno> {
+        let attr = self
+            .files
+            .attr(fh)
+            .or_else(|| self.files.attr_of(ino))
+            .ok_or(Errno::EBADF)?;
+        seek(attr.size, place, |at| {
+            let handle = self.files.handle(fh)?;
+            Some(self.call(thread, |call| self.tree.extent(handle, at, call)))
+        })
     }
 
     fn path(&self, ino: u64) -> Result<TreePath, TreeError> {
@@ -185,34 +206,6 @@ impl Core {
             && let Some(copies) = &self.copies
         {
             copies.close(ino, || self.nodes().pin(ino, None));
-        }
-    }
-
-    fn show(&self, ino: u64, attr: &Attr) -> FileAttr {
-        let kind = file_type(attr.kind);
-        let (mtime, ctime) = (system_time(attr.mtime), system_time(attr.ctime));
-        FileAttr {
-            ino: INodeNo(ino),
-            size: attr.size,
-            blocks: attr.size.div_ceil(512),
-            atime: mtime,
-            mtime,
-            ctime,
-            crtime: UNIX_EPOCH,
-            kind,
-            // Without the bits that would make a peer's program run as somebody else.
-            perm: (attr.mode & 0o777) as u16,
-            // Two names of one file have two numbers here, so none may claim to have another name.
-            nlink: if attr.kind == Kind::Directory {
-                attr.nlink.max(2)
-            } else {
-                1
-            },
-            uid: self.owner.0,
-            gid: self.owner.1,
-            rdev: 0,
-            blksize: BLOCK_SIZE,
-            flags: 0,
         }
     }
 
@@ -438,8 +431,24 @@ impl Filesystem for Fs {
         reply.ok();
     }
 
-    fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
-        reply.statfs(0, 0, 0, 0, 0, BLOCK_SIZE, crate::tree::MAX_NAME as u32, 4096);
+    fn statfs(&self, req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
+        let thread = req.pid();
+        self.run(move |core| {
+            // Who does not know shows nothing, as file systems do that have no size.
+            let space = core.call(thread, |call| core.tree.space(call)).unwrap_or_default();
+            let [total, free, available] =
+                [space.total, space.free, space.available].map(|bytes| bytes / u64::from(FRAGMENT));
+            let name = crate::tree::MAX_NAME as u32;
+            reply.statfs(total, free, available, 0, 0, BLOCK_SIZE, name, FRAGMENT);
+        });
+    }
+
+    fn lseek(&self, req: &Request, ino: INodeNo, fh: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
+        let thread = req.pid();
+        self.run(move |core| match core.seek(thread, (ino.0, fh.0), (offset, whence)) {
+            Ok(offset) => reply.offset(offset),
+            Err(error) => reply.error(error),
+        });
     }
 
     fn access(&self, _req: &Request, _ino: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
@@ -449,40 +458,4 @@ impl Filesystem for Fs {
             reply.ok()
         }
     }
-}
-
-/// Attributes of a directory of which nothing but that is known.
-fn directory() -> Attr {
-    let (mtime, ctime) = (Time::default(), Time::default());
-    Attr {
-        node: 0,
-        kind: Kind::Directory,
-        size: 0,
-        mode: 0o755,
-        mtime,
-        ctime,
-        nlink: 2,
-        version: 0,
-    }
-}
-
-fn file_type(kind: Kind) -> FileType {
-    match kind {
-        Kind::File => FileType::RegularFile,
-        Kind::Directory => FileType::Directory,
-        Kind::Symlink => FileType::Symlink,
-    }
-}
-
-/// Times that the system cannot hold are shown as 1970.
-fn system_time(time: Time) -> SystemTime {
-    let nanoseconds = Duration::from_nanos(u64::from(time.nanoseconds));
-    let whole = Duration::from_secs(time.seconds.unsigned_abs());
-    let base = if time.seconds < 0 {
-        UNIX_EPOCH.checked_sub(whole)
-    } else {
-        UNIX_EPOCH.checked_add(whole)
-    };
-    base.and_then(|base| base.checked_add(nanoseconds))
-        .unwrap_or(UNIX_EPOCH)
 }

@@ -17,6 +17,7 @@ mod mountpoint;
 mod nodes;
 mod notices;
 mod pool;
+mod show;
 mod stream;
 #[cfg(test)]
 mod stream_tests;

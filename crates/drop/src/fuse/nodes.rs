@@ -218,6 +218,7 @@ mod tests {
             ctime,
             nlink: 1,
             version,
+            allocated: 0,
         }
     }
 

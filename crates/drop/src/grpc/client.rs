@@ -19,8 +19,8 @@ use super::io::{End, Watched};
 use super::proto::drop_client::DropClient;
 use super::{CONNECTION_WINDOW, FRAME, KEEPALIVE, MAX_MESSAGE, MAX_PIECE, STREAM_WINDOW, convert, proto};
 use crate::tree::{
-    Attr, Call, Cancel, Chunk, Event, EventSink, MAX_PAGE, MAX_READ, Opened, Page, ReadDone, ReadRequest, RemoteTree,
-    Subscription, TreeError, TreePath,
+    Attr, Call, Cancel, Chunk, Event, EventSink, Extent, MAX_PAGE, MAX_READ, Opened, Page, ReadDone, ReadRequest,
+    RemoteTree, Space, Subscription, TreeError, TreePath,
 };
 
 /// A tree that a peer serves by [`super::serve`].
@@ -203,6 +203,19 @@ impl RemoteTree for GrpcTree {
     fn open(&self, path: &TreePath, call: &Call) -> Result<Opened, TreeError> {
         let request = request(path);
         convert::opened_in(&self.wait(call, |mut client| async move { client.open(request).await })?)
+    }
+
+    fn extent(&self, handle: u64, offset: u64, call: &Call) -> Result<Extent, TreeError> {
+        let request = proto::SeekRequest { handle, offset };
+        let told = self.wait(call, |mut client| async move { client.seek(request).await })?;
+        convert::extent_in(&told, offset)
+    }
+
+    fn space(&self, call: &Call) -> Result<Space, TreeError> {
+        let request = proto::SpaceRequest {};
+        let told = self.wait(call, |mut client| async move { client.space(request).await })?;
+        let proto::SpaceReply { total, free, available } = told;
+        Ok(Space { total, free, available })
     }
 
     fn submit(&self, request: ReadRequest, done: ReadDone) {

@@ -5,7 +5,7 @@ use tonic::{Code, Status};
 
 use super::proto;
 use crate::tree::{
-    Attr, Chunk, Entry, Event, Kind, MAX_PAGE, MAX_PATH, Opened, Page, Time, TreeError, TreePath, check_name,
+    Attr, Chunk, Entry, Event, Extent, Kind, MAX_PAGE, MAX_PATH, Opened, Page, Time, TreeError, TreePath, check_name,
 };
 
 const NOT_DIRECTORY: &str = "not a directory";
@@ -44,6 +44,8 @@ pub(super) fn error(status: &Status) -> TreeError {
         Code::DeadlineExceeded => TreeError::Timeout,
         Code::Cancelled => TreeError::Cancelled,
         Code::Unavailable => TreeError::Lost,
+        // One of an earlier version.
+        Code::Unimplemented => TreeError::Invalid("the peer does not know it"),
         _ => TreeError::Protocol("an unexpected status"),
     }
 }
@@ -73,6 +75,7 @@ pub(super) fn attr_out(attr: &Attr) -> proto::Attr {
         ctime: time(attr.ctime),
         nlink: attr.nlink,
         version: attr.version,
+        allocated: Some(attr.allocated),
     }
 }
 
@@ -96,7 +99,18 @@ pub(super) fn attr_in(attr: &proto::Attr) -> Result<Attr, TreeError> {
         ctime: time_in(attr.ctime)?,
         nlink,
         version,
+        allocated: attr.allocated.unwrap_or(size),
     })
+}
+
+/// What is told of the place `offset` of a file.
+pub(super) fn extent_in(told: &proto::SeekReply, offset: u64) -> Result<Extent, TreeError> {
+    let proto::SeekReply { data, hole } = *told;
+    let possible = |at: u64| at >= offset && i64::try_from(at).is_ok();
+    match possible(hole) && data.is_none_or(possible) {
+        true => Ok(Extent { data, hole }),
+        false => Err(TreeError::Protocol("a place that cannot be")),
+    }
 }
 
 fn time_in(time: Option<proto::Time>) -> Result<Time, TreeError> {
@@ -238,6 +252,7 @@ mod tests {
             ctime: Time::default(),
             nlink: 1,
             version: 7,
+            allocated: 4096,
         });
         assert_eq!(attr_out(&attr_in(&good).unwrap()), good);
         let bad: [fn(&mut proto::Attr); 7] = [

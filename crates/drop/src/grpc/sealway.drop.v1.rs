@@ -42,6 +42,9 @@ pub struct Attr {
     /// Changes whenever the content may have changed.
     #[prost(fixed64, tag = "8")]
     pub version: u64,
+    /// Bytes on the disk, fewer than `size` where there are holes. Absent: nobody knows.
+    #[prost(uint64, optional, tag = "9")]
+    pub allocated: ::core::option::Option<u64>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReadDirRequest {
@@ -186,6 +189,34 @@ pub struct PingRequest {
 pub struct PingReply {
     #[prost(fixed64, tag = "1")]
     pub number: u64,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SeekRequest {
+    #[prost(uint64, tag = "1")]
+    pub handle: u64,
+    #[prost(uint64, tag = "2")]
+    pub offset: u64,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SeekReply {
+    /// First byte at or after `offset` that is data. Absent: there is none.
+    #[prost(uint64, optional, tag = "1")]
+    pub data: ::core::option::Option<u64>,
+    /// First byte at or after `offset` that is in a hole; the end of the file counts as one.
+    #[prost(uint64, tag = "2")]
+    pub hole: u64,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SpaceRequest {}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SpaceReply {
+    /// Bytes of the file system, those that are free, and those that its owner may use of them.
+    #[prost(uint64, tag = "1")]
+    pub total: u64,
+    #[prost(uint64, tag = "2")]
+    pub free: u64,
+    #[prost(uint64, tag = "3")]
+    pub available: u64,
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -536,6 +567,49 @@ pub mod drop_client {
             req.extensions_mut().insert(GrpcMethod::new("sealway.drop.v1.Drop", "Ping"));
             self.inner.unary(req, path, codec).await
         }
+        /// Where an open file holds data and where holes are.
+        pub async fn seek(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SeekRequest>,
+        ) -> std::result::Result<tonic::Response<super::SeekReply>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/sealway.drop.v1.Drop/Seek",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("sealway.drop.v1.Drop", "Seek"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Room on the disk of the folder.
+        pub async fn space(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SpaceRequest>,
+        ) -> std::result::Result<tonic::Response<super::SpaceReply>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/sealway.drop.v1.Drop/Space",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("sealway.drop.v1.Drop", "Space"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -619,6 +693,16 @@ pub mod drop_server {
             &self,
             request: tonic::Request<super::PingRequest>,
         ) -> std::result::Result<tonic::Response<super::PingReply>, tonic::Status>;
+        /// Where an open file holds data and where holes are.
+        async fn seek(
+            &self,
+            request: tonic::Request<super::SeekRequest>,
+        ) -> std::result::Result<tonic::Response<super::SeekReply>, tonic::Status>;
+        /// Room on the disk of the folder.
+        async fn space(
+            &self,
+            request: tonic::Request<super::SpaceRequest>,
+        ) -> std::result::Result<tonic::Response<super::SpaceReply>, tonic::Status>;
     }
     #[derive(Debug)]
     pub struct DropServer<T> {
@@ -1120,6 +1204,92 @@ pub mod drop_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = PingSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/sealway.drop.v1.Drop/Seek" => {
+                    #[allow(non_camel_case_types)]
+                    struct SeekSvc<T: Drop>(pub Arc<T>);
+                    impl<T: Drop> tonic::server::UnaryService<super::SeekRequest>
+                    for SeekSvc<T> {
+                        type Response = super::SeekReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SeekRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Drop>::seek(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SeekSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/sealway.drop.v1.Drop/Space" => {
+                    #[allow(non_camel_case_types)]
+                    struct SpaceSvc<T: Drop>(pub Arc<T>);
+                    impl<T: Drop> tonic::server::UnaryService<super::SpaceRequest>
+                    for SpaceSvc<T> {
+                        type Response = super::SpaceReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SpaceRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Drop>::space(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SpaceSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -18,7 +18,7 @@ use tonic::{Request, Response, Status};
 use super::io::{End, Watched};
 use super::proto::drop_server::{Drop as Service, DropServer};
 use super::{KEEPALIVE, MAX_MESSAGE, MAX_PIECE, PIECE, convert, proto};
-use crate::tree::{Call, Cancel, Chunk, Event, MAX_PAGE, MAX_READ, ReadRequest, RemoteTree, TreeError};
+use crate::tree::{Call, Cancel, Chunk, Event, Extent, MAX_PAGE, MAX_READ, ReadRequest, RemoteTree, TreeError};
 
 /// Bounds of what one connection may have at once.
 #[derive(Debug, Clone, Copy)]
@@ -361,6 +361,25 @@ impl Service for Server {
         let held = (subscription.await?, permit);
         let events = Received(receive);
         Ok(Response::new(Box::pin(Holding { events, _held: held })))
+    }
+
+    async fn seek(&self, request: Request<proto::SeekRequest>) -> Result<Response<proto::SeekReply>, Status> {
+        let proto::SeekRequest { handle, offset } = request.into_inner();
+        self.shared.owns(handle).map_err(convert::status)?;
+        let extent = self
+            .shared
+            .call(move |shared, call| shared.tree.extent(handle, offset, call));
+        let Extent { data, hole } = extent.await?;
+        Ok(Response::new(proto::SeekReply { data, hole }))
+    }
+
+    async fn space(&self, _request: Request<proto::SpaceRequest>) -> Result<Response<proto::SpaceReply>, Status> {
+        let space = self.shared.call(move |shared, call| shared.tree.space(call)).await?;
+        Ok(Response::new(proto::SpaceReply {
+            total: space.total,
+            free: space.free,
+            available: space.available,
+        }))
     }
 
     async fn ping(&self, request: Request<proto::PingRequest>) -> Result<Response<proto::PingReply>, Status> {

@@ -18,9 +18,10 @@ use bytes::Bytes;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, SeekFrom, Stat};
 use rustix::io::Errno;
 
+use crate::lock;
 use crate::tree::{
-    Attr, Call, Chunk, Entry, EventSink, Filled, Kind, MAX_PAGE, MAX_READ, Opened, Page, ReadDone, ReadRequest,
-    RemoteTree, Subscription, Time, TreeError, TreePath,
+    Attr, Call, Chunk, Entry, EventSink, Extent, Filled, Kind, MAX_PAGE, MAX_READ, Opened, Page, ReadDone, ReadRequest,
+    RemoteTree, Space, Subscription, Time, TreeError, TreePath,
 };
 use watch::Watcher;
 
@@ -264,6 +265,51 @@ impl RemoteTree for LocalTree {
         Ok(Opened { handle, attr })
     }
 
+    fn extent(&self, handle: u64, offset: u64, call: &Call) -> Result<Extent, TreeError> {
+        call.left()?;
+        let file = lock(&self.handles)
+            .get(&handle)
+            .map(Arc::clone)
+            .ok_or(TreeError::Stale)?;
+        let size = rustix::fs::fstat(&file).map_err(fault)?.st_size;
+        let size = u64::try_from(size).map_err(|_| TreeError::Failed)?;
+        let end = Extent { data: None, hole: size };
+        if offset >= size {
+            return Ok(end);
+        }
+        // Whoever reads by this handle says where, so its position is nobody's.
+        match rustix::fs::seek(&file, SeekFrom::Data(offset)) {
+            Ok(data) if data > offset => Ok(Extent {
+                data: Some(data),
+                hole: offset,
+            }),
+            Ok(data) => Ok(Extent {
+                data: Some(data),
+                hole: rustix::fs::seek(&file, SeekFrom::Hole(offset)).unwrap_or(size),
+            }),
+            Err(Errno::NXIO) => Ok(Extent {
+                data: None,
+                hole: offset,
+            }),
+            // A file system that knows no holes.
+            Err(_) => Ok(Extent {
+                data: Some(offset),
+                hole: size,
+            }),
+        }
+    }
+
+    fn space(&self, call: &Call) -> Result<Space, TreeError> {
+        call.left()?;
+        let of = rustix::fs::fstatvfs(&self.root).map_err(fault)?;
+        let bytes = |blocks: u64| blocks.saturating_mul(of.f_frsize);
+        Ok(Space {
+            total: bytes(of.f_blocks),
+            free: bytes(of.f_bfree),
+            available: bytes(of.f_bavail),
+        })
+    }
+
     fn submit(&self, request: ReadRequest, done: ReadDone) {
         let cancelled = request.cancel.is_cancelled();
         done(if cancelled {
@@ -333,6 +379,7 @@ fn attr_of(stat: &Stat) -> Option<Attr> {
         ctime,
         nlink: u32::try_from(stat.st_nlink).unwrap_or(u32::MAX),
         version: version(stat),
+        allocated: u64::try_from(stat.st_blocks).unwrap_or_default().saturating_mul(512),
     })
 }
 

@@ -9,8 +9,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use super::{
-    Attr, Call, Chunk, Event, EventSink, Hook, Opened, Page, ReadDone, ReadRequest, RemoteTree, Subscription,
-    TreeError, TreePath,
+    Attr, Call, Chunk, Event, EventSink, Extent, Hook, Opened, Page, ReadDone, ReadRequest, RemoteTree, Space,
+    Subscription, TreeError, TreePath,
 };
 use crate::lock;
 
@@ -423,6 +423,25 @@ impl RemoteTree for LastingTree {
 
     fn submit(&self, request: ReadRequest, done: ReadDone) {
         self.0.submit(request, done, 0);
+    }
+
+    fn extent(&self, handle: u64, offset: u64, call: &Call) -> Result<Extent, TreeError> {
+        loop {
+            // A way there is to be, before the file is open by it.
+            let (generation, _) = self.0.current(call)?;
+            match self.0.opened(handle, call) {
+                Ok(((generation, tree), handle)) => match tree.extent(handle, offset, call) {
+                    Err(TreeError::Lost) => self.0.note_lost(generation),
+                    told => return told,
+                },
+                Err(TreeError::Lost) => self.0.note_lost(generation),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn space(&self, call: &Call) -> Result<Space, TreeError> {
+        Ok(self.0.call(call, |tree| tree.space(call))?.1)
     }
 
     fn close(&self, handle: u64) {

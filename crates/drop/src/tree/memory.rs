@@ -144,6 +144,7 @@ impl Node {
             ctime: time,
             nlink: 1,
             version,
+            allocated: size,
         }
     }
 }

@@ -57,6 +57,18 @@ pub trait RemoteTree: Send + Sync + 'static {
     /// Asks for news of changes, until the answer is dropped. `sink` must not block.
     fn subscribe(&self, sink: EventSink) -> Result<Subscription, TreeError>;
 
+    /// Where an open file holds data from `offset` on. A tree that does not know says [`TreeError::Invalid`].
+    fn extent(&self, handle: u64, offset: u64, call: &Call) -> Result<Extent, TreeError> {
+        let _ = (handle, offset, call);
+        Err(TreeError::Invalid("nobody knows where holes are"))
+    }
+
+    /// Room where the tree stands. A tree that does not know says [`TreeError::Invalid`].
+    fn space(&self, call: &Call) -> Result<Space, TreeError> {
+        let _ = call;
+        Err(TreeError::Invalid("nobody knows how much room there is"))
+    }
+
     /// Whether the tree can still be reached.
     fn is_alive(&self) -> bool {
         true
@@ -140,6 +152,28 @@ pub struct Attr {
     pub nlink: u32,
     /// Changes whenever the content may have changed. Never means anything across two objects.
     pub version: u64,
+    /// Bytes on the disk, fewer than `size` where there are holes.
+    pub allocated: u64,
+}
+
+/// Where data and holes of a file are, seen from a place in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// The first byte from there on that is data, if there is one.
+    pub data: Option<u64>,
+    /// The first byte from there on that is in a hole; the end of the file counts as one.
+    pub hole: u64,
+}
+
+/// Room of a file system, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Space {
+    /// All there is.
+    pub total: u64,
+    /// What is free.
+    pub free: u64,
+    /// What of it the owner of the tree may use.
+    pub available: u64,
 }
 
 /// One entry of a directory.

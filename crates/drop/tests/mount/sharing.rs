@@ -190,6 +190,50 @@ fn a_mount_that_is_taken_away_ends_both_in_good_order() {
     assert!(ended.iter().all(Result::is_ok), "{ended:?}");
 }
 
+#[test]
+fn holes_and_room_are_shown_as_they_are_at_the_other_end() {
+    use std::os::unix::fs::{FileExt, MetadataExt};
+
+    use rustix::fs::SeekFrom;
+
+    if !can_mount() {
+        return;
+    }
+    let (source, at) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = fs::File::create(source.path().join("sparse")).unwrap();
+    file.set_len(64 << 20).unwrap();
+    for place in [8 << 20, 40 << 20] {
+        file.write_all_at(&bytes(1 << 20, 8), place).unwrap();
+    }
+    file.sync_all().unwrap();
+    let (listener, address) = listen();
+    let _session = Session::start(listener, shares(source.path()), address, mounts(at.path()));
+    let shown = fs::File::open(at.path().join("sparse")).unwrap();
+    let (ours, theirs) = (file.metadata().unwrap(), shown.metadata().unwrap());
+    assert_eq!((theirs.len(), theirs.blocks()), (ours.len(), ours.blocks()));
+    let look = |file: &fs::File, from: SeekFrom| rustix::fs::seek(file, from);
+    for place in [
+        0,
+        1,
+        8 << 20,
+        (8 << 20) + 5,
+        9 << 20,
+        41 << 20,
+        (64 << 20) - 1,
+        64 << 20,
+    ] {
+        for from in [SeekFrom::Data(place), SeekFrom::Hole(place)] {
+            assert_eq!(look(&shown, from), look(&file, from), "{from:?}");
+        }
+    }
+    let [ours, theirs] = [source.path(), at.path()].map(|path| rustix::fs::statvfs(path).unwrap());
+    assert_eq!(
+        ours.f_blocks * ours.f_frsize / 4096,
+        theirs.f_blocks * theirs.f_frsize / 4096
+    );
+    assert!(theirs.f_bfree > 0 && theirs.f_bavail <= theirs.f_blocks);
+}
+
 /// Stands between two ends and can cut their connections.
 struct Between {
     address: SocketAddr,
