@@ -11,12 +11,16 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::io::Errno;
+use sealway_aead::choose::Offer;
+use sealway_aead::cpu::Cpu;
 use sealway_drop::Error;
 use sealway_drop::cancel::Cancel;
 use sealway_drop::fuse::MountOptions;
 use sealway_drop::link::{Connected, Place, Setup};
 use sealway_drop::relay::{Limits, Meeting};
 use sealway_drop::sharing::{Options, Ready, Telling, keep};
+
+use sealway_session::handshake::{Auth, Config, Handshake, Kem, PeerKey, Role, StaticKey};
 
 use super::relay::Relay;
 use super::support::{code, listen, setup};
@@ -121,6 +125,8 @@ impl Drop for End {
 /// Stands between two ends. What it carries can be held up, and its connections cut.
 #[derive(Clone, Default)]
 struct Wire {
+    /// Under which names ends came back.
+    names: Arc<Mutex<Vec<Vec<u8>>>>,
     held: Arc<AtomicBool>,
     streams: Arc<Mutex<Vec<TcpStream>>>,
 }
@@ -136,8 +142,8 @@ impl Wire {
                 let copy = |stream: &TcpStream| stream.try_clone().unwrap();
                 carrying.streams.lock().unwrap().extend([copy(&near), copy(&far)]);
                 for (from, to) in [(copy(&near), copy(&far)), (far, near)] {
-                    let held = carrying.held.clone();
-                    std::thread::spawn(move || carry(from, to, &held));
+                    let wire = carrying.clone();
+                    std::thread::spawn(move || wire.carry(from, to));
                 }
             }
         });
@@ -148,24 +154,28 @@ impl Wire {
         self.held.store(held, SeqCst);
     }
 
+    fn carry(&self, mut from: TcpStream, mut to: TcpStream) {
+        let mut buffer = vec![0; 64 << 10];
+        let mut first = true;
+        while let Ok(read @ 1..) = from.read(&mut buffer) {
+            while self.held.load(SeqCst) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            if std::mem::take(&mut first) && buffer[0] == b'R' && read >= 33 {
+                self.names.lock().unwrap().push(buffer[1..33].to_vec());
+            }
+            if to.write_all(&buffer[..read]).is_err() {
+                break;
+            }
+        }
+        let _ = to.shutdown(Shutdown::Write);
+    }
+
     fn cut(&self) {
         for stream in self.streams.lock().unwrap().drain(..) {
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
-}
-
-fn carry(mut from: TcpStream, mut to: TcpStream, held: &AtomicBool) {
-    let mut buffer = vec![0; 64 << 10];
-    while let Ok(read @ 1..) = from.read(&mut buffer) {
-        while held.load(SeqCst) {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        if to.write_all(&buffer[..read]).is_err() {
-            break;
-        }
-    }
-    let _ = to.shutdown(Shutdown::Write);
 }
 
 fn shares(path: &Path) -> Options {
@@ -418,6 +428,67 @@ fn ends_that_met_at_a_relay_meet_there_again() {
     mount.until(&Told::Again);
     share.until(&Told::Again);
     folders.go_on(&mut open);
+}
+
+/// Somebody who has heard the name under which an end comes back, and has a key of their own.
+fn impostor(address: SocketAddr, name: &[u8]) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    let mut random = |out: &mut [u8]| getrandom::fill(out).unwrap();
+    let config = Config {
+        role: Role::Initiator,
+        auth: Auth::Keys {
+            own: StaticKey::from_bytes(&[9; 32]),
+            peer: PeerKey::Unknown,
+        },
+        offer: Offer::of(Cpu::get()),
+        kem: Kem::MlKem768,
+        prologue: b"sealway drop 1".to_vec(),
+    };
+    let mut handshake = Handshake::new(config, &mut random).unwrap();
+    stream.write_all(b"R").unwrap();
+    stream.write_all(name).unwrap();
+    let mut buffer = [0; 4096];
+    loop {
+        while let Some(flight) = handshake.write() {
+            stream.write_all(&flight).unwrap();
+        }
+        match stream.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(read) if !handshake.is_done() => drop(handshake.read(&buffer[..read]).unwrap()),
+            // Why it is refused. Who is let in is not left at once, so there would be no end.
+            Ok(_) => {}
+            Err(error) => return assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset),
+        }
+    }
+}
+
+#[test]
+fn who_only_knows_the_name_gets_nowhere_and_disturbs_nobody() {
+    if !can_mount() {
+        return;
+    }
+    let folders = Folders::new();
+    let (listener, address) = listen();
+    let (wire, between) = Wire::start(address);
+    let share = End::start(
+        shares(folders.source.path()),
+        Place::Listen(listener),
+        code("one-two-three"),
+    );
+    let mount = End::dial(mounts(folders.at.path()), between, code("one-two-three"));
+    mount.until(&Told::Ready);
+    wire.cut();
+    mount.until(&Told::Again);
+    share.until(&Told::Again);
+    let name = wire.names.lock().unwrap()[0].clone();
+    impostor(address, &name);
+    impostor(address, &[7; 32]);
+    let mut open = folders.open();
+    folders.go_on(&mut open);
+    for end in [&mount, &share] {
+        assert!(end.told.try_recv().is_err(), "the session that stands is left alone");
+    }
 }
 
 #[test]
