@@ -158,7 +158,21 @@ impl Server {
     fn request_v5(&self, cursor: &mut Cursor<'_>) -> Result<Event, Stop> {
         version(cursor, 5, "the version of the request")?;
         let [command, _reserved] = cursor.array()?;
-        let (address, port) = read_type_first(cursor, Protocol::Socks)?;
+        let (address, port) = match read_type_first(cursor, Protocol::Socks) {
+            Ok(read) => read,
+            Err(Stop::Failed(
+                error @ Error::Field {
+                    field: "the address type",
+                    ..
+                },
+            )) => {
+                return Ok(Event::Refuse {
+                    reply: Reply::AddressNotSupported.encode(Version::V5, unspecified()),
+                    error,
+                });
+            }
+            Err(other) => return Err(other),
+        };
         let command = match command {
             1 => Command::Connect(Destination::tcp(address, port)),
             3 if self.udp => Command::UdpAssociate(Destination::udp(address, port)),

@@ -113,6 +113,16 @@ fn refusals() {
     let bind = b"\x05\x01\x00\x05\x02\x00\x01\x7f\x00\x00\x01\x00\x50";
     let (events, _) = serve(false, true, bind, 1).unwrap();
     assert!(matches!(&events[1], Event::Refuse { reply, .. } if reply[..2] == [5, 7]));
+    // A type of address that nobody knows (RFC 1928 section 6).
+    for kind in [0, 2, 5, 255] {
+        let unknown = [b"\x05\x01\x00\x05\x01\x00", &[kind][..], b"\x7f\x00\x00\x01\x00\x50"].concat();
+        let (events, _) = serve(false, true, &unknown, 1).unwrap();
+        let Some(Event::Refuse { reply, error }) = events.get(1) else {
+            panic!("{events:?}");
+        };
+        assert_eq!(reply[..], [5, 8, 0, 1, 0, 0, 0, 0, 0, 0]);
+        assert!(matches!(error, Error::Field { field: "the address type", got, .. } if *got == u64::from(kind)));
+    }
     let mut no_udp = Server::new(false, false);
     no_udp.handle(b"\x05\x01\x00").unwrap();
     let got = no_udp.handle(b"\x05\x03\x00\x01\x00\x00\x00\x00\x00\x00").unwrap();
