@@ -121,7 +121,11 @@ impl fmt::Display for LinkError {
             LinkError::Outbound(problems) => {
                 f.write_str("the link asks for what cannot be done")?;
                 for problem in problems {
-                    write!(f, "; {}: {}", problem.path, problem.text)?;
+                    f.write_str("; ")?;
+                    if !problem.path.is_empty() {
+                        write!(f, "{}: ", problem.path)?;
+                    }
+                    f.write_str(&problem.text)?;
                 }
                 Ok(())
             }
@@ -170,7 +174,11 @@ impl Link {
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(LinkError::Scheme);
         };
-        let link = match scheme.to_ascii_lowercase().as_str() {
+        let scheme = scheme.to_ascii_lowercase();
+        if rest.is_empty() && matches!(scheme.as_str(), "vless" | "vmess") {
+            return Err(LinkError::part("the body", "it is empty: nothing stands behind ://"));
+        }
+        let link = match scheme.as_str() {
             "vless" => uri::read(Scheme::Vless, rest),
             "vmess" if rest.split('#').next().is_some_and(|r| r.contains('@')) => uri::read(Scheme::Vmess, rest),
             "vmess" => json::read(rest),

@@ -78,7 +78,14 @@ impl Link {
         };
         stream.insert("network".into(), self.network.as_str().into());
         stream.insert("security".into(), self.security.as_str().into());
-        let http = || given(&[("path", "path"), ("host", "host")]);
+        let http = || {
+            let mut map = given(&[("path", "path"), ("host", "host")]);
+            if let Some(Value::String(path)) = map.get_mut("path") {
+                // A link may hold what no request can. It goes out as other programs send it.
+                *path = path.replace(' ', "%20").replace('#', "%23");
+            }
+            map
+        };
         let mut put = |key: &str, map: Map<String, Value>| {
             if !map.is_empty() {
                 stream.insert(key.to_owned(), Value::Object(map));

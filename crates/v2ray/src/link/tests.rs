@@ -217,6 +217,8 @@ fn wrong_parts_are_named() {
         ("vmess://e30x", "the body"),
         ("vmess://W10=", "the body"),
         ("vmess://e30=", "the id"),
+        ("vmess://", "the body"),
+        ("VLESS:// ", "the body"),
     ] {
         match Link::parse(text) {
             Err(LinkError::Part { part, .. }) => assert_eq!(part, wanted, "{text}"),
@@ -246,6 +248,25 @@ fn what_no_link_can_say_is_listed() {
     let (freedom, _) = crate::config::read_outbound(r#"{"protocol":"freedom"}"#);
     let error = Link::from_outbound(&freedom.unwrap()).unwrap_err();
     assert_eq!(error.to_string(), "there is no share link for a freedom outbound");
+}
+
+#[test]
+fn a_path_may_hold_a_space() {
+    for space in [" ", "%20"] {
+        for network in ["ws", "httpupgrade"] {
+            let link = parse(&format!(
+                "vless://{ID}@h:1?type={network}&path=/a{space}b?ed=64#my{space}name"
+            ));
+            assert_eq!((link.parameter("path"), link.name.as_str()), ("/a b?ed=64", "my name"));
+            assert_eq!(parse(&link.to_string()), link);
+            let (outbound, _) = link.to_outbound().unwrap();
+            let (Transport::WebSocket(upgrade) | Transport::HttpUpgrade(upgrade)) = &outbound.stream.transport else {
+                panic!()
+            };
+            // As it is sent.
+            assert_eq!(upgrade.path, "/a%20b");
+        }
+    }
 }
 
 fn text() -> impl Strategy<Value = String> {
