@@ -24,11 +24,11 @@ mod table;
 mod tls;
 mod user;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use context::{Cx, quoted};
 use json::{Data, Member, Value};
-use scalar::ScalarMap;
+use scalar::{Listed, Part, ScalarMap};
 use table::{Decode, object};
 
 pub use fallback::{FallbackDial, FallbackTarget, UnixName};
@@ -62,26 +62,26 @@ object! {
         /// Names for `env:NAME` in ports and addresses, asked before the environment of the process.
         env: ScalarMap = "env";
         /// What is logged, and where to.
-        log: Option<Log> = "log";
+        log: Part<Option<Log>> = "log";
         /// Name resolution.
-        dns: Dns = "dns", default "{}";
+        dns: Part<Dns> = "dns", default "{}";
         /// Which outbound a connection takes.
-        routing: Routing = "routing", default "{}";
+        routing: Part<Routing> = "routing", default "{}";
         /// Timeouts, buffers and which counters are kept.
-        policy: Policy = "policy", default "{}";
+        policy: Part<Policy> = "policy", default "{}";
         /// Where connections come in.
-        inbounds: Vec<Inbound> = "inbounds";
+        inbounds: Listed<Inbound> = "inbounds";
         /// Where connections go out. The first is for whatever no rule is about.
-        outbounds: Vec<Outbound> = "outbounds";
+        outbounds: Listed<Outbound> = "outbounds";
         /// Keep the counters that `policy` asks for.
-        stats: Option<Stats> = "stats";
+        stats: Part<Option<Stats>> = "stats";
     }
     other {
-        LaterError "api": "the management API (`api`)";
-        LaterError "metrics": "`metrics`";
+        LaterService "api": "the management API (`api`)";
+        LaterService "metrics": "`metrics`";
         LaterError "fakedns": "fake DNS (`fakedns`)";
-        LaterError "observatory": "measuring outbounds (`observatory`)";
-        LaterError "burstObservatory": "measuring outbounds (`burstObservatory`)";
+        LaterService "observatory": "measuring outbounds (`observatory`)";
+        LaterService "burstObservatory": "measuring outbounds (`burstObservatory`)";
         LaterWarning "geodata": "fetching geo files (`geodata`)";
         Accepted "version": "";
         Gone "inbound": "write `inbounds`, a list of objects";
@@ -134,6 +134,20 @@ pub struct Loaded {
     pub config: Option<Config>,
     /// What is wrong, in the order of the files. At most some 200; a last one says if there are more.
     pub problems: Vec<Problem>,
+    /// What could be read of a configuration with errors, for finding others that only show when it is put to use.
+    pub draft: Draft,
+}
+
+/// The parts of a configuration with errors that are right themselves. It must not be run: what protects may be missing.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Draft {
+    /// What is logged, and where to.
+    pub log: Option<Log>,
+    /// Inbounds with their places in the list.
+    pub inbounds: Vec<(usize, Inbound)>,
+    /// Outbounds with their places in the list.
+    pub outbounds: Vec<(usize, Outbound)>,
 }
 
 impl Loaded {
@@ -142,6 +156,22 @@ impl Loaded {
         self.problems
             .iter()
             .filter(|problem| problem.severity == Severity::Error)
+    }
+
+    /// The files, by their places among those given to [`load`], that hold ids, passwords or keys: nobody but the owner should
+    /// be able to read them.
+    pub fn files_with_secrets(&self) -> BTreeSet<u16> {
+        let config = self.config.iter();
+        let inbounds = config.clone().flat_map(|config| &config.inbounds);
+        let inbounds = inbounds.chain(self.draft.inbounds.iter().map(|(_, inbound)| inbound));
+        let outbounds = config.flat_map(|config| &config.outbounds);
+        let outbounds = outbounds.chain(self.draft.outbounds.iter().map(|(_, outbound)| outbound));
+        let inbounds = inbounds.filter(|one| one.protocol.has_secrets() || one.stream.has_keys());
+        let outbounds = outbounds.filter(|one| one.protocol.has_secrets() || one.stream.has_keys());
+        inbounds
+            .map(|one| one.at.file)
+            .chain(outbounds.map(|one| one.at.file))
+            .collect()
     }
 }
 
@@ -206,14 +236,15 @@ pub fn load(files: &[File<'_>], options: &Options<'_>) -> Loaded {
     if files.is_empty() {
         cx.error(Position::default(), "there is no configuration", "name a file with -c");
     }
-    let config = match whole {
-        Some(value) if cx.errors() == 0 => Config::decode(value, &mut cx),
-        _ => None,
+    let (config, draft) = match whole {
+        Some(value) if cx.errors() == 0 => decode(value, &mut cx),
+        _ => (None, Draft::default()),
     };
     let config = config.filter(|_| cx.errors() == 0);
     Loaded {
         config,
         problems: cx.finish(),
+        draft,
     }
 }
 
@@ -231,18 +262,19 @@ pub(crate) fn read_outbound(text: &str) -> (Option<Outbound>, Vec<Problem>) {
     (outbound, cx.finish())
 }
 
-/// Reads the whole of a configuration.
-fn decode(mut value: Value, cx: &mut Cx<'_>) -> Option<Config> {
+/// Reads the whole of a configuration, or what can be read of it.
+fn decode(mut value: Value, cx: &mut Cx<'_>) -> (Option<Config>, Draft) {
     let at = value.at;
     // Ports and addresses may refer to it.
     cx.env = take_env(&mut value);
     // Rules refer to these, also where the rest of an inbound or outbound cannot be read.
     cx.tags.inbounds = find_tags(&value, "inbounds", cx);
     cx.tags.outbounds = find_tags(&value, "outbounds", cx);
-    let before = cx.errors();
     let missing_outbounds = !has(&value, "outbounds");
-    let s = Settings::decode(value, cx)?;
-    if s.outbounds.is_empty() && cx.errors() == before {
+    let Some(s) = Settings::decode(value, cx) else {
+        return (None, Draft::default());
+    };
+    if s.outbounds.read.is_empty() && s.outbounds.whole {
         let text = if missing_outbounds {
             "`outbounds` is missing"
         } else {
@@ -254,24 +286,38 @@ fn decode(mut value: Value, cx: &mut Cx<'_>) -> Option<Config> {
             "add {\"protocol\": \"freedom\"} to connect straight to the target",
         );
     }
-    if s.inbounds.is_empty() && cx.errors() == before {
+    if s.inbounds.read.is_empty() && s.inbounds.whole && s.outbounds.whole {
         cx.warn(
             at,
             "there is no inbound: nothing will ever connect",
             "add one under `inbounds`",
         );
     }
-    routing::check_sniffing(&s.routing, &s.inbounds, cx);
-    Some(Config {
-        log: s.log.unwrap_or_default(),
-        dns: s.dns,
-        routing: s.routing,
-        policy: s.policy,
-        inbounds: s.inbounds,
-        outbounds: s.outbounds,
-        stats: s.stats.is_some(),
-        env: std::mem::take(&mut cx.env),
-    })
+    if let Some(routing) = &s.routing.0 {
+        routing::check_sniffing(routing, &s.inbounds.read, cx);
+        inbound::reach::check_doors(&s.inbounds.read, &s.outbounds.read, routing, cx);
+    }
+    let config = match (s.log.0, s.dns.0, s.routing.0, s.policy.0, s.stats.0) {
+        (Some(log), Some(dns), Some(routing), Some(policy), Some(stats)) if cx.errors() == 0 => Config {
+            log: log.unwrap_or_default(),
+            dns,
+            routing,
+            policy,
+            inbounds: s.inbounds.read.into_iter().map(|(_, inbound)| inbound).collect(),
+            outbounds: s.outbounds.read.into_iter().map(|(_, outbound)| outbound).collect(),
+            stats: stats.is_some(),
+            env: std::mem::take(&mut cx.env),
+        },
+        (log, ..) => {
+            let draft = Draft {
+                log: log.flatten(),
+                inbounds: s.inbounds.read,
+                outbounds: s.outbounds.read,
+            };
+            return (None, draft);
+        }
+    };
+    (Some(config), Draft::default())
 }
 
 fn members(value: &Value) -> &[Member] {

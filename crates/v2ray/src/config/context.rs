@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::json::{Member, Value};
 use super::problem::{Position, Problem, Severity};
-use super::table::Object;
+use super::table::{Loses, Object};
 
 /// Most problems that are kept. Whoever has more starts with these.
 const MAX_PROBLEMS: usize = 200;
@@ -85,11 +85,18 @@ impl<'a> Cx<'a> {
     }
 
     /// Names something that other programs have and we do not have yet.
-    pub(crate) fn later(&mut self, severity: Severity, at: Position, what: &str) {
-        let hint = match severity {
-            Severity::Error => "what it asks for would not happen; take it out if you can do without",
-            Severity::Warning => "everything else works; take it out to be rid of this line",
-        };
+    pub(crate) fn later(&mut self, loses: Loses, at: Position, what: &str) {
+        self.report(
+            loses.severity(),
+            at,
+            format!("not supported yet: {what}"),
+            loses.hint().into(),
+        );
+    }
+
+    /// The same, with advice of its own: what can be written instead, so that nothing else gets through than was meant.
+    pub(crate) fn later_but(&mut self, at: Position, what: &str, hint: &str) {
+        let severity = Loses::Protection.severity();
         self.report(severity, at, format!("not supported yet: {what}"), hint.into());
     }
 
@@ -118,7 +125,8 @@ impl<'a> Cx<'a> {
         } else if let Some(home) = super::reference::home_of(&member.key, table) {
             format!("`{}` belongs to {home}", member.key)
         } else {
-            "it has no effect; take it out".to_owned()
+            // It may be meant to protect something, so it is not for us to say that it can go.
+            "nothing reads it: check how it is spelt, and where it stands".to_owned()
         };
         let text = format!("unknown key {} in {}", quoted(&member.key), table.title);
         self.report(Severity::Warning, member.at, text, hint);

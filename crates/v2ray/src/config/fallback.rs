@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::context::{Cx, quoted};
 use super::json::{Data, Value};
 use super::problem::At;
-use super::table::{Decode, Kind, object};
+use super::table::{Decode, Kind, Loses, object};
 use crate::Address;
 use crate::vless::fallback::Fallback;
 
@@ -158,19 +158,11 @@ fn dial(dest: &At<Dest>, kind: &At<String>, cx: &mut Cx<'_>) -> Option<FallbackD
         ("" | "unix", Some(unix)) => unix.map(FallbackDial::Unix),
         ("unix", None) => Err(format!("{} is no name of a unix socket", quoted(text))),
         ("serve", _) => {
-            cx.later(
-                super::problem::Severity::Error,
-                kind.at,
-                "fallbacks that serve by themselves",
-            );
+            cx.later(Loses::Protection, kind.at, "fallbacks that serve by themselves");
             return None;
         }
         ("" | "tcp", _) if text == "serve-ws-none" => {
-            cx.later(
-                super::problem::Severity::Error,
-                dest.at,
-                "fallbacks that serve by themselves",
-            );
+            cx.later(Loses::Protection, dest.at, "fallbacks that serve by themselves");
             return None;
         }
         ("" | "tcp", _) => host_port(text).map(|(host, port)| match host {

@@ -1,16 +1,18 @@
 //! `inbounds`: where connections come in.
 
+pub(crate) mod reach;
+
 use std::net::IpAddr;
 
 use super::context::{Cx, quoted};
 use super::fallback::{FallbackTarget, ReadFallback, UnixName};
 use super::json::{Data, Value};
-use super::problem::{At, Position, Severity};
-use super::scalar::{Name, Networks, Port, Ports, Texts};
+use super::problem::{At, Position};
+use super::scalar::{Name, Networks, Part, Port, Ports, Texts};
 use super::stream::{Stream, check_side};
-use super::table::{Decode, Kind, Object, object, words};
+use super::table::{Decode, Kind, Loses, Object, object, words};
 use super::user::{Account, FlowName, User, VlessUserSettings, VmessUserSettings};
-use super::user::{check_alter_id, check_encryption, check_unique};
+use super::user::{check_alter_id, check_encryption, check_unique, is_old};
 use crate::Address;
 use crate::vless::fallback::Fallback;
 
@@ -55,6 +57,16 @@ pub enum Listen {
         /// The mode its file is given.
         mode: Option<u32>,
     },
+}
+
+impl Listen {
+    /// Whether only this machine reaches it.
+    pub fn is_this_machine(&self) -> bool {
+        match self {
+            Listen::Ip { ip, .. } => ip.is_some_and(|ip| ip.to_canonical().is_loopback()),
+            Listen::Unix { .. } => true,
+        }
+    }
 }
 
 /// What `listen` says.
@@ -124,8 +136,8 @@ words! {
         Always = "always" | "";
     }
     other {
-        LaterError "random": "ports chosen at random (`allocate`)";
-        LaterError "external": "ports chosen from outside (`allocate`)";
+        LaterService "random": "ports chosen at random (`allocate`)";
+        LaterService "external": "ports chosen from outside (`allocate`)";
     }
 }
 
@@ -145,21 +157,21 @@ object! {
     /// Where connections come in, and what is spoken there.
     struct InboundSettings: "inbounds[]" {
         /// The name for rules and counters. Two inbounds cannot have the same.
-        tag: At<Name> = "tag", default "\"\"";
+        tag: Part<At<Name>> = "tag", default "\"\"";
         /// The address. Absent: every address of IPv4 and IPv6.
-        listen: Option<At<ListenText>> = "listen";
+        listen: Part<Option<At<ListenText>>> = "listen";
         /// The ports, with one listener for each. Unix sockets need none.
-        port: Option<Ports> = "port";
+        port: Part<Option<Ports>> = "port";
         /// What is spoken.
         protocol: InboundProtocolName = "protocol", required;
         /// The settings of the protocol.
         settings: Option<Value> = "settings";
         /// What carries the protocol, and how it is protected.
-        stream: Stream = "streamSettings", default "{}";
+        stream: Part<Stream> = "streamSettings", default "{}";
         /// Reading the target's name from the first bytes.
-        sniffing: Sniffing = "sniffing", default "{}";
+        sniffing: Part<Sniffing> = "sniffing", default "{}";
         /// How listening ports are chosen.
-        allocate: Allocate = "allocate", default "{}";
+        allocate: Part<Allocate> = "allocate", default "{}";
     }
 }
 
@@ -230,13 +242,13 @@ object! {
     /// VLESS.
     pub(crate) struct VlessSettings: "vless settings" {
         /// The users.
-        users: Vec<VlessUserSettings> = "clients" | "users";
+        users: Part<Vec<VlessUserSettings>> = "clients" | "users";
         /// The encryption of VLESS itself: `none`. It must be there.
-        decryption: Option<At<String>> = "decryption";
+        decryption: Part<Option<At<String>>> = "decryption";
         /// Where everybody else is sent. An empty list closes their connections.
-        fallbacks: Vec<At<ReadFallback>> = "fallbacks";
+        fallbacks: Part<Vec<At<ReadFallback>>> = "fallbacks";
         /// The flow of users that name none.
-        flow: FlowName = "flow", default "\"\"";
+        flow: Part<FlowName> = "flow", default "\"\"";
     }
     other {
         Gone "fallback": "write `fallbacks`, a list of objects";
@@ -266,7 +278,7 @@ object! {
         secure_only: bool = "disableInsecureEncryption", default "false";
     }
     other {
-        LaterError "detour": "dynamic ports (`detour`)";
+        LaterService "detour": "dynamic ports (`detour`)";
     }
 }
 
@@ -307,10 +319,15 @@ pub enum InboundProtocol {
 }
 
 impl InboundProtocol {
-    /// Whether others than the owner of this machine are meant to reach it, so that targets inside its own network
-    /// need a rule that allows them.
-    pub fn is_remote_facing(&self) -> bool {
-        matches!(self, InboundProtocol::Vless(_) | InboundProtocol::Vmess(_))
+    /// Whether it holds ids or passwords.
+    pub(crate) fn has_secrets(&self) -> bool {
+        match self {
+            InboundProtocol::Dokodemo(_) => false,
+            InboundProtocol::Socks(socks) => !socks.accounts.is_empty(),
+            InboundProtocol::Http(http) => !http.accounts.is_empty(),
+            InboundProtocol::Vless(vless) => !vless.users.is_empty(),
+            InboundProtocol::Vmess(vmess) => !vmess.users.is_empty(),
+        }
     }
 
     /// The tables of all protocols' settings.
@@ -349,29 +366,36 @@ impl Decode for Inbound {
     fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
         let at = value.at;
         let s = InboundSettings::decode(value, cx)?;
-        let listen = match (s.listen.map(|listen| listen.value), s.port) {
-            (Some(ListenText::Unix(name, mode)), _) => Some(Listen::Unix { name, mode }),
-            (Some(ListenText::Ip(ip)), Some(ports)) => Some(Listen::Ip { ip: Some(ip), ports }),
-            (None, Some(ports)) => Some(Listen::Ip { ip: None, ports }),
-            (_, None) => {
-                cx.error(at, "`port` is missing", "the port to listen on");
+        let listen = match (s.listen.0.map(|listen| listen.map(|listen| listen.value)), s.port.0) {
+            (Some(Some(ListenText::Unix(name, mode))), _) => Some(Listen::Unix { name, mode }),
+            (Some(Some(ListenText::Ip(ip))), Some(Some(ports))) => Some(Listen::Ip { ip: Some(ip), ports }),
+            (Some(None), Some(Some(ports))) => Some(Listen::Ip { ip: None, ports }),
+            (Some(_), Some(None)) => {
+                let hint = "write the port to listen on, or the path of a unix socket as `listen`";
+                cx.error(at, "`port` is missing", hint);
                 None
             }
+            _ => None,
         };
         let settings = s.settings.unwrap_or(Value {
             at,
             data: Data::Object(Vec::new()),
         });
         let protocol = cx.within("settings", |cx| read_protocol(s.protocol, settings, cx));
-        check_side(&s.stream, true, cx);
-        Some(Inbound {
-            tag: s.tag.value.0,
+        if let Some(stream) = &s.stream.0 {
+            check_side(stream, true, cx);
+        }
+        s.allocate.0?;
+        let inbound = Inbound {
+            tag: s.tag.0?.value.0,
             listen: listen?,
             protocol: protocol?,
-            stream: s.stream,
-            sniffing: s.sniffing,
+            stream: s.stream.0?,
+            sniffing: s.sniffing.0?,
             at,
-        })
+        };
+        reach::check_open(&inbound, cx);
+        Some(inbound)
     }
 }
 
@@ -385,7 +409,7 @@ fn read_protocol(name: InboundProtocolName, settings: Value, cx: &mut Cx<'_>) ->
             match s.auth.value {
                 SocksAuth::Password if s.accounts.is_empty() => {
                     let text = "nobody could use it: `auth` is password and there are no accounts";
-                    cx.error(s.auth.at, text, "list them under `accounts`, or write \"noauth\"");
+                    cx.error(s.auth.at, text, "list who may use it under `accounts`");
                     return None;
                 }
                 SocksAuth::NoAuth if !s.accounts.is_empty() => {
@@ -399,19 +423,25 @@ fn read_protocol(name: InboundProtocolName, settings: Value, cx: &mut Cx<'_>) ->
         }
         InboundProtocolName::Vless => {
             let s = VlessSettings::decode(settings, cx)?;
-            check_encryption("decryption", s.decryption.as_ref(), at, cx);
-            cx.within("fallbacks", |cx| super::fallback::check(&s.fallbacks, cx));
-            let keys: Vec<_> = s.users.iter().map(|user| (user.id, user.email.clone())).collect();
+            if let Some(decryption) = s.decryption.0 {
+                check_encryption("decryption", decryption.as_ref(), at, cx);
+            }
+            if let Some(fallbacks) = &s.fallbacks.0 {
+                cx.within("fallbacks", |cx| super::fallback::check(fallbacks, cx));
+            }
+            let users = s.users.0?;
+            let keys: Vec<_> = users.iter().map(|user| (user.id, user.email.clone())).collect();
             cx.within("clients", |cx| check_unique(&keys, cx));
-            let users = s.users.into_iter().map(|user| User {
+            let users = users.into_iter().map(|user| User {
                 id: user.id.value,
                 email: user.email.value.0,
                 level: user.level,
                 at: user.id.at,
             });
+            s.flow.0?;
             Some(InboundProtocol::Vless(VlessInbound {
                 users: users.collect(),
-                fallbacks: s.fallbacks.into_iter().map(|fallback| fallback.value.0).collect(),
+                fallbacks: s.fallbacks.0?.into_iter().map(|fallback| fallback.value.0).collect(),
             }))
         }
         InboundProtocolName::Vmess => {
@@ -419,17 +449,18 @@ fn read_protocol(name: InboundProtocolName, settings: Value, cx: &mut Cx<'_>) ->
             let keys: Vec<_> = s.users.iter().map(|user| (user.id, user.email.clone())).collect();
             cx.within("clients", |cx| {
                 check_unique(&keys, cx);
-                check_alter_id(s.users.iter().map(|user| user.alter_id.clone()), cx);
+                // Said once, of the first of them.
+                let old = |user: &VmessUserSettings| user.alter_id.as_ref().is_some_and(is_old);
+                if let Some(i) = s.users.iter().position(old) {
+                    cx.at_index(i, |cx| check_alter_id(s.users[i].alter_id.as_ref(), cx));
+                }
+                let ends = |user: &VmessUserSettings| user.experiments.no_termination_signal;
+                if let Some(i) = s.users.iter().position(ends) {
+                    let what = "an inbound that ends streams without a last chunk (`NoTerminationSignal`)";
+                    let at = s.users[i].experiments.at;
+                    cx.at_index(i, |cx| cx.within("experiments", |cx| cx.later(Loses::Ease, at, what)));
+                }
             });
-            let ends = |user: &&VmessUserSettings| user.experiments.no_termination_signal;
-            if let Some(user) = s.users.iter().find(ends) {
-                let what = "an inbound that ends streams without a last chunk (`NoTerminationSignal`)";
-                cx.within("clients", |cx| {
-                    cx.within("experiments", |cx| {
-                        cx.later(Severity::Warning, user.experiments.at, what)
-                    });
-                });
-            }
             let users = s.users.into_iter().map(|user| User {
                 id: user.id.value,
                 email: user.email.value.0,

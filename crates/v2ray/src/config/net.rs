@@ -7,7 +7,7 @@ use regex::Regex;
 
 use super::context::{Cx, quoted};
 use super::json::Value;
-use super::problem::{At, Severity};
+use super::problem::At;
 use super::scalar::Texts;
 use super::table::{Decode, Kind};
 
@@ -66,6 +66,9 @@ pub fn is_private(ip: IpAddr) -> bool {
     is_private(IpAddr::from(inside))
 }
 
+const LIST_NETWORKS: &str = "list the networks themselves (192.0.2.0/24); the rule stands for them, so keep it";
+const LIST_NAMES: &str = "list the names themselves (domain:example.org); the rule stands for them, so keep it";
+
 /// A list of IP conditions, of which one must hold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IpMatches(pub Vec<At<IpMatch>>);
@@ -89,6 +92,16 @@ impl IpMatch {
         }
     }
 
+    /// Whether it names private addresses and no others: `geoip:private`, or a network or address within it. What fits
+    /// everything, such as `0.0.0.0/0`, says nothing of private addresses in particular.
+    pub fn is_private_only(&self) -> bool {
+        match self {
+            IpMatch::Private(wanted) => *wanted,
+            IpMatch::Net(net) if net.prefix_len() == net.max_prefix_len() => is_private(net.addr()),
+            IpMatch::Net(net) => PRIVATE.iter().any(|private| private.contains(net)),
+        }
+    }
+
     fn read(text: &At<String>, cx: &mut Cx<'_>) -> Option<Self> {
         let lower = text.to_ascii_lowercase();
         let bare = lower.strip_prefix('!').unwrap_or(&lower);
@@ -97,19 +110,13 @@ impl IpMatch {
             if code.trim_start_matches('!') == "private" {
                 return Some(IpMatch::Private(wanted));
             }
-            cx.later(
-                Severity::Error,
-                text.at,
-                &format!("geoip files, as {} needs; only geoip:private is built in", quoted(text)),
-            );
+            let what = format!("geoip files, as {} needs; only geoip:private is built in", quoted(text));
+            cx.later_but(text.at, &what, LIST_NETWORKS);
             return None;
         }
         if bare.starts_with("ext:") || bare.starts_with("ext-ip:") {
-            cx.later(
-                Severity::Error,
-                text.at,
-                &format!("geoip files, as {} needs", quoted(text)),
-            );
+            let what = format!("geoip files, as {} needs", quoted(text));
+            cx.later_but(text.at, &what, LIST_NETWORKS);
             return None;
         }
         let net = text
@@ -192,9 +199,10 @@ impl Pattern {
         self.0.is_match(text)
     }
 
-    fn read(pattern: &str, at: super::problem::Position, cx: &mut Cx<'_>) -> Option<Self> {
+    fn read(pattern: &str, any_case: bool, at: super::problem::Position, cx: &mut Cx<'_>) -> Option<Self> {
+        let mut builder = regex::RegexBuilder::new(pattern);
         // Half a megabyte bounds what a pattern like (a{1000}){1000} may cost.
-        match regex::RegexBuilder::new(pattern).size_limit(1 << 19).build() {
+        match builder.case_insensitive(any_case).size_limit(1 << 19).build() {
             Ok(regex) => Some(Pattern(regex)),
             Err(error) => {
                 let error = error.to_string();
@@ -243,8 +251,12 @@ impl DomainMatch {
 
     pub(crate) fn read(text: &At<String>, cx: &mut Cx<'_>) -> Option<Self> {
         let (form, rest) = text.split_once(':').unwrap_or(("keyword", text));
-        let lower = rest.to_lowercase();
+        let mut lower = rest.to_lowercase();
         let form = form.to_ascii_lowercase();
+        // Names are compared without the dot of the root.
+        if matches!(form.as_str(), "full" | "domain") && lower.ends_with('.') {
+            lower.pop();
+        }
         if lower.is_empty() && form != "dotless" {
             cx.error(text.at, format!("{} names no domain", quoted(text)), "");
             return None;
@@ -253,7 +265,7 @@ impl DomainMatch {
             "full" => Some(DomainMatch::Full(lower)),
             "domain" => Some(DomainMatch::Domain(lower)),
             "keyword" => Some(DomainMatch::Keyword(lower)),
-            "regexp" => Pattern::read(rest, text.at, cx).map(DomainMatch::Regexp),
+            "regexp" => Pattern::read(rest, false, text.at, cx).map(DomainMatch::Regexp),
             "dotless" if lower.contains('.') => {
                 cx.error(
                     text.at,
@@ -264,11 +276,8 @@ impl DomainMatch {
             }
             "dotless" => Some(DomainMatch::Dotless(lower)),
             "geosite" | "ext" | "ext-domain" | "ext-site" => {
-                cx.later(
-                    Severity::Error,
-                    text.at,
-                    &format!("geosite files, as {} needs", quoted(text)),
-                );
+                let what = format!("geosite files, as {} needs", quoted(text));
+                cx.later_but(text.at, &what, LIST_NAMES);
                 None
             }
             _ => {
@@ -322,7 +331,7 @@ pub enum UserMatch {
 }
 
 impl UserMatches {
-    /// Whether one of the conditions holds for a user's e-mail. Without an e-mail none does.
+    /// Whether one of the conditions holds for a user's e-mail, whatever its letter case. Without an e-mail none does.
     pub fn matches(&self, email: &str) -> bool {
         let lower = email.to_lowercase();
         !email.is_empty()
@@ -345,8 +354,8 @@ impl Decode for UserMatches {
 
     fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
         let read = |text: &At<String>, cx: &mut Cx<'_>| match text.strip_prefix("regexp:") {
-            Some(pattern) => Pattern::read(pattern, text.at, cx).map(UserMatch::Regexp),
-            None => Some(UserMatch::Email(text.to_lowercase())),
+            Some(pattern) => Pattern::read(pattern, true, text.at, cx).map(UserMatch::Regexp),
+            None => Some(UserMatch::Email(text.trim().to_lowercase())),
         };
         read_all(value, cx, read).map(UserMatches)
     }

@@ -8,9 +8,9 @@ use super::context::{Cx, quoted};
 use super::json::{Data, Member, Value};
 use super::mask::MaskAddress;
 use super::net::DomainMatch;
-use super::problem::{At, Severity};
+use super::problem::At;
 use super::scalar::{Port, Texts, texts};
-use super::table::{Decode, Kind, object, words};
+use super::table::{Decode, Kind, Loses, object, words};
 use crate::Address;
 
 words! {
@@ -197,7 +197,8 @@ impl Default for QueryStrategy {
 object! {
     /// Name resolution. The system's resolver answers what `hosts` does not.
     pub struct Dns: "dns" {
-        /// Servers to ask. Only "localhost", the system's resolver, is supported yet.
+        /// Servers to ask. Only "localhost", the system's resolver, is supported yet; of plain servers a warning tells, and
+        /// those that seal queries (`https://`, `quic+local://`) are an error.
         servers: Vec<DnsServer> = "servers";
         /// Fixed answers: a name, or a domain condition, and its address, addresses, or another name.
         hosts: Hosts = "hosts";
@@ -207,7 +208,7 @@ object! {
     other {
         Accepted "disableCache": "No answers are kept anyway.";
         LaterWarning "clientIp": "DNS queries with a client subnet";
-        LaterWarning "tag": "DNS queries through the routing";
+        LaterError "tag": "DNS queries through the routing (`tag`), which may lead them through a proxy";
         LaterWarning "disableFallback": "a choice among DNS servers";
         LaterWarning "disableFallbackIfMatch": "a choice among DNS servers";
         LaterWarning "useSystemHosts": "`useSystemHosts`; the system's resolver reads its hosts file anyway";
@@ -241,7 +242,7 @@ object! {
     }
 }
 
-/// A DNS server. Only [`DnsServer::System`] is used yet; of others a warning tells.
+/// A DNS server. Only [`DnsServer::System`] is used yet; of others a warning tells, or an error where they seal queries.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum DnsServer {
@@ -270,17 +271,29 @@ impl Decode for DnsServer {
         if address.eq_ignore_ascii_case("localhost") {
             if conditions {
                 let what = "conditions of the server \"localhost\"; the system's resolver is asked for every name";
-                cx.later(Severity::Warning, at, what);
+                cx.later(Loses::Ease, at, what);
             }
             return Some(DnsServer::System);
         }
-        let what = format!(
-            "the DNS server {}; the system's resolver answers instead",
-            quoted(&address)
-        );
-        cx.later(Severity::Warning, address.at, &what);
+        // The system's resolver asks in the clear, so it cannot stand in for what is sealed.
+        let what = format!("the DNS server {}", quoted(&address));
+        if is_sealed(&address) {
+            let hint =
+                "the system's resolver would ask in the clear; have it ask a sealed server, and write \"localhost\"";
+            cx.later_but(address.at, &what, hint);
+        } else {
+            let what = format!("{what}; the system's resolver answers instead");
+            cx.later(Loses::Ease, address.at, &what);
+        }
         Some(DnsServer::Other(address.value))
     }
+}
+
+/// Whether a server is asked through something sealed, as `https://`, `https+local://`, `h2c://` and `quic+local://` are, or
+/// in a way that we do not know.
+fn is_sealed(server: &str) -> bool {
+    let scheme = server.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    scheme.is_some_and(|scheme| !matches!(scheme.as_str(), "udp" | "tcp" | "tcp+local"))
 }
 
 /// Fixed answers by name, in the order of the file.

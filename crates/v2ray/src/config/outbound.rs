@@ -6,11 +6,11 @@ use super::context::{Cx, quoted};
 use super::fallback::optional_host_port;
 use super::json::{Data, Value};
 use super::net::{IpMatches, is_private};
-use super::problem::{At, Position, Severity};
-use super::scalar::{Name, Networks, Ports, texts};
+use super::problem::{At, Position};
+use super::scalar::{Name, Networks, Part, Ports, texts};
 use super::sockopt::DomainStrategy;
 use super::stream::{Stream, Transport, check_side};
-use super::table::{Decode, Kind, Object, object, words};
+use super::table::{Decode, Kind, Loses, Object, object, words};
 use crate::Address;
 
 mod proxies;
@@ -74,19 +74,19 @@ object! {
     /// Where connections go out, and what is spoken there. The first is for whatever no rule is about.
     struct OutboundSettings: "outbounds[]" {
         /// The name for rules and counters. Two outbounds cannot have the same.
-        tag: At<Name> = "tag", default "\"\"";
+        tag: Part<At<Name>> = "tag", default "\"\"";
         /// What is spoken.
         protocol: OutboundProtocolName = "protocol", required;
         /// The settings of the protocol.
         settings: Option<Value> = "settings";
         /// What carries the protocol, and how it is protected.
-        stream: Stream = "streamSettings", default "{}";
+        stream: Part<Stream> = "streamSettings", default "{}";
         /// The source address of connections.
-        send_through: Option<SendThrough> = "sendThrough";
+        send_through: Part<Option<SendThrough>> = "sendThrough";
         /// Many connections in one.
-        mux: Mux = "mux", default "{}";
+        mux: Part<Mux> = "mux", default "{}";
         /// How names become addresses before they go out.
-        target_strategy: At<DomainStrategy> = "targetStrategy", default "\"AsIs\"";
+        target_strategy: Part<At<DomainStrategy>> = "targetStrategy", default "\"AsIs\"";
     }
     other {
         LaterError "proxySettings": "dialling through another outbound (`proxySettings`)";
@@ -204,6 +204,15 @@ pub enum OutboundProtocol {
 }
 
 impl OutboundProtocol {
+    /// Whether it holds an id or a password.
+    pub(crate) fn has_secrets(&self) -> bool {
+        match self {
+            OutboundProtocol::Freedom(_) | OutboundProtocol::Blackhole(_) => false,
+            OutboundProtocol::Vless(_) | OutboundProtocol::Vmess(_) => true,
+            OutboundProtocol::Socks(proxy) | OutboundProtocol::Http(proxy) => proxy.account.is_some(),
+        }
+    }
+
     /// The tables of all protocols' settings.
     pub(crate) const TABLES: [&'static Object; 5] = [
         FreedomSettings::TABLE,
@@ -245,28 +254,26 @@ impl Decode for Outbound {
             data: Data::Object(Vec::new()),
         });
         let mut protocol = cx.within("settings", |cx| read_protocol(s.protocol, settings, cx));
-        if s.mux.enabled.value {
+        if let Some(mux) = s.mux.0.as_ref().filter(|mux| mux.enabled.value) {
             let what = "`mux`; every connection has a carrier of its own";
             cx.within("mux", |cx| {
-                cx.within("enabled", |cx| cx.later(Severity::Warning, s.mux.enabled.at, what));
+                cx.within("enabled", |cx| cx.later(Loses::Ease, mux.enabled.at, what));
             });
         }
-        if s.target_strategy.value != DomainStrategy::AsIs {
+        if let Some(strategy) = s.target_strategy.0.filter(|asked| asked.value != DomainStrategy::AsIs) {
             match &mut protocol {
-                Some(OutboundProtocol::Freedom(freedom)) => freedom.domain_strategy = s.target_strategy.value,
+                Some(OutboundProtocol::Freedom(freedom)) => freedom.domain_strategy = strategy.value,
                 _ => cx.within("targetStrategy", |cx| {
-                    cx.later(
-                        Severity::Error,
-                        s.target_strategy.at,
-                        "`targetStrategy` on an outbound that is a proxy",
-                    );
+                    let what = "`targetStrategy` on an outbound that is a proxy";
+                    cx.later(Loses::Protection, strategy.at, what);
                 }),
             }
         }
-        check_side(&s.stream, false, cx);
-        check_straight(protocol.as_ref(), &s.stream, cx);
+        let stream = s.stream.0?;
+        check_side(&stream, false, cx);
+        check_straight(protocol.as_ref(), &stream, cx);
         if let Some(OutboundProtocol::Vless(vless)) = &protocol
-            && s.stream.tls.is_none()
+            && stream.tls.is_none()
             && !vless.server.address.ip().is_some_and(is_private)
             && vless
                 .server
@@ -282,12 +289,13 @@ impl Decode for Outbound {
                 "write \"security\": \"tls\" under `streamSettings` on both ends",
             );
         }
+        s.target_strategy.0?;
         Some(Outbound {
-            tag: s.tag.value.0,
+            tag: s.tag.0?.value.0,
             protocol: protocol?,
-            stream: s.stream,
-            send_through: s.send_through.map(|SendThrough(ip)| ip),
-            mux: s.mux,
+            stream,
+            send_through: s.send_through.0?.map(|SendThrough(ip)| ip),
+            mux: s.mux.0?,
             at,
         })
     }
@@ -301,11 +309,11 @@ fn check_straight(protocol: Option<&OutboundProtocol>, stream: &Stream, cx: &mut
     cx.within("streamSettings", |cx| match protocol {
         Some(OutboundProtocol::Freedom(_)) => {
             let what = "TLS and transports on a freedom outbound; targets are dialled as they are";
-            cx.later(Severity::Error, stream.at, what);
+            cx.later(Loses::Protection, stream.at, what);
         }
         Some(OutboundProtocol::Blackhole(_)) => {
             let text = "`network` and `security` have no effect on a blackhole outbound, which dials nobody";
-            cx.warn(stream.at, text, "take them out");
+            cx.warn(stream.at, text, "");
         }
         _ => {}
     });
@@ -315,7 +323,7 @@ fn check_straight(protocol: Option<&OutboundProtocol>, stream: &Stream, cx: &mut
 pub(super) fn check_level(key: &str, level: At<u32>, cx: &mut Cx<'_>) {
     if level.value != 0 {
         let what = "limits of an outbound's own; those of the inbound's user hold";
-        cx.within(key, |cx| cx.later(Severity::Warning, level.at, what));
+        cx.within(key, |cx| cx.later(Loses::Ease, level.at, what));
     }
 }
 

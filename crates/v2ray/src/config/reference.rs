@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use super::Settings;
 use super::inbound::InboundProtocol;
 use super::outbound::OutboundProtocol;
-use super::table::{Decode, Key, Kind, Object, Presence, Why};
-use super::{Config, Settings};
+use super::table::{Key, Kind, Object, Presence, Why};
 
 /// Every table, each once, the way down from the top of a configuration.
 fn objects() -> Vec<&'static Object> {
@@ -32,7 +32,7 @@ fn objects() -> Vec<&'static Object> {
     }
     fn visit_kind(kind: Kind, seen: &mut BTreeSet<&'static str>, all: &mut Vec<&'static Object>) {
         match kind {
-            Kind::Text(_) => {}
+            Kind::Text(_) | Kind::Words(..) => {}
             Kind::List(kind) | Kind::Map(kind) => visit_kind(*kind, seen, all),
             Kind::Object(object) => visit(object, seen, all),
         }
@@ -99,6 +99,10 @@ fn write_object(object: &Object, out: &mut String) {
     }
     for (why, heading) in [
         (Why::LaterError, "Not supported yet, and an error"),
+        (
+            Why::LaterService,
+            "Not supported yet, and an error; connections do not need it",
+        ),
         (Why::LaterWarning, "Not supported yet, and a warning"),
         (Why::Gone, "Obsolete, and an error"),
         (Why::Accepted, "Accepted without effect"),
@@ -146,6 +150,18 @@ fn default(key: &Key) -> String {
 fn kind(kind: Kind) -> String {
     match kind {
         Kind::Text(text) => text,
+        Kind::Words(words, others) => {
+            let list = |words: &[&str]| {
+                let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+                words.join(", ")
+            };
+            let later = others.iter().filter(|other| other.why.loses().is_some());
+            let later: Vec<&str> = later.map(|other| other.name).collect();
+            match later.is_empty() {
+                true => list(&words),
+                false => format!("{}; not yet: {}", list(&words), list(&later)),
+            }
+        }
         Kind::List(inner) => format!("list of {}", self::kind(*inner)),
         Kind::Map(inner) => format!("names, and for each {}", self::kind(*inner)),
         Kind::Object(object) => format!("object `{}`", object.title),
@@ -159,17 +175,6 @@ fn joined(lines: &[&str]) -> String {
 
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
-}
-
-/// A configuration is an object with the keys of the top level.
-impl Decode for Config {
-    fn kind() -> Kind {
-        Kind::Object(Settings::TABLE)
-    }
-
-    fn decode(value: super::json::Value, cx: &mut super::context::Cx<'_>) -> Option<Self> {
-        super::decode(value, cx)
-    }
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@ use super::context::{Cx, quoted};
 use super::inbound::Inbound;
 use super::json::Value;
 use super::net::{DomainMatches, IpMatches, UserMatches};
-use super::problem::{At, Position, Severity};
-use super::scalar::{Networks, Ports, Texts};
-use super::table::{Decode, Kind, object, words};
+use super::problem::{At, Position};
+use super::scalar::{Networks, Part, Ports, Texts};
+use super::table::{Decode, Kind, Loses, object, words};
 
 words! {
     /// When rules about addresses make us resolve a name.
@@ -26,25 +26,25 @@ object! {
         /// The name of the rule, for the reader.
         name: String = "ruleTag";
         /// The target's name.
-        domains: DomainMatches = "domain" | "domains";
+        domains: Part<DomainMatches> = "domain" | "domains";
         /// The target's address.
-        ips: IpMatches = "ip";
+        ips: Part<IpMatches> = "ip";
         /// The target's port.
-        ports: Option<Ports> = "port";
+        ports: Part<Option<Ports>> = "port";
         /// The kind of traffic.
-        networks: Option<Networks> = "network";
+        networks: Part<Option<Networks>> = "network";
         /// The client's address.
-        sources: IpMatches = "source" | "sourceIP";
+        sources: Part<IpMatches> = "source" | "sourceIP";
         /// The client's port.
-        source_ports: Option<Ports> = "sourcePort";
+        source_ports: Part<Option<Ports>> = "sourcePort";
         /// Our own address, as the client sees it.
-        local_ips: IpMatches = "localIP";
+        local_ips: Part<IpMatches> = "localIP";
         /// Our own port.
-        local_ports: Option<Ports> = "localPort";
+        local_ports: Part<Option<Ports>> = "localPort";
         /// The user's e-mail.
-        users: UserMatches = "user";
+        users: Part<UserMatches> = "user";
         /// The tag of the inbound.
-        inbound_tags: Texts = "inboundTag";
+        inbound_tags: Part<Texts> = "inboundTag";
         /// The tag of the outbound to take.
         outbound_tag: Option<At<String>> = "outboundTag";
     }
@@ -120,30 +120,15 @@ impl Decode for Rule {
         let at = value.at;
         let before = cx.errors();
         let s = RuleSettings::decode(value, cx)?;
+        // What has failed has been told, and so must be what is wrong beside it.
+        let failed = cx.errors() > before;
         let Some(tag) = s.outbound_tag else {
             // A balancer has been named already.
-            if cx.errors() == before {
+            if !failed {
                 cx.error(at, "the rule leads nowhere", "name an outbound: \"outboundTag\": \"…\"");
             }
             return None;
         };
-        let conditions = [
-            !s.domains.is_empty(),
-            !s.ips.is_empty(),
-            s.ports.is_some(),
-            s.networks.is_some(),
-            !s.sources.is_empty(),
-            s.source_ports.is_some(),
-            !s.local_ips.is_empty(),
-            s.local_ports.is_some(),
-            !s.users.is_empty(),
-            !s.inbound_tags.is_empty(),
-        ];
-        if !conditions.contains(&true) && cx.errors() == before {
-            let hint = "for a rule that always fits, write \"network\": \"tcp,udp\"";
-            cx.error(at, "the rule has no condition", hint);
-            return None;
-        }
         let outbound = cx.tags.outbounds.get(tag.as_str()).copied();
         if outbound.is_none() && cx.is_full() {
             cx.error(tag.at, "", "");
@@ -152,29 +137,50 @@ impl Decode for Rule {
             let hint = near_tag(&tag, cx.tags.outbounds.keys());
             cx.within("outboundTag", |cx| cx.error(tag.at, text, hint));
         }
-        for name in &s.inbound_tags.0 {
+        for name in s.inbound_tags.0.iter().flat_map(|tags| &tags.0) {
             if !cx.tags.inbounds.contains_key(name.as_str()) && !cx.is_full() {
                 let text = format!("no inbound has the tag {}", quoted(name));
                 let hint = near_tag(name, cx.tags.inbounds.keys());
                 cx.within("inboundTag", |cx| cx.warn(name.at, text, hint));
             }
         }
-        Some(Rule {
+        let rule = Rule {
             name: s.name,
-            domains: s.domains,
-            ips: s.ips,
-            ports: s.ports,
-            networks: s.networks,
-            sources: s.sources,
-            source_ports: s.source_ports,
-            local_ips: s.local_ips,
-            local_ports: s.local_ports,
-            users: s.users,
-            inbound_tags: s.inbound_tags.iter().map(str::to_owned).collect(),
+            domains: s.domains.0?,
+            ips: s.ips.0?,
+            ports: s.ports.0?,
+            networks: s.networks.0?,
+            sources: s.sources.0?,
+            source_ports: s.source_ports.0?,
+            local_ips: s.local_ips.0?,
+            local_ports: s.local_ports.0?,
+            users: s.users.0?,
+            inbound_tags: s.inbound_tags.0?.iter().map(str::to_owned).collect(),
             outbound_tag: tag.value,
             outbound: outbound?,
             at,
-        })
+        };
+        if rule.is_without_condition() && !failed {
+            let hint = "for a rule that always fits, write \"network\": \"tcp,udp\"";
+            cx.error(at, "the rule has no condition", hint);
+            return None;
+        }
+        Some(rule)
+    }
+}
+
+impl Rule {
+    fn is_without_condition(&self) -> bool {
+        self.domains.is_empty()
+            && self.ips.is_empty()
+            && self.ports.is_none()
+            && self.networks.is_none()
+            && self.sources.is_empty()
+            && self.source_ports.is_none()
+            && self.local_ips.is_empty()
+            && self.local_ports.is_none()
+            && self.users.is_empty()
+            && self.inbound_tags.is_empty()
     }
 }
 
@@ -203,27 +209,20 @@ impl Decode for Routing {
 }
 
 /// Tells of sniffing that is asked for and not done.
-pub(crate) fn check_sniffing(routing: &Routing, inbounds: &[Inbound], cx: &mut Cx<'_>) {
+pub(crate) fn check_sniffing(routing: &Routing, inbounds: &[(usize, Inbound)], cx: &mut Cx<'_>) {
     // Names from sniffing would decide such rules for clients that send addresses.
     let by_name = routing.rules.iter().any(|rule| !rule.domains.is_empty());
-    for (i, inbound) in inbounds
-        .iter()
-        .enumerate()
-        .filter(|(_, inbound)| inbound.sniffing.enabled.value)
-    {
-        let (severity, what) = match by_name {
+    for (i, inbound) in inbounds.iter().filter(|(_, inbound)| inbound.sniffing.enabled.value) {
+        let (loses, what) = match by_name {
             true => (
-                Severity::Error,
+                Loses::Protection,
                 "`sniffing`; rules about domains would miss clients that send addresses",
             ),
-            false => (
-                Severity::Warning,
-                "`sniffing`; targets are dialled as the client gives them",
-            ),
+            false => (Loses::Ease, "`sniffing`; targets are dialled as the client gives them"),
         };
         let at = inbound.sniffing.enabled.at;
         cx.within("inbounds", |cx| {
-            cx.at_index(i, |cx| cx.within("sniffing", |cx| cx.later(severity, at, what)))
+            cx.at_index(*i, |cx| cx.within("sniffing", |cx| cx.later(loses, at, what)))
         });
     }
 }

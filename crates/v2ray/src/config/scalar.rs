@@ -185,6 +185,68 @@ impl<T: Decode> Decode for Vec<T> {
     }
 }
 
+/// A part of an object whose failure is reported and does not keep the rest from being read.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Part<T>(
+    /// `None` if it failed.
+    pub Option<T>,
+);
+
+impl<T: Default> Default for Part<T> {
+    fn default() -> Self {
+        Part(Some(T::default()))
+    }
+}
+
+impl<T: Decode> Decode for Part<T> {
+    fn kind() -> Kind {
+        T::kind()
+    }
+
+    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
+        Some(Part(T::decode(value, cx)))
+    }
+}
+
+/// A list of which those elements are kept that can be read, each with its place in the list.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Listed<T> {
+    pub(crate) read: Vec<(usize, T)>,
+    /// All of them could be read.
+    pub(crate) whole: bool,
+}
+
+impl<T> Default for Listed<T> {
+    fn default() -> Self {
+        Listed {
+            read: Vec::new(),
+            whole: true,
+        }
+    }
+}
+
+impl<T: Decode> Decode for Listed<T> {
+    fn kind() -> Kind {
+        Kind::List(Box::new(T::kind()))
+    }
+
+    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
+        let Data::Array(values) = value.data else {
+            cx.wrong_type(&value, "an array");
+            return None;
+        };
+        let wanted = values.len();
+        let read = values.into_iter().enumerate();
+        let read: Vec<(usize, T)> = read
+            .filter_map(|(i, value)| Some((i, cx.at_index(i, |cx| T::decode(value, cx))?)))
+            .collect();
+        Some(Listed {
+            whole: read.len() == wanted,
+            read,
+        })
+    }
+}
+
 impl<T: Decode> Decode for BTreeMap<String, T> {
     fn kind() -> Kind {
         Kind::Map(Box::new(T::kind()))

@@ -5,9 +5,10 @@ use percent_encoding::percent_decode_str;
 use super::context::{Cx, quoted};
 use super::json::Value;
 use super::problem::{At, Position};
+use super::scalar::Part;
 use super::sockopt::{DomainStrategy, Sockopt};
 use super::table::{Decode, Kind, object, words};
-use super::tls::{Headers, Tls};
+use super::tls::{Headers, Pem, Tls};
 
 words! {
     /// The transports.
@@ -29,7 +30,7 @@ words! {
         LaterError "hysteria": "the transport hysteria";
         Gone "h2": "write grpc or xhttp on both ends";
         Gone "http": "write grpc or xhttp on both ends";
-        Gone "quic": "write raw or ws on both ends";
+        Gone "quic": "write raw or ws on both ends, with tls, which quic always had";
         Gone "domainsocket": "write raw, and a path as the inbound's `listen`";
         Gone "ds": "write raw, and a path as the inbound's `listen`";
     }
@@ -129,19 +130,19 @@ object! {
     /// What carries the proxy protocol, and how it is protected.
     pub(crate) struct StreamSettings: "streamSettings" {
         /// The transport.
-        network: TransportName = "network" | "method", default "\"raw\"";
+        network: Part<TransportName> = "network" | "method", default "\"raw\"";
         /// The security layer.
-        security: SecurityName = "security", default "\"none\"";
+        security: Part<SecurityName> = "security", default "\"none\"";
         /// For the security layer tls.
         tls: Option<Value> = "tlsSettings";
         /// For the transport raw.
-        raw: RawSettings = "rawSettings" | "tcpSettings", default "{}";
+        raw: Part<RawSettings> = "rawSettings" | "tcpSettings", default "{}";
         /// For the transport ws.
-        ws: WsSettings = "wsSettings", default "{}";
+        ws: Part<WsSettings> = "wsSettings", default "{}";
         /// For the transport httpupgrade.
-        http_upgrade: HttpUpgradeSettings = "httpupgradeSettings", default "{}";
+        http_upgrade: Part<HttpUpgradeSettings> = "httpupgradeSettings", default "{}";
         /// Options of the sockets.
-        sockopt: Sockopt = "sockopt", default "{}";
+        sockopt: Part<Sockopt> = "sockopt", default "{}";
     }
     other {
         Accepted "realitySettings": "Only the security layer reality has them, which is not supported yet.";
@@ -220,6 +221,16 @@ pub struct Stream {
     pub at: Position,
 }
 
+impl Stream {
+    /// Whether a private key stands in it, rather than in a file of its own.
+    pub(crate) fn has_keys(&self) -> bool {
+        let certificates = self.tls.iter().flat_map(|tls| &tls.certificates);
+        certificates
+            .into_iter()
+            .any(|one| matches!(one.key, Some(Pem::Inline(_))))
+    }
+}
+
 impl Decode for Stream {
     fn kind() -> Kind {
         Kind::Object(StreamSettings::TABLE)
@@ -228,38 +239,41 @@ impl Decode for Stream {
     fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
         let at = value.at;
         let s = StreamSettings::decode(value, cx)?;
-        let tls = match (s.security, s.tls) {
-            (SecurityName::None, _) => None,
-            (SecurityName::Tls, given) => {
+        // Each part is read whatever became of the others, so that all problems are found at once.
+        let tls = match (s.security.0, s.tls) {
+            (Some(SecurityName::None) | None, _) => Some(None),
+            (Some(SecurityName::Tls), given) => {
                 let empty = || Value {
                     at,
                     data: super::json::Data::Object(Vec::new()),
                 };
                 let given = given.unwrap_or_else(empty);
-                Some(Box::new(cx.within("tlsSettings", |cx| Tls::decode(given, cx))?))
+                let tls = cx.within("tlsSettings", |cx| Tls::decode(given, cx));
+                tls.map(|tls| Some(Box::new(tls)))
             }
         };
-        let (transport, accepts) = match s.network {
-            TransportName::Raw => (Transport::Raw, s.raw.accept_proxy_protocol),
-            TransportName::WebSocket => {
-                let ws = s.ws;
+        let transport = match s.network.0 {
+            Some(TransportName::Raw) => s.raw.0.map(|raw| (Transport::Raw, raw.accept_proxy_protocol)),
+            Some(TransportName::WebSocket) => s.ws.0.and_then(|ws| {
                 let older = (ws.max_early_data, ws.early_data_header);
                 let upgrade = cx.within("wsSettings", |cx| upgrade(ws.path, ws.host, ws.headers, older, cx))?;
-                (Transport::WebSocket(upgrade), ws.accept_proxy_protocol)
-            }
-            TransportName::HttpUpgrade => {
-                let http = s.http_upgrade;
+                Some((Transport::WebSocket(upgrade), ws.accept_proxy_protocol))
+            }),
+            Some(TransportName::HttpUpgrade) => s.http_upgrade.0.and_then(|http| {
                 let older = (http.max_early_data, http.early_data_header);
                 let name = "httpupgradeSettings";
                 let upgrade = cx.within(name, |cx| upgrade(http.path, http.host, http.headers, older, cx))?;
-                (Transport::HttpUpgrade(upgrade), http.accept_proxy_protocol)
-            }
+                Some((Transport::HttpUpgrade(upgrade), http.accept_proxy_protocol))
+            }),
+            None => None,
         };
+        let (sockopt, tls, (transport, accepts)) = (s.sockopt.0?, tls?, transport?);
+        s.security.0?;
         Some(Stream {
             transport,
             tls,
-            accept_proxy_protocol: accepts || s.sockopt.accept_proxy_protocol,
-            sockopt: s.sockopt,
+            accept_proxy_protocol: accepts || sockopt.accept_proxy_protocol,
+            sockopt,
             at,
         })
     }
@@ -369,7 +383,13 @@ pub(crate) fn check_side(stream: &Stream, listens: bool, cx: &mut Cx<'_>) {
         let side = if listens { "an inbound" } else { "an outbound" };
         let mut no_effect = |object: &str, key: &str, at: Position| {
             let text = format!("`{key}` has no effect on {side}");
-            cx.within(object, |cx| cx.within(key, |cx| cx.warn(at, text, "take it out")));
+            // It may be meant to protect, so it is not for us to say that it can go.
+            let hint = if listens {
+                "it belongs to the outbound at the other end"
+            } else {
+                "it belongs to the inbound at the other end"
+            };
+            cx.within(object, |cx| cx.within(key, |cx| cx.warn(at, text, hint)));
         };
         let sockopt = &stream.sockopt;
         if let Some(tls) = &stream.tls {
@@ -386,14 +406,14 @@ pub(crate) fn check_side(stream: &Stream, listens: bool, cx: &mut Cx<'_>) {
         }
         if !listens && stream.accept_proxy_protocol {
             let text = "`acceptProxyProtocol` has no effect on an outbound";
-            cx.warn(stream.at, text, "take it out");
+            cx.warn(stream.at, text, "it belongs to the inbound at the other end");
         }
         let trusted = &sockopt.trusted_x_forwarded_for;
         if !trusted.is_empty() && (!listens || stream.transport == Transport::Raw) {
             let text = "only inbounds over ws or httpupgrade have requests with such headers; it has no effect here";
             let at = trusted.at;
             cx.within("sockopt", |cx| {
-                cx.within("trustedXForwardedFor", |cx| cx.warn(at, text, "take it out"));
+                cx.within("trustedXForwardedFor", |cx| cx.warn(at, text, ""));
             });
         }
         if listens && let Some(tls) = &stream.tls {

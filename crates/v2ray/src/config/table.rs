@@ -22,6 +22,8 @@ pub(crate) trait Decode: Sized {
 pub(crate) enum Kind {
     /// A type told in words.
     Text(String),
+    /// One of these words; the others are known and not taken.
+    Words(Vec<&'static str>, &'static [Other]),
     /// A list.
     List(Box<Kind>),
     /// An object with names of the user's choice.
@@ -33,6 +35,16 @@ pub(crate) enum Kind {
 impl Kind {
     pub(crate) fn text(text: &str) -> Self {
         Kind::Text(text.to_owned())
+    }
+
+    /// What to write, as a hint.
+    fn wanted(&self) -> String {
+        match self {
+            Kind::Text(text) => format!("it is written as {}", text.replace('`', "\"")),
+            Kind::Words(words, _) => format!("write one of {}", words.join(", ")),
+            Kind::List(_) => "it is a list".to_owned(),
+            Kind::Map(_) | Kind::Object(_) => "it is an object".to_owned(),
+        }
     }
 }
 
@@ -82,14 +94,60 @@ pub(crate) struct Other {
 /// Why a known key is not read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Why {
-    /// Not supported yet, and the configuration would not do what it says.
+    /// Not supported yet. Without it connections could be read by others, be recognised, or go elsewhere.
     LaterError,
+    /// Not supported yet. Without it something beside the connections is missing.
+    LaterService,
     /// Not supported yet, but connections work all the same.
     LaterWarning,
     /// It has no effect, and needs none.
     Accepted,
     /// It is obsolete; the text says what to write instead.
     Gone,
+}
+
+impl Why {
+    /// What is lost, for what is not supported yet.
+    pub(crate) fn loses(self) -> Option<Loses> {
+        match self {
+            Why::LaterError => Some(Loses::Protection),
+            Why::LaterService => Some(Loses::Service),
+            Why::LaterWarning => Some(Loses::Ease),
+            Why::Accepted | Why::Gone => None,
+        }
+    }
+}
+
+/// What a configuration loses where something in it is not done. What users are told to do about it follows from this alone:
+/// no hint may lead to a configuration that protects less.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Loses {
+    /// Who can read or recognise a connection, who may have one, or where it goes.
+    Protection,
+    /// Something beside the connections, such as statistics.
+    Service,
+    /// Speed, limits or looks.
+    Ease,
+}
+
+impl Loses {
+    pub(crate) fn severity(self) -> Severity {
+        match self {
+            Loses::Protection | Loses::Service => Severity::Error,
+            Loses::Ease => Severity::Warning,
+        }
+    }
+
+    pub(crate) fn hint(self) -> &'static str {
+        match self {
+            Loses::Protection => {
+                "it decides who can read a connection or where it goes, so nothing starts before it works; keep it, and \
+                 use a program that has it"
+            }
+            Loses::Service => "connections do not need it; take it out if you do not need it either",
+            Loses::Ease => "everything else works; take it out to be rid of this line",
+        }
+    }
 }
 
 /// The members of an object, matched to its table.
@@ -154,12 +212,16 @@ impl Fields {
     pub(crate) fn take<T: Decode>(&mut self, key: &'static Key, cx: &mut Cx<'_>) -> Option<Option<T>> {
         if let Some(i) = self.members.iter().position(|m| key.is_called(&m.key)) {
             let member = self.members.swap_remove(i);
+            // Forms that write configurations leave it so. Where there is a default, the type says what it means.
+            let empty = matches!(&member.value.data, Data::String(text) if text.is_empty());
+            if empty && key.presence == Presence::Optional {
+                return Some(None);
+            }
             return cx.within(&member.key, |cx| T::decode(member.value, cx)).map(Some);
         }
         match key.presence {
             Presence::Required => {
-                let text = format!("`{}` is missing", key.name);
-                cx.error(self.at, text, first_line(key.meaning));
+                cx.error(self.at, format!("`{}` is missing", key.name), (key.kind)().wanted());
                 None
             }
             Presence::Default(json) => {
@@ -170,14 +232,6 @@ impl Fields {
             Presence::Optional => Some(None),
         }
     }
-}
-
-/// The first line of a meaning, as a hint.
-fn first_line(meaning: &[&str]) -> String {
-    meaning
-        .first()
-        .map(|line| line.trim().trim_end_matches('.').to_owned())
-        .unwrap_or_default()
 }
 
 impl Key {
@@ -209,9 +263,10 @@ impl Other {
         };
         match self.why {
             // Switched off, it asks for nothing.
-            Why::LaterError | Why::LaterWarning if off => {}
-            Why::LaterError => cx.later(Severity::Error, member.at, self.text),
-            Why::LaterWarning => cx.later(Severity::Warning, member.at, self.text),
+            Why::LaterError | Why::LaterService | Why::LaterWarning if off => {}
+            Why::LaterError => cx.later(Loses::Protection, member.at, self.text),
+            Why::LaterService => cx.later(Loses::Service, member.at, self.text),
+            Why::LaterWarning => cx.later(Loses::Ease, member.at, self.text),
             Why::Accepted => {}
             Why::Gone => cx.error(member.at, format!("`{}` is obsolete", member.key), self.text),
         }
@@ -313,6 +368,14 @@ macro_rules! words {
                 $( (Self::$Variant, &[$word $(, $alias)*]), )*
             ];
 
+            const OTHERS: &'static [$crate::config::table::Other] = &[$($(
+                $crate::config::table::Other {
+                    name: $other,
+                    why: $crate::config::table::Why::$why,
+                    text: $text,
+                },
+            )*)?];
+
             /// The word for it.
             #[allow(dead_code, reason = "not every enumeration is written back")]
             $vis fn as_str(self) -> &'static str {
@@ -322,21 +385,14 @@ macro_rules! words {
 
         impl $crate::config::table::Decode for $Name {
             fn kind() -> $crate::config::table::Kind {
-                $crate::config::table::words_kind(Self::WORDS)
+                $crate::config::table::words_kind(Self::WORDS, Self::OTHERS)
             }
 
             fn decode(
                 value: $crate::config::json::Value,
                 cx: &mut $crate::config::context::Cx<'_>,
             ) -> Option<Self> {
-                const OTHERS: &[$crate::config::table::Other] = &[$($(
-                    $crate::config::table::Other {
-                        name: $other,
-                        why: $crate::config::table::Why::$why,
-                        text: $text,
-                    },
-                )*)?];
-                $crate::config::table::decode_word(value, Self::WORDS, OTHERS, cx)
+                $crate::config::table::decode_word(value, Self::WORDS, Self::OTHERS, cx)
             }
         }
     };
@@ -344,14 +400,9 @@ macro_rules! words {
 pub(crate) use words;
 
 /// The kind of an enumeration.
-pub(crate) fn words_kind<T>(words: &[(T, &[&str])]) -> Kind {
-    let all: Vec<String> = words
-        .iter()
-        .flat_map(|(_, names)| names.iter())
-        .filter(|name| !name.is_empty())
-        .map(|name| format!("`{name}`"))
-        .collect();
-    Kind::Text(all.join(", "))
+pub(crate) fn words_kind<T>(words: &[(T, &[&'static str])], others: &'static [Other]) -> Kind {
+    let names = words.iter().flat_map(|(_, names)| names.iter().copied());
+    Kind::Words(names.filter(|name| !name.is_empty()).collect(), others)
 }
 
 /// Reads a word of an enumeration.
@@ -373,9 +424,9 @@ pub(crate) fn decode_word<T: Copy>(
         return Some(*word);
     }
     if let Some(other) = others.iter().find(|o| o.name.eq_ignore_ascii_case(text)) {
-        match other.why {
-            Why::Gone => cx.error(value.at, format!("\"{}\" is obsolete", other.name), other.text),
-            _ => cx.later(Severity::Error, value.at, other.text),
+        match other.why.loses() {
+            Some(loses) => cx.later(loses, value.at, other.text),
+            None => cx.error(value.at, format!("\"{}\" is obsolete", other.name), other.text),
         }
         return None;
     }

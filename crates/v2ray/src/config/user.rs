@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use super::context::{Cx, quoted};
 use super::json::Value;
-use super::problem::{At, Position, Severity};
+use super::problem::{At, Position};
 use super::scalar::Name;
 use super::sockopt::ScalarText;
-use super::table::{Decode, Kind, object, words};
+use super::table::{Decode, Kind, Loses, object, words};
 use crate::UserId;
 
 words! {
@@ -19,9 +19,9 @@ words! {
     other {
         LaterError "xtls-rprx-vision": "the flow xtls-rprx-vision";
         LaterError "xtls-rprx-vision-udp443": "the flow xtls-rprx-vision";
-        Gone "xtls-rprx-direct": "leave `flow` empty";
-        Gone "xtls-rprx-origin": "leave `flow` empty";
-        Gone "xtls-rprx-splice": "leave `flow` empty";
+        Gone "xtls-rprx-direct": "it is gone from every program; what seals the connection is `security`: write tls there";
+        Gone "xtls-rprx-origin": "it is gone from every program; what seals the connection is `security`: write tls there";
+        Gone "xtls-rprx-splice": "it is gone from every program; what seals the connection is `security`: write tls there";
     }
 }
 
@@ -39,7 +39,7 @@ object! {
     }
     other {
         Gone "encryption": "remove it: on an inbound the key is `decryption`, beside the users";
-        LaterError "reverse": "reverse connections";
+        LaterService "reverse": "reverse connections";
         Accepted "testpre": "Only the flow xtls-rprx-vision has it.";
         Accepted "testseed": "Only the flow xtls-rprx-vision has it.";
     }
@@ -121,18 +121,21 @@ object! {
     }
 }
 
-/// Says once that only the AEAD header is spoken.
-pub(crate) fn check_alter_id(users: impl Iterator<Item = Option<At<ScalarText>>>, cx: &mut Cx<'_>) {
-    let old = users
-        .flatten()
-        .find(|alter_id| alter_id.0.trim() != "0" && !alter_id.0.trim().is_empty());
-    if let Some(old) = old {
-        let text = format!(
-            "alterId is {} here, but only the AEAD header (alterId 0) is spoken",
-            quoted(&old.value.0)
-        );
-        cx.within("alterId", |cx| cx.warn(old.at, text, "write 0 on both ends"));
-    }
+/// Whether a client asks for the header of old.
+pub(crate) fn is_old(alter_id: &At<ScalarText>) -> bool {
+    !matches!(alter_id.0.trim(), "0" | "")
+}
+
+/// Says that only the AEAD header is spoken.
+pub(crate) fn check_alter_id(alter_id: Option<&At<ScalarText>>, cx: &mut Cx<'_>) {
+    let Some(old) = alter_id.filter(|alter_id| is_old(alter_id)) else {
+        return;
+    };
+    let text = format!(
+        "alterId is {} here, but only the AEAD header (alterId 0) is spoken",
+        quoted(&old.value.0)
+    );
+    cx.within("alterId", |cx| cx.warn(old.at, text, "write 0 on both ends"));
 }
 
 /// Finds users with the same id or e-mail.
@@ -187,12 +190,14 @@ pub(crate) fn check_encryption(key: &str, word: Option<&At<String>>, object: Pos
         }
         Some(word) if word.starts_with("mlkem768x25519plus.") => {
             cx.within(key, |cx| {
-                cx.later(Severity::Error, word.at, "VLESS encryption (mlkem768x25519plus)")
+                cx.later(Loses::Protection, word.at, "VLESS encryption (mlkem768x25519plus)")
             });
         }
         Some(word) => {
-            let text = format!("{} is no encryption of VLESS", quoted(word));
-            cx.within(key, |cx| cx.error(word.at, text, "write \"none\""));
+            let text = format!("{} is no encryption of VLESS that is known here", quoted(word));
+            let hint =
+                "check how it is spelt; \"none\" is all that is spoken yet, and hides nothing without TLS around it";
+            cx.within(key, |cx| cx.error(word.at, text, hint));
         }
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_misspelt_key_is_named_with_its_place_and_the_likely_one() {
-    let text = "{\n  \"inbounds\": [\n    {\"port\": 1, \"protocoll\": \"socks\", \"protocol\": \"socks\"}\n  ],\n  \"outbounds\": [{\"protocol\": \"freedom\"}]\n}";
+    let text = "{\n  \"inbounds\": [\n    {\"port\": 1, \"protocoll\": \"socks\", \"protocol\": \"socks\", \"listen\": \"::1\"}\n  ],\n  \"outbounds\": [{\"protocol\": \"freedom\"}]\n}";
     let told = warned(text);
     let wanted =
         "c.json:3:17: warning: inbounds[0]: unknown key \"protocoll\" in inbounds[] (did you mean `protocol`?)";
@@ -47,7 +47,7 @@ fn all_problems_are_told_at_once() {
         [
             "c.json:2:10: error: inbounds[0].port: \"x\" is no port; a port is a number from 0 to 65535",
             "c.json:3:25: error: inbounds[1].protocol: \"sock\" is not known here (did you mean \"socks\"?)",
-            "c.json:4:1: error: inbounds[2]: `protocol` is missing (What is spoken)",
+            "c.json:4:1: error: inbounds[2]: `protocol` is missing (write one of dokodemo-door, tunnel, socks, mixed, http, vless, vmess)",
             "c.json:7:32: error: outbounds[0].tag: a string is expected here, not a number",
         ]
     );
@@ -197,7 +197,7 @@ fn rules_lead_somewhere() {
         bad(&text(r#"{"port":1,"balancerTag":"b"}"#)),
         [
             "c.json:3:31: error: routing.rules[0].balancerTag: not supported yet: balancers \
-             (what it asks for would not happen; take it out if you can do without)"
+             (it decides who can read a connection or where it goes, so nothing starts before it works; keep it, and use a program that has it)"
         ]
     );
     assert_eq!(
@@ -314,6 +314,14 @@ fn the_peers_traps() {
         r#"{{"protocol":"vmess","settings":{{"address":"example.com","port":1,"id":"{ID}","alterId":64}}}}"#
     )));
     assert!(told.len() == 1 && told[0].contains("only the AEAD header"), "{told:?}");
+    let old = format!(
+        r#"{{"port":1,"protocol":"vmess","settings":{{"clients":[{{"id":"{ID}"}},{{"id":"a","alterId":4}}]}}}}"#
+    );
+    let told = warned(&inbound(&old));
+    assert!(
+        told[0].contains(" inbounds[0].settings.clients[1].alterId: "),
+        "{told:?}"
+    );
     let insecure = r#"{"protocol":"socks","settings":{"address":"a","port":1},"streamSettings":{"security":"tls","tlsSettings":{"allowInsecure":true}}}"#;
     assert!(warned(&outbound(insecure))[0].contains("will not be checked"));
     let sniff = r#"{"port":1,"protocol":"socks","sniffing":{"enabled":true,"destOverride":["http","tls"]}}"#;
@@ -343,7 +351,7 @@ fn a_misspelt_key_of_a_flat_outbound_is_found() {
     assert_eq!(
         told,
         [
-            "c.json:1:92: error: outbounds[0].settings.vnext[0]: `address` is missing (Its address)",
+            "c.json:1:92: error: outbounds[0].settings.vnext[0]: `address` is missing (it is written as IP address or domain name)",
             "c.json:1:93: warning: outbounds[0].settings.vnext[0]: unknown key \"adress\" in vmess outbound settings.vnext[] \
              (did you mean `address`?)"
         ]

@@ -42,7 +42,7 @@ fn defaults() {
         panic!()
     };
     assert!(socks.accounts.is_empty() && !socks.udp && socks.udp_address.is_none() && socks.level == 0);
-    assert!(!inbound.protocol.is_remote_facing());
+    assert!(!inbound.listen.is_this_machine());
     let outbound = &config.outbounds[0];
     let OutboundProtocol::Freedom(freedom) = &outbound.protocol else {
         panic!()
@@ -201,6 +201,7 @@ fn freedom_and_dokodemo() {
         let redirect = freedom(&format!(r#""redirect":"{text}""#)).redirect;
         (redirect.address.map(|a| a.to_string()), redirect.port)
     };
+    assert_eq!(redirect(""), (None, None));
     assert_eq!(redirect("a.b:80"), (Some("a.b".into()), Some(80)));
     assert_eq!(redirect(":80"), (None, Some(80)));
     assert_eq!(redirect("a.b:"), (Some("a.b".into()), None));
@@ -240,7 +241,7 @@ fn rules_match() {
         rule
     };
     let domains =
-        rule(r#""domain":["full:A.example","domain:b.example","keyword:ccc","ddd","regexp:^e+$","dotless:ff"]"#)
+        rule(r#""domain":["full:A.example.","domain:b.example.","keyword:ccc","ddd","regexp:^e+$","dotless:ff"]"#)
             .domains;
     for (name, wanted) in [
         ("a.example", true),
@@ -277,8 +278,9 @@ fn rules_match() {
         let ips = rule(&format!(r#""ip":"{text}""#)).ips;
         assert!(ips.matches([8, 8, 8, 8].into()) && !ips.matches([10, 0, 0, 1].into()));
     }
-    let users = rule(r#""user":["Ann@example.com","regexp:^b"]"#).users;
-    assert!(users.matches("ann@EXAMPLE.com") && users.matches("bob") && !users.matches("cy") && !users.matches(""));
+    let users = rule(r#""user":["Ann@example.com","regexp:^B"]"#).users;
+    assert!(users.matches("ann@EXAMPLE.com") && users.matches("bob") && users.matches("Bea"));
+    assert!(!users.matches("cy") && !users.matches(""));
     let rule = rule(r#""type":"field","network":"udp","port":"53,1000-2000","sourceIP":"10.0.0.0/8","sourcePort":1"#);
     assert!(rule.networks.unwrap().udp && rule.ports.unwrap().contains(1500));
     assert!(!rule.sources.is_empty() && rule.source_ports.unwrap().contains(1));

@@ -2,7 +2,7 @@
 
 use super::super::context::{Cx, quoted};
 use super::super::json::{Data, Member, Value};
-use super::super::problem::{At, Position, Severity};
+use super::super::problem::{At, Position};
 use super::super::scalar::Port;
 use super::super::sockopt::ScalarText;
 use super::super::stream::is_header;
@@ -28,7 +28,7 @@ object! {
         email: String = "email";
     }
     other {
-        LaterError "reverse": "reverse connections";
+        LaterService "reverse": "reverse connections";
         Accepted "testpre": "Only the flow xtls-rprx-vision has it.";
         Accepted "testseed": "Only the flow xtls-rprx-vision has it.";
         Accepted "seed": "";
@@ -231,11 +231,8 @@ fn one<T>(mut list: Vec<T>, what: &str, at: Position, cx: &mut Cx<'_>) -> Option
             None
         }
         n => {
-            cx.later(
-                Severity::Error,
-                at,
-                &format!("more than one {what} in an outbound (here are {n}); write one outbound for each"),
-            );
+            let text = format!("not supported yet: more than one {what} in an outbound (here are {n})");
+            cx.error(at, text, "write one outbound for each");
             None
         }
     }
@@ -278,7 +275,7 @@ pub(super) fn read_vmess(settings: Value, cx: &mut Cx<'_>) -> Option<VmessOutbou
     let server = one(s.servers, "server", at, cx)?;
     let user = one(server.users, "user", at, cx)?;
     check_level("level", user.level, cx);
-    check_alter_id(std::iter::once(user.alter_id), cx);
+    check_alter_id(user.alter_id.as_ref(), cx);
     Some(VmessOutbound {
         server: Server {
             address: server.address,
@@ -320,11 +317,7 @@ pub(super) fn read_proxy(settings: Value, http: bool, cx: &mut Cx<'_>) -> Option
 fn check_headers(headers: &At<Headers>, http: bool, cx: &mut Cx<'_>) -> Option<()> {
     cx.within("headers", |cx| {
         if !headers.is_empty() && !http {
-            cx.warn(
-                headers.at,
-                "`headers` have no effect on a socks outbound",
-                "take them out",
-            );
+            cx.warn(headers.at, "`headers` have no effect on a socks outbound", "");
         }
         let wrong = headers.iter().find(|(name, value)| !is_header(name, value));
         let Some((name, _)) = wrong else { return Some(()) };

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::super::context::Cx;
 use super::super::json::{Data, Value};
-use super::super::problem::{At, Position, Severity};
-use super::super::table::{Decode, Kind, object, words};
+use super::super::problem::{At, Position};
+use super::super::table::{Decode, Kind, Loses, object, words};
 
 words! {
     /// What a certificate is for.
@@ -18,7 +18,7 @@ words! {
         VerifyClient = "verifyclient";
     }
     other {
-        LaterError "issue": "certificates made on the fly (`issue`)";
+        LaterService "issue": "certificates made on the fly (`issue`)";
     }
 }
 
@@ -129,9 +129,7 @@ impl Decode for Certificate {
         let period = (!s.ocsp_stapling.is_zero()).then_some(s.ocsp_stapling.value);
         if period.is_some() && s.usage == CertificateUsage::Encipherment {
             let what = "OCSP answers (`ocspStapling`); the files are read again at that interval";
-            cx.within("ocspStapling", |cx| {
-                cx.later(Severity::Warning, s.ocsp_stapling.at, what)
-            });
+            cx.within("ocspStapling", |cx| cx.later(Loses::Ease, s.ocsp_stapling.at, what));
         }
         let files = matches!(certificate, Pem::File(_));
         Some(Certificate {
