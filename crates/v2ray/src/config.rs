@@ -15,6 +15,7 @@ mod net;
 mod observe;
 mod outbound;
 mod problem;
+mod reach;
 mod reference;
 mod routing;
 mod scalar;
@@ -293,9 +294,10 @@ fn decode(mut value: Value, cx: &mut Cx<'_>) -> (Option<Config>, Draft) {
             "add one under `inbounds`",
         );
     }
+    reach::check_open(&s.inbounds.read, cx);
     if let Some(routing) = &s.routing.0 {
         routing::check_sniffing(routing, &s.inbounds.read, cx);
-        inbound::reach::check_doors(&s.inbounds.read, &s.outbounds.read, routing, cx);
+        reach::check_doors(&s.inbounds.read, &s.outbounds.read, routing, cx);
     }
     let config = match (s.log.0, s.dns.0, s.routing.0, s.policy.0, s.stats.0) {
         (Some(log), Some(dns), Some(routing), Some(policy), Some(stats)) if cx.errors() == 0 => Config {

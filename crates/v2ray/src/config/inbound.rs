@@ -1,7 +1,5 @@
 //! `inbounds`: where connections come in.
 
-pub(crate) mod reach;
-
 use std::net::IpAddr;
 
 use super::context::{Cx, quoted};
@@ -386,16 +384,14 @@ impl Decode for Inbound {
             check_side(stream, true, cx);
         }
         s.allocate.0?;
-        let inbound = Inbound {
+        Some(Inbound {
             tag: s.tag.0?.value.0,
             listen: listen?,
             protocol: protocol?,
             stream: s.stream.0?,
             sniffing: s.sniffing.0?,
             at,
-        };
-        reach::check_open(&inbound, cx);
-        Some(inbound)
+        })
     }
 }
 

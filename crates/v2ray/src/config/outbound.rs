@@ -313,7 +313,7 @@ fn check_straight(protocol: Option<&OutboundProtocol>, stream: &Stream, cx: &mut
         }
         Some(OutboundProtocol::Blackhole(_)) => {
             let text = "`network` and `security` have no effect on a blackhole outbound, which dials nobody";
-            cx.warn(stream.at, text, "");
+            cx.warn(stream.at, text, "they belong to outbounds that go through a server");
         }
         _ => {}
     });

@@ -413,7 +413,9 @@ pub(crate) fn check_side(stream: &Stream, listens: bool, cx: &mut Cx<'_>) {
             let text = "only inbounds over ws or httpupgrade have requests with such headers; it has no effect here";
             let at = trusted.at;
             cx.within("sockopt", |cx| {
-                cx.within("trustedXForwardedFor", |cx| cx.warn(at, text, ""));
+                cx.within("trustedXForwardedFor", |cx| {
+                    cx.warn(at, text, "it belongs to an inbound over ws or httpupgrade")
+                });
             });
         }
         if listens && let Some(tls) = &stream.tls {

@@ -317,7 +317,8 @@ pub(super) fn read_proxy(settings: Value, http: bool, cx: &mut Cx<'_>) -> Option
 fn check_headers(headers: &At<Headers>, http: bool, cx: &mut Cx<'_>) -> Option<()> {
     cx.within("headers", |cx| {
         if !headers.is_empty() && !http {
-            cx.warn(headers.at, "`headers` have no effect on a socks outbound", "");
+            let text = "`headers` have no effect on a socks outbound";
+            cx.warn(headers.at, text, "they belong to an http outbound");
         }
         let wrong = headers.iter().find(|(name, value)| !is_header(name, value));
         let Some((name, _)) = wrong else { return Some(()) };

@@ -2,14 +2,22 @@
 
 use std::net::IpAddr;
 
-use super::super::context::Cx;
-use super::super::net::is_private;
-use super::super::outbound::{Outbound, OutboundProtocol};
-use super::super::routing::{Routing, Rule};
-use super::{Inbound, InboundProtocol, Listen, SocksAuth};
+use super::context::Cx;
+use super::inbound::{Inbound, InboundProtocol, Listen, SocksAuth};
+use super::net::is_private;
+use super::outbound::{Outbound, OutboundProtocol};
+use super::routing::{Routing, Rule};
 
-/// Tells of a proxy that anyone can use who reaches its port.
-pub(super) fn check_open(inbound: &Inbound, cx: &mut Cx<'_>) {
+/// Tells of proxies that anyone can use who reaches their port.
+pub(crate) fn check_open(inbounds: &[(usize, Inbound)], cx: &mut Cx<'_>) {
+    cx.within("inbounds", |cx| {
+        for (at, inbound) in inbounds {
+            cx.at_index(*at, |cx| is_open(inbound, cx));
+        }
+    });
+}
+
+fn is_open(inbound: &Inbound, cx: &mut Cx<'_>) {
     let (at, key, hint) = match &inbound.protocol {
         InboundProtocol::Socks(socks) if socks.auth.value == SocksAuth::NoAuth => (
             Some(socks.auth.at),
