@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use crate::Error;
 use crate::access::{Access, Chosen};
+use crate::guard::Named;
 use crate::hold::Held;
 use crate::inbound::{self, Fresh, Inbound, Kind, Taken, UserRecord, http};
 use crate::names::Names;
@@ -34,6 +35,26 @@ pub(crate) struct Engine {
     pub(crate) own: Arc<Own>,
     held: Held,
     base: Level,
+}
+
+/// Where a connection goes.
+#[derive(Clone)]
+pub(crate) struct Route {
+    pub(crate) outbound: Arc<Outbound>,
+    /// Private addresses that the rule names which chose it.
+    pub(crate) named: Option<Named>,
+}
+
+/// A client's address in messages; one of a unix socket has none.
+struct Client(Option<SocketAddr>);
+
+impl std::fmt::Display for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Some(address) => address.fmt(f),
+            None => f.write_str("unix"),
+        }
+    }
 }
 
 /// What there is to carry.
@@ -121,6 +142,7 @@ impl Engine {
                     level: level(&levels, own),
                     traffic: Traffic::default(),
                 }),
+                remote: inbound.is_remote(),
             }));
         }
         if settings.outbounds.is_empty() {
@@ -175,7 +197,7 @@ impl Engine {
     fn refused(&self, inbound: &Inbound, source: Option<SocketAddr>, error: &Error) {
         match error {
             // A client that connects and leaves is not worth a line.
-            Error::Closed => tracing::debug!("[{}] {source:?}: {error}", inbound.tag),
+            Error::Closed => tracing::debug!("[{}] {}: {error}", inbound.tag, Client(source)),
             _ => self.access.rejected(&inbound.tag, source, error),
         }
     }
@@ -183,7 +205,7 @@ impl Engine {
     /// What the rules let through could not be reached, or broke off before it began.
     fn failed(&self, inbound: &Inbound, source: Option<SocketAddr>, error: &Error) {
         match error {
-            Error::Closed => tracing::debug!("[{}] {source:?}: {error}", inbound.tag),
+            Error::Closed => tracing::debug!("[{}] {}: {error}", inbound.tag, Client(source)),
             _ => self.access.failed(&inbound.tag, source, error),
         }
     }
@@ -207,18 +229,14 @@ impl Engine {
         let fresh = Fresh {
             accepted,
             listener,
+            remote: inbound.is_remote(source),
             deadline,
         };
         let taken = match &inbound.kind {
             Kind::Dokodemo(settings) => inbound::dokodemo::take(fresh, settings, Arc::clone(&inbound.anyone))?,
             Kind::Socks(settings) => return self.socks(inbound, settings, fresh).await,
             Kind::Http(settings) => {
-                let asked = http::take(
-                    fresh,
-                    Arc::clone(settings),
-                    Arc::clone(&inbound.anyone),
-                    inbound.is_remote(),
-                );
+                let asked = http::take(fresh, Arc::clone(settings), Arc::clone(&inbound.anyone));
                 return self.http(inbound, asked.await?, source, local).await;
             }
             Kind::Vless { users, fallbacks } => inbound::vless::take(fresh, users, fallbacks, &self.base).await?,
@@ -270,7 +288,7 @@ impl Engine {
         to: &Destination,
         (source, local): (Option<SocketAddr>, Option<SocketAddr>),
         email: &str,
-    ) -> Arc<Outbound> {
+    ) -> Route {
         let question = Question {
             target: to,
             source,
@@ -287,14 +305,14 @@ impl Engine {
                 .map(|found| found.iter().map(SocketAddr::ip).collect())
                 .unwrap_or_default()
         };
-        let (at, chosen) = match self.router.choose(&question, resolve).await {
-            Some(at) => (at, Chosen::Rule),
-            None => (0, Chosen::Default),
+        let (at, chosen, named) = match self.router.choose(&question, resolve).await {
+            Some(decision) => (decision.outbound, Chosen::Rule, decision.named.clone()),
+            None => (0, Chosen::Default, None),
         };
         let outbound = Arc::clone(&self.outbounds[at]);
         self.access
             .accepted(source, to, (&inbound.tag, &outbound.tag), chosen, email);
-        outbound
+        Route { outbound, named }
     }
 
     /// Chooses the outbound and connects.
@@ -305,17 +323,19 @@ impl Engine {
         source: Option<SocketAddr>,
         local: Option<SocketAddr>,
     ) -> Result<Carry, Error> {
-        let caller = Caller {
+        let remote = inbound.is_remote(source);
+        let caller = |named| Caller {
             source,
             local,
-            remote: inbound.is_remote(),
+            remote,
+            named,
         };
         match taken {
             Taken::Elsewhere(relay) => Ok(Carry::Stream(relay)),
             Taken::Nowhere => Ok(Carry::Nothing),
             Taken::Stream { mut near, to, user } => {
-                let outbound = self.route(inbound, &to, (source, local), &user.email).await;
-                match outbound.connect(&to, &caller).await {
+                let Route { outbound, named } = self.route(inbound, &to, (source, local), &user.email).await;
+                match outbound.connect(&to, &caller(named)).await {
                     Ok(Far::Stream(far)) => {
                         let relay = Relay::new(*near, *far, user.level.timeouts, user.traffic.clone());
                         Ok(Carry::Stream(Box::new(relay)))
@@ -330,8 +350,8 @@ impl Engine {
                 }
             }
             Taken::Datagrams { near, to, user } => {
-                let outbound = self.route(inbound, &to, (source, local), &user.email).await;
-                Ok(match outbound.associate(&to, &caller).await {
+                let Route { outbound, named } = self.route(inbound, &to, (source, local), &user.email).await;
+                Ok(match outbound.associate(&to, &caller(named)).await {
                     Ok(far) => Carry::Datagrams(Box::new((*near, far)), user),
                     Err(error) => Carry::Unheard(near, user, error),
                 })
@@ -341,7 +361,7 @@ impl Engine {
 
     async fn relay(&self, inbound: &Inbound, relay: Box<Relay>, source: Option<SocketAddr>) -> Result<(), Error> {
         let ended = Box::pin(relay.run()).await?;
-        tracing::debug!("[{}] {source:?} ended: {ended:?}", inbound.tag);
+        tracing::debug!("[{}] {} ended: {ended:?}", inbound.tag, Client(source));
         Ok(())
     }
 
@@ -378,7 +398,7 @@ impl Engine {
             }
         };
         if let Err(error) = ended {
-            tracing::debug!("[{}] {source:?} broke off: {error}", inbound.tag);
+            tracing::debug!("[{}] {} broke off: {error}", inbound.tag, Client(source));
         }
     }
 
@@ -387,7 +407,7 @@ impl Engine {
     pub(crate) async fn carry_flow(
         &self,
         inbound: &Inbound,
-        outbound: &Outbound,
+        route: &Route,
         near: udp::PacketEnd,
         to: Destination,
         user: Arc<UserRecord>,
@@ -397,9 +417,10 @@ impl Engine {
         let caller = Caller {
             source,
             local,
-            remote: inbound.is_remote(),
+            remote: inbound.is_remote(source),
+            named: route.named.clone(),
         };
-        let carry = match outbound.associate(&to, &caller).await {
+        let carry = match route.outbound.associate(&to, &caller).await {
             Ok(far) => Carry::Datagrams(Box::new((near, far)), user),
             Err(error) => Carry::Unheard(Box::new(near), user, error),
         };

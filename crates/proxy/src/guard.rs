@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sealway_v2ray::Network;
 
 use crate::Error;
-use crate::settings::FinalRule;
+use crate::settings::{FinalRule, IpMatch};
 
 /// True for addresses that mean nothing on the Internet, or that a translator to IPv4 (RFC 6052) would take to such a one.
 pub(crate) fn is_private(ip: IpAddr) -> bool {
@@ -19,12 +19,25 @@ pub(crate) fn is_private(ip: IpAddr) -> bool {
     sealway_v2ray::config::is_private(ip)
 }
 
+/// Private addresses that the rule names which led here. Whoever writes such a rule means them.
+pub(crate) type Named = Arc<[IpMatch]>;
+
+/// The addresses that a rule with these conditions lets pass. A condition that fits any address, such as `0.0.0.0/0`, names
+/// none in particular.
+pub(crate) fn named(conditions: &[IpMatch]) -> Option<Named> {
+    let private = conditions.iter().filter(|one| one.is_private_only()).cloned();
+    let private: Named = private.collect();
+    (!private.is_empty()).then_some(private)
+}
+
 /// What is checked just before dialling, after names have been resolved.
 #[derive(Clone, Debug)]
 pub(crate) struct Guard {
     pub(crate) rules: Arc<[FinalRule]>,
-    /// The client is not on this machine's own network, so it has no business there.
+    /// The client is not on this machine, so it has no business on its networks.
     pub(crate) remote: bool,
+    /// Where it has business all the same.
+    pub(crate) named: Option<Named>,
 }
 
 impl Guard {
@@ -45,10 +58,16 @@ impl Guard {
                 };
             }
         }
-        if self.remote && is_private(to.ip()) {
+        let is_named = || {
+            self.named
+                .iter()
+                .any(|named| named.iter().any(|one| one.matches(to.ip())))
+        };
+        if self.remote && is_private(to.ip()) && !is_named() {
             return Err(forbidden(
                 to,
-                "the guard of private addresses (remote clients may not reach them; allow it with finalRules)",
+                "the guard of private addresses (clients from outside may not reach them; finalRules of the freedom outbound \
+                 or a rule with this ip allow it)",
             ));
         }
         Ok(())
@@ -108,6 +127,7 @@ mod tests {
         let guard = |remote, rules: Vec<FinalRule>| Guard {
             rules: rules.into(),
             remote,
+            named: None,
         };
         assert!(guard(false, vec![]).check(home, Network::Tcp).is_ok());
         assert!(guard(true, vec![]).check(home, Network::Tcp).is_err());
@@ -121,5 +141,41 @@ mod tests {
         assert!(allow.check(home, Network::Tcp).is_ok());
         assert!(allow.check(home, Network::Udp).is_err());
         assert!(guard(false, vec![rule(false, None)]).check(home, Network::Udp).is_err());
+    }
+
+    #[test]
+    fn a_rule_lets_pass_the_private_addresses_that_it_names() {
+        let net = |text: &str| IpMatch::Net(text.parse().unwrap());
+        let passes = |conditions: &[IpMatch], to: &str| {
+            let guard = Guard {
+                rules: [].into(),
+                remote: true,
+                named: named(conditions),
+            };
+            guard.check(to.parse().unwrap(), Network::Tcp).is_ok()
+        };
+        for named in [
+            IpMatch::Private(true),
+            net("192.168.0.0/16"),
+            net("192.168.1.0/24"),
+            net("192.168.1.5/32"),
+        ] {
+            assert!(passes(std::slice::from_ref(&named), "192.168.1.5:80"), "{named:?}");
+            assert!(passes(&[net("1.1.1.0/24"), named], "192.168.1.5:80"));
+        }
+        for other in [
+            net("0.0.0.0/0"),
+            net("192.0.0.0/8"),
+            net("192.168.2.0/24"),
+            net("10.0.0.0/8"),
+            net("::/0"),
+            IpMatch::Private(false),
+        ] {
+            assert!(!passes(&[other.clone()], "192.168.1.5:80"), "{other:?}");
+        }
+        assert!(!passes(&[], "192.168.1.5:80"));
+        // What a translator makes of it is not what the rule names.
+        assert!(!passes(&[net("10.0.0.0/8")], "[64:ff9b::10.0.0.1]:80"));
+        assert!(passes(&[IpMatch::Private(true)], "[64:ff9b::10.0.0.1]:80"));
     }
 }

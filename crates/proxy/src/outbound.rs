@@ -12,7 +12,7 @@ use sealway_v2ray::{Address, Destination, Network, UserId};
 use crate::body::{VlessResponse, VmessOpen, VmessSeal};
 use crate::clock::unix_time;
 use crate::dial;
-use crate::guard::Guard;
+use crate::guard::{Guard, Named};
 use crate::names::Names;
 use crate::own::Own;
 use crate::settings::{self, FinalRule, Freedom, OutboundProtocol, VmessOut, VmessSecurity};
@@ -32,8 +32,10 @@ pub(crate) struct Caller {
     pub(crate) source: Option<SocketAddr>,
     /// The address it came to.
     pub(crate) local: Option<SocketAddr>,
-    /// It came over a protocol for remote clients.
+    /// It came from outside.
     pub(crate) remote: bool,
+    /// Private addresses that it may reach all the same.
+    pub(crate) named: Option<Named>,
 }
 
 /// An outbound, ready to dial.
@@ -184,6 +186,7 @@ impl Outbound {
         Guard {
             rules: Arc::clone(rules),
             remote: caller.remote,
+            named: caller.named.clone(),
         }
     }
 

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use sealway_v2ray::{Address, Destination};
 
 use crate::Error;
+use crate::guard::{Named, named};
 use crate::settings::{RouteByName, Rule};
 
 /// What the rules look at.
@@ -16,9 +17,18 @@ pub(crate) struct Question<'a> {
     pub(crate) inbound: &'a str,
 }
 
-/// The rules, each with the number of its outbound.
+/// What a rule decides.
+#[derive(Clone, Debug)]
+pub(crate) struct Decision {
+    /// The number of the outbound.
+    pub(crate) outbound: usize,
+    /// The private addresses that the rule names.
+    pub(crate) named: Option<Named>,
+}
+
+/// The rules, each with what it decides.
 pub(crate) struct Router {
-    rules: Vec<(Rule, usize)>,
+    rules: Vec<(Rule, Decision)>,
     by_name: RouteByName,
 }
 
@@ -37,14 +47,15 @@ impl Router {
                     format!("there is no outbound with the tag {:?}", rule.outbound_tag),
                 )
             })?;
-            Ok((rule.clone(), outbound))
+            let named = named(&rule.ips);
+            Ok((rule.clone(), Decision { outbound, named }))
         };
         let rules: Result<Vec<_>, Error> = rules.iter().enumerate().map(find).collect();
         Ok(Router { rules: rules?, by_name })
     }
 
-    /// Number of the outbound of the first rule that fits. `resolve` is asked for the addresses of a name, once at most.
-    pub(crate) async fn choose<F>(&self, question: &Question<'_>, resolve: F) -> Option<usize>
+    /// What the first rule that fits decides. `resolve` is asked for the addresses of a name, once at most.
+    pub(crate) async fn choose<F>(&self, question: &Question<'_>, resolve: F) -> Option<&Decision>
     where
         F: AsyncFnOnce() -> Vec<IpAddr>,
     {
@@ -55,7 +66,7 @@ impl Router {
             _ => None,
         };
         let mut ips: Vec<IpAddr> = question.target.address.ip().into_iter().collect();
-        for (rule, outbound) in &self.rules {
+        for (rule, decision) in &self.rules {
             let by_ip = !rule.ips.is_empty();
             if by_ip
                 && self.by_name == RouteByName::OnDemand
@@ -65,7 +76,7 @@ impl Router {
                 ips = resolve().await;
             }
             if rule_fits(rule, question, name.as_deref(), &ips) {
-                return Some(*outbound);
+                return Some(decision);
             }
         }
         if self.by_name == RouteByName::IfNonMatch
@@ -78,7 +89,7 @@ impl Router {
                 .rules
                 .iter()
                 .find(|(rule, _)| rule_fits(rule, question, name.as_deref(), &ips));
-            return found.map(|(_, outbound)| *outbound);
+            return found.map(|(_, decision)| decision);
         }
         None
     }

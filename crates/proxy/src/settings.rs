@@ -42,6 +42,17 @@ pub struct Settings {
     pub query_strategy: QueryStrategy,
 }
 
+impl Settings {
+    /// Every certificate, key and authority, to say where relative paths start.
+    pub fn pem_sources(&mut self) -> impl Iterator<Item = &mut PemSource> {
+        let inbounds = self.inbounds.iter_mut().filter_map(|one| one.transport.tls.as_mut());
+        let outbounds = self.outbounds.iter_mut().filter_map(|one| one.transport.tls.as_mut());
+        inbounds
+            .flat_map(ServerTls::pem_sources)
+            .chain(outbounds.flat_map(ClientTls::pem_sources))
+    }
+}
+
 /// Time limits and counters of a user level.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Level {
@@ -123,6 +134,17 @@ pub enum Listen {
     Unix(UnixName),
 }
 
+impl Listen {
+    /// Whether only this machine reaches it.
+    pub fn is_this_machine(&self) -> bool {
+        match self {
+            Listen::Port(address) => address.ip().to_canonical().is_loopback(),
+            Listen::EveryAddress(_) => false,
+            Listen::Unix(_) => true,
+        }
+    }
+}
+
 /// An inbound.
 #[derive(Clone, Debug)]
 pub struct Inbound {
@@ -134,6 +156,15 @@ pub struct Inbound {
     pub protocol: InboundProtocol,
     /// What it speaks it over.
     pub transport: ServerTransport,
+}
+
+impl Inbound {
+    /// Whether others than this machine reach it: by what it speaks, which is for clients elsewhere, or by where it listens.
+    /// They may not reach private networks unless a rule allows it.
+    pub fn is_remote(&self) -> bool {
+        matches!(self.protocol, InboundProtocol::Vless(_) | InboundProtocol::Vmess(_))
+            || !self.listen.iter().all(Listen::is_this_machine)
+    }
 }
 
 /// What an inbound speaks.

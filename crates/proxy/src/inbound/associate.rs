@@ -13,8 +13,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{Inbound, UserRecord, dokodemo};
 use crate::Error;
-use crate::engine::Engine;
-use crate::outbound::Outbound;
+use crate::engine::{Engine, Route};
 use crate::sock::unmapped;
 use crate::stream::Stream;
 use crate::udp::{Datagram, PacketEnd, Reply, Room};
@@ -48,7 +47,7 @@ pub(crate) async fn serve(engine: &Arc<Engine>, inbound: &Arc<Inbound>, associat
         user,
         local,
     } = association;
-    let mut routes: HashMap<Destination, Arc<Outbound>> = HashMap::new();
+    let mut routes: HashMap<Destination, Route> = HashMap::new();
     let mut flows: Flows = Flows::default();
     let room = Room::new();
     let mut buffer = vec![0; 65_535];
@@ -93,22 +92,22 @@ pub(crate) async fn serve(engine: &Arc<Engine>, inbound: &Arc<Inbound>, associat
         owner.set_port(from.port());
         to.network = Network::Udp;
         // Every target is asked for: that one of them may go straight out says nothing of the others.
-        let outbound = match routes.get(&to) {
-            Some(outbound) => Arc::clone(outbound),
+        let route = match routes.get(&to) {
+            Some(route) => route.clone(),
             None => {
                 if routes.len() >= MAX_ROUTES {
                     routes.clear();
                 }
-                let outbound = engine.route(inbound, &to, (Some(from), local), &user.email).await;
-                routes.insert(to.clone(), Arc::clone(&outbound));
-                outbound
+                let route = engine.route(inbound, &to, (Some(from), local), &user.email).await;
+                routes.insert(to.clone(), route.clone());
+                route
             }
         };
-        let target = (!outbound.is_open_to_all()).then(|| to.clone());
+        let target = (!route.outbound.is_open_to_all()).then(|| to.clone());
         let Some(datagram) = room.keep(&buffer[payload], to.clone()) else {
             continue;
         };
-        let Some(waiting) = flows.push(&outbound, target, datagram) else {
+        let Some(waiting) = flows.push(&route, target, datagram) else {
             continue;
         };
         let near = PacketEnd::Local(
@@ -119,7 +118,7 @@ pub(crate) async fn serve(engine: &Arc<Engine>, inbound: &Arc<Inbound>, associat
         let (engine, inbound, user) = (Arc::clone(engine), Arc::clone(inbound), Arc::clone(&user));
         tokio::spawn(async move {
             engine
-                .carry_flow(&inbound, &outbound, near, to, user, Some(from), local)
+                .carry_flow(&inbound, &route, near, to, user, Some(from), local)
                 .await
         });
     }
@@ -128,8 +127,9 @@ pub(crate) async fn serve(engine: &Arc<Engine>, inbound: &Arc<Inbound>, associat
 /// The flows of one association.
 #[derive(Default)]
 struct Flows {
-    // The outbound is kept alive by whoever holds the engine; its address is only a name here.
-    queues: HashMap<(usize, Option<Destination>), mpsc::Sender<Datagram>>,
+    // The outbound and the list of a rule are kept alive by whoever holds the engine; their addresses are only names here.
+    // What one rule lets pass is nothing to the targets of another.
+    queues: HashMap<(usize, usize, Option<Destination>), mpsc::Sender<Datagram>>,
 }
 
 impl Flows {
@@ -142,11 +142,15 @@ impl Flows {
     /// as a full socket would.
     fn push(
         &mut self,
-        outbound: &Arc<Outbound>,
+        route: &Route,
         target: Option<Destination>,
         mut datagram: Datagram,
     ) -> Option<mpsc::Receiver<Datagram>> {
-        let flow = (Arc::as_ptr(outbound) as usize, target);
+        let named = route
+            .named
+            .as_ref()
+            .map_or(0, |named| Arc::as_ptr(named).cast::<u8>() as usize);
+        let flow = (Arc::as_ptr(&route.outbound) as usize, named, target);
         if let Some(queue) = self.queues.get(&flow) {
             match queue.try_send(datagram) {
                 Ok(()) | Err(mpsc::error::TrySendError::Full(_)) => return None,

@@ -35,18 +35,14 @@ pub(crate) struct Session {
 }
 
 /// Reads the first request.
-pub(crate) async fn take(
-    mut fresh: Fresh,
-    settings: Arc<HttpProxy>,
-    user: Arc<UserRecord>,
-    remote: bool,
-) -> Result<Asked, Error> {
+pub(crate) async fn take(mut fresh: Fresh, settings: Arc<HttpProxy>, user: Arc<UserRecord>) -> Result<Asked, Error> {
     let asked = timeout_at(fresh.deadline, read(&mut fresh.accepted.stream, &settings)).await;
     let request = asked.map_err(|_| Error::TimedOut("HTTP request"))??;
     let caller = Caller {
         source: fresh.accepted.source,
         local: fresh.accepted.local,
-        remote,
+        remote: fresh.remote,
+        named: None,
     };
     let mut near = fresh.accepted.stream;
     match request.command {
@@ -109,12 +105,13 @@ pub(crate) async fn serve(engine: &Engine, inbound: &Inbound, session: Session) 
         mut forward,
         settings,
         user,
-        caller,
+        mut caller,
     } = session;
     let ends = (caller.source, caller.local);
     loop {
-        let outbound = engine.route(inbound, &forward.to, ends, &user.email).await;
-        let far = match outbound.connect(&forward.to, &caller).await {
+        let route = engine.route(inbound, &forward.to, ends, &user.email).await;
+        caller.named = route.named;
+        let far = match route.outbound.connect(&forward.to, &caller).await {
             Ok(Far::Stream(far)) => *far,
             Ok(Far::Nowhere(answer)) => {
                 near.leave(answer.unwrap_or_default()).await;

@@ -54,6 +54,8 @@ pub(crate) struct Inbound {
     pub(crate) traffic: Traffic,
     /// For connections of nobody in particular.
     pub(crate) anyone: Arc<UserRecord>,
+    /// Others than this machine reach it, by what it speaks or by where it listens.
+    pub(crate) remote: bool,
 }
 
 /// What an inbound made of a connection.
@@ -77,9 +79,10 @@ pub(crate) enum Taken {
 }
 
 impl Inbound {
-    /// True if its clients are on other networks, and have no business on this machine's.
-    pub(crate) fn is_remote(&self) -> bool {
-        matches!(self.kind, Kind::Vless { .. } | Kind::Vmess { .. })
+    /// True for a client from outside, who has no business on this machine's networks. Where a server in front says who the
+    /// client is, that counts as well.
+    pub(crate) fn is_remote(&self, client: Option<SocketAddr>) -> bool {
+        self.remote || client.is_some_and(|client| !client.ip().to_canonical().is_loopback())
     }
 }
 
@@ -133,6 +136,8 @@ pub(crate) struct Fresh {
     pub(crate) accepted: Accepted,
     /// The address that the listener has, for targets that depend on it.
     pub(crate) listener: Option<SocketAddr>,
+    /// As [`Inbound::is_remote`] says.
+    pub(crate) remote: bool,
     /// By when the client must have said what it wants.
     pub(crate) deadline: Instant,
 }

@@ -75,7 +75,7 @@ async fn negotiate(mut fresh: Fresh, Socks { settings, http }: &Socks, user: Arc
         return Err(Error::Closed);
     }
     if stream.payload().first().is_some_and(|&first| !Server::speaks(first)) {
-        return http::take(fresh, Arc::clone(http), user, false).await.map(Asked::Http);
+        return http::take(fresh, Arc::clone(http), user).await.map(Asked::Http);
     }
     let mut server = Server::new(!settings.accounts.is_empty(), settings.udp);
     loop {

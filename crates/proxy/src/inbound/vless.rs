@@ -31,6 +31,7 @@ pub(crate) async fn take(
         accepted,
         listener,
         deadline,
+        ..
     } = fresh;
     let Accepted {
         mut stream,

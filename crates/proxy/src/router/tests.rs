@@ -14,7 +14,8 @@ async fn choose(router: &Router, host: &str, port: u16, answer: &[&str]) -> Opti
         inbound: "in",
     };
     let answer = answer.iter().map(|ip| ip.parse().unwrap()).collect();
-    router.choose(&question, async || answer).await
+    let chosen = router.choose(&question, async || answer).await;
+    chosen.map(|decision| decision.outbound)
 }
 
 fn email(text: &str) -> UserMatches {
@@ -165,7 +166,7 @@ async fn every_condition_counts() {
         (r#""localIP": ["2001:db8::/32"]"#, r#""localIP": ["2001:db9::/32"]"#),
         (r#""localPort": 8443"#, r#""localPort": 443"#),
         (r#""user": ["someone@example"]"#, r#""user": ["one@example"]"#),
-        (r#""user": ["regexp:^Some.*e$"]"#, r#""user": ["regexp:^some"]"#),
+        (r#""user": ["regexp:^some.*E$"]"#, r#""user": ["regexp:^one"]"#),
         (r#""inboundTag": ["other", "in"]"#, r#""inboundTag": ["In"]"#),
         // All conditions of a rule must hold.
         (r#""port": 443, "network": "udp""#, r#""port": 443, "network": "tcp""#),

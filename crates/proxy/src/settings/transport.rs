@@ -175,6 +175,24 @@ pub struct ClientTls {
     pub resumption: bool,
 }
 
+fn of_certificates(own: &mut [Certificate]) -> impl Iterator<Item = &mut PemSource> {
+    own.iter_mut().flat_map(|one| [&mut one.certificate, &mut one.key])
+}
+
+impl ServerTls {
+    /// Every certificate, key and authority.
+    pub fn pem_sources(&mut self) -> impl Iterator<Item = &mut PemSource> {
+        of_certificates(&mut self.certificates).chain(&mut self.client_authorities)
+    }
+}
+
+impl ClientTls {
+    /// Every certificate, key and authority.
+    pub fn pem_sources(&mut self) -> impl Iterator<Item = &mut PemSource> {
+        of_certificates(&mut self.certificates).chain(&mut self.authorities)
+    }
+}
+
 /// Options of a socket. All default to the system's, except keep-alive probes, which are on.
 #[derive(Clone, Debug, Default)]
 pub struct SocketOptions {

@@ -1,0 +1,197 @@
+//! The guard of private addresses: it follows who reaches a listener, and lets pass what a rule names.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use common::*;
+use sealway_proxy::Server;
+use sealway_proxy::settings::*;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UdpSocket};
+
+/// An outbound that asks the guard.
+fn direct() -> Outbound {
+    Outbound {
+        protocol: OutboundProtocol::Freedom(Freedom::default()),
+        ..freedom()
+    }
+}
+
+fn rule(net: &str, ports: Vec<(u16, u16)>) -> Rule {
+    Rule {
+        ips: vec![IpMatch::Net(net.parse().unwrap())],
+        ports,
+        outbound_tag: "direct".into(),
+        ..Rule::default()
+    }
+}
+
+/// One inbound at `listen`, with these rules.
+fn settings(listen: &str, protocol: InboundProtocol, rules: Vec<Rule>, log: &Path) -> Settings {
+    let mut inbound = inbound("in", protocol, ServerTransport::default());
+    inbound.listen = vec![Listen::Port(listen.parse().unwrap())];
+    Settings {
+        inbounds: vec![inbound],
+        outbounds: vec![direct()],
+        rules,
+        access_log: AccessLog::File(log.into()),
+        ..Settings::default()
+    }
+}
+
+fn socks() -> InboundProtocol {
+    InboundProtocol::Socks(Socks {
+        udp: true,
+        ..Socks::default()
+    })
+}
+
+fn tunnel(target: SocketAddr) -> InboundProtocol {
+    door(target).protocol
+}
+
+/// The first bytes of a client, and how many bytes answer them.
+fn hello(way: &str, target: SocketAddr) -> (Vec<u8>, usize) {
+    match way {
+        "socks" => {
+            let mut hello = vec![5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1];
+            hello.extend(target.port().to_be_bytes());
+            (hello, 12)
+        }
+        "http" => {
+            let hello = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n");
+            (hello.into_bytes(), "HTTP/1.1 200 Connection established\r\n\r\n".len())
+        }
+        _ => (Vec::new(), 0),
+    }
+}
+
+async fn connect(server: SocketAddr, way: &str, target: SocketAddr) -> TcpStream {
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).await.unwrap();
+    let (hello, answer) = hello(way, target);
+    stream.write_all(&hello).await.unwrap();
+    let mut got = vec![0; answer];
+    within(way, stream.read_exact(&mut got)).await.unwrap();
+    stream
+}
+
+/// Waits until the log tells of a refusal by the guard.
+async fn refused(what: &str, log: &Path) {
+    for _ in 0..1000 {
+        let text = std::fs::read_to_string(log).unwrap_or_default();
+        if text.contains("refused by the guard of private addresses") {
+            std::fs::write(log, "").unwrap();
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{what}: nothing was refused");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_follows_the_listener_and_not_the_protocol() {
+    let target = target().await;
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("access.log");
+    let http = || InboundProtocol::Http(HttpProxy::default());
+    for (way, protocol) in [
+        ("socks", socks()),
+        // A SOCKS port serves HTTP as well.
+        ("http", socks()),
+        ("http", http()),
+        ("door", tunnel(target)),
+    ] {
+        let start = |listen, rules| Server::start(settings(listen, protocol.clone(), rules, &log));
+        let local = start("127.0.0.1:0", vec![]).await.unwrap();
+        let stream = connect(at(&local, "in"), way, target).await;
+        within(way, exchange(stream, 10, 10)).await;
+        for rules in [
+            vec![],
+            vec![rule("0.0.0.0/0", vec![])],
+            vec![rule("10.0.0.0/8", vec![])],
+        ] {
+            let open = start("0.0.0.0:0", rules).await.unwrap();
+            let _held = connect(at(&open, "in"), way, target).await;
+            refused(way, &log).await;
+        }
+        // The way out: a rule that names the address.
+        for net in ["127.0.0.0/8", "127.0.0.1/32"] {
+            let open = start("0.0.0.0:0", vec![rule(net, vec![])]).await.unwrap();
+            let stream = connect(at(&open, "in"), way, target).await;
+            within(way, exchange(stream, 10, 10)).await;
+        }
+    }
+    // A request to be sent on, not a tunnel.
+    let open = Server::start(settings("0.0.0.0:0", http(), vec![], &log))
+        .await
+        .unwrap();
+    let mut stream = connect(at(&open, "in"), "", target).await;
+    let request = format!("GET http://{target}/ HTTP/1.1\r\nHost: {target}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    refused("a request", &log).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_a_server_in_front_tells_of_counts() {
+    let target = target().await;
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("access.log");
+    let mut settings = settings("127.0.0.1:0", tunnel(target), vec![], &log);
+    settings.inbounds[0].transport.accept_proxy_protocol = true;
+    let server = Server::start(settings).await.unwrap();
+    let mut from_here = connect(at(&server, "in"), "", target).await;
+    from_here
+        .write_all(b"PROXY TCP4 127.0.0.1 127.0.0.1 1000 80\r\n")
+        .await
+        .unwrap();
+    within("from here", exchange(from_here, 10, 10)).await;
+    let mut from_outside = connect(at(&server, "in"), "", target).await;
+    let header = b"PROXY TCP4 198.51.100.7 127.0.0.1 1000 80\r\n";
+    from_outside.write_all(header).await.unwrap();
+    refused("from outside", &log).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_rule_lets_pass_is_nothing_to_other_targets() {
+    let named = udp_target().await;
+    let other = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("access.log");
+    let rules = vec![rule("127.0.0.0/8", vec![(named.port(), named.port())])];
+    let server = Server::start(settings("0.0.0.0:0", socks(), rules, &log))
+        .await
+        .unwrap();
+    let mut control = TcpStream::connect(("127.0.0.1", at(&server, "in").port()))
+        .await
+        .unwrap();
+    control
+        .write_all(&[5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0])
+        .await
+        .unwrap();
+    let mut answer = [0; 12];
+    within("association", control.read_exact(&mut answer)).await.unwrap();
+    let relay = SocketAddr::from(([127, 0, 0, 1], u16::from_be_bytes([answer[10], answer[11]])));
+    let own = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let datagram = |to: SocketAddr| {
+        let port = to.port().to_be_bytes();
+        [&[0, 0, 0, 1, 127, 0, 0, 1][..], &port, b"abc"].concat()
+    };
+    let mut got = [0; 64];
+    for _ in 0..3 {
+        own.send_to(&datagram(named), relay).await.unwrap();
+        let len = within("answer", own.recv(&mut got)).await.unwrap();
+        assert_eq!(&got[len - 3..len], b"cba");
+        own.send_to(&datagram(other.local_addr().unwrap()), relay)
+            .await
+            .unwrap();
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(
+        other.try_recv(&mut got).is_err(),
+        "it went through the flow of another rule"
+    );
+}
