@@ -88,6 +88,19 @@ impl Error {
         }
     }
 
+    /// What to do about it. Empty if the message says it all.
+    pub fn hint(&self) -> &'static str {
+        let Error::Listen { source, .. } = self else { return "" };
+        match source.kind() {
+            io::ErrorKind::AddrInUse if !is_taken(source) => "stop that program or choose another path",
+            io::ErrorKind::AddrInUse => "stop that program or choose another port; `ss -ltnup` shows who listens where",
+            io::ErrorKind::PermissionDenied => "ports below 1024 need root, or the capability CAP_NET_BIND_SERVICE",
+            io::ErrorKind::AddrNotAvailable => "no network interface of this machine has this address now",
+            io::ErrorKind::NotFound => "make the folder of the socket first",
+            _ => "",
+        }
+    }
+
     /// True if the connection was reset rather than closed.
     pub(crate) fn is_reset(&self) -> bool {
         matches!(self, Error::Io(error) if error.kind() == io::ErrorKind::ConnectionReset)
@@ -98,6 +111,12 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Config { place, what } => write!(f, "{place}: {what}"),
+            Error::Listen { on, source, .. } if is_taken(source) => {
+                write!(
+                    f,
+                    "cannot listen on {on}: another program listens there, perhaps this one, started before"
+                )
+            }
             Error::Listen { on, source, .. } => write!(f, "cannot listen on {on}: {source}"),
             Error::Connect { to, source } => write!(f, "cannot connect to {to}: {source}"),
             Error::Resolve { name } => write!(f, "no address for the name {name}"),
@@ -106,11 +125,40 @@ impl fmt::Display for Error {
             Error::Protocol { of, what } => write!(f, "peer broke {of}: {what}"),
             Error::Wire(error) => error.fmt(f),
             Error::Unsupported(what) => write!(f, "not supported yet: {what}"),
-            Error::Tls(error) => write!(f, "TLS: {error}"),
+            Error::Tls(error) => write_tls(f, error),
             Error::TimedOut(what) => write!(f, "time ran out: {what}"),
             Error::Io(error) => write!(f, "connection failed: {error}"),
             Error::Closed => f.write_str("peer closed the connection early"),
         }
+    }
+}
+
+/// The kernel says that somebody has the address. Of a unix socket we say ourselves who has it.
+fn is_taken(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::AddrInUse && error.raw_os_error().is_some()
+}
+
+/// What went wrong with TLS, in the words of who configures it.
+fn write_tls(f: &mut fmt::Formatter<'_>, error: &rustls::Error) -> fmt::Result {
+    use rustls::CertificateError as Certificate;
+    let rustls::Error::InvalidCertificate(why) = error else {
+        return write!(f, "TLS: {error}");
+    };
+    match why {
+        Certificate::UnknownIssuer => f.write_str(
+            "TLS: no authority that is trusted here has signed the server's certificate; if the server signed it itself, pin it \
+             (`pinnedPeerCertSha256`, with the hash as it is at the server) or make it an authority (`certificates` with the \
+             usage verify)",
+        ),
+        Certificate::Other(other) => match other.0.downcast_ref::<webpki::Error>() {
+            Some(webpki::Error::CaUsedAsEndEntity) => f.write_str(
+                "TLS: the server shows the certificate of an authority, which is most likely one that it signed itself; pin it \
+                 (`pinnedPeerCertSha256`, with the hash as it is at the server), or make it an authority and let it sign \
+                 another one for the server",
+            ),
+            _ => write!(f, "TLS: {other}"),
+        },
+        why => write!(f, "TLS: the server's certificate is refused: {why}"),
     }
 }
 

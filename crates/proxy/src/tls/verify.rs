@@ -1,12 +1,15 @@
 //! How a server's certificate is judged when not by the usual rules.
 
+use std::fmt;
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme};
 use sha2::{Digest, Sha256};
 use webpki::{EndEntityCert, KeyUsage, VerifiedPath};
 
@@ -44,8 +47,38 @@ fn digest(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()
 }
 
-fn refused() -> Error {
-    CertificateError::ApplicationVerificationFailure.into()
+/// Why a certificate was refused, for our own log.
+#[derive(Debug)]
+struct Refused(String);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+fn refused(why: String) -> Error {
+    CertificateError::Other(OtherError(Arc::new(Refused(why)))).into()
+}
+
+fn hex(digest: &[u8; 32]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn base64(digest: &[u8; 32]) -> String {
+    STANDARD.encode(digest)
+}
+
+/// What was shown is none of what was pinned.
+fn differs(what: &str, shown: &[u8; 32], pinned: &[[u8; 32]], text: fn(&[u8; 32]) -> String) -> Error {
+    let pinned: Vec<String> = pinned.iter().map(text).collect();
+    refused(format!(
+        "{what} has the SHA-256 {}, pinned is {}",
+        text(shown),
+        pinned.join(" or ")
+    ))
 }
 
 /// Runs `check` for the first of `names` that it likes, or for the dialled name if there are none.
@@ -139,10 +172,11 @@ impl ServerCertVerifier for Verifier {
                 if !pins.contains(&digest(end_entity)) {
                     let pinned = intermediates.iter().find(|one| pins.contains(&digest(one)));
                     let mut roots = RootCertStore::empty();
-                    roots.add(pinned.ok_or_else(refused)?.clone().into_owned())?;
+                    let differs = || differs("the server's certificate", &digest(end_entity), pins, hex);
+                    roots.add(pinned.ok_or_else(differs)?.clone().into_owned())?;
                     let usual = WebPkiServerVerifier::builder_with_provider(roots.into(), Arc::clone(&self.provider))
                         .build()
-                        .map_err(|_| refused())?;
+                        .map_err(|error| refused(format!("the pinned certificate cannot be an authority: {error}")))?;
                     any_name(names, server_name, |name| {
                         usual.verify_server_cert(end_entity, intermediates, name, ocsp_response, now)
                     })?;
@@ -155,11 +189,19 @@ impl ServerCertVerifier for Verifier {
             }
         }
         let chain = std::iter::once(end_entity).chain(intermediates).map(|one| one.as_ref());
-        if !self.chains.is_empty() && !self.chains.contains(&chain_digest(chain)) {
-            return Err(refused());
+        let chain = chain_digest(chain);
+        if !self.chains.is_empty() && !self.chains.contains(&chain) {
+            return Err(differs("the server's chain", &chain, &self.chains, base64));
         }
         if !self.keys.is_empty() && !self.has_pinned_key(end_entity, intermediates, now)? {
-            return Err(refused());
+            let own = EndEntityCert::try_from(end_entity).map_err(|_| Error::from(CertificateError::BadEncoding))?;
+            let own = digest(&own.subject_public_key_info());
+            return Err(differs(
+                "the public key of the server's certificate",
+                &own,
+                &self.keys,
+                base64,
+            ));
         }
         Ok(ServerCertVerified::assertion())
     }
@@ -184,5 +226,82 @@ impl ServerCertVerifier for Verifier {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judge(trust: Trust, chains: Vec<[u8; 32]>, keys: Vec<[u8; 32]>, ca: bool) -> (String, Vec<u8>) {
+        let mut wanted = rcgen::CertificateParams::new(["server.example".to_owned()]).unwrap();
+        if ca {
+            wanted.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        }
+        let made = wanted.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
+        let verifier = Verifier {
+            trust,
+            chains,
+            keys,
+            provider: Arc::new(rustls::crypto::aws_lc_rs::default_provider()),
+        };
+        let name = ServerName::try_from("server.example").unwrap();
+        let judged = verifier.verify_server_cert(made.der(), &[], &name, &[], UnixTime::now());
+        (crate::Error::from(judged.unwrap_err()).to_string(), made.der().to_vec())
+    }
+
+    fn chain() -> Trust {
+        // Any authority but the server's own.
+        let mut other = rcgen::CertificateParams::new(["other.example".to_owned()]).unwrap();
+        other.distinguished_name.push(rcgen::DnType::CommonName, "another");
+        let other = other.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(other.der().clone()).unwrap();
+        let roots = Arc::new(roots);
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let usual = WebPkiServerVerifier::builder_with_provider(Arc::clone(&roots), provider);
+        Trust::Chain {
+            usual: usual.build().unwrap(),
+            roots,
+            names: vec![],
+        }
+    }
+
+    #[test]
+    fn a_wrong_pin_is_named_with_what_was_shown() {
+        let pins = || Trust::Pinned {
+            pins: vec![[0xab; 32]],
+            names: vec![],
+        };
+        let (said, der) = judge(pins(), vec![], vec![], false);
+        assert!(
+            said.contains(&hex(&digest(&der))) && said.contains(&"ab".repeat(32)),
+            "{said}"
+        );
+        let (said, der) = judge(Trust::Anyone, vec![[7; 32]], vec![], false);
+        assert!(
+            said.contains(&base64(&digest(&der))) && said.contains(&base64(&[7; 32])),
+            "{said}"
+        );
+        let (said, _) = judge(Trust::Anyone, vec![], vec![[7; 32]], false);
+        assert!(
+            said.contains("public key") && said.contains(&base64(&[7; 32])),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_certificate_that_signed_itself_is_told_what_to_do_about() {
+        for ca in [false, true] {
+            let (said, _) = judge(chain(), vec![], vec![], ca);
+            assert!(
+                said.contains("pin it") && said.contains("make it an authority"),
+                "{ca}: {said}"
+            );
+            assert!(
+                !said.contains("CaUsedAsEndEntity") && !said.contains("UnknownIssuer"),
+                "{said}"
+            );
+        }
     }
 }
