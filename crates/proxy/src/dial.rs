@@ -168,6 +168,14 @@ pub(crate) fn unix_address(name: &UnixName) -> io::Result<std::os::unix::net::So
     }
 }
 
+/// What a unix socket is called in messages.
+pub(crate) fn unix_name(name: &UnixName) -> String {
+    match name {
+        UnixName::Path(path, _) => path.display().to_string(),
+        UnixName::Abstract(name) => format!("@{}", String::from_utf8_lossy(name).trim_end_matches('\0')),
+    }
+}
+
 /// Connects to a unix socket. That either works at once or not at all, so it is not waited for.
 pub(crate) fn connect_unix(name: &UnixName) -> Result<Sock, Error> {
     let attempt = || {
@@ -176,7 +184,7 @@ pub(crate) fn connect_unix(name: &UnixName) -> Result<Sock, Error> {
         UnixStream::from_std(stream)
     };
     attempt().map(Sock::Unix).map_err(|source| Error::Connect {
-        to: format!("{name:?}"),
+        to: unix_name(name),
         source,
     })
 }

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 use tokio::net::{TcpListener, UdpSocket, UnixListener};
 
-use crate::dial::{set_common_options, set_options, stream_socket, unix_address};
+use crate::dial::{set_common_options, set_options, stream_socket, unix_address, unix_name};
 use crate::settings::{Listen, SocketOptions, UnixName};
 
 /// Connections that wait to be accepted, per listener.
@@ -29,8 +29,7 @@ pub(crate) fn name(listen: &Listen) -> String {
     match listen {
         Listen::Port(address) => address.to_string(),
         Listen::EveryAddress(port) => format!("port {port} of every address"),
-        Listen::Unix(UnixName::Path(path, _)) => path.display().to_string(),
-        Listen::Unix(UnixName::Abstract(name)) => format!("@{}", String::from_utf8_lossy(name).trim_end_matches('\0')),
+        Listen::Unix(name) => unix_name(name),
     }
 }
 
@@ -75,17 +74,22 @@ fn bind_ip(
     for _ in 0..if tcp { tasks } else { 0 } {
         let socket = stream_socket(Domain::for_address(address), options)?;
         socket.set_nonblocking(true)?;
-        // When the system chooses the port, sharing must not be allowed yet: it would choose one that is shared already.
-        let given = address.port() != 0;
-        socket.set_reuse_address(given)?;
-        socket.set_reuse_port(given)?;
+        // The first one must have the port to itself: only then may our others share it. Otherwise a program that was started
+        // twice would share it with itself, and the system could choose a port that is shared already.
+        let first = bound.is_empty();
+        socket.set_reuse_address(address.port() != 0)?;
+        socket.set_reuse_port(!first)?;
         if address.is_ipv6() {
             socket.set_only_v6(options.v6_only)?;
         }
         set_options(SockRef::from(&socket), options)?;
         socket.bind(&address.into())?;
-        socket.set_reuse_port(true)?;
         socket.listen(BACKLOG)?;
+        if first {
+            // What it accepts has this from it, so that the port can be had again while old connections come to their end.
+            socket.set_reuse_address(true)?;
+            socket.set_reuse_port(tasks > 1)?;
+        }
         let listener = TcpListener::from_std(socket.into())?;
         // The first one's port is the others' too, also when the system chose it.
         address = listener.local_addr()?;
