@@ -14,6 +14,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use sealway_aead::Suite;
+use sealway_lab::exit::Exit;
 use sealway_lab::path::Stack;
 
 pub(crate) use bip324::{Bench as Bip324Bench, Bip324, Bridge, IncomingWord, LogWord, OutgoingWord, Probe};
@@ -29,19 +30,6 @@ pub(crate) fn version() -> &'static str {
     static VERSION: LazyLock<String> = LazyLock::new(sealway_lab::run::version);
     &VERSION
 }
-
-const EXIT_CODES: &str = "\
-Exit codes:
-    0  done, also when a peer is absent and was not required
-    1  internal error
-    2  the command line or a configuration is wrong
-    3  verification failed: a subject gave wrong data
-    4  a required peer is missing or did not start
-    5  a regression was found or a gate was not met
-    6  too noisy or undecidable, with --strict
-    7  the remote end refused or was lost
-    8  the store is unavailable or has a newer schema
-  130  interrupted; partial results were written";
 
 /// The proxy's codes are those of the programs that it stands in for.
 const RUN_DIFFERS: &str = "`sealway run` has codes of its own: see `sealway run --help`.";
@@ -59,8 +47,8 @@ Environment:
 /// implementations.
 #[derive(Debug, Parser)]
 #[command(name = "sealway", version = version(), max_term_width = 100, arg_required_else_help = true)]
-#[command(after_help = format!("{EXIT_CODES}\n\n{RUN_DIFFERS}"))]
-#[command(after_long_help = format!("{EXIT_CODES}\n\n{RUN_DIFFERS}\n\n{ENVIRONMENT}"))]
+#[command(after_help = format!("{}\n\n{RUN_DIFFERS}", Exit::help()))]
+#[command(after_long_help = format!("{}\n\n{RUN_DIFFERS}\n\n{ENVIRONMENT}", Exit::help()))]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -117,8 +105,8 @@ pub(crate) enum Command {
     args_conflicts_with_subcommands = true,
     subcommand_help_heading = "Other lab commands"
 )]
-#[command(disable_help_subcommand = true, after_help = EXIT_CODES)]
-#[command(after_long_help = format!("{EXIT_CODES}\n\n{ENVIRONMENT}"))]
+#[command(disable_help_subcommand = true, after_help = Exit::help())]
+#[command(after_long_help = format!("{}\n\n{ENVIRONMENT}", Exit::help()))]
 pub(crate) struct Lab {
     #[command(subcommand)]
     pub(crate) command: Option<LabCommand>,
@@ -211,7 +199,7 @@ pub(crate) enum LabCommand {
     ///
     /// Runs one subject under two names and looks at the machine: a difference between the two is the error of the lab
     /// here.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = Exit::help())]
     Doctor {
         /// Print JSON
         #[arg(long)]
@@ -253,7 +241,7 @@ pub(crate) enum HttpsPost {
 /// Joins two result files by workload, case, subject and metric, and judges the change of the ratio to a control that
 /// ran in both: what changed on the machine falls out. What only one file has is listed.
 #[derive(Args, Debug)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = Exit::help())]
 pub(crate) struct Compare {
     /// The older result, a file that `sealway lab --json` wrote
     #[arg(value_name = "A", value_hint = ValueHint::FilePath)]
@@ -291,7 +279,6 @@ pub(crate) fn with_lab_commands(mut error: clap::Error) -> clap::Error {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
-    use sealway_lab::exit::Exit;
 
     use super::*;
 
@@ -302,19 +289,11 @@ mod tests {
 
     #[test]
     fn help_lists_every_exit_code() {
-        for exit in [
-            Exit::Done,
-            Exit::Internal,
-            Exit::Usage,
-            Exit::Verification,
-            Exit::PeerMissing,
-            Exit::Regression,
-            Exit::Undecidable,
-            Exit::Remote,
-            Exit::Store,
-            Exit::Interrupted,
-        ] {
-            assert!(EXIT_CODES.contains(&format!("\n{:>5}  ", exit.code())), "{exit:?}");
+        let mut command = Cli::command();
+        let help = command.render_long_help().to_string();
+        for exit in Exit::ALL {
+            let line = format!("\n{:>5}  {}", exit.code(), exit.words());
+            assert!(help.contains(&line), "{exit:?}: {help}");
         }
     }
 }

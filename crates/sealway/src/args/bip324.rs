@@ -27,7 +27,7 @@ pub(crate) enum Bip324 {
     ///
     /// Seals and opens the packets of one and of a thousand connections in batches and one at a time, carries them between
     /// two endpoints over loopback, times handshakes, and compares with other implementations in the same run.
-    #[command(after_help = super::EXIT_CODES)]
+    #[command(after_help = sealway_lab::exit::Exit::help())]
     Bench(Box<Bench>),
     Bridge(Bridge),
     Probe(Probe),
