@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Write;
 use std::process::Stdio;
 
-use common::{Ran, run, sealway, workspace};
+use common::{Ran, private_folder, run, sealway, workspace};
 use serde_json::Value;
 
 const LINK: &str = "vless://b831381d-6324-4d53-ad4f-8cda48b30811@proxy.example.org:443\
@@ -17,6 +17,25 @@ const LINK: &str = "vless://b831381d-6324-4d53-ad4f-8cda48b30811@proxy.example.o
 fn answer(arguments: &[&str]) -> String {
     let ran = run(arguments);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{arguments:?}: {ran:?}");
+    ran.stdout
+}
+
+/// Runs with a text on standard input.
+fn given(arguments: &[&str], text: &str) -> Ran {
+    let mut command = sealway(arguments);
+    let pipes = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = pipes.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    child.wait_with_output().unwrap().into()
+}
+
+/// What a link on standard input becomes.
+fn to_config(link: &str, more: &[&str]) -> String {
+    let ran = given(&[&["link", "to-config", "-"], more].concat(), &format!("{link}\n"));
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{link}: {ran:?}");
     ran.stdout
 }
 
@@ -47,8 +66,8 @@ fn ids_are_random_or_follow_from_a_text() {
 
 #[test]
 fn a_link_becomes_a_configuration_and_a_link_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let text = answer(&["link", "to-config", LINK]);
+    let folder = private_folder();
+    let text = to_config(LINK, &[]);
     let value: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(value["inbounds"][0]["port"], 1080);
     assert_eq!(value["outbounds"][0]["tag"], "a name");
@@ -65,30 +84,29 @@ fn a_link_becomes_a_configuration_and_a_link_again() {
         &["link", "from-config", file, "--tag", "another"],
         &["another", "a name"],
     );
-    let port: Value = serde_json::from_str(&answer(&["link", "to-config", LINK, "--port", "2080"])).unwrap();
+    let port: Value = serde_json::from_str(&to_config(LINK, &["--port", "2080"])).unwrap();
     assert_eq!(port["inbounds"][0]["port"], 2080);
-    let outbound: Value = serde_json::from_str(&answer(&["link", "to-config", LINK, "--outbound"])).unwrap();
+    let outbound: Value = serde_json::from_str(&to_config(LINK, &["--outbound"])).unwrap();
     assert_eq!(outbound["outbounds"], value["outbounds"]);
     assert_eq!(outbound.get("inbounds"), None);
 }
 
 #[test]
-fn a_link_may_come_from_standard_input() {
-    let mut child = sealway(&["link", "to-config", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(format!("{LINK}\n").as_bytes())
-        .unwrap();
-    let ran: Ran = child.wait_with_output().unwrap().into();
-    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
-    assert_eq!(ran.stdout, answer(&["link", "to-config", LINK]));
+fn a_link_on_the_command_line_is_warned_about() {
+    let ran = run(&["link", "to-config", LINK]);
+    assert_eq!((ran.code, &ran.stdout), (0, &to_config(LINK, &[])), "{ran:?}");
+    assert!(
+        ran.stderr.starts_with("warning: ") && ran.stderr.contains("\n  hint: sealway link to-config - "),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn warnings_about_links_have_no_empty_place() {
+    let open = "vless://b831381d-6324-4d53-ad4f-8cda48b30811@a.example:443?type=tcp";
+    let ran = given(&["link", "to-config", "-"], open);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.stderr.starts_with("warning: VLESS does not encrypt"), "{ran:?}");
 }
 
 #[test]
@@ -101,9 +119,9 @@ fn every_client_under_examples_goes_to_a_link_and_back() {
         let file = file.to_str().unwrap();
         for form in [&[][..], &["--v2rayn"]] {
             let link = answer(&[&["link", "from-config", file], form].concat());
-            let folder = tempfile::tempdir().unwrap();
+            let folder = private_folder();
             let back = folder.path().join("back.json");
-            fs::write(&back, answer(&["link", "to-config", link.trim_end()])).unwrap();
+            fs::write(&back, to_config(link.trim_end(), &[])).unwrap();
             let back = back.to_str().unwrap();
             assert_eq!(answer(&[&["link", "from-config", back], form].concat()), link, "{file}");
             let is_json = form.len() == 1 && link.starts_with("vmess://");
@@ -114,9 +132,9 @@ fn every_client_under_examples_goes_to_a_link_and_back() {
 
 #[test]
 fn what_no_link_can_say_is_named() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = private_folder();
     let file = folder.path().join("c.json");
-    let text = r#"{"inbounds": [{"port": 1, "protocol": "socks"}], "outbounds": [
+    let text = r#"{"inbounds": [{"listen": "::1", "port": 1, "protocol": "socks"}], "outbounds": [
         {"tag": "up", "protocol": "vless", "sendThrough": "127.0.0.1", "settings": {"address": "a.example", "port": 1,
             "id": "b831381d-6324-4d53-ad4f-8cda48b30811", "encryption": "none"}},
         {"tag": "direct", "protocol": "freedom"}]}"#;
@@ -133,6 +151,8 @@ fn what_no_link_can_say_is_named() {
 
 #[test]
 fn bad_links_and_files_are_refused() {
+    let empty = given(&["link", "to-config", "-"], "vmess://\n");
+    assert!(empty.code == 2 && empty.stderr.contains("it is empty"), "{empty:?}");
     refused(&["link", "to-config", "https://example.org"], &["vless:// or vmess://"]);
     refused(
         &["link", "to-config", "trojan://x@a:1"],

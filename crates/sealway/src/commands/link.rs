@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use sealway_lab::exit::Exit;
-use sealway_v2ray::config::{File, Options, load};
+use sealway_v2ray::config::{self, File, Options, load};
 use sealway_v2ray::link::{Form, Link, LinkError, Scheme};
 use serde_json::{Value, json};
 
@@ -25,18 +25,22 @@ fn to_config(text: &str, port: u16, outbound_only: bool) -> Result<Exit, Problem
             let source = read(Path::new("stdin:")).map_err(|e| Problem::new(Exit::Usage, e))?;
             String::from_utf8_lossy(&source.text).into_owned()
         }
-        text => text.to_owned(),
+        text => {
+            note("warning: every user of this machine can read a command line, and a link holds the id");
+            note("  hint: sealway link to-config - takes the link from standard input");
+            text.to_owned()
+        }
     };
     let link = Link::parse(&text).map_err(|e| Problem::new(Exit::Usage, e))?;
     // What it asks for must work here, or the file would be refused later, far from the link.
     match link.to_outbound() {
         Ok((_, warnings)) => {
             for warning in warnings {
-                note(format_args!("warning: {}: {}", warning.path, warning.text));
+                note(format_args!("warning: {}", said(&warning)));
             }
         }
         Err(LinkError::Outbound(found)) => {
-            let found: Vec<_> = found.iter().map(|p| format!("{}: {}", p.path, p.text)).collect();
+            let found: Vec<_> = found.iter().map(said).collect();
             return Err(Problem::new(Exit::Usage, found.join("; ")));
         }
         Err(error) => return Err(Problem::new(Exit::Usage, error)),
@@ -55,6 +59,14 @@ fn to_config(text: &str, port: u16, outbound_only: bool) -> Result<Exit, Problem
         json!({ "log": { "loglevel": "warning" }, "inbounds": [local], "outbounds": outbounds })
     })?;
     Ok(Exit::Done)
+}
+
+/// What is wrong with the outbound that a link makes, which has no place in a file.
+fn said(problem: &config::Problem) -> String {
+    match problem.path.as_str() {
+        "" => problem.text.clone(),
+        path => format!("{path}: {}", problem.text),
+    }
 }
 
 fn from_config(file: &Path, tag: Option<&str>, v2rayn: bool) -> Result<Exit, Problem> {

@@ -34,6 +34,14 @@ pub fn sealway(arguments: &[&str]) -> Command {
     command
 }
 
+/// A temporary folder that only its owner may enter, as suits what holds secrets.
+pub fn private_folder() -> tempfile::TempDir {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    builder.tempdir().unwrap()
+}
+
 /// The program.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_sealway");
 
