@@ -4,10 +4,10 @@ mod inbound;
 mod outbound;
 mod transport;
 
-use sealway_v2ray::config::{self, Config, LogTarget, Networks, Ports, RoutingStrategy};
+use sealway_v2ray::config::{self, Config, Draft, LogTarget, Networks, Ports, RoutingStrategy};
 
 use crate::settings::*;
-use crate::{Error, Timeouts};
+use crate::{Error, Parts, Timeouts};
 
 impl Settings {
     /// The settings a configuration stands for.
@@ -24,11 +24,7 @@ impl Settings {
                 RoutingStrategy::IpOnDemand => RouteByName::OnDemand,
                 _ => return Err(Error::config("routing.domainStrategy", "not supported yet")),
             },
-            access_log: match &config.log.access {
-                LogTarget::Off => AccessLog::Off,
-                LogTarget::Stdout => AccessLog::Stdout,
-                LogTarget::File(path) => AccessLog::File(path.into()),
-            },
+            access_log: access_log(&config.log.access),
             mask_address: config.log.mask_address,
             hosts: config.dns.hosts.clone(),
             query_strategy: config.dns.query_strategy,
@@ -72,6 +68,38 @@ impl Settings {
             settings.levels.push((level, limits));
         }
         Ok(settings)
+    }
+}
+
+impl Parts {
+    /// The parts of a configuration with errors that are right themselves.
+    pub fn from_draft(draft: &Draft) -> Parts {
+        // What cannot be made of them has been told by the reading.
+        let inbounds = draft.inbounds.iter().filter_map(|(at, one)| {
+            let made = inbound::inbound(&format!("inbounds[{at}]"), one, &mut Vec::new());
+            Some((*at, made.ok()?))
+        });
+        let outbounds = draft.outbounds.iter().filter_map(|(at, one)| {
+            let made = outbound::outbound(&format!("outbounds[{at}]"), one);
+            Some((*at, made.ok()?))
+        });
+        Parts {
+            inbounds: inbounds.collect(),
+            outbounds: outbounds.collect(),
+            access_log: draft
+                .log
+                .as_ref()
+                .map(|log| access_log(&log.access))
+                .unwrap_or_default(),
+        }
+    }
+}
+
+fn access_log(target: &LogTarget) -> AccessLog {
+    match target {
+        LogTarget::Off => AccessLog::Off,
+        LogTarget::Stdout => AccessLog::Stdout,
+        LogTarget::File(path) => AccessLog::File(path.into()),
     }
 }
 

@@ -12,12 +12,14 @@
 
 mod access;
 mod body;
+mod check;
 mod clock;
 mod config;
 mod dial;
 mod engine;
 mod error;
 mod exchange;
+mod files;
 mod guard;
 mod hold;
 mod inbound;
@@ -36,6 +38,7 @@ mod router;
 mod server;
 pub mod settings;
 mod sock;
+mod sockopt;
 mod splice;
 mod stats;
 mod stream;
@@ -46,7 +49,9 @@ mod udp;
 mod upgrade;
 mod ws;
 
+pub use check::Parts;
 pub use error::Error;
+pub use files::{can_append, readers};
 pub use relay::Timeouts;
 pub use server::Server;
 pub use stats::{Counter, Stats};

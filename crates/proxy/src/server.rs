@@ -12,7 +12,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::Error;
+use crate::check::Parts;
 use crate::dial::accepted;
 use crate::engine::Engine;
 use crate::inbound::{Kind, dokodemo};
@@ -23,6 +23,7 @@ use crate::settings::{AccessLog, InboundProtocol, Settings};
 use crate::sock::Sock;
 use crate::stats::Stats;
 use crate::tls::provider;
+use crate::{Error, sockopt};
 
 /// Pause after a failed accept, so that a process out of descriptors does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -61,11 +62,15 @@ pub struct Server {
 
 impl Server {
     /// Builds everything that can fail before the first connection, certificates included, and lets go of it again.
-    /// Opens no socket and no log. Must be called within a tokio runtime.
+    /// Takes no port and makes no file. Must be called within a tokio runtime.
     ///
-    /// # Errors
-    /// [`Error::Config`] for what is wrong with the settings.
-    pub fn check(settings: &Settings) -> Result<(), Error> {
+    /// Returns all that is wrong: [`Error::Config`] for what the settings ask for, [`Error::Listen`] for what may pass by
+    /// itself, such as an address that the machine does not have now.
+    pub fn check(settings: &Settings) -> Vec<Error> {
+        let found = Parts::from(settings).problems();
+        if !found.is_empty() {
+            return found;
+        }
         let mut settings = Settings {
             access_log: AccessLog::Off,
             ..settings.clone()
@@ -76,7 +81,7 @@ impl Server {
         for tls in settings.outbounds.iter_mut().filter_map(|o| o.transport.tls.as_mut()) {
             tls.key_log = None;
         }
-        Engine::new(&settings, &Stats::default()).map(drop)
+        Engine::new(&settings, &Stats::default()).err().into_iter().collect()
     }
 
     /// Binds every listener and begins to serve. Must be called within a tokio runtime.
@@ -86,6 +91,7 @@ impl Server {
     /// left running then.
     pub async fn start(settings: Settings) -> Result<Server, Error> {
         let stats = Arc::new(Stats::default());
+        refuse_options(&settings)?;
         let engine = Arc::new(Engine::new(&settings, &stats)?);
         let inbound = settings.inbounds.iter().any(|inbound| inbound.transport.tls.is_some());
         if inbound
@@ -201,6 +207,18 @@ impl Server {
         }
         finished
     }
+}
+
+/// Options that the kernel refuses would drop every connection of an outbound, so nothing starts with them.
+fn refuse_options(settings: &Settings) -> Result<(), Error> {
+    let inbounds = settings.inbounds.iter().enumerate();
+    let inbounds = inbounds.map(|(at, one)| (format!("inbounds[{at}]"), &one.transport.socket, true));
+    let outbounds = settings.outbounds.iter().enumerate();
+    let outbounds = outbounds.map(|(at, one)| (format!("outbounds[{at}]"), &one.transport.socket, false));
+    let mut found = inbounds
+        .chain(outbounds)
+        .flat_map(|(place, options, listens)| sockopt::problems(&place, options, listens));
+    found.next().map_or(Ok(()), Err)
 }
 
 impl Drop for Server {

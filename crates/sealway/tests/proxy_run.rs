@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use common::proxy::{Certificate, Pair, Running, answer, examples, guide, target};
-use common::{Ran, run, sealway};
+use common::{Ran, private_folder, run, sealway};
 use rustix::process::Signal;
 
 /// A configuration with one thing to get wrong.
@@ -39,7 +39,7 @@ fn is_ok(ran: &Ran) {
 
 #[test]
 fn every_example_is_usable() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = private_folder();
     let certificate = Certificate::make(folder.path());
     for example in examples() {
         let text = certificate.put_in(&fs::read_to_string(&example).unwrap());
@@ -50,7 +50,7 @@ fn every_example_is_usable() {
 
 #[test]
 fn every_configuration_of_the_guide_is_usable() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = private_folder();
     let certificate = Certificate::make(folder.path());
     let blocks = guide();
     let names: Vec<_> = blocks.iter().map(|(name, _)| name.as_str()).collect();
@@ -62,7 +62,7 @@ fn every_configuration_of_the_guide_is_usable() {
 
 #[test]
 fn a_certificate_that_is_not_there_is_found_by_the_test() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = private_folder();
     let ran = test_text(
         folder.path(),
         &guide()[0].1.replace("/etc/sealway/", "/no/such/folder/"),
@@ -78,7 +78,7 @@ fn a_certificate_that_is_not_there_is_found_by_the_test() {
 
 #[test]
 fn relative_certificates_start_from_the_folder_that_the_environment_names() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = private_folder();
     Certificate::make(folder.path());
     let file = folder.path().join("config.json");
     fs::write(&file, guide()[0].1.replace("/etc/sealway/", "")).unwrap();
@@ -93,7 +93,7 @@ fn relative_certificates_start_from_the_folder_that_the_environment_names() {
 
 #[test]
 fn a_misspelt_key_is_named_with_its_place() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = private_folder();
     let text = socks(",\n  \"log\": { \"logLvel\": \"info\" }");
     let place = format!("{}/config.json:4:12: ", folder.path().display());
     let ran = test_text(folder.path(), &text, &[]);
@@ -113,7 +113,7 @@ fn a_misspelt_key_is_named_with_its_place() {
 
 #[test]
 fn what_cannot_work_is_refused_with_its_place() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = private_folder();
     for (text, place, words) in [
         (
             socks(",\n  \"routing\": { \"rules\": [{ \"port\": 53, \"outboundTag\": \"dierct\" }] }"),
@@ -145,7 +145,7 @@ fn the_version_is_printed() {
 
 #[test]
 fn a_warning_is_an_error_where_asked() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = private_folder();
     let text = socks("").replace(r#""freedom""#, r#""freedom", "mux": { "enabled": true }"#);
     let place = "config.json:3:79: ";
     let ran = test_text(folder.path(), &text, &[]);
@@ -167,7 +167,7 @@ fn a_warning_is_an_error_where_asked() {
 
 #[test]
 fn what_has_no_effect_is_warned_about() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = private_folder();
     let text = socks("").replace(
         r#""protocol": "socks""#,
         r#""protocol": "socks", "sniffing": { "enabled": true }"#,
@@ -183,7 +183,7 @@ fn what_has_no_effect_is_warned_about() {
 
 #[test]
 fn files_that_are_not_there_are_named() {
-    let empty = tempfile::tempdir().unwrap();
+    let empty = private_folder();
     let folder = empty.path().to_str().unwrap();
     for (words, said) in [
         (&["-c", "/no/such.json"][..], "/no/such.json"),
@@ -210,9 +210,13 @@ fn files_that_are_not_there_are_named() {
 
 #[test]
 fn a_configuration_is_found_in_every_way() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = private_folder();
     let (inbounds, rest) = (folder.path().join("10.json"), folder.path().join("20.json"));
-    fs::write(&inbounds, r#"{"inbounds": [{"port": 1080, "protocol": "socks"}]}"#).unwrap();
+    fs::write(
+        &inbounds,
+        r#"{"inbounds": [{"listen": "::1", "port": 1080, "protocol": "socks"}]}"#,
+    )
+    .unwrap();
     fs::write(&rest, r#"{"outbounds": [{"protocol": "freedom"}]}"#).unwrap();
     let (one, two, all) = (inbounds.to_str().unwrap(), rest.to_str().unwrap(), folder.path());
     is_ok(&run(&["run", "-test", "-c", one, "-config", two, "-format", "json"]));
@@ -241,7 +245,7 @@ fn a_configuration_is_found_in_every_way() {
 
 #[test]
 fn pairs_carry_a_request() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = private_folder();
     let certificate = Certificate::make(folder.path());
     let target = target();
     let mut pairs: Vec<_> = examples()
@@ -269,7 +273,7 @@ fn pairs_carry_a_request() {
 
 #[test]
 fn what_the_log_object_asks_for_is_written() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = private_folder();
     let certificate = Certificate::make(folder.path());
     let target = target();
     let log = folder.path().join("log");
@@ -302,7 +306,7 @@ fn what_the_log_object_asks_for_is_written() {
 fn a_port_that_is_taken_is_no_fault_of_the_configuration() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let folder = tempfile::tempdir().unwrap();
+    let folder = private_folder();
     let file = folder.path().join("config.json");
     fs::write(&file, socks("").replace("1080", &port.to_string())).unwrap();
     let ran = run(&["run", "-c", file.to_str().unwrap()]);
@@ -317,7 +321,7 @@ fn a_port_that_is_taken_is_no_fault_of_the_configuration() {
 
 #[test]
 fn a_second_signal_does_not_wait_for_connections() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = private_folder();
     let port = common::proxy::free_port();
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let to = silent.local_addr().unwrap().port();

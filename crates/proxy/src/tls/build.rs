@@ -131,6 +131,47 @@ pub(crate) fn server(place: &str, tls: &ServerTls) -> Result<(Arc<ServerConfig>,
     Ok((Arc::new(config), certificates))
 }
 
+/// Everything that [`server`] would refuse, not only the first of it. Makes no file.
+pub(crate) fn server_problems(place: &str, tls: &ServerTls) -> Vec<Error> {
+    let at = format!("{place}.tlsSettings");
+    let mut found = own_problems(&at, &tls.certificates, &tls.entries, &tls.key_log);
+    let quiet = ServerTls {
+        key_log: None,
+        ..tls.clone()
+    };
+    if found.is_empty() {
+        found.extend(server(place, &quiet).err());
+    }
+    found
+}
+
+/// The same for [`client`].
+pub(crate) fn client_problems(place: &str, tls: &ClientTls) -> Vec<Error> {
+    let at = format!("{place}.tlsSettings");
+    let mut found = own_problems(&at, &tls.certificates, &tls.entries, &tls.key_log);
+    let quiet = ClientTls {
+        key_log: None,
+        ..tls.clone()
+    };
+    if found.is_empty() {
+        found.extend(client(place, &quiet).err());
+    }
+    found
+}
+
+/// What is wrong with each certificate that this end shows, and with the key log.
+fn own_problems(place: &str, own: &[Certificate], entries: &[usize], key_log: &Option<PathBuf>) -> Vec<Error> {
+    let sources = sources(place, own, entries);
+    let mut found: Vec<Error> = sources.iter().flat_map(Source::problems).collect();
+    if let Some(path) = key_log
+        && let Err(error) = crate::files::can_append(path)
+    {
+        let what = format!("{} cannot be opened: {error}", path.display());
+        found.push(Error::config(format!("{place}.masterKeyLog"), what));
+    }
+    found
+}
+
 /// What the client's side believes.
 fn trusted(place: &str, tls: &ClientTls, provider: &Arc<CryptoProvider>) -> Result<Trust, Error> {
     let names: Result<Vec<_>, _> = tls.verify_names.iter().map(|name| server_name(place, name)).collect();

@@ -62,6 +62,29 @@ pub(crate) struct Source {
     pub(crate) once: bool,
 }
 
+impl Source {
+    /// Where certificate and key are configured.
+    fn places(&self) -> (String, String) {
+        let certificate = self.certificate.key("certificateFile", "certificate");
+        let key = self.key.key("keyFile", "key");
+        (format!("{}.{certificate}", self.place), format!("{}.{key}", self.place))
+    }
+
+    fn private_key(&self) -> Result<PrivateKeyDer<'static>, Error> {
+        let (_, place) = self.places();
+        PrivateKeyDer::from_pem_slice(&self.key.read(&place)?).map_err(|error| {
+            let what = format!("{} holds no usable private key: {error}", self.key.name());
+            Error::config(place, what)
+        })
+    }
+
+    /// What is wrong with either, each for itself.
+    pub(crate) fn problems(&self) -> Vec<Error> {
+        let certificate = certificates(&self.places().0, &self.certificate).err();
+        certificate.into_iter().chain(self.private_key().err()).collect()
+    }
+}
+
 /// All certificates of PEM text.
 pub(crate) fn certificates(place: &str, pem: &Pem) -> Result<Vec<CertificateDer<'static>>, Error> {
     let bytes = pem.read(place)?;
@@ -83,17 +106,9 @@ struct Loaded {
 
 impl Loaded {
     fn load(source: &Source, provider: &CryptoProvider) -> Result<Loaded, Error> {
-        let place = format!(
-            "{}.{}",
-            source.place,
-            source.certificate.key("certificateFile", "certificate")
-        );
-        let key_place = format!("{}.{}", source.place, source.key.key("keyFile", "key"));
+        let (place, key_place) = source.places();
         let chain = certificates(&place, &source.certificate)?;
-        let key = PrivateKeyDer::from_pem_slice(&source.key.read(&key_place)?).map_err(|error| {
-            let what = format!("{} holds no usable private key: {error}", source.key.name());
-            Error::config(&key_place, what)
-        })?;
+        let key = source.private_key()?;
         let names = EndEntityCert::try_from(&chain[0])
             .map_err(|error| {
                 let what = format!("{} is not a usable certificate: {error}", source.certificate.name());

@@ -24,7 +24,7 @@ Environment (V2RAY_… in place of XRAY_… is understood as well):
 ///
 /// Serves a config.json as V2Ray and Xray know it. Several files are put together: an inbound or outbound takes the
 /// place of an earlier one with its tag, and every other key replaces the earlier one whole. Long options may have one
-/// dash (-config, -confdir, -test, -strict, -format), as those programs write them.
+/// dash (-config, -confdir, -test, -strict, -format), as those programs write them, and `run` may be left out before them.
 ///
 /// SIGINT or SIGTERM stops accepting and lets connections finish for ten seconds; a second one ends them at once. SIGUSR1
 /// opens the log files again, after a rotation. SIGHUP is ignored.
@@ -39,11 +39,11 @@ pub(crate) struct Run {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) confdir: Option<PathBuf>,
 
-    /// Only say whether the configuration is usable, certificates included
+    /// Only say whether the configuration is usable here: keys, certificates, logs, options of sockets
     #[arg(long)]
     pub(crate) test: bool,
 
-    /// Make errors of all warnings about the configuration
+    /// Make errors of all warnings about the configuration, such as that anyone can use a proxy
     #[arg(long)]
     pub(crate) strict: bool,
 
@@ -72,9 +72,10 @@ pub(crate) struct Uuid {
 pub(crate) enum Link {
     /// Print the configuration that a share link stands for
     ///
-    /// The answer is a whole config.json: a local SOCKS and HTTP inbound, and the link's outbound.
+    /// The answer is a whole config.json: a local SOCKS and HTTP inbound, and the link's outbound. A link holds the id, and
+    /// every user of this machine can read what stands on a command line: write - and give the link on standard input.
     ToConfig {
-        /// The link (vless:// or vmess://), - to read it from standard input
+        /// - to read the link (vless:// or vmess://) from standard input
         #[arg(value_name = "LINK")]
         link: String,
 
@@ -114,9 +115,15 @@ const SINGLE_DASH: [(&str, bool); 5] = [
 ];
 
 /// The arguments as clap takes them: after `run`, a long option with one dash gets its second. A switch may have a value
-/// there (`-test=true`), as those programs' flags have.
+/// there (`-test=true`), as those programs' flags have. As there, `run` may be left out before its options, and `-version` is
+/// a command.
 pub(crate) fn with_two_dashes(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut out: Vec<OsString> = arguments.collect();
+    match out.get(1).and_then(|word| word.to_str()) {
+        Some("-version") => out[1] = "version".into(),
+        Some(word) if is_of_run(word) => out.insert(1, "run".into()),
+        _ => {}
+    }
     if out.get(1).is_none_or(|word| word != "run") {
         return out;
     }
@@ -133,6 +140,16 @@ pub(crate) fn with_two_dashes(arguments: impl Iterator<Item = OsString>) -> Vec<
         }
     }
     out
+}
+
+/// Whether a word is an option that `run` alone has.
+fn is_of_run(word: &str) -> bool {
+    let Some(bare) = word.strip_prefix('-') else {
+        return false;
+    };
+    let name = bare.strip_prefix('-').unwrap_or(bare);
+    let name = name.split('=').next().unwrap_or_default();
+    (bare == "c" || bare.starts_with("c=")) || SINGLE_DASH.iter().any(|(known, _)| *known == name)
 }
 
 fn takes_value(word: &OsString) -> bool {
@@ -192,6 +209,17 @@ mod tests {
             ("sealway run -c=a -h", "sealway run -c=a -h"),
             ("sealway run -- -test", "sealway run -- -test"),
             ("sealway lab -test", "sealway lab -test"),
+            ("sealway -c a", "sealway run -c a"),
+            ("sealway -c=a", "sealway run -c=a"),
+            ("sealway -config a -test", "sealway run --config a --test"),
+            ("sealway --config=a", "sealway run --config=a"),
+            ("sealway -test -c a", "sealway run --test -c a"),
+            ("sealway -confdir d -strict", "sealway run --confdir d --strict"),
+            ("sealway -version", "sealway version"),
+            ("sealway --version", "sealway --version"),
+            ("sealway -V", "sealway -V"),
+            ("sealway -h", "sealway -h"),
+            ("sealway -connect a", "sealway -connect a"),
             ("sealway", "sealway"),
         ] {
             assert_eq!(changed(given), wanted);

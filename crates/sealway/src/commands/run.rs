@@ -3,14 +3,14 @@
 pub(crate) mod files;
 pub(crate) mod log;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use sealway_lab::exit::Exit;
 use sealway_proxy::settings::{Listen, PemSource, Settings, UnixName};
-use sealway_proxy::{Error, Server};
-use sealway_v2ray::config::{self, Config, File, Options, Severity};
+use sealway_proxy::{Error, Parts, Server, can_append, readers};
+use sealway_v2ray::config::{self, Config, File, Loaded, LogTarget, Options, Severity};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::args::Run;
@@ -59,42 +59,94 @@ pub(crate) fn run(options: &Run) -> ExitCode {
 
 fn serve(options: &Run) -> Result<(), Failed> {
     let sources = sources(options)?;
-    let config = load(&sources, options)?;
-    // What shows only now has its place in the files as well.
-    let placed = |error: Error| match error {
-        Error::Config { place, what } => misfit(&sources, &place, what, ""),
-        Error::Listen { ref place, .. } => {
-            let hint = "is another program there already? ports below 1024 need rights of their own";
-            misfit(&sources, place, error.to_string(), hint);
-            Problem::new(Exit::Internal, "nothing was started").into()
-        }
-        other => other.into(),
-    };
-    if options.test {
-        log::to_stderr(LevelFilter::WARN);
-    } else {
-        let opened = log::start(&config.log);
-        opened.map_err(|e| misfit(&sources, "log.error", format!("cannot be opened: {e}"), ""))?;
-    }
-    let mut settings = Settings::from_config(&config).map_err(placed)?;
-    if let Some(folder) = files::location("cert", &environment) {
-        certificates_from(&folder, &mut settings);
-    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|e| Problem::new(Exit::Internal, format!("cannot start: {e}")))?;
+    let within = runtime.enter();
     if options.test {
-        let _within = runtime.enter();
-        Server::check(&settings).map_err(placed)?;
+        log::to_stderr(LevelFilter::WARN);
+    }
+    let config = load(&sources, options)?;
+    let mut settings = Settings::from_config(&config).map_err(|error| refuse(&sources, vec![error]))?;
+    if let Some(folder) = files::location("cert", &environment) {
+        certificates_from(&folder, settings.pem_sources());
+    }
+    let unusable = || {
+        let mut found: Vec<Error> = error_log(&config.log).into_iter().collect();
+        found.extend(Server::check(&settings));
+        found
+    };
+    if options.test {
+        let found = unusable();
+        if !found.is_empty() {
+            return Err(refuse(&sources, found));
+        }
         output::print("Configuration OK.\n")?;
         return Ok(());
     }
+    // Where something is wrong, everything is said at once.
+    let all = |error: Error| match (error, unusable()) {
+        (error @ Error::Config { .. }, found) if found.is_empty() => refuse(&sources, vec![error]),
+        (Error::Config { .. }, found) => refuse(&sources, found),
+        (error, _) => refuse(&sources, vec![error]),
+    };
+    log::start(&config.log).map_err(|e| all(unopened(&config.log, &e)))?;
     take_every_descriptor();
-    let done = runtime.block_on(until_told(settings, placed));
+    let done = runtime.block_on(until_told(settings.clone(), all));
     // A name that the system still looks up is not waited for.
+    drop(within);
     runtime.shutdown_background();
     done
+}
+
+/// Prints what keeps a configuration from running, each with its place in the files.
+fn refuse(sources: &[files::Source], found: Vec<Error>) -> Failed {
+    let wrong = found
+        .iter()
+        .filter(|error| matches!(error, Error::Config { .. }))
+        .count();
+    tell(sources, Severity::Error, &found);
+    match found.into_iter().next() {
+        _ if wrong > 0 => useless(wrong),
+        // It may pass by itself.
+        Some(Error::Listen { .. }) => Problem::new(Exit::Internal, "nothing was started").into(),
+        Some(error) => Problem::new(Exit::Internal, error).into(),
+        None => useless(0),
+    }
+}
+
+/// Prints what has a place in the files, and gives the number of lines.
+fn tell(sources: &[files::Source], severity: Severity, found: &[Error]) -> usize {
+    let mut problems = Vec::new();
+    for error in found {
+        let (place, text) = match error {
+            Error::Config { place, what } => (place, what.clone()),
+            Error::Listen { place, .. } => (place, error.to_string()),
+            _ => continue,
+        };
+        let hint = error.hint().to_owned();
+        problems.push(config::problem_at(&texts(sources), severity, place, text, hint));
+    }
+    files::problems(&problems);
+    problems.len()
+}
+
+fn unopened(log: &config::Log, error: &std::io::Error) -> Error {
+    let name = match &log.error {
+        LogTarget::File(path) => path,
+        _ => "it",
+    };
+    Error::Config {
+        place: "log.error".to_owned(),
+        what: format!("{name} cannot be opened: {error}"),
+    }
+}
+
+/// Why the error log cannot be written, if so.
+fn error_log(log: &config::Log) -> Option<Error> {
+    let LogTarget::File(path) = &log.error else { return None };
+    can_append(Path::new(path)).err().map(|error| unopened(log, &error))
 }
 
 fn environment(name: &str) -> Option<String> {
@@ -128,10 +180,52 @@ fn load(sources: &[files::Source], options: &Run) -> Result<Config, Failed> {
     };
     let loaded = config::load(&texts(sources), &how);
     files::problems(&loaded.problems);
-    loaded.config.ok_or_else(|| {
-        let errors = loaded.problems.iter().filter(|p| p.severity == Severity::Error).count();
-        useless(errors)
-    })
+    let mut errors = loaded.errors().count();
+    let mut parts = match &loaded.config {
+        Some(config) => Settings::from_config(config)
+            .map(|settings| Parts::from(&settings))
+            .unwrap_or_default(),
+        None => Parts::from_draft(&loaded.draft),
+    };
+    if let Some(folder) = files::location("cert", &environment) {
+        certificates_from(&folder, parts.pem_sources());
+    }
+    let exposed = exposed(sources, &loaded, &parts, options.strict);
+    errors += if options.strict { exposed } else { 0 };
+    if errors == 0 {
+        return loaded.config.ok_or_else(|| useless(0));
+    }
+    // What is right in itself is looked at all the same, so that nothing is found only after something else was mended.
+    let mut found: Vec<Error> = loaded.draft.log.iter().filter_map(error_log).collect();
+    found.extend(parts.problems());
+    errors += tell(sources, Severity::Error, &found);
+    Err(useless(errors))
+}
+
+/// Tells of secrets in files that others can read, and gives their number.
+fn exposed(sources: &[files::Source], loaded: &Loaded, parts: &Parts, strict: bool) -> usize {
+    let severity = if strict { Severity::Error } else { Severity::Warning };
+    let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+    let credentials = credentials.as_deref();
+    let mut problems = Vec::new();
+    for at in loaded.files_with_secrets() {
+        let Some(source) = sources.get(usize::from(at)) else {
+            continue;
+        };
+        if let Some(who) = readers(Path::new(&source.name), credentials) {
+            problems.push(config::Problem {
+                severity,
+                file: source.name.clone(),
+                line: 1,
+                column: 1,
+                path: String::new(),
+                text: format!("{who} can read this file, which holds ids, passwords or keys"),
+                hint: format!("chmod 600 {}", source.name),
+            });
+        }
+    }
+    files::problems(&problems);
+    problems.len() + tell(sources, severity, &parts.exposed_keys(credentials))
 }
 
 fn useless(errors: usize) -> Failed {
@@ -141,33 +235,12 @@ fn useless(errors: usize) -> Failed {
     ))
 }
 
-/// Prints what is wrong with a key that could be read, but not put to use.
-fn misfit(sources: &[files::Source], path: &str, text: String, hint: &str) -> Failed {
-    let problem = config::problem_at(&texts(sources), Severity::Error, path, text, hint.into());
-    files::problems(&[problem]);
-    useless(1)
-}
-
 /// Lets relative paths of certificates start from `folder`.
-fn certificates_from(folder: &Path, settings: &mut Settings) {
-    let move_there = |source: &mut PemSource| {
+fn certificates_from<'t>(folder: &Path, paths: impl Iterator<Item = &'t mut PemSource>) {
+    for source in paths {
         if let PemSource::File(path) = source {
             // An absolute path stays what it is.
             *path = folder.join(&*path);
-        }
-    };
-    for tls in settings.inbounds.iter_mut().filter_map(|i| i.transport.tls.as_mut()) {
-        for one in &mut tls.certificates {
-            move_there(&mut one.certificate);
-            move_there(&mut one.key);
-        }
-        tls.client_authorities.iter_mut().for_each(move_there);
-    }
-    for tls in settings.outbounds.iter_mut().filter_map(|o| o.transport.tls.as_mut()) {
-        tls.authorities.iter_mut().for_each(move_there);
-        for one in &mut tls.certificates {
-            move_there(&mut one.certificate);
-            move_there(&mut one.key);
         }
     }
 }

@@ -174,11 +174,17 @@ impl Pair {
         let allowed = r#"{ "tag": "direct", "protocol": "freedom",
             "settings": { "finalRules": [{ "action": "allow", "ip": ["127.0.0.0/8"] }] } }"#;
         let at_port = format!("\"port\": {port},");
+        // Rules of its own let through what they name.
+        let outbound = if server.contains("\"routing\"") {
+            direct
+        } else {
+            allowed
+        };
         let server = change(
             &certificate.put_in(server),
             &[
                 (&at_port, format!("\"listen\": \"127.0.0.1\", \"port\": {server_port},")),
-                (direct, allowed.to_owned()),
+                (direct, outbound.to_owned()),
             ],
         )
         .replace("@sealway-chat", &format!("@sealway-chat-{server_port}"));

@@ -1,0 +1,174 @@
+//! Options of sockets, tried out before anything depends on them.
+
+use std::io;
+
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+
+use crate::Error;
+use crate::dial::{set_common_options, set_options};
+use crate::settings::SocketOptions;
+
+const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
+
+/// What this system refuses of the options of an inbound or outbound at `place`. An interface that is not there yet is
+/// refused to who listens; who dials may wait for it, and is warned.
+pub(crate) fn problems(place: &str, options: &SocketOptions, listens: bool) -> Vec<Error> {
+    let place = format!("{place}.streamSettings.sockopt");
+    let mut found = Vec::new();
+    let none = SocketOptions::default();
+    let mut check = |key: &str, one: SocketOptions, words: &dyn Fn(&io::Error) -> Option<String>| {
+        let error = match try_out(&one) {
+            Ok(()) => return,
+            Err(error) => error,
+        };
+        if let Some(words) = words(&error) {
+            found.push(Error::config(format!("{place}.{key}"), words));
+        }
+    };
+    if let Some(name) = &options.congestion {
+        let one = SocketOptions {
+            congestion: options.congestion.clone(),
+            ..none.clone()
+        };
+        check("tcpCongestion", one, &|error| Some(congestion_words(name, error)));
+    }
+    if let Some(mark) = options.mark {
+        let one = SocketOptions {
+            mark: Some(mark),
+            ..none.clone()
+        };
+        check("mark", one, &|error| Some(needs("a mark", "CAP_NET_ADMIN", error)));
+    }
+    if let Some(name) = &options.interface {
+        let one = SocketOptions {
+            interface: options.interface.clone(),
+            ..none.clone()
+        };
+        check("interface", one, &|error| {
+            if error.kind() == io::ErrorKind::PermissionDenied {
+                return Some(needs("an interface", "CAP_NET_RAW", error));
+            }
+            let words = format!("{name:?} cannot be used: {error}; `ip link` lists the interfaces");
+            if listens {
+                return Some(words);
+            }
+            tracing::warn!("{place}.interface: {words}; connections fail until it is there");
+            None
+        });
+    }
+    if let Some(most) = options.max_segment {
+        let one = SocketOptions {
+            max_segment: Some(most),
+            ..none.clone()
+        };
+        check("tcpMaxSeg", one, &|error| {
+            Some(format!(
+                "the system refuses segments of {most} bytes: {error}; 88 to 32767 are usual"
+            ))
+        });
+    }
+    for (key, idle, interval) in [
+        ("tcpKeepAliveIdle", options.keep_alive_idle, None),
+        ("tcpKeepAliveInterval", None, options.keep_alive_interval),
+    ] {
+        let one = SocketOptions {
+            keep_alive_idle: idle,
+            keep_alive_interval: interval,
+            ..none.clone()
+        };
+        check(key, one, &|error| {
+            Some(format!(
+                "the system refuses this time: {error}; 1 to 32767 seconds are usual"
+            ))
+        });
+    }
+    let one = SocketOptions {
+        user_timeout: options.user_timeout,
+        receive_buffer: options.receive_buffer,
+        send_buffer: options.send_buffer,
+        ..none
+    };
+    check("tcpUserTimeout", one, &|error| {
+        Some(format!(
+            "the system refuses this, or `rxBufSize` or `txBufSize`: {error}"
+        ))
+    });
+    found
+}
+
+/// Sets options on a socket that nobody uses.
+fn try_out(options: &SocketOptions) -> io::Result<()> {
+    let new = |domain| Socket::new(domain, Type::STREAM, Some(Protocol::TCP));
+    let socket = new(Domain::IPV4).or_else(|_| new(Domain::IPV6))?;
+    set_common_options(&SockRef::from(&socket), options)?;
+    set_options(SockRef::from(&socket), options)
+}
+
+fn needs(what: &str, right: &str, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => format!("{what} needs root, or the capability {right}"),
+        _ => format!("the system refuses it: {error}"),
+    }
+}
+
+fn congestion_words(name: &str, error: &io::Error) -> String {
+    let list = |file: &str| std::fs::read_to_string(file).unwrap_or_default().trim().to_owned();
+    match error.kind() {
+        io::ErrorKind::NotFound => format!(
+            "this kernel has no congestion control {name:?}; it has {} ({AVAILABLE}), and `modprobe tcp_{name}` may add it",
+            list(AVAILABLE)
+        ),
+        io::ErrorKind::PermissionDenied => format!(
+            "the congestion control {name:?} needs the capability CAP_NET_ADMIN; everybody may use {} ({ALLOWED})",
+            list(ALLOWED)
+        ),
+        _ => format!(
+            "the congestion control {name:?} cannot be used: {error}; this kernel has {}",
+            list(AVAILABLE)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_lacks_is_named_with_what_it_has() {
+        let options = SocketOptions {
+            congestion: Some("no-such-thing".into()),
+            max_segment: Some(1),
+            interface: Some("no-such-if".into()),
+            ..SocketOptions::default()
+        };
+        let told = |listens| -> Vec<String> {
+            let found = problems("outbounds[3]", &options, listens);
+            found.iter().map(ToString::to_string).collect()
+        };
+        let outbound = told(false);
+        let place = "outbounds[3].streamSettings.sockopt.tcpCongestion: ";
+        assert!(
+            outbound[0].starts_with(place) && outbound[0].contains("reno"),
+            "{outbound:?}"
+        );
+        assert!(outbound[1].contains(".tcpMaxSeg: "), "{outbound:?}");
+        assert_eq!(outbound.len(), 2, "an interface may come later: {outbound:?}");
+        assert!(told(true).iter().any(|line| line.contains(".interface: ")));
+    }
+
+    #[test]
+    fn what_the_kernel_has_is_no_problem() {
+        let options = SocketOptions {
+            congestion: Some("reno".into()),
+            max_segment: Some(1400),
+            user_timeout: Some(std::time::Duration::from_secs(10)),
+            keep_alive_idle: Some(std::time::Duration::from_secs(10)),
+            send_buffer: Some(1 << 20),
+            ..SocketOptions::default()
+        };
+        let found = problems("inbounds[0]", &options, true);
+        assert!(found.is_empty(), "{found:?}");
+        assert!(problems("inbounds[0]", &SocketOptions::default(), true).is_empty());
+    }
+}
