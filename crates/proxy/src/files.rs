@@ -102,7 +102,7 @@ mod tests {
         let new = dir.path().join("new.log");
         can_append(&new).unwrap();
         assert!(!new.exists());
-        std::fs::write(&new, "kept").unwrap();
+        write(&new, "kept").unwrap();
         can_append(&new).unwrap();
         assert_eq!(std::fs::read_to_string(&new).unwrap(), "kept");
         let pipe = dir.path().join("pipe");

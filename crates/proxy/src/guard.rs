@@ -171,7 +171,7 @@ mod tests {
             net("::/0"),
             IpMatch::Private(false),
         ] {
-            assert!(!passes(&[other.clone()], "192.168.1.5:80"), "{other:?}");
+            assert!(!passes(std::slice::from_ref(&other), "192.168.1.5:80"), "{other:?}");
         }
         assert!(!passes(&[], "192.168.1.5:80"));
         // What a translator makes of it is not what the rule names.
