@@ -13,7 +13,7 @@ const LEFT: [(&str, usize); 8] = [
     ("sealway-bip324", 7),
     ("sealway-session", 4),
     ("sealway-v2ray", 16),
-    ("sealway-drop", 21),
+    ("sealway-drop", 20),
     ("sealway-proxy", 9),
     ("sealway-lab", 10),
     ("sealway", 2),

@@ -1,7 +1,7 @@
 //! The access log, in the format that log watchers parse:
 //! `2026/01/02 03:04:05.123456 from 1.2.3.4:5678 accepted tcp:example.com:443 [in -> out] email: a@b`.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -92,21 +92,29 @@ impl Access {
     /// A client was refused.
     pub(crate) fn rejected(&self, inbound: &str, source: Option<SocketAddr>, reason: &Error) {
         if let Some(kept) = self.refusals.of(source.map(|source| source.ip())).pass() {
-            self.push(|| format!("{} from {} rejected  {reason}{kept}", stamp(), from(source)));
-            tracing::info!("[{inbound}] {source:?} refused: {reason}{kept}");
+            self.push(|| format!("{} from {} rejected  {reason}{kept}", stamp(), Client(source)));
+            tracing::info!("[{inbound}] {} refused: {reason}{kept}", Client(source));
         }
     }
 
     /// What was accepted did not come about: that is no fault of the client, and nothing for who bans by the access log.
     pub(crate) fn failed(&self, inbound: &str, source: Option<SocketAddr>, reason: &Error) {
         if let Some(kept) = self.refusals.of(source.map(|source| source.ip())).pass() {
-            tracing::info!("[{inbound}] {source:?} failed: {reason}{kept}");
+            tracing::info!("[{inbound}] {} failed: {reason}{kept}", Client(source));
         }
     }
 }
 
-fn from(source: Option<SocketAddr>) -> String {
-    source.map_or_else(|| "unix".into(), |source| source.to_string())
+/// A client's address in messages; one of a unix socket has none.
+pub(crate) struct Client(pub(crate) Option<SocketAddr>);
+
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(address) => address.fmt(f),
+            None => f.write_str("unix"),
+        }
+    }
 }
 
 fn accepted_line(
@@ -117,7 +125,7 @@ fn accepted_line(
     chosen: Chosen,
     email: &str,
 ) -> String {
-    let mut line = format!("{time} from {} accepted {target}", from(source));
+    let mut line = format!("{time} from {} accepted {target}", Client(source));
     let arrow = match chosen {
         Chosen::Rule => "->",
         Chosen::Default => ">>",

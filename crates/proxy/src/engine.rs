@@ -8,7 +8,7 @@ use sealway_v2ray::Destination;
 use tokio::time::Instant;
 
 use crate::Error;
-use crate::access::{Access, Chosen};
+use crate::access::{Access, Chosen, Client};
 use crate::guard::Named;
 use crate::hold::Held;
 use crate::inbound::{self, Fresh, Inbound, Kind, Taken, UserRecord, http};
@@ -43,18 +43,6 @@ pub(crate) struct Route {
     pub(crate) outbound: Arc<Outbound>,
     /// Private addresses that the rule names which chose it.
     pub(crate) named: Option<Named>,
-}
-
-/// A client's address in messages; one of a unix socket has none.
-struct Client(Option<SocketAddr>);
-
-impl std::fmt::Display for Client {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0 {
-            Some(address) => address.fmt(f),
-            None => f.write_str("unix"),
-        }
-    }
 }
 
 /// What there is to carry.
