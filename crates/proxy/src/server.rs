@@ -102,6 +102,11 @@ impl Server {
         {
             provider::seed();
         }
+        let mut protocols = settings.inbounds.iter().map(|inbound| &inbound.protocol);
+        if protocols.any(|protocol| matches!(protocol, InboundProtocol::Vmess(_))) {
+            // Before anything listens: who is queued by the system meanwhile would come with an id of this second.
+            replay::begin().await;
+        }
         let tasks = std::thread::available_parallelism().map_or(1, usize::from);
         let mut bound = Vec::new();
         let mut addresses: HashMap<String, Vec<SocketAddr>> = HashMap::new();
@@ -141,13 +146,6 @@ impl Server {
         }
         listeners.dedup();
         engine.own.set(listeners);
-        if settings
-            .inbounds
-            .iter()
-            .any(|inbound| matches!(inbound.protocol, InboundProtocol::Vmess(_)))
-        {
-            replay::begin().await;
-        }
         let (stage, watching) = watch::channel(Stage::Running);
         let (alive, ended) = mpsc::channel(1);
         let shared = Shared {
