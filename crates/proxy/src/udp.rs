@@ -6,6 +6,7 @@ mod relayed;
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -83,7 +84,21 @@ pub(crate) enum PacketEnd {
     /// A client of a local inbound.
     ///
     /// The traffic is the inbound's, which has no stream of its own to count.
-    Local(mpsc::Receiver<Datagram>, Reply, Traffic),
+    Local(mpsc::Receiver<Datagram>, Reply, Traffic, Muted),
+}
+
+/// Says that a flow throws away what comes, so that its place is free for one that does not.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Muted(Arc<AtomicBool>);
+
+impl Muted {
+    fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// Datagrams in a stream.
@@ -151,7 +166,7 @@ impl PacketEnd {
                 }
                 ready!(framed.stream.poll_fill(cx))?;
             },
-            PacketEnd::Local(queue, _, traffic) => match ready!(queue.poll_recv(cx)) {
+            PacketEnd::Local(queue, _, traffic, _) => match ready!(queue.poll_recv(cx)) {
                 None => Poll::Ready(Ok(false)),
                 Some(datagram) => {
                     let len = datagram.bytes.len().min(MAX);
@@ -196,7 +211,7 @@ impl PacketEnd {
                 }
                 Poll::Ready(Ok(()))
             }
-            PacketEnd::Local(_, reply, traffic) => {
+            PacketEnd::Local(_, reply, traffic, _) => {
                 let sent = match reply {
                     Reply::Plain(socket, client) => socket.try_send_to(bytes, *client),
                     Reply::Socks(socket, client) => {
@@ -313,9 +328,10 @@ const RETRY: Duration = Duration::from_secs(10);
 /// a line in the logs. One whose target was `refused` lasts until nothing has come for `idle`, any other is tried again
 /// after ten seconds.
 pub(crate) async fn discard(near: PacketEnd, idle: Duration, refused: bool) {
-    let PacketEnd::Local(mut queue, ..) = near else {
+    let PacketEnd::Local(mut queue, _, _, muted) = near else {
         return;
     };
+    muted.set();
     let most = if refused { Duration::MAX } else { RETRY };
     let all = async { while let Ok(Some(_)) = timeout(idle, queue.recv()).await {} };
     let _ = timeout(most, all).await;

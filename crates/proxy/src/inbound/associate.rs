@@ -16,7 +16,7 @@ use crate::Error;
 use crate::engine::{Engine, Route};
 use crate::sock::unmapped;
 use crate::stream::Stream;
-use crate::udp::{Datagram, PacketEnd, Reply, Room};
+use crate::udp::{Datagram, Muted, PacketEnd, Reply, Room};
 
 /// Flows of one association that are served at once. An outbound that reaches every target needs one for all of them,
 /// others need one for each.
@@ -107,13 +107,14 @@ pub(crate) async fn serve(engine: &Arc<Engine>, inbound: &Arc<Inbound>, associat
         let Some(datagram) = room.keep(&buffer[payload], to.clone()) else {
             continue;
         };
-        let Some(waiting) = flows.push(&route, target, datagram) else {
+        let Some((waiting, muted)) = flows.push(&route, target, datagram) else {
             continue;
         };
         let near = PacketEnd::Local(
             waiting,
             Reply::Socks(Arc::clone(&socket), from),
             inbound.traffic.clone(),
+            muted,
         );
         let (engine, inbound, user) = (Arc::clone(engine), Arc::clone(inbound), Arc::clone(&user));
         tokio::spawn(async move {
@@ -129,13 +130,13 @@ pub(crate) async fn serve(engine: &Arc<Engine>, inbound: &Arc<Inbound>, associat
 struct Flows {
     // The outbound and the list of a rule are kept alive by whoever holds the engine; their addresses are only names here.
     // What one rule lets pass is nothing to the targets of another.
-    queues: HashMap<(usize, usize, Option<Destination>), mpsc::Sender<Datagram>>,
+    queues: HashMap<(usize, usize, Option<Destination>), (mpsc::Sender<Datagram>, Muted)>,
 }
 
 impl Flows {
     /// True if none is carried any more.
     fn are_over(&self) -> bool {
-        self.queues.values().all(mpsc::Sender::is_closed)
+        self.queues.values().all(|(queue, _)| queue.is_closed())
     }
 
     /// Hands a datagram to its flow. If that has to be made, its end of the queue is returned. What does not fit is dropped,
@@ -145,27 +146,32 @@ impl Flows {
         route: &Route,
         target: Option<Destination>,
         mut datagram: Datagram,
-    ) -> Option<mpsc::Receiver<Datagram>> {
+    ) -> Option<(mpsc::Receiver<Datagram>, Muted)> {
         let named = route
             .named
             .as_ref()
             .map_or(0, |named| Arc::as_ptr(named).cast::<u8>() as usize);
         let flow = (Arc::as_ptr(&route.outbound) as usize, named, target);
-        if let Some(queue) = self.queues.get(&flow) {
+        if let Some((queue, _)) = self.queues.get(&flow) {
             match queue.try_send(datagram) {
                 Ok(()) | Err(mpsc::error::TrySendError::Full(_)) => return None,
                 Err(mpsc::error::TrySendError::Closed(back)) => datagram = back,
             }
         }
         if self.queues.len() >= MAX_FLOWS {
-            self.queues.retain(|_, queue| !queue.is_closed());
+            self.queues.retain(|_, (queue, _)| !queue.is_closed());
+            if self.queues.len() >= MAX_FLOWS {
+                // Those to refused targets carry nothing: they only keep the logs short.
+                self.queues.retain(|_, (_, muted)| !muted.is_set());
+            }
             if self.queues.len() >= MAX_FLOWS {
                 return None;
             }
         }
         let (queue, waiting) = mpsc::channel(dokodemo::QUEUE);
         let _ = queue.try_send(datagram);
-        self.queues.insert(flow, queue);
-        Some(waiting)
+        let muted = Muted::default();
+        self.queues.insert(flow, (queue, muted.clone()));
+        Some((waiting, muted))
     }
 }

@@ -15,7 +15,7 @@ use crate::Error;
 use crate::engine::Engine;
 use crate::settings::Dokodemo;
 use crate::sock::unmapped;
-use crate::udp::{Datagram, PacketEnd, Reply, Room};
+use crate::udp::{Datagram, Muted, PacketEnd, Reply, Room};
 
 /// Clients of a UDP port that are served at once.
 pub(crate) const MAX_CLIENTS: usize = 4096;
@@ -104,6 +104,7 @@ pub(crate) async fn serve_udp(engine: Arc<Engine>, inbound: Arc<Inbound>, settin
             waiting,
             Reply::Plain(Arc::clone(&socket), client),
             inbound.traffic.clone(),
+            Muted::default(),
         );
         let _ = queue.try_send(datagram);
         clients.insert(client, queue);
