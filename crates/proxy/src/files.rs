@@ -2,10 +2,10 @@
 
 use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 
-use rustix::fs::{Access as May, OFlags, access};
+use rustix::fs::{Access as May, access};
 
 /// Who, besides its owner, can read the file: by its mode and by those of the folders above it. `credentials` is the folder
 /// in which the service manager gives a service files of its own (`CREDENTIALS_DIRECTORY`), whose modes do not say who reads
@@ -40,16 +40,14 @@ pub fn readers(file: &Path, credentials: Option<&Path>) -> Option<&'static str> 
 /// # Errors
 /// As opening it would have.
 pub fn can_append(path: &Path) -> io::Result<()> {
-    // Opening a pipe must not wait for its reader.
-    let not_waiting = OFlags::NONBLOCK.bits() as i32;
-    match OpenOptions::new().append(true).custom_flags(not_waiting).open(path) {
-        // A pipe that nobody reads yet.
-        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => Ok(()),
+    match std::fs::metadata(path) {
+        // To open and close a pipe would end whoever reads it.
+        Ok(found) if found.file_type().is_fifo() => Ok(access(path, May::WRITE_OK)?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
             Ok(access(folder.unwrap_or(Path::new(".")), May::WRITE_OK | May::EXEC_OK)?)
         }
-        opened => opened.map(drop),
+        _ => OpenOptions::new().append(true).open(path).map(drop),
     }
 }
 
