@@ -60,10 +60,15 @@ impl Bridge {
         let stats = Arc::new(Stats::default());
         let (stage, watching) = watch::channel(Stage::Running);
         let (alive, ended) = mpsc::channel(1);
+        // Where one address may have all places, as behind Tor, addresses tell nobody apart.
+        let one_for_all = settings.connections_per_address >= settings.connections;
         let limits = Limits {
             connections: settings.connections,
             per_address: settings.connections_per_address,
-            per_address_per_second: settings.connections_per_address_per_second,
+            per_address_per_second: match one_for_all {
+                true => settings.handshakes_per_second,
+                false => settings.connections_per_address_per_second,
+            },
         };
         let accepting = Accepting {
             admission: Admission::new(limits, Instant::now()),

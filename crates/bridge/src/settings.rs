@@ -55,8 +55,8 @@ pub struct Settings {
     pub connections: usize,
     /// Connections of one address at a time, of IPv6 one /64. Default: 32.
     pub connections_per_address: usize,
-    /// New connections of one address a second in the long run, twice as many at once; above that they are closed. Default:
-    /// 10.
+    /// New connections of one address a second in the long run, twice as many at once; above that they are closed. Where
+    /// one address may have all places, that of all handshakes counts instead. Default: 10.
     pub connections_per_address_per_second: u32,
     /// Handshakes of v2 a second in the long run, twice as many at once; above that clients wait for their turn. One costs
     /// about 0.1 ms of CPU time. v1 has none. Default: 200.
