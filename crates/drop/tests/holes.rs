@@ -16,7 +16,7 @@ use sealway_drop::cancel::Cancel;
 use sealway_drop::entry::{Entry, Kind, Time};
 use sealway_drop::link::{Connected, Place, connect};
 use sealway_drop::names::{RelPath, Rules};
-use sealway_drop::wire::control::{Body, Entries, FileEnd, Hello, Holes, Message, Offer, Role, Sent};
+use sealway_drop::wire::control::{Body, Entries, FileEnd, Hello, Holes, Message, Offer, Role, Sent, Top};
 use sealway_drop::wire::kind;
 use support::{Case, content, listen, setup, strays, transfer};
 
@@ -148,6 +148,10 @@ fn hole(by_map: bool, hash: [u8; 32]) -> Result<(), Error> {
         transfer: vec![5; 32],
         files: 1,
         bytes: SIZE,
+        top: vec![Top {
+            name: b"hole".to_vec(),
+            folder: false,
+        }],
         top_count: 1,
         hash: true,
         by_map,

@@ -227,11 +227,11 @@ fn a_way_of_which_a_part_is_lost_goes_on() {
     assert!(told.try_recv().is_err());
     // One that says it stands and never answers is lost in the end.
     way.half.store(usize::MAX, SeqCst);
-    assert_eq!(
-        read(&lasting, opened.handle, Duration::from_millis(50)),
-        Err(TreeError::Timeout)
-    );
+    let reader = lasting.clone();
+    let waiting = std::thread::spawn(move || read(&reader, opened.handle, LONG));
     told.recv_timeout(LONG).expect("the loss is told");
+    lasting.end();
+    assert_eq!(waiting.join().expect("no panic"), Err(TreeError::Lost));
 }
 
 #[test]
