@@ -198,7 +198,8 @@ fn receive_beating(
         notes.extend(unsent.notes);
         let summary = Summary {
             placed,
-            failed: failed + unsent.left_out,
+            // The other end says the second number.
+            failed: failed.saturating_add(unsent.left_out),
             notes,
             renamed,
             epochs,

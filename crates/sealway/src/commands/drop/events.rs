@@ -212,7 +212,9 @@ impl Events {
     }
 
     /// The end of a transfer that worked, as far as it did.
-    pub(super) fn done(self, verb: &str, summary: &Summary, progress: &Progress) {
+    ///
+    /// `sealed`: every record of it was authenticated.
+    pub(super) fn done(self, verb: &str, sealed: bool, summary: &Summary, progress: &Progress) {
         let (moved, time) = (progress.snapshot(), progress.elapsed());
         for line in &summary.notes {
             match self.json {
@@ -230,7 +232,7 @@ impl Events {
         if unsaid > 0 && !self.json {
             self.tell(format_args!("renamed: {unsaid} more"), || Value::Null);
         }
-        self.tell(done_text(verb, summary, moved, time), || {
+        self.tell(done_text(verb, sealed, summary, moved, time), || {
             json!({"event": "done", "files": summary.placed, "failed": summary.failed, "bytes": moved.bytes, "kept": moved.kept,
                 "same": moved.same_files, "renamed": summary.renamed.count, "seconds": time.as_secs_f64(), "keys": summary.epochs})
         });
@@ -265,8 +267,8 @@ fn others(invite: &Invite) -> String {
     }
 }
 
-/// What was verified is what came. Of a file that was there already only size and time are known.
-fn done_text(verb: &str, summary: &Summary, moved: Snapshot, time: Duration) -> String {
+/// What was verified is what came over a session, where every record is authenticated. Of a file that was there already only size and time are known.
+fn done_text(verb: &str, sealed: bool, summary: &Summary, moved: Snapshot, time: Duration) -> String {
     let came = summary.placed.saturating_sub(moved.same_files);
     let files = |count: u64| format!("{count} file{}", if count == 1 { "" } else { "s" });
     let rate = moved.bytes as f64 / time.as_secs_f64().max(1e-3);
@@ -281,7 +283,7 @@ fn done_text(verb: &str, summary: &Summary, moved: Snapshot, time: Duration) -> 
     if kept > 0 {
         text.push_str(&format!(", {} did not have to be sent", HumanBytes(kept)));
     }
-    if came > 0 {
+    if came > 0 && sealed {
         text.push_str("; every byte of that verified");
     }
     if moved.same_files > 0 {

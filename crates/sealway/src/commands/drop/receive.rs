@@ -69,7 +69,7 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
         let received = files::receive(&options.output, settings, way, &progress, &cancel, &consent);
         drop(following);
         let summary = received.map_err(|error| events.failed(super::problem(&error)))?;
-        events.done("received", &summary, &progress);
+        events.done("received", options.link.via != ViaWord::GrpcPlain, &summary, &progress);
         return Ok(ended(summary.failed));
     }
     let (Reached { hash, check }, came) = meet(&options.link, End::Receiver, events, &cancel)?;
@@ -86,7 +86,7 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
     });
     match result {
         Ok(summary) => {
-            events.done("received", &summary, &progress);
+            events.done("received", true, &summary, &progress);
             Ok(ended(summary.failed))
         }
         Err(error) => Err(events.failed(resume_hint(&error, &progress))),

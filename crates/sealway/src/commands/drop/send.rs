@@ -68,8 +68,8 @@ pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
     });
     match result {
         Ok(mut summary) => {
-            summary.failed += scan.skipped.len() as u64;
-            events.done("sent", &summary, &progress);
+            summary.failed = summary.failed.saturating_add(scan.skipped.len() as u64);
+            events.done("sent", true, &summary, &progress);
             Ok(ended(summary.failed))
         }
         Err(error) => Err(events.failed(resume_hint(&error, &progress))),
