@@ -17,10 +17,10 @@ use sealway_aead::Suite;
 use sealway_aead::choose::Offer;
 use sealway_drop::cancel::Cancel;
 use sealway_drop::identity::PublicKey;
-use sealway_drop::link::{Connected, Identity, Place, Setup, connect, connect_telling};
+use sealway_drop::link::{Connected, Host, Identity, Place, Setup, connect, connect_telling};
 use sealway_drop::relay::{Limits, Meeting};
 use sealway_drop::{Error, Fault};
-use sealway_session::handshake::{Auth, Config, Handshake, Kem, Role, StaticKey};
+use sealway_session::handshake::{Auth, Config, Handshake, Kem, PeerKey, Role, StaticKey};
 use support::{code, listen, setup};
 use zeroize::Zeroizing;
 
@@ -74,16 +74,21 @@ impl Waiting {
     }
 }
 
-/// The first flight of an end that guesses.
-fn guess() -> Vec<u8> {
+/// What an end says first.
+fn first(auth: Auth, offer: Offer) -> Vec<u8> {
     let config = Config {
         role: Role::Initiator,
-        auth: Auth::Code(b"one-two-three".to_vec().into()),
-        offer: setup(1).offer,
+        auth,
+        offer,
         kem: Kem::MlKem768,
         prologue: b"sealway drop 1".to_vec(),
     };
     Handshake::new(config, &mut |out| out.fill(7)).unwrap().write().unwrap()
+}
+
+/// The first flight of an end that guesses.
+fn guess() -> Vec<u8> {
+    first(Auth::Code(b"one-two-three".to_vec().into()), setup(1).offer)
 }
 
 /// Strangers that say these things and stay, and then the other end.
@@ -145,6 +150,109 @@ fn a_whole_guess_is_one() {
     assert!(matches!(waiting.thread.join().unwrap(), Err(Error::CodeSpent)));
 }
 
+/// What strangers say who are told why they are refused: a few bytes of the wrong mode, and all of a flight with the wrong suites.
+fn refused() -> [Vec<u8>; 2] {
+    let (own, peer) = (StaticKey::from_bytes(&[5; 32]), PeerKey::Unknown);
+    let keys = first(Auth::Keys { own, peer }, setup(1).offer);
+    let code = Auth::Code(b"one-two-three".to_vec().into());
+    let suites = first(code, Offer::new(&[Suite::Aes256Gcm], true).unwrap());
+    [[b"S", &keys[..8]].concat(), [b"S", &suites[..]].concat()]
+}
+
+/// As many as are let in of one address, less the other end. They read nothing and stay.
+fn strangers(address: SocketAddr, says: &[u8]) -> Vec<TcpStream> {
+    let come = |_| {
+        let mut stranger = TcpStream::connect(address).unwrap();
+        stranger.write_all(says).unwrap();
+        stranger
+    };
+    let came = (0..23).map(come).collect();
+    // So that they are looked at before the other end is.
+    std::thread::sleep(Duration::from_millis(300));
+    came
+}
+
+/// Found where each of them had the turn for as long as it took to tell it why, and the other end gave up.
+#[test]
+fn strangers_that_are_refused_do_not_hold_the_turn_of_a_code() {
+    let words = only(code("castle-lemon-opera"), Suite::ChaCha20Poly1305);
+    for says in refused() {
+        let (listener, address) = listen();
+        let waiting = waiting(listener, &words);
+        let strangers = strangers(address, &says);
+        let came = connect(dial(address, Duration::ZERO), &words, 1, &Cancel::new());
+        assert!(came.is_ok(), "{:?}", came.err());
+        assert!(waiting.finished());
+        assert!(waiting.thread.join().unwrap().is_ok());
+        drop(strangers);
+
+        let (listener, address) = listen();
+        let host = Host::start(listener, words.clone(), &Cancel::new()).unwrap();
+        let strangers = self::strangers(address, &says);
+        let came = connect(dial(address, Duration::ZERO), &words, 1, &Cancel::new());
+        assert!(came.is_ok(), "{:?}", came.err());
+        assert!(host.next(LIMIT).unwrap().is_some());
+        drop(strangers);
+    }
+}
+
+#[test]
+fn strangers_that_are_refused_are_named_a_few_times() {
+    let (listener, address) = listen();
+    let host = Host::start(listener, setup(1), &Cancel::new()).unwrap();
+    let named = || std::iter::from_fn(|| host.turned_away()).count();
+    let mut count = 0;
+    for _ in 0..20 {
+        let came = connect(dial(address, Duration::ZERO), &code("one-two-three"), 1, &Cancel::new());
+        assert!(matches!(came, Err(Error::Session(_))), "{:?}", came.err());
+        count += named();
+    }
+    // The last of them is told of here when it knows.
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(count + named(), 8);
+}
+
+/// Threads of this process that look after who comes to a [`Host`].
+fn attending() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let names = tasks.map(|task| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default());
+    names.filter(|name| name.trim() == "host-guest").count()
+}
+
+/// Found where each of them kept a thread and a socket for ten seconds, and nothing said how many.
+#[test]
+fn strangers_that_join_nothing_are_no_more_than_are_let_in() {
+    let (listener, address) = listen();
+    let host = Host::start(listener, setup(1), &Cancel::new()).unwrap();
+    let hello = [&b"J"[..], &[9; 256]].concat();
+    let come = |_| {
+        let mut stranger = TcpStream::connect(address).unwrap();
+        let _ = stranger.write_all(&hello);
+        stranger
+    };
+    let strangers: Vec<_> = (0..200).map(come).collect();
+    let until = Instant::now() + Duration::from_secs(6);
+    // Those that made room are gone at once, the others after a moment; what is left of the ten seconds would be too long.
+    for mut stranger in strangers {
+        let left = until
+            .saturating_duration_since(Instant::now())
+            .max(Duration::from_millis(1));
+        stranger.set_read_timeout(Some(left)).unwrap();
+        let read = stranger.read(&mut [0]);
+        let waits = |error: &std::io::Error| matches!(error.kind(), std::io::ErrorKind::WouldBlock);
+        assert!(!read.as_ref().is_err_and(waits), "{read:?}");
+    }
+    // Another test may have some.
+    let threads = attending();
+    assert!(threads < 100, "{threads}");
+    // Who joins a session is still found.
+    let there = connect(dial(address, LIMIT), &setup(2), 1, &Cancel::new()).unwrap();
+    let here = host.next(LIMIT).unwrap().unwrap();
+    let (there, here) = (there.data.open(&Cancel::new()), here.data.open(&Cancel::new()));
+    assert!(matches!(there.next(), Some(Ok(_))));
+    assert!(matches!(here.next(), Some(Ok(_))));
+}
+
 #[test]
 fn a_stranger_at_a_relay_leads_to_another_number() {
     let relay = relay::Relay::start(Limits::default());
@@ -189,6 +297,14 @@ fn public(own: u8) -> [u8; 32] {
     *StaticKey::from_bytes(&[own; 32]).public()
 }
 
+/// With one suite that others need not have.
+fn only(setup: Setup, suite: Suite) -> Setup {
+    Setup {
+        offer: Offer::new(&[suite], true).unwrap(),
+        ..setup
+    }
+}
+
 /// What is said at the end that dials, and at the one that waits on.
 fn mismatch(waits: &Setup, comes: &Setup) -> (Error, String) {
     let (listener, address) = listen();
@@ -230,10 +346,6 @@ fn what_does_not_fit_is_explained_at_both_ends() {
         assert!(said.contains("this end was told --strong"), "{said}");
     }
 
-    let only = |setup: Setup, suite| Setup {
-        offer: Offer::new(&[suite], true).unwrap(),
-        ..setup
-    };
     for who in [setup(1), words] {
         let (error, said) = mismatch(
             &only(who.clone(), Suite::ChaCha20Poly1305),

@@ -145,6 +145,8 @@ pub(super) enum Moment {
     Answered,
     /// The initiator has accepted the other end, and has not yet said so.
     Accepted,
+    /// This end refuses the other one and is about to tell it why, which may take a moment. Nobody need wait for that.
+    Refused,
 }
 
 /// Carries out the handshake, for as long as `go_on` says yes.
@@ -169,6 +171,7 @@ pub(super) fn handshake(
         Err(_) if handshake.guess_spent() => return Err(Error::CodeSpent),
         Err(Error::Session(error)) => {
             if let Some(refusal) = Refusal::of(&error) {
+                let _ = go_on(Moment::Refused);
                 part(&mut stream, refusal);
             }
             return Err(Error::of_session(error, own));
@@ -231,7 +234,9 @@ fn exchange(
         if !std::mem::replace(&mut answered, true) && !go_on(Moment::Answered) {
             return Err(Error::Cancelled);
         }
-        if !asked && handshake.completes(&buffer[..read]) {
+        // What does not even begin as it should waits for no turn.
+        let came = &buffer[..read];
+        if !asked && handshake.begins(came) && handshake.completes(came) {
             asked = true;
             if !go_on(Moment::Asked) {
                 return Err(Error::Cancelled);

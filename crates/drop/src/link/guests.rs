@@ -1,9 +1,12 @@
 //! Who is let in while this end waits: so many at a time, and so many of one address.
 //!
-//! Where there is no room, the one that has been silent for longest makes some: the other end speaks as soon as it is there.
+//! Where there is no room, the one that has been silent for longest makes some: the other end speaks as soon as it is there. Where all
+//! have spoken, it is one of those that have come to nothing since, of the address with the most.
 
 use std::net::{IpAddr, Ipv6Addr, Shutdown, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use crate::lock;
 
@@ -12,6 +15,23 @@ pub(super) const ALL: usize = 64;
 
 /// Those of one address, more than a session has connections; of IPv6, of one network of 64 bits, which is what one machine may have.
 const OF_ONE: usize = 24;
+
+/// How long who has asked keeps its place from others: what is left of a handshake is one round trip.
+const ASKING: Duration = Duration::from_secs(2);
+
+/// Ends that speak the protocol and were turned away, of which somebody is told.
+pub(super) const NAMED: usize = 8;
+
+/// Counts of whom somebody is told: strangers do not fill a screen.
+#[derive(Default)]
+pub(super) struct Named(AtomicUsize);
+
+impl Named {
+    /// Whether somebody is told of one more.
+    pub(super) fn one_more(&self) -> bool {
+        self.0.fetch_add(1, Ordering::SeqCst) < NAMED
+    }
+}
 
 /// Those that are here, in the order in which they came.
 #[derive(Default)]
@@ -32,6 +52,8 @@ struct Entry {
     from: Option<IpAddr>,
     stream: TcpStream,
     stage: Stage,
+    /// When it came so far.
+    since: Instant,
 }
 
 /// How far one has come.
@@ -41,8 +63,10 @@ pub(super) enum Stage {
     Silent,
     /// It has said that it begins a session, and not all of what an end says first.
     Begins,
-    /// It has said all of that.
+    /// It has said all of that, and is being answered.
     Asks,
+    /// The same with a code: it has the turn, or waits for it.
+    Turn,
     /// It stays when the waiting is over.
     Stays,
 }
@@ -56,14 +80,18 @@ pub(super) struct Guest {
 impl Guests {
     /// Lets one in; `None` if there is no room, and none that somebody could make.
     pub(super) fn admit(self: &Arc<Self>, stream: &TcpStream) -> Option<Guest> {
+        self.admit_at(stream, Instant::now())
+    }
+
+    fn admit_at(self: &Arc<Self>, stream: &TcpStream, now: Instant) -> Option<Guest> {
         let from = stream.peer_addr().ok().map(|address| network(address.ip()));
         let stream = stream.try_clone().ok()?;
         let mut here = lock(&self.here);
         let same = |entry: &Entry| entry.from == from;
         if here.guests.iter().filter(|entry| same(entry)).count() >= OF_ONE {
-            here.make_room(same)?;
+            here.make_room(now, same)?;
         } else if here.guests.len() >= ALL {
-            here.make_room(|_| true)?;
+            here.make_room(now, |_| true)?;
         }
         let number = here.next;
         here.next += 1;
@@ -72,6 +100,7 @@ impl Guests {
             from,
             stream,
             stage: Stage::Silent,
+            since: now,
         });
         drop(here);
         let guests = self.clone();
@@ -83,7 +112,7 @@ impl Guests {
         let mut here = lock(&self.here);
         here.over = true;
         for entry in &here.guests {
-            if matches!(entry.stage, Stage::Begins | Stage::Asks) {
+            if matches!(entry.stage, Stage::Begins | Stage::Asks | Stage::Turn) {
                 let _ = entry.stream.shutdown(Shutdown::Both);
             }
         }
@@ -91,13 +120,29 @@ impl Guests {
 }
 
 impl Here {
-    /// Sends away the one of these that has been silent for longest.
-    fn make_room(&mut self, of: impl Fn(&Entry) -> bool) -> Option<()> {
+    /// Sends away the one of these that has been silent for longest; if there is none, one that has asked for too long.
+    fn make_room(&mut self, now: Instant, of: impl Fn(&Entry) -> bool) -> Option<()> {
         let waits = |entry: &Entry| matches!(entry.stage, Stage::Silent | Stage::Begins);
-        let oldest = self.guests.iter().position(|entry| waits(entry) && of(entry))?;
+        let silent = self.guests.iter().position(|entry| waits(entry) && of(entry));
+        let goes = silent.or_else(|| self.lingers(now, of))?;
         // Its thread wakes, and ends.
-        let _ = self.guests.remove(oldest).stream.shutdown(Shutdown::Both);
+        let _ = self.guests.remove(goes).stream.shutdown(Shutdown::Both);
         Some(())
+    }
+
+    /// The one of these that has asked for longest, and for too long, of the address with the most guests: a first flight needs no
+    /// secret.
+    fn lingers(&self, now: Instant, of: impl Fn(&Entry) -> bool) -> Option<usize> {
+        let late = |entry: &Entry| entry.stage == Stage::Asks && now.saturating_duration_since(entry.since) >= ASKING;
+        let beside = |entry: &Entry| self.guests.iter().filter(|other| other.from == entry.from).count();
+        let lingering = self
+            .guests
+            .iter()
+            .enumerate()
+            .filter(|(_, entry)| late(entry) && of(entry));
+        lingering
+            .min_by_key(|(_, entry)| (std::cmp::Reverse(beside(entry)), entry.since))
+            .map(|(at, _)| at)
     }
 }
 
@@ -107,8 +152,15 @@ impl Guest {
         let mut here = lock(&self.guests.here);
         if let Some(entry) = here.guests.iter_mut().find(|entry| entry.number == self.number) {
             entry.stage = stage;
+            entry.since = Instant::now();
         }
         !here.over
+    }
+
+    /// Whether it has not been sent away.
+    pub(super) fn is_here(&self) -> bool {
+        let here = lock(&self.guests.here);
+        here.guests.iter().any(|entry| entry.number == self.number)
     }
 }
 
@@ -154,18 +206,67 @@ mod tests {
             here[at].1.set_nonblocking(true).unwrap();
             assert!(here[at].1.read(&mut [0]).is_err(), "{at} is still here");
         }
+        assert!(!admitted[1].is_here() && admitted[0].is_here());
         // Where all speak, there is no room.
+        let now = Instant::now();
         assert!(admitted.iter().all(|guest| guest.is_at(Stage::Asks)));
-        assert!(guests.admit(&more.0).is_none());
+        assert!(guests.admit_at(&more.0, now).is_none());
         admitted.clear();
         assert!(guests.admit(&more.0).is_some());
         assert!(lock(&guests.here).guests.is_empty());
     }
 
     #[test]
+    fn who_asks_for_too_long_makes_room_and_who_has_the_turn_does_not() {
+        let guests: Arc<Guests> = Arc::default();
+        let mut here: Vec<_> = (0..OF_ONE).map(|_| pair()).collect();
+        let admitted: Vec<_> = here.iter().map(|(here, _)| guests.admit(here).unwrap()).collect();
+        assert!(admitted.iter().all(|guest| guest.is_at(Stage::Turn)));
+        let (more, later) = (pair(), Instant::now() + ASKING);
+        assert!(guests.admit_at(&more.0, later).is_none(), "it has or awaits the turn");
+        assert!(admitted[5].is_at(Stage::Asks));
+        assert!(guests.admit_at(&more.0, later + ASKING).is_some());
+        assert_eq!(here[5].1.read(&mut [0]).unwrap(), 0, "sent away");
+        assert!(!admitted[5].is_here() && admitted[4].is_here());
+    }
+
+    #[test]
+    fn the_address_with_the_most_makes_room_first() {
+        let now = Instant::now();
+        let entry = |number: u64, last: u8, since| Entry {
+            number,
+            from: Some(IpAddr::from([192, 0, 2, last])),
+            stream: pair().0,
+            stage: Stage::Asks,
+            since,
+        };
+        let here = Here {
+            guests: vec![
+                entry(0, 1, now),
+                entry(1, 2, now + ASKING / 2),
+                entry(2, 2, now + ASKING / 4),
+            ],
+            ..Here::default()
+        };
+        assert_eq!(here.lingers(now + ASKING * 2, |_| true), Some(2));
+        assert_eq!(
+            here.lingers(now + ASKING, |_| true),
+            Some(0),
+            "the others have time left"
+        );
+        assert_eq!(here.lingers(now + ASKING / 2, |_| true), None);
+    }
+
+    #[test]
+    fn so_many_are_named() {
+        let named = Named::default();
+        assert_eq!((0..100).filter(|_| named.one_more()).count(), NAMED);
+    }
+
+    #[test]
     fn who_has_begun_goes_when_the_waiting_is_over() {
         let guests: Arc<Guests> = Arc::default();
-        let stages = [Stage::Silent, Stage::Begins, Stage::Asks, Stage::Stays];
+        let stages = [Stage::Silent, Stage::Begins, Stage::Asks, Stage::Turn, Stage::Stays];
         let mut here: Vec<_> = stages.iter().map(|_| pair()).collect();
         let admitted: Vec<_> = here.iter().map(|(here, _)| guests.admit(here).unwrap()).collect();
         for (guest, stage) in admitted.iter().zip(stages) {
@@ -176,7 +277,7 @@ mod tests {
         for ((_, there), stage) in here.iter_mut().zip(stages) {
             there.set_nonblocking(true).unwrap();
             let gone = there.read(&mut [0]).is_ok();
-            assert_eq!(gone, matches!(stage, Stage::Begins | Stage::Asks), "{stage:?}");
+            assert_eq!(gone, !matches!(stage, Stage::Silent | Stage::Stays), "{stage:?}");
         }
     }
 

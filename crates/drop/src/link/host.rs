@@ -2,11 +2,10 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::io::Read;
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sealway_session::Session;
@@ -15,13 +14,16 @@ use sealway_session::handshake::Role;
 use super::again::{Again, NAME_LEN};
 use super::connection::Connection;
 use super::establish::{AGAIN, BEGIN, Deadline, Identity, JOIN, Moment, Peered, Setup, handshake};
-use super::guests::{Guest, Guests, Stage};
+use super::guests::{Guest, Guests, NAMED, Named, Stage};
 use super::join;
-use super::listen::{FirstByte, Waker, accept, first_byte};
+use super::listen::{FirstByte, Waker, accept, attend, first_byte};
 use super::place::{Connected, DataConnections, PATIENCE, Way};
 use crate::cancel::Cancel;
 use crate::dial::TICK;
 use crate::{Error, lock};
+
+/// How long a connection waits for the session that it joins: the other end may know a moment before this one that it stands.
+const ABOUT_TO_STAND: Duration = Duration::from_secs(2);
 
 /// Listens until it is dropped.
 pub struct Host(
@@ -38,7 +40,9 @@ struct Inner {
     /// Whether sessions with ends that were not there before are made.
     open: AtomicBool,
     guests: Arc<Guests>,
-    turned_away: Sender<Error>,
+    /// Takes all that are named without anybody looking.
+    turned_away: SyncSender<Error>,
+    named: Named,
     turn: Mutex<()>,
     sessions: Arc<Sessions>,
     returning: Arc<Mutex<HashMap<[u8; NAME_LEN], Expected>>>,
@@ -48,11 +52,45 @@ struct Inner {
 /// Sessions whose further connections are still to come.
 #[derive(Default)]
 struct Sessions {
-    next: AtomicU64,
-    all: Mutex<HashMap<u64, Joining>>,
+    here: Mutex<Here>,
+    /// Told when there is one more.
+    more: Condvar,
+}
+
+#[derive(Default)]
+struct Here {
+    next: u64,
+    all: HashMap<u64, Joining>,
 }
 
 type Joining = (Arc<Session>, Sender<Result<Connection, Error>>);
+
+impl Sessions {
+    fn add(&self, joining: Joining) -> u64 {
+        let mut here = lock(&self.here);
+        let number = here.next;
+        here.next += 1;
+        here.all.insert(number, joining);
+        drop(here);
+        self.more.notify_all();
+        number
+    }
+
+    /// The session of this token; waits for one that is about to stand as long as `go_on` says yes.
+    fn find(&self, token: &[u8; 32], go_on: &dyn Fn() -> bool) -> Option<Joining> {
+        let (mut here, mut seen) = (lock(&self.here), 0);
+        while go_on() {
+            let mut new = here.all.iter().filter(|(number, _)| **number >= seen);
+            if let Some((_, found)) = new.find(|(_, (session, _))| session.index_of(token).is_some()) {
+                return Some(found.clone());
+            }
+            seen = here.next;
+            let woken = self.more.wait_timeout(here, TICK);
+            here = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        None
+    }
+}
 
 /// An end that may come back.
 struct Expected {
@@ -60,6 +98,17 @@ struct Expected {
     back: Sender<Connected>,
     /// The control connection of the session that it had.
     line: Option<TcpStream>,
+}
+
+/// Says that nobody listens any more if that is because a thread failed: whoever waits for the next session would wait for ever.
+struct Fails(Sender<Result<Connected, Error>>);
+
+impl Drop for Fails {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = self.0.send(Err(Error::Protocol("a thread of this end failed")));
+        }
+    }
 }
 
 /// Keeps a session's further connections coming until it is dropped.
@@ -70,7 +119,7 @@ struct Hosted {
 
 impl Drop for Hosted {
     fn drop(&mut self) {
-        lock(&self.sessions.all).remove(&self.number);
+        lock(&self.sessions.here).all.remove(&self.number);
     }
 }
 
@@ -87,7 +136,7 @@ impl Host {
     /// # Errors
     /// [`Error::Network`] if the system does not let it wait.
     pub fn start(listener: TcpListener, setup: Setup, cancel: &Cancel) -> Result<Self, Error> {
-        let ((found, next), (turned_away, mismatches)) = (channel(), channel());
+        let ((found, next), (turned_away, mismatches)) = (channel(), sync_channel(NAMED));
         let inner = Arc::new(Inner {
             waker: Waker::new()?,
             setup,
@@ -96,6 +145,7 @@ impl Host {
             open: AtomicBool::new(true),
             guests: Arc::default(),
             turned_away,
+            named: Named::default(),
             turn: Mutex::new(()),
             sessions: Arc::default(),
             returning: Arc::default(),
@@ -103,7 +153,10 @@ impl Host {
         });
         let listening = inner.clone();
         let thread = std::thread::Builder::new().name("host".into());
-        let spawned = thread.spawn(move || listening.listen(&listener));
+        let spawned = thread.spawn(move || {
+            let _fails = Fails(listening.found.clone());
+            listening.listen(&listener);
+        });
         spawned.map_err(Error::network("starting threads"))?;
         Ok(Self(inner, Mutex::new(next), Mutex::new(mismatches)))
     }
@@ -123,7 +176,7 @@ impl Host {
         }
     }
 
-    /// Why an end was turned away that speaks the protocol, if one was.
+    /// Why an end was turned away that speaks the protocol, if one was; a few are told, and not all that strangers make of it.
     pub fn turned_away(&self) -> Option<Error> {
         lock(&self.2).try_recv().ok()
     }
@@ -202,7 +255,7 @@ impl Inner {
                 continue;
             };
             let inner = self.clone();
-            std::thread::spawn(move || inner.attend(stream, &guest));
+            attend("host-guest", move || inner.attend(stream, &guest));
         }
     }
 
@@ -214,17 +267,17 @@ impl Inner {
             }
             FirstByte::Came(JOIN) => {
                 guest.is_at(Stage::Begins);
-                self.join(stream)
+                self.join(stream, guest)
             }
             FirstByte::Came(AGAIN) => {
                 guest.is_at(Stage::Begins);
-                self.again(stream)
+                self.again(stream, guest)
             }
             FirstByte::Came(_) | FirstByte::Stopped | FirstByte::Gone => return,
         };
         match came {
             // What does not speak the protocol is not worth a word.
-            Err(error) if error.is_mismatch() => drop(self.turned_away.send(error)),
+            Err(error) if error.is_mismatch() && self.named.one_more() => drop(self.turned_away.try_send(error)),
             Err(error) => tracing::debug!(%error, "a connection was turned away"),
             Ok(()) => {}
         }
@@ -240,17 +293,25 @@ impl Inner {
         let code = matches!(self.setup.identity, Identity::Code(_));
         let held = Cell::new(None);
         let go_on = |moment| {
-            if moment == Moment::Asked {
-                guest.is_at(Stage::Asks);
-                if code {
+            match moment {
+                Moment::Asked if code => {
+                    guest.is_at(Stage::Turn);
                     held.set(Some(lock(&self.turn)));
                 }
+                Moment::Asked => drop(guest.is_at(Stage::Asks)),
+                Moment::Refused => {
+                    held.set(None);
+                    guest.is_at(Stage::Begins);
+                }
+                Moment::Answered | Moment::Accepted => {}
             }
-            self.open.load(Ordering::SeqCst)
+            // Whoever was sent away in the meantime must not spend the code.
+            self.open.load(Ordering::SeqCst) && guest.is_here()
         };
         let deadline = Deadline::after(PATIENCE);
         match handshake(stream, &self.setup, Role::Responder, deadline, &self.cancel, &go_on) {
             Ok(peered) => {
+                guest.is_at(Stage::Stays);
                 if code {
                     self.open.store(false, Ordering::SeqCst);
                 }
@@ -267,16 +328,16 @@ impl Inner {
     }
 
     /// An end that was there before.
-    fn again(&self, mut stream: TcpStream) -> Result<(), Error> {
+    fn again(&self, mut stream: TcpStream, guest: &Guest) -> Result<(), Error> {
         let mut name = [0; NAME_LEN];
-        Deadline::after(PATIENCE)
-            .set(&stream)
-            .and_then(|()| stream.read_exact(&mut name))
-            .map_err(Error::network("the handshake"))?;
+        join::fill(&mut stream, Deadline::after(PATIENCE), &mut name, "the handshake")?;
         let again = lock(&self.returning).get(&name).map(|expected| expected.again.clone());
         // Nobody of that name: it may be one of an earlier run.
         let Some(again) = again else { return Ok(()) };
-        let connected = self.connected(again.shake(stream, Role::Responder, &self.cancel)?);
+        guest.is_at(Stage::Asks);
+        let peered = again.shake(stream, Role::Responder, &self.cancel)?;
+        guest.is_at(Stage::Stays);
+        let connected = self.connected(peered);
         if let Some(expected) = lock(&self.returning).get_mut(&name) {
             let _ = expected.back.send(connected);
             // It would not have come if it still had that.
@@ -291,8 +352,7 @@ impl Inner {
         // Whoever talks on it says why it ends.
         peered.connection.release();
         let (joins, joined) = channel();
-        let number = self.sessions.next.fetch_add(1, Ordering::SeqCst);
-        lock(&self.sessions.all).insert(number, (peered.session.clone(), joins));
+        let number = self.sessions.add((peered.session.clone(), joins));
         let hosted = Hosted {
             sessions: self.sessions.clone(),
             number,
@@ -308,19 +368,11 @@ impl Inner {
     }
 
     /// A further connection of a session, which may be about to stand.
-    fn join(&self, stream: TcpStream) -> Result<(), Error> {
-        let until = Instant::now() + PATIENCE;
-        let find = |token: &[u8; 32]| loop {
-            let all = lock(&self.sessions.all);
-            let of = all.values().find(|(session, _)| session.index_of(token).is_some());
-            if let Some((session, joins)) = of {
-                return Some((session.clone(), joins.clone()));
-            }
-            drop(all);
-            if self.over() || Instant::now() >= until {
-                return None;
-            }
-            std::thread::sleep(TICK);
+    fn join(&self, stream: TcpStream, guest: &Guest) -> Result<(), Error> {
+        let find = |token: &[u8; 32]| {
+            let until = Instant::now() + ABOUT_TO_STAND;
+            let go_on = || guest.is_here() && !self.over() && Instant::now() < until;
+            self.sessions.find(token, &go_on)
         };
         if let Some((connection, joins)) = join::respond_to(stream, find, &self.cancel)? {
             // A session that is over takes none.

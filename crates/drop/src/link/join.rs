@@ -55,7 +55,7 @@ pub(super) fn respond_to<T>(
     let watch = cancel.watch(&stream);
     let deadline = Deadline::after(PATIENCE);
     let mut hello = [0; HELLO_LEN];
-    fill(&mut stream, deadline, &mut hello)?;
+    fill(&mut stream, deadline, &mut hello, "joining")?;
     let Some((session, of)) = hello.first_chunk().and_then(find) else {
         return Ok(None);
     };
@@ -74,19 +74,25 @@ fn read<const N: usize>(
     mut take: impl FnMut(&[u8]) -> Result<usize, sealway_session::Error>,
 ) -> Result<(), Error> {
     let mut message = [0; N];
-    fill(stream, deadline, &mut message)?;
+    fill(stream, deadline, &mut message, "joining")?;
     take(&message)?;
     Ok(())
 }
 
-fn fill(stream: &mut TcpStream, deadline: Deadline, message: &mut [u8]) -> Result<(), Error> {
+/// Reads all of `message` by `deadline`, however slowly it comes.
+pub(super) fn fill(
+    stream: &mut TcpStream,
+    deadline: Deadline,
+    message: &mut [u8],
+    doing: &'static str,
+) -> Result<(), Error> {
     let mut have = 0;
     while have < message.len() {
-        deadline.set(stream).map_err(Error::network("joining"))?;
+        deadline.set(stream).map_err(Error::network(doing))?;
         match stream.read(&mut message[have..]) {
             Ok(0) => {
                 return Err(Error::Network {
-                    doing: "joining".into(),
+                    doing: doing.into(),
                     source: ErrorKind::UnexpectedEof.into(),
                 });
             }
@@ -94,7 +100,7 @@ fn fill(stream: &mut TcpStream, deadline: Deadline, message: &mut [u8]) -> Resul
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(source) => {
                 return Err(Error::Network {
-                    doing: "joining".into(),
+                    doing: doing.into(),
                     source,
                 });
             }
@@ -107,4 +113,33 @@ fn finish((stream, watch): (TcpStream, Watch), attached: Attached) -> Result<Con
     stream.set_read_timeout(None).map_err(Error::network("joining"))?;
     stream.set_write_timeout(None).map_err(Error::network("joining"))?;
     Connection::new(attached.index, (stream, watch), attached.send, attached.recv, &[])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn bytes_one_by_one_do_not_move_the_deadline() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut there = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut here = listener.accept().unwrap().0;
+        let dripping = std::thread::spawn(move || {
+            // Ends soon after the other end is gone.
+            while there.write_all(b"x").is_ok() {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        });
+        let deadline = Deadline::after(Duration::from_millis(300));
+        let filled = fill(&mut here, deadline, &mut [0; 4096], "waiting");
+        let late = |kind| matches!(kind, ErrorKind::TimedOut | ErrorKind::WouldBlock);
+        assert!(
+            matches!(&filled, Err(Error::Network { source, .. }) if late(source.kind())),
+            "{filled:?}"
+        );
+        drop(here);
+        dripping.join().unwrap();
+    }
 }

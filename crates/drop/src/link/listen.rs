@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use sealway_session::handshake::Role;
 
 use super::establish::{BEGIN, Deadline, Identity, JOIN, Moment, Peered, Setup, handshake};
-use super::guests::{self, Guest, Guests, Stage};
+use super::guests::{self, Guest, Guests, Named, Stage};
 use super::socket;
 use crate::Error;
 use crate::cancel::Cancel;
@@ -24,9 +24,6 @@ use crate::dial::TICK;
 
 /// How long a stranger may take to say what it wants, and how long for a handshake.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Ends that speak the protocol and were turned away, of which somebody is told.
-const NAMED: usize = 8;
 
 /// Ends a wait for connections at once, to look whether there is anything left to wait for.
 #[derive(Clone)]
@@ -108,6 +105,17 @@ fn is_passing(error: &std::io::Error) -> bool {
     )
 }
 
+/// Looks after somebody who came, in a thread of its own. Where the system has none left it is as if there were no room: what `work`
+/// holds is dropped, and with it the connection.
+pub(super) fn attend(name: &str, work: impl FnOnce() + Send + 'static) {
+    let thread = std::thread::Builder::new().name(name.into());
+    thread.spawn(work).map_or_else(no_thread, drop);
+}
+
+fn no_thread(error: std::io::Error) {
+    tracing::debug!(%error, "no thread for a connection, which is let go");
+}
+
 /// Waits until somebody brings up a session. Connections that want to join it may be here before it stands at this end; they are
 /// given along. `told` hears why an end was turned away that speaks the protocol.
 ///
@@ -125,7 +133,7 @@ pub(super) fn session(
     let guests: Arc<Guests> = Arc::default();
     let turn = Mutex::new(());
     let early = Mutex::new(Vec::new());
-    let turned_away = AtomicUsize::new(0);
+    let named = Named::default();
     let peered = std::thread::scope(|scope| {
         let answer = loop {
             let stopped = || over.load(Ordering::SeqCst) || cancel.is_set();
@@ -139,16 +147,18 @@ pub(super) fn session(
                         setup,
                         cancel,
                         told,
-                        turned_away: &turned_away,
+                        named: &named,
                         over: &over,
                         turn: &turn,
                         early: &early,
                     };
                     let found = found.clone();
-                    scope.spawn(move || {
+                    let attempt = move || {
                         host.attempt(stream, &guest, &found);
                         waker.wake();
-                    });
+                    };
+                    let thread = std::thread::Builder::new().name("guest".into());
+                    thread.spawn_scoped(scope, attempt).map_or_else(no_thread, drop);
                 }
             }
         };
@@ -174,7 +184,7 @@ struct Host<'a> {
     setup: &'a Setup,
     cancel: &'a Cancel,
     told: &'a (dyn Fn(&Error) + Sync),
-    turned_away: &'a AtomicUsize,
+    named: &'a Named,
     over: &'a AtomicBool,
     /// Held from the first look at what an end with a code says.
     turn: &'a Mutex<()>,
@@ -204,13 +214,20 @@ impl Host<'_> {
         // Guesses at a code must not be made side by side; keys are no guesses. Who has not said all it has to say first, is not let
         // in the way of others.
         let go_on = |moment| {
-            if moment == Moment::Asked {
-                guest.is_at(Stage::Asks);
-                if matches!(self.setup.identity, Identity::Code(_)) {
+            match moment {
+                Moment::Asked if matches!(self.setup.identity, Identity::Code(_)) => {
+                    guest.is_at(Stage::Turn);
                     held.set(Some(crate::lock(self.turn)));
                 }
+                Moment::Asked => drop(guest.is_at(Stage::Asks)),
+                Moment::Refused => {
+                    held.set(None);
+                    guest.is_at(Stage::Begins);
+                }
+                Moment::Answered | Moment::Accepted => {}
             }
-            !self.is_over()
+            // Whoever was sent away in the meantime must not spend the code.
+            !self.is_over() && guest.is_here()
         };
         let result = handshake(stream, self.setup, Role::Responder, deadline, self.cancel, &go_on);
         let answer = match result {
@@ -231,7 +248,7 @@ impl Host<'_> {
     /// What does not speak the protocol is not worth a word; of the others no more are named than somebody reads.
     fn turn_away(&self, error: &Error) {
         let speaks = error.is_mismatch();
-        if speaks && !self.is_over() && self.turned_away.fetch_add(1, Ordering::SeqCst) < NAMED {
+        if speaks && !self.is_over() && self.named.one_more() {
             (self.told)(error);
         } else {
             tracing::debug!(%error, "a connection was turned away");

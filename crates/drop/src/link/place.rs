@@ -202,14 +202,14 @@ impl DataConnections {
                     cancel: cancel.clone(),
                     found,
                 };
-                std::thread::spawn(move || joins.wait(&listener, early, count));
+                listen::attend("joins", move || joins.wait(&listener, early, count));
             }
             way => {
                 let way = Arc::new(way);
                 for &index in indexes {
                     let (way, session, found) = (way.clone(), session.clone(), found.clone());
                     let (stopped, cancel) = (stopped.clone(), cancel.clone());
-                    std::thread::spawn(move || {
+                    listen::attend("join", move || {
                         let _ = found.send(go(&way, &session, index, &stopped, &cancel));
                     });
                 }
@@ -262,7 +262,7 @@ impl Joins {
     fn wait(&self, listener: &TcpListener, early: Vec<listen::Early>, count: u32) {
         for early in early {
             let joins = self.clone();
-            std::thread::spawn(move || match early.joins {
+            listen::attend("join", move || match early.joins {
                 true => joins.join(early.stream),
                 false => joins.ask(early.stream),
             });
@@ -275,7 +275,7 @@ impl Joins {
                     // Who joins is a guest until it has.
                     if let Some(guest) = guests.admit(&stream) {
                         let joins = self.clone();
-                        std::thread::spawn(move || {
+                        listen::attend("join", move || {
                             let _guest = guest;
                             joins.ask(stream);
                         });

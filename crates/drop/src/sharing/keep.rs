@@ -143,7 +143,7 @@ impl Keeper<'_> {
                     }
                 };
                 let (asking, way) = (&asking, &way);
-                serving.push(scope.spawn(move || {
+                let serve = move || {
                     let asked = lock(asking);
                     let taken = self.telling.connected(&mut connected);
                     drop(asked);
@@ -151,7 +151,13 @@ impl Keeper<'_> {
                     if !self.cancel.is_set() {
                         self.telling.left(&how);
                     }
-                }));
+                };
+                let thread = std::thread::Builder::new().name("serve".into());
+                match thread.spawn_scoped(scope, serve) {
+                    Ok(thread) => serving.push(thread),
+                    // Those that are served go on; this one is let go and may come again.
+                    Err(error) => tracing::warn!(%error, "no thread to serve an end that came"),
+                }
             }
         })
     }

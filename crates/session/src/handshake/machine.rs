@@ -96,6 +96,12 @@ impl Handshake {
         }
     }
 
+    /// Whether with `input` what has come is how a flight begins that this end can read. It looks at the prefix only; a caller who
+    /// finds it wrong lets [`Handshake::read`] say so, and keeps nobody waiting for that.
+    pub fn begins(&self, input: &[u8]) -> bool {
+        self.expected(&[&self.input[..], input].concat()).is_ok()
+    }
+
     /// What an end that has closed the connection said of why, in place of the flight that was awaited.
     pub fn refusal(&self) -> Option<Refusal> {
         Refusal::parse(&self.input)

@@ -17,6 +17,7 @@ use super::problem;
 use super::send::stop_on_signal;
 use crate::args::{DropLink, Mount, Mounting, Share};
 use crate::problem::{Problem, note};
+use crate::signals::take_every_descriptor;
 
 pub(crate) fn share(options: &Share) -> Result<Exit, Problem> {
     let sharing = Options {
@@ -79,6 +80,8 @@ fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
             Err(error) => return Err(wrong(&format_args!(": {error}"))),
         }
     }
+    // Of those who come, of the folder, and of what is open in the mount.
+    take_every_descriptor();
     let cancel = stop_on_signal()?;
     let result = loop {
         let Way {
