@@ -18,11 +18,15 @@ use sealway_aead::{Nonce, OpeningKey, SealingKey, Suite, keystream};
 /// Bytes of dead stack that are searched; more than kernels use.
 const DEPTH: usize = 48 * 1024;
 
+#[inline(never)]
 fn key(number: u32) -> [u8; 32] {
     std::array::from_fn(|i| ((number as usize * 131 + i * 71 + 7).wrapping_mul(2_654_435_761) >> 11) as u8)
 }
 
 /// Words that chance does not bring: small numbers are everywhere.
+///
+/// Not inlined: what it has in registers is a caller's again when it returns.
+#[inline(never)]
 fn add_words(words: &mut HashSet<u32>, bytes: &[u8]) {
     let telling = |word: &u32| word.leading_zeros() < 12 && word.trailing_zeros() < 12;
     let all = bytes.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes));
