@@ -9,11 +9,11 @@ const FLOORS: [(&str, u8); 10] = [
     ("sealway-bip324", 2),
     ("sealway-session", 2),
     ("sealway-v2ray", 2),
-    ("sealway-bridge", 3),
-    ("sealway-drop", 3),
-    ("sealway-proxy", 3),
-    ("sealway-lab", 4),
-    ("sealway", 5),
+    ("sealway-bridge", 4),
+    ("sealway-drop", 4),
+    ("sealway-proxy", 4),
+    ("sealway-lab", 6),
+    ("sealway", 7),
 ];
 
 /// The floor whose crates do no I/O and know no time.
