@@ -44,7 +44,7 @@ pub enum WriteError {
         /// What it is instead.
         what: &'static str,
     },
-    /// The content could not be turned into text that a reader would accept. The lab is wrong.
+    /// The content could not be turned into text that a reader would accept. The program is wrong.
     Encode {
         /// The path as given.
         path: PathBuf,
@@ -75,7 +75,7 @@ impl fmt::Display for WriteError {
             WriteError::Encode { path, what } => {
                 write!(
                     f,
-                    "cannot write {}: {what}. This is a fault of the lab; please report it",
+                    "cannot write {}: {what}. This is a fault of Sealway; please report it",
                     path.display()
                 )
             }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
@@ -15,7 +16,7 @@ const MAX_LEFT: usize = 256 << 10;
 
 /// A connected stream socket.
 #[derive(Debug)]
-pub(crate) enum Sock {
+pub enum Sock {
     /// TCP.
     Tcp(TcpStream),
     /// Unix domain.
@@ -34,7 +35,7 @@ macro_rules! each {
 
 impl Sock {
     /// Address of the peer, if it has an IP address.
-    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+    pub fn peer(&self) -> Option<SocketAddr> {
         match self {
             Sock::Tcp(tcp) => tcp.peer_addr().ok().map(unmapped),
             Sock::Unix(_) => None,
@@ -42,7 +43,7 @@ impl Sock {
     }
 
     /// Our own address, if it is an IP address.
-    pub(crate) fn local(&self) -> Option<SocketAddr> {
+    pub fn local(&self) -> Option<SocketAddr> {
         match self {
             Sock::Tcp(tcp) => tcp.local_addr().ok().map(unmapped),
             Sock::Unix(_) => None,
@@ -50,19 +51,19 @@ impl Sock {
     }
 
     /// Ready when a read may give something. Costs no system call while nothing has arrived.
-    pub(crate) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         each!(self, sock => sock.poll_read_ready(cx))
     }
 
     /// Reads; 0 is the end of the stream.
-    pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+    pub fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
         let mut into = ReadBuf::new(into);
         ready!(each!(self, sock => Pin::new(sock).poll_read(cx, &mut into)))?;
         Poll::Ready(Ok(into.filled().len()))
     }
 
     /// Writes some of `from`, at least one byte.
-    pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
+    pub fn poll_write(&mut self, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
         match ready!(each!(self, sock => Pin::new(sock).poll_write(cx, from))) {
             Ok(0) => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
             other => Poll::Ready(other),
@@ -70,7 +71,7 @@ impl Sock {
     }
 
     /// Ends our direction of the stream.
-    pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match ready!(each!(self, sock => Pin::new(sock).poll_shutdown(cx))) {
             // The peer has reset the connection meanwhile: there is nothing left to end.
             Err(error) if error.kind() == io::ErrorKind::NotConnected => Poll::Ready(Ok(())),
@@ -79,7 +80,7 @@ impl Sock {
     }
 
     /// Runs a non-blocking system call when the socket is ready for it. `WouldBlock` means: not now, wait.
-    pub(crate) fn poll_io<T>(
+    pub fn poll_io<T>(
         &self,
         cx: &mut Context<'_>,
         interest: Interest,
@@ -101,7 +102,7 @@ impl Sock {
     }
 
     /// Waits until a read may give something.
-    pub(crate) async fn readable(&self) -> io::Result<()> {
+    pub async fn readable(&self) -> io::Result<()> {
         poll_fn(|cx| self.poll_read_ready(cx)).await
     }
 
@@ -109,7 +110,7 @@ impl Sock {
     /// is reset, which overtakes what was said last and shows how much of what came was read.
     ///
     /// The caller limits the time.
-    pub(crate) async fn leave(&mut self) {
+    pub async fn leave(&mut self) {
         if poll_fn(|cx| self.poll_shutdown(cx)).await.is_err() {
             return;
         }
@@ -122,16 +123,25 @@ impl Sock {
         }
     }
 
-    /// Makes the kernel answer later data with RST instead of FIN, for when the other side was reset.
-    pub(crate) fn reset_on_close(&self) {
+    /// Makes a close say that the connection broke: RST instead of FIN, and nothing more is sent.
+    pub fn reset_on_close(&self) {
+        self.set_linger(Some(Duration::ZERO));
+    }
+
+    /// Makes a close say that this was the end, as it does unless told otherwise.
+    pub fn end_on_close(&self) {
+        self.set_linger(None);
+    }
+
+    fn set_linger(&self, time: Option<Duration>) {
         if let Sock::Tcp(tcp) = self {
             // A socket that cannot be told is closed in the ordinary way.
-            let _ = socket2::SockRef::from(tcp).set_linger(Some(std::time::Duration::ZERO));
+            let _ = socket2::SockRef::from(tcp).set_linger(time);
         }
     }
 }
 
 /// An IPv4-mapped IPv6 address as the IPv4 address that it is.
-pub(crate) fn unmapped(address: SocketAddr) -> SocketAddr {
+pub fn unmapped(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }

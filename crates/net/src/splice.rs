@@ -1,12 +1,14 @@
-//! Moving bytes between two sockets inside the kernel.
+//! Moving bytes from one socket to another: inside the kernel through a pipe, or, where that is not to be had, through
+//! memory.
 //!
 //! A pipe is taken only when there is something to move and goes back when it is empty, so a waiting connection holds
-//! no extra descriptors. Bytes are counted as they arrive at the target.
+//! nothing but its two sockets. Each thread keeps a few for the next one.
 
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
+use rustix::net::SendFlags;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with, splice};
 
 /// Size asked for of a pipe. It is counted in pages, of which what the network brings seldom fills more than a part. The
@@ -19,15 +21,39 @@ const MOST: usize = 224 << 10;
 /// A pipe of less moves a page or two at a time, which is slower than copying.
 const SMALLEST_PIPE: usize = 64 << 10;
 
-/// Empty pipes that a thread keeps.
+/// Bytes that are copied at once.
+const COPY_BYTES: usize = 64 << 10;
+
+/// Empty pipes and buffers, of each so many, that a thread keeps.
 const KEPT: usize = 16;
 
 thread_local! {
-    static FREE: RefCell<Vec<Pipe>> = const { RefCell::new(Vec::new()) };
+    static PIPES: RefCell<Vec<Pipe>> = const { RefCell::new(Vec::new()) };
+    static BUFFERS: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
+}
+
+fn keep<T>(kept: &mut Vec<T>, one: T) {
+    if kept.len() < KEPT {
+        kept.push(one);
+    }
+}
+
+/// What was to be moved and was not would be tried again for ever.
+fn moved_some(moved: usize) -> io::Result<usize> {
+    match moved {
+        0 => Err(io::ErrorKind::WriteZero.into()),
+        _ => Ok(moved),
+    }
+}
+
+/// True for an error that says: the kernel cannot do this with these sockets at all.
+pub fn is_unable(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
 }
 
 /// A pipe and the number of bytes in it.
-pub(crate) struct Pipe {
+#[derive(Debug)]
+pub struct Pipe {
     read: OwnedFd,
     write: OwnedFd,
     /// Most bytes that are put into it.
@@ -40,8 +66,8 @@ impl Pipe {
     ///
     /// # Errors
     /// When the process has no descriptors left, or the user no pages for pipes; the caller then copies through memory.
-    pub(crate) fn take() -> io::Result<Pipe> {
-        if let Some(pipe) = FREE.with_borrow_mut(Vec::pop) {
+    pub fn take() -> io::Result<Pipe> {
+        if let Some(pipe) = PIPES.with_borrow_mut(Vec::pop) {
             return Ok(pipe);
         }
         let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
@@ -62,23 +88,19 @@ impl Pipe {
     }
 
     /// Gives an empty pipe back; one with something in it is closed.
-    pub(crate) fn give_back(self) {
+    pub fn give_back(self) {
         if self.filled == 0 {
-            FREE.with_borrow_mut(|free| {
-                if free.len() < KEPT {
-                    free.push(self);
-                }
-            });
+            PIPES.with_borrow_mut(|kept| keep(kept, self));
         }
     }
 
     /// Bytes in it.
-    pub(crate) fn filled(&self) -> usize {
+    pub fn filled(&self) -> usize {
         self.filled
     }
 
     /// Moves what the socket has into the empty pipe; 0 is the end of the stream.
-    pub(crate) fn fill(&mut self, from: BorrowedFd<'_>) -> io::Result<usize> {
+    pub fn fill(&mut self, from: BorrowedFd<'_>) -> io::Result<usize> {
         let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
         let moved = splice(from, None, &self.write, None, self.capacity, flags)?;
         self.filled += moved;
@@ -86,20 +108,96 @@ impl Pipe {
     }
 
     /// Moves some of the pipe's bytes into the socket.
-    pub(crate) fn drain(&mut self, to: BorrowedFd<'_>) -> io::Result<usize> {
+    pub fn drain(&mut self, to: BorrowedFd<'_>) -> io::Result<usize> {
         let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
-        let moved = splice(&self.read, None, to, None, self.filled, flags)?;
-        if moved == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
+        let moved = moved_some(splice(&self.read, None, to, None, self.filled, flags)?)?;
         self.filled -= moved.min(self.filled);
         Ok(moved)
     }
 }
 
+/// Bytes copied out of one socket and not yet into the other.
+#[derive(Debug)]
+pub struct Buffer {
+    bytes: Box<[u8]>,
+    start: usize,
+    end: usize,
+}
+
+/// Where bytes are on their way.
+#[derive(Debug)]
+pub enum Carrier {
+    /// In the kernel.
+    Pipe(Pipe),
+    /// In memory, at most 64 KiB.
+    Copy(Buffer),
+}
+
+impl Carrier {
+    /// An empty one: a pipe, unless that is not to be had or `copy` says that it cannot be used.
+    pub fn take(copy: bool) -> Self {
+        if !copy && let Ok(pipe) = Pipe::take() {
+            return Carrier::Pipe(pipe);
+        }
+        let kept = BUFFERS.with_borrow_mut(Vec::pop);
+        Carrier::Copy(Buffer {
+            bytes: kept.unwrap_or_else(|| vec![0; COPY_BYTES].into()),
+            start: 0,
+            end: 0,
+        })
+    }
+
+    /// Gives it back for others.
+    pub fn give_back(self) {
+        match self {
+            Carrier::Pipe(pipe) => pipe.give_back(),
+            Carrier::Copy(buffer) => BUFFERS.with_borrow_mut(|kept| keep(kept, buffer.bytes)),
+        }
+    }
+
+    /// Bytes in it.
+    pub fn filled(&self) -> usize {
+        match self {
+            Carrier::Pipe(pipe) => pipe.filled(),
+            Carrier::Copy(buffer) => buffer.end - buffer.start,
+        }
+    }
+
+    /// As [`Pipe::fill`].
+    ///
+    /// # Errors
+    /// What the system says; where [`is_unable`] is true of it, a carrier that copies still can.
+    pub fn fill(&mut self, from: BorrowedFd<'_>) -> io::Result<usize> {
+        match self {
+            Carrier::Pipe(pipe) => pipe.fill(from),
+            Carrier::Copy(buffer) => {
+                let read = rustix::io::read(from, &mut buffer.bytes[..])?;
+                (buffer.start, buffer.end) = (0, read);
+                Ok(read)
+            }
+        }
+    }
+
+    /// As [`Pipe::drain`].
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn drain(&mut self, to: BorrowedFd<'_>) -> io::Result<usize> {
+        match self {
+            Carrier::Pipe(pipe) => pipe.drain(to),
+            Carrier::Copy(buffer) => {
+                let left = &buffer.bytes[buffer.start..buffer.end];
+                let written = rustix::net::send(to, left, SendFlags::NOSIGNAL)?;
+                buffer.start += written;
+                moved_some(written)
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
     use std::os::fd::AsFd;
 
@@ -121,20 +219,26 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::WriteZero);
     }
 
-    #[test]
-    fn a_pipe_holds_what_a_direction_may_hold() {
+    /// A stream that never ends, from a thread, into what is returned.
+    fn flood() -> (TcpStream, std::thread::JoinHandle<()>) {
         let (mut near, far) = pair();
         let writing = std::thread::spawn(move || {
             // Fails when the reader has seen enough.
-            let _ = near.write_all(&vec![7; 16 << 20]);
+            while near.write_all(&[7; 64 << 10]).is_ok() {}
         });
+        (far, writing)
+    }
+
+    #[test]
+    fn a_pipe_holds_what_a_direction_may_hold() {
+        let (source, writing) = flood();
         let mut pipe = Pipe::take().unwrap();
         for _ in 0..64 {
-            let _ = pipe.fill(far.as_fd());
+            let _ = pipe.fill(source.as_fd());
             assert!(pipe.filled() <= MOST, "{} bytes in a pipe", pipe.filled());
             pipe = Pipe::take().unwrap();
         }
-        drop(far);
+        drop(source);
         writing.join().unwrap();
     }
 
@@ -166,8 +270,9 @@ mod tests {
                 return;
             }
             assert!(Pipe::take().is_err(), "a pipe of a page or two is used");
+            assert!(matches!(Carrier::take(false), Carrier::Copy(_)));
             drop(held);
-            assert!(Pipe::take().is_ok());
+            assert!(matches!(Carrier::take(false), Carrier::Pipe(_)));
         };
         std::thread::scope(|scope| scope.spawn(test).join().unwrap());
     }
