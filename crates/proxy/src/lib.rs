@@ -37,9 +37,7 @@ mod replay;
 mod router;
 mod server;
 pub mod settings;
-mod sock;
 mod sockopt;
-mod splice;
 mod stats;
 mod stream;
 mod tls;
@@ -48,6 +46,8 @@ mod turn;
 mod udp;
 mod upgrade;
 mod ws;
+
+use sealway_net::sock;
 
 pub use check::Parts;
 pub use error::Error;

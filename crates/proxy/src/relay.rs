@@ -9,16 +9,15 @@
 //! something moved.
 
 use std::future::Future;
-use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use sealway_net::splice::{Pipe, is_unable};
 use tokio::io::Interest;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::Error;
-use crate::splice::Pipe;
 use crate::stats::Traffic;
 use crate::stream::Stream;
 use crate::turn::{Turn, Turns};
@@ -215,11 +214,6 @@ impl Way {
         }
         Poll::Ready(Ok(()))
     }
-}
-
-/// The kernel cannot do this with this socket at all.
-fn is_unable(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
 }
 
 /// A connection being carried. `near` is the client's end, `far` the target's.

@@ -1,16 +1,16 @@
 //! A running server: listeners, connections, an end.
 
 use std::collections::HashMap;
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use sealway_net::{Alive, Drain, listen as net};
 use sealway_v2ray::Network;
 use tokio::net::UdpSocket;
-use tokio::sync::{mpsc, watch};
-use tokio::time::Instant;
 
 use crate::check::Parts;
 use crate::dial::accepted;
@@ -25,35 +25,17 @@ use crate::stats::Stats;
 use crate::tls::provider;
 use crate::{Error, sockopt};
 
-/// Pause after a failed accept, so that a process out of descriptors does not spin.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Failed accepts are logged this often at most.
-const ACCEPT_LOG: Duration = Duration::from_secs(1);
-
-/// How far the end has come.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Stage {
-    Running,
-    /// Nothing is accepted any more.
-    Draining,
-    /// Connections are cut off.
-    Stopped,
-}
-
 /// What each task of the server shares.
 #[derive(Clone)]
 struct Shared {
     /// The running configuration. It can be swapped; connections keep the one they began with.
     engine: Arc<ArcSwap<Engine>>,
-    stage: watch::Receiver<Stage>,
-    /// Held by every connection, so that the end can be waited for.
-    alive: mpsc::Sender<()>,
+    alive: Alive,
 }
 
 /// A running server. Dropping it stops it at once; [`Server::shutdown`] lets connections finish.
 pub struct Server {
-    stage: watch::Sender<Stage>,
-    ended: mpsc::Receiver<()>,
+    drain: Drain,
     stats: Arc<Stats>,
     addresses: HashMap<String, Vec<SocketAddr>>,
     /// Files of unix sockets, removed at the end.
@@ -146,11 +128,9 @@ impl Server {
         }
         listeners.dedup();
         engine.own.set(listeners);
-        let (stage, watching) = watch::channel(Stage::Running);
-        let (alive, ended) = mpsc::channel(1);
+        let (drain, alive) = Drain::new();
         let shared = Shared {
             engine: Arc::new(ArcSwap::new(Arc::clone(&engine))),
-            stage: watching,
             alive,
         };
         for (at, socket) in bound {
@@ -158,13 +138,17 @@ impl Server {
             match socket {
                 Bound::Tcp(listener) => {
                     let address = listener.local_addr().ok();
-                    let next = async move || listener.accept().await.and_then(|(tcp, _)| accepted(tcp));
-                    tokio::spawn(accept(shared, at, address, next));
+                    tokio::spawn(async move {
+                        let next = async || listener.accept().await.and_then(|(tcp, _)| accepted(tcp));
+                        accept(shared, at, address, next).await;
+                    });
                 }
                 Bound::Unix(listener, file) => {
                     files.extend(file);
-                    let next = async move || listener.accept().await.map(|(unix, _)| Sock::Unix(unix));
-                    tokio::spawn(accept(shared, at, None, next));
+                    tokio::spawn(async move {
+                        let next = async || listener.accept().await.map(|(unix, _)| Sock::Unix(unix));
+                        accept(shared, at, None, next).await;
+                    });
                 }
                 Bound::Udp(socket) => {
                     tokio::spawn(datagrams(shared, at, socket));
@@ -177,8 +161,7 @@ impl Server {
             }
         }
         Ok(Server {
-            stage,
-            ended,
+            drain,
             stats,
             addresses,
             _files: files,
@@ -196,14 +179,8 @@ impl Server {
     }
 
     /// Stops accepting, lets connections finish for at most `grace`, then cuts off those that remain. True if none did.
-    pub async fn shutdown(mut self, grace: Duration) -> bool {
-        self.stage.send_replace(Stage::Draining);
-        let finished = tokio::time::timeout(grace, self.ended.recv()).await.is_ok();
-        self.stage.send_replace(Stage::Stopped);
-        if !finished {
-            let _ = self.ended.recv().await;
-        }
-        finished
+    pub async fn shutdown(self, grace: Duration) -> bool {
+        self.drain.finish(grace).await
     }
 }
 
@@ -219,71 +196,22 @@ fn refuse_options(settings: &Settings) -> Result<(), Error> {
     found.next().map_or(Ok(()), Err)
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.stage.send_replace(Stage::Stopped);
-    }
-}
-
-/// Waits until the server has come to `stage` or further.
-async fn reached(watching: &mut watch::Receiver<Stage>, stages: &[Stage]) {
-    // If the server itself is gone, so is the reason to go on.
-    let _ = watching.wait_for(|now| stages.contains(now)).await;
-}
-
-const NOT_ACCEPTING: &[Stage] = &[Stage::Draining, Stage::Stopped];
-
 /// Accepts until told to stop; no error of one connection ends it.
-async fn accept<F>(shared: Shared, at: usize, listener: Option<SocketAddr>, next: F)
+async fn accept<F>(shared: Shared, at: usize, listener: Option<SocketAddr>, next: impl FnMut() -> F)
 where
-    F: AsyncFn() -> io::Result<Sock>,
+    F: Future<Output = io::Result<Sock>>,
 {
-    let mut watching = shared.stage.clone();
-    let mut logged: Option<Instant> = None;
-    loop {
-        let sock = tokio::select! {
-            biased;
-            () = reached(&mut watching, NOT_ACCEPTING) => return,
-            sock = next() => sock,
-        };
-        match sock {
-            Ok(sock) => {
-                let engine = shared.engine.load_full();
-                let Some(inbound) = engine.inbounds.get(at).map(Arc::clone) else {
-                    continue;
-                };
-                tokio::spawn(connection(shared.clone(), engine.serve(inbound, sock, listener)));
-            }
-            Err(error) if is_of_one_connection(&error) => {}
-            Err(error) => {
-                if logged.is_none_or(|last| last.elapsed() >= ACCEPT_LOG) {
-                    tracing::error!("cannot accept connections: {error}; trying again until it works");
-                    logged = Some(Instant::now());
-                }
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
+    let serve = |sock| {
+        let engine = shared.engine.load_full();
+        if let Some(inbound) = engine.inbounds.get(at).map(Arc::clone) {
+            let (alive, serving) = (shared.alive.clone(), engine.serve(inbound, sock, listener));
+            tokio::spawn(async move { alive.run(serving).await });
         }
-    }
+    };
+    shared.alive.accepting(net::accept(next, serve)).await;
 }
 
-/// The client went away before it was accepted.
-fn is_of_one_connection(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused
-    )
-}
-
-/// Runs one connection until it ends or the server does.
-async fn connection(mut shared: Shared, serve: impl Future<Output = ()>) {
-    tokio::select! {
-        () = serve => {}
-        () = reached(&mut shared.stage, &[Stage::Stopped]) => {}
-    }
-    drop(shared.alive);
-}
-
-async fn datagrams(mut shared: Shared, at: usize, socket: UdpSocket) {
+async fn datagrams(shared: Shared, at: usize, socket: UdpSocket) {
     let engine = shared.engine.load_full();
     let Some(inbound) = engine.inbounds.get(at).map(Arc::clone) else {
         return;
@@ -292,19 +220,12 @@ async fn datagrams(mut shared: Shared, at: usize, socket: UdpSocket) {
         return;
     };
     let settings = settings.clone();
-    tokio::select! {
-        () = dokodemo::serve_udp(engine, inbound, settings, Arc::new(socket)) => {}
-        () = reached(&mut shared.stage, NOT_ACCEPTING) => {}
-    }
+    let serving = dokodemo::serve_udp(engine, inbound, settings, Arc::new(socket));
+    shared.alive.accepting(serving).await;
 }
 
 async fn reload(shared: Shared, at: usize, period: Duration) {
-    let mut watching = shared.stage.clone();
-    loop {
-        tokio::select! {
-            () = tokio::time::sleep(period) => {}
-            () = reached(&mut watching, NOT_ACCEPTING) => return,
-        }
+    while shared.alive.accepting(tokio::time::sleep(period)).await.is_some() {
         let engine = shared.engine.load_full();
         let certificates = engine
             .inbounds

@@ -107,7 +107,7 @@ object! {
     other {
         LaterError "dialerProxy": "dialling through another outbound (`dialerProxy`)";
         LaterError "addressPortStrategy": "an address or port from DNS records (`addressPortStrategy`)";
-        LaterWarning "happyEyeballs": "`happyEyeballs`; addresses are tried in the order of the resolver";
+        LaterWarning "happyEyeballs": "`happyEyeballs`; addresses are tried beside each other, the next one after 250 ms";
         LaterWarning "penetrate": "`penetrate`";
         LaterError "customSockopt": "socket options by their numbers (`customSockopt`)";
         LaterWarning "tcpFastOpen": "TCP Fast Open (`tcpFastOpen`); the system's setting stays";
