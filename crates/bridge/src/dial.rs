@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use sealway_bip324::tokio::connect;
+use sealway_net::dial::{alternate, race};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
@@ -15,54 +16,35 @@ use crate::{Error, Outgoing, SessionId, Settings, Target};
 /// What errors call the side that is connected to.
 pub(crate) const NODE: &str = "the node";
 
-/// Opens a TCP connection to the first address that answers in its share of the time: what is left, by the addresses that are
-/// left. So one that swallows everything does not keep the next from being tried.
+/// Opens a TCP connection to whichever address of the target answers first.
 pub(crate) async fn tcp(target: &Target, limit: Duration) -> Result<(TcpStream, SocketAddr), Error> {
-    let failed = |source| failed_to(target, source);
     let began = Instant::now();
     let addresses = match timeout(limit, target.addresses()).await {
         Ok(addresses) => addresses?,
-        Err(_) => return Err(failed(io::ErrorKind::TimedOut.into())),
+        Err(_) => return Err(failed_to(target, io::ErrorKind::TimedOut.into())),
     };
-    let left = limit.saturating_sub(began.elapsed());
-    let (tcp, address) = first(&addresses, left, TcpStream::connect).await.map_err(failed)?;
-    tcp.set_nodelay(true).map_err(failed)?;
-    Ok((tcp, address))
+    first(target, &addresses, limit.saturating_sub(began.elapsed())).await
 }
 
 /// Opens another TCP connection to an address of the target that has answered.
 pub(crate) async fn tcp_again(target: &Target, address: SocketAddr, limit: Duration) -> Result<TcpStream, Error> {
-    let failed = |source| failed_to(target, source);
-    let (tcp, _) = first(&[address], limit, TcpStream::connect).await.map_err(failed)?;
-    tcp.set_nodelay(true).map_err(failed)?;
+    let (tcp, _) = first(target, &[address], limit).await?;
     Ok(tcp)
+}
+
+async fn first(target: &Target, addresses: &[SocketAddr], limit: Duration) -> Result<(TcpStream, SocketAddr), Error> {
+    let connecting = race(alternate(addresses), TcpStream::connect);
+    let connected = match timeout(limit, connecting).await {
+        Ok(Ok((tcp, address))) => tcp.set_nodelay(true).map(|()| (tcp, address)),
+        Ok(Err(error)) => Err(error.unwrap_or(io::ErrorKind::AddrNotAvailable.into())),
+        Err(_) => Err(io::ErrorKind::TimedOut.into()),
+    };
+    connected.map_err(|source| failed_to(target, source))
 }
 
 fn failed_to(target: &Target, source: io::Error) -> Error {
     let to = target.to_string();
     Error::Connect { to, source }
-}
-
-async fn first<T, F>(
-    addresses: &[SocketAddr],
-    limit: Duration,
-    connect: impl Fn(SocketAddr) -> F,
-) -> io::Result<(T, SocketAddr)>
-where
-    F: Future<Output = io::Result<T>>,
-{
-    let began = Instant::now();
-    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
-    for (address, remaining) in addresses.iter().zip((1..=addresses.len()).rev()) {
-        let left = limit.saturating_sub(began.elapsed());
-        let share = left / u32::try_from(remaining).unwrap_or(u32::MAX);
-        match timeout(share, connect(*address)).await {
-            Ok(Ok(connected)) => return Ok((connected, *address)),
-            Ok(Err(error)) => last = error,
-            Err(_) => last = io::ErrorKind::TimedOut.into(),
-        }
-    }
-    Err(last)
 }
 
 /// Connects by what the settings say.
@@ -105,34 +87,37 @@ pub(crate) async fn dial(settings: &Settings, stats: &Stats, from: SocketAddr) -
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    use std::net::TcpListener;
 
-    use tokio::time::sleep;
+    use sealway_net::blocking::begin;
+    use socket2::{Domain, Socket, Type};
 
     use super::*;
 
     #[tokio::test]
     async fn an_address_that_swallows_everything_leaves_time_for_the_next() {
-        let addresses: Vec<SocketAddr> = ["192.0.2.1:1", "192.0.2.2:2", "192.0.2.3:3"]
-            .map(|address| address.parse().unwrap())
-            .to_vec();
-        // An answer takes a while: who has no time left does not get it.
-        let connect = async |address: SocketAddr| {
-            if address.port() == 1 {
-                std::future::pending::<()>().await;
-            }
-            sleep(Duration::from_millis(20)).await;
-            match address.port() {
-                2 => Err(io::ErrorKind::ConnectionRefused.into()),
-                port => Ok(port),
-            }
+        // A listener whose queue is full answers nobody, as a dead address does.
+        let full = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        full.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        full.listen(0).unwrap();
+        let dead = full.local_addr().unwrap().as_socket().unwrap();
+        let _fillers: Vec<Socket> = (0..4).map(|_| begin(dead).unwrap()).collect();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let open = listener.local_addr().unwrap();
+        let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let target = Target::from(dead);
+        let (long, short) = (Duration::from_secs(60), Duration::from_millis(400));
+        for addresses in [&[dead, open][..], &[dead, closed, open], &[closed, open]] {
+            let (_, address) = first(&target, addresses, long).await.unwrap();
+            assert_eq!(address, open);
+        }
+        let kind = async |addresses: &[SocketAddr]| match first(&target, addresses, short).await {
+            Err(Error::Connect { source, .. }) => source.kind(),
+            other => panic!("{other:?}"),
         };
-        let limit = Duration::from_millis(600);
-        assert_eq!(first(&addresses, limit, connect).await.unwrap(), (3, addresses[2]));
-        let error = first(&addresses[..2], limit, connect).await.unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
-        let error = first(&addresses[..1], limit, connect).await.unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        assert!(first(&[], limit, connect).await.is_err());
+        assert_eq!(kind(&[dead]).await, io::ErrorKind::TimedOut);
+        assert_eq!(kind(&[dead, closed]).await, io::ErrorKind::TimedOut);
+        assert_eq!(kind(&[closed]).await, io::ErrorKind::ConnectionRefused);
+        assert_eq!(kind(&[]).await, io::ErrorKind::AddrNotAvailable);
     }
 }
