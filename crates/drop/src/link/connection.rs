@@ -271,7 +271,7 @@ impl Reader {
             return Ok(true);
         }
         let mut fds = [PollFd::new(&self.stream, PollFlags::IN)];
-        dial::poll_for(&mut fds, time).map_err(Error::network("waiting"))?;
+        dial::wait(&mut fds, time).map_err(Error::network("waiting"))?;
         Ok(!fds[0].revents().is_empty())
     }
 

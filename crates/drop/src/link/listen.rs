@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use sealway_net::listen::is_of_one_connection;
 use sealway_session::handshake::Role;
 
 use super::establish::{BEGIN, Deadline, Identity, JOIN, Moment, Peered, Setup, handshake};
@@ -98,11 +99,7 @@ fn is_shortage(error: &std::io::Error) -> bool {
 }
 
 fn is_passing(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, WouldBlock};
-    matches!(
-        error.kind(),
-        WouldBlock | Interrupted | ConnectionAborted | ConnectionReset
-    )
+    error.kind() == std::io::ErrorKind::WouldBlock || is_of_one_connection(error)
 }
 
 /// Looks after somebody who came, in a thread of its own. Where the system has none left it is as if there were no room: what `work`

@@ -7,11 +7,12 @@ use std::thread::JoinHandle;
 use rustix::event::{PollFd, PollFlags};
 use sealway_aead::choose::Offer;
 use sealway_aead::cpu::Cpu;
+use sealway_net::blocking::begin;
 use socket2::{Domain, Socket, Type};
 use zeroize::Zeroizing;
 
 use super::*;
-use crate::dial::{begin, poll_for};
+use crate::dial::wait;
 use crate::link::{Connected, Place, connect};
 
 /// How long anything may take.
@@ -106,7 +107,7 @@ fn full() -> (SocketAddr, (Socket, Vec<Socket>)) {
 /// The next connection, for which nobody waits longer than `LIMIT`.
 fn accept(listener: &TcpListener) -> TcpStream {
     let mut fds = [PollFd::new(listener, PollFlags::IN)];
-    poll_for(&mut fds, LIMIT).unwrap();
+    wait(&mut fds, LIMIT).unwrap();
     assert!(!fds[0].revents().is_empty(), "nobody came");
     listener.accept().unwrap().0
 }

@@ -5,17 +5,15 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::pin::Pin;
 use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncWrite, Interest};
-use tokio::net::TcpStream;
+use sealway_net::Sock;
+use sealway_net::splice::{Carrier, is_unable};
+use tokio::io::Interest;
 use tokio::time::{Instant, sleep_until};
 
-use super::pipe::Carrier;
 use super::stats::add;
 
 /// Times that a carrier is filled before the other direction has its turn.
@@ -44,13 +42,7 @@ struct Way {
 
 impl Way {
     /// Moves what can be moved. Ready when this direction is over.
-    fn poll(
-        &mut self,
-        cx: &mut Context<'_>,
-        from: &TcpStream,
-        to: &mut TcpStream,
-        moved: &mut u64,
-    ) -> Poll<io::Result<()>> {
+    fn poll(&mut self, cx: &mut Context<'_>, from: &Sock, to: &mut Sock, moved: &mut u64) -> Poll<io::Result<()>> {
         for _ in 0..ROUNDS {
             if self.done {
                 return Poll::Ready(Ok(()));
@@ -58,12 +50,12 @@ impl Way {
             while let Some(carrier) = &mut self.carrier
                 && carrier.filled() > 0
             {
-                let drained = ready!(poll_io(cx, to, Interest::WRITABLE, |fd| carrier.drain(fd)))?;
+                let drained = ready!(to.poll_io(cx, Interest::WRITABLE, |fd| carrier.drain(fd)))?;
                 *moved += drained as u64;
             }
             if self.ended {
                 self.rest();
-                ready!(poll_shutdown(cx, to))?;
+                ready!(to.poll_shutdown(cx))?;
                 self.done = true;
                 continue;
             }
@@ -73,7 +65,7 @@ impl Way {
             }
             let copy = self.copy;
             let carrier = self.carrier.get_or_insert_with(|| Carrier::take(copy));
-            match poll_io(cx, from, Interest::READABLE, |fd| carrier.fill(fd)) {
+            match from.poll_io(cx, Interest::READABLE, |fd| carrier.fill(fd)) {
                 Poll::Ready(Ok(0)) => self.ended = true,
                 Poll::Ready(Ok(_)) => {}
                 Poll::Ready(Err(error)) if is_unable(&error) && !self.copy => {
@@ -101,19 +93,19 @@ impl Way {
 }
 
 /// Carries `ends` until both directions have ended, or nothing has moved for `idle`. Counts bytes into `bytes`.
-pub(super) async fn carry(ends: &mut (TcpStream, TcpStream), idle: Duration, bytes: &AtomicU64) -> io::Result<Ended> {
+pub(super) async fn carry(ends: &mut (Sock, Sock), idle: Duration, bytes: &AtomicU64) -> io::Result<Ended> {
     carry_by((Way::default(), Way::default()), ends, idle, bytes).await
 }
 
 async fn carry_by(
     (mut there, mut back): (Way, Way),
-    ends: &mut (TcpStream, TcpStream),
+    ends: &mut (Sock, Sock),
     idle: Duration,
     bytes: &AtomicU64,
 ) -> io::Result<Ended> {
     // Whatever ends this, be it the death of the process: an end that was cut off hears of a break, not of a good end.
     for end in [&ends.0, &ends.1] {
-        let _ = socket2::SockRef::from(end).set_linger(Some(Duration::ZERO));
+        end.reset_on_close();
     }
     let mut last = Instant::now();
     let mut timer = Box::pin(sleep_until(last + idle));
@@ -145,43 +137,10 @@ async fn carry_by(
     back.rest();
     if matches!(ended, Ok(Ended::Done)) {
         for end in [&ends.0, &ends.1] {
-            let _ = socket2::SockRef::from(end).set_linger(None);
+            end.end_on_close();
         }
     }
     ended
-}
-
-/// The kernel cannot do this with these sockets at all.
-fn is_unable(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
-}
-
-fn poll_shutdown(cx: &mut Context<'_>, to: &mut TcpStream) -> Poll<io::Result<()>> {
-    match ready!(Pin::new(to).poll_shutdown(cx)) {
-        // It has been reset meanwhile: there is nothing left to end.
-        Err(error) if error.kind() == io::ErrorKind::NotConnected => Poll::Ready(Ok(())),
-        other => Poll::Ready(other),
-    }
-}
-
-/// Runs a non-blocking system call when the socket is ready for it. `WouldBlock` means: not now, wait.
-fn poll_io<T>(
-    cx: &mut Context<'_>,
-    socket: &TcpStream,
-    interest: Interest,
-    mut call: impl FnMut(BorrowedFd<'_>) -> io::Result<T>,
-) -> Poll<io::Result<T>> {
-    loop {
-        ready!(match interest.is_readable() {
-            true => socket.poll_read_ready(cx),
-            false => socket.poll_write_ready(cx),
-        })?;
-        match socket.try_io(interest, || call(socket.as_fd())) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            other => return Poll::Ready(other),
-        }
-    }
 }
 
 #[cfg(test)]

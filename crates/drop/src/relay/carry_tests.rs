@@ -32,7 +32,7 @@ fn carrying<T: Send>(
         let ended = runtime.block_on(async {
             let tokio_of = |stream: Blocking| {
                 stream.set_nonblocking(true).unwrap();
-                TcpStream::from_std(stream).unwrap()
+                Sock::Tcp(tokio::net::TcpStream::from_std(stream).unwrap())
             };
             let mut ends = (tokio_of(inner_one), tokio_of(inner_two));
             let way = || Way { copy, ..Way::default() };

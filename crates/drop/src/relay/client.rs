@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use sealway_session::handshake::Role;
 
-use super::socket::{TICK, dial, readable};
+use super::socket::{dial, readable};
 use super::wire::{ANSWER_LEN, Answer, Request, TOKEN_LEN};
 use crate::Error;
 use crate::cancel::Cancel;
+use crate::dial::TICK;
 use crate::error::ASKING;
 
 /// How long a relay may take to answer at all.

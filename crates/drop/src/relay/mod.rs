@@ -8,7 +8,6 @@ mod carry;
 mod client;
 mod desk;
 mod limits;
-mod pipe;
 mod server;
 mod socket;
 mod stats;

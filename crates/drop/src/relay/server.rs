@@ -1,28 +1,21 @@
 //! A running relay: a listener, connections, an end.
 
 use std::future::Future;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use sealway_net::Drain;
+use sealway_net::listen::{self, Seldom};
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, watch};
 
 use super::limits::Limits;
 use super::stats::{Counters, Stats, add};
-use super::visit::{Guest, Shared, Stage, receive};
+use super::visit::{Guest, Shared, receive};
 use crate::Error;
 use crate::cancel::Cancel;
 
-/// Connections that wait to be accepted.
-const BACKLOG: i32 = 1024;
-
-/// Pause after a failed accept, so that a process out of descriptors does not spin.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// What goes wrong with every connection is logged this often at most.
+/// That connections are turned away is logged this often at most.
 const LOG_PAUSE: Duration = Duration::from_secs(60);
 
 /// How often [`Server::run`] looks whether it should end.
@@ -50,7 +43,7 @@ impl Server {
             doing: format!("listening on {address}"),
             source,
         };
-        let listener = listen(address).map_err(failed)?;
+        let listener = listen::bind(address).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         Ok(Server {
             listener,
@@ -94,78 +87,34 @@ impl Server {
     /// [`Error::Network`] if the runtime cannot watch the listener.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<Stats, Error> {
         let listener = TcpListener::from_std(self.listener).map_err(Error::network("starting the relay"))?;
-        let (stage, watching) = watch::channel(Stage::Running);
-        let (alive, mut ended) = mpsc::channel(1);
+        let (drain, alive) = Drain::new();
         let grace = self.limits.grace;
-        let shared = Arc::new(Shared::new(self.limits, Arc::clone(&self.counters), watching));
+        let shared = Arc::new(Shared::new(self.limits, Arc::clone(&self.counters), alive));
         tokio::select! {
             biased;
             () = shutdown => {}
-            () = accept(&listener, &shared, alive) => {}
+            () = accept(&listener, &shared) => {}
         }
-        drop(listener);
-        stage.send_replace(Stage::Draining);
-        if tokio::time::timeout(grace, ended.recv()).await.is_err() {
-            stage.send_replace(Stage::Stopped);
-            let _ = ended.recv().await;
-        }
+        drop((listener, shared));
+        drain.finish(grace).await;
         Ok(self.counters.read())
     }
 }
 
-fn listen(address: SocketAddr) -> io::Result<std::net::TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_nonblocking(true)?;
-    if address.is_ipv6() {
-        socket.set_only_v6(!address.ip().is_unspecified())?;
-    }
-    // A port whose connections still fade away may be taken again.
-    socket.set_reuse_address(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(socket.into())
-}
-
-/// Accepts for ever. Every connection holds `alive`, so that the end can be waited for.
-async fn accept(listener: &TcpListener, shared: &Arc<Shared>, alive: mpsc::Sender<()>) {
-    let mut logged: Option<Instant> = None;
-    let mut may_log = || {
-        let may = logged.is_none_or(|last| last.elapsed() >= LOG_PAUSE);
-        if may {
-            logged = Some(Instant::now());
+/// Accepts for ever.
+async fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    let mut log = Seldom::every(LOG_PAUSE);
+    let take = |(tcp, from): (_, SocketAddr)| {
+        add(&shared.counters.accepted, 1);
+        match Guest::enter(shared, from.ip()) {
+            Some(guest) => drop(tokio::spawn(receive(tcp, guest))),
+            None => {
+                add(&shared.counters.limited, 1);
+                if log.may() {
+                    tracing::warn!("connections are turned away: too many, in all or of one source");
+                }
+            }
         }
-        may
     };
-    loop {
-        match listener.accept().await {
-            Ok((tcp, from)) => {
-                add(&shared.counters.accepted, 1);
-                match Guest::enter(shared, from.ip(), alive.clone()) {
-                    Some(guest) => drop(tokio::spawn(receive(tcp, guest))),
-                    None => {
-                        add(&shared.counters.limited, 1);
-                        if may_log() {
-                            tracing::warn!("connections are turned away: too many, in all or of one source");
-                        }
-                    }
-                }
-            }
-            Err(error) if is_of_one_connection(&error) => {}
-            Err(error) => {
-                if may_log() {
-                    tracing::error!("cannot accept connections: {error}; trying again until it works");
-                }
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
-}
-
-/// The client went away before it was accepted.
-fn is_of_one_connection(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
-    matches!(
-        error.kind(),
-        ConnectionAborted | ConnectionReset | ConnectionRefused | Interrupted
-    )
+    listen::accept(|| listener.accept(), take).await;
 }

@@ -6,28 +6,19 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use sealway_net::options::{self, Patience};
+use sealway_net::{Alive, Sock};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 
 use super::carry::{Ended, carry};
 use super::desk::{Came, Desk, Sign, Ticket};
 use super::limits::{Limits, Source, Sources};
-use super::socket::{SILENCE, prepare};
+use super::socket::PATIENCE;
 use super::stats::{Counters, Now, add};
 use super::wire::{Answer, BadRequest, REQUEST_LEN, Request, may_begin_request};
 use crate::lock;
-
-/// How far the end of the relay has come.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) enum Stage {
-    Running,
-    /// Only pairs go on.
-    Draining,
-    /// Nothing does.
-    Stopped,
-}
 
 /// What all connections share.
 pub(super) struct Shared {
@@ -35,25 +26,20 @@ pub(super) struct Shared {
     pub(super) counters: Arc<Counters>,
     sources: Mutex<Sources>,
     desk: Mutex<Desk<Visitor>>,
-    stage: watch::Receiver<Stage>,
+    /// The end of the relay waits until the last connection has let go of all this.
+    alive: Alive,
 }
 
 impl Shared {
-    pub(super) fn new(limits: Limits, counters: Arc<Counters>, stage: watch::Receiver<Stage>) -> Self {
+    pub(super) fn new(limits: Limits, counters: Arc<Counters>, alive: Alive) -> Self {
         let sources = Mutex::new(Sources::new(&limits));
         Shared {
             limits,
             counters,
             sources,
             desk: Mutex::new(Desk::new()),
-            stage,
+            alive,
         }
-    }
-
-    /// Waits until the end has come to `stage`.
-    async fn reached(&self, stage: Stage) {
-        // If the relay itself is gone, so is the reason to go on.
-        let _ = self.stage.clone().wait_for(|now| *now >= stage).await;
     }
 }
 
@@ -61,17 +47,15 @@ impl Shared {
 pub(super) struct Guest {
     shared: Arc<Shared>,
     source: Source,
-    _alive: mpsc::Sender<()>,
 }
 
 impl Guest {
     /// `None` if there is no room.
-    pub(super) fn enter(shared: &Arc<Shared>, ip: IpAddr, alive: mpsc::Sender<()>) -> Option<Self> {
+    pub(super) fn enter(shared: &Arc<Shared>, ip: IpAddr) -> Option<Self> {
         let source = lock(&shared.sources).enter(ip, Instant::now())?;
         Some(Guest {
             shared: Arc::clone(shared),
             source,
-            _alive: alive,
         })
     }
 }
@@ -135,12 +119,12 @@ impl Visitor {
 /// A new connection.
 pub(super) async fn receive(mut tcp: TcpStream, guest: Guest) {
     let shared = Arc::clone(&guest.shared);
-    if prepare(&tcp, SILENCE).is_err() {
+    if options::prepare(&tcp, PATIENCE).is_err() {
         return;
     }
     let read = tokio::select! {
         biased;
-        () = shared.reached(Stage::Draining) => return,
+        () = shared.alive.draining() => return,
         read = timeout(shared.limits.request, read_request(&mut tcp)) => read,
     };
     match read.ok().flatten().map(|bytes| Request::parse(&bytes)) {
@@ -256,7 +240,7 @@ async fn wait(mut visitor: Visitor, mut ticket: Ticket<Visitor>, waiting: Waitin
             // Readable before its time: the client has ended, broke, or does not keep to the protocol.
             _ = visitor.tcp.peek(&mut early) => Why::Gone,
             () = sleep(limit) => Why::Expired,
-            () = shared.reached(Stage::Draining) => Why::Ending,
+            () = shared.alive.draining() => Why::Ending,
         },
     };
     drop(waiting);
@@ -282,19 +266,19 @@ async fn join(mut one: Visitor, mut two: Visitor) {
         return;
     }
     // From here on nothing may move for longer than between requests and answers.
-    let _ = prepare(&one.tcp, shared.limits.idle);
-    let _ = prepare(&two.tcp, shared.limits.idle);
+    let patience = Patience {
+        unread: shared.limits.idle,
+        ..PATIENCE
+    };
+    let _ = options::prepare(&one.tcp, patience);
+    let _ = options::prepare(&two.tcp, patience);
     add(&shared.counters.pairs, 1);
     // Dropped from the last to the first: the end of the relay waits for these two places.
     let _places = (one.guest, two.guest);
     let _now = Now::one(&shared.counters.pairs_now);
-    let mut ends = (one.tcp, two.tcp);
-    tokio::select! {
-        ended = carry(&mut ends, shared.limits.idle, &shared.counters.bytes) => {
-            if matches!(ended, Ok(Ended::Idle)) {
-                add(&shared.counters.idle, 1);
-            }
-        }
-        () = shared.reached(Stage::Stopped) => {}
+    let mut ends = (Sock::Tcp(one.tcp), Sock::Tcp(two.tcp));
+    let carrying = carry(&mut ends, shared.limits.idle, &shared.counters.bytes);
+    if let Some(Ok(Ended::Idle)) = shared.alive.run(carrying).await {
+        add(&shared.counters.idle, 1);
     }
 }
