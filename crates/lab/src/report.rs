@@ -5,7 +5,6 @@
 //! peer, a file or a user supplied is treated as hostile: control characters never reach a terminal, and markup never
 //! reaches a page.
 
-pub mod atomic;
 pub(crate) mod bip324;
 mod crossover;
 mod files;

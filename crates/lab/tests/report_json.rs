@@ -121,7 +121,7 @@ fn what_could_not_be_read_back_is_not_written() {
     let mut run = common::sample();
     run.windows[0].cpu_s = f64::INFINITY;
     let error = json::write(&path, &run).unwrap_err();
-    assert!(error.to_string().contains("fault of the lab"), "{error}");
+    assert!(error.to_string().contains("fault of Sealway"), "{error}");
     assert_eq!(std::fs::read(&path).unwrap(), before);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }

@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use sealway_lab::exit::Exit;
-use sealway_lab::report::atomic::{self, Place, WriteError};
 use sealway_lab::report::terminal::Style;
+use sealway_net::replace::{self, Place, WriteError};
 
 use crate::problem::Problem;
 
@@ -57,7 +57,7 @@ impl Target {
             Problem::new(Exit::Usage, format!("{option} {}: {what}", path.display())).hint(hint)
         };
         // The same look as the one before writing, so that what it refuses is refused now and not after the run.
-        let place = atomic::place(path).map_err(|error| match error {
+        let place = replace::place(path).map_err(|error| match error {
             WriteError::Target { what, .. } => fail(what.into(), "nothing was run; name a file, such as out.json"),
             WriteError::Io { source, .. } => fail(
                 source.to_string(),
@@ -120,7 +120,7 @@ pub(crate) fn apart(json: Option<&Target>, html: Option<&Target>) -> Result<(), 
         _ => return Ok(()),
     };
     // A device takes both. A place that cannot be told was refused before.
-    let file = |path: &Path| match atomic::place(path) {
+    let file = |path: &Path| match replace::place(path) {
         Ok(Place::File(file)) => Some(file),
         _ => None,
     };

@@ -22,7 +22,8 @@ mod trust;
 
 use std::path::Path;
 
-use super::atomic::{self, WriteError};
+use sealway_net::replace::{self, WriteError};
+
 use crate::result::RunResult;
 
 /// The whole page. Any run can be rendered: cut short, without peers, without a single figure.
@@ -30,10 +31,10 @@ pub fn render(run: &RunResult) -> String {
     page::render(run)
 }
 
-/// Writes the page to `path`, whole or not at all (see [`atomic::replace_with`]).
+/// Writes the page to `path`, whole or not at all (see [`replace::replace_with`]).
 ///
 /// # Errors
 /// [`WriteError`]; an older file is then as it was.
 pub fn write(path: &Path, run: &RunResult) -> Result<(), WriteError> {
-    atomic::replace(path, render(run).as_bytes())
+    replace::replace(path, render(run).as_bytes())
 }

@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use sealway_net::replace::{self, WriteError};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::error::Category;
 
-use super::atomic::{self, WriteError};
 use crate::result::{RunResult, SCHEMA};
 
 /// The largest result file that is read or written: 64 MiB. The longest run of the lab stays far below it; a larger
@@ -134,7 +134,7 @@ impl std::error::Error for ReadError {
     }
 }
 
-/// Writes a run to `path`: one JSON object, indented, UTF-8, ending in a newline. See [`atomic::replace_with`] for what
+/// Writes a run to `path`: one JSON object, indented, UTF-8, ending in a newline. See [`replace::replace_with`] for what
 /// happens to an older file.
 ///
 /// The text is read back before it is written, so that a file in place is always one that [`read`] accepts.
@@ -155,7 +155,7 @@ pub fn write(path: &Path, run: &RunResult) -> Result<(), WriteError> {
         )));
     }
     parse(path, &text).map_err(|error| refuse(format!("the result could not be read back ({error})")))?;
-    atomic::replace(path, &text)
+    replace::replace(path, &text)
 }
 
 /// Reads the result at `path`, at most [`MAX_BYTES`] of it.
