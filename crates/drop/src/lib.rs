@@ -36,6 +36,7 @@ pub mod link;
 pub mod local;
 pub mod names;
 mod over;
+pub mod policy;
 pub mod progress;
 pub mod ranges;
 pub mod receive;

@@ -1,0 +1,262 @@
+use super::*;
+
+const ENDS: [End; 4] = [End::Sender, End::Receiver, End::Sharer, End::Mounter];
+
+/// An end at a terminal that was told nothing but where the other one is, elsewhere.
+fn wishes(end: End) -> Wishes {
+    Wishes {
+        end,
+        route: Some(Route::Dial),
+        usual_relay: false,
+        local: false,
+        code: false,
+        given: false,
+        keys: false,
+        anyone: false,
+        unchecked: false,
+        person: true,
+    }
+}
+
+#[test]
+fn ends_come_together_as_was_said_else_the_first_one_waits() {
+    for end in ENDS {
+        for usual_relay in [false, true] {
+            for route in [Route::Dial, Route::Wait, Route::Relay] {
+                let said = Wishes {
+                    route: Some(route),
+                    usual_relay,
+                    ..wishes(end)
+                };
+                let terms = said.terms().unwrap();
+                assert_eq!(terms.route, route, "{end:?}: what was said counts");
+                assert_eq!(terms.waits_first, end.is_first() && route == Route::Wait);
+            }
+        }
+        let unsaid = Wishes {
+            route: None,
+            ..wishes(end)
+        };
+        match unsaid.terms() {
+            Ok(terms) => assert_eq!((end.is_first(), terms.route), (true, Route::Wait)),
+            Err(refused) => assert_eq!((end.is_first(), refused), (false, Refused::Nowhere(end))),
+        }
+        let usual = Wishes {
+            usual_relay: true,
+            ..unsaid
+        };
+        assert_eq!(usual.terms().unwrap().route, Route::Relay);
+    }
+}
+
+#[test]
+fn what_lets_in_follows_from_options_place_and_person() {
+    use Proof::{Anyone, Code, Keys};
+    use Source::{Given, Made, Read, Typed};
+    /// Where the address is and who is there.
+    const ELSEWHERE: (bool, bool) = (false, true);
+    const UNATTENDED: (bool, bool) = (false, false);
+    const LOCAL: (bool, bool) = (true, false);
+    // (where, given, --code, --peer, --anyone, --unchecked): of the first end, of the second, and the check.
+    for ((local, person), [given, code, keys, anyone, unchecked], first, second, check) in [
+        (ELSEWHERE, [false; 5], Code(Made), Code(Typed), Check::Proved),
+        (UNATTENDED, [false; 5], Code(Made), Code(Read), Check::Proved),
+        (
+            ELSEWHERE,
+            [true, false, false, false, false],
+            Code(Given),
+            Code(Given),
+            Check::Proved,
+        ),
+        (
+            ELSEWHERE,
+            [false, true, false, false, false],
+            Code(Made),
+            Code(Typed),
+            Check::Proved,
+        ),
+        (ELSEWHERE, [false, false, true, false, false], Keys, Keys, Check::Proved),
+        (UNATTENDED, [true, false, true, false, false], Keys, Keys, Check::Proved),
+        (
+            ELSEWHERE,
+            [false, false, false, true, false],
+            Anyone,
+            Anyone,
+            Check::Asked,
+        ),
+        (
+            ELSEWHERE,
+            [true, false, false, true, false],
+            Anyone,
+            Anyone,
+            Check::Asked,
+        ),
+        (
+            ELSEWHERE,
+            [false, false, false, true, true],
+            Anyone,
+            Anyone,
+            Check::Shown,
+        ),
+        (
+            UNATTENDED,
+            [false, false, false, true, true],
+            Anyone,
+            Anyone,
+            Check::Shown,
+        ),
+        // On this machine itself nothing is needed, and a code or keys count if they were given.
+        (LOCAL, [false; 5], Anyone, Anyone, Check::Local),
+        (LOCAL, [false, false, false, true, false], Anyone, Anyone, Check::Local),
+        (
+            LOCAL,
+            [false, true, false, false, false],
+            Code(Made),
+            Code(Read),
+            Check::Proved,
+        ),
+        (
+            LOCAL,
+            [true, false, false, false, false],
+            Code(Given),
+            Code(Given),
+            Check::Proved,
+        ),
+        (LOCAL, [false, false, true, false, false], Keys, Keys, Check::Proved),
+    ] {
+        for end in ENDS {
+            for route in [Route::Dial, Route::Wait] {
+                let wishes = Wishes {
+                    end,
+                    route: Some(route),
+                    usual_relay: false,
+                    local,
+                    person,
+                    given,
+                    code,
+                    keys,
+                    anyone,
+                    unchecked,
+                };
+                let terms = wishes.terms().unwrap();
+                let proof = if end.is_first() { first } else { second };
+                assert_eq!((terms.proof, terms.check), (proof, check), "{wishes:?}");
+                assert_eq!(terms.says_code, local && terms.code().is_some(), "{wishes:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn anyone_from_elsewhere_needs_somebody_to_compare() {
+    for end in ENDS {
+        for route in [Route::Dial, Route::Wait, Route::Relay] {
+            let wishes = Wishes {
+                route: Some(route),
+                anyone: true,
+                person: false,
+                ..wishes(end)
+            };
+            assert_eq!(wishes.terms(), Err(Refused::NobodyCompares));
+        }
+    }
+}
+
+#[test]
+fn a_relay_brings_ends_together_by_a_code_only() {
+    for end in ENDS {
+        let relay = Wishes {
+            route: Some(Route::Relay),
+            ..wishes(end)
+        };
+        for (keys, anyone, unchecked) in [(true, false, false), (false, true, false), (false, true, true)] {
+            let without = Wishes {
+                keys,
+                anyone,
+                unchecked,
+                ..relay
+            };
+            assert_eq!(without.terms(), Err(Refused::RelayNeedsCode), "{without:?}");
+        }
+        // A relay on this machine says nothing of who comes to it.
+        let here = Wishes { local: true, ..relay };
+        assert!(here.terms().unwrap().code().is_some());
+    }
+}
+
+#[test]
+fn a_code_is_shown_by_who_makes_it_once_it_is_whole() {
+    for (end, route, given, shows) in [
+        (End::Sender, Route::Wait, false, Shows::AtOnce),
+        (End::Sharer, Route::Dial, false, Shows::AtOnce),
+        (End::Sender, Route::Wait, true, Shows::Never),
+        (End::Sender, Route::Relay, false, Shows::Numbered),
+        (End::Sender, Route::Relay, true, Shows::Numbered),
+        (End::Receiver, Route::Wait, false, Shows::Never),
+        (End::Mounter, Route::Relay, false, Shows::Never),
+        (End::Receiver, Route::Dial, true, Shows::Never),
+    ] {
+        let wishes = Wishes {
+            route: Some(route),
+            given,
+            ..wishes(end)
+        };
+        let terms = wishes.terms().unwrap();
+        assert_eq!(terms.shows, shows, "{wishes:?}");
+        // Whoever waits for a person to type waits longer.
+        let long = shows == Shows::AtOnce;
+        assert_eq!(terms.patience, if long { TYPING } else { PATIENCE }, "{wishes:?}");
+    }
+    for (keys, anyone) in [(true, false), (false, true)] {
+        let wishes = Wishes {
+            keys,
+            anyone,
+            ..wishes(End::Sender)
+        };
+        let terms = wishes.terms().unwrap();
+        assert_eq!((terms.shows, terms.patience), (Shows::Never, PATIENCE));
+    }
+}
+
+#[test]
+fn the_other_end_is_told_where_this_one_waits() {
+    let at = |text: &str| text.parse::<SocketAddr>().unwrap();
+    let (here, there) = (at("192.0.2.1:4000"), [at("198.51.100.1:1"), at("198.51.100.2:1")]);
+    let terms = |route| {
+        let wishes = Wishes {
+            route: Some(route),
+            ..wishes(End::Sender)
+        };
+        wishes.terms().unwrap()
+    };
+    assert_eq!(
+        terms(Route::Wait).meet(Some(here), &[here], None),
+        Meet::Here(vec![here])
+    );
+    assert_eq!(terms(Route::Wait).meet(None, &[], None), Meet::Here(vec![]));
+    assert_eq!(terms(Route::Dial).meet(None, &there, None), Meet::There(there.to_vec()));
+    for relay in [Some("relay.example:26600"), None] {
+        let told = terms(Route::Relay).meet(None, &[], relay);
+        assert_eq!(told, Meet::Relay(relay.map(str::to_owned)));
+    }
+}
+
+#[test]
+fn every_end_names_the_command_of_the_other() {
+    assert_eq!(ENDS.map(End::other), ["receive", "send", "mount", "share"]);
+    assert_eq!(ENDS.map(End::is_first), [true, false, true, false]);
+}
+
+#[test]
+fn what_is_not_sealed_stays_on_this_machine() {
+    for (route, local, expected) in [
+        (None, false, Err(Refused::PlainNowhere)),
+        (Some(Route::Relay), true, Err(Refused::PlainNowhere)),
+        (Some(Route::Dial), false, Err(Refused::PlainElsewhere)),
+        (Some(Route::Wait), false, Err(Refused::PlainElsewhere)),
+        (Some(Route::Dial), true, Ok(Route::Dial)),
+        (Some(Route::Wait), true, Ok(Route::Wait)),
+    ] {
+        assert_eq!(unsealed(route, local), expected, "{route:?} {local}");
+    }
+}
