@@ -7,9 +7,10 @@ mod support;
 use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::path::Path;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sealway_drop::Error;
 use sealway_drop::cancel::Cancel;
@@ -22,7 +23,12 @@ use sealway_drop::progress::Progress;
 use sealway_drop::receive::{Consent, Offered};
 use sealway_drop::send::Summary;
 use sealway_drop::tree::{MemoryTree, TreePath};
+use sealway_drop::wire::control::{Body, Cause, Hello, Message, Role, VERSION};
+use sealway_drop::wire::kind;
 use support::{Yes, content, listen, setup};
+
+/// How long an end that is alone now may take, on a machine that has other things to do.
+const SOON: Duration = Duration::from_secs(15);
 
 /// An end that listens and receives, and the session with it of one that dialled.
 fn receiving(output: &Path, cancel: &Cancel) -> (Connected, JoinHandle<Result<Summary, Error>>) {
@@ -142,4 +148,180 @@ fn who_is_waited_for_is_so_until_it_goes_away() {
     let (_connected, receiver) = receiving(output.path(), &cancel);
     cancel.cancel();
     assert!(matches!(receiver.join().unwrap(), Err(Error::Cancelled)));
+}
+
+/// Its outcome, which must come soon.
+fn soon<T>(thread: JoinHandle<T>) -> T {
+    let until = Instant::now() + SOON;
+    while !thread.is_finished() {
+        assert!(Instant::now() < until, "it goes on");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    thread.join().unwrap()
+}
+
+/// Somebody who says that they are asked, and answers at once or when they are let go.
+struct Asked {
+    told: Mutex<Sender<()>>,
+    answers: bool,
+    cancel: Cancel,
+}
+
+impl Consent for Asked {
+    fn accept(&self, _: &Offered) -> Result<(), String> {
+        self.told.lock().unwrap().send(()).unwrap();
+        while !self.answers && !self.cancel.is_set() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.answers.then_some(()).ok_or_else(|| "let go".into())
+    }
+
+    fn conflict(&self, _: &RelPath, _: &Existing) -> Answer {
+        Answer::Skip
+    }
+}
+
+/// One end is stopped, while the other one's person is asked or in the middle of a large file. What the ends of it say, the one that
+/// was stopped first.
+fn stopped(sender_stops: bool, while_asked: bool) -> (Error, Error) {
+    let (tree, output) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = tree.path().join("file");
+    // Nothing of it is on a disk, and more than comes within a moment.
+    std::fs::File::create(&file).unwrap().set_len(2 << 30).unwrap();
+    let (listener, address) = listen();
+    let cancels = [Cancel::new(), Cancel::new()];
+    let (told, asked) = channel();
+    let consent = Asked {
+        told: Mutex::new(told),
+        answers: !while_asked,
+        cancel: cancels[1].clone(),
+    };
+    let progress = Arc::new(Progress::new());
+    let (seen, cancel, folder) = (progress.clone(), cancels[1].clone(), output.path().to_owned());
+    let receiver = std::thread::spawn(move || {
+        let way = Way::Sealed(Box::new(connect(Place::Listen(listener), &setup(1), 1, &cancel)?));
+        files::receive(&folder, dest::Options::default(), way, &seen, &cancel, &consent)
+    });
+    let cancel = cancels[0].clone();
+    let sender = std::thread::spawn(move || {
+        let place = Place::Dial {
+            addresses: vec![address],
+            patience: Duration::from_secs(60),
+        };
+        files::send(
+            file,
+            Way::Sealed(Box::new(connect(place, &setup(2), 1, &cancel)?)),
+            &cancel,
+        )
+    });
+    asked.recv_timeout(Duration::from_secs(60)).unwrap();
+    while !while_asked && progress.snapshot().bytes == 0 {
+        assert!(!receiver.is_finished(), "{:?}", receiver.join());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    cancels[usize::from(!sender_stops)].cancel();
+    let (sent, received) = (soon(sender).unwrap_err(), soon(receiver).unwrap_err());
+    match sender_stops {
+        true => (sent, received),
+        false => (received, sent),
+    }
+}
+
+#[test]
+fn a_stop_is_said_at_the_other_end() {
+    for sender_stops in [true, false] {
+        for while_asked in [true, false] {
+            let ended = stopped(sender_stops, while_asked);
+            assert!(
+                matches!(ended, (Error::Cancelled, Error::OtherEnd(Cause::Stopped))),
+                "{sender_stops} {while_asked}: {ended:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_no_is_said_at_the_other_end() {
+    struct No;
+    impl Consent for No {
+        fn accept(&self, _: &Offered) -> Result<(), String> {
+            Err("not wanted".into())
+        }
+
+        fn conflict(&self, _: &RelPath, _: &Existing) -> Answer {
+            Answer::Skip
+        }
+    }
+    let (tree, output) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = tree.path().join("file");
+    std::fs::write(&file, content(10, 1)).unwrap();
+    let (listener, address) = listen();
+    let sender = std::thread::spawn(move || {
+        let place = Place::Dial {
+            addresses: vec![address],
+            patience: Duration::from_secs(60),
+        };
+        let way = Way::Sealed(Box::new(connect(place, &setup(2), 1, &Cancel::new())?));
+        files::send(file, way, &Cancel::new())
+    });
+    let way = Way::Sealed(Box::new(
+        connect(Place::Listen(listener), &setup(1), 1, &Cancel::new()).unwrap(),
+    ));
+    let (progress, cancel) = (Progress::new(), Cancel::new());
+    let received = files::receive(output.path(), dest::Options::default(), way, &progress, &cancel, &No);
+    assert!(matches!(&received, Err(Error::SaidNo(_))), "{received:?}");
+    let sent = soon(sender);
+    assert!(
+        matches!(&sent, Err(Error::Declined(reason)) if reason == "not wanted"),
+        "{sent:?}"
+    );
+}
+
+/// Ends without a last word of their own, such as those of earlier versions, and those that are killed.
+#[test]
+fn an_end_that_goes_without_a_word_ends_the_other_one_too() {
+    for role in [Role::Sender, Role::Receiver] {
+        let (tree, output) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let file = tree.path().join("file");
+        std::fs::write(&file, content(10, 1)).unwrap();
+        let (listener, address) = listen();
+        let other = std::thread::spawn(move || {
+            let way = Way::Sealed(Box::new(connect(
+                Place::Listen(listener),
+                &setup(1),
+                1,
+                &Cancel::new(),
+            )?));
+            let (progress, cancel) = (Progress::new(), Cancel::new());
+            match role {
+                Role::Sender => {
+                    let to = output.path();
+                    files::receive(to, dest::Options::default(), way, &progress, &cancel, &Yes).map(drop)
+                }
+                _ => files::send(file, way, &cancel),
+            }
+        });
+        let place = Place::Dial {
+            addresses: vec![address],
+            patience: Duration::from_secs(60),
+        };
+        let Connected { peered, data } = connect(place, &setup(2), 1, &Cancel::new()).unwrap();
+        let mut control = peered.connection;
+        let hello = Hello {
+            version: VERSION,
+            role: role as i32,
+            ..Hello::default()
+        };
+        let hello = prost::Message::encode_to_vec(&Message {
+            body: Some(Body::Hello(hello)),
+        });
+        control.writer.push(kind::CONTROL, 0, &hello).unwrap();
+        control.writer.flush().unwrap();
+        let connections = data.open_only(&[1], &Cancel::new());
+        let tunnel = connections.next().unwrap().unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+        drop((tunnel, control));
+        let ended = soon(other);
+        assert!(matches!(&ended, Err(Error::Network { .. })), "{role:?} {ended:?}");
+    }
 }

@@ -6,27 +6,28 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream as TokioStream;
+use tokio::runtime::Runtime;
+
+use super::control::{Talk, talking};
 use super::stream::SealedStream;
 use super::{GrpcTree, ServeOptions, serve};
-use crate::cancel::Cancel;
+use crate::Error;
+use crate::cancel::{Cancel, Watch};
 use crate::dest::{self, Admission, Destination, Placed};
 use crate::entry::{self, Entry};
-use crate::link::{Connected, GATHER};
+use crate::link::{Connected, DataConnections, GATHER};
 use crate::local::{LocalOptions, LocalTree};
-use crate::names::{Escaped, RelPath, Rules};
+use crate::names::{RelPath, Rules};
 use crate::progress::Progress;
 use crate::receive::{Consent, LISTED_NAMES, Offered};
 use crate::send::Summary;
 use crate::tree::{
     Attr, Call, EventSink, Kind, Opened, Page, ReadDone, ReadRequest, RemoteTree, Subscription, TreeError, TreePath,
 };
-use crate::wire::control::{Accept, Body, Decline, Done, Hello, Role, VERSION};
+use crate::wire::control::{Done, Role};
 use crate::wire::kind;
-use crate::wire::talk::{greet, hear, say};
-use crate::{Error, link};
-
-/// How long the other end may take to say whether it took what it was shown, once it has gone.
-const FAREWELL: Duration = Duration::from_secs(5);
 
 /// How long one call may take.
 const CALL: Duration = Duration::from_secs(30);
@@ -92,72 +93,54 @@ impl RemoteTree for Only {
     }
 }
 
-enum Stream {
-    Sealed(Box<SealedStream<tokio::net::TcpStream>>),
-    Plain(tokio::net::TcpStream),
+/// A connection that serves, and what keeps it under its switch.
+type Served<S> = (S, Arc<Watch>);
+
+/// The first data connection of a session. For use inside a runtime.
+fn tunnel(data: DataConnections, cancel: &Cancel) -> Result<Served<SealedStream<TokioStream>>, Error> {
+    let connections = data.open_only(&[1], cancel);
+    let until = Instant::now() + GATHER;
+    let connection = connections
+        .next_until(Some(until), &|| cancel.is_set())
+        .ok_or(Error::Protocol("a connection did not come up"))??;
+    let (stream, send, recv, _, watch) = connection.into_parts();
+    let stream = SealedStream::new(of_tokio(stream)?, send, recv, kind::TUNNEL, 0);
+    Ok((stream, watch))
 }
 
-/// For use inside a runtime. What is returned beside the stream must live as long.
-fn stream(way: Way, role: Role, cancel: &Cancel) -> Result<(Stream, Option<link::Connection>), Error> {
-    let doing = "opening a connection";
-    let (stream, halves, control) = match way {
-        Way::Plain(stream) => (stream, None, None),
-        Way::Sealed(connected) => {
-            let Connected { peered, data } = *connected;
-            let mut control = peered.connection;
-            control.watch(cancel);
-            // Somebody at the other end may be asked before it goes on, so until then there is no limit.
-            meet(&mut control, role).map_err(|error| if cancel.is_set() { Error::Cancelled } else { error })?;
-            let connections = data.open_only(&[1], cancel);
-            let until = Instant::now() + GATHER;
-            let connection = connections
-                .next_until(Some(until), &|| cancel.is_set())
-                .ok_or(Error::Protocol("a connection did not come up"))??;
-            let (stream, send, recv, _, _) = connection.into_parts();
-            (stream, Some((send, recv)), Some(control))
-        }
-    };
-    stream.set_nonblocking(true).map_err(Error::network(doing))?;
-    stream.set_nodelay(true).map_err(Error::network(doing))?;
-    let stream = tokio::net::TcpStream::from_std(stream).map_err(Error::network(doing))?;
-    let stream = match halves {
-        Some((send, recv)) => Stream::Sealed(Box::new(SealedStream::new(stream, send, recv, kind::TUNNEL, 0))),
-        None => Stream::Plain(stream),
-    };
-    Ok((stream, control))
+/// A connection that is not sealed. For use inside a runtime.
+fn plain(stream: TcpStream, cancel: &Cancel) -> Result<Served<TokioStream>, Error> {
+    let watch = Arc::new(cancel.watch(&stream));
+    Ok((of_tokio(stream)?, watch))
 }
 
-/// Each end says what it does.
-fn meet(control: &mut link::Connection, role: Role) -> Result<(), Error> {
-    let ours = Hello {
-        version: VERSION,
-        role: role as i32,
-        ..Hello::default()
-    };
-    let theirs = greet(&mut control.writer, &mut control.reader, ours)?.role;
-    let fits = match role {
-        Role::Sender => theirs == Role::Receiver as i32,
-        _ => theirs == Role::Sender as i32,
-    };
-    match fits {
-        true => Ok(()),
-        false => Err(Error::Usage(
-            "the ends do not fit: one end sends, the other receives".into(),
-        )),
-    }
+fn of_tokio(stream: TcpStream) -> Result<TokioStream, Error> {
+    let made = stream
+        .set_nonblocking(true)
+        .and_then(|()| stream.set_nodelay(true))
+        .and_then(|()| TokioStream::from_std(stream));
+    made.map_err(Error::network("opening a connection"))
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, Error> {
+fn runtime() -> Result<Runtime, Error> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(Error::network("starting threads"))
 }
 
+/// What the other end is told of a connection that broke may still come; of a tree that is gone nothing more would.
+fn of_tree(error: TreeError) -> Error {
+    match error {
+        TreeError::Lost => Error::network("receiving")(std::io::ErrorKind::UnexpectedEof.into()),
+        error => Error::Tree(error),
+    }
+}
+
 /// Serves one file until the other end is done with it.
 ///
 /// # Errors
-/// [`Error::Usage`] if it is no regular file; [`Error::Network`] if the connection breaks.
+/// [`Error::Usage`] if it is no regular file; [`Error::Network`] if the connection breaks; why the other end ended; [`Error::Cancelled`].
 pub fn send(path: PathBuf, way: Way, cancel: &Cancel) -> Result<(), Error> {
     let usage = |text: &str| Error::Usage(format!("{}: {text}", path.display()));
     let full = std::path::absolute(&path).map_err(|error| usage(&error.to_string()))?;
@@ -173,40 +156,32 @@ pub fn send(path: PathBuf, way: Way, cancel: &Cancel) -> Result<(), Error> {
         name: name.as_encoded_bytes().to_vec(),
     });
     let runtime = runtime()?;
-    let served = runtime.block_on(async {
-        let (stream, control) = stream(way, Role::Sender, cancel)?;
-        let served = match stream {
-            Stream::Sealed(stream) => serve(*stream, tree, ServeOptions::default()).await,
-            Stream::Plain(stream) => serve(stream, tree, ServeOptions::default()).await,
-        };
-        let served = served.map_err(Error::network("serving"));
-        match (control, served) {
-            (None, served) => served,
-            // What it said counts, however its end of the other connection ended.
-            (Some(control), served) => match answered(control) {
-                Err(error) if !matches!(error, Error::Declined(_)) => served.and(Err(error)),
-                said => said,
-            },
-        }
-    });
-    runtime.shutdown_background();
-    served
-}
-
-/// What the other end said of what it was shown, now that it has gone.
-fn answered(mut control: link::Connection) -> Result<(), Error> {
-    let _ = control.reader.wait_at_most(Some(FAREWELL));
-    loop {
-        match hear(&mut control.reader)? {
-            Some(Body::Accept(_)) => {}
-            Some(Body::Done(_)) => return Ok(()),
-            Some(Body::Decline(decline)) => {
-                return Err(Error::Declined(Escaped(decline.reason.as_bytes()).to_string()));
+    let within = runtime.enter();
+    let failed = Error::network("serving");
+    let sent = match way {
+        Way::Plain(stream) => plain(stream, cancel).and_then(|(stream, _watch)| {
+            let served = runtime.block_on(serve(stream, tree, ServeOptions::default()));
+            match served {
+                Err(_) if cancel.is_set() => Err(Error::Cancelled),
+                served => served.map_err(failed),
             }
-            Some(_) => return Err(Error::Protocol("a message out of place")),
-            None => return Err(Error::Remote("it closed the connection".into())),
+        }),
+        Way::Sealed(connected) => {
+            let Connected { peered, data } = *connected;
+            talking(peered.connection, Role::Sender, cancel, |talk| {
+                let (stream, _watch) = tunnel(data, cancel)?;
+                let served = runtime.block_on(serve(stream, tree, ServeOptions::default()));
+                // What it said counts, however its end of the other connection ended.
+                match talk.answered() {
+                    Ok(()) => talk.settle(),
+                    Err(error) => served.map_err(failed).and(Err(error)),
+                }
+            })
         }
-    }
+    };
+    drop(within);
+    runtime.shutdown_background();
+    sent
 }
 
 /// Pulls the files that the other end serves into a folder, if `consent` takes them: those that it was shown, as large as they were
@@ -222,60 +197,88 @@ pub fn receive(
     cancel: &Cancel,
     consent: &dyn Consent,
 ) -> Result<Summary, Error> {
-    let destination = Destination::open(output, options)?;
     let runtime = runtime()?;
-    let (tree, mut control) = runtime.block_on(async {
-        let (stream, control) = stream(way, Role::Receiver, cancel)?;
-        let tree = match stream {
-            Stream::Sealed(stream) => GrpcTree::connect(*stream).await,
-            Stream::Plain(stream) => GrpcTree::connect(stream).await,
-        };
-        Ok::<_, Error>((tree.map_err(Error::Tree)?, control))
-    })?;
-    let files = listed(&tree)?;
-    let mut offered = Offered::of_files(files.iter().map(|file| (&*file.name, file.attr.size)), options.rules)?;
-    offered.free = destination.available().ok();
-    let taken = consent.accept(&offered);
-    if let Some(control) = &mut control {
-        let answer = match &taken {
-            Ok(()) => Body::Accept(Accept::default()),
-            Err(reason) => Body::Decline(Decline { reason: reason.clone() }),
-        };
-        say(&mut control.writer, answer)?;
-    }
-    if let Err(reason) = taken {
-        drop(tree);
-        runtime.shutdown_timeout(Duration::from_secs(2));
-        return Err(Error::SaidNo(reason));
-    }
-    progress.begin(offered.bytes, offered.files);
-    let mut transfer = [0; 32];
-    getrandom::fill(&mut transfer)
-        .map_err(|error| Error::Usage(format!("the system gives no random bytes: {error}")))?;
-    let pulling = Pulling {
+    let within = runtime.enter();
+    let receiving = Receiving {
         runtime: &runtime,
-        tree: &tree,
-        staging: destination.staging(&transfer)?,
+        destination: Destination::open(output, options)?,
+        rules: options.rules,
         progress,
         consent,
     };
-    let mut summary = Summary::default();
-    for (id, found) in (0..).zip(&files) {
-        pulling.pull(id, found, &mut summary)?;
-    }
-    pulling.staging.conclude()?;
-    if let Some(control) = &mut control {
-        let done = Done {
-            placed: summary.placed,
-            failed: summary.failed,
-            notes: summary.notes.clone(),
-        };
-        // All is in place: what becomes of the connection from here on changes nothing.
-        let _ = say(&mut control.writer, Body::Done(done));
-    }
-    drop(tree);
+    let received = match way {
+        Way::Plain(stream) => plain(stream, cancel)
+            .and_then(|(stream, _watch)| receiving.run(stream, None))
+            .map_err(|error| if cancel.is_set() { Error::Cancelled } else { error }),
+        Way::Sealed(connected) => {
+            let Connected { peered, data } = *connected;
+            talking(peered.connection, Role::Receiver, cancel, |talk| {
+                let (stream, _watch) = tunnel(data, cancel)?;
+                receiving.run(stream, Some(talk))
+            })
+        }
+    };
+    drop(within);
     runtime.shutdown_timeout(Duration::from_secs(2));
-    Ok(summary)
+    received
+}
+
+/// The receiving end.
+struct Receiving<'a> {
+    runtime: &'a Runtime,
+    destination: Destination,
+    rules: Rules,
+    progress: &'a Progress,
+    consent: &'a dyn Consent,
+}
+
+impl Receiving<'_> {
+    fn run<S>(&self, stream: S, talk: Option<&Talk<'_>>) -> Result<Summary, Error>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let tree = self.runtime.block_on(GrpcTree::connect(stream)).map_err(of_tree)?;
+        let files = listed(&tree)?;
+        let mut offered = Offered::of_files(files.iter().map(|file| (&*file.name, file.attr.size)), self.rules)?;
+        offered.free = self.destination.available().ok();
+        if let Err(reason) = self.consent.accept(&offered) {
+            // Whoever was asked may have been let go because it is over.
+            return Err(match talk.is_some_and(Talk::is_over) {
+                true => Error::Cancelled,
+                false => Error::SaidNo(reason),
+            });
+        }
+        talk.map_or(Ok(()), Talk::accept)?;
+        self.progress.begin(offered.bytes, offered.files);
+        let mut transfer = [0; 32];
+        getrandom::fill(&mut transfer)
+            .map_err(|error| Error::Usage(format!("the system gives no random bytes: {error}")))?;
+        let pulling = Pulling {
+            runtime: self.runtime,
+            tree: &tree,
+            staging: self.destination.staging(&transfer)?,
+            progress: self.progress,
+            consent: self.consent,
+        };
+        let mut summary = Summary::default();
+        for (id, found) in (0..).zip(&files) {
+            pulling.pull(id, found, &mut summary)?;
+        }
+        talk.map_or(Ok(()), Talk::settle)?;
+        if let Err(error) = pulling.staging.conclude() {
+            let Some(talk) = talk else { return Err(error.into()) };
+            talk.fail(error.into());
+            return Err(Error::Cancelled);
+        }
+        if let Some(talk) = talk {
+            talk.done(Done {
+                placed: summary.placed,
+                failed: summary.failed,
+                notes: summary.notes.clone(),
+            });
+        }
+        Ok(summary)
+    }
 }
 
 /// The files right in the folder that is served.
@@ -283,7 +286,7 @@ fn listed(tree: &GrpcTree) -> Result<Vec<crate::tree::Entry>, Error> {
     let (mut files, mut cursor, mut pages) = (Vec::new(), Some(0), 0);
     while let Some(at) = cursor {
         let page = tree.list(&TreePath::root(), at, LISTED_NAMES, &Call::within(CALL));
-        let page = page.map_err(Error::Tree)?;
+        let page = page.map_err(of_tree)?;
         files.extend(page.entries.into_iter().filter(|found| found.attr.kind == Kind::File));
         cursor = page.next;
         pages += 1;
@@ -295,7 +298,7 @@ fn listed(tree: &GrpcTree) -> Result<Vec<crate::tree::Entry>, Error> {
 }
 
 struct Pulling<'a> {
-    runtime: &'a tokio::runtime::Runtime,
+    runtime: &'a Runtime,
     tree: &'a GrpcTree,
     staging: dest::Staging,
     progress: &'a Progress,
@@ -372,7 +375,7 @@ impl Pulling<'_> {
         if let Some(error) = failed {
             return Err(error.into());
         }
-        taken.map_err(Error::Tree)?;
+        taken.map_err(of_tree)?;
         Ok(file.finish(entry.mode, entry.mtime)?)
     }
 }

@@ -4,9 +4,11 @@
 //! tree at the other end. The definition is `proto/sealway_drop_v1.proto`; its code is kept beside this file.
 
 mod client;
+mod control;
 mod convert;
 pub mod files;
 mod io;
+pub mod plain;
 mod server;
 pub mod stream;
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags};
 use sealway_session::record::{HEADER_LEN, MAX_PAYLOAD, OVERHEAD, Opened, RecvHalf, SendHalf, TAG_LEN};
 
-use crate::cancel::{Cancel, Watch};
+use crate::cancel::Watch;
 use crate::{Error, dial};
 
 /// Sealed bytes that a [`Writer`] collects before it writes.
@@ -87,13 +87,6 @@ impl Connection {
     /// Takes the stream from under its switch: whoever has it now ends it by itself.
     pub(crate) fn release(&self) {
         self.writer.watch.release();
-    }
-
-    /// Puts the stream under a switch again.
-    pub(crate) fn watch(&mut self, cancel: &Cancel) {
-        let watch = Arc::new(cancel.watch(&self.writer.stream));
-        self.reader._watch = watch.clone();
-        self.writer.watch = watch;
     }
 
     /// The parts, for code that drives the stream by other means: stream, keys, what was read already, and what keeps the
