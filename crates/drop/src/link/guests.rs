@@ -4,7 +4,6 @@
 //! have spoken, it is one of those that have come to nothing since, of the address with the most.
 
 use std::net::{IpAddr, Ipv6Addr, Shutdown, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -19,17 +18,43 @@ const OF_ONE: usize = 24;
 /// How long who has asked keeps its place from others: what is left of a handshake is one round trip.
 const ASKING: Duration = Duration::from_secs(2);
 
-/// Ends that speak the protocol and were turned away, of which somebody is told.
+/// Ends that speak the protocol and were turned away, of which somebody is told: so many at once.
 pub(super) const NAMED: usize = 8;
+
+/// How long until somebody is told of one more: a share may wait for weeks.
+const NAMED_AGAIN: Duration = Duration::from_secs(300);
 
 /// Counts of whom somebody is told: strangers do not fill a screen.
 #[derive(Default)]
-pub(super) struct Named(AtomicUsize);
+pub(super) struct Named(Mutex<Told>);
+
+#[derive(Default)]
+struct Told {
+    /// Of how many, less those that are forgotten.
+    count: usize,
+    /// When one was forgotten last, or the first was told of.
+    since: Option<Instant>,
+}
 
 impl Named {
     /// Whether somebody is told of one more.
     pub(super) fn one_more(&self) -> bool {
-        self.0.fetch_add(1, Ordering::SeqCst) < NAMED
+        self.one_more_at(Instant::now())
+    }
+
+    fn one_more_at(&self, now: Instant) -> bool {
+        let mut told = lock(&self.0);
+        let since = told.since.unwrap_or(now);
+        let forgotten = now.saturating_duration_since(since).as_secs() / NAMED_AGAIN.as_secs();
+        let forgotten = usize::try_from(forgotten).unwrap_or(NAMED).min(NAMED);
+        told.count = told.count.saturating_sub(forgotten);
+        told.since = Some(match told.count {
+            0 => now,
+            _ => since + NAMED_AGAIN * forgotten as u32,
+        });
+        let one_more = told.count < NAMED;
+        told.count += usize::from(one_more);
+        one_more
     }
 }
 
@@ -261,6 +286,24 @@ mod tests {
     fn so_many_are_named() {
         let named = Named::default();
         assert_eq!((0..100).filter(|_| named.one_more()).count(), NAMED);
+    }
+
+    #[test]
+    fn after_a_while_somebody_is_told_again() {
+        let (named, begun) = (Named::default(), Instant::now());
+        let told = |at: Duration, many: usize| (0..many).filter(|_| named.one_more_at(begun + at)).count();
+        assert_eq!(told(Duration::ZERO, 100), NAMED);
+        assert_eq!(told(NAMED_AGAIN - Duration::from_millis(1), 100), 0);
+        assert_eq!(told(NAMED_AGAIN, 100), 1);
+        assert_eq!(told(NAMED_AGAIN * 3 / 2, 100), 0);
+        // The half that had passed counts.
+        assert_eq!(told(NAMED_AGAIN * 2, 100), 1);
+        assert_eq!(told(NAMED_AGAIN * 5, 100), 3);
+        // However long nobody came, there are not more at once.
+        assert_eq!(told(NAMED_AGAIN * 10_000, 100), NAMED);
+        assert_eq!(told(NAMED_AGAIN * 10_001, 100), 1);
+        // A moment that lies before another one gives nothing.
+        assert_eq!(told(Duration::ZERO, 100), 0);
     }
 
     #[test]
