@@ -1,5 +1,6 @@
 //! Asking a person whether the check words are the same at both ends, before anything else is said.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use crate::dial::TICK;
 use crate::link::{Connected, Reader, Writer};
 use crate::wire::control::Body;
 use crate::wire::kind;
-use crate::wire::talk::{last_word, say, understand};
+use crate::wire::talk::{BEAT, Pulse, last_word, say, understand};
 
 /// How long the rest of a message may take once it has begun.
 const REST: Duration = Duration::from_secs(5);
@@ -27,13 +28,27 @@ pub fn confirm(
     cancel: &Cancel,
     ask: impl FnOnce(&Cancel) -> Result<bool, Error>,
 ) -> Result<(), Error> {
+    confirm_beating(BEAT, connected, cancel, ask)
+}
+
+/// The same with another time between two signs of life, for a relay that ends what is silent.
+fn confirm_beating(
+    beat: Duration,
+    connected: &mut Connected,
+    cancel: &Cancel,
+    ask: impl FnOnce(&Cancel) -> Result<bool, Error>,
+) -> Result<(), Error> {
     let control = &mut connected.peered.connection;
     let asking = Cancel::new();
     let of = asking.clone();
     let _told = cancel.on_cancel(move || of.cancel());
     control.reader.wait_at_most(Some(REST))?;
     let answered = AtomicBool::new(false);
+    let (pulse, writer) = (Pulse::every(beat), Mutex::new(&mut control.writer));
     let (answer, heard) = std::thread::scope(|scope| {
+        // However the asking ends, so does the thread.
+        let _stop = pulse.stop_at_end();
+        scope.spawn(|| pulse.beat(&writer));
         let (reader, done) = (&mut control.reader, &answered);
         let asking = &asking;
         let hearing = scope.spawn(move || {
@@ -96,5 +111,57 @@ fn part(writer: &mut Writer, reader: &mut Reader, error: &Error) {
     }
     if writer.close().is_ok() && reader.wait_at_most(Some(LINGER)).is_ok() {
         while let Ok(Some(_)) = reader.next() {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use sealway_aead::choose::Offer;
+    use sealway_aead::cpu::Cpu;
+    use zeroize::Zeroizing;
+
+    use super::*;
+    use crate::link::{Identity, Place, Setup, connect};
+
+    fn end(own: u8, place: Place) -> Connected {
+        let setup = Setup {
+            identity: Identity::Keys {
+                own: Zeroizing::new([own; 32]),
+                peers: None,
+            },
+            offer: Offer::of(Cpu::get()),
+            strong: false,
+        };
+        connect(place, &setup, 1, &Cancel::new()).unwrap()
+    }
+
+    #[test]
+    fn an_end_whose_person_compares_is_not_silent() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let dial = Place::Dial {
+            addresses: vec![listener.local_addr().unwrap()],
+            patience: Duration::from_secs(60),
+        };
+        let (heard, enough) = std::sync::mpsc::channel();
+        let other = std::thread::spawn(move || {
+            let mut other = end(2, dial);
+            for _ in 0..3 {
+                let record = other.peered.connection.reader.next().unwrap().unwrap();
+                assert_eq!(record.kind, kind::PULSE);
+            }
+            heard.send(()).unwrap();
+            other
+        });
+        let mut connected = end(1, Place::Listen(listener));
+        // The person answers once the other end has heard this one three times.
+        let answer = |_: &Cancel| Ok(enough.recv_timeout(Duration::from_secs(60)).is_ok());
+        confirm_beating(Duration::from_millis(20), &mut connected, &Cancel::new(), answer).unwrap();
+        let mut other = other.join().unwrap();
+        // Nothing of it is in the way of what is said next, and it has ended.
+        say(&mut connected.peered.connection.writer, Body::Hello(Default::default())).unwrap();
+        let said = crate::wire::talk::hear(&mut other.peered.connection.reader).unwrap();
+        assert!(matches!(said, Some(Body::Hello(_))), "{said:?}");
     }
 }

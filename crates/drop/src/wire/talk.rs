@@ -1,5 +1,6 @@
 //! Control messages over a connection.
 
+use std::borrow::BorrowMut;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -63,12 +64,7 @@ pub(crate) fn last_word(error: &Error) -> Option<Body> {
     }
 }
 
-/// Says `ours`, the first message, and hears that of the other end, which must speak this version.
-pub(crate) fn greet(writer: &mut Writer, reader: &mut Reader, ours: Hello) -> Result<Hello, Error> {
-    greet_or_part(writer, reader, ours)?.ok_or_else(|| Error::Remote("it closed the connection".into()))
-}
-
-/// The same; `None` if the other end says goodbye instead.
+/// Says `ours`, the first message, and hears that of the other end, which must speak this version; `None` if it says goodbye instead.
 pub(crate) fn greet_or_part(writer: &mut Writer, reader: &mut Reader, ours: Hello) -> Result<Option<Hello>, Error> {
     say(writer, Body::Hello(ours))?;
     hear(reader)?.map(greeting).transpose()
@@ -104,7 +100,7 @@ impl Pulse {
     }
 
     /// Beats until it is stopped, or the connection fails.
-    pub(crate) fn beat(&self, writer: &Mutex<Writer>) {
+    pub(crate) fn beat(&self, writer: &Mutex<impl BorrowMut<Writer>>) {
         let mut stopped = lock(&self.stopped);
         while !*stopped {
             let (now, waited) = self
@@ -114,6 +110,7 @@ impl Pulse {
             stopped = now;
             if !*stopped && waited.timed_out() {
                 let mut writer = lock(writer);
+                let writer: &mut Writer = (*writer).borrow_mut();
                 if writer.push(kind::PULSE, 0, &[0]).and_then(|()| writer.flush()).is_err() {
                     return;
                 }
