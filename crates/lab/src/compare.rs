@@ -19,7 +19,7 @@ pub use error::CompareError;
 pub use headline::{Headline, HeadlineKind};
 pub use judge::{HISTORY_RUNS, threshold};
 
-use crate::exit::Exit;
+use crate::ending::Ending;
 use crate::result::{Case, Num, RunResult};
 use crate::stats::Verdict;
 
@@ -213,23 +213,23 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// The exit code of the command.
+    /// How the command ends.
     ///
-    /// [`Exit::Regression`] when a row that counts is slower, under any headline: a real slowdown of everything looks
-    /// like a changed machine, and only a repeated run can tell. [`Exit::Undecidable`] when no row that counts was
+    /// [`Ending::Slower`] when a row that counts is slower, under any headline: a real slowdown of everything looks
+    /// like a changed machine, and only a repeated run can tell. [`Ending::Undecidable`] when no row that counts was
     /// compared, and with `strict` also when one is unknown or has vanished, or when the runs are not comparable as
-    /// absolutes. Else [`Exit::Done`].
-    pub fn exit(&self, strict: bool) -> Exit {
+    /// absolutes. Else [`Ending::Done`].
+    pub fn ending(&self, strict: bool) -> Ending {
         let any = |verdict| self.counting().any(|row| row.verdict == verdict);
         if any(Verdict::Slower) {
-            return Exit::Regression;
+            return Ending::Slower;
         }
         let vanished = || self.unmatched.iter().any(|row| row.counts && row.side == Side::Old);
         let doubtful = || any(Verdict::Unknown) || vanished() || !self.absolutes;
         if self.counting().next().is_none() || (strict && doubtful()) {
-            Exit::Undecidable
+            Ending::Undecidable
         } else {
-            Exit::Done
+            Ending::Done
         }
     }
 

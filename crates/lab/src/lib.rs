@@ -11,7 +11,7 @@ pub mod catalogue;
 pub mod compare;
 pub mod delay;
 pub mod doctor;
-pub mod exit;
+pub mod ending;
 pub mod files;
 pub mod flows;
 mod format;

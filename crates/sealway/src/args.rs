@@ -14,8 +14,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use sealway_aead::Suite;
-use sealway_lab::exit::Exit;
 use sealway_lab::path::Stack;
+
+use crate::exit::Exit;
 
 pub(crate) use bip324::{Bench as Bip324Bench, Bip324, Bridge, IncomingWord, LogWord, OutgoingWord, Probe};
 pub(crate) use drop::{
@@ -277,23 +278,4 @@ pub(crate) fn with_lab_commands(mut error: clap::Error) -> clap::Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
-    #[test]
-    fn the_definition_holds_together() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn help_lists_every_exit_code() {
-        let mut command = Cli::command();
-        let help = command.render_long_help().to_string();
-        for exit in Exit::ALL {
-            let line = format!("\n{:>5}  {}", exit.code(), exit.words());
-            assert!(help.contains(&line), "{exit:?}: {help}");
-        }
-    }
-}
+mod tests;

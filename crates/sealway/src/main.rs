@@ -4,6 +4,8 @@
 
 mod args;
 mod commands;
+mod exit;
+mod log;
 mod output;
 mod problem;
 mod progress;
@@ -15,7 +17,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use args::{Cli, Command, LabCommand};
-use sealway_lab::exit::Exit;
+use exit::Exit;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse_from(args::with_two_dashes(std::env::args_os())) {

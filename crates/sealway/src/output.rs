@@ -5,10 +5,10 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use sealway_lab::exit::Exit;
 use sealway_lab::report::terminal::Style;
 use sealway_net::replace::{self, Place, WriteError};
 
+use crate::exit::Exit;
 use crate::problem::Problem;
 
 /// Prints to standard output. A reader that has gone away (`| head`) is no error.

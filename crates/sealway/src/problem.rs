@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::Write;
 
-use sealway_lab::exit::Exit;
+use crate::exit::Exit;
 
 /// One error message with its exit code, and a hint where one helps.
 #[derive(Debug)]
@@ -11,8 +11,6 @@ pub(crate) struct Problem {
     exit: Exit,
     message: String,
     hint: Option<String>,
-    /// Programs were told by other means.
-    told: bool,
 }
 
 impl Problem {
@@ -21,7 +19,6 @@ impl Problem {
             exit,
             message: message.to_string(),
             hint: None,
-            told: false,
         }
     }
 
@@ -30,17 +27,25 @@ impl Problem {
         self
     }
 
+    /// With a hint, if there is one.
+    pub(crate) fn hint_if(self, hint: Option<impl Display>) -> Self {
+        match hint {
+            Some(hint) => self.hint(hint),
+            None => self,
+        }
+    }
+
+    /// The system gives no random bytes.
+    pub(crate) fn no_random_bytes(error: getrandom::Error) -> Self {
+        Problem::new(Exit::Internal, format!("the system gives no random bytes: {error}"))
+    }
+
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
 
     pub(crate) fn advice(&self) -> Option<&str> {
         self.hint.as_deref()
-    }
-
-    /// Says that programs know; true if they did already.
-    pub(crate) fn tell(&mut self) -> bool {
-        std::mem::replace(&mut self.told, true)
     }
 
     pub(crate) fn exit(&self) -> Exit {

@@ -1,8 +1,18 @@
-//! What servers have to do with the system: signals, and descriptors.
+//! What servers have to do with the system: a runtime, signals, and descriptors.
+
+use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use sealway_proxy::log;
+use sealway_proxy::log::reopen;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::exit::Exit;
+use crate::log;
+use crate::problem::Problem;
+
+/// How long connections may go on after the first signal.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// A connection needs descriptors, and the usual soft limit of 1024 is for programs that use `select`.
 pub(crate) fn take_every_descriptor() {
@@ -17,6 +27,14 @@ pub(crate) fn take_every_descriptor() {
     );
 }
 
+/// Threads that carry connections.
+pub(crate) fn runtime() -> Result<Runtime, Problem> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Problem::new(Exit::Internal, format!("cannot start: {error}")))
+}
+
 /// The signals that end a server. Others that would, and are meant to do something else, are heard while it waits for these:
 /// SIGUSR1 has logs opened again after a rotation, and SIGHUP does nothing yet.
 pub(crate) struct Stops {
@@ -27,16 +45,30 @@ pub(crate) struct Stops {
 }
 
 impl Stops {
-    pub(crate) fn new() -> std::io::Result<Stops> {
+    /// Listens from now on.
+    pub(crate) fn new() -> Result<Stops, Problem> {
+        let listen = |kind| {
+            signal(kind).map_err(|error| Problem::new(Exit::Internal, format!("cannot wait for signals: {error}")))
+        };
         Ok(Stops {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
-            user: signal(SignalKind::user_defined1())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            hangup: listen(SignalKind::hangup())?,
+            user: listen(SignalKind::user_defined1())?,
         })
     }
 
-    pub(crate) async fn next(&mut self) {
+    /// Waits for a signal, then shuts down: connections may finish until the time or another signal ends them.
+    pub(crate) async fn until_told<F: Future>(mut self, shutdown: impl FnOnce(Duration) -> F) {
+        self.next().await;
+        log::tell("stopping: open connections may go on for ten seconds; a second signal ends them at once");
+        tokio::select! {
+            _ = shutdown(GRACE) => {}
+            () = self.next() => {}
+        }
+    }
+
+    async fn next(&mut self) {
         loop {
             tokio::select! {
                 _ = self.interrupt.recv() => return,
@@ -45,7 +77,7 @@ impl Stops {
                     tracing::warn!("SIGHUP: not supported yet: loading the configuration again; restart to take up changes");
                 }
                 _ = self.user.recv() => {
-                    log::reopen();
+                    reopen();
                     tracing::info!("SIGUSR1: the logs were opened again");
                 }
             }

@@ -1,13 +1,27 @@
-//! Ctrl-C: once asks the run to end with what is known, twice leaves at once.
+//! Ctrl-C and SIGTERM: the first asks a command to end in good order, the second leaves at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sealway_lab::exit::Exit;
-
+use crate::exit::Exit;
 use crate::problem::{Problem, note};
 
-/// Set by the first Ctrl-C.
+/// Calls `first` at the first signal. At the second the program ends, after `leave`: nothing is unwound on that way out. Once a
+/// process.
+pub(crate) fn on_signal(mut first: impl FnMut() + Send + 'static, leave: fn()) -> Result<(), Problem> {
+    let mut second = false;
+    let handler = move || {
+        if std::mem::replace(&mut second, true) {
+            leave();
+            std::process::exit(i32::from(Exit::Interrupted.code()));
+        }
+        first();
+    };
+    ctrlc::set_handler(handler)
+        .map_err(|error| Problem::new(Exit::Internal, format!("cannot listen for Ctrl-C: {error}")))
+}
+
+/// Set by the first Ctrl-C of a measurement.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stop(Arc<AtomicBool>);
 
@@ -16,16 +30,12 @@ impl Stop {
     pub(crate) fn install() -> Result<Stop, Problem> {
         let stop = Stop::default();
         let flag = stop.clone();
-        let handler = move || {
-            if flag.0.swap(true, Ordering::Relaxed) {
-                // Nothing is unwound on this way out, and what the lab has started hears no Ctrl-C of its own.
-                sealway_lab::peer::end_all();
-                std::process::exit(i32::from(Exit::Interrupted.code()));
-            }
+        let first = move || {
+            flag.0.store(true, Ordering::Relaxed);
             note("\nstopping after this window; Ctrl-C again leaves at once");
         };
-        ctrlc::set_handler(handler)
-            .map_err(|e| Problem::new(Exit::Internal, format!("cannot listen for Ctrl-C: {e}")))?;
+        // What the lab has started hears no Ctrl-C of its own.
+        on_signal(first, sealway_lab::peer::end_all)?;
         Ok(stop)
     }
 

@@ -1,7 +1,7 @@
 //! A real run, short, fills the result and both reports; no time is asserted.
 
 use super::*;
-use crate::exit::Exit;
+use crate::ending::Ending;
 use crate::plan::Profile;
 use crate::report;
 use crate::report::terminal::Style;
@@ -43,7 +43,7 @@ fn request(peers: Peers, budget: u64) -> Request {
 #[test]
 fn a_short_run_fills_the_result() {
     let result = run(&[&WORKLOAD], &request(Peers::Auto, 10), &mut Watcher).unwrap();
-    assert_eq!(Exit::of(&result, false), Exit::Done, "{:?}", result.warnings);
+    assert_eq!(Ending::of(&result, false), Ending::Done, "{:?}", result.warnings);
     assert!(result.complete);
     let rows: Vec<&ResultRow> = result.results.iter().collect();
     assert!(rows.iter().all(|row| row.workload == NAME && row.verified == "full"));
@@ -116,7 +116,7 @@ fn only_suites_and_peers_of_the_protocol_take_part() {
     let mut wanted = request(Peers::Auto, 6);
     wanted.suites = vec![Suite::Aes128Gcm];
     let error = run(&[&WORKLOAD], &wanted, &mut Watcher).unwrap_err();
-    assert_eq!(error.exit(), Exit::Usage);
+    assert_eq!(error.ending(), Ending::Misused);
     let wanted = request(Peers::Named(vec!["ring".to_owned()]), 6);
     let error = run(&[&WORKLOAD], &wanted, &mut Watcher).unwrap_err();
     assert!(error.to_string().contains("bip324, aws-lc-rs"), "{error}");

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{CONTROLS, Side};
-use crate::exit::Exit;
+use crate::ending::Ending;
 
 /// Why two runs cannot be compared, with advice in its text. All are faults of the input, none of the lab.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -47,14 +47,14 @@ pub enum CompareError {
 }
 
 impl CompareError {
-    /// The exit code of the command.
-    pub const fn exit(&self) -> Exit {
+    /// How the command ends.
+    pub const fn ending(&self) -> Ending {
         match self {
-            CompareError::NewerSchema { .. } => Exit::Store,
+            CompareError::NewerSchema { .. } => Ending::NewerSchema,
             CompareError::Empty { .. }
             | CompareError::Malformed { .. }
             | CompareError::NoControl { .. }
-            | CompareError::ControlUnfit { .. } => Exit::Usage,
+            | CompareError::ControlUnfit { .. } => Ending::Misused,
         }
     }
 }

@@ -108,7 +108,7 @@ fn equal_runs_are_the_same() {
             .iter()
             .all(|row| row.verdict == Verdict::Same && row.control.as_deref() == Some("ring"))
     );
-    assert_eq!(found.exit(true), Exit::Done);
+    assert_eq!(found.ending(true), Ending::Done);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn one_slower_row_is_a_regression() {
     set(&mut new, "sealway", 1420, 99.0);
     let found = compared(&run("a", 110.0, 100.0), &new);
     assert_eq!(found.headline.kind, HeadlineKind::Slower);
-    assert_eq!(found.exit(false), Exit::Regression);
+    assert_eq!(found.ending(false), Ending::Slower);
     let slower: Vec<&Row> = found.rows.iter().filter(|row| row.verdict == Verdict::Slower).collect();
     assert_eq!(slower.len(), 1);
     let (own, control, ratio) = (
@@ -150,8 +150,8 @@ fn lower_is_better_turns_the_verdict() {
 fn a_slower_machine_is_no_regression() {
     let found = compared(&run("a", 110.0, 100.0), &run("b", 88.0, 80.0));
     assert_eq!(
-        (found.headline.kind, found.exit(true)),
-        (HeadlineKind::Same, Exit::Done)
+        (found.headline.kind, found.ending(true)),
+        (HeadlineKind::Same, Ending::Done)
     );
     assert!(found.controls.iter().all(|row| row.moved));
     assert!(
@@ -171,8 +171,8 @@ fn a_slower_machine_is_no_regression() {
         found.headline.text
     );
     assert_eq!(
-        found.exit(false),
-        Exit::Regression,
+        found.ending(false),
+        Ending::Slower,
         "a real slowdown of everything looks the same"
     );
 }
@@ -244,7 +244,10 @@ fn noise_makes_unknown_not_same() {
             .all(|row| row.verdict == Verdict::Unknown && row.mde.get() > 0.05)
     );
     assert_eq!(found.headline.kind, HeadlineKind::Undecided);
-    assert_eq!((found.exit(false), found.exit(true)), (Exit::Done, Exit::Undecidable));
+    assert_eq!(
+        (found.ending(false), found.ending(true)),
+        (Ending::Done, Ending::Undecidable)
+    );
 }
 
 #[test]
@@ -282,7 +285,11 @@ fn nothing_is_dropped() {
         4
     );
     assert!(found.render().contains("Not compared (6):"));
-    assert_eq!(found.exit(true), Exit::Undecidable, "a row that counts has vanished");
+    assert_eq!(
+        found.ending(true),
+        Ending::Undecidable,
+        "a row that counts has vanished"
+    );
 
     let mut other = run("b", 110.0, 100.0);
     other.results[0].unit = "1/s".into();
@@ -300,7 +307,10 @@ fn different_machines_compare_ratios_only() {
     let codes: Vec<&str> = found.notes.iter().map(|note| note.code.as_str()).collect();
     assert_eq!(codes, ["machine", "profile"]);
     assert_eq!(found.headline.kind, HeadlineKind::Same);
-    assert_eq!((found.exit(false), found.exit(true)), (Exit::Done, Exit::Undecidable));
+    assert_eq!(
+        (found.ending(false), found.ending(true)),
+        (Ending::Done, Ending::Undecidable)
+    );
 }
 
 #[test]
@@ -414,7 +424,7 @@ fn controls_are_chosen_by_version_preference_and_case() {
             .to_string()
             .contains("it is the subject that is judged")
     );
-    assert_eq!(named("sealway").exit(), Exit::Usage);
+    assert_eq!(named("sealway").ending(), Ending::Misused);
 }
 
 #[test]
@@ -432,14 +442,14 @@ fn peers_are_shown_but_do_not_count() {
             .any(|row| row.verdict == Verdict::Slower && !row.counts)
     );
     assert_eq!(
-        (found.headline.kind, found.exit(true)),
-        (HeadlineKind::Same, Exit::Done)
+        (found.headline.kind, found.ending(true)),
+        (HeadlineKind::Same, Ending::Done)
     );
     let ours = Options {
         ours: Some("rustcrypto".into()),
         ..Options::default()
     };
-    assert_eq!(compare(&old, &new, &ours).unwrap().exit(false), Exit::Regression);
+    assert_eq!(compare(&old, &new, &ours).unwrap().ending(false), Ending::Slower);
 }
 
 #[test]
@@ -449,10 +459,10 @@ fn errors_give_advice() {
         let mut bad = run("b", 110.0, 100.0);
         change(&mut bad);
         let error = compare(&good, &bad, &Options::default()).unwrap_err();
-        (error.exit(), error.to_string())
+        (error.ending(), error.to_string())
     };
-    let (exit, text) = fails(&|run| run.schema = 2);
-    assert_eq!(exit, Exit::Store);
+    let (ending, text) = fails(&|run| run.schema = 2);
+    assert_eq!(ending, Ending::NewerSchema);
     assert_eq!(
         text,
         "the new run has schema 2, this version reads up to 1: compare with the version that wrote it"
@@ -472,8 +482,8 @@ fn errors_give_advice() {
             .1
             .contains("the row is there twice")
     );
-    let (exit, text) = fails(&|run| run.subjects[1].version = "0.18".into());
-    assert_eq!(exit, Exit::Usage);
+    let (ending, text) = fails(&|run| run.subjects[1].version = "0.18".into());
+    assert_eq!(ending, Ending::Misused);
     assert!(
         text.contains("ring: its version changed from 0.17.14 to 0.18"),
         "{text}"
@@ -492,8 +502,8 @@ fn nothing_in_common_is_undecidable() {
     new.results.iter_mut().for_each(|row| row.workload_def = "d2".into());
     let found = compared(&run("a", 110.0, 100.0), &new);
     assert_eq!(
-        (found.headline.kind, found.exit(false)),
-        (HeadlineKind::Undecided, Exit::Undecidable)
+        (found.headline.kind, found.ending(false)),
+        (HeadlineKind::Undecided, Ending::Undecidable)
     );
     assert_eq!(found.unmatched.len(), 24);
 }

@@ -15,7 +15,7 @@ use super::mover::{Batches, Mover};
 use super::pool::{KeyUse, Pool, SEED, Sizes};
 use super::threads::ThreadsCell;
 use super::*;
-use crate::exit::Exit;
+use crate::ending::Ending;
 use crate::plan::Profile;
 use crate::report;
 use crate::report::terminal::Style;
@@ -265,7 +265,7 @@ static ALONE: [&Workload; 2] = [&crate::primitives::WORKLOAD, &WORKLOAD];
 fn a_run_of_all_fills_one_result() {
     let mut watcher = Watcher::default();
     let result = run(&ALONE, &request(&[Suite::ChaCha20Poly1305], 16), &mut watcher).unwrap();
-    assert_eq!(Exit::of(&result, false), Exit::Done, "{:?}", result.warnings);
+    assert_eq!(Ending::of(&result, false), Ending::Done, "{:?}", result.warnings);
     assert!(result.complete && watcher.partials >= 6);
     for workload in ALONE {
         assert!(result.results.iter().any(|row| row.workload == workload.name));
@@ -309,7 +309,7 @@ fn a_run_of_all_fills_one_result() {
     // One that has nothing of what was asked for is left out of all, and is an error alone.
     let aes = request(&[Suite::Aes256Gcm], 6);
     let error = run(&[&WORKLOAD], &aes, &mut watcher).unwrap_err();
-    assert_eq!(error.exit(), Exit::Usage);
+    assert_eq!(error.ending(), Ending::Misused);
 }
 
 #[test]
@@ -317,7 +317,7 @@ fn openssl_is_no_peer_here() {
     let mut wanted = request(&[], 6);
     wanted.peers = Peers::Named(vec!["openssl".to_owned()]);
     let error = run(&[&WORKLOAD], &wanted, &mut Watcher::default()).unwrap_err();
-    assert_eq!(error.exit(), Exit::Usage);
+    assert_eq!(error.ending(), Ending::Misused);
     assert!(error.to_string().contains("\"openssl\"") && error.to_string().contains("ring"));
 }
 

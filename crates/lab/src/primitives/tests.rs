@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use sealway_aead::Suite;
 
 use super::*;
-use crate::exit::Exit;
+use crate::ending::Ending;
 use crate::plan::Profile;
 use crate::result::{PlanFacts, RunResult};
 use crate::workload::{Peers, run};
@@ -65,7 +65,7 @@ fn a_run_fills_the_result_file() {
     let suites = [Suite::ChaCha20Poly1305, Suite::XChaCha20Poly1305];
     let result = measure(&request(&suites, in_process()), &mut watcher).unwrap();
     assert!(result.complete);
-    assert_eq!(Exit::of(&result, false), Exit::Done);
+    assert_eq!(Ending::of(&result, false), Ending::Done);
     assert_eq!(result.seed, "1");
     assert!(!result.machine.key.is_empty() && !result.run.is_empty() && !result.ended.is_empty());
     assert_eq!(watcher.partials.len(), result.plan.rounds as usize);
@@ -136,7 +136,7 @@ fn an_interrupted_run_is_a_valid_partial_result() {
     };
     let result = measure(&request(&[Suite::Aes128Gcm], Peers::None), &mut watcher).unwrap();
     assert!(!result.complete);
-    assert_eq!(Exit::of(&result, false), Exit::Interrupted);
+    assert_eq!(Ending::of(&result, false), Ending::Interrupted);
     assert!(!result.results.is_empty() && !result.windows.is_empty());
     assert!(result.warnings.iter().any(|warning| warning.code == "interrupted"));
     let text = serde_json::to_string(&result).unwrap();
@@ -147,7 +147,7 @@ fn an_interrupted_run_is_a_valid_partial_result() {
 fn a_peer_that_does_not_exist_is_named() {
     let peers = Peers::Named(vec!["ring".to_owned(), "libsodium".to_owned()]);
     let error = measure(&request(&[], peers), &mut Watcher::default()).unwrap_err();
-    assert_eq!(error.exit(), Exit::Usage);
+    assert_eq!(error.ending(), Ending::Misused);
     assert!(
         error.to_string().contains("\"libsodium\"") && error.to_string().contains("aws-lc-rs"),
         "{error}"
@@ -159,7 +159,7 @@ fn a_budget_nobody_can_keep_is_an_error_before_the_run() {
     let mut impossible = request(&[], Peers::None);
     impossible.budget = Some(Duration::from_millis(1));
     let error = measure(&impossible, &mut Watcher::default()).unwrap_err();
-    assert_eq!(error.exit(), Exit::Usage);
+    assert_eq!(error.ending(), Ending::Misused);
 }
 
 /// Every suite with every size both ways, both key cases, and each in-process subject wherever it has the suite.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::exit::Exit;
+use crate::ending::Ending;
 use crate::plan::PlanError;
 use crate::run::{NoEntropy, ScheduleError};
 
@@ -45,14 +45,14 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// The exit code.
-    pub const fn exit(&self) -> Exit {
+    /// How the command ends that fails with it.
+    pub const fn ending(&self) -> Ending {
         match self {
-            LabError::NoDevice { .. } => Exit::Done,
-            LabError::Plan(_) | LabError::UnknownPeer { .. } => Exit::Usage,
-            LabError::PeerMissing { .. } => Exit::PeerMissing,
+            LabError::NoDevice { .. } => Ending::Done,
+            LabError::Plan(_) | LabError::UnknownPeer { .. } => Ending::Misused,
+            LabError::PeerMissing { .. } => Ending::PeerMissing,
             LabError::Device { .. } | LabError::NoProgram | LabError::Entropy(_) | LabError::Schedule(_) => {
-                Exit::Internal
+                Ending::Failed
             }
         }
     }

@@ -7,19 +7,26 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use sealway_bip324::Magic;
 
 use super::{LabOptions, values};
+use crate::exit::Exit;
 
-const BRIDGE_EXIT_CODES: &str = "\
-Exit codes:
-    0  stopped by SIGINT or SIGTERM
-    1  the address cannot be listened on, or an internal error; starting again later may help
-    2  the command line is wrong";
+const BRIDGE_EXITS: [(Exit, &str); 3] = [
+    (Exit::Done, "stopped by SIGINT or SIGTERM"),
+    (
+        Exit::Internal,
+        "the address cannot be listened on, or an internal error; starting again later may help",
+    ),
+    (Exit::Usage, "the command line is wrong"),
+];
 
-const PROBE_EXIT_CODES: &str = "\
-Exit codes:
-    0  the node answered, over v2 or over v1: the output says which
-    1  internal error
-    2  the command line is wrong
-    7  nobody answered: no connection, or neither v2 nor v1";
+const PROBE_EXITS: [(Exit, &str); 4] = [
+    (
+        Exit::Done,
+        "the node answered, over v2 or over v1: the output says which",
+    ),
+    (Exit::Internal, Exit::Internal.words()),
+    (Exit::Usage, "the command line is wrong"),
+    (Exit::Remote, "nobody answered: no connection, or neither v2 nor v1"),
+];
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bip324 {
@@ -27,7 +34,7 @@ pub(crate) enum Bip324 {
     ///
     /// Seals and opens the packets of one and of a thousand connections in batches and one at a time, carries them between
     /// two endpoints over loopback, times handshakes, and compares with other implementations in the same run.
-    #[command(after_help = sealway_lab::exit::Exit::help())]
+    #[command(after_help = Exit::help())]
     Bench(Box<Bench>),
     Bridge(Bridge),
     Probe(Probe),
@@ -54,7 +61,7 @@ pub(crate) struct Bench {
 ///
 /// SIGINT or SIGTERM stops accepting and lets connections finish for ten seconds; a second one ends them at once.
 #[derive(Args, Debug)]
-#[command(after_help = BRIDGE_EXIT_CODES)]
+#[command(after_help = Exit::help_of(&BRIDGE_EXITS))]
 pub(crate) struct Bridge {
     /// Where to listen, such as 127.0.0.1:8333; port 0 lets the system choose
     #[arg(long, value_name = "ADDR")]
@@ -96,7 +103,7 @@ pub(crate) struct Bridge {
 /// Connects, shakes hands in v2 and exchanges version messages. If v2 fails, it tries v1 on another connection, to say
 /// what the node is. What the node says of itself is its claim.
 #[derive(Args, Debug)]
-#[command(after_help = PROBE_EXIT_CODES)]
+#[command(after_help = Exit::help_of(&PROBE_EXITS))]
 pub(crate) struct Probe {
     /// The node; without a port, the usual one of the network. IPv6 addresses with a port stand in brackets
     #[arg(value_name = "HOST:PORT", value_hint = ValueHint::Hostname)]

@@ -6,17 +6,23 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum, ValueHint};
 use sealway_aead::Suite;
 
-const EXIT_CODES: &str = "\
-Exit codes:
-    0  everything is in place, and what came is verified
-    1  internal error
-    2  the command line is wrong, or an end was told something that does not fit
-    3  what arrived is not what was announced
-    7  the other end refused, or the connection was lost
-    9  wrong code, or a key that is not the expected one
-   10  a file or folder of this machine could not be read or written, or no space is left
-   11  done, but for some files; they are named
-  130  interrupted";
+use crate::exit::Exit;
+
+/// How a transfer, a share or a mount ends.
+pub(super) const EXITS: [(Exit, &str); 9] = [
+    (Exit::Done, "everything is in place, and what came is verified"),
+    (Exit::Internal, Exit::Internal.words()),
+    (
+        Exit::Usage,
+        "the command line is wrong, or an end was told something that does not fit",
+    ),
+    (Exit::Verification, "what arrived is not what was announced"),
+    (Exit::Remote, "the other end refused, or the connection was lost"),
+    (Exit::Identity, Exit::Identity.words()),
+    (Exit::Storage, Exit::Storage.words()),
+    (Exit::Partial, Exit::Partial.words()),
+    (Exit::Interrupted, "interrupted"),
+];
 
 const ENVIRONMENT: &str = "\
 Environment:
@@ -31,7 +37,7 @@ Environment:
 ///
 /// On this machine itself (loopback) no code is needed.
 #[derive(Args, Debug)]
-#[command(after_help = EXIT_CODES, after_long_help = format!("{EXIT_CODES}\n\n{ENVIRONMENT}"))]
+#[command(after_help = Exit::help_of(&EXITS), after_long_help = format!("{}\n\n{ENVIRONMENT}", Exit::help_of(&EXITS)))]
 pub(crate) struct Send {
     /// What to send; - is standard input
     #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
@@ -54,7 +60,7 @@ pub(crate) struct Send {
 /// Asks for the code phrase that `sealway send` shows, says what is offered, and asks whether to take it. A file takes its
 /// name when all of it is there and verified. The same command again goes on where a transfer broke off.
 #[derive(Args, Debug)]
-#[command(after_help = EXIT_CODES, after_long_help = format!("{EXIT_CODES}\n\n{ENVIRONMENT}"))]
+#[command(after_help = Exit::help_of(&EXITS), after_long_help = format!("{}\n\n{ENVIRONMENT}", Exit::help_of(&EXITS)))]
 pub(crate) struct Receive {
     /// Folder to receive into
     #[arg(long, short, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
@@ -93,7 +99,7 @@ pub(crate) struct Receive {
 /// The other end runs `sealway mount`. It may read all that is in the folder, and nothing else; symbolic links are shown and
 /// not followed. With --mount, the folder that the other end shares is mounted here at the same time.
 #[derive(Args, Debug)]
-#[command(after_help = EXIT_CODES, after_long_help = format!("{EXIT_CODES}\n\n{ENVIRONMENT}"))]
+#[command(after_help = Exit::help_of(&EXITS), after_long_help = format!("{}\n\n{ENVIRONMENT}", Exit::help_of(&EXITS)))]
 // What is of transfers alone.
 #[command(mut_arg("connections", |arg| arg.hide(true)), mut_arg("hash", |arg| arg.hide(true)), mut_arg("via", |arg| arg.hide(true)))]
 pub(crate) struct Share {
@@ -117,7 +123,7 @@ pub(crate) struct Share {
 /// The folder is read-only and appears at MOUNTPOINT until the other end stops, or this one does (Ctrl-C, or umount). What
 /// cannot be read is an error of reading, never data cut short.
 #[derive(Args, Debug)]
-#[command(after_help = EXIT_CODES, after_long_help = format!("{EXIT_CODES}\n\n{ENVIRONMENT}"))]
+#[command(after_help = Exit::help_of(&EXITS), after_long_help = format!("{}\n\n{ENVIRONMENT}", Exit::help_of(&EXITS)))]
 // What is of transfers alone.
 #[command(mut_arg("connections", |arg| arg.hide(true)), mut_arg("hash", |arg| arg.hide(true)), mut_arg("via", |arg| arg.hide(true)))]
 pub(crate) struct Mount {

@@ -5,9 +5,9 @@ mod bridge;
 mod probe;
 
 use sealway_bridge::{Error, Fault};
-use sealway_lab::exit::Exit;
 
 use crate::args::Bip324;
+use crate::exit::Exit;
 use crate::problem::Problem;
 
 pub(crate) fn run(command: Bip324) -> Result<Exit, Problem> {

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use sealway_lab::compare;
-use sealway_lab::exit::Exit;
 use sealway_lab::report::json::{self, ReadError};
 use sealway_lab::result::RunResult;
 
 use crate::args::Compare;
+use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
 
@@ -18,14 +18,14 @@ pub(crate) fn run(options: &Compare) -> Result<Exit, Problem> {
         control: options.control.clone(),
         ..compare::Options::default()
     };
-    let comparison = compare::compare(&before, &after, &how).map_err(|e| Problem::new(e.exit(), &e))?;
+    let comparison = compare::compare(&before, &after, &how).map_err(|e| Problem::new(e.ending().into(), &e))?;
     if options.json {
         let value = serde_json::to_value(&comparison).map_err(|e| Problem::new(Exit::Internal, e))?;
         output::print_json(&value)?;
     } else {
         output::print(&comparison.render())?;
     }
-    Ok(comparison.exit(options.strict))
+    Ok(comparison.ending(options.strict).into())
 }
 
 fn read(path: &Path) -> Result<RunResult, Problem> {

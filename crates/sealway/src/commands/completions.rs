@@ -2,9 +2,9 @@
 
 use clap::CommandFactory;
 use clap_complete::Shell;
-use sealway_lab::exit::Exit;
 
 use crate::args::Cli;
+use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
 

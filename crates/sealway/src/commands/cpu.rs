@@ -5,9 +5,9 @@ use std::fmt::Write;
 use sealway_aead::Suite;
 use sealway_aead::choose::{preference, vmess_auto};
 use sealway_aead::cpu::{Cpu, DISABLE_VARIABLE, Feature};
-use sealway_lab::exit::Exit;
 use serde_json::{Value, json};
 
+use crate::exit::Exit;
 use crate::output;
 use crate::problem::{Problem, note};
 

@@ -1,9 +1,9 @@
 //! `sealway lab doctor`.
 
 use sealway_lab::doctor::Verdict;
-use sealway_lab::exit::Exit;
 use sealway_lab::primitives;
 
+use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
 use crate::progress::Progress;
@@ -11,7 +11,7 @@ use crate::stop::Stop;
 
 pub(crate) fn run(as_json: bool) -> Result<Exit, Problem> {
     let mut progress = Progress::new(true, Stop::install()?, None);
-    let found = primitives::doctor(&mut progress).map_err(|e| Problem::new(e.exit(), &e));
+    let found = primitives::doctor(&mut progress).map_err(|e| Problem::new(e.ending().into(), &e));
     progress.clear();
     let found = found?;
     if as_json {

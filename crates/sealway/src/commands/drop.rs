@@ -1,37 +1,70 @@
-//! The file drop: `sealway send`, `receive`, `relay`, `identity`.
+//! The file drop: `sealway send`, `receive`, `share`, `mount`, `relay`, `identity`.
 
 mod asking;
 mod code;
 mod consent;
 mod events;
 pub(crate) mod identity;
-mod place;
 pub(crate) mod receive;
 pub(crate) mod relay;
 mod screen;
 pub(crate) mod send;
+mod session;
 pub(crate) mod share;
-mod via;
 
+use sealway_drop::cancel::Cancel;
+use sealway_drop::policy::Refused;
 use sealway_drop::{Error, Fault};
-use sealway_lab::exit::Exit;
 
-use crate::problem::Problem;
+use crate::exit::Exit;
+use crate::problem::{Problem, note};
+use crate::stop;
 
 /// What a command came to. Programs are told of every failure, wherever it was noticed.
 pub(crate) fn told(json: bool, result: Result<Exit, Problem>) -> Result<Exit, Problem> {
-    result.map_err(|problem| events::Events { quiet: false, json }.failed(problem))
+    result.inspect_err(|problem| events::Events { quiet: false, json }.failed(problem))
 }
 
-/// What is said of an error, and with which code the command ends.
-fn problem(error: &Error) -> Problem {
-    let exit = match error.fault() {
-        Fault::Usage => Exit::Usage,
-        Fault::Peer => Exit::Verification,
-        Fault::Identity => Exit::Identity,
-        Fault::Network | Fault::Declined => Exit::Remote,
-        Fault::Storage => Exit::Storage,
-        Fault::Cancelled => Exit::Interrupted,
+/// With which code a command ends.
+impl From<Fault> for Exit {
+    fn from(fault: Fault) -> Exit {
+        match fault {
+            Fault::Usage => Exit::Usage,
+            Fault::Peer => Exit::Verification,
+            Fault::Identity => Exit::Identity,
+            Fault::Network | Fault::Declined => Exit::Remote,
+            Fault::Storage => Exit::Storage,
+            Fault::Cancelled => Exit::Interrupted,
+        }
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Problem {
+        Problem::new(error.fault().into(), error)
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Problem {
+        Problem::new(Exit::Usage, &refused).hint_if(refused.hint())
+    }
+}
+
+/// Ctrl-C and SIGTERM end a transfer in good order; a second one leaves at once.
+fn stop_on_signal() -> Result<Cancel, Problem> {
+    stop_on_signal_saying("\nstopping")
+}
+
+/// The same with other words.
+fn stop_on_signal_saying(words: &'static str) -> Result<Cancel, Problem> {
+    let cancel = Cancel::new();
+    let switch = cancel.clone();
+    let first = move || {
+        // First: what is said may have to wait for whoever reads it.
+        switch.cancel();
+        note(words);
     };
-    Problem::new(exit, error)
+    stop::on_signal(first, code::restore)?;
+    Ok(cancel)
 }

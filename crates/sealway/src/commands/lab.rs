@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use sealway_lab::catalogue;
-use sealway_lab::exit::Exit;
+use sealway_lab::ending::Ending;
 use sealway_lab::files::post;
 use sealway_lab::plan::Profile;
 use sealway_lab::report::{html, json, terminal};
@@ -12,6 +12,7 @@ use sealway_lab::result::RunResult;
 use sealway_lab::workload::{self, LabError, Peers, Request};
 
 use crate::args::{HttpsPost, LabOptions, LabRun, Measured, PeerWord, scope};
+use crate::exit::Exit;
 use crate::output::{self, Target};
 use crate::problem::{Problem, note};
 use crate::progress::Progress;
@@ -64,7 +65,7 @@ pub(crate) fn measure(measured: Measured, options: &LabOptions, gpu: bool) -> Re
             note(format!("{nothing}; nothing was measured and nothing was written"));
             return Ok(Exit::Done);
         }
-        result => result.map_err(|e| Problem::new(e.exit(), &e))?,
+        result => result.map_err(|e| Problem::new(e.ending().into(), &e))?,
     };
     let written = write(&result, json.as_ref(), html.as_ref());
     // The partial file goes only once the result stands; the table is shown even when a file could not be written.
@@ -73,7 +74,7 @@ pub(crate) fn measure(measured: Measured, options: &LabOptions, gpu: bool) -> Re
     }
     show(&result, options.ci, &[&json, &html])?;
     written?;
-    Ok(Exit::of(&result, options.strict))
+    Ok(Ending::of(&result, options.strict).into())
 }
 
 /// One end of an HTTPS POST.

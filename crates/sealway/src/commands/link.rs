@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use sealway_lab::exit::Exit;
 use sealway_v2ray::config::{self, File, Options, load};
 use sealway_v2ray::link::{Form, Link, LinkError, Scheme};
 use serde_json::{Value, json};
 
 use super::run::files::{Source, problems, read};
 use crate::args;
+use crate::exit::Exit;
 use crate::output;
 use crate::problem::{Problem, note};
 

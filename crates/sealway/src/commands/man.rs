@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use clap::CommandFactory;
-use sealway_lab::exit::Exit;
 
 use crate::args::Cli;
+use crate::exit::Exit;
 use crate::problem::Problem;
 
 pub(crate) fn run(folder: &Path) -> Result<Exit, Problem> {

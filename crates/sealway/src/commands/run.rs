@@ -1,27 +1,24 @@
 //! `sealway run`.
 
 pub(crate) mod files;
-pub(crate) mod log;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
-use sealway_lab::exit::Exit;
 use sealway_proxy::settings::{Listen, PemSource, Settings, UnixName};
 use sealway_proxy::{Error, Parts, Server, can_append, readers};
 use sealway_v2ray::config::{self, Config, File, Loaded, LogTarget, Options, Severity};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::args::Run;
+use crate::exit::Exit;
+use crate::log;
 use crate::output;
 use crate::problem::Problem;
-use crate::signals::{Stops, take_every_descriptor};
+use crate::signals::{Stops, runtime, take_every_descriptor};
 
 /// What service managers are told not to start again after.
 const WRONG_CONFIG: u8 = 23;
-/// How long connections may go on after the first signal.
-const GRACE: Duration = Duration::from_secs(10);
 
 /// A problem, and the exit code it has for this command.
 struct Failed(u8, Problem);
@@ -59,10 +56,7 @@ pub(crate) fn run(options: &Run) -> ExitCode {
 
 fn serve(options: &Run) -> Result<(), Failed> {
     let sources = sources(options)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Problem::new(Exit::Internal, format!("cannot start: {e}")))?;
+    let runtime = runtime()?;
     let within = runtime.enter();
     if options.test {
         log::to_stderr(LevelFilter::WARN);
@@ -247,7 +241,7 @@ fn certificates_from<'t>(folder: &Path, paths: impl Iterator<Item = &'t mut PemS
 
 /// Serves until a signal comes, then lets connections finish until the time or another signal ends them.
 async fn until_told(settings: Settings, placed: impl Fn(Error) -> Failed) -> Result<(), Failed> {
-    let mut stops = Stops::new().map_err(|e| Problem::new(Exit::Internal, format!("cannot wait for signals: {e}")))?;
+    let stops = Stops::new()?;
     let listeners: Vec<_> = settings
         .inbounds
         .iter()
@@ -259,12 +253,7 @@ async fn until_told(settings: Settings, placed: impl Fn(Error) -> Failed) -> Res
         crate::args::version(),
         places(&server, &listeners)
     ));
-    stops.next().await;
-    log::tell("stopping: open connections may go on for ten seconds; a second signal ends them at once");
-    tokio::select! {
-        _ = server.shutdown(GRACE) => {}
-        () = stops.next() => {}
-    }
+    stops.until_told(|grace| server.shutdown(grace)).await;
     Ok(())
 }
 

@@ -1,9 +1,9 @@
 //! `sealway uuid`.
 
-use sealway_lab::exit::Exit;
 use sealway_v2ray::UserId;
 
 use crate::args::Uuid;
+use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
 
@@ -15,8 +15,7 @@ pub(crate) fn run(options: &Uuid) -> Result<Exit, Problem> {
         })?,
         None => {
             let mut random = [0; 16];
-            getrandom::fill(&mut random)
-                .map_err(|e| Problem::new(Exit::Internal, format!("the system gives no random bytes: {e}")))?;
+            getrandom::fill(&mut random).map_err(Problem::no_random_bytes)?;
             UserId::random(random)
         }
     };

@@ -1,8 +1,7 @@
 //! `sealway version`.
 
-use sealway_lab::exit::Exit;
-
 use crate::args;
+use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
 

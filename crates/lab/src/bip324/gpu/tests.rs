@@ -1,7 +1,7 @@
 //! The cells of a transport with a GPU beside it, on a device made of ordinary memory.
 
 use super::*;
-use crate::exit::Exit;
+use crate::ending::Ending;
 use crate::packets::gpu::tests::support::fake::{Fake, Kernels, Memory};
 use crate::packets::gpu::tests::support::kernels::Model;
 use crate::run::{CellError, Counted};
@@ -140,5 +140,5 @@ fn a_run_says_by_which_costs_it_went() {
 
     let none: Open = Arc::new(|_| Err(Error::NoDriver));
     let error = prepare(&request, &none).err().unwrap();
-    assert_eq!(error.exit(), Exit::Done);
+    assert_eq!(error.ending(), Ending::Done);
 }

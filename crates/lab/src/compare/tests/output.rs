@@ -88,7 +88,7 @@ proptest! {
         new.results[4].median = Num(median);
         let found = compared(&old, &new);
         prop_assert!(serde_json::to_string(&found).is_ok());
-        found.exit(true);
+        found.ending(true);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The cells of a GPU, on a device made of ordinary memory.
 
 use super::*;
-use crate::exit::Exit;
+use crate::ending::Ending;
 use crate::packets::tests::{Watcher, request};
 use crate::run::Counted;
 
@@ -157,7 +157,7 @@ fn without_a_device_there_is_nothing_to_measure() {
     let open: Open = Arc::new(|_| Err(Error::NoDevice));
     let said = prepare(&request(&[], 10), &open).err().unwrap();
     assert!(matches!(said, LabError::NoDevice { .. }));
-    assert_eq!(said.exit(), Exit::Done);
+    assert_eq!(said.ending(), Ending::Done);
     assert!(said.to_string().starts_with("no GPU to measure here: "), "{said}");
     // On the machine that runs this test, too, it is either that or a result.
     let request = Request {

@@ -1,10 +1,10 @@
 //! `sealway bip324 bench`: the lab's workload, under the name that someone looks for who has nodes in mind.
 
 use sealway_lab::bip324;
-use sealway_lab::exit::Exit;
 
 use crate::args::{Bip324Bench, Measured};
 use crate::commands::lab;
+use crate::exit::Exit;
 use crate::problem::Problem;
 
 pub(super) fn run(bench: &Bip324Bench) -> Result<Exit, Problem> {

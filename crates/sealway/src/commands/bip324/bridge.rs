@@ -1,19 +1,14 @@
 //! `sealway bip324 bridge`.
 
-use std::time::Duration;
-
 use sealway_bridge::{Bridge as Running, Error, Incoming, Outgoing, Settings, Target};
-use sealway_lab::exit::Exit;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::problem;
 use crate::args::{Bridge, IncomingWord, LogWord, OutgoingWord};
-use crate::commands::run::log;
+use crate::exit::Exit;
+use crate::log;
 use crate::problem::Problem;
-use crate::signals::{Stops, take_every_descriptor};
-
-/// How long connections may go on after the first signal.
-const GRACE: Duration = Duration::from_secs(10);
+use crate::signals::{Stops, runtime, take_every_descriptor};
 
 pub(crate) fn run(options: &Bridge) -> Result<Exit, Problem> {
     let target = Target::parse(&options.connect, options.network).map_err(|error| {
@@ -39,10 +34,7 @@ pub(crate) fn run(options: &Bridge) -> Result<Exit, Problem> {
         LogWord::Info => LevelFilter::INFO,
     });
     take_every_descriptor();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Problem::new(Exit::Internal, format!("cannot start: {e}")))?;
+    let runtime = runtime()?;
     let done = runtime.block_on(until_told(settings));
     // A name that the system still looks up is not waited for.
     runtime.shutdown_background();
@@ -52,7 +44,7 @@ pub(crate) fn run(options: &Bridge) -> Result<Exit, Problem> {
 
 /// Serves until a signal comes, then lets connections finish until the time or another signal ends them.
 async fn until_told(settings: Settings) -> Result<Exit, Problem> {
-    let mut stops = Stops::new().map_err(|e| Problem::new(Exit::Internal, format!("cannot wait for signals: {e}")))?;
+    let stops = Stops::new()?;
     let (to, network) = (settings.connect.clone(), settings.network);
     let bridge = Running::start(settings).map_err(|error| {
         let problem = problem(&error);
@@ -68,13 +60,8 @@ async fn until_told(settings: Settings) -> Result<Exit, Problem> {
         crate::args::version(),
         bridge.address()
     ));
-    stops.next().await;
-    log::tell("stopping: open connections may go on for ten seconds; a second signal ends them at once");
     let stats = std::sync::Arc::clone(bridge.stats());
-    tokio::select! {
-        _ = bridge.shutdown(GRACE) => {}
-        () = stops.next() => {}
-    }
+    stops.until_told(|grace| bridge.shutdown(grace)).await;
     log::tell(stats.totals());
     Ok(Exit::Done)
 }

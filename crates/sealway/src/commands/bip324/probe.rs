@@ -6,13 +6,14 @@ use std::time::Duration;
 use sealway_bip324::Magic;
 use sealway_bridge::probe::{Answer, Options, Report};
 use sealway_bridge::{Error, Target, probe};
-use sealway_lab::exit::Exit;
 use serde_json::{Value, json};
 
 use super::problem;
 use crate::args::Probe;
+use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
+use crate::signals::runtime;
 
 pub(crate) fn run(options: &Probe) -> Result<Exit, Problem> {
     let target = Target::parse(&options.target, options.network).map_err(|error| {
@@ -23,10 +24,7 @@ pub(crate) fn run(options: &Probe) -> Result<Exit, Problem> {
         limit: options.timeout,
         user_agent: concat!("/sealway:", env!("CARGO_PKG_VERSION"), "/").to_owned(),
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Problem::new(Exit::Internal, format!("cannot start: {e}")))?;
+    let runtime = runtime()?;
     let report = runtime.block_on(probe(&target, &how));
     // A name that the system still looks up is not waited for.
     runtime.shutdown_background();

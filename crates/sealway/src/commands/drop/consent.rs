@@ -8,6 +8,7 @@ use sealway_drop::answer::{self, Take};
 use sealway_drop::cancel::Cancel;
 use sealway_drop::dest::{Answer, Existing};
 use sealway_drop::names::RelPath;
+use sealway_drop::policy;
 use sealway_drop::receive::{Consent, LISTED_NAMES, Offered, cut};
 
 use super::asking::ask;
@@ -20,7 +21,7 @@ const NAMES: usize = 10;
 
 /// Asks on the terminal.
 pub(super) struct Asking {
-    yes: bool,
+    asks: bool,
     events: Events,
     cancel: Cancel,
     /// What was answered for all further files.
@@ -28,10 +29,10 @@ pub(super) struct Asking {
 }
 
 impl Asking {
-    /// With `yes`, what is offered is taken without a question.
-    pub(super) fn new(yes: bool, events: Events, cancel: &Cancel) -> Asking {
+    /// `asks`: whether to take what is offered is a question.
+    pub(super) fn new(asks: bool, events: Events, cancel: &Cancel) -> Asking {
         Asking {
-            yes,
+            asks,
             events,
             cancel: cancel.clone(),
             all: Mutex::new(None),
@@ -41,8 +42,8 @@ impl Asking {
 
 impl Consent for Asking {
     fn accept(&self, offer: &Offered) -> Result<(), String> {
-        self.events.offered(&offered(offer, NAMES), offer, !self.yes);
-        if self.yes {
+        self.events.offered(&offered(offer, NAMES), offer, self.asks);
+        if !self.asks {
             return Ok(());
         }
         let more = offer.top_count > NAMES as u64;
@@ -75,11 +76,8 @@ impl Consent for Asking {
                     // Nothing comes of the transfer any more.
                     return Answer::Skip;
                 };
-                let (choice, for_all) = match answer::conflict(&text) {
-                    Some(clear) => clear,
-                    // The terminal has gone: nothing is lost by the safe choice.
-                    None if text.is_empty() && !std::io::stdin().is_terminal() => (Answer::Rename, true),
-                    None => continue,
+                let Some((choice, for_all)) = policy::conflict_answered(&text, std::io::stdin().is_terminal()) else {
+                    continue;
                 };
                 if for_all {
                     *all = Some(choice);

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sealway_drop::fuse::CopiesBy;
 use sealway_drop::invite::Invite;
+use sealway_drop::policy::Check;
 use sealway_drop::progress::{Progress, Snapshot};
 use sealway_drop::receive::Offered;
 use sealway_drop::send::Summary;
@@ -16,8 +17,8 @@ use sealway_drop::sharing::Ready;
 use sealway_drop::source::TopLink;
 use serde_json::{Value, json};
 
-use super::place::Check;
 use super::screen;
+use crate::args::DropLink;
 use crate::problem::{Problem, note};
 
 /// Redraws a second.
@@ -34,6 +35,13 @@ pub(super) struct Events {
 }
 
 impl Events {
+    pub(super) fn of(link: &DropLink) -> Events {
+        Events {
+            quiet: link.quiet,
+            json: link.json,
+        }
+    }
+
     fn tell(self, text: impl std::fmt::Display, value: impl FnOnce() -> Value) {
         screen::suspend(|| self.tell_now(text, value));
     }
@@ -104,29 +112,27 @@ impl Events {
     }
 
     pub(super) fn connected(self, suite: &str, words: &str, check: Check) {
-        let proved = check == Check::Proved;
-        let value = || json!({"event": "connected", "suite": suite, "check": words, "proved": proved});
-        match check {
-            Check::Shown | Check::Asked => self.tell(
-                format_args!(
-                    "connected, {suite}; check words: {words} (the other end shows the same, or somebody sits between)"
-                ),
-                value,
-            ),
-            Check::Proved | Check::Local => self.tell(format_args!("connected, {suite}"), value),
+        let mut text = format!("connected, {suite}");
+        if check.is_shown() {
+            text.push_str(&format!(
+                "; check words: {words} (the other end shows the same, or somebody sits between)"
+            ));
         }
+        self.tell(
+            text,
+            || json!({"event": "connected", "suite": suite, "check": words, "proved": check.is_proved()}),
+        );
     }
 
-    /// The command ends with this. Told once, by whoever knows first.
-    pub(super) fn failed(self, mut problem: Problem) -> Problem {
-        if self.json && !problem.tell() {
+    /// The command ends with this.
+    pub(super) fn failed(self, problem: &Problem) {
+        if self.json {
             let (exit, text, hint) = (problem.exit().code(), problem.message(), problem.advice());
             self.tell(
                 "",
                 || json!({"event": "error", "exit": exit, "text": text, "hint": hint}),
             );
         }
-        problem
     }
 
     /// What is shared and mounted stands.

@@ -1,16 +1,15 @@
 //! `sealway identity`.
 
 use sealway_drop::identity::{Identity as Own, KnownPeers, PublicKey, config_dir};
-use sealway_lab::exit::Exit;
 
-use super::problem;
 use crate::args::{Identity, IdentityCommand};
+use crate::exit::Exit;
 use crate::output;
 use crate::problem::{Problem, note};
 
 pub(crate) fn run(options: &Identity) -> Result<Exit, Problem> {
     let Some(command) = &options.command else {
-        let own = Own::load_or_make().map_err(|error| problem(&error))?;
+        let own = Own::load_or_make()?;
         output::print(&format!("{}\n", own.public()))?;
         if own.path().is_none() {
             note(
@@ -25,7 +24,7 @@ pub(crate) fn run(options: &Identity) -> Result<Exit, Problem> {
     let known = KnownPeers::at(&dir);
     match command {
         IdentityCommand::List => {
-            for peer in known.list().map_err(|error| problem(&error))? {
+            for peer in known.list()? {
                 output::print(&format!("{}  {}  {}\n", peer.key, peer.first_seen, peer.name))?;
             }
             Ok(Exit::Done)
@@ -36,10 +35,10 @@ pub(crate) fn run(options: &Identity) -> Result<Exit, Problem> {
                     .hint("`sealway identity` at the other end shows its key")
             })?;
             let today = jiff::Zoned::now().date().to_string();
-            known.remember(name, key, &today).map_err(|error| problem(&error))?;
+            known.remember(name, key, &today)?;
             Ok(Exit::Done)
         }
-        IdentityCommand::Forget { name } => match known.forget(name).map_err(|error| problem(&error))? {
+        IdentityCommand::Forget { name } => match known.forget(name)? {
             true => Ok(Exit::Done),
             false => Err(Problem::new(Exit::Usage, format!("no key is known as {name}"))
                 .hint("`sealway identity list` shows them")),

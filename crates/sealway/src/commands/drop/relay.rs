@@ -3,11 +3,10 @@
 use indicatif::HumanBytes;
 use sealway_drop::address;
 use sealway_drop::relay::{Limits, Server};
-use sealway_lab::exit::Exit;
 
-use super::problem;
-use super::send::stop_on_signal_saying;
+use super::stop_on_signal_saying;
 use crate::args::Relay;
+use crate::exit::Exit;
 use crate::problem::{Problem, note};
 use crate::signals::take_every_descriptor;
 
@@ -22,11 +21,11 @@ pub(crate) fn run(options: &Relay) -> Result<Exit, Problem> {
     take_every_descriptor();
     let cancel = stop_on_signal_saying("stopping: pairs may go on for a little; a second signal ends them at once")?;
     let server = Server::bind(address, Limits::default())
-        .map_err(|error| problem(&error).hint("is another program there already?"))?;
+        .map_err(|error| Problem::from(error).hint("is another program there already?"))?;
     if !options.quiet {
         note(format_args!("relay at {}", server.address()));
     }
-    let stats = server.run(&cancel).map_err(|error| problem(&error))?;
+    let stats = server.run(&cancel)?;
     if !options.quiet {
         note(format_args!(
             "{} connections, {} pairs, {} passed on; {} turned away",

@@ -4,25 +4,23 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sealway_drop::Error;
 use sealway_drop::cancel::Cancel;
+use sealway_drop::policy::End;
 use sealway_drop::progress::Progress;
 use sealway_drop::send::Options;
 use sealway_drop::source::{self, Scan, ScanOptions, Spool};
 use sealway_drop::wire::control::Cause;
-use sealway_lab::exit::Exit;
+use sealway_drop::{Error, Fault};
 
 use super::events::Events;
-use super::place::{End, Way, confirm, connect, way};
-use super::problem;
+use super::session::{Met, confirm, meet, through_grpc};
+use super::stop_on_signal;
 use crate::args::{Send, ViaWord};
+use crate::exit::Exit;
 use crate::problem::{Problem, note};
 
 pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
-    let events = Events {
-        quiet: options.link.quiet,
-        json: options.link.json,
-    };
+    let events = Events::of(&options.link);
     let cancel = stop_on_signal()?;
     // Before anybody is asked to come: what is to be sent must be there.
     let (paths, scan) = found(options, &cancel)?;
@@ -39,29 +37,19 @@ pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
                 "one file at a time goes through gRPC, and not standard input",
             ));
         };
-        let way = super::via::connect(&options.link, End::Sender, events, &cancel)?;
-        let sent = sealway_drop::grpc::files::send(path.clone(), way, &cancel);
-        return sent
-            .map(|()| Exit::Done)
-            .map_err(|error| events.failed(problem(&error)));
+        let way = through_grpc(&options.link, End::Sender, events, &cancel)?;
+        sealway_drop::grpc::files::send(path.clone(), way, &cancel)?;
+        return Ok(Exit::Done);
     }
-    let Way {
-        place,
-        setup,
-        connections,
-        hash,
-        check,
-        own,
-        ..
-    } = way(&options.link, End::Sender, events, &cancel)?;
-    let transfer_secret = own.transfer_secret().map_err(|error| problem(&error))?;
+    let Met { hash, check, own, came } = meet(&options.link, End::Sender, None, events, &cancel)?;
+    let transfer_secret = own.transfer_secret()?;
     let progress = Arc::new(Progress::with_waiting(move || events.waiting_for_yes()));
     let sending = Options {
         paths,
         hash,
         transfer_secret,
     };
-    let result = connect(place, &setup, connections, events, &cancel).and_then(|mut connected| {
+    let result = came.and_then(|mut connected| {
         confirm(&mut connected, check, events, &cancel)?;
         let _following = events.follow(&progress);
         sealway_drop::send::send(&sending, &scan, connected, &progress, &cancel)
@@ -72,7 +60,7 @@ pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
             events.done("sent", true, &summary, &progress);
             Ok(ended(summary.failed))
         }
-        Err(error) => Err(events.failed(resume_hint(&error, &progress))),
+        Err(error) => Err(resume_hint(error, &progress)),
     }
 }
 
@@ -90,7 +78,7 @@ fn found(options: &Send, cancel: &Cancel) -> Result<(Vec<PathBuf>, Scan), Proble
         }
         let mut scan = ScanOptions::default();
         scan.follow_top = options.follow;
-        let found = source::scan(&options.paths, scan, &mut |_| {}).map_err(|error| problem(&error.into()))?;
+        let found = source::scan(&options.paths, scan, &mut |_| {}).map_err(Error::from)?;
         return Ok((options.paths.clone(), found));
     }
     if options.paths.len() > 1 {
@@ -101,9 +89,9 @@ fn found(options: &Send, cancel: &Cancel) -> Result<(Vec<PathBuf>, Scan), Proble
         note("reading what is typed here; Ctrl-D ends it");
     }
     let spooled = source::spool(std::io::stdin(), name.as_encoded_bytes(), &Spool::default(), cancel);
-    match spooled.map_err(|error| problem(&error.into()))? {
+    match spooled.map_err(Error::from)? {
         Some(scan) => Ok((vec![Path::new("-").join(name)], scan)),
-        None => Err(problem(&Error::Cancelled)),
+        None => Err(Error::Cancelled.into()),
     }
 }
 
@@ -116,41 +104,20 @@ pub(super) fn ended(left_out: u64) -> Exit {
 }
 
 /// What to do after a transfer broke off.
-pub(super) fn resume_hint(error: &Error, progress: &Progress) -> Problem {
-    use sealway_drop::Fault;
-    let (problem, now) = (problem(error), progress.snapshot());
-    match error.fault() {
-        _ if matches!(error, Error::OtherEnd(Cause::NoRoom)) => {
+pub(super) fn resume_hint(error: Error, progress: &Progress) -> Problem {
+    let (fault, now) = (error.fault(), progress.snapshot());
+    let no_room = matches!(error, Error::OtherEnd(Cause::NoRoom));
+    let spent = matches!(error, Error::CodeSpent);
+    let problem = Problem::from(error);
+    match fault {
+        _ if no_room => {
             problem.hint("make room there; the same command again at both ends then goes on where this one stopped")
         }
         Fault::Network | Fault::Cancelled | Fault::Storage if now.bytes + now.kept > 0 => {
             problem.hint("the same command again at both ends goes on where this one stopped")
         }
-        Fault::Identity if matches!(error, Error::CodeSpent) => problem
+        Fault::Identity if spent => problem
             .hint("if the other end showed a code, give this end the same one: SEALWAY_CODE, or --code to be asked"),
         _ => problem,
     }
-}
-
-/// Ctrl-C and SIGTERM end a transfer in good order; a second one leaves at once.
-pub(super) fn stop_on_signal() -> Result<Cancel, Problem> {
-    stop_on_signal_saying("\nstopping")
-}
-
-/// The same with other words.
-pub(super) fn stop_on_signal_saying(words: &'static str) -> Result<Cancel, Problem> {
-    let cancel = Cancel::new();
-    let switch = cancel.clone();
-    let mut second = false;
-    ctrlc::set_handler(move || {
-        if std::mem::replace(&mut second, true) {
-            super::code::restore();
-            std::process::exit(i32::from(Exit::Interrupted.code()));
-        }
-        // First: what is said may have to wait for whoever reads it.
-        switch.cancel();
-        note(words);
-    })
-    .map_err(|error| Problem::new(Exit::Internal, format!("cannot listen for Ctrl-C: {error}")))?;
-    Ok(cancel)
 }

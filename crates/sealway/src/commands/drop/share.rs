@@ -1,6 +1,6 @@
 //! `sealway share` and `sealway mount`.
 
-use std::sync::{Mutex, PoisonError};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -8,37 +8,35 @@ use sealway_drop::cache::CacheOptions;
 use sealway_drop::cancel::Cancel;
 use sealway_drop::fuse::MountOptions;
 use sealway_drop::link::Connected;
+use sealway_drop::policy::{Confirmed, End, code};
 use sealway_drop::sharing::{self, Options, Ready, Telling};
-use sealway_lab::exit::Exit;
 
 use super::events::Events;
-use super::place::{Check, End, Way, confirm, way};
-use super::problem;
-use super::send::stop_on_signal;
+use super::session::{Prepared, ask_again, confirm, prepare};
+use super::stop_on_signal;
 use crate::args::{DropLink, Mount, Mounting, Share};
-use crate::problem::{Problem, note};
+use crate::exit::Exit;
+use crate::problem::Problem;
 use crate::signals::take_every_descriptor;
 
 pub(crate) fn share(options: &Share) -> Result<Exit, Problem> {
-    let sharing = Options {
-        share: Some(options.folder.clone()),
-        mount: options.mount.clone(),
-        mounting: mounting(&options.mounting),
-        again: Duration::from_secs(options.mounting.reconnect),
-        ..Options::default()
-    };
+    let sharing = sharing(Some(&options.folder), options.mount.as_ref(), &options.mounting);
     run(&sharing, &options.link, End::Sharer)
 }
 
 pub(crate) fn mount(options: &Mount) -> Result<Exit, Problem> {
-    let sharing = Options {
-        share: options.share.clone(),
-        mount: Some(options.mountpoint.clone()),
-        mounting: mounting(&options.mounting),
-        again: Duration::from_secs(options.mounting.reconnect),
-        ..Options::default()
-    };
+    let sharing = sharing(options.share.as_ref(), Some(&options.mountpoint), &options.mounting);
     run(&sharing, &options.link, End::Mounter)
+}
+
+fn sharing(share: Option<&PathBuf>, mount: Option<&PathBuf>, options: &Mounting) -> Options {
+    Options {
+        share: share.cloned(),
+        mount: mount.cloned(),
+        mounting: mounting(options),
+        again: Duration::from_secs(options.reconnect),
+        ..Options::default()
+    }
 }
 
 fn mounting(options: &Mounting) -> MountOptions {
@@ -55,15 +53,12 @@ fn mounting(options: &Mounting) -> MountOptions {
 }
 
 /// What cannot be listed is left to mounting.
-fn holds_something(folder: &std::path::Path) -> bool {
+fn holds_something(folder: &Path) -> bool {
     std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
-    let events = Events {
-        quiet: link.quiet,
-        json: link.json,
-    };
+    let events = Events::of(link);
     // Before anybody is asked to come: the folders must be there.
     for (folder, mounted) in [(&sharing.share, false), (&sharing.mount, true)] {
         let Some(folder) = folder else { continue };
@@ -84,56 +79,47 @@ fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
     take_every_descriptor();
     let cancel = stop_on_signal()?;
     let result = loop {
-        let Way {
+        let Prepared {
             place,
             setup,
             check,
-            typed,
+            code: source,
             ..
-        } = match way(link, end, events, &cancel) {
+        } = match prepare(link, end, events, &cancel) {
             // To be stopped is how this ends.
             Err(problem) if problem.exit() == Exit::Interrupted => return Ok(Exit::Done),
-            way => way?,
+            ready => ready?,
         };
         let telling = Teller {
             sharing,
-            check,
             events,
             cancel: &cancel,
-            confirmed: Mutex::default(),
+            confirmed: Confirmed::new(check),
         };
         match sharing::keep(sharing, place, &setup, &cancel, &telling) {
-            Err(error) if typed && error.is_unknown_number() => note(format_args!("{error}; type the code again")),
+            Err(error) if code::is_asked_again(&error, source) => ask_again(&error),
             result => break result,
         }
     };
     match result {
-        Ok(()) => Ok(Exit::Done),
-        Err(sealway_drop::Error::Cancelled) => Ok(Exit::Done),
-        Err(error) => Err(events.failed(problem(&error))),
+        Ok(()) | Err(sealway_drop::Error::Cancelled) => Ok(Exit::Done),
+        Err(error) => Err(error.into()),
     }
 }
 
 /// Says what happens.
 struct Teller<'a> {
     sharing: &'a Options,
-    check: Check,
     events: Events,
     cancel: &'a Cancel,
-    /// Keys of ends about which somebody has said yes: they may come again without a question.
-    confirmed: Mutex<Vec<[u8; 32]>>,
+    confirmed: Confirmed,
 }
 
 impl Telling for Teller<'_> {
     fn connected(&self, connected: &mut Connected) -> Result<(), sealway_drop::Error> {
-        let confirmed = || self.confirmed.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = connected.peered.peer_key.filter(|_| self.check == Check::Asked);
-        let check = match known {
-            Some(key) if confirmed().contains(&key) => Check::Proved,
-            _ => self.check,
-        };
-        confirm(connected, check, self.events, self.cancel)?;
-        confirmed().extend(known);
+        let key = connected.peered.peer_key;
+        confirm(connected, self.confirmed.check(key), self.events, self.cancel)?;
+        self.confirmed.passed(key);
         Ok(())
     }
 

@@ -1,7 +1,6 @@
 //! Exit codes of the commands.
 
-use crate::measure::WarningCode;
-use crate::result::RunResult;
+use sealway_lab::ending::Ending;
 
 /// Declares the codes with their words, so that none can be without.
 macro_rules! exits {
@@ -9,16 +8,16 @@ macro_rules! exits {
         /// Why a command ended, as the number the shell sees.
         #[derive(Clone, Copy, Debug, Eq, PartialEq)]
         #[repr(u8)]
-        pub enum Exit {
+        pub(crate) enum Exit {
             $($(#[doc = $doc])* $Name = $code,)*
         }
 
         impl Exit {
             /// Every code, lowest first.
-            pub const ALL: &'static [Exit] = &[$(Exit::$Name),*];
+            pub(crate) const ALL: &'static [Exit] = &[$(Exit::$Name),*];
 
             /// What it means, in the words of help.
-            pub const fn words(self) -> &'static str {
+            pub(crate) const fn words(self) -> &'static str {
                 match self {
                     $(Exit::$Name => $words,)*
                 }
@@ -58,36 +57,39 @@ exits! {
 
 impl Exit {
     /// The list for help: every code and what it means.
-    pub fn help() -> String {
-        let lines = Exit::ALL
-            .iter()
-            .map(|exit| format!("\n{:>5}  {}", exit.code(), exit.words()));
-        std::iter::once("Exit codes:".to_owned()).chain(lines).collect()
+    pub(crate) fn help() -> String {
+        list(Exit::ALL.iter().map(|exit| (*exit, exit.words())))
+    }
+
+    /// The same of a command that ends with these alone, in words of its own.
+    pub(crate) fn help_of(some: &[(Exit, &str)]) -> String {
+        list(some.iter().copied())
     }
 
     /// The number for the shell.
-    pub const fn code(self) -> u8 {
+    pub(crate) const fn code(self) -> u8 {
         self as u8
     }
+}
 
-    /// How a finished run ends: wrong data before all else, then interruption, then noise under `strict`.
-    ///
-    /// Under `strict`, a run is undecidable when any of its rows is marked `unusable`.
-    pub fn of(result: &RunResult, strict: bool) -> Exit {
-        let wrong = WarningCode::CellWrong.code();
-        if result.warnings.iter().any(|warning| warning.code == wrong) {
-            Exit::Verification
-        } else if !result.complete {
-            Exit::Interrupted
-        } else if strict
-            && result
-                .results
-                .iter()
-                .any(|row| row.flags.iter().any(|flag| flag == "unusable"))
-        {
-            Exit::Undecidable
-        } else {
-            Exit::Done
+fn list<'a>(exits: impl Iterator<Item = (Exit, &'a str)>) -> String {
+    let lines = exits.map(|(exit, words)| format!("\n{:>5}  {words}", exit.code()));
+    std::iter::once("Exit codes:".to_owned()).chain(lines).collect()
+}
+
+/// What a run or a comparison of the lab came to.
+impl From<Ending> for Exit {
+    fn from(ending: Ending) -> Exit {
+        match ending {
+            Ending::Done => Exit::Done,
+            Ending::Wrong => Exit::Verification,
+            Ending::Slower => Exit::Regression,
+            Ending::Undecidable => Exit::Undecidable,
+            Ending::Interrupted => Exit::Interrupted,
+            Ending::Misused => Exit::Usage,
+            Ending::PeerMissing => Exit::PeerMissing,
+            Ending::NewerSchema => Exit::Store,
+            Ending::Failed => Exit::Internal,
         }
     }
 }
