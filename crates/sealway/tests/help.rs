@@ -23,57 +23,56 @@ fn golden(name: &str, text: &str) {
     );
 }
 
+/// Every command.
+const COMMANDS: [&[&str]; 26] = [
+    &[],
+    &["bip324"],
+    &["bip324", "bench"],
+    &["bip324", "bridge"],
+    &["bip324", "probe"],
+    &["completions"],
+    &["cpu"],
+    &["identity"],
+    &["identity", "forget"],
+    &["identity", "list"],
+    &["identity", "remember"],
+    &["lab"],
+    &["lab", "compare"],
+    &["lab", "doctor"],
+    &["link"],
+    &["link", "from-config"],
+    &["link", "to-config"],
+    &["man"],
+    &["mount"],
+    &["receive"],
+    &["relay"],
+    &["run"],
+    &["send"],
+    &["share"],
+    &["uuid"],
+    &["version"],
+];
+
+/// The name of a page about a command.
+fn page(words: &[&str]) -> String {
+    [&["sealway"], words].concat().join("-")
+}
+
 #[test]
 fn help_is_what_was_reviewed() {
-    for (name, words) in [
-        ("sealway", &[][..]),
-        ("sealway-bip324", &["bip324"]),
-        ("sealway-bip324-bench", &["bip324", "bench"]),
-        ("sealway-bip324-bridge", &["bip324", "bridge"]),
-        ("sealway-bip324-probe", &["bip324", "probe"]),
-        ("sealway-completions", &["completions"]),
-        ("sealway-cpu", &["cpu"]),
-        ("sealway-identity", &["identity"]),
-        ("sealway-identity-forget", &["identity", "forget"]),
-        ("sealway-identity-list", &["identity", "list"]),
-        ("sealway-identity-remember", &["identity", "remember"]),
-        ("sealway-lab", &["lab"]),
-        ("sealway-lab-compare", &["lab", "compare"]),
-        ("sealway-lab-doctor", &["lab", "doctor"]),
-        ("sealway-link", &["link"]),
-        ("sealway-link-from-config", &["link", "from-config"]),
-        ("sealway-link-to-config", &["link", "to-config"]),
-        ("sealway-man", &["man"]),
-        ("sealway-mount", &["mount"]),
-        ("sealway-receive", &["receive"]),
-        ("sealway-relay", &["relay"]),
-        ("sealway-run", &["run"]),
-        ("sealway-send", &["send"]),
-        ("sealway-share", &["share"]),
-        ("sealway-uuid", &["uuid"]),
-        ("sealway-version", &["version"]),
-    ] {
+    for words in COMMANDS {
         for (flag, suffix) in [("-h", "short"), ("--help", "long")] {
             let ran = run(&[words, &[flag]].concat());
             assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
-            golden(&format!("{name}.{suffix}.txt"), &ran.stdout);
+            golden(&format!("{}.{suffix}.txt", page(words)), &ran.stdout);
         }
     }
 }
 
 #[test]
 fn help_fits_its_width() {
-    for words in [
-        &["--help"][..],
-        &["lab", "--help"],
-        &["lab", "compare", "--help"],
-        &["run", "--help"],
-        &["bip324", "bench", "--help"],
-        &["bip324", "bridge", "--help"],
-        &["bip324", "probe", "--help"],
-        &["link", "from-config", "--help"],
-    ] {
-        let text = run(words).stdout;
+    for words in COMMANDS {
+        let text = run(&[words, &["--help"]].concat()).stdout;
         for line in text.lines() {
             assert!(line.chars().count() <= 100, "{line}");
         }
@@ -160,35 +159,7 @@ fn man_pages_are_written_for_every_command() {
         .map(|e| e.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    let mut expected = [
-        "",
-        "-bip324",
-        "-bip324-bench",
-        "-bip324-bridge",
-        "-bip324-probe",
-        "-completions",
-        "-cpu",
-        "-identity",
-        "-identity-forget",
-        "-identity-list",
-        "-identity-remember",
-        "-lab",
-        "-lab-compare",
-        "-lab-doctor",
-        "-link",
-        "-link-from-config",
-        "-link-to-config",
-        "-man",
-        "-mount",
-        "-receive",
-        "-relay",
-        "-run",
-        "-send",
-        "-share",
-        "-uuid",
-        "-version",
-    ]
-    .map(|name| format!("sealway{name}.1"));
+    let mut expected = COMMANDS.map(|words| format!("{}.1", page(words)));
     expected.sort();
     assert_eq!(names, expected);
     for name in ["sealway.1", "sealway-lab.1"] {
