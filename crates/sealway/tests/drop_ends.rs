@@ -1,147 +1,31 @@
 //! How the programs of the drop end, and what they do where nobody can be asked.
 
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use common::drop::{LIMIT, Place, Running, can_mount, text};
+use rustix::process::Signal;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_sealway");
-
-/// How long anything may take.
-const LIMIT: Duration = Duration::from_secs(60);
-
-/// A folder in which two ends meet.
-struct Place(tempfile::TempDir);
-
-impl Place {
-    fn new() -> Place {
-        let dir = tempfile::tempdir().unwrap();
-        for name in ["out", "tree", "mount"] {
-            fs::create_dir(dir.path().join(name)).unwrap();
-        }
-        fs::write(dir.path().join("tree/file"), b"hello").unwrap();
-        Place(dir)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    /// A command without a terminal; words that begin with `@` are names in this place.
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(PROGRAM);
-        for word in words {
-            match word.strip_prefix('@') {
-                Some(name) => command.arg(self.path(name)),
-                None => command.arg(word),
-            };
-        }
-        command
-            .env("SEALWAY_CONFIG_DIR", self.path("config"))
-            .env_remove("SEALWAY_CODE")
-            .env_remove("SEALWAY_RELAY")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
-    }
-
-    fn start(&self, words: &[&str]) -> Running {
-        let mut child = self.command(&[words, &["--json"]].concat()).spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let (said, events) = channel();
-        std::thread::spawn(move || {
-            for line in lines.map_while(Result::ok) {
-                let _ = said.send(serde_json::from_str(&line).unwrap());
-            }
-        });
-        Running { child, events }
-    }
-
-    /// An end that shares and one that mounts; both are ready.
-    fn shared(&self) -> (Running, Running) {
-        let share = self.start(&["share", "@tree", "--listen", "127.0.0.1:0", "--reconnect", "1"]);
-        let address = share.until("listening")["address"].as_str().unwrap().to_owned();
-        let mount = self.mounted(&address);
-        share.until("ready");
-        (share, mount)
-    }
-
-    fn mounted(&self, address: &str) -> Running {
-        let mount = self.start(&["mount", "@mount", "--connect", address, "--reconnect", "1"]);
-        mount.until("ready");
-        assert_eq!(fs::read(self.path("mount/file")).unwrap(), b"hello");
-        mount
-    }
+/// An end that shares and one that mounts; both are ready.
+fn shared(place: &Place) -> (Running, Running) {
+    let share = place.start(&["share", "@tree", "--listen", "127.0.0.1:0", "--reconnect", "1"]);
+    let mount = mounted(place, &share.address());
+    share.until("ready");
+    (share, mount)
 }
 
-/// A program and the events it tells; ended when dropped.
-struct Running {
-    child: Child,
-    events: Receiver<serde_json::Value>,
-}
-
-impl Running {
-    fn until(&self, event: &str) -> serde_json::Value {
-        loop {
-            let told = self.events.recv_timeout(LIMIT).unwrap();
-            if told["event"] == event {
-                return told;
-            }
-        }
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
-    }
-
-    /// Its exit code, and what it said on standard error.
-    fn ended(mut self) -> (Option<i32>, String) {
-        let until = Instant::now() + LIMIT;
-        let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
-            }
-            assert!(Instant::now() < until, "it goes on");
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        let mut text = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
-        (status.code(), text)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // By a kill alone a mount would stay behind.
-        if matches!(self.child.try_wait(), Ok(None)) {
-            self.signal(Signal::TERM);
-        }
-        let until = Instant::now() + LIMIT;
-        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn can_mount() -> bool {
-    let device = fs::OpenOptions::new().read(true).write(true).open("/dev/fuse").is_ok();
-    let helper = || Command::new("fusermount3").arg("-V").output().is_ok();
-    if device && (rustix::process::geteuid().is_root() || helper()) {
-        return true;
-    }
-    let required = std::env::var("SEALWAY_REQUIRE_PEERS").is_ok_and(|value| value == "1");
-    assert!(!required, "nothing can be mounted here, and SEALWAY_REQUIRE_PEERS=1");
-    eprintln!("skipped: nothing can be mounted here (/dev/fuse and root or fusermount3 are needed)");
-    false
+fn mounted(place: &Place, address: &str) -> Running {
+    let mount = place.start(&["mount", "@mount", "--connect", address, "--reconnect", "1"]);
+    mount.until("ready");
+    assert_eq!(fs::read(place.path("mount/file")).unwrap(), b"hello");
+    mount
 }
 
 #[test]
@@ -151,8 +35,8 @@ fn a_signal_at_either_end_ends_both_in_good_order() {
     }
     for signal in [Signal::TERM, Signal::INT] {
         for mounting_end in [true, false] {
-            let place = Place::new();
-            let (share, mount) = place.shared();
+            let place = Place::with_tree();
+            let (share, mount) = shared(&place);
             if mounting_end {
                 mount.signal(signal);
                 // It waits for others.
@@ -171,8 +55,8 @@ fn an_end_that_vanishes_is_looked_for_and_then_an_error_at_the_other() {
     if !can_mount() {
         return;
     }
-    let place = Place::new();
-    let (share, mount) = place.shared();
+    let place = Place::with_tree();
+    let (share, mount) = shared(&place);
     share.signal(Signal::KILL);
     assert_eq!(mount.until("lost")["seconds"], 1);
     mount.until("gave-up");
@@ -183,14 +67,14 @@ fn an_end_that_vanishes_is_looked_for_and_then_an_error_at_the_other() {
     drop(share);
 
     let share = place.start(&["share", "@tree", "--listen", "127.0.0.1:0", "--reconnect", "1"]);
-    let address = share.until("listening")["address"].as_str().unwrap().to_owned();
-    let mount = place.mounted(&address);
+    let address = share.address();
+    let mount = mounted(&place, &address);
     mount.signal(Signal::KILL);
     share.until("lost");
     assert!(share.until("left")["why"].as_str().unwrap().contains("lost"));
     drop(mount);
     // A mount whose server was killed stays behind, and the next one takes it away.
-    let mount = place.mounted(&address);
+    let mount = mounted(&place, &address);
     mount.signal(Signal::TERM);
     assert_eq!(mount.ended().0, Some(0));
     share.signal(Signal::TERM);
@@ -200,15 +84,12 @@ fn an_end_that_vanishes_is_looked_for_and_then_an_error_at_the_other() {
 
 #[test]
 fn a_signal_ends_a_question() {
-    let place = Place::new();
+    let place = Place::with_tree();
     let mut command = place.command(&["receive", "--output", "@out", "--yes", "--connect", "192.0.2.1:9"]);
     // The code is asked for, and nobody answers.
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     let question = child.stdin.take();
-    let running = Running {
-        child,
-        events: channel().1,
-    };
+    let running = Running::silent(child);
     let status = format!("/proc/{}/status", running.child.id());
     let catches = || {
         let status = fs::read_to_string(&status).unwrap();
@@ -229,7 +110,7 @@ fn a_signal_ends_a_question() {
 
 #[test]
 fn a_mount_point_that_holds_something_is_said_before_anybody_is_asked_to_come() {
-    let place = Place::new();
+    let place = Place::with_tree();
     fs::write(place.path("mount/file"), b"here already").unwrap();
     for words in [
         &["mount", "@mount", "--listen", "127.0.0.1:0", "--json"][..],
@@ -262,18 +143,9 @@ fn a_mount_point_that_holds_something_is_said_before_anybody_is_asked_to_come() 
     }
 }
 
-fn text(output: &Output) -> String {
-    format!(
-        "{:?} {} {}",
-        output.status,
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    )
-}
-
 #[test]
 fn where_nobody_can_be_asked_the_flag_that_decides_is_named() {
-    let place = Place::new();
+    let place = Place::with_tree();
     let everywhere = ["--listen", "0.0.0.0:0", "--anyone", "--json"];
     let elsewhere = ["--connect", "192.0.2.1:9", "--anyone", "--json"];
     for command in [
@@ -322,7 +194,7 @@ fn where_nobody_can_be_asked_the_flag_that_decides_is_named() {
 
 #[test]
 fn unchecked_takes_whoever_comes() {
-    let place = Place::new();
+    let place = Place::with_tree();
     let receiver = place.start(&[
         "receive",
         "--listen",
@@ -333,7 +205,7 @@ fn unchecked_takes_whoever_comes() {
         "--anyone",
         "--unchecked",
     ]);
-    let address = receiver.until("listening")["address"].as_str().unwrap().to_owned();
+    let address = receiver.address();
     let port = address.rsplit_once(':').unwrap().1;
     let sent = place
         .command(&["send", "@tree/file", "--connect", &format!("127.0.0.1:{port}")])
@@ -353,7 +225,7 @@ const SOON: Duration = Duration::from_secs(15);
 /// Found where one of three receivers that were stopped in the middle left the sender waiting for minutes.
 #[test]
 fn a_stop_in_the_middle_is_said_at_the_other_end() {
-    let place = Place::new();
+    let place = Place::with_tree();
     fs::write(place.path("tree/large"), vec![7; 256 << 20]).unwrap();
     for (delay, sender_stops) in [
         (0, false),
@@ -363,8 +235,7 @@ fn a_stop_in_the_middle_is_said_at_the_other_end() {
         (200, false),
         (250, false),
     ] {
-        let receiver = place.start(&["receive", "--listen", "127.0.0.1:0", "--output", "@out", "--yes"]);
-        let address = receiver.until("listening")["address"].as_str().unwrap().to_owned();
+        let (receiver, address) = place.receiver(&[]);
         let sender = place.start(&["send", "--connect", &address, "@tree"]);
         receiver.until("connected");
         std::thread::sleep(Duration::from_millis(delay));
@@ -395,11 +266,10 @@ fn a_stop_in_the_middle_is_said_at_the_other_end() {
 
 #[test]
 fn what_could_not_be_read_is_counted_at_both_ends() {
-    let place = Place::new();
+    let place = Place::with_tree();
     // Nothing that can be sent.
     let _socket = std::os::unix::net::UnixListener::bind(place.path("tree/socket")).unwrap();
-    let receiver = place.start(&["receive", "--listen", "127.0.0.1:0", "--output", "@out", "--yes"]);
-    let address = receiver.until("listening")["address"].as_str().unwrap().to_owned();
+    let (receiver, address) = place.receiver(&[]);
     let sender = place.start(&["send", "--connect", &address, "@tree"]);
     for end in [sender, receiver] {
         let done = end.until("done");
@@ -415,7 +285,7 @@ fn what_could_not_be_read_is_counted_at_both_ends() {
 
 #[test]
 fn every_failure_is_told_to_programs_once() {
-    let place = Place::new();
+    let place = Place::with_tree();
     for (words, exit) in [
         (
             &[
@@ -456,7 +326,7 @@ fn every_failure_is_told_to_programs_once() {
 
 #[test]
 fn a_code_of_a_wrong_length_is_refused_before_anything_is_sent() {
-    let place = Place::new();
+    let place = Place::with_tree();
     for code in ["7-castle-lemon", "7-castle-lemon-opera-castle"] {
         // Nobody is there, which would be said after ten seconds.
         let mut command = place.command(&[

@@ -3,94 +3,17 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
 
-#[path = "common/terminal.rs"]
-#[allow(dead_code, unreachable_pub)]
-mod terminal;
+mod common;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use common::drop::{Place, Running, text};
+use common::terminal::Terminal;
 use rustix::process::{Pid, Signal, kill_process};
-use terminal::Terminal;
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_sealway");
-
-/// A folder in which two ends meet.
-struct Place(tempfile::TempDir);
-
-impl Place {
-    fn new() -> Place {
-        let dir = tempfile::tempdir().unwrap();
-        fs::create_dir(dir.path().join("out")).unwrap();
-        fs::write(dir.path().join("file"), b"hello").unwrap();
-        Place(dir)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    /// A command without a terminal; words that begin with `@` are names in this place.
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(PROGRAM);
-        for word in words {
-            match word.strip_prefix('@') {
-                Some(name) => command.arg(self.path(name)),
-                None => command.arg(word),
-            };
-        }
-        command
-            .env("SEALWAY_CONFIG_DIR", self.path("config"))
-            .env_remove("SEALWAY_CODE")
-            .env_remove("SEALWAY_RELAY")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
-    }
-
-    fn output(&self, words: &[&str]) -> Output {
-        self.command(words).output().unwrap()
-    }
-
-    /// A receiver at a terminal that listens on this machine, and its address.
-    fn receiver(&self, columns: u16, more: &[&str]) -> (Terminal, String) {
-        let words = ["receive", "--listen", "127.0.0.1:0", "--output", "@out"];
-        let mut terminal = Terminal::run(self.command(&[&words, more].concat()), columns);
-        terminal.until("waiting at ");
-        let address = terminal.until("\r\n").trim().to_owned();
-        (terminal, address)
-    }
-}
-
-fn text(output: &Output) -> String {
-    format!(
-        "{:?} {} {}",
-        output.status,
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    )
-}
-
-/// What a program tells up to this event.
-fn until(lines: &mut impl BufRead, event: &str) -> serde_json::Value {
-    loop {
-        let mut line = String::new();
-        assert!(lines.read_line(&mut line).unwrap() > 0, "no {event}");
-        let value: serde_json::Value = serde_json::from_str(&line).unwrap();
-        if value["event"] == event {
-            return value;
-        }
-    }
-}
-
-fn told(child: &mut Child) -> BufReader<std::process::ChildStdout> {
-    BufReader::new(child.stdout.take().unwrap())
-}
 
 #[test]
 fn the_question_shows_what_a_yes_is_to_and_takes_a_clear_answer_only() {
@@ -104,15 +27,14 @@ fn the_question_shows_what_a_yes_is_to_and_takes_a_clear_answer_only() {
         fs::write(place.path(&format!("y{i:02}")), b"x").unwrap();
         paths.push(format!("@y{i:02}"));
     }
-    let (mut terminal, address) = place.receiver(60, &[]);
+    let (mut terminal, address) = place.receiver_at_terminal(60, &[]);
     let words: Vec<&str> = ["send", "--connect", &address, "--json"]
         .into_iter()
         .chain(paths.iter().map(String::as_str))
         .collect();
     let begun = Instant::now();
-    let mut sender = place.command(&words).spawn().unwrap();
-    let mut events = told(&mut sender);
-    assert_eq!(until(&mut events, "waiting")["for"], "accept");
+    let sender = Running::of(&mut place.command(&words));
+    assert_eq!(sender.until("waiting")["for"], "accept");
     let question = terminal.until("take it? [y/N, l lists the names] ");
     assert!(question.contains("12 files, 1 folder and 1 link;"), "{question:?}");
     assert!(question.contains(" are free here"), "{question:?}");
@@ -128,10 +50,10 @@ fn the_question_shows_what_a_yes_is_to_and_takes_a_clear_answer_only() {
     let thought = Duration::from_secs(3);
     std::thread::sleep(thought);
     terminal.press(" YES\n");
-    let done = until(&mut events, "done");
+    let done = sender.until("done");
     let took = Duration::from_secs_f64(done["seconds"].as_f64().unwrap());
     assert!(took + thought <= begun.elapsed(), "thinking counts: {done}");
-    assert!(sender.wait().unwrap().success());
+    assert_eq!(sender.ended().0, Some(0));
     let (code, shown) = terminal.ended();
     assert_eq!(code, Some(0), "{shown}");
     assert!(place.path("out/y10").exists() && place.path("out/tree/link").is_symlink());
@@ -141,7 +63,7 @@ fn the_question_shows_what_a_yes_is_to_and_takes_a_clear_answer_only() {
 fn a_no_is_one_also_through_grpc() {
     for via in [&[][..], &["--via", "grpc"]] {
         let place = Place::new();
-        let (mut terminal, address) = place.receiver(80, via);
+        let (mut terminal, address) = place.receiver_at_terminal(80, via);
         let words = [&["send", "--connect", &address, "@file"], via].concat();
         let sender = place.command(&words).spawn().unwrap();
         let question = terminal.until("take it? [y/N] ");
@@ -162,7 +84,7 @@ fn a_no_is_one_also_through_grpc() {
 #[test]
 fn a_yes_through_grpc_brings_the_file() {
     let place = Place::new();
-    let (mut terminal, address) = place.receiver(80, &["--via", "grpc"]);
+    let (mut terminal, address) = place.receiver_at_terminal(80, &["--via", "grpc"]);
     let words = ["send", "--connect", &address, "--via", "grpc", "@file"];
     let sender = place.command(&words).spawn().unwrap();
     terminal.until("take it? [y/N] ");
@@ -177,11 +99,10 @@ fn a_yes_through_grpc_brings_the_file() {
 fn a_code_is_completed_at_the_tab() {
     let place = Place::new();
     let words = ["send", "--listen", "127.0.0.1:0", "--code", "--json", "@file"];
-    let mut sender = place.command(&words).spawn().unwrap();
-    let mut events = told(&mut sender);
-    let event = until(&mut events, "code");
+    let sender = Running::of(&mut place.command(&words));
+    let event = sender.until("code");
     let (code, line) = (event["code"].as_str().unwrap(), event["command"].as_str().unwrap());
-    let address = until(&mut events, "listening")["address"].as_str().unwrap().to_owned();
+    let address = sender.address();
     assert_eq!(line, format!("sealway receive --connect {address} --code"));
     let mut parts = code.split('-');
     let mut keys = format!("{}-", parts.next().unwrap());
@@ -210,7 +131,37 @@ fn a_code_is_completed_at_the_tab() {
     terminal.press("y\n");
     let (exit, shown) = terminal.ended();
     assert_eq!(exit, Some(0), "{shown}");
-    assert!(sender.wait().unwrap().success());
+    assert_eq!(sender.ended().0, Some(0));
+    assert_eq!(fs::read(place.path("out/file")).unwrap(), b"hello");
+}
+
+/// Neither spends the one guess that a code allows: nothing is sent of a code that cannot be one, and at a relay nobody waits under a
+/// number that was never given out.
+#[test]
+fn a_mistyped_code_is_asked_for_again() {
+    let place = Place::new();
+    let (_relay, relay) = place.relay();
+    let sender = place.start(&["send", "--relay", &relay, "@file"]);
+    let told = sender.until("code");
+    let (number, words) = told["code"].as_str().unwrap().split_once('-').unwrap();
+    let mut terminal = Terminal::run(place.command(&["receive", "--relay", &relay, "--output", "@out"]), 80);
+    let wrong: u32 = number.parse::<u32>().unwrap() % 1000 + 1;
+    for (typed, said) in [
+        (format!("{number}-nonsense-{words}"), "word"),
+        (format!("{wrong}-{words}"), "nobody waits under number "),
+        (format!("{number}-{words}"), "take it? "),
+    ] {
+        terminal.until("Tab completes words): ");
+        terminal.press(&typed);
+        terminal.press("\n");
+        terminal.until(said);
+    }
+    assert!(terminal.is_plain());
+    terminal.press("y\n");
+    let (code, shown) = terminal.ended();
+    assert_eq!(code, Some(0), "{shown}");
+    assert_eq!(shown.matches("type the code again").count(), 1, "{shown}");
+    assert_eq!(sender.ended().0, Some(0));
     assert_eq!(fs::read(place.path("out/file")).unwrap(), b"hello");
 }
 
@@ -307,7 +258,7 @@ fn nothing_is_drawn_over_a_question_and_renames_are_said() {
     fs::write(place.path("tree/a"), vec![7; 64 << 20]).unwrap();
     fs::write(place.path("tree/b"), b"new").unwrap();
     fs::write(place.path("out/tree/b"), b"already there").unwrap();
-    let (mut terminal, address) = place.receiver(80, &["--conflict", "ask"]);
+    let (mut terminal, address) = place.receiver_at_terminal(80, &["--conflict", "ask"]);
     let sender = place
         .command(&["send", "--connect", &address, "@tree"])
         .spawn()
@@ -330,23 +281,12 @@ fn nothing_is_drawn_over_a_question_and_renames_are_said() {
 fn what_was_not_compared_is_not_called_verified() {
     let place = Place::new();
     let transfer = |json: bool| {
-        let words = [
-            "receive",
-            "--listen",
-            "127.0.0.1:0",
-            "--output",
-            "@out",
-            "--yes",
-            "--json",
-        ];
-        let mut receiver = place.command(&words).spawn().unwrap();
-        let mut events = told(&mut receiver);
-        let address = until(&mut events, "listening")["address"].as_str().unwrap().to_owned();
+        let (receiver, address) = place.receiver(&[]);
         let mut words = vec!["send", "--connect", &address, "@file"];
         words.extend(json.then_some("--json"));
         let sent = place.output(&words);
         assert!(sent.status.success(), "{}", text(&sent));
-        (text(&sent), until(&mut events, "done"))
+        (text(&sent), receiver.until("done"))
     };
     let (said, done) = transfer(false);
     assert!(said.contains("every byte of that verified"), "{said}");
@@ -367,55 +307,33 @@ fn renames_are_events_and_advice_helps() {
     fs::create_dir_all(place.path("out/tree")).unwrap();
     fs::write(place.path("out/tree/name"), b"already there").unwrap();
     fs::write(place.path("out/tree/folder"), b"no folder").unwrap();
-    let words = [
-        "receive",
-        "--listen",
-        "127.0.0.1:0",
-        "--output",
-        "@out",
-        "--yes",
-        "--json",
-    ];
-    let mut receiver = place.command(&words).spawn().unwrap();
-    let mut events = told(&mut receiver);
-    let address = until(&mut events, "listening")["address"].as_str().unwrap().to_owned();
+    let (receiver, address) = place.receiver(&[]);
     place.output(&["send", "--connect", &address, "@tree"]);
-    let offer = until(&mut events, "offer");
+    let offer = receiver.until("offer");
     assert_eq!(
         (&offer["names"][0], &offer["links"]),
         (&"tree/".into(), &0.into()),
         "{offer}"
     );
-    let left_out = until(&mut events, "left-out")["text"].as_str().unwrap().to_owned();
+    let left_out = receiver.until("left-out")["text"].as_str().unwrap().to_owned();
     assert!(
         left_out.contains("tree/folder: ") && left_out.contains("move that away"),
         "{left_out}"
     );
-    let renamed = until(&mut events, "renamed");
+    let renamed = receiver.until("renamed");
     assert_eq!(
         (&renamed["path"], &renamed["name"]),
         (&"tree/name".into(), &"tree/name (1)".into())
     );
-    assert_eq!(until(&mut events, "done")["renamed"], 1);
-    receiver.wait().unwrap();
+    assert_eq!(receiver.until("done")["renamed"], 1);
+    receiver.ended();
 }
 
 #[test]
 fn standard_input_is_sent_as_a_file() {
     let place = Place::new();
-    let words = [
-        "receive",
-        "--listen",
-        "127.0.0.1:0",
-        "--output",
-        "@out",
-        "--yes",
-        "--json",
-    ];
     for (name, arrives) in [(&[][..], "stdin"), (&["--name", "dump.sql"], "dump.sql")] {
-        let mut receiver = place.command(&words).spawn().unwrap();
-        let mut events = told(&mut receiver);
-        let address = until(&mut events, "listening")["address"].as_str().unwrap().to_owned();
+        let (receiver, address) = place.receiver(&[]);
         let mut sender = place.command(&[&["send", "--connect", &address, "-"], name].concat());
         let mut sender = sender
             .env("TMPDIR", place.0.path())
@@ -426,8 +344,8 @@ fn standard_input_is_sent_as_a_file() {
         sender.stdin.take().unwrap().write_all(&bytes).unwrap();
         let sent = sender.wait_with_output().unwrap();
         assert!(sent.status.success(), "{}", text(&sent));
-        until(&mut events, "done");
-        assert!(receiver.wait().unwrap().success());
+        receiver.until("done");
+        assert_eq!(receiver.ended().0, Some(0));
         let arrived = place.path("out").join(arrives);
         assert!(fs::read(&arrived).unwrap() == bytes);
         assert_eq!(fs::metadata(&arrived).unwrap().permissions().mode() & 0o777, 0o600);

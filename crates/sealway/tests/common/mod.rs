@@ -3,7 +3,11 @@
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 #[cfg(target_os = "linux")]
+pub mod drop;
+#[cfg(target_os = "linux")]
 pub mod proxy;
+#[cfg(target_os = "linux")]
+pub mod terminal;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
