@@ -15,8 +15,9 @@ use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_siz
 /// kernel lets any user have up to 1 MiB (`fs.pipe-max-size`).
 const PIPE_BYTES: usize = 512 << 10;
 
-/// Most bytes in a pipe: what one direction of a connection may hold.
-const MOST: usize = 224 << 10;
+/// Most bytes put into a pipe whose target did not take all of the last ones at once. One that keeps up is given whole pipes,
+/// because a call costs more than the bytes it moves; if it stalls in full flow, the last of them is held until it goes on.
+const CAREFUL: usize = 224 << 10;
 
 /// A pipe of less moves a page or two at a time, which is slower than copying.
 const SMALLEST_PIPE: usize = 64 << 10;
@@ -56,9 +57,11 @@ pub fn is_unable(error: &io::Error) -> bool {
 pub struct Pipe {
     read: OwnedFd,
     write: OwnedFd,
-    /// Most bytes that are put into it.
     capacity: usize,
     filled: usize,
+    /// Bytes that the last [`Pipe::fill`] moved, and the most that the next one may.
+    last: usize,
+    grant: usize,
 }
 
 impl Pipe {
@@ -82,14 +85,17 @@ impl Pipe {
         Ok(Pipe {
             read,
             write,
-            capacity: capacity.min(MOST),
+            capacity,
             filled: 0,
+            last: 0,
+            grant: capacity.min(CAREFUL),
         })
     }
 
     /// Gives an empty pipe back; one with something in it is closed.
-    pub fn give_back(self) {
+    pub fn give_back(mut self) {
         if self.filled == 0 {
+            self.grant = self.capacity.min(CAREFUL);
             PIPES.with_borrow_mut(|kept| keep(kept, self));
         }
     }
@@ -102,15 +108,23 @@ impl Pipe {
     /// Moves what the socket has into the empty pipe; 0 is the end of the stream.
     pub fn fill(&mut self, from: BorrowedFd<'_>) -> io::Result<usize> {
         let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
-        let moved = splice(from, None, &self.write, None, self.capacity, flags)?;
+        let moved = splice(from, None, &self.write, None, self.grant, flags)?;
         self.filled += moved;
+        self.last = moved;
         Ok(moved)
     }
 
     /// Moves some of the pipe's bytes into the socket.
     pub fn drain(&mut self, to: BorrowedFd<'_>) -> io::Result<usize> {
         let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
-        let moved = moved_some(splice(&self.read, None, to, None, self.filled, flags)?)?;
+        let moved = splice(&self.read, None, to, None, self.filled, flags);
+        let kept_up = moved == Ok(self.last);
+        self.grant = if kept_up {
+            self.capacity
+        } else {
+            self.capacity.min(CAREFUL)
+        };
+        let moved = moved_some(moved?)?;
         self.filled -= moved.min(self.filled);
         Ok(moved)
     }
@@ -200,6 +214,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
     use std::os::fd::AsFd;
+    use std::time::Duration;
 
     use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
@@ -235,8 +250,38 @@ mod tests {
         let mut pipe = Pipe::take().unwrap();
         for _ in 0..64 {
             let _ = pipe.fill(source.as_fd());
-            assert!(pipe.filled() <= MOST, "{} bytes in a pipe", pipe.filled());
+            assert!(pipe.filled() <= CAREFUL, "{} bytes in a pipe", pipe.filled());
             pipe = Pipe::take().unwrap();
+        }
+        drop(source);
+        writing.join().unwrap();
+    }
+
+    #[test]
+    fn whole_pipes_go_to_who_keeps_up_and_a_stall_ends_that() {
+        let (source, writing) = flood();
+        let (target, mut reader) = pair();
+        target.set_nonblocking(true).unwrap();
+        let mut pipe = Pipe::take().unwrap();
+        let (mut largest, mut stalled, mut buffer) = (0, 0, vec![0; 1 << 20]);
+        while largest <= CAREFUL || stalled < 8 {
+            let kept_up = pipe.grant > CAREFUL;
+            let filled = pipe.fill(source.as_fd()).unwrap();
+            assert!(filled > 0 && filled <= if kept_up { pipe.capacity } else { CAREFUL });
+            largest = largest.max(filled);
+            // So that there is something for the next time.
+            std::thread::sleep(Duration::from_millis(1));
+            while pipe.filled() > 0 {
+                match pipe.drain(target.as_fd()) {
+                    Ok(moved) => assert_eq!(pipe.grant > CAREFUL, pipe.filled() == 0 && moved == filled),
+                    Err(error) => {
+                        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+                        assert!(pipe.grant <= CAREFUL, "a target that takes nothing is trusted");
+                        stalled += 1;
+                        let _ = reader.read(&mut buffer).unwrap();
+                    }
+                }
+            }
         }
         drop(source);
         writing.join().unwrap();

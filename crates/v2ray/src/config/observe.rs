@@ -95,7 +95,7 @@ object! {
     }
     other {
         LaterWarning "statsUserOnline": "the addresses users are connected from (`statsUserOnline`)";
-        LaterWarning "bufferSize": "`bufferSize`; a direction of a connection holds at most some 256 KiB here";
+        LaterWarning "bufferSize": "`bufferSize`; a direction of a connection holds at most some 256 KiB here, 512 KiB while the kernel carries it";
     }
 }
 
