@@ -14,7 +14,6 @@ const LEFT: [(&str, usize); 7] = [
     ("sealway-session", 4),
     ("sealway-v2ray", 16),
     ("sealway-drop", 20),
-    ("sealway-proxy", 9),
     ("sealway-lab", 10),
 ];
 

@@ -4,57 +4,16 @@ use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::sync::Arc;
 
 use rustix::fs::{Access as May, access};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::files::{can_append, readers};
-use crate::settings::{
-    AccessLog, Certificate, ClientTls, Inbound, InboundProtocol, Level, Listen, Outbound, PemSource, ServerTls,
-    Settings, UnixName,
-};
-use crate::stats::Traffic;
+use crate::settings::{AccessLog, Certificate, Inbound, Listen, Outbound, Parts, PemSource, UnixName};
 use crate::tls::build;
 use crate::{Error, inbound, listen, sockopt};
 
-/// The parts of settings, each with its place in the configuration: all of them, or those that could be read.
-#[derive(Clone, Debug, Default)]
-pub struct Parts {
-    /// Inbounds, with their places in the list.
-    pub inbounds: Vec<(usize, Inbound)>,
-    /// Outbounds, with their places in the list.
-    pub outbounds: Vec<(usize, Outbound)>,
-    /// Where accepted and refused connections are written.
-    pub access_log: AccessLog,
-}
-
-impl From<&Settings> for Parts {
-    fn from(settings: &Settings) -> Parts {
-        Parts {
-            inbounds: settings.inbounds.iter().cloned().enumerate().collect(),
-            outbounds: settings.outbounds.iter().cloned().enumerate().collect(),
-            access_log: settings.access_log.clone(),
-        }
-    }
-}
-
 impl Parts {
-    /// As [`Settings::pem_sources`].
-    pub fn pem_sources(&mut self) -> impl Iterator<Item = &mut PemSource> {
-        let inbounds = self
-            .inbounds
-            .iter_mut()
-            .filter_map(|(_, one)| one.transport.tls.as_mut());
-        let outbounds = self
-            .outbounds
-            .iter_mut()
-            .filter_map(|(_, one)| one.transport.tls.as_mut());
-        inbounds
-            .flat_map(ServerTls::pem_sources)
-            .chain(outbounds.flat_map(ClientTls::pem_sources))
-    }
-
     /// Everything that would keep these parts from running on this machine, as far as that shows beforehand: certificates,
     /// options that the kernel refuses, addresses that it does not have, logs that cannot be written. Makes no file and takes
     /// no port, so that it may be asked beside a server that runs.
@@ -110,12 +69,7 @@ impl Parts {
 
 fn of_inbound(place: &str, inbound: &Inbound) -> Vec<Error> {
     let mut found = Vec::new();
-    let nobody = Arc::new(inbound::UserRecord {
-        email: String::new(),
-        level: Level::default(),
-        traffic: Traffic::default(),
-    });
-    found.extend(inbound::kind(place, &inbound.protocol, &mut |_| Arc::clone(&nobody)).err());
+    found.extend(inbound::problem(place, &inbound.protocol));
     if let Some(tls) = &inbound.transport.tls {
         found.extend(build::server_problems(&format!("{place}.streamSettings"), tls));
     }
@@ -177,10 +131,7 @@ type Taken = HashMap<(u16, bool), Vec<(IpAddr, bool, String)>>;
 /// Ports that two inbounds would listen on.
 fn shared_ports(place: &str, inbound: &Inbound, taken: &mut Taken) -> Vec<Error> {
     let mut found = Vec::new();
-    let (tcp, udp) = match &inbound.protocol {
-        InboundProtocol::Dokodemo(door) => (door.tcp, door.udp),
-        _ => (true, false),
-    };
+    let (tcp, udp) = inbound.protocol.networks();
     let v6_only = inbound.transport.socket.v6_only;
     for listen in &inbound.listen {
         let address = match listen {

@@ -2,6 +2,9 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+/// Tells the Unix time, seconds. What speaks a protocol with times in it is given one.
+pub(crate) type Clock = fn() -> i64;
+
 /// Unix time, seconds.
 pub(crate) fn unix_time() -> i64 {
     seconds(SystemTime::now())

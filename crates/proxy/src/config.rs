@@ -6,8 +6,8 @@ mod transport;
 
 use sealway_v2ray::config::{self, Config, Draft, LogTarget, Networks, Ports, RoutingStrategy};
 
+use crate::Error;
 use crate::settings::*;
-use crate::{Error, Parts, Timeouts};
 
 impl Settings {
     /// The settings a configuration stands for.

@@ -3,6 +3,10 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
+
+/// What is waited for, and may fail.
+pub(crate) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
 /// An error of the proxy.
 #[derive(Debug)]

@@ -1,143 +1,268 @@
-//! Where connections come in: what each protocol makes of a fresh connection.
+//! Where connections come in: each protocol in a module of its own, which makes a [`Request`] of a fresh connection.
 
-pub(crate) mod associate;
-pub(crate) mod dokodemo;
-pub(crate) mod fallback;
+mod accounts;
+mod dokodemo;
+mod fallback;
 pub(crate) mod http;
-pub(crate) mod socks;
-pub(crate) mod vless;
-pub(crate) mod vmess;
+mod local;
+mod socks;
+mod vless;
+mod vmess;
 
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use sealway_v2ray::vless::fallback::Fallbacks;
-use sealway_v2ray::{Destination, vless as vless_wire, vmess as vmess_wire};
+use tokio::net::UdpSocket;
 use tokio::time::Instant;
 
-use crate::Error;
-use crate::relay::Relay;
-use crate::settings::{self, FallbackTarget, InboundProtocol, Level};
-use crate::stats::Traffic;
+use crate::clock::Clock;
+use crate::dispatch::{Dispatcher, Origin, Request, User};
+use crate::error::{Error, Pending};
+use crate::settings::{self, InboundProtocol, Level, Settings, SystemCounters};
+use crate::sock::Sock;
+use crate::stats::{Stats, Traffic};
 use crate::stream::Stream;
-use crate::transport::{Accepted, ServerSide};
-use crate::udp::PacketEnd;
+use crate::tls::certs::Certificates;
+use crate::tls::handshake::Agreed;
+use crate::transport::{Accepted, Acceptor};
 
-/// A user as connections see him.
-#[derive(Debug)]
-pub(crate) struct UserRecord {
-    pub(crate) email: String,
-    pub(crate) level: Level,
-    pub(crate) traffic: Traffic,
+/// What an inbound speaks.
+trait Protocol: Send + Sync {
+    /// Reads what a fresh connection asks for, by its deadline.
+    fn take<'a>(&'a self, fresh: Fresh) -> Pending<'a, Request>;
+
+    /// Serves datagrams that come to a socket of the inbound's own, until the server stops.
+    fn serve_datagrams<'a>(&'a self, _: Datagrams) -> Pending<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
 }
 
-/// What an inbound speaks, ready to accept.
-pub(crate) enum Kind {
-    Dokodemo(settings::Dokodemo),
-    Socks(socks::Socks),
-    Http(Arc<settings::HttpProxy>),
-    Vless {
-        users: vless_wire::Users<Arc<UserRecord>>,
-        fallbacks: Fallbacks<FallbackTarget>,
-    },
-    Vmess {
-        users: vmess_wire::Users<Arc<UserRecord>>,
-        secure_only: bool,
-    },
+/// The protocol that the settings ask for.
+fn protocol(settings: &InboundProtocol, users: &mut Users<'_>) -> Result<Box<dyn Protocol>, Error> {
+    Ok(match settings {
+        InboundProtocol::Dokodemo(door) => Box::new(dokodemo::Dokodemo::new(door, users)),
+        InboundProtocol::Socks(socks) => Box::new(socks::Socks::new(socks, users)),
+        InboundProtocol::Http(http) => Box::new(http::Http::new(http, users)),
+        InboundProtocol::Vless(vless) => Box::new(vless::Vless::new(vless, users)?),
+        InboundProtocol::Vmess(vmess) => Box::new(vmess::Vmess::new(vmess, users)?),
+    })
+}
+
+/// A connection that has come in.
+struct Fresh {
+    stream: Stream,
+    origin: Origin,
+    /// What TLS agreed on.
+    agreed: Agreed,
+    /// Bytes of the inbound, for what does not come over the stream.
+    traffic: Traffic,
+    /// The address that the listener has, for targets that depend on it.
+    listener: Option<SocketAddr>,
+    /// By when the client must have said what it wants.
+    deadline: Instant,
+}
+
+/// A socket that datagrams come to, and whom they are handed to.
+struct Datagrams {
+    socket: Arc<UdpSocket>,
+    dispatcher: Arc<Dispatcher>,
+    /// Who asks, but for the client's address.
+    origin: Origin,
+    /// Bytes of the inbound.
+    traffic: Traffic,
+}
+
+/// Makes the users of an inbound as connections see them.
+struct Users<'a> {
+    place: &'a str,
+    levels: &'a Levels,
+    stats: &'a Stats,
+    clock: Clock,
+    emails: HashSet<String>,
+}
+
+impl Users<'_> {
+    /// For connections of nobody in particular.
+    fn anyone(&self, level: u32) -> Arc<User> {
+        Arc::new(User {
+            level: self.levels.get(level),
+            ..User::default()
+        })
+    }
+
+    /// A user with a name, which nobody else may have.
+    fn user(&mut self, settings: &settings::User) -> Result<Arc<User>, Error> {
+        let email = settings.email.to_lowercase();
+        if !email.is_empty() && !self.emails.insert(email) {
+            return Err(self.wrong(format!(
+                "two users have the e-mail {:?}; each needs its own",
+                settings.email
+            )));
+        }
+        let level = self.levels.get(settings.level);
+        let counted = !settings.email.is_empty() && (level.count_uplink || level.count_downlink);
+        let traffic = match counted {
+            true => {
+                let Level {
+                    count_uplink,
+                    count_downlink,
+                    ..
+                } = level;
+                self.stats
+                    .traffic("user", &settings.email, count_uplink, count_downlink)
+            }
+            false => Traffic::default(),
+        };
+        Ok(Arc::new(User {
+            email: settings.email.clone(),
+            level,
+            traffic,
+        }))
+    }
+
+    fn wrong(&self, what: impl ToString) -> Error {
+        Error::config(format!("{}.settings", self.place), what.to_string())
+    }
+}
+
+/// Time limits and counters by user level.
+#[derive(Default)]
+pub(crate) struct Levels(HashMap<u32, Level>);
+
+impl Levels {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Levels(settings.levels.iter().copied().collect())
+    }
+
+    /// Those of a level, of level 0 where it is missing, or the usual ones.
+    pub(crate) fn get(&self, level: u32) -> Level {
+        let found = self.0.get(&level).or_else(|| self.0.get(&0));
+        found.copied().unwrap_or_default()
+    }
 }
 
 /// An inbound, ready to accept.
 pub(crate) struct Inbound {
-    pub(crate) tag: String,
-    pub(crate) kind: Kind,
-    pub(crate) side: ServerSide,
-    pub(crate) traffic: Traffic,
-    /// For connections of nobody in particular.
-    pub(crate) anyone: Arc<UserRecord>,
+    tag: Arc<str>,
+    protocol: Box<dyn Protocol>,
+    acceptor: Acceptor,
+    traffic: Traffic,
     /// Others than this machine reach it, by what it speaks or by where it listens.
-    pub(crate) remote: bool,
-}
-
-/// What an inbound made of a connection.
-pub(crate) enum Taken {
-    /// A stream to be carried.
-    Stream {
-        near: Box<Stream>,
-        to: Destination,
-        user: Arc<UserRecord>,
-    },
-    /// Datagrams to one target to be carried.
-    Datagrams {
-        near: Box<PacketEnd>,
-        to: Destination,
-        user: Arc<UserRecord>,
-    },
-    /// A stranger who was connected to a fallback.
-    Elsewhere(Box<Relay>),
-    /// A stranger whose fallback could not be reached, which has been said.
-    Nowhere,
+    remote: bool,
 }
 
 impl Inbound {
-    /// True for a client from outside, who has no business on this machine's networks. Where a server in front says who the
-    /// client is, that counts as well.
-    pub(crate) fn is_remote(&self, client: Option<SocketAddr>) -> bool {
-        self.remote || client.is_some_and(|client| !client.ip().to_canonical().is_loopback())
+    /// Builds the lookup of users and loads certificates.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for certificates and users that do not work.
+    pub(crate) fn new(
+        place: &str,
+        settings: &settings::Inbound,
+        (levels, counters): (&Levels, &SystemCounters),
+        stats: &Stats,
+        clock: Clock,
+    ) -> Result<Self, Error> {
+        let mut users = Users {
+            place,
+            levels,
+            stats,
+            clock,
+            emails: HashSet::new(),
+        };
+        let traffic = match settings.tag.as_str() {
+            "" => Traffic::default(),
+            tag => stats.traffic("inbound", tag, counters.inbound_uplink, counters.inbound_downlink),
+        };
+        Ok(Inbound {
+            tag: settings.tag.as_str().into(),
+            protocol: protocol(&settings.protocol, &mut users)?,
+            acceptor: Acceptor::new(&format!("{place}.streamSettings"), &settings.transport)?,
+            traffic,
+            remote: settings.is_remote(),
+        })
+    }
+
+    /// The certificates of its TLS.
+    pub(crate) fn certificates(&self) -> Option<Arc<Certificates>> {
+        self.acceptor.certificates.clone()
+    }
+
+    /// A client as far as its socket tells.
+    pub(crate) fn origin(&self, source: Option<SocketAddr>, local: Option<SocketAddr>) -> Origin {
+        Origin {
+            inbound: Arc::clone(&self.tag),
+            source,
+            local,
+            remote: self.remote,
+        }
+    }
+
+    /// What a connection asks for. `origin` learns who the client is as soon as that is known.
+    pub(crate) async fn take(
+        &self,
+        sock: Sock,
+        listener: Option<SocketAddr>,
+        deadline: Instant,
+        origin: &mut Origin,
+    ) -> Result<Request, Error> {
+        let accepting = self.acceptor.accept(sock, self.traffic.clone());
+        let accepted = tokio::time::timeout_at(deadline, accepting)
+            .await
+            .map_err(|_| Error::TimedOut("TLS and transport handshake"))??;
+        let Accepted {
+            stream,
+            source,
+            local,
+            forwarded,
+            agreed,
+        } = accepted;
+        // Who a server in front says the client is, is also whom the log blames.
+        (origin.source, origin.local) = (source, local);
+        origin.remote |= forwarded && is_outside(source);
+        let fresh = Fresh {
+            stream,
+            origin: origin.clone(),
+            agreed,
+            traffic: self.traffic.clone(),
+            listener,
+            deadline,
+        };
+        self.protocol.take(fresh).await
+    }
+
+    /// Serves a socket for datagrams until the server stops.
+    pub(crate) async fn serve_datagrams(&self, dispatcher: Arc<Dispatcher>, socket: UdpSocket) {
+        let datagrams = Datagrams {
+            dispatcher,
+            origin: self.origin(None, socket.local_addr().ok()),
+            traffic: self.traffic.clone(),
+            socket: Arc::new(socket),
+        };
+        if let Err(error) = self.protocol.serve_datagrams(datagrams).await {
+            tracing::error!("[{}] {error}", self.tag);
+        }
     }
 }
 
-/// Builds the lookup of users. `record` makes what connections see.
-pub(crate) fn kind(
-    place: &str,
-    protocol: &InboundProtocol,
-    record: &mut dyn FnMut(&settings::User) -> Arc<UserRecord>,
-) -> Result<Kind, Error> {
-    let twice = |error: sealway_v2ray::Error| Error::config(format!("{place}.settings"), error.to_string());
-    let mut emails = std::collections::HashSet::new();
-    let mut check = |user: &settings::User| {
-        let email = user.email.to_lowercase();
-        if !email.is_empty() && !emails.insert(email) {
-            let what = format!("two users have the e-mail {:?}; each needs its own", user.email);
-            return Err(Error::config(format!("{place}.settings"), what));
-        }
-        Ok(())
-    };
-    Ok(match protocol {
-        InboundProtocol::Dokodemo(dokodemo) => Kind::Dokodemo(dokodemo.clone()),
-        InboundProtocol::Socks(socks) => Kind::Socks(socks::Socks::new(socks)),
-        InboundProtocol::Http(http) => Kind::Http(Arc::new(http.clone())),
-        InboundProtocol::Vless(vless) => {
-            let mut users = vless_wire::Users::new();
-            for user in &vless.users {
-                check(user)?;
-                users.insert(user.id, record(user)).map_err(twice)?;
-            }
-            Kind::Vless {
-                users,
-                fallbacks: Fallbacks::new(vless.fallbacks.iter().cloned()),
-            }
-        }
-        InboundProtocol::Vmess(vmess) => {
-            let mut list = Vec::with_capacity(vmess.users.len());
-            for user in &vmess.users {
-                check(user)?;
-                list.push((user.id, record(user)));
-            }
-            Kind::Vmess {
-                users: vmess_wire::Users::from_list(list).map_err(twice)?,
-                secure_only: vmess.secure_only,
-            }
-        }
-    })
+/// True for a client that a server in front tells of, if it is not on this machine.
+///
+/// The socket's own address says nothing of the kind. To a listener on loopback come programs of this machine, from whichever
+/// of its addresses they like, and connections that the administrator has redirected there (`REDIRECT`, `DNAT`), with the
+/// addresses of the clients they were meant for.
+fn is_outside(client: Option<SocketAddr>) -> bool {
+    client.is_some_and(|client| !client.ip().to_canonical().is_loopback())
 }
 
-/// What every protocol is given.
-pub(crate) struct Fresh {
-    pub(crate) accepted: Accepted,
-    /// The address that the listener has, for targets that depend on it.
-    pub(crate) listener: Option<SocketAddr>,
-    /// As [`Inbound::is_remote`] says.
-    pub(crate) remote: bool,
-    /// By when the client must have said what it wants.
-    pub(crate) deadline: Instant,
+/// What is wrong with the users of an inbound.
+pub(crate) fn problem(place: &str, settings: &InboundProtocol) -> Option<Error> {
+    let mut users = Users {
+        place,
+        levels: &Levels::default(),
+        stats: &Stats::default(),
+        clock: || 0,
+        emails: HashSet::new(),
+    };
+    protocol(settings, &mut users).err()
 }

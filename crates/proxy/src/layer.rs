@@ -1,4 +1,4 @@
-//! What a protocol does to the bytes of a stream, in either direction.
+//! What lies between the bytes of a connection and its payload: the frames of a transport, and the body of a protocol.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ pub(crate) struct Opened {
     pub(crate) through: bool,
 }
 
-/// Opens what arrives.
+/// Opens the body of a protocol.
 pub(crate) trait Open: Send {
     /// Opens what is whole in `buffer[input]`, writing the payload from `out` on, which is never behind the input.
     ///
@@ -30,7 +30,7 @@ pub(crate) trait Open: Send {
     }
 }
 
-/// Seals what is sent.
+/// Seals the body of a protocol.
 pub(crate) trait Seal: Send {
     /// Most payload in one piece.
     fn max_payload(&self) -> usize;
@@ -43,4 +43,32 @@ pub(crate) trait Seal: Send {
 
     /// Appends what says that nothing follows, if the protocol has such a thing.
     fn end(&mut self, out: &mut Vec<u8>) -> Result<(), Error>;
+}
+
+/// The frames of a transport, between TLS and the body: both directions.
+pub(crate) trait Framing: Send {
+    /// Most bytes that a frame adds in front of its payload.
+    fn max_header(&self) -> usize;
+
+    /// Bytes to leave in front of a payload that is about `payload` bytes long.
+    fn header(&self, payload: usize) -> usize;
+
+    /// Makes a frame of what stands in `out` behind `at` and a gap of `gap` bytes. If the payload came out shorter than was
+    /// expected when the gap was left, it is moved.
+    fn seal(&mut self, out: &mut Vec<u8>, at: usize, gap: usize) -> Result<(), Error>;
+
+    /// Appends what says that nothing follows.
+    fn close(&mut self, out: &mut Vec<u8>) -> Result<(), Error>;
+
+    /// Opens what is whole in `buffer[input]`, as [`Open::open`] does. What is to be answered is appended to `reply`.
+    fn open(
+        &mut self,
+        buffer: &mut [u8],
+        out: usize,
+        input: Range<usize>,
+        reply: &mut Vec<u8>,
+    ) -> Result<Opened, Error>;
+
+    /// Whether the end of what we send can be said without closing the connection.
+    fn can_half_close(&self) -> bool;
 }

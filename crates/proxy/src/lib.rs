@@ -10,31 +10,29 @@
 
 #![forbid(unsafe_code)]
 
-mod access;
 mod body;
 mod check;
 mod clock;
+mod closing;
 mod config;
 mod dial;
+mod dispatch;
 mod engine;
 mod error;
-mod exchange;
 mod files;
-mod guard;
-mod hold;
 mod inbound;
 mod layer;
 mod listen;
 pub mod log;
-mod names;
+mod loops;
 mod outbound;
-mod own;
+mod policy;
 mod pool;
 mod proxy_protocol;
 mod random;
 mod relay;
 mod replay;
-mod router;
+mod resolver;
 mod server;
 pub mod settings;
 mod sockopt;
@@ -42,16 +40,12 @@ mod stats;
 mod stream;
 mod tls;
 mod transport;
-mod turn;
 mod udp;
-mod upgrade;
-mod ws;
 
 use sealway_net::sock;
 
-pub use check::Parts;
 pub use error::Error;
 pub use files::{can_append, readers};
-pub use relay::Timeouts;
 pub use server::Server;
+pub use settings::{Parts, Timeouts};
 pub use stats::{Counter, Stats};

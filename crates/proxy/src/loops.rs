@@ -1,4 +1,4 @@
-//! The addresses that this server listens on, so that it does not dial itself.
+//! No loops: a server does not dial the addresses that it listens on itself.
 //!
 //! A request that comes back to the inbound it came from goes out again, until no descriptors are left. What stands in a
 //! configuration cannot tell: a client may name the address, or a name that leads to it.
@@ -38,9 +38,9 @@ impl Listener {
 
 /// Listeners of this server that nothing is to be sent to.
 #[derive(Debug, Default)]
-pub(crate) struct Own(OnceLock<Vec<Listener>>);
+pub(crate) struct LoopGuard(OnceLock<Vec<Listener>>);
 
-impl Own {
+impl LoopGuard {
     /// True if what is sent to the inbound must not come from this server itself.
     ///
     /// A VLESS inbound with fallbacks is a web server to those who do not know better, and its users may want to see its page.
@@ -93,18 +93,15 @@ mod tests {
 
     #[test]
     fn what_leads_back_is_refused_and_nothing_else() {
-        let own = Own::default();
-        let refused = |own: &Own, to: &str, network| own.check(to.parse().unwrap(), network).is_err();
-        assert!(
-            !refused(&own, "127.0.0.1:1080", Network::Tcp),
-            "nothing is listened on yet"
-        );
+        let guard = LoopGuard::default();
+        let refused = |to: &str, network| guard.check(to.parse().unwrap(), network).is_err();
+        assert!(!refused("127.0.0.1:1080", Network::Tcp), "nothing is listened on yet");
         let listener = |address: &str, network, v6_only| Listener {
             address: address.parse().unwrap(),
             network,
             v6_only,
         };
-        own.set(vec![
+        guard.set(vec![
             listener("127.0.0.1:1080", Network::Tcp, false),
             listener("0.0.0.0:8080", Network::Tcp, false),
             listener("[::]:443", Network::Tcp, false),
@@ -121,9 +118,9 @@ mod tests {
             "[::1]:443",
             "[::1]:444",
         ] {
-            assert!(refused(&own, to, Network::Tcp), "{to}");
+            assert!(refused(to, Network::Tcp), "{to}");
         }
-        assert!(refused(&own, "[::1]:53", Network::Udp));
+        assert!(refused("[::1]:53", Network::Udp));
         for to in [
             "127.0.0.1:1081",
             "127.0.0.2:1080",
@@ -133,15 +130,15 @@ mod tests {
             "192.0.2.1:8080",
             "192.0.2.1:443",
         ] {
-            assert!(!refused(&own, to, Network::Tcp), "{to}");
+            assert!(!refused(to, Network::Tcp), "{to}");
         }
-        assert!(!refused(&own, "127.0.0.1:1080", Network::Udp));
+        assert!(!refused("127.0.0.1:1080", Network::Udp));
         // The machine's other addresses, where it has any.
         let probe = UdpSocket::bind("0.0.0.0:0").unwrap();
         if probe.connect("192.0.2.1:9").is_ok() {
             let ip = probe.local_addr().unwrap().ip();
-            assert!(refused(&own, &format!("{ip}:8080"), Network::Tcp), "{ip}");
-            assert!(!refused(&own, &format!("{ip}:1080"), Network::Tcp), "{ip}");
+            assert!(refused(&format!("{ip}:8080"), Network::Tcp), "{ip}");
+            assert!(!refused(&format!("{ip}:1080"), Network::Tcp), "{ip}");
         }
     }
 }

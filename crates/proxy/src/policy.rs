@@ -1,4 +1,4 @@
-//! Which addresses may be dialled.
+//! Which addresses may be dialled: final rules of the outbound, then private networks closed to clients from outside.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -19,28 +19,29 @@ pub(crate) fn is_private(ip: IpAddr) -> bool {
     sealway_v2ray::config::is_private(ip)
 }
 
-/// Private addresses that the rule names which led here. Whoever writes such a rule means them.
-pub(crate) type Named = Arc<[IpMatch]>;
+/// Private addresses that are open all the same, for the rule names them which led here. Whoever writes such a rule means
+/// them.
+pub(crate) type Exempt = Arc<[IpMatch]>;
 
 /// The addresses that a rule with these conditions lets pass. A condition that fits any address, such as `0.0.0.0/0`, names
 /// none in particular.
-pub(crate) fn named(conditions: &[IpMatch]) -> Option<Named> {
+pub(crate) fn exempt(conditions: &[IpMatch]) -> Option<Exempt> {
     let private = conditions.iter().filter(|one| one.is_private_only()).cloned();
-    let private: Named = private.collect();
+    let private: Exempt = private.collect();
     (!private.is_empty()).then_some(private)
 }
 
 /// What is checked just before dialling, after names have been resolved.
 #[derive(Clone, Debug)]
-pub(crate) struct Guard {
+pub(crate) struct DialPolicy {
     pub(crate) rules: Arc<[FinalRule]>,
     /// The client is not on this machine, so it has no business on its networks.
     pub(crate) remote: bool,
     /// Where it has business all the same.
-    pub(crate) named: Option<Named>,
+    pub(crate) exempt: Option<Exempt>,
 }
 
-impl Guard {
+impl DialPolicy {
     /// Allows or refuses an address.
     ///
     /// # Errors
@@ -58,12 +59,13 @@ impl Guard {
                 };
             }
         }
-        let is_named = || {
-            self.named
+        let is_exempt = || {
+            self.exempt
                 .iter()
-                .any(|named| named.iter().any(|one| one.matches(to.ip())))
+                .flat_map(|all| all.iter())
+                .any(|one| one.matches(to.ip()))
         };
-        if self.remote && is_private(to.ip()) && !is_named() {
+        if self.remote && is_private(to.ip()) && !is_exempt() {
             return Err(forbidden(
                 to,
                 "the guard of private addresses (clients from outside may not reach them; finalRules of the freedom outbound \
@@ -122,37 +124,41 @@ mod tests {
     }
 
     #[test]
-    fn final_rules_go_before_the_guard() {
+    fn final_rules_go_before_private_networks() {
         let home: SocketAddr = "192.168.1.5:80".parse().unwrap();
-        let guard = |remote, rules: Vec<FinalRule>| Guard {
+        let policy = |remote, rules: Vec<FinalRule>| DialPolicy {
             rules: rules.into(),
             remote,
-            named: None,
+            exempt: None,
         };
-        assert!(guard(false, vec![]).check(home, Network::Tcp).is_ok());
-        assert!(guard(true, vec![]).check(home, Network::Tcp).is_err());
+        assert!(policy(false, vec![]).check(home, Network::Tcp).is_ok());
+        assert!(policy(true, vec![]).check(home, Network::Tcp).is_err());
         let rule = |allow, network| FinalRule {
             allow,
             network,
             ports: vec![(80, 80)],
             ips: vec![IpMatch::Private(true)],
         };
-        let allow = guard(true, vec![rule(true, Some(Network::Tcp))]);
+        let allow = policy(true, vec![rule(true, Some(Network::Tcp))]);
         assert!(allow.check(home, Network::Tcp).is_ok());
         assert!(allow.check(home, Network::Udp).is_err());
-        assert!(guard(false, vec![rule(false, None)]).check(home, Network::Udp).is_err());
+        assert!(
+            policy(false, vec![rule(false, None)])
+                .check(home, Network::Udp)
+                .is_err()
+        );
     }
 
     #[test]
     fn a_rule_lets_pass_the_private_addresses_that_it_names() {
         let net = |text: &str| IpMatch::Net(text.parse().unwrap());
         let passes = |conditions: &[IpMatch], to: &str| {
-            let guard = Guard {
+            let policy = DialPolicy {
                 rules: [].into(),
                 remote: true,
-                named: named(conditions),
+                exempt: exempt(conditions),
             };
-            guard.check(to.parse().unwrap(), Network::Tcp).is_ok()
+            policy.check(to.parse().unwrap(), Network::Tcp).is_ok()
         };
         for named in [
             IpMatch::Private(true),

@@ -18,36 +18,16 @@ use tokio::io::Interest;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::Error;
+use crate::closing::{Paced, Pacer};
+use crate::settings::Timeouts;
 use crate::stats::Traffic;
 use crate::stream::Stream;
-use crate::turn::{Turn, Turns};
 
 /// How long a request header waits for the first payload, so that both leave together.
 const HOLD: Duration = Duration::from_millis(20);
 
 /// A read of at least this many bytes says that the kernel should move the rest by itself.
 const SPLICE_FROM: usize = 16 << 10;
-
-/// How long a connection may go on, each from the last byte that moved.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Timeouts {
-    /// With both directions open. Default 300 s.
-    pub idle: Duration,
-    /// After the target has ended its direction. Default 1 s; 0 closes at once.
-    pub uplink_only: Duration,
-    /// After the client has ended its direction. Default 1 s; 0 closes at once.
-    pub downlink_only: Duration,
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        Timeouts {
-            idle: Duration::from_secs(300),
-            uplink_only: Duration::from_secs(1),
-            downlink_only: Duration::from_secs(1),
-        }
-    }
-}
 
 /// Why a connection ended without an error.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -68,7 +48,7 @@ enum Phase {
 }
 
 /// One direction.
-struct Way {
+struct Direction {
     phase: Phase,
     /// Large reads follow each other: let the kernel move the bytes if it can.
     bulk: bool,
@@ -79,9 +59,9 @@ struct Way {
     pipe: Option<Pipe>,
 }
 
-impl Way {
+impl Direction {
     fn new() -> Self {
-        Way {
+        Direction {
             phase: Phase::Open,
             bulk: false,
             unable: false,
@@ -96,7 +76,7 @@ impl Way {
         cx: &mut Context<'_>,
         from: &mut Stream,
         to: &mut Stream,
-        turn: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>,
+        may_end: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>,
         moved: &mut usize,
     ) -> Poll<Result<(), Error>> {
         loop {
@@ -137,7 +117,7 @@ impl Way {
                 continue;
             }
             if from.is_ended() {
-                ready!(turn(cx));
+                ready!(may_end(cx));
                 to.seal_end()?;
                 if to.can_half_close() {
                     to.seal_close()?;
@@ -220,14 +200,14 @@ impl Way {
 pub(crate) struct Relay {
     near: Stream,
     far: Stream,
-    up: Way,
-    down: Way,
+    up: Direction,
+    down: Direction,
     timeouts: Timeouts,
     /// Payload of the user, uplink as received.
     user: Traffic,
     last: Instant,
-    turn: Turn,
-    turns: &'static Turns,
+    paced: Paced,
+    pacer: &'static Pacer,
     /// A request header waits for the first payload.
     holding: bool,
     timer: Pin<Box<Sleep>>,
@@ -248,13 +228,13 @@ impl Relay {
         Relay {
             near,
             far,
-            up: Way::new(),
-            down: Way::new(),
+            up: Direction::new(),
+            down: Direction::new(),
             timeouts,
             user,
             last: now,
-            turn: Turn::default(),
-            turns: Turns::shared(),
+            paced: Paced::default(),
+            pacer: Pacer::shared(),
             holding,
             timer: Box::pin(sleep_until(now + first)),
         }
@@ -273,7 +253,7 @@ impl Relay {
     /// Carries to the end. On return both sockets are closed; after a reset, with a reset.
     pub(crate) async fn run(mut self) -> Result<Ended, Error> {
         let ended = std::future::poll_fn(|cx| self.poll(cx)).await;
-        self.turn.wait(self.turns, self.last).await;
+        self.paced.wait(self.pacer, self.last).await;
         match &ended {
             Ok(Ended::Done | Ended::Idle) => {
                 // Both transports are told that this was the end; nobody waits for them to hear it.
@@ -296,10 +276,12 @@ impl Relay {
         let before = (self.up.phase, self.down.phase);
         let written = (self.near.written(), self.far.written());
         let (mut up, mut down) = (0, 0);
-        let (turns, last) = (self.turns, self.last);
-        let mut turn = |cx: &mut Context<'_>| self.turn.poll(cx, turns, last);
-        let up_done = self.up.poll(cx, &mut self.near, &mut self.far, &mut turn, &mut up);
-        let down_done = self.down.poll(cx, &mut self.far, &mut self.near, &mut turn, &mut down);
+        let (pacer, last) = (self.pacer, self.last);
+        let mut may_end = |cx: &mut Context<'_>| self.paced.poll(cx, pacer, last);
+        let up_done = self.up.poll(cx, &mut self.near, &mut self.far, &mut may_end, &mut up);
+        let down_done = self
+            .down
+            .poll(cx, &mut self.far, &mut self.near, &mut may_end, &mut down);
         // Replies that opening one direction made (a pong, a key update) leave now, not with the next payload or read.
         for stream in [&mut self.far, &mut self.near] {
             if stream.wants_flush()
@@ -343,5 +325,4 @@ impl Relay {
 }
 
 #[cfg(test)]
-#[path = "relay_tests.rs"]
 mod tests;

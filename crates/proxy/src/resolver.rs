@@ -12,14 +12,14 @@ const MAX_NAMES: usize = 8;
 
 /// Finds the addresses of hosts.
 #[derive(Debug)]
-pub(crate) struct Names {
+pub(crate) struct Resolver {
     hosts: Hosts,
     families: QueryStrategy,
 }
 
-impl Names {
+impl Resolver {
     pub(crate) fn new(settings: &Settings) -> Self {
-        Names {
+        Resolver {
             hosts: settings.hosts.clone(),
             families: settings.query_strategy,
         }
@@ -75,7 +75,7 @@ mod tests {
             text: text.as_bytes(),
         };
         let config = load(&[file], &Options::default()).config.unwrap();
-        let names = Names::new(&Settings::from_config(&config).unwrap());
+        let names = Resolver::new(&Settings::from_config(&config).unwrap());
         let host = Address::parse(name).unwrap();
         match names.resolve(&host, 7, DomainStrategy::default()).await {
             Ok(found) => found.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),

@@ -12,14 +12,12 @@ use sealway_net::{Alive, Drain, listen as net};
 use sealway_v2ray::Network;
 use tokio::net::UdpSocket;
 
-use crate::check::Parts;
 use crate::dial::accepted;
 use crate::engine::Engine;
-use crate::inbound::{Kind, dokodemo};
 use crate::listen::{self, Bound, SocketFile};
-use crate::own::{Listener, Own};
+use crate::loops::{Listener, LoopGuard};
 use crate::replay;
-use crate::settings::{AccessLog, InboundProtocol, Settings};
+use crate::settings::{AccessLog, InboundProtocol, Parts, Settings};
 use crate::sock::Sock;
 use crate::stats::Stats;
 use crate::tls::provider;
@@ -94,10 +92,7 @@ impl Server {
         let mut addresses: HashMap<String, Vec<SocketAddr>> = HashMap::new();
         let (mut files, mut listeners) = (Vec::new(), Vec::new());
         for (at, inbound) in settings.inbounds.iter().enumerate() {
-            let (tcp, udp) = match &inbound.protocol {
-                InboundProtocol::Dokodemo(dokodemo) => (dokodemo.tcp, dokodemo.udp),
-                _ => (true, false),
-            };
+            let (tcp, udp) = inbound.protocol.networks();
             for listen in &inbound.listen {
                 let options = &inbound.transport.socket;
                 let sockets = listen::bind(listen, options, tasks, tcp, udp).map_err(|source| Error::Listen {
@@ -113,7 +108,7 @@ impl Server {
                         Bound::Unix(..) => (None, Network::Tcp),
                     };
                     own.extend(address);
-                    if let (Some(address), true) = (address, Own::is_closed_to_us(inbound)) {
+                    if let (Some(address), true) = (address, LoopGuard::is_closed_to_us(inbound)) {
                         let v6_only = options.v6_only;
                         listeners.push(Listener {
                             address,
@@ -127,7 +122,7 @@ impl Server {
             }
         }
         listeners.dedup();
-        engine.own.set(listeners);
+        engine.loops.set(listeners);
         let (drain, alive) = Drain::new();
         let shared = Shared {
             engine: Arc::new(ArcSwap::new(Arc::clone(&engine))),
@@ -216,21 +211,14 @@ async fn datagrams(shared: Shared, at: usize, socket: UdpSocket) {
     let Some(inbound) = engine.inbounds.get(at).map(Arc::clone) else {
         return;
     };
-    let Kind::Dokodemo(settings) = &inbound.kind else {
-        return;
-    };
-    let settings = settings.clone();
-    let serving = dokodemo::serve_udp(engine, inbound, settings, Arc::new(socket));
+    let serving = engine.serve_datagrams(inbound, socket);
     shared.alive.accepting(serving).await;
 }
 
 async fn reload(shared: Shared, at: usize, period: Duration) {
     while shared.alive.accepting(tokio::time::sleep(period)).await.is_some() {
         let engine = shared.engine.load_full();
-        let certificates = engine
-            .inbounds
-            .get(at)
-            .and_then(|inbound| inbound.side.certificates.clone());
+        let certificates = engine.inbounds.get(at).and_then(|inbound| inbound.certificates());
         if let Some(certificates) = certificates {
             // Files are read where that may take its time.
             let errors = tokio::task::spawn_blocking(move || certificates.reload())

@@ -82,6 +82,12 @@ impl Stats {
         ["uplink", "downlink"].map(|way| self.counter(format!("{kind}>>>{name}>>>traffic>>>{way}")))
     }
 
+    /// Where the bytes of a subject are counted, as far as that is wanted.
+    pub(crate) fn traffic(&self, kind: &str, name: &str, uplink: bool, downlink: bool) -> Traffic {
+        let [up, down] = self.pair(kind, name);
+        Traffic::new(uplink.then_some(up), downlink.then_some(down))
+    }
+
     /// The counter of that name, if there is one.
     pub fn get(&self, name: &str) -> Option<Arc<Counter>> {
         let counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);

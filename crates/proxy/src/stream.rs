@@ -1,7 +1,7 @@
 //! One end of a proxied connection: a socket, and what lies between its bytes and the payload.
 //!
 //! ```text
-//!  socket ── TLS records ── WebSocket frames ── body (VMess chunks, a response header) ── payload
+//!  socket ── TLS records ── frames of a transport ── body (VMess chunks, a response header) ── payload
 //! ```
 //!
 //! What is read lies in one buffer, in regions that follow each other: payload, then what each layer has not opened yet,
@@ -22,33 +22,29 @@ use std::future::poll_fn;
 use std::io;
 use std::ops::Range;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use tokio::time::Instant;
 
 use crate::Error;
-use crate::layer::{Open, Seal};
+use crate::closing::{LINGER, Paced, Pacer};
+use crate::layer::{Framing, Open, Seal};
 use crate::pool::{self, Buf, Class};
 use crate::sock::Sock;
 use crate::stats::Traffic;
+use crate::tls::handshake::Established;
 use crate::tls::records::Records;
-use crate::turn::{Turn, Turns};
-use crate::ws::Frames;
 
 use rx::Rx;
 
 /// Regions of the buffer, by how many layers their bytes are through.
 const SOCKET: usize = 0;
 const TLS: usize = 1;
-const WS: usize = 2;
+const FRAMES: usize = 2;
 const PAYLOAD: usize = 3;
 
 /// Bytes of our own answers that may wait to be written before the peer is read no further. What one read asks for comes
 /// on top, which is little: of many pings in it some are answered, and of many wishes for a new key one.
 const BEHIND: usize = 4 << 10;
-
-/// How long a connection that is over may take to end in good order.
-pub(crate) const LINGER: Duration = Duration::from_secs(2);
 
 /// What is to be sent.
 #[derive(Default)]
@@ -69,7 +65,7 @@ pub(crate) struct Stream {
     rx: Rx,
     tx: Tx,
     tls: Option<Box<Records>>,
-    ws: Option<Box<Frames>>,
+    framing: Option<Box<dyn Framing>>,
     opener: Option<Box<dyn Open>>,
     sealer: Option<Box<dyn Seal>>,
     traffic: Traffic,
@@ -85,7 +81,7 @@ impl Stream {
             rx: Rx::default(),
             tx: Tx::default(),
             tls: None,
-            ws: None,
+            framing: None,
             opener: None,
             sealer: None,
             traffic,
@@ -98,36 +94,43 @@ impl Stream {
         self.tls.is_some()
     }
 
-    /// Puts TLS records between the socket and the rest. `read` was received and not opened yet; `early` was opened by
-    /// the handshake already.
-    pub(crate) fn set_tls(&mut self, records: Records, read: &[u8], early: &[u8], end: bool) {
-        self.tls = Some(Box::new(records));
-        let held = read.len() + early.len();
-        self.rx.end = end;
-        if held == 0 {
-            return;
-        }
-        if let Some(class) = Class::holding(held + 1) {
+    /// A connection whose TLS handshake is through. `traffic` counts its bytes.
+    pub(crate) fn over_tls(established: Established, traffic: Traffic) -> Self {
+        let Established {
+            sock,
+            records,
+            received,
+            early,
+            closed,
+            ..
+        } = established;
+        let mut stream = Stream::new(sock, traffic);
+        stream.tls = Some(Box::new(records));
+        stream.rx.end = closed;
+        let held = received.len() + early.len();
+        if held > 0
+            && let Some(class) = Class::holding(held + 1)
+        {
             let mut buf = Buf::take(class);
-            buf[..early.len()].copy_from_slice(early);
-            buf[early.len()..held].copy_from_slice(read);
-            self.rx.regions = Default::default();
-            self.rx.regions[TLS] = 0..early.len();
-            self.rx.regions[SOCKET] = early.len()..held;
-            self.rx.buf = Some(buf);
-            self.rx.fresh = true;
+            buf[..early.len()].copy_from_slice(&early);
+            buf[early.len()..held].copy_from_slice(&received);
+            stream.rx.regions[TLS] = 0..early.len();
+            stream.rx.regions[SOCKET] = early.len()..held;
+            stream.rx.buf = Some(buf);
+            stream.rx.fresh = true;
         }
+        stream
     }
 
-    /// Puts WebSocket frames between what is there and the payload.
-    pub(crate) fn set_ws(&mut self, frames: Frames) {
+    /// Puts the frames of a transport between what is there and the payload.
+    pub(crate) fn set_framing(&mut self, framing: Box<dyn Framing>) {
         self.rx.demote(TLS);
-        self.ws = Some(Box::new(frames));
+        self.framing = Some(framing);
     }
 
     /// Opens what arrives from here on.
     pub(crate) fn set_opener(&mut self, opener: Box<dyn Open>) {
-        self.rx.demote(WS);
+        self.rx.demote(FRAMES);
         self.opener = Some(opener);
     }
 
@@ -136,7 +139,7 @@ impl Stream {
         self.sealer = Some(sealer);
     }
 
-    /// Sets bytes that leave ahead of the first payload, below the body layer, above WebSocket.
+    /// Sets bytes that leave ahead of the first payload, below the body layer, above the frames.
     pub(crate) fn set_prefix(&mut self, prefix: Vec<u8>) {
         self.tx.prefix = prefix;
     }
@@ -149,7 +152,7 @@ impl Stream {
     /// Puts `bytes` in front of what was received, as if they had arrived now: for data that a handshake carried.
     pub(crate) fn unread(&mut self, bytes: &[u8]) -> Result<(), Error> {
         if !self.rx.regions[PAYLOAD].is_empty() {
-            self.rx.demote(WS);
+            self.rx.demote(FRAMES);
         }
         let held: usize = self.rx.regions.iter().map(Range::len).sum();
         let class = Class::holding(held + bytes.len() + 1)
@@ -162,7 +165,7 @@ impl Stream {
             if let Some(old) = &self.rx.buf {
                 buf[at..at + len].copy_from_slice(&old[region.clone()]);
             }
-            *region = if level == WS { 0..at + len } else { at..at + len };
+            *region = if level == FRAMES { 0..at + len } else { at..at + len };
             at += len;
         }
         self.rx.buf = Some(buf);
@@ -172,21 +175,17 @@ impl Stream {
 
     /// True if what the socket gives is payload as it is.
     pub(crate) fn is_raw_rx(&self) -> bool {
-        self.tls.is_none() && self.ws.is_none() && self.opener.is_none()
+        self.tls.is_none() && self.framing.is_none() && self.opener.is_none()
     }
 
     /// True if payload can go to the socket as it is.
     pub(crate) fn is_raw_tx(&self) -> bool {
-        self.tls.is_none() && self.ws.is_none() && self.sealer.is_none() && self.tx.prefix.is_empty()
+        self.tls.is_none() && self.framing.is_none() && self.sealer.is_none() && self.tx.prefix.is_empty()
     }
 
     /// True if the end of what we send can be said without closing the connection.
-    ///
-    /// WebSocket has a close frame, but the peers in use take it for a failure: what they have received and not passed on
-    /// yet is thrown away, and nothing can be sent after it. So the end of a WebSocket connection is said when both
-    /// directions are through or the time of the other one has run out, as those peers do it too.
     pub(crate) fn can_half_close(&self) -> bool {
-        self.ws.is_none()
+        self.framing.as_ref().is_none_or(|framing| framing.can_half_close())
     }
 
     /// The peer has shown who it is: from here on, large reads are worth their memory.
@@ -271,14 +270,14 @@ impl Stream {
                 }
             }
         }
-        match &mut self.ws {
+        match &mut self.framing {
             None => self.rx.pass(TLS),
-            Some(ws) => {
+            Some(framing) => {
                 let out = self.rx.out(TLS);
                 let input = self.rx.regions[TLS].clone();
                 let mut reply = Vec::new();
                 if let Some(buf) = &mut self.rx.buf {
-                    let opened = ws.open(buf, out, input, &mut reply)?;
+                    let opened = framing.open(buf, out, input, &mut reply)?;
                     self.rx.moved(TLS, opened.consumed, opened.produced);
                     self.rx.end |= opened.end;
                 }
@@ -290,11 +289,11 @@ impl Stream {
             }
         }
         if let Some(opener) = &mut self.opener {
-            let out = self.rx.out(WS);
-            let input = self.rx.regions[WS].clone();
+            let out = self.rx.out(FRAMES);
+            let input = self.rx.regions[FRAMES].clone();
             if let Some(buf) = &mut self.rx.buf {
                 let opened = opener.open(buf, out, input)?;
-                self.rx.moved(WS, opened.consumed, opened.produced);
+                self.rx.moved(FRAMES, opened.consumed, opened.produced);
                 self.rx.end |= opened.end;
                 if opened.through {
                     self.opener = None;
@@ -302,7 +301,7 @@ impl Stream {
             }
         }
         if self.opener.is_none() {
-            self.rx.pass(WS);
+            self.rx.pass(FRAMES);
         }
         #[cfg(test)]
         flood::note(self.tx.out.len() - self.tx.sent);
@@ -360,7 +359,7 @@ impl Stream {
                 return Ok(true);
             }
             if self.rx.end {
-                Turn::default().wait(Turns::shared(), since).await;
+                Paced::default().wait(Pacer::shared(), since).await;
                 return Ok(false);
             }
             if self.wants_flush() {
@@ -423,9 +422,9 @@ impl Stream {
     }
 
     /// Says on every layer that nothing follows, as far as that can be written at once; nobody waits for the peer to hear it.
-    pub(crate) async fn finish(&mut self) {
+    pub(crate) fn finish(&mut self, cx: &mut Context<'_>) {
         if self.seal_end().and_then(|()| self.seal_close()).is_ok() {
-            let _ = poll_fn(|cx| Poll::Ready(self.poll_flush(cx))).await;
+            let _ = self.poll_flush(cx);
         }
     }
 

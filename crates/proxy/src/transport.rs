@@ -1,4 +1,7 @@
-//! From a connected socket to a stream that the protocol can be spoken over.
+//! From a connected socket to a stream that the protocol can be spoken over: PROXY protocol, TLS, and a [`Transport`].
+
+mod upgrade;
+pub(crate) mod ws;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -7,22 +10,45 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ServerConfig};
 use sealway_v2ray::Address;
 
-use crate::Error;
 use crate::dial;
-use crate::names::Names;
+use crate::error::{Error, Pending};
 use crate::proxy_protocol;
-use crate::settings::{ClientTransport, DomainStrategy, HttpNetwork, Network, ServerTransport, SocketOptions};
+use crate::resolver::Resolver;
+use crate::settings::{ClientTransport, Network, ServerTransport, SocketOptions};
 use crate::sock::Sock;
 use crate::stats::Traffic;
 use crate::stream::Stream;
 use crate::tls::build;
 use crate::tls::certs::Certificates;
 use crate::tls::handshake::{self, Agreed};
-use crate::upgrade::{self, Upgrade};
 
-/// An inbound's transport, ready to accept.
-pub(crate) struct ServerSide {
-    network: Network,
+use upgrade::{Kind, Upgrade};
+
+/// What lies between the socket, or TLS on it, and the protocol.
+trait Transport: Send + Sync {
+    /// The one application protocol that clients offer in TLS for it.
+    fn alpn(&self) -> &'static str;
+
+    /// Begins as the server. Returns the client's address if a trusted server in front has told it.
+    fn accept<'a>(&'a self, stream: &'a mut Stream) -> Pending<'a, Option<IpAddr>>;
+
+    /// Begins as the client of `host`, which is what was dialled as URLs write it. Returns how many of the bytes of `first`
+    /// went along.
+    fn connect<'a>(&'a self, stream: &'a mut Stream, host: &'a str, first: &'a [u8]) -> Pending<'a, usize>;
+}
+
+/// The transport that the settings ask for. Without one the protocol is spoken over the socket or TLS itself.
+fn transport(settings: &Network) -> Option<Box<dyn Transport>> {
+    match settings.clone() {
+        Network::Raw => None,
+        Network::WebSocket(http) => Some(Box::new(Upgrade::new(http, Kind::WebSocket))),
+        Network::HttpUpgrade(http) => Some(Box::new(Upgrade::new(http, Kind::Plain))),
+    }
+}
+
+/// An inbound's side, ready to accept.
+pub(crate) struct Acceptor {
+    transport: Option<Box<dyn Transport>>,
     tls: Option<Arc<ServerConfig>>,
     pub(crate) certificates: Option<Arc<Certificates>>,
     proxy_protocol: bool,
@@ -35,35 +61,41 @@ pub(crate) struct Accepted {
     pub(crate) source: Option<SocketAddr>,
     /// Where it came in.
     pub(crate) local: Option<SocketAddr>,
+    /// A server in front has said who the client is: by the PROXY protocol, or in a header.
+    pub(crate) forwarded: bool,
     pub(crate) agreed: Agreed,
 }
 
-impl ServerSide {
+impl Acceptor {
     /// Loads certificates.
     pub(crate) fn new(place: &str, settings: &ServerTransport) -> Result<Self, Error> {
         let built = settings.tls.as_ref().map(|tls| build::server(place, tls)).transpose()?;
         let (tls, certificates) = built.unzip();
-        Ok(ServerSide {
-            network: settings.network.clone(),
+        Ok(Acceptor {
+            transport: transport(&settings.network),
             tls,
             certificates,
             proxy_protocol: settings.accept_proxy_protocol,
         })
     }
 
-    /// PROXY protocol, TLS, WebSocket or upgrade. The caller sets the deadline.
+    /// Goes up to the protocol. The caller sets the deadline.
     pub(crate) async fn accept(&self, mut sock: Sock, traffic: Traffic) -> Result<Accepted, Error> {
-        let (mut source, mut local) = (sock.peer(), sock.local());
+        let (mut source, mut local, mut forwarded) = (sock.peer(), sock.local(), false);
         let mut read = Vec::new();
         if self.proxy_protocol {
             let (told, rest) = proxy_protocol::read(&mut sock).await?;
             read = rest;
             if let Some((from, to)) = told {
-                (source, local) = (Some(from), Some(to));
+                (source, local, forwarded) = (Some(from), Some(to), true);
             }
         }
         let (mut stream, agreed) = match &self.tls {
-            Some(config) => handshake::accept(Arc::clone(config), sock, traffic, &read).await?,
+            Some(config) => {
+                let mut established = handshake::accept(Arc::clone(config), sock, &traffic, &read).await?;
+                let agreed = std::mem::take(&mut established.agreed);
+                (Stream::over_tls(established, traffic), agreed)
+            }
             None => {
                 let mut stream = Stream::new(sock, traffic);
                 if !read.is_empty() {
@@ -72,49 +104,45 @@ impl ServerSide {
                 (stream, Agreed::default())
             }
         };
-        match &self.network {
-            Network::Raw => {}
-            Network::WebSocket(settings) | Network::HttpUpgrade(settings) => {
-                let kind = match &self.network {
-                    Network::WebSocket(_) => Upgrade::WebSocket,
-                    _ => Upgrade::Plain,
-                };
-                if let Some(client) = upgrade::accept(&mut stream, settings, kind).await? {
-                    // The server in front says who the client is, but not its port.
-                    source = Some(SocketAddr::new(client, 0));
-                }
-            }
+        if let Some(transport) = &self.transport
+            && let Some(client) = transport.accept(&mut stream).await?
+        {
+            // The server in front says who the client is, but not its port.
+            (source, forwarded) = (Some(SocketAddr::new(client, 0)), true);
         }
         Ok(Accepted {
             stream,
             source,
             local,
+            forwarded,
             agreed,
         })
     }
 }
 
-/// An outbound's transport, ready to dial.
-pub(crate) struct ClientSide {
-    network: Network,
+/// An outbound's side, ready to dial.
+pub(crate) struct Connector {
+    transport: Option<Box<dyn Transport>>,
     tls: Option<(Arc<ClientConfig>, String)>,
-    socket: SocketOptions,
-    source: Option<IpAddr>,
+    pub(crate) socket: SocketOptions,
+    /// Source address of its connections.
+    pub(crate) source: Option<IpAddr>,
+    pub(crate) resolver: Arc<Resolver>,
     place: String,
-    names: Arc<Names>,
 }
 
-impl ClientSide {
+impl Connector {
     /// Builds the TLS settings.
     pub(crate) fn new(
         place: &str,
         settings: &ClientTransport,
         source: Option<IpAddr>,
-        names: Arc<Names>,
+        resolver: Arc<Resolver>,
     ) -> Result<Self, Error> {
+        let transport = transport(&settings.network);
         let mut tls = settings.tls.clone();
-        if let (Some(tls), Network::WebSocket(_) | Network::HttpUpgrade(_)) = (&mut tls, &settings.network) {
-            tls.alpn = vec!["http/1.1".into()];
+        if let (Some(tls), Some(transport)) = (&mut tls, &transport) {
+            tls.alpn = vec![transport.alpn().to_owned()];
         }
         let tls = match tls {
             Some(tls) => Some((
@@ -123,56 +151,42 @@ impl ClientSide {
             )),
             None => None,
         };
-        Ok(ClientSide {
-            network: settings.network.clone(),
+        Ok(Connector {
+            transport,
             tls,
             socket: settings.socket.clone(),
             source,
+            resolver,
             place: format!("{place}.streamSettings.tlsSettings.serverName"),
-            names,
         })
     }
 
-    /// What names are resolved by.
-    pub(crate) fn names(&self) -> &Arc<Names> {
-        &self.names
-    }
-
-    /// Options of the sockets it dials.
-    pub(crate) fn socket(&self) -> &SocketOptions {
-        &self.socket
+    /// Whether there is TLS around its connections.
+    pub(crate) fn has_tls(&self) -> bool {
+        self.tls.is_some()
     }
 
     /// Dials a server and speaks up to the protocol. What of `first` went along with that is said by the number returned.
     pub(crate) async fn connect(
         &self,
-        host: &Address,
-        port: u16,
+        (host, port): &(Address, u16),
         first: &[u8],
         traffic: Traffic,
     ) -> Result<(Stream, usize), Error> {
-        let strategy: DomainStrategy = self.socket.domain_strategy;
-        let addresses = self.names.resolve(host, port, strategy).await?;
+        let addresses = self.resolver.resolve(host, *port, self.socket.domain_strategy).await?;
         let sock = dial::connect_any(&addresses, &self.socket, self.source).await?;
         let mut stream = match &self.tls {
             None => Stream::new(sock, traffic),
             Some((config, name)) => {
                 let name = self.server_name(name, host)?;
-                handshake::connect(Arc::clone(config), name, sock, traffic).await?.0
+                let established = handshake::connect(Arc::clone(config), name, sock, &traffic).await?;
+                Stream::over_tls(established, traffic)
             }
         };
-        let mut sent = 0;
-        match &self.network {
-            Network::Raw => {}
-            Network::WebSocket(settings) => {
-                let host = self.host(settings, host, port);
-                sent = upgrade::connect(&mut stream, settings, &host, Upgrade::WebSocket, first).await?;
-            }
-            Network::HttpUpgrade(settings) => {
-                let host = self.host(settings, host, port);
-                sent = upgrade::connect(&mut stream, settings, &host, Upgrade::Plain, first).await?;
-            }
-        }
+        let sent = match &self.transport {
+            None => 0,
+            Some(transport) => transport.connect(&mut stream, &self.host(host, *port), first).await?,
+        };
         Ok((stream, sent))
     }
 
@@ -184,12 +198,11 @@ impl ClientSide {
         }
     }
 
-    /// The Host header: as set, else the TLS server name, else where we dial.
-    fn host(&self, settings: &HttpNetwork, host: &Address, port: u16) -> String {
+    /// The host for requests: the TLS server name, else where we dial, with the port unless it is the usual one.
+    fn host(&self, host: &Address, port: u16) -> String {
         let usual = if self.tls.is_some() { 443 } else { 80 };
-        let bare = match (&self.tls, settings.host.as_str()) {
-            (_, set) if !set.is_empty() => return set.to_owned(),
-            (Some((_, name)), _) if !name.is_empty() => name.clone(),
+        let bare = match &self.tls {
+            Some((_, name)) if !name.is_empty() => name.clone(),
             _ => match host.ip() {
                 Some(IpAddr::V6(ip)) => format!("[{ip}]"),
                 _ => host.to_string(),

@@ -1,43 +1,13 @@
-//! The body layer of VLESS and VMess on a stream.
+//! The chunks of VMess on a stream.
 
 use std::ops::Range;
 
-use sealway_v2ray::vless::decode_response;
 use sealway_v2ray::vmess::{self, CHUNK_PAYLOAD, ChunkOpener, ChunkSealer, MAX_CHUNK_PAYLOAD, Session};
 use sealway_v2ray::{Network, Step};
 
 use crate::layer::{Open, Opened, Seal};
 use crate::log::Limit;
 use crate::{Error, random};
-
-/// The response header of VLESS, after which the payload follows as it is.
-pub(crate) struct VlessResponse;
-
-impl Open for VlessResponse {
-    fn open(&mut self, buffer: &mut [u8], out: usize, input: Range<usize>) -> Result<Opened, Error> {
-        if input.is_empty() {
-            return Ok(Opened::default());
-        }
-        match decode_response(&buffer[input.clone()])? {
-            Step::More(_) => Ok(Opened::default()),
-            Step::Done { used, .. } => {
-                let rest = input.start + used..input.end;
-                let produced = rest.len();
-                buffer.copy_within(rest, out);
-                Ok(Opened {
-                    consumed: input.len(),
-                    produced,
-                    end: false,
-                    through: true,
-                })
-            }
-        }
-    }
-
-    fn may_end(&self) -> bool {
-        false
-    }
-}
 
 /// The chunks of VMess, after the response header if there is one to come.
 pub(crate) struct VmessOpen {

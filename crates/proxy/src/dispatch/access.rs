@@ -18,7 +18,7 @@ const REFUSALS: u32 = 20;
 
 /// How an outbound came to be chosen.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Chosen {
+pub(super) enum Chosen {
     /// By a rule.
     Rule,
     /// As the default.
@@ -26,7 +26,7 @@ pub(crate) enum Chosen {
 }
 
 /// The access log of a server, and what the error log says of the same refusals.
-pub(crate) struct Access {
+pub(super) struct Access {
     lines: Option<Sink>,
     mask: MaskAddress,
     refusals: Limits,
@@ -49,7 +49,7 @@ impl Drop for Access {
 
 impl Access {
     /// Opens the log.
-    pub(crate) fn open(settings: &settings::AccessLog, mask: MaskAddress) -> Result<Self, Error> {
+    pub(super) fn open(settings: &settings::AccessLog, mask: MaskAddress) -> Result<Self, Error> {
         let lines = match settings {
             settings::AccessLog::Off => None,
             settings::AccessLog::Stdout => Some(Sink::stdout()?),
@@ -78,7 +78,7 @@ impl Access {
     }
 
     /// A connection or a flow of datagrams was let through.
-    pub(crate) fn accepted(
+    pub(super) fn accepted(
         &self,
         source: Option<SocketAddr>,
         target: &Destination,
@@ -90,7 +90,7 @@ impl Access {
     }
 
     /// A client was refused.
-    pub(crate) fn rejected(&self, inbound: &str, source: Option<SocketAddr>, reason: &Error) {
+    pub(super) fn rejected(&self, inbound: &str, source: Option<SocketAddr>, reason: &Error) {
         if let Some(kept) = self.refusals.of(source.map(|source| source.ip())).pass() {
             self.push(|| format!("{} from {} rejected  {reason}{kept}", stamp(), Client(source)));
             tracing::info!("[{inbound}] {} refused: {reason}{kept}", Client(source));
@@ -98,7 +98,7 @@ impl Access {
     }
 
     /// What was accepted did not come about: that is no fault of the client, and nothing for who bans by the access log.
-    pub(crate) fn failed(&self, inbound: &str, source: Option<SocketAddr>, reason: &Error) {
+    pub(super) fn failed(&self, inbound: &str, source: Option<SocketAddr>, reason: &Error) {
         if let Some(kept) = self.refusals.of(source.map(|source| source.ip())).pass() {
             tracing::info!("[{inbound}] {} failed: {reason}{kept}", Client(source));
         }
@@ -106,7 +106,7 @@ impl Access {
 }
 
 /// A client's address in messages; one of a unix socket has none.
-pub(crate) struct Client(pub(crate) Option<SocketAddr>);
+pub(super) struct Client(pub(super) Option<SocketAddr>);
 
 impl fmt::Display for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use sealway_v2ray::{Address, Destination};
 
 use crate::Error;
-use crate::guard::{Named, named};
+use crate::policy::{Exempt, exempt};
 use crate::settings::{RouteByName, Rule};
 
 /// What the rules look at.
@@ -23,7 +23,7 @@ pub(crate) struct Decision {
     /// The number of the outbound.
     pub(crate) outbound: usize,
     /// The private addresses that the rule names.
-    pub(crate) named: Option<Named>,
+    pub(crate) exempt: Option<Exempt>,
 }
 
 /// The rules, each with what it decides.
@@ -47,8 +47,8 @@ impl Router {
                     format!("there is no outbound with the tag {:?}", rule.outbound_tag),
                 )
             })?;
-            let named = named(&rule.ips);
-            Ok((rule.clone(), Decision { outbound, named }))
+            let exempt = exempt(&rule.ips);
+            Ok((rule.clone(), Decision { outbound, exempt }))
         };
         let rules: Result<Vec<_>, Error> = rules.iter().enumerate().map(find).collect();
         Ok(Router { rules: rules?, by_name })

@@ -1,4 +1,4 @@
-//! What becomes of a connection whose target is refused: for a while, nothing.
+//! A tarpit for connections whose target is refused: for a while, nothing happens.
 //!
 //! A refusal at once would tell a client in no time which addresses of the inner network are watched over, and makes programs
 //! try again without a pause.
@@ -19,20 +19,20 @@ const SHORTEST: u64 = 30;
 /// Longest time, seconds.
 const LONGEST: u64 = 90;
 
-/// Room for connections that lead nowhere.
-pub(crate) struct Held {
+/// Keeps connections that lead nowhere.
+pub(crate) struct Tarpit {
     room: Arc<Semaphore>,
 }
 
-impl Default for Held {
+impl Default for Tarpit {
     fn default() -> Self {
-        Held {
+        Tarpit {
             room: Arc::new(Semaphore::new(MAX_HELD)),
         }
     }
 }
 
-impl Held {
+impl Tarpit {
     /// Takes what the client sends and answers nothing, for 30 to 90 seconds or until it leaves.
     pub(crate) async fn hold(&self, mut near: Stream) {
         let (Ok(_place), Ok(drawn)) = (self.room.try_acquire(), random::bytes()) else {
@@ -70,7 +70,7 @@ mod tests {
         for _ in 0..20 {
             let (_client, near) = pair().await;
             let since = Instant::now();
-            Held::default().hold(near).await;
+            Tarpit::default().hold(near).await;
             let took = since.elapsed().as_secs();
             assert!((SHORTEST..=LONGEST + 1).contains(&took), "{took}");
         }
@@ -78,15 +78,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_leaves_is_let_go_and_who_comes_too_many_does_not_wait() {
-        let held = Held::default();
+        let tarpit = Tarpit::default();
         let (client, near) = pair().await;
         drop(client);
         let since = Instant::now();
-        held.hold(near).await;
+        tarpit.hold(near).await;
         assert!(since.elapsed() < Duration::from_secs(1));
-        let all = held.room.try_acquire_many(MAX_HELD as u32).unwrap();
+        let all = tarpit.room.try_acquire_many(MAX_HELD as u32).unwrap();
         let (_client, near) = pair().await;
-        held.hold(near).await;
+        tarpit.hold(near).await;
         assert!(since.elapsed() < Duration::from_secs(1));
         drop(all);
     }

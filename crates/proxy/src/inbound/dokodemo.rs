@@ -6,26 +6,111 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sealway_v2ray::{Address, Destination, Network};
-use tokio::net::UdpSocket;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{Fresh, Inbound, Taken, UserRecord};
-use crate::Error;
-use crate::engine::Engine;
-use crate::settings::Dokodemo;
+use super::local::{Flow, Reply, Room};
+use super::{Datagrams, Fresh, Protocol, Users};
+use crate::dispatch::{Origin, Request, User};
+use crate::error::{Error, Pending};
+use crate::settings;
 use crate::sock::unmapped;
-use crate::udp::{Datagram, Muted, PacketEnd, Reply, Room};
 
 /// Clients of a UDP port that are served at once.
-pub(crate) const MAX_CLIENTS: usize = 4096;
+const MAX_CLIENTS: usize = 4096;
 /// Ended clients are looked for this often at most, when there is no room for new ones.
 const SWEEP: Duration = Duration::from_secs(1);
-/// Datagrams of one client that may wait. More are dropped, as a full socket would.
-pub(crate) const QUEUE: usize = 128;
+
+/// A door to one target.
+pub(super) struct Dokodemo {
+    settings: settings::Dokodemo,
+    anyone: Arc<User>,
+}
+
+impl Dokodemo {
+    pub(super) fn new(settings: &settings::Dokodemo, users: &Users<'_>) -> Self {
+        Dokodemo {
+            settings: settings.clone(),
+            anyone: users.anyone(settings.level),
+        }
+    }
+
+    /// One association a client address.
+    async fn serve(&self, datagrams: Datagrams) -> Result<(), Error> {
+        let Datagrams {
+            socket,
+            dispatcher,
+            origin,
+            traffic,
+        } = datagrams;
+        let target = target(&self.settings, Network::Udp, socket.local_addr().ok())?;
+        let mut clients: HashMap<SocketAddr, Flow> = HashMap::new();
+        let room = Room::new();
+        let mut swept: Option<Instant> = None;
+        let mut buffer = vec![0; 65_535];
+        loop {
+            let (len, client) = match socket.recv_from(&mut buffer).await {
+                Ok(received) => received,
+                Err(error) => {
+                    tracing::debug!("[{}] receiving: {error}", origin.inbound);
+                    continue;
+                }
+            };
+            let Some(mut datagram) = room.keep(&buffer[..len], target.clone()) else {
+                continue;
+            };
+            if let Some(flow) = clients.get(&client) {
+                match flow.push(datagram) {
+                    None => continue,
+                    Some(back) => datagram = back,
+                }
+            }
+            if clients.len() >= MAX_CLIENTS {
+                // Looking through all of them for every stranger would be work that strangers can order.
+                if swept.is_none_or(|last| last.elapsed() >= SWEEP) {
+                    clients.retain(|_, flow| !flow.is_over());
+                    swept = Some(Instant::now());
+                }
+                if clients.len() >= MAX_CLIENTS {
+                    continue;
+                }
+            }
+            let reply = Reply::Plain(Arc::clone(&socket), client);
+            let (flow, near) = Flow::begin(datagram, reply, traffic.clone());
+            clients.insert(client, flow);
+            let request = Request::Datagrams {
+                near,
+                to: target.clone(),
+                user: Arc::clone(&self.anyone),
+            };
+            let origin = Origin {
+                source: Some(unmapped(client)),
+                ..origin.clone()
+            };
+            let dispatcher = Arc::clone(&dispatcher);
+            tokio::spawn(async move { dispatcher.serve(&origin, request).await });
+        }
+    }
+}
+
+impl Protocol for Dokodemo {
+    /// Nothing is read: the target is known.
+    fn take<'a>(&'a self, fresh: Fresh) -> Pending<'a, Request> {
+        Box::pin(async move {
+            Ok(Request::Stream {
+                to: target(&self.settings, Network::Tcp, fresh.listener)?,
+                near: Box::new(fresh.stream),
+                user: Arc::clone(&self.anyone),
+            })
+        })
+    }
+
+    fn serve_datagrams<'a>(&'a self, datagrams: Datagrams) -> Pending<'a, ()> {
+        Box::pin(self.serve(datagrams))
+    }
+}
 
 /// The target of a listener.
-fn target(settings: &Dokodemo, network: Network, listener: Option<SocketAddr>) -> Result<Destination, Error> {
+fn target(settings: &settings::Dokodemo, network: Network, listener: Option<SocketAddr>) -> Result<Destination, Error> {
     let address = settings.address.clone().unwrap_or_else(|| match listener {
         Some(SocketAddr::V6(_)) => Address::from(IpAddr::V6(Ipv6Addr::LOCALHOST)),
         _ => Address::from(IpAddr::V4(Ipv4Addr::LOCALHOST)),
@@ -51,71 +136,4 @@ fn target(settings: &Dokodemo, network: Network, listener: Option<SocketAddr>) -
         });
     }
     Ok(Destination { network, address, port })
-}
-
-/// Nothing is read: the target is known.
-pub(crate) fn take(fresh: Fresh, settings: &Dokodemo, user: Arc<UserRecord>) -> Result<Taken, Error> {
-    Ok(Taken::Stream {
-        to: target(settings, Network::Tcp, fresh.listener)?,
-        near: Box::new(fresh.accepted.stream),
-        user,
-    })
-}
-
-/// Serves a UDP port until the server stops: one association a client address.
-pub(crate) async fn serve_udp(engine: Arc<Engine>, inbound: Arc<Inbound>, settings: Dokodemo, socket: Arc<UdpSocket>) {
-    let target = match target(&settings, Network::Udp, socket.local_addr().ok()) {
-        Ok(target) => target,
-        Err(error) => return tracing::error!("[{}] {error}", inbound.tag),
-    };
-    let mut clients: HashMap<SocketAddr, mpsc::Sender<Datagram>> = HashMap::new();
-    let room = Room::new();
-    let mut swept: Option<Instant> = None;
-    let mut buffer = vec![0; 65_535];
-    loop {
-        let (len, client) = match socket.recv_from(&mut buffer).await {
-            Ok(received) => received,
-            Err(error) => {
-                tracing::debug!("[{}] receiving: {error}", inbound.tag);
-                continue;
-            }
-        };
-        let Some(mut datagram) = room.keep(&buffer[..len], target.clone()) else {
-            continue;
-        };
-        if let Some(queue) = clients.get(&client) {
-            match queue.try_send(datagram) {
-                Ok(()) | Err(mpsc::error::TrySendError::Full(_)) => continue,
-                Err(mpsc::error::TrySendError::Closed(back)) => datagram = back,
-            }
-        }
-        if clients.len() >= MAX_CLIENTS {
-            // Looking through all of them for every stranger would be work that strangers can order.
-            if swept.is_none_or(|last| last.elapsed() >= SWEEP) {
-                clients.retain(|_, queue| !queue.is_closed());
-                swept = Some(Instant::now());
-            }
-            if clients.len() >= MAX_CLIENTS {
-                continue;
-            }
-        }
-        let (queue, waiting) = mpsc::channel(QUEUE);
-        let near = PacketEnd::Local(
-            waiting,
-            Reply::Plain(Arc::clone(&socket), client),
-            inbound.traffic.clone(),
-            Muted::default(),
-        );
-        let _ = queue.try_send(datagram);
-        clients.insert(client, queue);
-        let taken = Taken::Datagrams {
-            near: Box::new(near),
-            to: target.clone(),
-            user: Arc::clone(&inbound.anyone),
-        };
-        let source = unmapped(client);
-        let (engine, inbound) = (Arc::clone(&engine), Arc::clone(&inbound));
-        let local = socket.local_addr().ok();
-        tokio::spawn(async move { engine.carry_on(&inbound, taken, Some(source), local).await });
-    }
 }

@@ -1,17 +1,17 @@
 //! Strangers on a VLESS inbound are led to a web server, who answers them as if nothing else were here.
 
-use std::future::poll_fn;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use sealway_v2ray::Network;
 use sealway_v2ray::vless::fallback::Fallbacks;
 use tokio::time::Instant;
 
-use super::Taken;
+use super::Fresh;
 use crate::Error;
 use crate::dial;
+use crate::dispatch::Request;
 use crate::log::Limit;
-use crate::own::Listener;
+use crate::loops::Listener;
 use crate::proxy_protocol;
 use crate::relay::Relay;
 use crate::settings::{DomainStrategy, FallbackDial, FallbackTarget, Level, Listen, SocketOptions};
@@ -23,31 +23,16 @@ use crate::tls::handshake::Agreed;
 /// Lines a second about fallbacks that cannot be reached: every stranger brings one.
 static DEAD: Limit = Limit::new(5);
 
-/// Who is to be led away.
-pub(crate) struct Stranger {
-    pub(crate) stream: Stream,
-    pub(crate) source: Option<SocketAddr>,
-    pub(crate) local: Option<SocketAddr>,
-    pub(crate) agreed: Agreed,
-    /// What the inbound listens on, if that has an address.
-    pub(crate) listener: Option<SocketAddr>,
-    pub(crate) deadline: Instant,
-}
-
 /// Chooses a fallback and connects to it. What was read goes there exactly as it came.
-pub(crate) async fn take(
-    stranger: Stranger,
-    fallbacks: &Fallbacks<FallbackTarget>,
-    level: &Level,
-) -> Result<Taken, Error> {
-    let Stranger {
+pub(super) async fn take(fresh: Fresh, fallbacks: &Fallbacks<FallbackTarget>, level: &Level) -> Result<Request, Error> {
+    let Fresh {
         mut stream,
-        source,
-        local,
+        origin,
         agreed,
         listener,
         deadline,
-    } = stranger;
+        ..
+    } = fresh;
     let reaching = async {
         let target = choose(&mut stream, &agreed, fallbacks, deadline).await?;
         let mut sock = match dial(&target.to, listener).await {
@@ -63,11 +48,7 @@ pub(crate) async fn take(
             }
         };
         if target.xver > 0 {
-            let mut header = proxy_protocol::header(target.xver, source, local);
-            while !header.is_empty() {
-                let wrote = poll_fn(|cx| sock.poll_write(cx, &header)).await?;
-                header.drain(..wrote);
-            }
+            proxy_protocol::write(&mut sock, target.xver, origin.source, origin.local).await?;
         }
         Ok::<_, Error>(Some(sock))
     };
@@ -75,11 +56,11 @@ pub(crate) async fn take(
         Ok(Some(sock)) => {
             let far = Stream::new(sock, Traffic::default());
             let relay = Relay::new(stream, far, level.timeouts, Traffic::default());
-            Ok(Taken::Elsewhere(Box::new(relay)))
+            Ok(Request::Fallback(Box::new(relay)))
         }
         Ok(None) => {
             stream.leave(&[]).await;
-            Ok(Taken::Nowhere)
+            Ok(Request::Nothing)
         }
         Err(error) => {
             stream.leave(&[]).await;

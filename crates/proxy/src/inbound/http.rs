@@ -1,68 +1,80 @@
-//! HTTP proxy, on both sides.
+//! HTTP proxy, as the server: tunnels, and requests that are sent on.
+
+pub(crate) mod exchange;
 
 use std::sync::Arc;
 
-use sealway_v2ray::http::client;
 use sealway_v2ray::http::proxy::{
-    BAD_REQUEST, CONNECTED, Command, Forward, LOGIN_REQUIRED, Request, UNAVAILABLE, decode,
+    BAD_REQUEST, CONNECTED, Command, Forward, LOGIN_REQUIRED, Request as Asked, UNAVAILABLE, decode,
 };
 use sealway_v2ray::{Destination, Step};
 use tokio::time::{Instant, timeout_at};
 
-use super::{Fresh, Inbound, Taken, UserRecord, socks};
-use crate::Error;
-use crate::engine::Engine;
-use crate::exchange::{Exchange, Kept};
-use crate::outbound::{Caller, Far};
-use crate::settings::{HttpProxy, ProxyOut};
+use super::accounts::Accounts;
+use super::{Fresh, Protocol, Users};
+use crate::dispatch::{Dispatcher, Origin, Request, Session, User};
+use crate::error::{Error, Pending};
+use crate::outbound::Far;
+use crate::settings::{Account, HttpProxy};
 use crate::stream::Stream;
 
-/// What a client asked for.
-pub(crate) enum Asked {
-    /// A tunnel.
-    Tunnel(Taken),
-    /// A request to be sent on, after which others may follow.
-    Forward(Box<Session>),
+use exchange::{Exchange, Kept};
+
+/// An HTTP inbound.
+#[derive(Clone)]
+pub(super) struct Http(Arc<Proxy>);
+
+struct Proxy {
+    accounts: Accounts,
+    allow_transparent: bool,
+    user: Arc<User>,
 }
 
-/// A client that sends requests, each perhaps to another host.
-pub(crate) struct Session {
-    near: Stream,
-    forward: Forward,
-    settings: Arc<HttpProxy>,
-    user: Arc<UserRecord>,
-    pub(crate) caller: Caller,
-}
+impl Http {
+    pub(super) fn new(settings: &HttpProxy, users: &Users<'_>) -> Self {
+        Http::with(
+            &settings.accounts,
+            settings.allow_transparent,
+            users.anyone(settings.level),
+        )
+    }
 
-/// Reads the first request.
-pub(crate) async fn take(mut fresh: Fresh, settings: Arc<HttpProxy>, user: Arc<UserRecord>) -> Result<Asked, Error> {
-    let asked = timeout_at(fresh.deadline, read(&mut fresh.accepted.stream, &settings)).await;
-    let request = asked.map_err(|_| Error::TimedOut("HTTP request"))??;
-    let caller = Caller {
-        source: fresh.accepted.source,
-        local: fresh.accepted.local,
-        remote: fresh.remote,
-        named: None,
-    };
-    let mut near = fresh.accepted.stream;
-    match request.command {
-        Command::Connect(to) => tunnel(near, to, user).await.map(Asked::Tunnel),
-        Command::Forward(forward) => {
-            near.trust();
-            Ok(Asked::Forward(Box::new(Session {
-                near,
-                forward,
-                settings,
-                user,
-                caller,
-            })))
+    /// What another inbound is to clients that speak HTTP.
+    pub(super) fn with(accounts: &[Account], allow_transparent: bool, user: Arc<User>) -> Self {
+        Http(Arc::new(Proxy {
+            accounts: Accounts::new(accounts),
+            allow_transparent,
+            user,
+        }))
+    }
+
+    /// Reads the first request.
+    pub(super) async fn read(&self, fresh: Fresh) -> Result<Request, Error> {
+        let mut near = fresh.stream;
+        let asked = timeout_at(fresh.deadline, read(&mut near, &self.0)).await;
+        match asked.map_err(|_| Error::TimedOut("HTTP request"))??.command {
+            Command::Connect(to) => tunnel(near, to, Arc::clone(&self.0.user)).await,
+            Command::Forward(forward) => {
+                near.trust();
+                Ok(Request::Session(Box::new(Requests {
+                    near,
+                    forward,
+                    proxy: Arc::clone(&self.0),
+                })))
+            }
         }
     }
 }
 
-async fn tunnel(mut near: Stream, to: Destination, user: Arc<UserRecord>) -> Result<Taken, Error> {
+impl Protocol for Http {
+    fn take<'a>(&'a self, fresh: Fresh) -> Pending<'a, Request> {
+        Box::pin(self.read(fresh))
+    }
+}
+
+async fn tunnel(mut near: Stream, to: Destination, user: Arc<User>) -> Result<Request, Error> {
     near.send(CONNECTED).await?;
-    Ok(Taken::Stream {
+    Ok(Request::Stream {
         near: Box::new(near),
         to,
         user,
@@ -70,9 +82,9 @@ async fn tunnel(mut near: Stream, to: Destination, user: Arc<UserRecord>) -> Res
 }
 
 /// Reads the head of a request. Who sends a wrong one, or may not send any, is told so.
-async fn read(stream: &mut Stream, settings: &HttpProxy) -> Result<Request, Error> {
+async fn read(stream: &mut Stream, proxy: &Proxy) -> Result<Asked, Error> {
     let (request, used) = loop {
-        match decode(stream.payload(), settings.allow_transparent) {
+        match decode(stream.payload(), proxy.allow_transparent) {
             Ok(Step::Done { value, used }) => break (value, used),
             Ok(Step::More(_)) => {
                 if !stream.more().await? {
@@ -85,11 +97,8 @@ async fn read(stream: &mut Stream, settings: &HttpProxy) -> Result<Request, Erro
             }
         }
     };
-    let known = settings.accounts.is_empty()
-        || request
-            .login
-            .as_ref()
-            .is_some_and(|(user, pass)| socks::is_known(&settings.accounts, user, pass));
+    let login = request.login.as_ref();
+    let known = proxy.accounts.are_none() || login.is_some_and(|(user, pass)| proxy.accounts.know(user, pass));
     if !known {
         stream.leave(LOGIN_REQUIRED).await;
         return Err(Error::Unauthentic("HTTP: wrong name or password, or none"));
@@ -98,80 +107,69 @@ async fn read(stream: &mut Stream, settings: &HttpProxy) -> Result<Request, Erro
     Ok(request)
 }
 
-/// Sends requests on until the client has no more. If it asks for a tunnel after them, that is what there is left to carry.
-pub(crate) async fn serve(engine: &Engine, inbound: &Inbound, session: Session) -> Result<Option<Taken>, Error> {
-    let Session {
-        mut near,
-        mut forward,
-        settings,
-        user,
-        mut caller,
-    } = session;
-    let ends = (caller.source, caller.local);
-    loop {
-        let route = engine.route(inbound, &forward.to, ends, &user.email).await;
-        caller.named = route.named;
-        let far = match route.outbound.connect(&forward.to, &caller).await {
-            Ok(Far::Stream(far)) => *far,
-            Ok(Far::Nowhere(answer)) => {
-                near.leave(answer.unwrap_or_default()).await;
-                return Ok(None);
-            }
-            Err(error @ Error::Forbidden { .. }) => {
-                engine.hold(inbound, near, caller.source, &error).await;
-                return Ok(None);
-            }
-            Err(error) => {
-                near.leave(UNAVAILABLE).await;
-                return Err(error);
-            }
-        };
-        let idle = user.level.timeouts.idle;
-        match Exchange::new(&mut near, far, &forward, user.level.timeouts, user.traffic.clone())
-            .run()
-            .await?
-        {
-            Kept::Open => {}
-            Kept::Closed => {
+/// A client that sends requests, each perhaps to another host.
+struct Requests {
+    near: Stream,
+    forward: Forward,
+    proxy: Arc<Proxy>,
+}
+
+impl Requests {
+    /// Sends requests on until the client has no more. If it asks for a tunnel after them, that is what there is left to
+    /// carry.
+    async fn send_on(self, dispatcher: &Dispatcher, origin: &Origin) -> Result<Option<Request>, Error> {
+        let Requests {
+            mut near,
+            mut forward,
+            proxy,
+        } = self;
+        let user = &proxy.user;
+        loop {
+            let far = match dispatcher.connect(origin, &forward.to, user).await {
+                Ok(Far::Stream(far)) => *far,
+                Ok(Far::Nowhere(answer)) => {
+                    near.leave(answer.unwrap_or_default()).await;
+                    return Ok(None);
+                }
+                Err(error @ Error::Forbidden { .. }) => {
+                    dispatcher.refuse(origin, near, &error).await;
+                    return Ok(None);
+                }
+                Err(error) => {
+                    near.leave(UNAVAILABLE).await;
+                    return Err(error);
+                }
+            };
+            let timeouts = user.level.timeouts;
+            let exchange = Exchange::new(&mut near, far, &forward, timeouts, user.traffic.clone());
+            if exchange.run().await? == Kept::Closed {
                 near.leave(&[]).await;
                 return Ok(None);
             }
-        }
-        // The first byte of the next request may take as long as a connection may be idle, the rest as long as the first head.
-        if near.payload().is_empty() {
-            match timeout_at(Instant::now() + idle, near.more()).await {
-                Ok(Ok(true)) => {}
-                Ok(Ok(false)) | Err(_) => {
-                    near.leave(&[]).await;
-                    return Ok(None);
+            // The first byte of the next request may take as long as a connection may be idle, the rest as long as the first
+            // head.
+            if near.payload().is_empty() {
+                match timeout_at(Instant::now() + timeouts.idle, near.more()).await {
+                    Ok(Ok(true)) => {}
+                    Ok(Ok(false)) | Err(_) => {
+                        near.leave(&[]).await;
+                        return Ok(None);
+                    }
+                    Ok(Err(error)) => return Err(error),
                 }
-                Ok(Err(error)) => return Err(error),
             }
-        }
-        let deadline = Instant::now() + user.level.handshake;
-        let next = timeout_at(deadline, read(&mut near, &settings)).await;
-        match next.map_err(|_| Error::TimedOut("HTTP request"))??.command {
-            Command::Connect(to) => return tunnel(near, to, user).await.map(Some),
-            Command::Forward(next) => forward = next,
+            let deadline = Instant::now() + user.level.handshake;
+            let next = timeout_at(deadline, read(&mut near, &proxy)).await;
+            match next.map_err(|_| Error::TimedOut("HTTP request"))??.command {
+                Command::Connect(to) => return tunnel(near, to, Arc::clone(user)).await.map(Some),
+                Command::Forward(next) => forward = next,
+            }
         }
     }
 }
 
-/// Asks an HTTP proxy for a tunnel.
-pub(crate) async fn request(stream: &mut Stream, proxy: &ProxyOut, to: &Destination) -> Result<(), Error> {
-    let headers: Vec<(&str, &str)> = proxy.headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-    let login = proxy
-        .account
-        .as_ref()
-        .map(|account| (account.user.as_str(), account.pass.as_str()));
-    stream.send(&client::connect(to, login, &headers)?).await?;
-    loop {
-        if !stream.more().await? {
-            return Err(Error::Closed);
-        }
-        if let Step::Done { used, .. } = client::parse_connected(stream.payload())? {
-            stream.consume(used);
-            return Ok(());
-        }
+impl Session for Requests {
+    fn serve(self: Box<Self>, dispatcher: Arc<Dispatcher>, origin: Origin) -> Pending<'static, Option<Request>> {
+        Box::pin(async move { self.send_on(&dispatcher, &origin).await })
     }
 }

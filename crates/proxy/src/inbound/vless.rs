@@ -3,110 +3,114 @@
 use std::sync::Arc;
 
 use sealway_v2ray::vless::fallback::Fallbacks;
-use sealway_v2ray::vless::first::{First, inspect};
-use sealway_v2ray::vless::{Command, Flow, RESPONSE, Request, Users, check_flow};
+use sealway_v2ray::vless::first::{First, Stranger, inspect};
+use sealway_v2ray::vless::{self, Command, Flow, RESPONSE, check_flow};
 use sealway_v2ray::{Network, Step};
+use tokio::time::timeout_at;
 
-use super::{Fresh, Taken, UserRecord, fallback};
-use crate::Error;
-use crate::settings::{FallbackTarget, Level};
+use super::{Fresh, Protocol, Users, fallback};
+use crate::dispatch::{Request, User};
+use crate::error::{Error, Pending};
+use crate::settings::{FallbackTarget, VlessIn};
 use crate::stream::Stream;
-use crate::transport::Accepted;
-use crate::udp::PacketEnd;
+use crate::udp::Framed;
 
-/// Whatever is wrong, the connection ends in the same way.
-async fn refuse(mut stream: Stream, error: Error) -> Result<Taken, Error> {
-    stream.leave(&[]).await;
-    Err(error)
+/// A VLESS inbound.
+pub(super) struct Vless {
+    users: vless::Users<Arc<User>>,
+    fallbacks: Fallbacks<FallbackTarget>,
+    /// A stranger as far as limits go.
+    anyone: Arc<User>,
 }
 
-/// Reads the request header; sends strangers to a fallback.
-pub(crate) async fn take(
-    fresh: Fresh,
-    users: &Users<Arc<UserRecord>>,
-    fallbacks: &Fallbacks<FallbackTarget>,
-    level: &Level,
-) -> Result<Taken, Error> {
-    let Fresh {
-        accepted,
-        listener,
-        deadline,
-        ..
-    } = fresh;
-    let Accepted {
-        mut stream,
-        source,
-        local,
-        agreed,
-    } = accepted;
-    let in_time = tokio::time::timeout_at(deadline, async {
+impl Vless {
+    pub(super) fn new(settings: &VlessIn, users: &mut Users<'_>) -> Result<Self, Error> {
+        let mut known = vless::Users::new();
+        for user in &settings.users {
+            let record = users.user(user)?;
+            known.insert(user.id, record).map_err(|error| users.wrong(error))?;
+        }
+        Ok(Vless {
+            users: known,
+            fallbacks: Fallbacks::new(settings.fallbacks.iter().cloned()),
+            anyone: users.anyone(0),
+        })
+    }
+
+    /// Reads until it shows who this is. `None`: a stranger, for whom there is a fallback.
+    async fn meet(&self, stream: &mut Stream) -> Result<Option<Arc<User>>, Error> {
         loop {
             if !stream.more().await? {
                 return Err(Error::Closed);
             }
-            match inspect(stream.payload(), users) {
+            match inspect(stream.payload(), &self.users) {
                 First::User(found) => return Ok(Some(Arc::clone(found.user))),
-                First::Stranger(_) if !fallbacks.is_empty() => return Ok(None),
-                First::Stranger(sealway_v2ray::vless::first::Stranger::Short) => {}
+                First::Stranger(_) if !self.fallbacks.is_empty() => return Ok(None),
+                First::Stranger(Stranger::Short) => {}
                 First::Stranger(_) => return Err(Error::Unauthentic("VLESS: no such user")),
             }
         }
-    });
-    let user = match in_time.await {
-        Ok(Ok(user)) => user,
-        Ok(Err(error)) => return refuse(stream, error).await,
-        Err(_) => return refuse(stream, Error::TimedOut("VLESS header")).await,
-    };
-    let Some(user) = user else {
-        let stranger = fallback::Stranger {
-            stream,
-            source,
-            local,
-            agreed,
-            listener,
-            deadline,
+    }
+
+    /// Reads the request header; sends strangers to a fallback.
+    async fn read(&self, mut fresh: Fresh) -> Result<Request, Error> {
+        let deadline = fresh.deadline;
+        let stream = &mut fresh.stream;
+        let asked = timeout_at(deadline, async {
+            let Some(user) = self.meet(stream).await? else {
+                return Ok(None);
+            };
+            let request = header(stream).await?;
+            check_flow(request.flow, Flow::None, &request.command)?;
+            match request.command {
+                Command::Connect(to) => Ok(Some((user, to))),
+                Command::Mux => Err(Error::Unsupported("Mux.Cool on a VLESS inbound")),
+                Command::Reverse => Err(Error::Unsupported("VLESS reverse tunnels")),
+            }
+        });
+        let (user, to) = match asked.await.unwrap_or(Err(Error::TimedOut("VLESS header"))) {
+            Ok(Some(asked)) => asked,
+            Ok(None) => return fallback::take(fresh, &self.fallbacks, &self.anyone.level).await,
+            Err(error) => {
+                // Whatever is wrong, the connection ends in the same way.
+                stream.leave(&[]).await;
+                return Err(error);
+            }
         };
-        return fallback::take(stranger, fallbacks, level).await;
-    };
-    let in_time = tokio::time::timeout_at(deadline, async {
-        loop {
-            match Request::decode(stream.payload())? {
-                Step::Done { value, used } => {
-                    stream.consume(used);
-                    return Ok(value);
-                }
-                Step::More(_) => {
-                    if !stream.more().await? {
-                        return Err(Error::Closed);
-                    }
+        stream.set_prefix(RESPONSE.to_vec());
+        Ok(match to.network {
+            Network::Tcp => Request::Stream {
+                near: Box::new(fresh.stream),
+                to,
+                user,
+            },
+            Network::Udp => Request::Datagrams {
+                near: Framed::vless(fresh.stream, to.clone()),
+                to,
+                user,
+            },
+        })
+    }
+}
+
+async fn header(stream: &mut Stream) -> Result<vless::Request, Error> {
+    loop {
+        match vless::Request::decode(stream.payload())? {
+            Step::Done { value, used } => {
+                stream.consume(used);
+                return Ok(value);
+            }
+            Step::More(_) => {
+                if !stream.more().await? {
+                    return Err(Error::Closed);
                 }
             }
         }
-    });
-    let request = match in_time.await {
-        Ok(Ok(request)) => request,
-        Ok(Err(error)) => return refuse(stream, error).await,
-        Err(_) => return refuse(stream, Error::TimedOut("VLESS header")).await,
-    };
-    if let Err(error) = check_flow(request.flow, Flow::None, &request.command) {
-        return refuse(stream, error.into()).await;
     }
-    let to = match request.command {
-        Command::Connect(to) => to,
-        Command::Mux => return refuse(stream, Error::Unsupported("Mux.Cool on a VLESS inbound")).await,
-        Command::Reverse => return refuse(stream, Error::Unsupported("VLESS reverse tunnels")).await,
-    };
-    stream.set_prefix(RESPONSE.to_vec());
-    Ok(match to.network {
-        Network::Tcp => Taken::Stream {
-            near: Box::new(stream),
-            to,
-            user,
-        },
-        Network::Udp => Taken::Datagrams {
-            near: Box::new(PacketEnd::framed(stream, to.clone(), true)),
-            to,
-            user,
-        },
-    })
+}
+
+impl Protocol for Vless {
+    fn take<'a>(&'a self, fresh: Fresh) -> Pending<'a, Request> {
+        Box::pin(self.read(fresh))
+    }
 }

@@ -2,43 +2,105 @@
 
 use std::sync::{Arc, Once};
 
-use sealway_v2ray::vmess::{Command, Drain, RequestOpener, Security, Session, Users};
+use sealway_v2ray::vmess::{self, Command, Drain, RequestOpener, Security, Session};
 use sealway_v2ray::{Destination, Network, Step};
+use tokio::time::timeout_at;
 
-use super::{Fresh, Taken, UserRecord};
-use crate::body::{VmessOpen, VmessSeal};
-use crate::clock::unix_time;
+use super::{Fresh, Protocol, Users};
+use crate::body::vmess::{VmessOpen, VmessSeal};
+use crate::clock::Clock;
+use crate::dispatch::{Request, User};
+use crate::error::{Error, Pending};
+use crate::settings::VmessIn;
 use crate::stream::Stream;
-use crate::udp::PacketEnd;
-use crate::{Error, random, replay};
+use crate::udp::Framed;
+use crate::{random, replay};
 
 /// Said once: the words `none` and `zero` leave the payload in the clear.
 static CLEAR: Once = Once::new();
 
-/// Reads the request header. Whatever is wrong with it, the client is heard out before the connection closes.
-pub(crate) async fn take(fresh: Fresh, users: &Users<Arc<UserRecord>>, secure_only: bool) -> Result<Taken, Error> {
-    let mut stream = fresh.accepted.stream;
-    let mut drain = Drain::new(users.drain_profile(), u64::from_le_bytes(random::bytes()?));
-    let in_time = async {
-        let header = read(&mut stream, &mut drain, users, secure_only).await;
-        if header.is_err() {
-            hear_out(&mut stream, &mut drain).await;
+/// A VMess inbound.
+pub(super) struct Vmess {
+    users: vmess::Users<Arc<User>>,
+    secure_only: bool,
+    clock: Clock,
+}
+
+/// What a header says.
+type Header = (Arc<User>, Session, Command);
+
+impl Vmess {
+    pub(super) fn new(settings: &VmessIn, users: &mut Users<'_>) -> Result<Self, Error> {
+        let list: Result<Vec<_>, Error> = settings
+            .users
+            .iter()
+            .map(|user| Ok((user.id, users.user(user)?)))
+            .collect();
+        Ok(Vmess {
+            users: vmess::Users::from_list(list?).map_err(|error| users.wrong(error))?,
+            secure_only: settings.secure_only,
+            clock: users.clock,
+        })
+    }
+
+    /// Reads the request header. Whatever is wrong with it, the client is heard out before the connection closes.
+    async fn read(&self, fresh: Fresh) -> Result<Request, Error> {
+        let mut stream = fresh.stream;
+        let mut drain = Drain::new(self.users.drain_profile(), u64::from_le_bytes(random::bytes()?));
+        let in_time = async {
+            let header = self.header(&mut stream, &mut drain).await;
+            if header.is_err() {
+                hear_out(&mut stream, &mut drain).await;
+            }
+            header
+        };
+        let refusal = match timeout_at(fresh.deadline, in_time).await {
+            Ok(Ok((user, session, Command::Connect(to)))) => return welcome(stream, user, &session, to),
+            Ok(Ok(_)) => Error::Unsupported("Mux.Cool on a VMess inbound"),
+            Ok(Err(error)) => error,
+            Err(_) => Error::TimedOut("VMess header"),
+        };
+        stream.leave(&[]).await;
+        Err(refusal)
+    }
+
+    async fn header(&self, stream: &mut Stream, drain: &mut Drain) -> Result<Header, Error> {
+        let mut opener = RequestOpener::new();
+        loop {
+            let had = stream.payload().len();
+            if !stream.more().await? {
+                return Err(Error::Closed);
+            }
+            drain.consume(stream.payload().len() - had);
+            let now = (self.clock)();
+            let mut remember = |seen| replay::remember(seen, now);
+            match opener.handle(stream.payload(), now, &self.users, &mut remember)? {
+                Step::More(_) => {}
+                Step::Done { value, used } => {
+                    if value.session.security == Security::None {
+                        if self.secure_only {
+                            return Err(Error::Unauthentic("VMess: security none is refused here"));
+                        }
+                        CLEAR.call_once(|| {
+                            tracing::warn!("a VMess client sends its payload in the clear (security none or zero)");
+                        });
+                    }
+                    stream.consume(used);
+                    return Ok((value.user, value.session, value.command));
+                }
+            }
         }
-        header
-    };
-    let header = tokio::time::timeout_at(fresh.deadline, in_time).await;
-    let refusal = match header {
-        Ok(Ok((user, session, Command::Connect(to)))) => return welcome(stream, user, &session, to),
-        Ok(Ok(_)) => Error::Unsupported("Mux.Cool on a VMess inbound"),
-        Ok(Err(error)) => error,
-        Err(_) => Error::TimedOut("VMess header"),
-    };
-    stream.leave(&[]).await;
-    Err(refusal)
+    }
+}
+
+impl Protocol for Vmess {
+    fn take<'a>(&'a self, fresh: Fresh) -> Pending<'a, Request> {
+        Box::pin(self.read(fresh))
+    }
 }
 
 /// A stream whose header was right.
-fn welcome(mut stream: Stream, user: Arc<UserRecord>, session: &Session, to: Destination) -> Result<Taken, Error> {
+fn welcome(mut stream: Stream, user: Arc<User>, session: &Session, to: Destination) -> Result<Request, Error> {
     let opener = VmessOpen::request(session)?;
     let raw = opener.is_none();
     if let Some(opener) = opener {
@@ -49,56 +111,20 @@ fn welcome(mut stream: Stream, user: Arc<UserRecord>, session: &Session, to: Des
         stream.set_sealer(Box::new(sealer));
     }
     Ok(match to.network {
-        Network::Tcp => Taken::Stream {
+        Network::Tcp => Request::Stream {
             near: Box::new(stream),
             to,
             user,
         },
-        Network::Udp => Taken::Datagrams {
-            near: Box::new(if raw {
-                PacketEnd::raw(stream, to.clone())
-            } else {
-                PacketEnd::framed(stream, to.clone(), false)
-            }),
+        Network::Udp => Request::Datagrams {
+            near: match raw {
+                true => Framed::raw(stream, to.clone()),
+                false => Framed::vmess(stream, to.clone()),
+            },
             to,
             user,
         },
     })
-}
-
-type Header = (Arc<UserRecord>, Session, Command);
-
-async fn read(
-    stream: &mut Stream,
-    drain: &mut Drain,
-    users: &Users<Arc<UserRecord>>,
-    secure_only: bool,
-) -> Result<Header, Error> {
-    let mut opener = RequestOpener::new();
-    loop {
-        let had = stream.payload().len();
-        if !stream.more().await? {
-            return Err(Error::Closed);
-        }
-        drain.consume(stream.payload().len() - had);
-        let now = unix_time();
-        let mut remember = |seen| replay::remember(seen, now);
-        match opener.handle(stream.payload(), now, users, &mut remember)? {
-            Step::More(_) => {}
-            Step::Done { value, used } => {
-                if value.session.security == Security::None {
-                    if secure_only {
-                        return Err(Error::Unauthentic("VMess: security none is refused here"));
-                    }
-                    CLEAR.call_once(|| {
-                        tracing::warn!("a VMess client sends its payload in the clear (security none or zero)");
-                    });
-                }
-                stream.consume(used);
-                return Ok((value.user, value.session, value.command));
-            }
-        }
-    }
 }
 
 /// Reads on until as many bytes have come as for any other refusal.

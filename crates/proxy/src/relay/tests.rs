@@ -11,7 +11,7 @@ use tokio::time::{advance, timeout};
 use super::*;
 use crate::sock::Sock;
 use crate::tls;
-use crate::ws::Frames;
+use crate::transport::ws::Frames;
 
 fn bare(sock: UnixStream) -> Stream {
     Stream::new(Sock::Unix(sock), Traffic::default())
@@ -32,7 +32,7 @@ async fn a_stalled_direction_holds_what_is_promised() {
                 }
             };
             if with_ws {
-                near.set_ws(Frames::new(Role::Server));
+                near.set_framing(Box::new(Frames::new(Role::Server)));
             }
             let (far, flooding) = if sealed_on_both_sides {
                 let (far, mut peer) = tls::tests::ends(tls::tests::suites()[0]).await;
@@ -63,13 +63,13 @@ async fn a_stalled_direction_holds_what_is_promised() {
 #[tokio::test(start_paused = true)]
 async fn idle_connections_that_end_at_once_do_not_end_together() {
     const COUNT: usize = 300;
-    let turns: &Turns = Box::leak(Box::new(Turns::new(1)));
+    let pacer: &Pacer = Box::leak(Box::new(Pacer::new(1)));
     let (mut clients, mut targets, mut relays) = (Vec::new(), Vec::new(), JoinSet::new());
     let began = Instant::now();
     for number in 0..COUNT {
         let ((near, client), (far, target)) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
         let mut relay = Relay::new(bare(near), bare(far), Timeouts::default(), Traffic::default());
-        relay.turns = turns;
+        relay.pacer = pacer;
         relays.spawn(async move { (number, relay.run().await.is_ok(), began.elapsed()) });
         clients.push(client);
         targets.push(target);

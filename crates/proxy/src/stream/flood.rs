@@ -15,16 +15,17 @@ use tokio::net::{UdpSocket, UnixStream};
 use tokio::time::timeout;
 
 use super::{BEHIND, Stream};
-use crate::Timeouts;
-use crate::exchange::Exchange;
-use crate::hold::Held;
+use crate::dispatch::tarpit::Tarpit;
+use crate::inbound::http::exchange::Exchange;
+use crate::outbound::socks::relayed::Relayed;
 use crate::random;
 use crate::relay::Relay;
+use crate::settings::Timeouts;
 use crate::sock::Sock;
 use crate::stats::Traffic;
 use crate::tls;
-use crate::udp::{self, PacketEnd, Relayed};
-use crate::ws::Frames;
+use crate::transport::ws::Frames;
+use crate::udp::{self, Framed, PacketEnd};
 
 thread_local! {
     static MOST_OWED: Cell<usize> = const { Cell::new(0) };
@@ -66,8 +67,8 @@ async fn ends(transport: Transport) -> (Stream, Stream) {
         SockRef::from(sock).set_send_buffer_size(8 << 10).unwrap();
     }
     if transport != Transport::Tls {
-        server.set_ws(Frames::new(Role::Server));
-        client.set_ws(Frames::new(Role::Client));
+        server.set_framing(Box::new(Frames::new(Role::Server)));
+        client.set_framing(Box::new(Frames::new(Role::Client)));
     }
     (server, client)
 }
@@ -76,7 +77,7 @@ async fn ends(transport: Transport) -> (Stream, Stream) {
 async fn flood(peer: &mut Stream, role: Role) -> usize {
     let mut sent = 0;
     while sent < FLOOD {
-        if peer.ws.is_some() {
+        if peer.framing.is_some() {
             for _ in 0..8 {
                 let ping = frame::control(Opcode::Ping, &[7; 125], role, random::bytes().unwrap()).unwrap();
                 peer.wrap_tls(&ping).unwrap();
@@ -152,12 +153,10 @@ fn somewhere() -> Destination {
 }
 
 /// Datagrams to nowhere.
-async fn nowhere() -> PacketEnd {
+async fn nowhere() -> Box<dyn PacketEnd> {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let to = socket.local_addr().unwrap();
-    PacketEnd::Relayed(Box::new(
-        Relayed::new(sink(), to, None, Traffic::default()).await.unwrap(),
-    ))
+    Box::new(Relayed::new(sink(), to, None, Traffic::default()).await.unwrap())
 }
 
 const IDLE: Duration = Duration::from_secs(300);
@@ -176,7 +175,7 @@ async fn before_a_header_and_while_a_refused_client_is_held() {
     })
     .await;
     withstands("held", Role::Client, b"", |stream| async move {
-        Held::default().hold(stream).await
+        Tarpit::default().hold(stream).await
     })
     .await;
     withstands("answer", Role::Server, b"", |mut stream| async move {
@@ -222,10 +221,10 @@ async fn when_one_direction_has_ended() {
 
 #[tokio::test(start_paused = true)]
 async fn while_datagrams_are_carried() {
-    let carry = |near, far| async move {
+    let carry = |near: Box<dyn PacketEnd>, far: Box<dyn PacketEnd>| async move {
         let _ = udp::carry(near, far, IDLE, Traffic::default()).await;
     };
-    let framed = |stream| PacketEnd::framed(stream, somewhere(), true);
+    let framed = |stream| Framed::vless(stream, somewhere());
     withstands("client", Role::Client, b"", |near| async move {
         carry(framed(near), nowhere().await).await;
     })
@@ -237,7 +236,7 @@ async fn while_datagrams_are_carried() {
     withstands("server of datagrams", Role::Server, b"", |control| async move {
         let to = "127.0.0.1:9".parse().unwrap();
         let relayed = Relayed::new(control, to, None, Traffic::default()).await.unwrap();
-        carry(framed(sink()), PacketEnd::Relayed(Box::new(relayed))).await;
+        carry(framed(sink()), Box::new(relayed)).await;
     })
     .await;
 }

@@ -4,7 +4,6 @@ use super::Stream;
 use crate::Error;
 use crate::pool;
 use crate::tls::records::MAX_PLAIN;
-use crate::ws::Frames;
 
 impl Stream {
     /// Appends payload to what is to be sent, sealed by every layer.
@@ -28,19 +27,19 @@ impl Stream {
             let tls_at = self.tx.out.len();
             let front = self.tls.as_ref().map_or(0, |tls| tls.front());
             self.tx.out.resize(tls_at + front, 0);
-            let ws_at = self.tx.out.len();
+            let frame_at = self.tx.out.len();
             let gap = self
-                .ws
+                .framing
                 .as_ref()
-                .map_or(0, |ws| ws.header(prefix.len() + now.len() + body));
-            self.tx.out.resize(ws_at + gap, 0);
+                .map_or(0, |framing| framing.header(prefix.len() + now.len() + body));
+            self.tx.out.resize(frame_at + gap, 0);
             self.tx.out.append(&mut prefix);
             match &mut self.sealer {
                 Some(sealer) if !now.is_empty() => sealer.seal(now, &mut self.tx.out)?,
                 _ => self.tx.out.extend_from_slice(now),
             }
-            if let Some(ws) = &mut self.ws {
-                ws.seal(&mut self.tx.out, ws_at, gap)?;
+            if let Some(framing) = &mut self.framing {
+                framing.seal(&mut self.tx.out, frame_at, gap)?;
             }
             if let Some(tls) = &mut self.tls {
                 tls.seal(&mut self.tx.out, tls_at)?;
@@ -59,10 +58,10 @@ impl Stream {
         self.wrap(&unit)
     }
 
-    /// Most bytes under the WebSocket layer that one unit of the layers below can take.
+    /// Most bytes under the frames that one unit of the layers below can take.
     fn unit_room(&self) -> usize {
-        let below_ws = if self.tls.is_some() { MAX_PLAIN } else { 1 << 20 };
-        below_ws - self.ws.as_ref().map_or(0, |_| Frames::MAX_HEADER)
+        let below = if self.tls.is_some() { MAX_PLAIN } else { 1 << 20 };
+        below - self.framing.as_ref().map_or(0, |framing| framing.max_header())
     }
 
     /// Makes room in the output for `payload` bytes and their framing.
@@ -90,12 +89,12 @@ impl Stream {
             let tls_at = self.tx.out.len();
             let front = self.tls.as_ref().map_or(0, |tls| tls.front());
             self.tx.out.resize(tls_at + front, 0);
-            let ws_at = self.tx.out.len();
-            let gap = self.ws.as_ref().map_or(0, |ws| ws.header(now.len()));
-            self.tx.out.resize(ws_at + gap, 0);
+            let frame_at = self.tx.out.len();
+            let gap = self.framing.as_ref().map_or(0, |framing| framing.header(now.len()));
+            self.tx.out.resize(frame_at + gap, 0);
             self.tx.out.extend_from_slice(now);
-            if let Some(ws) = &mut self.ws {
-                ws.seal(&mut self.tx.out, ws_at, gap)?;
+            if let Some(framing) = &mut self.framing {
+                framing.seal(&mut self.tx.out, frame_at, gap)?;
             }
             if let Some(tls) = &mut self.tls {
                 tls.seal(&mut self.tx.out, tls_at)?;
@@ -104,7 +103,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Appends bytes below the WebSocket layer.
+    /// Appends bytes below the frames.
     pub(super) fn wrap_tls(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
         let Some(tls) = &mut self.tls else {
             self.tx.out.extend_from_slice(bytes);
@@ -138,14 +137,14 @@ impl Stream {
         Ok(())
     }
 
-    /// Appends what closes the transport: a WebSocket close frame and `close_notify`.
+    /// Appends what closes the transport: its last frame and `close_notify`.
     pub(crate) fn seal_close(&mut self) -> Result<(), Error> {
         if std::mem::replace(&mut self.tx.closed, true) {
             return Ok(());
         }
-        if let Some(ws) = &mut self.ws {
+        if let Some(framing) = &mut self.framing {
             let mut close = Vec::new();
-            ws.close(&mut close)?;
+            framing.close(&mut close)?;
             self.wrap_tls(&close)?;
         }
         if let Some(tls) = &mut self.tls {

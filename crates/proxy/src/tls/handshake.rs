@@ -10,10 +10,10 @@ use rustls::unbuffered::{ConnectionState, EncodeError, UnbufferedStatus};
 use rustls::{ClientConfig, ServerConfig};
 
 use crate::Error;
+use crate::closing::LINGER;
 use crate::pool::{Buf, Class};
 use crate::sock::Sock;
 use crate::stats::Traffic;
-use crate::stream::{LINGER, Stream};
 use crate::tls::hello;
 use crate::tls::records::{Kernel, Records};
 
@@ -24,6 +24,19 @@ pub(crate) struct Agreed {
     pub(crate) sni: String,
     /// Application protocol, or empty.
     pub(crate) alpn: String,
+}
+
+/// A connection whose handshake is through.
+pub(crate) struct Established {
+    pub(crate) sock: Sock,
+    pub(crate) records: Records,
+    /// Received and not opened yet.
+    pub(crate) received: Vec<u8>,
+    /// Payload that the handshake has opened already.
+    pub(crate) early: Vec<u8>,
+    /// The peer has said that nothing follows.
+    pub(crate) closed: bool,
+    pub(crate) agreed: Agreed,
 }
 
 /// What to do after one look at the connection.
@@ -200,16 +213,16 @@ impl<'a> Wire<'a> {
 pub(crate) async fn accept(
     config: Arc<ServerConfig>,
     mut sock: Sock,
-    traffic: Traffic,
+    traffic: &Traffic,
     read: &[u8],
-) -> Result<(Stream, Agreed), Error> {
+) -> Result<Established, Error> {
     let mut connection = UnbufferedServerConnection::new(config)?;
     let (mut early, mut closed) = (Vec::new(), false);
     // The buffer is taken only when the client has said something.
     if read.is_empty() {
         sock.readable().await?;
     }
-    let mut wire = Wire::new(&mut sock, &traffic);
+    let mut wire = Wire::new(&mut sock, traffic);
     wire.input
         .get_mut(..read.len())
         .ok_or(Error::protocol("TLS", "too much read ahead of the handshake"))?
@@ -226,10 +239,15 @@ pub(crate) async fn accept(
     };
     let (secrets, kernel) = connection.dangerous_into_kernel_connection()?;
     let records = Records::new(&secrets, Kernel::Server(kernel))?;
-    let (input, filled) = (wire.input, wire.filled);
-    let mut stream = Stream::new(sock, traffic);
-    stream.set_tls(records, &input[..filled], &early, closed);
-    Ok((stream, agreed))
+    let received = wire.input[..wire.filled].to_vec();
+    Ok(Established {
+        sock,
+        records,
+        received,
+        early,
+        closed,
+        agreed,
+    })
 }
 
 /// Starts TLS on a connection that we dialled.
@@ -237,11 +255,11 @@ pub(crate) async fn connect(
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
     mut sock: Sock,
-    traffic: Traffic,
-) -> Result<(Stream, Agreed), Error> {
+    traffic: &Traffic,
+) -> Result<Established, Error> {
     let mut connection = UnbufferedClientConnection::new(config, name)?;
     let (mut early, mut closed) = (Vec::new(), false);
-    let mut wire = Wire::new(&mut sock, &traffic);
+    let mut wire = Wire::new(&mut sock, traffic);
     drive!(connection, wire, early, closed, |_: &[u8]| {});
     wire.write().await?;
     let agreed = Agreed {
@@ -250,10 +268,15 @@ pub(crate) async fn connect(
     };
     let (secrets, kernel) = connection.dangerous_into_kernel_connection()?;
     let records = Records::new(&secrets, Kernel::Client(kernel))?;
-    let (input, filled) = (wire.input, wire.filled);
-    let mut stream = Stream::new(sock, traffic);
-    stream.set_tls(records, &input[..filled], &early, closed);
-    Ok((stream, agreed))
+    let received = wire.input[..wire.filled].to_vec();
+    Ok(Established {
+        sock,
+        records,
+        received,
+        early,
+        closed,
+        agreed,
+    })
 }
 
 fn alpn(protocol: Option<&[u8]>) -> String {

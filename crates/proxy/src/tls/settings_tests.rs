@@ -9,6 +9,7 @@ use tokio::net::UnixStream;
 use crate::settings::{Certificate, CipherSuite, ClientTls, Curve, PemSource, ServerTls};
 use crate::sock::Sock;
 use crate::stats::Traffic;
+use crate::stream::Stream;
 use crate::tls::handshake::{accept, connect};
 use crate::tls::{build, verify};
 
@@ -87,11 +88,13 @@ async fn meet(server: &ServerTls, client: &ClientTls) -> bool {
     let (a, b) = UnixStream::pair().unwrap();
     let name = "server.example".try_into().unwrap();
     let near = async {
-        let (mut near, _) = accept(server, Sock::Unix(a), Traffic::default(), &[]).await?;
+        let established = accept(server, Sock::Unix(a), &Traffic::default(), &[]).await?;
+        let mut near = Stream::over_tls(established, Traffic::default());
         near.send(b"x").await
     };
     let far = async {
-        let (mut far, _) = connect(client, name, Sock::Unix(b), Traffic::default()).await?;
+        let established = connect(client, name, Sock::Unix(b), &Traffic::default()).await?;
+        let mut far = Stream::over_tls(established, Traffic::default());
         far.more().await
     };
     let (near, far) = tokio::join!(near, far);

@@ -48,13 +48,15 @@ pub(crate) async fn ends(suite: rustls::SupportedCipherSuite) -> (Stream, Stream
     let (server, client) = configs(suite);
     let (a, b) = UnixStream::pair().unwrap();
     let name = "server.example".try_into().unwrap();
+    let counted = Traffic::default();
     let (near, far) = tokio::join!(
-        accept(server, Sock::Unix(a), Traffic::default(), &[]),
-        connect(client, name, Sock::Unix(b), Traffic::default()),
+        accept(server, Sock::Unix(a), &counted, &[]),
+        connect(client, name, Sock::Unix(b), &counted),
     );
-    let (near, agreed) = near.unwrap();
-    assert_eq!(agreed.sni, "server.example");
-    (near, far.unwrap().0)
+    let near = near.unwrap();
+    assert_eq!(near.agreed.sni, "server.example");
+    let stream = |established| Stream::over_tls(established, Traffic::default());
+    (stream(near), stream(far.unwrap()))
 }
 
 async fn pass(from: &mut Stream, to: &mut Stream, payload: &[u8]) {

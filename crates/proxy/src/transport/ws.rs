@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use sealway_v2ray::ws::frame::{self, CLOSE_NORMAL, Decoder, Event, MAX_HEAD, Opcode, Role, head_len};
 
-use crate::layer::Opened;
+use crate::layer::{Framing, Opened};
 use crate::{Error, random};
 
 /// Bytes of answers to the pings of one read.
@@ -17,9 +17,6 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// Most bytes a frame adds to its payload.
-    pub(crate) const MAX_HEADER: usize = MAX_HEAD;
-
     /// Frames after the handshake. `role` is ours.
     pub(crate) fn new(role: Role) -> Self {
         Frames {
@@ -28,21 +25,24 @@ impl Frames {
         }
     }
 
-    /// Bytes to leave in front of a payload that is about `payload` bytes long.
-    pub(crate) fn header(&self, payload: usize) -> usize {
-        head_len(payload, self.role)
-    }
-
     fn key(&self) -> Result<[u8; 4], Error> {
         match self.role {
             Role::Client => random::bytes(),
             Role::Server => Ok([0; 4]),
         }
     }
+}
 
-    /// Makes a frame of what stands in `out` behind `at` and a gap of `gap` bytes. If the payload came out shorter than
-    /// was expected when the gap was left, it is moved.
-    pub(crate) fn seal(&mut self, out: &mut Vec<u8>, at: usize, gap: usize) -> Result<(), Error> {
+impl Framing for Frames {
+    fn max_header(&self) -> usize {
+        MAX_HEAD
+    }
+
+    fn header(&self, payload: usize) -> usize {
+        head_len(payload, self.role)
+    }
+
+    fn seal(&mut self, out: &mut Vec<u8>, at: usize, gap: usize) -> Result<(), Error> {
         let payload = out.len() - at - gap;
         let need = head_len(payload, self.role);
         if need > gap {
@@ -55,15 +55,21 @@ impl Frames {
         Ok(())
     }
 
-    /// Appends a close frame.
-    pub(crate) fn close(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
+    fn close(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
         out.extend(frame::control(Opcode::Close, &CLOSE_NORMAL, self.role, self.key()?)?);
         Ok(())
     }
 
-    /// Unmasks what has come. Answers to pings are put into `reply`. Of more pings than fit there the last one is answered,
-    /// as RFC 6455 section 5.5.3 allows.
-    pub(crate) fn open(
+    /// WebSocket has a close frame, but the peers in use take it for a failure: what they have received and not passed on
+    /// yet is thrown away, and nothing can be sent after it. So the end of a WebSocket connection is said when both
+    /// directions are through or the time of the other one has run out, as those peers do it too.
+    fn can_half_close(&self) -> bool {
+        false
+    }
+
+    /// Answers to pings are put into `reply`. Of more pings than fit there the last one is answered, as RFC 6455 section
+    /// 5.5.3 allows.
+    fn open(
         &mut self,
         buffer: &mut [u8],
         out: usize,

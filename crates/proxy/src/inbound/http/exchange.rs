@@ -11,9 +11,10 @@ use sealway_v2ray::http::body::Body;
 use sealway_v2ray::http::proxy::{Forward, UNAVAILABLE, decode_response};
 use tokio::time::{Instant, sleep_until};
 
+use crate::Error;
+use crate::settings::Timeouts;
 use crate::stats::Traffic;
 use crate::stream::Stream;
-use crate::{Error, Timeouts};
 
 /// Responses of the class 1xx that are passed on before the real one. A server that sends more is not serving.
 const MAX_INTERIM: usize = 16;
@@ -73,7 +74,11 @@ impl<'a> Exchange<'a> {
         let done = self.carry().await;
         match done {
             Ok(()) => {
-                self.far.finish().await;
+                poll_fn(|cx| {
+                    self.far.finish(cx);
+                    Poll::Ready(())
+                })
+                .await;
                 // A request that was answered before its end leaves the rest of its body in the way of the next.
                 let kept = self.keep_alive && self.request.is_over() && !self.near.has_ended();
                 Ok(if kept { Kept::Open } else { Kept::Closed })

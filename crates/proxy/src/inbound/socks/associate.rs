@@ -8,15 +8,14 @@ use std::time::Duration;
 use sealway_v2ray::socks::udp;
 use sealway_v2ray::{Destination, Network};
 use tokio::net::UdpSocket;
-use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Inbound, UserRecord, dokodemo};
-use crate::Error;
-use crate::engine::{Engine, Route};
+use crate::dispatch::{Dispatcher, Origin, Request, Route, Session, User};
+use crate::error::Pending;
+use crate::inbound::local::{Datagram, Flow, LocalClient, Reply, Room};
 use crate::sock::unmapped;
+use crate::stats::Traffic;
 use crate::stream::Stream;
-use crate::udp::{Datagram, Muted, PacketEnd, Reply, Room};
 
 /// Flows of one association that are served at once. An outbound that reaches every target needs one for all of them,
 /// others need one for each.
@@ -25,13 +24,23 @@ const MAX_FLOWS: usize = 256;
 const MAX_ROUTES: usize = 1024;
 
 /// An association for datagrams.
-pub(crate) struct Association {
+pub(super) struct Association {
     pub(super) control: Stream,
     pub(super) socket: Arc<UdpSocket>,
     /// The only address datagrams are taken from; the port is pinned by the first one.
     pub(super) owner: SocketAddr,
-    pub(super) user: Arc<UserRecord>,
-    pub(super) local: Option<SocketAddr>,
+    pub(super) user: Arc<User>,
+    /// Bytes of the inbound.
+    pub(super) traffic: Traffic,
+}
+
+impl Session for Association {
+    fn serve(self: Box<Self>, dispatcher: Arc<Dispatcher>, origin: Origin) -> Pending<'static, Option<Request>> {
+        Box::pin(async move {
+            relay(*self, &dispatcher, origin).await;
+            Ok(None)
+        })
+    }
 }
 
 /// Shortest time between two looks at whether flows are over.
@@ -39,13 +48,13 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Relays datagrams until the connection that asked for it ends, or the client has sent nothing for as long as a connection
 /// may be idle and all its flows are over: a client that has vanished does not end its connection.
-pub(crate) async fn serve(engine: &Arc<Engine>, inbound: &Arc<Inbound>, association: Association) -> Result<(), Error> {
+async fn relay(association: Association, dispatcher: &Arc<Dispatcher>, mut origin: Origin) {
     let Association {
         mut control,
         socket,
         mut owner,
         user,
-        local,
+        traffic,
     } = association;
     let mut routes: HashMap<Destination, Route> = HashMap::new();
     let mut flows: Flows = Flows::default();
@@ -60,7 +69,7 @@ pub(crate) async fn serve(engine: &Arc<Engine>, inbound: &Arc<Inbound>, associat
                 let now = Instant::now();
                 if now >= last + idle && flows.are_over() {
                     control.leave(&[]).await;
-                    return Ok(());
+                    return;
                 }
                 // Flows have the same limit, each from its own last datagram.
                 timer.as_mut().reset((last + idle).max(now + LOOK.max(idle / 8)));
@@ -78,7 +87,7 @@ pub(crate) async fn serve(engine: &Arc<Engine>, inbound: &Arc<Inbound>, associat
                     last = Instant::now();
                     continue;
                 }
-                _ => return Ok(()),
+                _ => return,
             },
         };
         let from = unmapped(from);
@@ -90,6 +99,7 @@ pub(crate) async fn serve(engine: &Arc<Engine>, inbound: &Arc<Inbound>, associat
         };
         last = Instant::now();
         owner.set_port(from.port());
+        origin.source = Some(from);
         to.network = Network::Udp;
         // Every target is asked for: that one of them may go straight out says nothing of the others.
         let route = match routes.get(&to) {
@@ -98,7 +108,7 @@ pub(crate) async fn serve(engine: &Arc<Engine>, inbound: &Arc<Inbound>, associat
                 if routes.len() >= MAX_ROUTES {
                     routes.clear();
                 }
-                let route = engine.route(inbound, &to, (Some(from), local), &user.email).await;
+                let route = dispatcher.route(&origin, &to, &user).await;
                 routes.insert(to.clone(), route.clone());
                 route
             }
@@ -107,21 +117,12 @@ pub(crate) async fn serve(engine: &Arc<Engine>, inbound: &Arc<Inbound>, associat
         let Some(datagram) = room.keep(&buffer[payload], to.clone()) else {
             continue;
         };
-        let Some((waiting, muted)) = flows.push(&route, target, datagram) else {
+        let begin = |first| Flow::begin(first, Reply::Socks(Arc::clone(&socket), from), traffic.clone());
+        let Some(near) = flows.push(&route, target, datagram, begin) else {
             continue;
         };
-        let near = PacketEnd::Local(
-            waiting,
-            Reply::Socks(Arc::clone(&socket), from),
-            inbound.traffic.clone(),
-            muted,
-        );
-        let (engine, inbound, user) = (Arc::clone(engine), Arc::clone(inbound), Arc::clone(&user));
-        tokio::spawn(async move {
-            engine
-                .carry_flow(&inbound, &route, near, to, user, Some(from), local)
-                .await
-        });
+        let (dispatcher, origin, user) = (Arc::clone(dispatcher), origin.clone(), Arc::clone(&user));
+        tokio::spawn(async move { dispatcher.carry_datagrams(&origin, &route, near, &to, user).await });
     }
 }
 
@@ -130,48 +131,42 @@ pub(crate) async fn serve(engine: &Arc<Engine>, inbound: &Arc<Inbound>, associat
 struct Flows {
     // The outbound and the list of a rule are kept alive by whoever holds the engine; their addresses are only names here.
     // What one rule lets pass is nothing to the targets of another.
-    queues: HashMap<(usize, usize, Option<Destination>), (mpsc::Sender<Datagram>, Muted)>,
+    flows: HashMap<(usize, usize, Option<Destination>), Flow>,
 }
 
 impl Flows {
     /// True if none is carried any more.
     fn are_over(&self) -> bool {
-        self.queues.values().all(|(queue, _)| queue.is_closed())
+        self.flows.values().all(Flow::is_over)
     }
 
-    /// Hands a datagram to its flow. If that has to be made, its end of the queue is returned. What does not fit is dropped,
-    /// as a full socket would.
+    /// Hands a datagram to its flow. If that has to be made, the client's end of it is returned. What does not fit is
+    /// dropped, as a full socket would.
     fn push(
         &mut self,
         route: &Route,
         target: Option<Destination>,
         mut datagram: Datagram,
-    ) -> Option<(mpsc::Receiver<Datagram>, Muted)> {
-        let named = route
-            .named
-            .as_ref()
-            .map_or(0, |named| Arc::as_ptr(named).cast::<u8>() as usize);
-        let flow = (Arc::as_ptr(&route.outbound) as usize, named, target);
-        if let Some((queue, _)) = self.queues.get(&flow) {
-            match queue.try_send(datagram) {
-                Ok(()) | Err(mpsc::error::TrySendError::Full(_)) => return None,
-                Err(mpsc::error::TrySendError::Closed(back)) => datagram = back,
-            }
+        begin: impl FnOnce(Datagram) -> (Flow, Box<LocalClient>),
+    ) -> Option<Box<LocalClient>> {
+        let exempt = route.exempt.as_ref();
+        let exempt = exempt.map_or(0, |exempt| Arc::as_ptr(exempt).cast::<u8>() as usize);
+        let key = (Arc::as_ptr(&route.outbound) as usize, exempt, target);
+        if let Some(flow) = self.flows.get(&key) {
+            datagram = flow.push(datagram)?;
         }
-        if self.queues.len() >= MAX_FLOWS {
-            self.queues.retain(|_, (queue, _)| !queue.is_closed());
-            if self.queues.len() >= MAX_FLOWS {
+        if self.flows.len() >= MAX_FLOWS {
+            self.flows.retain(|_, flow| !flow.is_over());
+            if self.flows.len() >= MAX_FLOWS {
                 // Those to refused targets carry nothing: they only keep the logs short.
-                self.queues.retain(|_, (_, muted)| !muted.is_set());
+                self.flows.retain(|_, flow| !flow.is_muted());
             }
-            if self.queues.len() >= MAX_FLOWS {
+            if self.flows.len() >= MAX_FLOWS {
                 return None;
             }
         }
-        let (queue, waiting) = mpsc::channel(dokodemo::QUEUE);
-        let _ = queue.try_send(datagram);
-        let muted = Muted::default();
-        self.queues.insert(flow, (queue, muted.clone()));
-        Some((waiting, muted))
+        let (flow, near) = begin(datagram);
+        self.flows.insert(key, flow);
+        Some(near)
     }
 }

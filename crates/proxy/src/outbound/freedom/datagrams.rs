@@ -11,42 +11,20 @@ use sealway_v2ray::{Address, Destination, Network};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::UdpSocket;
 
-use super::{Slot, poll_socket};
+use super::Redirect;
 use crate::Error;
 use crate::dial::set_common_options;
-use crate::guard::Guard;
 use crate::log::Limit;
-use crate::names::Names;
-use crate::own::Own;
+use crate::loops::LoopGuard;
+use crate::outbound::Dialer;
+use crate::policy::DialPolicy;
+use crate::resolver::Resolver;
 use crate::settings::DomainStrategy;
 use crate::stats::Traffic;
-use crate::transport::ClientSide;
+use crate::udp::{PacketEnd, Slot, poll_socket};
 
 /// Names whose address one association remembers.
 const MAX_NAMES: usize = 64;
-
-/// Where traffic goes in place of its target.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Redirect {
-    /// The host. `None`: the target's.
-    pub(crate) host: Option<Address>,
-    /// The port. `None`: the target's.
-    pub(crate) port: Option<u16>,
-}
-
-impl Redirect {
-    /// Where to go in place of `to`, or `None` if that stands.
-    pub(crate) fn of(&self, to: &Destination) -> Option<Destination> {
-        if self.host.is_none() && self.port.is_none() {
-            return None;
-        }
-        Some(Destination {
-            network: to.network,
-            address: self.host.clone().unwrap_or_else(|| to.address.clone()),
-            port: self.port.unwrap_or(to.port),
-        })
-    }
-}
 
 type Resolving = Pin<Box<dyn Future<Output = Result<Vec<SocketAddr>, Error>> + Send>>;
 
@@ -54,16 +32,16 @@ type Resolving = Pin<Box<dyn Future<Output = Result<Vec<SocketAddr>, Error>> + S
 static REFUSED: Limit = Limit::new(50);
 
 /// A socket that sends anywhere.
-pub(crate) struct Open {
+pub(super) struct Open {
     socket: UdpSocket,
     v6: bool,
     strategy: DomainStrategy,
-    guard: Guard,
-    own: Arc<Own>,
+    policy: DialPolicy,
+    loops: Arc<LoopGuard>,
     /// Where the last datagram went that was found not to lead back here.
     elsewhere: Option<SocketAddr>,
     redirect: Redirect,
-    resolver: Arc<Names>,
+    resolver: Arc<Resolver>,
     names: HashMap<Destination, SocketAddr>,
     resolving: Option<Resolving>,
     /// With a redirect: where the last datagram went, and where it was meant to go.
@@ -87,13 +65,11 @@ impl Drop for Open {
 
 impl Open {
     /// Binds a socket for both families, or for IPv4 where that is all there is.
-    pub(crate) fn bind(
-        source: Option<IpAddr>,
-        strategy: DomainStrategy,
-        (guard, own): (Guard, Arc<Own>),
+    pub(super) fn bind(
+        (policy, loops): (DialPolicy, Arc<LoopGuard>),
         redirect: Redirect,
-        side: &ClientSide,
-        traffic: Traffic,
+        strategy: DomainStrategy,
+        Dialer { connector, traffic }: &Dialer,
     ) -> Result<Self, Error> {
         let bind = |ip: IpAddr| {
             let domain = if ip.is_ipv6() { Domain::IPV6 } else { Domain::IPV4 };
@@ -102,11 +78,11 @@ impl Open {
                 socket.set_only_v6(false)?;
             }
             socket.set_nonblocking(true)?;
-            set_common_options(&SockRef::from(&socket), side.socket())?;
+            set_common_options(&SockRef::from(&socket), &connector.socket)?;
             socket.bind(&SocketAddr::new(ip, 0).into())?;
             UdpSocket::from_std(socket.into())
         };
-        let socket = match source {
+        let socket = match connector.source {
             Some(ip) => bind(ip)?,
             None => bind(Ipv6Addr::UNSPECIFIED.into()).or_else(|_| bind(Ipv4Addr::UNSPECIFIED.into()))?,
         };
@@ -115,16 +91,16 @@ impl Open {
             socket,
             v6,
             strategy,
-            guard,
-            own,
+            policy,
+            loops,
             elsewhere: None,
             redirect,
-            resolver: Arc::clone(side.names()),
+            resolver: Arc::clone(&connector.resolver),
             names: HashMap::new(),
             resolving: None,
             redirected: None,
             refused: Limit::new(1),
-            traffic,
+            traffic: traffic.clone(),
         })
     }
 
@@ -150,12 +126,33 @@ impl Open {
         Poll::Ready(Ok(address))
     }
 
-    pub(super) fn poll_send(
-        &mut self,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-        to: &Destination,
-    ) -> Poll<Result<(), Error>> {
+    /// Says that a datagram is refused, once a second: a client sends as many as it likes.
+    fn say(&self, error: &Error) {
+        let Some(kept) = self.refused.pass() else { return };
+        match REFUSED.pass() {
+            Some(all) => tracing::warn!("datagram dropped: {error}{kept}{all}"),
+            None => self.refused.put_back(kept),
+        }
+    }
+}
+
+impl PacketEnd for Open {
+    fn poll_recv(&mut self, cx: &mut Context<'_>, slot: &mut Slot) -> Poll<Result<bool, Error>> {
+        loop {
+            if let Some((len, from)) = ready!(poll_socket(cx, &self.socket, slot))? {
+                self.traffic.received(len);
+                let from = match &self.redirected {
+                    // The client knows nothing of the redirect and waits for an answer from where it sent to.
+                    Some((address, meant)) if *address == from => meant.clone(),
+                    _ => Destination::udp(Address::from(from.ip()), from.port()),
+                };
+                slot.fill(len, from);
+                return Poll::Ready(Ok(true));
+            }
+        }
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8], to: &Destination) -> Poll<Result<(), Error>> {
         let elsewhere = self.redirect.of(to);
         let mut address = match ready!(self.poll_address(cx, elsewhere.as_ref().unwrap_or(to))) {
             Ok(address) => address,
@@ -165,12 +162,12 @@ impl Open {
                 return Poll::Ready(Ok(()));
             }
         };
-        if let Err(error) = self.guard.check(address, Network::Udp) {
+        if let Err(error) = self.policy.check(address, Network::Udp) {
             self.say(&error);
             return Poll::Ready(Ok(()));
         }
         if self.elsewhere != Some(address) {
-            if let Err(error) = self.own.check(address, Network::Udp) {
+            if let Err(error) = self.loops.check(address, Network::Udp) {
                 tracing::debug!("datagram dropped: {error}");
                 return Poll::Ready(Ok(()));
             }
@@ -190,30 +187,5 @@ impl Open {
             Err(error) => tracing::debug!("datagram to {address} dropped: {error}"),
         }
         Poll::Ready(Ok(()))
-    }
-
-    /// Says that a datagram is refused, once a second: a client sends as many as it likes.
-    fn say(&self, error: &Error) {
-        let Some(kept) = self.refused.pass() else { return };
-        match REFUSED.pass() {
-            Some(all) => tracing::warn!("datagram dropped: {error}{kept}{all}"),
-            None => self.refused.put_back(kept),
-        }
-    }
-
-    /// Receives one datagram into `slot`.
-    pub(super) fn poll_recv(&mut self, cx: &mut Context<'_>, slot: &mut Slot) -> Poll<Result<bool, Error>> {
-        loop {
-            if let Some((len, from)) = ready!(poll_socket(cx, &self.socket, slot))? {
-                self.traffic.received(len);
-                let from = match &self.redirected {
-                    // The client knows nothing of the redirect and waits for an answer from where it sent to.
-                    Some((address, meant)) if *address == from => meant.clone(),
-                    _ => Destination::udp(Address::from(from.ip()), from.port()),
-                };
-                slot.fill(len, from);
-                return Poll::Ready(Ok(true));
-            }
-        }
     }
 }

@@ -7,10 +7,10 @@ use sealway_v2ray::Destination;
 use sealway_v2ray::socks::udp;
 use tokio::net::UdpSocket;
 
-use super::{Slot, poll_socket};
 use crate::Error;
 use crate::stats::Traffic;
 use crate::stream::Stream;
+use crate::udp::{PacketEnd, Slot, poll_socket};
 
 /// An association with a SOCKS server. It lasts as long as the connection that asked for it.
 pub(crate) struct Relayed {
@@ -49,13 +49,10 @@ impl Relayed {
             traffic,
         })
     }
+}
 
-    pub(super) fn poll_send(
-        &mut self,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-        to: &Destination,
-    ) -> Poll<Result<(), Error>> {
+impl PacketEnd for Relayed {
+    fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8], to: &Destination) -> Poll<Result<(), Error>> {
         self.out.clear();
         udp::write_head(&to.address, to.port, &mut self.out);
         self.out.extend_from_slice(bytes);
@@ -67,8 +64,7 @@ impl Relayed {
         Poll::Ready(Ok(()))
     }
 
-    /// Receives one datagram into `slot`. False: the server has ended the association.
-    pub(super) fn poll_recv(&mut self, cx: &mut Context<'_>, slot: &mut Slot) -> Poll<Result<bool, Error>> {
+    fn poll_recv(&mut self, cx: &mut Context<'_>, slot: &mut Slot) -> Poll<Result<bool, Error>> {
         loop {
             match self.control.poll_fill(cx) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Ok(false)),

@@ -1,0 +1,3 @@
+//! The body layers of protocols, for both of their ends.
+
+pub(crate) mod vmess;

@@ -1,0 +1,278 @@
+//! From a request to its end: the rules choose an outbound, it dials, and what moves between both ends is carried.
+//!
+//! An inbound makes of a connection a [`Request`], or a [`Session`] that makes several. It hands them to the
+//! [`Dispatcher`], which knows nothing of the protocol they came in.
+
+mod access;
+mod router;
+pub(crate) mod tarpit;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use sealway_v2ray::Destination;
+
+use crate::error::{Error, Pending};
+use crate::outbound::{Caller, Far, Outbound};
+use crate::policy::Exempt;
+use crate::relay::Relay;
+use crate::resolver::Resolver;
+use crate::settings::{DomainStrategy, Level, Settings};
+use crate::stats::Traffic;
+use crate::stream::Stream;
+use crate::udp::{self, PacketEnd};
+
+use access::{Access, Chosen, Client};
+use router::{Question, Router};
+use tarpit::Tarpit;
+
+/// Who asks: a connection as its inbound sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    /// Tag of the inbound.
+    pub(crate) inbound: Arc<str>,
+    /// The client's address.
+    pub(crate) source: Option<SocketAddr>,
+    /// The address it came to.
+    pub(crate) local: Option<SocketAddr>,
+    /// It came from outside, and has no business on this machine's networks.
+    pub(crate) remote: bool,
+}
+
+/// A user as connections see him.
+#[derive(Debug, Default)]
+pub(crate) struct User {
+    pub(crate) email: String,
+    pub(crate) level: Level,
+    pub(crate) traffic: Traffic,
+}
+
+/// What an inbound made of a connection.
+pub(crate) enum Request {
+    /// A stream to be carried.
+    Stream {
+        near: Box<Stream>,
+        to: Destination,
+        user: Arc<User>,
+    },
+    /// Datagrams to be carried; those of an end that says so with each of them go elsewhere too.
+    Datagrams {
+        near: Box<dyn PacketEnd>,
+        to: Destination,
+        user: Arc<User>,
+    },
+    /// A connection that asks for several things.
+    Session(Box<dyn Session>),
+    /// A stranger who was connected to a fallback.
+    Fallback(Box<Relay>),
+    /// A stranger whose fallback could not be reached, which has been said.
+    Nothing,
+}
+
+/// A connection that asks for several things, one after another or at once.
+pub(crate) trait Session: Send {
+    /// Asks until the client has no more. What it asks for in the end, and nothing can follow, is returned.
+    fn serve(self: Box<Self>, dispatcher: Arc<Dispatcher>, origin: Origin) -> Pending<'static, Option<Request>>;
+}
+
+/// Where a request goes.
+#[derive(Clone)]
+pub(crate) struct Route {
+    pub(crate) outbound: Arc<Outbound>,
+    /// Private addresses that the rule names which chose it.
+    pub(crate) exempt: Option<Exempt>,
+}
+
+impl Route {
+    fn caller(&self, origin: &Origin) -> Caller {
+        Caller {
+            source: origin.source,
+            local: origin.local,
+            remote: origin.remote,
+            exempt: self.exempt.clone(),
+        }
+    }
+}
+
+/// What there is to carry.
+pub(crate) enum Carry {
+    Stream(Box<Relay>),
+    Datagrams(Box<dyn PacketEnd>, Box<dyn PacketEnd>, Arc<User>),
+    Session(Box<dyn Session>),
+    /// A client whose target is refused.
+    Refused(Box<Stream>, Error),
+    /// What the rules let through could not be reached.
+    Failed(Error),
+    /// Datagrams that go nowhere, for their target is refused or cannot be reached.
+    Unheard(Box<dyn PacketEnd>, Arc<User>, Error),
+    Nothing,
+}
+
+/// The rules, the outbounds that they choose from, and the log of what they chose.
+pub(crate) struct Dispatcher {
+    outbounds: Vec<Arc<Outbound>>,
+    router: Router,
+    access: Access,
+    resolver: Arc<Resolver>,
+    tarpit: Tarpit,
+}
+
+impl Dispatcher {
+    /// Checks the rules and opens the access log.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a rule that leads nowhere, and for a log that cannot be written.
+    pub(crate) fn new(settings: &Settings, outbounds: Vec<Outbound>, resolver: Arc<Resolver>) -> Result<Self, Error> {
+        let tags: Vec<&str> = outbounds.iter().map(|outbound| outbound.tag.as_str()).collect();
+        Ok(Dispatcher {
+            router: Router::new(&settings.rules, settings.domain_strategy, &tags)?,
+            outbounds: outbounds.into_iter().map(Arc::new).collect(),
+            access: Access::open(&settings.access_log, settings.mask_address)?,
+            resolver,
+            tarpit: Tarpit::default(),
+        })
+    }
+
+    /// Serves a request to its end.
+    pub(crate) async fn serve(self: &Arc<Self>, origin: &Origin, request: Request) {
+        let carry = Box::pin(self.begin(origin, request)).await;
+        self.carry(origin, carry).await;
+    }
+
+    /// A client was refused by its inbound.
+    pub(crate) fn rejected(&self, origin: &Origin, error: &Error) {
+        match error {
+            // A client that connects and leaves is not worth a line.
+            Error::Closed => tracing::debug!("[{}] {}: {error}", origin.inbound, Client(origin.source)),
+            _ => self.access.rejected(&origin.inbound, origin.source, error),
+        }
+    }
+
+    /// What the rules let through could not be reached, or broke off before it began.
+    fn failed(&self, origin: &Origin, error: &Error) {
+        match error {
+            Error::Closed => tracing::debug!("[{}] {}: {error}", origin.inbound, Client(origin.source)),
+            _ => self.access.failed(&origin.inbound, origin.source, error),
+        }
+    }
+
+    /// Logs that a target is refused and lets the client wait.
+    pub(crate) async fn refuse(&self, origin: &Origin, near: Stream, error: &Error) {
+        self.rejected(origin, error);
+        self.tarpit.hold(near).await;
+    }
+
+    /// Chooses the outbound.
+    pub(crate) async fn route(&self, origin: &Origin, to: &Destination, user: &User) -> Route {
+        let question = Question {
+            target: to,
+            source: origin.source,
+            local: origin.local,
+            email: &user.email,
+            inbound: &origin.inbound,
+        };
+        let resolve = async || {
+            let found = self
+                .resolver
+                .resolve(&to.address, to.port, DomainStrategy::default())
+                .await;
+            found
+                .map(|found| found.iter().map(SocketAddr::ip).collect())
+                .unwrap_or_default()
+        };
+        let (at, chosen, exempt) = match self.router.choose(&question, resolve).await {
+            Some(decision) => (decision.outbound, Chosen::Rule, decision.exempt.clone()),
+            None => (0, Chosen::Default, None),
+        };
+        let outbound = Arc::clone(&self.outbounds[at]);
+        let tags = (&*origin.inbound, outbound.tag.as_str());
+        self.access.accepted(origin.source, to, tags, chosen, &user.email);
+        Route { outbound, exempt }
+    }
+
+    /// Chooses the outbound and has it connect.
+    pub(crate) async fn connect(&self, origin: &Origin, to: &Destination, user: &User) -> Result<Far, Error> {
+        let route = self.route(origin, to, user).await;
+        route.outbound.connect(to, &route.caller(origin)).await
+    }
+
+    /// Carries datagrams by a route that has been chosen.
+    pub(crate) async fn carry_datagrams(
+        self: &Arc<Self>,
+        origin: &Origin,
+        route: &Route,
+        near: Box<dyn PacketEnd>,
+        to: &Destination,
+        user: Arc<User>,
+    ) {
+        let carry = associate(origin, route, near, to, user).await;
+        self.carry(origin, carry).await;
+    }
+
+    /// From a request to a connection that only has to be carried. What it takes to begin can be freed before the long part.
+    pub(crate) async fn begin(&self, origin: &Origin, request: Request) -> Carry {
+        match request {
+            Request::Fallback(relay) => Carry::Stream(relay),
+            Request::Session(session) => Carry::Session(session),
+            Request::Nothing => Carry::Nothing,
+            Request::Stream { mut near, to, user } => match self.connect(origin, &to, &user).await {
+                Ok(Far::Stream(far)) => {
+                    let relay = Relay::new(*near, *far, user.level.timeouts, user.traffic.clone());
+                    Carry::Stream(Box::new(relay))
+                }
+                Ok(Far::Nowhere(answer)) => {
+                    // The client reads the answer before it sees the end, for it is not reset.
+                    near.leave(answer.unwrap_or_default()).await;
+                    Carry::Nothing
+                }
+                Err(error @ Error::Forbidden { .. }) => Carry::Refused(near, error),
+                Err(error) => Carry::Failed(error),
+            },
+            Request::Datagrams { near, to, user } => {
+                let route = self.route(origin, &to, &user).await;
+                associate(origin, &route, near, &to, user).await
+            }
+        }
+    }
+
+    /// Carries to the end.
+    pub(crate) async fn carry(self: &Arc<Self>, origin: &Origin, carry: Carry) {
+        let ended = match carry {
+            Carry::Nothing => return,
+            Carry::Failed(error) => return self.failed(origin, &error),
+            Carry::Refused(near, error) => return Box::pin(self.refuse(origin, *near, &error)).await,
+            Carry::Unheard(near, user, error) => {
+                self.failed(origin, &error);
+                let refused = matches!(error, Error::Forbidden { .. } | Error::Unsupported(_));
+                return near.discard(user.level.timeouts.idle, refused).await;
+            }
+            Carry::Session(session) => match session.serve(Arc::clone(self), origin.clone()).await {
+                Ok(None) => return,
+                Ok(Some(last)) => return Box::pin(self.serve(origin, last)).await,
+                Err(error) => return self.failed(origin, &error),
+            },
+            Carry::Stream(relay) => Box::pin(relay.run()).await.map(|ended| {
+                tracing::debug!("[{}] {} ended: {ended:?}", origin.inbound, Client(origin.source));
+            }),
+            Carry::Datagrams(near, far, user) => {
+                udp::carry(near, far, user.level.timeouts.idle, user.traffic.clone()).await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!("[{}] {} broke off: {error}", origin.inbound, Client(origin.source));
+        }
+    }
+}
+
+async fn associate(
+    origin: &Origin,
+    route: &Route,
+    near: Box<dyn PacketEnd>,
+    to: &Destination,
+    user: Arc<User>,
+) -> Carry {
+    match route.outbound.associate(to, &route.caller(origin)).await {
+        Ok(far) => Carry::Datagrams(near, far, user),
+        Err(error) => Carry::Unheard(near, user, error),
+    }
+}

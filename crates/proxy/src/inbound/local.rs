@@ -1,0 +1,188 @@
+//! Clients that send datagrams to a socket of ours: those of dokodemo-door, and of SOCKS.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use sealway_v2ray::Destination;
+use tokio::net::UdpSocket;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::timeout;
+
+use crate::Error;
+use crate::stats::Traffic;
+use crate::udp::{PacketEnd, Slot};
+
+/// Datagrams of one client that may wait. More are dropped, as a full socket would.
+const QUEUE: usize = 128;
+
+/// How long a target that could not be reached is not tried again, while datagrams to it keep coming.
+const RETRY: Duration = Duration::from_secs(10);
+
+/// A datagram on its way, and the other end of it: where it goes, or where it came from.
+pub(super) struct Datagram {
+    bytes: Vec<u8>,
+    to: Destination,
+    /// Its share of the [`Room`] it waits in.
+    _room: OwnedSemaphorePermit,
+}
+
+/// Bytes that may wait in the queues of one listener or one association together, while outbounds are dialled: what is
+/// counted in datagrams alone could be gigabytes.
+const ROOM: usize = 16 << 20;
+
+/// The memory that waiting datagrams share.
+#[derive(Clone)]
+pub(super) struct Room(Arc<Semaphore>);
+
+impl Room {
+    pub(super) fn new() -> Self {
+        Room(Arc::new(Semaphore::new(ROOM)))
+    }
+
+    /// A copy of a datagram that has just come; none while there is no room, as with a full socket.
+    pub(super) fn keep(&self, bytes: &[u8], to: Destination) -> Option<Datagram> {
+        // What a datagram of no bytes takes counts too.
+        let size = u32::try_from(bytes.len() + size_of::<Datagram>()).ok()?;
+        let room = Arc::clone(&self.0).try_acquire_many_owned(size).ok()?;
+        Some(Datagram {
+            bytes: bytes.to_vec(),
+            to,
+            _room: room,
+        })
+    }
+}
+
+/// How a client is answered.
+pub(super) enum Reply {
+    /// As it is, from the socket the client sent to.
+    Plain(Arc<UdpSocket>, SocketAddr),
+    /// With a SOCKS header that names the source.
+    Socks(Arc<UdpSocket>, SocketAddr),
+}
+
+/// Our end of a flow: where its datagrams are put.
+pub(super) struct Flow {
+    queue: mpsc::Sender<Datagram>,
+    muted: Arc<AtomicBool>,
+}
+
+impl Flow {
+    /// A flow that begins with this datagram, and the client's end of it. `traffic` is the inbound's, which has no stream of
+    /// its own to count.
+    pub(super) fn begin(first: Datagram, reply: Reply, traffic: Traffic) -> (Flow, Box<LocalClient>) {
+        let (queue, waiting) = mpsc::channel(QUEUE);
+        let _ = queue.try_send(first);
+        let muted = Arc::<AtomicBool>::default();
+        let client = LocalClient {
+            waiting,
+            reply,
+            traffic,
+            muted: Arc::clone(&muted),
+        };
+        (Flow { queue, muted }, Box::new(client))
+    }
+
+    /// Hands a datagram on, which is dropped if too many wait. Returned if the flow is over.
+    pub(super) fn push(&self, datagram: Datagram) -> Option<Datagram> {
+        match self.queue.try_send(datagram) {
+            Ok(()) | Err(mpsc::error::TrySendError::Full(_)) => None,
+            Err(mpsc::error::TrySendError::Closed(back)) => Some(back),
+        }
+    }
+
+    /// Nothing is carried any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.queue.is_closed()
+    }
+
+    /// What comes is thrown away, so that its place is free for a flow that carries something.
+    pub(super) fn is_muted(&self) -> bool {
+        self.muted.load(Ordering::Relaxed)
+    }
+}
+
+/// A client of a local inbound, as one end of an association.
+pub(super) struct LocalClient {
+    waiting: mpsc::Receiver<Datagram>,
+    reply: Reply,
+    traffic: Traffic,
+    muted: Arc<AtomicBool>,
+}
+
+impl PacketEnd for LocalClient {
+    fn poll_recv(&mut self, cx: &mut Context<'_>, slot: &mut Slot) -> Poll<Result<bool, Error>> {
+        let Some(datagram) = ready!(self.waiting.poll_recv(cx)) else {
+            return Poll::Ready(Ok(false));
+        };
+        self.traffic.received(datagram.bytes.len());
+        slot.copy(&datagram.bytes, datagram.to);
+        Poll::Ready(Ok(true))
+    }
+
+    fn poll_send(&mut self, _: &mut Context<'_>, bytes: &[u8], peer: &Destination) -> Poll<Result<(), Error>> {
+        let sent = match &self.reply {
+            Reply::Plain(socket, client) => socket.try_send_to(bytes, *client),
+            Reply::Socks(socket, client) => {
+                let mut whole = vec![0, 0, 0];
+                sealway_v2ray::address::write_type_first(&peer.address, peer.port, &mut whole);
+                whole.extend_from_slice(bytes);
+                socket.try_send_to(&whole, *client)
+            }
+        };
+        match sent {
+            Ok(_) => self.traffic.sent(bytes.len()),
+            Err(error) => tracing::debug!("datagram to the client dropped: {error}"),
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// As long as the flow lasts: if each datagram were asked about anew, each would be a line in the logs. One whose target
+    /// was refused lasts until nothing has come for `idle`, any other is tried again after ten seconds.
+    fn discard(mut self: Box<Self>, idle: Duration, refused: bool) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        self.muted.store(true, Ordering::Relaxed);
+        let most = if refused { Duration::MAX } else { RETRY };
+        Box::pin(async move {
+            let all = async { while let Ok(Some(_)) = timeout(idle, self.waiting.recv()).await {} };
+            let _ = timeout(most, all).await;
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sealway_v2ray::{Address, Network};
+
+    use super::*;
+
+    #[test]
+    fn waiting_datagrams_share_a_bounded_room() {
+        let room = Room::new();
+        let to = || Destination {
+            network: Network::Udp,
+            address: Address::from(std::net::IpAddr::from([127, 0, 0, 1])),
+            port: 53,
+        };
+        let bytes = vec![0; 65_535];
+        let mut kept: Vec<Datagram> = std::iter::from_fn(|| room.keep(&bytes, to())).collect();
+        assert_eq!(kept.len(), ROOM / (65_535 + size_of::<Datagram>()));
+        assert!(room.keep(&bytes, to()).is_none());
+        // What has gone on its way makes room.
+        kept.pop();
+        assert!(room.keep(&bytes, to()).is_some());
+        // Nothing at all is not free either.
+        let room = Room::new();
+        let most = ROOM / size_of::<Datagram>();
+        assert_eq!(
+            std::iter::from_fn(|| room.keep(&[], to()))
+                .take(2 * most)
+                .collect::<Vec<_>>()
+                .len(),
+            most
+        );
+    }
+}

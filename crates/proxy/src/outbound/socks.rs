@@ -1,0 +1,91 @@
+//! SOCKS 5, as the client.
+
+pub(crate) mod relayed;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use sealway_v2ray::socks::{Client, ClientEvent, Command};
+use sealway_v2ray::{Address, Destination, Step};
+
+use super::{Caller, Dialer, Far, Protocol};
+use crate::error::{Error, Pending};
+use crate::settings::ProxyOut;
+use crate::stats::Traffic;
+use crate::stream::Stream;
+use crate::udp::PacketEnd;
+
+use relayed::Relayed;
+
+/// A SOCKS server.
+pub(super) struct Socks {
+    pub(super) proxy: ProxyOut,
+    pub(super) dialer: Dialer,
+}
+
+impl Socks {
+    async fn stream(&self, to: &Destination) -> Result<Far, Error> {
+        let (mut stream, _) = self.dialer.connect(&self.proxy.server, &[]).await?;
+        self.ask(&mut stream, &Command::Connect(to.clone())).await?;
+        Ok(Far::Stream(Box::new(stream)))
+    }
+
+    /// Asks for datagrams to be relayed for as long as the connection lives.
+    async fn relayed(&self) -> Result<Box<dyn PacketEnd>, Error> {
+        let connector = &self.dialer.connector;
+        // What passes here is the server's work, not the client's traffic.
+        let (mut control, _) = connector.connect(&self.proxy.server, &[], Traffic::default()).await?;
+        let unknown = Destination::udp(Address::from(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), 0);
+        let (address, port) = self.ask(&mut control, &Command::UdpAssociate(unknown)).await?;
+        let server = control.sock.peer();
+        let relay = match (address.ip(), server) {
+            // "Where you are connected to".
+            (Some(ip), Some(server)) if ip.is_unspecified() => SocketAddr::new(server.ip(), port),
+            (Some(ip), _) => SocketAddr::new(ip, port),
+            (None, _) => {
+                let found = connector.resolver.resolve(&address, port, Default::default()).await?;
+                found.first().copied().ok_or(Error::Resolve {
+                    name: address.to_string(),
+                })?
+            }
+        };
+        let relayed = Relayed::new(control, relay, connector.source, self.dialer.traffic.clone()).await?;
+        Ok(Box::new(relayed))
+    }
+
+    async fn ask(&self, stream: &mut Stream, command: &Command) -> Result<(Address, u16), Error> {
+        let account = self.proxy.account.as_ref();
+        let login = account.map(|account| (account.user.as_bytes(), account.pass.as_bytes()));
+        let (mut client, first) = Client::new(command, login)?;
+        stream.send(&first).await?;
+        loop {
+            match client.handle(stream.payload())? {
+                Step::More(_) => {
+                    if !stream.more().await? {
+                        return Err(Error::Closed);
+                    }
+                }
+                Step::Done { value, used } => {
+                    stream.consume(used);
+                    match value {
+                        ClientEvent::Send(bytes) => stream.send(&bytes).await?,
+                        ClientEvent::Ready { address, port } => return Ok((address, port)),
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Protocol for Socks {
+    fn connect<'a>(&'a self, to: &'a Destination, _: &'a Caller) -> Pending<'a, Far> {
+        Box::pin(self.stream(to))
+    }
+
+    fn associate<'a>(&'a self, _: &'a Destination, _: &'a Caller) -> Pending<'a, Box<dyn PacketEnd>> {
+        Box::pin(self.relayed())
+    }
+
+    fn is_open_to_all(&self) -> bool {
+        true
+    }
+}

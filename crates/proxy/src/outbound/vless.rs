@@ -1,0 +1,81 @@
+//! VLESS, as the client.
+
+use std::ops::Range;
+
+use sealway_v2ray::vless::{self, decode_response};
+use sealway_v2ray::{Destination, Step};
+
+use super::{Caller, Dialer, Far, Protocol};
+use crate::error::{Error, Pending};
+use crate::layer::{Open, Opened};
+use crate::policy::is_private;
+use crate::settings::VlessOut;
+use crate::stream::Stream;
+use crate::udp::{Framed, PacketEnd};
+
+/// A VLESS server.
+pub(super) struct Vless {
+    settings: VlessOut,
+    dialer: Dialer,
+}
+
+impl Vless {
+    pub(super) fn new(place: &str, settings: VlessOut, dialer: Dialer) -> Self {
+        if !dialer.connector.has_tls() && settings.server.0.ip().is_none_or(|ip| !is_private(ip)) {
+            tracing::warn!("{place}: VLESS without TLS sends everything in the clear");
+        }
+        Vless { settings, dialer }
+    }
+
+    async fn stream(&self, to: &Destination) -> Result<Stream, Error> {
+        let request = vless::Request {
+            id: self.settings.id,
+            flow: vless::Flow::None,
+            command: vless::Command::Connect(to.clone()),
+        };
+        let mut header = Vec::new();
+        request.encode(&mut header);
+        let mut stream = self.dialer.connect_with(&self.settings.server, header).await?;
+        stream.set_opener(Box::new(Response));
+        Ok(stream)
+    }
+}
+
+impl Protocol for Vless {
+    fn connect<'a>(&'a self, to: &'a Destination, _: &'a Caller) -> Pending<'a, Far> {
+        Box::pin(async { Ok(Far::Stream(Box::new(self.stream(to).await?))) })
+    }
+
+    fn associate<'a>(&'a self, to: &'a Destination, _: &'a Caller) -> Pending<'a, Box<dyn PacketEnd>> {
+        Box::pin(async { Ok(Framed::vless(self.stream(to).await?, to.clone()) as Box<dyn PacketEnd>) })
+    }
+}
+
+/// The response header, after which the payload follows as it is.
+struct Response;
+
+impl Open for Response {
+    fn open(&mut self, buffer: &mut [u8], out: usize, input: Range<usize>) -> Result<Opened, Error> {
+        if input.is_empty() {
+            return Ok(Opened::default());
+        }
+        match decode_response(&buffer[input.clone()])? {
+            Step::More(_) => Ok(Opened::default()),
+            Step::Done { used, .. } => {
+                let rest = input.start + used..input.end;
+                let produced = rest.len();
+                buffer.copy_within(rest, out);
+                Ok(Opened {
+                    consumed: input.len(),
+                    produced,
+                    end: false,
+                    through: true,
+                })
+            }
+        }
+    }
+
+    fn may_end(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,184 @@
+//! Where connections come in, and what they speak.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use sealway_v2ray::vless::fallback::Fallback;
+use sealway_v2ray::{Address, UserId};
+
+use super::ServerTransport;
+
+/// A unix socket's name.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum UnixName {
+    /// A path, and the mode the socket file is given.
+    Path(PathBuf, Option<u32>),
+    /// An abstract name, without the leading zero byte.
+    Abstract(Vec<u8>),
+}
+
+/// Where an inbound listens.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Listen {
+    /// A port on an address.
+    Port(SocketAddr),
+    /// A port on every address, IPv4 and IPv6.
+    EveryAddress(u16),
+    /// A unix socket.
+    Unix(UnixName),
+}
+
+impl Listen {
+    /// Whether only this machine reaches it.
+    pub fn is_this_machine(&self) -> bool {
+        match self {
+            Listen::Port(address) => address.ip().to_canonical().is_loopback(),
+            Listen::EveryAddress(_) => false,
+            Listen::Unix(_) => true,
+        }
+    }
+}
+
+/// An inbound.
+#[derive(Clone, Debug)]
+pub struct Inbound {
+    /// Its name, or empty.
+    pub tag: String,
+    /// Where it listens: one entry a port.
+    pub listen: Vec<Listen>,
+    /// What it speaks.
+    pub protocol: InboundProtocol,
+    /// What it speaks it over.
+    pub transport: ServerTransport,
+}
+
+impl Inbound {
+    /// Whether others than this machine reach it: by what it speaks, which is for clients elsewhere, or by where it listens.
+    /// They may not reach private networks unless a rule allows it.
+    pub fn is_remote(&self) -> bool {
+        matches!(self.protocol, InboundProtocol::Vless(_) | InboundProtocol::Vmess(_))
+            || !self.listen.iter().all(Listen::is_this_machine)
+    }
+}
+
+/// What an inbound speaks.
+#[derive(Clone, Debug)]
+pub enum InboundProtocol {
+    /// Everything goes to one target.
+    Dokodemo(Dokodemo),
+    /// SOCKS 4, 4a and 5.
+    Socks(Socks),
+    /// HTTP proxy.
+    Http(HttpProxy),
+    /// VLESS.
+    Vless(VlessIn),
+    /// VMess.
+    Vmess(VmessIn),
+}
+
+impl InboundProtocol {
+    /// Whether it takes streams, and whether it takes datagrams on a socket of its own.
+    pub fn networks(&self) -> (bool, bool) {
+        match self {
+            InboundProtocol::Dokodemo(dokodemo) => (dokodemo.tcp, dokodemo.udp),
+            _ => (true, false),
+        }
+    }
+}
+
+/// A fixed target.
+#[derive(Clone, Debug)]
+pub struct Dokodemo {
+    /// The host; loopback of the listener's family if there is none.
+    pub address: Option<Address>,
+    /// The port; 0 means the listener's.
+    pub port: u16,
+    /// Accept streams.
+    pub tcp: bool,
+    /// Accept datagrams.
+    pub udp: bool,
+    /// User level.
+    pub level: u32,
+}
+
+/// A name and a password.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Account {
+    /// Name.
+    pub user: String,
+    /// Password.
+    pub pass: String,
+}
+
+/// SOCKS inbound.
+#[derive(Clone, Debug, Default)]
+pub struct Socks {
+    /// Who may use it. Empty: anyone.
+    pub accounts: Vec<Account>,
+    /// Allow UDP ASSOCIATE.
+    pub udp: bool,
+    /// Address told to clients for their datagrams; that of the TCP connection if there is none.
+    pub udp_address: Option<IpAddr>,
+    /// User level.
+    pub level: u32,
+}
+
+/// HTTP proxy inbound.
+#[derive(Clone, Debug, Default)]
+pub struct HttpProxy {
+    /// Who may use it. Empty: anyone.
+    pub accounts: Vec<Account>,
+    /// Accept requests without an absolute URI.
+    pub allow_transparent: bool,
+    /// User level.
+    pub level: u32,
+}
+
+/// A user of VLESS or VMess.
+#[derive(Clone, Debug)]
+pub struct User {
+    /// Secret id.
+    pub id: UserId,
+    /// Name in counters, rules and the access log, or empty.
+    pub email: String,
+    /// Level.
+    pub level: u32,
+}
+
+/// VLESS inbound.
+#[derive(Clone, Debug, Default)]
+pub struct VlessIn {
+    /// Who may use it.
+    pub users: Vec<User>,
+    /// Where everybody else is sent.
+    pub fallbacks: Vec<Fallback<FallbackTarget>>,
+}
+
+/// Where strangers are sent.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct FallbackTarget {
+    /// The host and port, or unix socket.
+    pub to: FallbackDial,
+    /// PROXY protocol version to announce the client with; 0 for none.
+    pub xver: u8,
+}
+
+/// Address of a fallback.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum FallbackDial {
+    /// TCP to a host.
+    Tcp(Address, u16),
+    /// TCP to a port of this machine: 127.0.0.1, then ::1.
+    Local(u16),
+    /// A unix socket.
+    Unix(UnixName),
+}
+
+/// VMess inbound.
+#[derive(Clone, Debug, Default)]
+pub struct VmessIn {
+    /// Who may use it.
+    pub users: Vec<User>,
+    /// Refuse the words `none` and `zero`.
+    pub secure_only: bool,
+}

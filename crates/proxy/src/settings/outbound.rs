@@ -1,0 +1,120 @@
+//! Where connections go out, and what they speak there.
+
+use std::net::IpAddr;
+
+use sealway_v2ray::config::IpMatch;
+use sealway_v2ray::{Address, UserId};
+
+use super::{Account, ClientTransport, DomainStrategy};
+
+/// An outbound.
+#[derive(Clone, Debug)]
+pub struct Outbound {
+    /// Its name, or empty.
+    pub tag: String,
+    /// What it speaks.
+    pub protocol: OutboundProtocol,
+    /// What it speaks it over.
+    pub transport: ClientTransport,
+    /// Source address of its connections.
+    pub send_through: Option<IpAddr>,
+}
+
+/// What an outbound speaks.
+#[derive(Clone, Debug)]
+pub enum OutboundProtocol {
+    /// Straight to the target.
+    Freedom(Freedom),
+    /// Nowhere; with an HTTP 403 answer if true.
+    Blackhole {
+        /// Answer with `HTTP/1.1 403 Forbidden`.
+        http: bool,
+    },
+    /// VLESS.
+    Vless(VlessOut),
+    /// VMess.
+    Vmess(VmessOut),
+    /// SOCKS 5.
+    Socks(ProxyOut),
+    /// HTTP CONNECT.
+    Http(ProxyOut),
+}
+
+/// Straight to the target.
+#[derive(Clone, Debug, Default)]
+pub struct Freedom {
+    /// Host to go to instead, whatever the target.
+    pub redirect_host: Option<Address>,
+    /// Port to go to instead.
+    pub redirect_port: Option<u16>,
+    /// Which addresses of a name are used.
+    pub domain_strategy: DomainStrategy,
+    /// PROXY protocol version to announce the client with; 0 for none.
+    pub proxy_protocol: u8,
+    /// Rules on the address that is dialled; the first that fits decides.
+    pub final_rules: Vec<FinalRule>,
+}
+
+/// A rule on the address that is dialled.
+#[derive(Clone, Debug)]
+pub struct FinalRule {
+    /// Allow or block.
+    pub allow: bool,
+    /// Stream, datagram or, if `None`, both.
+    pub network: Option<sealway_v2ray::Network>,
+    /// Ports; empty for all.
+    pub ports: Vec<(u16, u16)>,
+    /// Addresses; empty for all.
+    pub ips: Vec<IpMatch>,
+}
+
+/// VLESS outbound.
+#[derive(Clone, Debug)]
+pub struct VlessOut {
+    /// Server.
+    pub server: (Address, u16),
+    /// Our id there.
+    pub id: UserId,
+}
+
+/// VMess outbound.
+#[derive(Clone, Debug)]
+pub struct VmessOut {
+    /// Server.
+    pub server: (Address, u16),
+    /// Our id there.
+    pub id: UserId,
+    /// Cipher word.
+    pub security: VmessSecurity,
+    /// Lengths are authenticated (`AuthenticatedLength`).
+    pub authenticated_length: bool,
+    /// No end chunk is sent (`NoTerminationSignal`).
+    pub no_end: bool,
+}
+
+/// The word for VMess ciphers.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum VmessSecurity {
+    /// By this machine's hardware: AES-128-GCM or ChaCha20-Poly1305.
+    #[default]
+    Auto,
+    /// AES-128-GCM.
+    Aes128Gcm,
+    /// ChaCha20-Poly1305.
+    ChaCha20Poly1305,
+    /// Chunks in the clear.
+    None,
+    /// No chunks at all for streams.
+    Zero,
+}
+
+/// SOCKS or HTTP outbound.
+#[derive(Clone, Debug)]
+pub struct ProxyOut {
+    /// Server.
+    pub server: (Address, u16),
+    /// Our account there.
+    pub account: Option<Account>,
+    /// More headers of the CONNECT request. HTTP only.
+    pub headers: Vec<(String, String)>,
+}
