@@ -38,9 +38,53 @@ const AEAD: Floors = Floors {
     closed: &["low"],
 };
 
+const PROXY: Floors = Floors {
+    modules: &[
+        ("clock", 0),
+        ("closing", 0),
+        ("error", 0),
+        ("files", 0),
+        ("log", 0),
+        ("pool", 0),
+        ("settings", 0),
+        ("sock", 0),
+        ("splice", 0),
+        ("stats", 0),
+        ("config", 1),
+        ("dial", 1),
+        ("layer", 1),
+        ("listen", 1),
+        ("loops", 1),
+        ("policy", 1),
+        ("proxy_protocol", 1),
+        ("random", 1),
+        ("replay", 1),
+        ("resolver", 1),
+        ("sockopt", 1),
+        ("body", 2),
+        ("tls", 2),
+        ("stream", 3),
+        ("relay", 4),
+        ("transport", 4),
+        ("udp", 4),
+        ("outbound", 5),
+        ("dispatch", 6),
+        ("inbound", 7),
+        ("check", 8),
+        ("engine", 8),
+        ("server", 9),
+    ],
+    exceptions: &[],
+    closed: &[],
+};
+
 /// The floors of a crate's modules, if it has any.
 pub fn floors_of(package: &str) -> Option<&'static Floors> {
-    (package == "sealway-aead").then_some(&AEAD)
+    match package {
+        "sealway-aead" => Some(&AEAD),
+        "sealway-proxy" => Some(&PROXY),
+        _ => None,
+    }
 }
 
 impl Floors {
@@ -160,6 +204,15 @@ mod tests {
                 found[0].starts_with("src/x.rs:7: ") && found[0].contains(user),
                 "{found:?}"
             );
+        }
+    }
+
+    #[test]
+    fn the_proxy_goes_downwards_only() {
+        let way = ["server", "engine", "inbound", "dispatch", "outbound", "transport", "stream", "tls", "settings"];
+        for pair in way.windows(2) {
+            assert!(PROXY.may_use(pair[0], pair[1]), "{pair:?}");
+            assert!(!PROXY.may_use(pair[1], pair[0]), "{pair:?}");
         }
     }
 

@@ -15,8 +15,8 @@ pub use inbound::{
 };
 pub use outbound::{FinalRule, Freedom, Outbound, OutboundProtocol, ProxyOut, VlessOut, VmessOut, VmessSecurity};
 pub use transport::{
-    Certificate, CipherSuite, ClientTls, ClientTransport, Curve, DomainStrategy, Families, HttpNetwork, Network,
-    PemSource, ServerTls, ServerTransport, SocketOptions, Versions,
+    Certificate, CipherSuite, ClientTls, ClientTransport, Curve, DomainStrategy, Families, PemSource, ServerTls,
+    ServerTransport, SocketOptions, TransportKind, Upgrade, Versions,
 };
 
 /// A whole server.

@@ -14,7 +14,7 @@ use crate::dial;
 use crate::error::{Error, Pending};
 use crate::proxy_protocol;
 use crate::resolver::Resolver;
-use crate::settings::{ClientTransport, Network, ServerTransport, SocketOptions};
+use crate::settings::{ClientTransport, ServerTransport, SocketOptions, TransportKind};
 use crate::sock::Sock;
 use crate::stats::Traffic;
 use crate::stream::Stream;
@@ -38,11 +38,11 @@ trait Transport: Send + Sync {
 }
 
 /// The transport that the settings ask for. Without one the protocol is spoken over the socket or TLS itself.
-fn transport(settings: &Network) -> Option<Box<dyn Transport>> {
+fn transport(settings: &TransportKind) -> Option<Box<dyn Transport>> {
     match settings.clone() {
-        Network::Raw => None,
-        Network::WebSocket(http) => Some(Box::new(Upgrade::new(http, Kind::WebSocket))),
-        Network::HttpUpgrade(http) => Some(Box::new(Upgrade::new(http, Kind::Plain))),
+        TransportKind::Raw => None,
+        TransportKind::WebSocket(http) => Some(Box::new(Upgrade::new(http, Kind::WebSocket))),
+        TransportKind::HttpUpgrade(http) => Some(Box::new(Upgrade::new(http, Kind::Plain))),
     }
 }
 
@@ -72,7 +72,7 @@ impl Acceptor {
         let built = settings.tls.as_ref().map(|tls| build::server(place, tls)).transpose()?;
         let (tls, certificates) = built.unzip();
         Ok(Acceptor {
-            transport: transport(&settings.network),
+            transport: transport(&settings.kind),
             tls,
             certificates,
             proxy_protocol: settings.accept_proxy_protocol,
@@ -139,7 +139,7 @@ impl Connector {
         source: Option<IpAddr>,
         resolver: Arc<Resolver>,
     ) -> Result<Self, Error> {
-        let transport = transport(&settings.network);
+        let transport = transport(&settings.kind);
         let mut tls = settings.tls.clone();
         if let (Some(tls), Some(transport)) = (&mut tls, &transport) {
             tls.alpn = vec![transport.alpn().to_owned()];

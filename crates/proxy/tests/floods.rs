@@ -34,7 +34,7 @@ async fn sink() -> SocketAddr {
 
 async fn start(protocol: InboundProtocol) -> Server {
     let transport = ServerTransport {
-        network: Network::WebSocket(HttpNetwork::default()),
+        kind: TransportKind::WebSocket(Upgrade::default()),
         socket: SocketOptions {
             send_buffer: Some(4 << 10),
             ..SocketOptions::default()

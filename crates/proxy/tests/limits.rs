@@ -35,7 +35,7 @@ async fn to_the_end(stream: &mut TcpStream) -> (Vec<u8>, bool) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dribbling_does_not_win_time() {
     let (tls, _) = server_tls(&["server.example"]);
-    let ws = || Network::WebSocket(HttpNetwork::default());
+    let ws = || TransportKind::WebSocket(Upgrade::default());
     let plain = ServerTransport::default;
     // Each waits for more than it gets: a header, a ClientHello, a head, an announcement.
     let hello = [&[0x16, 3, 1, 0x10, 0, 1, 0, 0x0f, 0xfc, 3, 3][..], &[7; 4000]].concat();
@@ -61,7 +61,7 @@ async fn dribbling_does_not_win_time() {
             "websocket",
             vless(),
             ServerTransport {
-                network: ws(),
+                kind: ws(),
                 ..plain()
             },
             head.clone(),
@@ -207,23 +207,23 @@ async fn activity_keeps_a_connection_and_the_lack_of_it_ends_it() {
 /// A client before each kind of server, with both ends of it played by the test.
 async fn pairs() -> Vec<(&'static str, Server, Server, TcpListener)> {
     let (tls, certificate) = server_tls(&["server.example"]);
-    let upgrade = Network::HttpUpgrade(HttpNetwork::default());
+    let upgrade = TransportKind::HttpUpgrade(Upgrade::default());
     let mut pairs = Vec::new();
-    let over = |network: &Network, with_tls: bool| {
+    let over = |network: &TransportKind, with_tls: bool| {
         (
             ServerTransport {
-                network: network.clone(),
+                kind: network.clone(),
                 tls: with_tls.then(|| tls.clone()),
                 ..ServerTransport::default()
             },
             ClientTransport {
-                network: network.clone(),
+                kind: network.clone(),
                 tls: with_tls.then(|| client_tls(&certificate)),
                 ..ClientTransport::default()
             },
         )
     };
-    let raw = Network::Raw;
+    let raw = TransportKind::Raw;
     for (name, protocol, (server_side, client_side)) in [
         ("vless", vless(), over(&raw, false)),
         ("vless tls", vless(), over(&raw, true)),

@@ -64,13 +64,13 @@ fn protocols() -> Vec<Case> {
     ]
 }
 
-async fn run(network: Network, tls: bool) {
+async fn run(network: TransportKind, tls: bool) {
     let target = target().await;
     let udp_target = udp_target().await;
     for (name, protocol, far) in protocols() {
         let (server_tls, certificate) = server_tls(&["server.example"]);
         let server_transport = ServerTransport {
-            network: network.clone(),
+            kind: network.clone(),
             tls: tls.then_some(server_tls),
             ..ServerTransport::default()
         };
@@ -78,7 +78,7 @@ async fn run(network: Network, tls: bool) {
             .await
             .unwrap();
         let client_transport = ClientTransport {
-            network: network.clone(),
+            kind: network.clone(),
             tls: tls.then(|| client_tls(&certificate)),
             ..ClientTransport::default()
         };
@@ -103,51 +103,51 @@ async fn run(network: Network, tls: bool) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tcp() {
-    run(Network::Raw, false).await;
+    run(TransportKind::Raw, false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tcp_tls() {
-    run(Network::Raw, true).await;
+    run(TransportKind::Raw, true).await;
 }
 
-fn http() -> HttpNetwork {
-    HttpNetwork {
+fn http() -> Upgrade {
+    Upgrade {
         path: "/way".into(),
         host: "front.example".into(),
-        ..HttpNetwork::default()
+        ..Upgrade::default()
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn websocket() {
-    run(Network::WebSocket(http()), false).await;
+    run(TransportKind::WebSocket(http()), false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn websocket_tls() {
-    run(Network::WebSocket(http()), true).await;
+    run(TransportKind::WebSocket(http()), true).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn http_upgrade() {
-    run(Network::HttpUpgrade(http()), false).await;
+    run(TransportKind::HttpUpgrade(http()), false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn http_upgrade_tls() {
-    run(Network::HttpUpgrade(http()), true).await;
+    run(TransportKind::HttpUpgrade(http()), true).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn early_data() {
     for header in ["Sec-WebSocket-Protocol", "X-Early", ""] {
-        let http = HttpNetwork {
+        let http = Upgrade {
             early_data: 2048,
             early_data_header: header.into(),
             ..http()
         };
-        run(Network::WebSocket(http.clone()), false).await;
-        run(Network::HttpUpgrade(http), true).await;
+        run(TransportKind::WebSocket(http.clone()), false).await;
+        run(TransportKind::HttpUpgrade(http), true).await;
     }
 }

@@ -1,4 +1,4 @@
-//! The guard of private addresses: it follows who reaches a listener, and lets pass what a rule names.
+//! Private targets: closed to clients from outside, by who reaches a listener; open where a rule names them.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -11,9 +11,9 @@ use common::*;
 use sealway_proxy::Server;
 use sealway_proxy::settings::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpStream, UdpSocket};
+use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 
-/// An outbound that asks the guard.
+/// An outbound that keeps to the policy.
 fn direct() -> Outbound {
     Outbound {
         protocol: OutboundProtocol::Freedom(Freedom::default()),
@@ -152,6 +152,45 @@ async fn a_client_that_a_server_in_front_tells_of_counts() {
     let mut from_outside = connect(at(&server, "in"), "", target).await;
     let header = b"PROXY TCP4 198.51.100.7 127.0.0.1 1000 80\r\n";
     from_outside.write_all(header).await.unwrap();
+    refused("from outside", &log).await;
+}
+
+/// What is redirected to a listener on loopback keeps the address of the client, or of whichever interface a program of this
+/// machine sent from. Only the administrator can have led it there, and a private target was refused all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_redirected_to_loopback_is_not_from_outside() {
+    let probe = UdpSocket::bind("0.0.0.0:0").await.unwrap();
+    if probe.connect("192.0.2.1:9").await.is_err() {
+        return eprintln!("skipped: this machine has no address but loopback");
+    }
+    let own = SocketAddr::new(probe.local_addr().unwrap().ip(), 0);
+    let target = target().await;
+    let echo = udp_target().await;
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("access.log");
+    let from_own = async |server: &Server| {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(own).unwrap();
+        socket.connect(at(server, "in")).await.unwrap()
+    };
+    let start = |protocol| Server::start(settings("127.0.0.1:0", protocol, vec![], &log));
+    let door = start(tunnel(target)).await.unwrap();
+    let stream = from_own(&door).await;
+    assert_eq!(stream.local_addr().unwrap().ip(), own.ip());
+    within("a stream", exchange(stream, 10, 10)).await;
+    let door = start(tunnel(echo)).await.unwrap();
+    let socket = UdpSocket::bind(own).await.unwrap();
+    socket.send_to(b"abc", at(&door, "in")).await.unwrap();
+    let mut got = [0; 3];
+    within("a datagram", socket.recv(&mut got)).await.unwrap();
+    assert_eq!(&got, b"cba");
+    // Who is told of by a server in front was not redirected.
+    let mut settings = settings("127.0.0.1:0", tunnel(target), vec![], &log);
+    settings.inbounds[0].transport.accept_proxy_protocol = true;
+    let server = Server::start(settings).await.unwrap();
+    let mut stream = from_own(&server).await;
+    let header = format!("PROXY TCP4 {} 127.0.0.1 1000 80\r\n", own.ip());
+    stream.write_all(header.as_bytes()).await.unwrap();
     refused("from outside", &log).await;
 }
 

@@ -135,15 +135,15 @@ async fn strangers_all_see_the_same() {
     let again = seen(&server, &then(valid)).await;
     assert_eq!(again, (vec![], true), "vmess, a header used twice");
     // WebSocket: a path that is not ours, and a host that is not.
-    let http = HttpNetwork {
+    let http = Upgrade {
         path: "/way".into(),
         host: "front.example".into(),
-        ..HttpNetwork::default()
+        ..Upgrade::default()
     };
     let key = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AQIDBAUGBwgJCgsMDQ4PEA==";
-    for network in [Network::WebSocket(http.clone()), Network::HttpUpgrade(http)] {
+    for network in [TransportKind::WebSocket(http.clone()), TransportKind::HttpUpgrade(http)] {
         let transport = ServerTransport {
-            network,
+            kind: network,
             ..ServerTransport::default()
         };
         let server = start(vless(), transport).await;

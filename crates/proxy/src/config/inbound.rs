@@ -93,7 +93,7 @@ pub(super) fn inbound(place: &str, inbound: &config::Inbound, levels: &mut Vec<u
         listen,
         protocol,
         transport: ServerTransport {
-            network: transport::network(place, stream)?,
+            kind: transport::kind(place, stream)?,
             tls: stream.tls.as_deref().map(|tls| transport::server_tls(stream, tls)),
             socket: transport::socket(place, stream)?,
             accept_proxy_protocol: stream.accept_proxy_protocol || stream.sockopt.accept_proxy_protocol,

@@ -58,7 +58,7 @@ pub(super) fn outbound(place: &str, outbound: &config::Outbound) -> Result<Outbo
         tag: outbound.tag.clone(),
         protocol,
         transport: ClientTransport {
-            network: transport::network(place, stream)?,
+            kind: transport::kind(place, stream)?,
             tls: stream.tls.as_deref().map(|tls| transport::client_tls(stream, tls)),
             socket: transport::socket(place, stream)?,
         },

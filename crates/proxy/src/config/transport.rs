@@ -7,9 +7,9 @@ use sealway_v2ray::config::{self, CertificateUsage, EarlyData, Pem, Stream, TlsV
 use crate::Error;
 use crate::settings::*;
 
-pub(super) fn network(place: &str, stream: &Stream) -> Result<Network, Error> {
+pub(super) fn kind(place: &str, stream: &Stream) -> Result<TransportKind, Error> {
     let (upgrade, ws) = match &stream.transport {
-        Transport::Raw => return Ok(Network::Raw),
+        Transport::Raw => return Ok(TransportKind::Raw),
         Transport::WebSocket(upgrade) => (upgrade, true),
         Transport::HttpUpgrade(upgrade) => (upgrade, false),
         _ => {
@@ -24,7 +24,7 @@ pub(super) fn network(place: &str, stream: &Stream) -> Result<Network, Error> {
         Some(EarlyData::Whole { limit }) => (*limit as usize, sealway_v2ray::ws::early::PROTOCOL_HEADER.into()),
         Some(EarlyData::Split { limit, header }) => (*limit as usize, header.clone().unwrap_or_default()),
     };
-    let http = HttpNetwork {
+    let http = Upgrade {
         path: upgrade.path.clone(),
         host: upgrade.host.clone().unwrap_or_default(),
         headers: upgrade.headers.clone().into_iter().collect(),
@@ -38,9 +38,9 @@ pub(super) fn network(place: &str, stream: &Stream) -> Result<Network, Error> {
             .collect(),
     };
     Ok(if ws {
-        Network::WebSocket(http)
+        TransportKind::WebSocket(http)
     } else {
-        Network::HttpUpgrade(http)
+        TransportKind::HttpUpgrade(http)
     })
 }
 

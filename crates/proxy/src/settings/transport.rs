@@ -9,7 +9,7 @@ pub use sealway_v2ray::config::{CipherSuite, Curve};
 #[derive(Clone, Debug, Default)]
 pub struct ServerTransport {
     /// Between the socket, or TLS, and the protocol.
-    pub network: Network,
+    pub kind: TransportKind,
     /// TLS on the socket.
     pub tls: Option<ServerTls>,
     /// The socket itself.
@@ -22,28 +22,28 @@ pub struct ServerTransport {
 #[derive(Clone, Debug, Default)]
 pub struct ClientTransport {
     /// Between the socket, or TLS, and the protocol.
-    pub network: Network,
+    pub kind: TransportKind,
     /// TLS on the socket.
     pub tls: Option<ClientTls>,
     /// The socket itself.
     pub socket: SocketOptions,
 }
 
-/// What lies between the socket and the protocol.
+/// What lies between the socket, or TLS on it, and the protocol.
 #[derive(Clone, Debug, Default)]
-pub enum Network {
+pub enum TransportKind {
     /// Nothing.
     #[default]
     Raw,
     /// WebSocket.
-    WebSocket(HttpNetwork),
+    WebSocket(Upgrade),
     /// HTTP upgrade to a plain stream.
-    HttpUpgrade(HttpNetwork),
+    HttpUpgrade(Upgrade),
 }
 
 /// Settings that WebSocket and HTTPUpgrade share.
 #[derive(Clone, Debug)]
-pub struct HttpNetwork {
+pub struct Upgrade {
     /// Path; begins with `/`.
     pub path: String,
     /// Host header to require or send; if empty, any, and the name or address that was dialled.
@@ -58,9 +58,9 @@ pub struct HttpNetwork {
     pub trusted_forwarded_for: Vec<String>,
 }
 
-impl Default for HttpNetwork {
+impl Default for Upgrade {
     fn default() -> Self {
-        HttpNetwork {
+        Upgrade {
             path: "/".into(),
             host: String::new(),
             headers: Vec::new(),

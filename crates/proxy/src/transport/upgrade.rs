@@ -9,9 +9,8 @@ use sealway_v2ray::{Step, httpupgrade};
 use super::Transport;
 use super::ws::Frames;
 use crate::error::{Error, Pending};
-use crate::random;
-use crate::settings::HttpNetwork;
 use crate::stream::Stream;
+use crate::{random, settings};
 
 /// What comes behind the request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -24,12 +23,12 @@ pub(super) enum Kind {
 
 /// A transport that begins with an upgrade.
 pub(super) struct Upgrade {
-    settings: HttpNetwork,
+    settings: settings::Upgrade,
     kind: Kind,
 }
 
 impl Upgrade {
-    pub(super) fn new(settings: HttpNetwork, kind: Kind) -> Self {
+    pub(super) fn new(settings: settings::Upgrade, kind: Kind) -> Self {
         Upgrade { settings, kind }
     }
 

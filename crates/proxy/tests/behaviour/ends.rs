@@ -16,7 +16,7 @@ use crate::{client, vless, vless_out, vmess};
 async fn the_end_of_one_direction_leaves_the_other() {
     let target = counting_target().await;
     let (tls, certificate) = server_tls(&["server.example"]);
-    let ws = Network::WebSocket(HttpNetwork::default());
+    let ws = TransportKind::WebSocket(Upgrade::default());
     let vmess_out = |server: SocketAddr| {
         OutboundProtocol::Vmess(VmessOut {
             server: (loopback(), server.port()),
@@ -27,22 +27,22 @@ async fn the_end_of_one_direction_leaves_the_other() {
         })
     };
     type Out<'a> = &'a dyn Fn(SocketAddr) -> OutboundProtocol;
-    let cases: [(&str, InboundProtocol, Out<'_>, Network, bool); 5] = [
-        ("vless", vless(vec![]), &vless_out, Network::Raw, false),
-        ("vless tls", vless(vec![]), &vless_out, Network::Raw, true),
-        ("vmess", vmess(), &vmess_out, Network::Raw, false),
+    let cases: [(&str, InboundProtocol, Out<'_>, TransportKind, bool); 5] = [
+        ("vless", vless(vec![]), &vless_out, TransportKind::Raw, false),
+        ("vless tls", vless(vec![]), &vless_out, TransportKind::Raw, true),
+        ("vmess", vmess(), &vmess_out, TransportKind::Raw, false),
         ("vmess ws", vmess(), &vmess_out, ws.clone(), false),
         ("vmess ws tls", vmess(), &vmess_out, ws, true),
     ];
     for (name, protocol, far, network, with_tls) in cases {
         let transport = ServerTransport {
-            network: network.clone(),
+            kind: network.clone(),
             tls: with_tls.then(|| tls.clone()),
             ..ServerTransport::default()
         };
         let server = Server::start(server_settings(protocol, transport)).await.unwrap();
         let transport = ClientTransport {
-            network,
+            kind: network,
             tls: with_tls.then(|| client_tls(&certificate)),
             ..ClientTransport::default()
         };

@@ -13,7 +13,7 @@ use crate::vless;
 async fn a_request_that_comes_behind_the_upgrade_in_one_piece_is_not_waited_for() {
     let target = counting_target().await;
     let transport = ServerTransport {
-        network: Network::HttpUpgrade(HttpNetwork::default()),
+        kind: TransportKind::HttpUpgrade(Upgrade::default()),
         ..ServerTransport::default()
     };
     let server = Server::start(server_settings(vless(vec![]), transport)).await.unwrap();
