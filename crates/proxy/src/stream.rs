@@ -23,6 +23,7 @@ use std::io;
 use std::ops::Range;
 use std::task::{Context, Poll, ready};
 
+use sealway_v2ray::Step;
 use tokio::time::Instant;
 
 use crate::Error;
@@ -366,6 +367,29 @@ impl Stream {
                 self.flush().await?;
             }
             poll_fn(|cx| self.poll_fill(cx)).await?;
+        }
+    }
+
+    /// Reads until `parse` has a whole message, and takes it off the payload.
+    ///
+    /// # Errors
+    /// Those of `parse`, and [`Error::Closed`] if the peer ends before the message does.
+    pub(crate) async fn read<T, E: Into<Error>>(
+        &mut self,
+        mut parse: impl FnMut(&[u8]) -> Result<Step<T>, E>,
+    ) -> Result<T, Error> {
+        loop {
+            match parse(self.payload()).map_err(Into::into)? {
+                Step::Done { value, used } => {
+                    self.consume(used);
+                    return Ok(value);
+                }
+                Step::More(_) => {
+                    if !self.more().await? {
+                        return Err(Error::Closed);
+                    }
+                }
+            }
         }
     }
 

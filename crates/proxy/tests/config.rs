@@ -19,14 +19,6 @@ fn read(text: &str) -> Config {
     loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.problems))
 }
 
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_written_is_what_runs() {
     let target = target().await;

@@ -8,18 +8,13 @@ use std::time::Duration;
 use common::*;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sealway_proxy::Server;
-use sealway_proxy::settings::*;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn running_out_is_survived() {
     let target = target().await;
-    let settings = Settings {
-        inbounds: vec![door(target)],
-        outbounds: vec![freedom()],
-        ..Settings::default()
-    };
+    let settings = door_settings(target, freedom());
     let server = Server::start(settings).await.unwrap();
     let door = at(&server, "door");
     let before = getrlimit(Resource::Nofile);

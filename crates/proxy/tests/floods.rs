@@ -124,10 +124,7 @@ async fn a_client_that_only_pings_is_read_no_further_than_it_reads() {
     datagrams[18] = 2;
     let connect = format!("CONNECT {target} HTTP/1.1\r\n\r\n").into_bytes();
     let request = format!("GET http://{target}/ HTTP/1.1\r\n\r\n").into_bytes();
-    let socks = InboundProtocol::Socks(Socks {
-        udp: true,
-        ..Socks::default()
-    });
+    let socks = socks();
     let http = InboundProtocol::Http(HttpProxy::default());
     for (state, protocol, first) in [
         ("before a header", vless(vec![]), vec![]),

@@ -11,27 +11,6 @@ use sealway_proxy::{Server, Timeouts};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-fn vless() -> InboundProtocol {
-    InboundProtocol::Vless(VlessIn {
-        users: vec![user()],
-        fallbacks: vec![],
-    })
-}
-
-fn vmess() -> InboundProtocol {
-    InboundProtocol::Vmess(VmessIn {
-        users: vec![user()],
-        secure_only: false,
-    })
-}
-
-/// Everything the other end says, and whether it then ends (`true`) or resets the connection.
-async fn to_the_end(stream: &mut TcpStream) -> (Vec<u8>, bool) {
-    let mut said = Vec::new();
-    let ended = within("end", stream.read_to_end(&mut said)).await;
-    (said, ended.is_ok())
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dribbling_does_not_win_time() {
     let (tls, _) = server_tls(&["server.example"]);
@@ -60,10 +39,7 @@ async fn dribbling_does_not_win_time() {
         (
             "websocket",
             vless(),
-            ServerTransport {
-                kind: ws(),
-                ..plain()
-            },
+            ServerTransport { kind: ws(), ..plain() },
             head.clone(),
         ),
         (
@@ -124,11 +100,7 @@ async fn dribbling_does_not_win_time() {
 /// A door, with these limits, to a target that the test plays.
 async fn between(timeouts: Timeouts) -> (Server, TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let mut settings = Settings {
-        inbounds: vec![door(listener.local_addr().unwrap())],
-        outbounds: vec![freedom()],
-        ..Settings::default()
-    };
+    let mut settings = door_settings(listener.local_addr().unwrap(), freedom());
     settings.levels = vec![(
         0,
         Level {

@@ -40,14 +40,6 @@ async fn comes_to_rest(what: &str, to: SocketAddr, words: &[u8]) {
     assert!(most < 16, "{what}: {most} descriptors more than before");
 }
 
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
-}
-
 fn door_on(tag: &str, port: u16, to: u16) -> Inbound {
     Inbound {
         tag: tag.into(),

@@ -15,13 +15,7 @@ type Case = (
 );
 
 fn protocols() -> Vec<Case> {
-    let vmess_in = || {
-        InboundProtocol::Vmess(VmessIn {
-            users: vec![user()],
-            secure_only: false,
-        })
-    };
-    fn vmess(
+    fn vmess_out(
         server: (sealway_v2ray::Address, u16),
         security: VmessSecurity,
         authenticated_length: bool,
@@ -35,31 +29,26 @@ fn protocols() -> Vec<Case> {
         })
     }
     vec![
-        (
-            "vless",
-            InboundProtocol::Vless(VlessIn {
-                users: vec![user()],
-                fallbacks: vec![],
-            }),
-            |server| OutboundProtocol::Vless(VlessOut { server, id: id() }),
-        ),
-        ("vmess aes", vmess_in(), |server| {
-            vmess(server, VmessSecurity::Aes128Gcm, false)
+        ("vless", vless(), |server| {
+            OutboundProtocol::Vless(VlessOut { server, id: id() })
         }),
-        ("vmess chacha", vmess_in(), |server| {
-            vmess(server, VmessSecurity::ChaCha20Poly1305, false)
+        ("vmess aes", vmess(), |server| {
+            vmess_out(server, VmessSecurity::Aes128Gcm, false)
         }),
-        ("vmess aes, sealed lengths", vmess_in(), |server| {
-            vmess(server, VmessSecurity::Aes128Gcm, true)
+        ("vmess chacha", vmess(), |server| {
+            vmess_out(server, VmessSecurity::ChaCha20Poly1305, false)
         }),
-        ("vmess auto", vmess_in(), |server| {
-            vmess(server, VmessSecurity::Auto, false)
+        ("vmess aes, sealed lengths", vmess(), |server| {
+            vmess_out(server, VmessSecurity::Aes128Gcm, true)
         }),
-        ("vmess none", vmess_in(), |server| {
-            vmess(server, VmessSecurity::None, false)
+        ("vmess auto", vmess(), |server| {
+            vmess_out(server, VmessSecurity::Auto, false)
         }),
-        ("vmess zero", vmess_in(), |server| {
-            vmess(server, VmessSecurity::Zero, false)
+        ("vmess none", vmess(), |server| {
+            vmess_out(server, VmessSecurity::None, false)
+        }),
+        ("vmess zero", vmess(), |server| {
+            vmess_out(server, VmessSecurity::Zero, false)
         }),
     ]
 }
@@ -83,14 +72,10 @@ async fn run(network: TransportKind, tls: bool) {
             ..ClientTransport::default()
         };
         let start = async |target| {
-            let settings = Settings {
-                inbounds: vec![door(target)],
-                outbounds: vec![outbound(
-                    far((loopback(), at(&server, "in").port())),
-                    client_transport.clone(),
-                )],
-                ..Settings::default()
-            };
+            let settings = door_settings(
+                target,
+                outbound(far((loopback(), at(&server, "in").port())), client_transport.clone()),
+            );
             Server::start(settings).await.unwrap()
         };
         let client = start(target).await;

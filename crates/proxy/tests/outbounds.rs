@@ -13,7 +13,7 @@ use sealway_net::blocking::begin;
 use sealway_proxy::settings::*;
 use sealway_proxy::{Error, Server};
 use sealway_v2ray::config::{File, Options, load};
-use sealway_v2ray::{Address, Network as Carrier};
+use sealway_v2ray::{Address, Network};
 use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket, UnixStream};
@@ -35,11 +35,7 @@ fn freedom_of(settings: &str) -> Freedom {
 
 /// A door to `target` whose connections go out by `protocol`.
 fn through(target: SocketAddr, protocol: OutboundProtocol) -> Settings {
-    Settings {
-        inbounds: vec![door(target)],
-        outbounds: vec![outbound(protocol, ClientTransport::default())],
-        ..Settings::default()
-    }
+    door_settings(target, outbound(protocol, ClientTransport::default()))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -108,13 +104,7 @@ async fn a_name_whose_first_address_is_dead_is_reached_at_its_second() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redirected_answer_comes_from_where_the_client_sent_to() {
     let target = udp_target().await;
-    let mut settings = server_settings(
-        InboundProtocol::Socks(Socks {
-            udp: true,
-            ..Socks::default()
-        }),
-        ServerTransport::default(),
-    );
+    let mut settings = server_settings(socks(), ServerTransport::default());
     let redirect = format!(r#"{{"redirect": "{target}"}}"#);
     settings.outbounds[0].protocol = OutboundProtocol::Freedom(freedom_of(&redirect));
     let server = Server::start(settings).await.unwrap();
@@ -184,10 +174,7 @@ async fn what_remote_clients_may_not_reach_leads_nowhere() {
     let port = listener.local_addr().unwrap().port();
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("access.log");
-    let vless = InboundProtocol::Vless(VlessIn {
-        users: vec![user()],
-        fallbacks: vec![],
-    });
+    let vless = vless();
     let mut settings = server_settings(vless, ServerTransport::default());
     settings.outbounds[0].protocol = OutboundProtocol::Freedom(Freedom::default());
     settings.access_log = AccessLog::File(log.clone());
@@ -311,13 +298,7 @@ async fn the_access_log_says_who_went_where_and_why() {
     let target = target().await;
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("access.log");
-    let mut settings = server_settings(
-        InboundProtocol::Vless(VlessIn {
-            users: vec![user()],
-            fallbacks: vec![],
-        }),
-        ServerTransport::default(),
-    );
+    let mut settings = server_settings(vless(), ServerTransport::default());
     settings.inbounds.push(door(target));
     settings.outbounds.push(Outbound {
         tag: "byRule".into(),
@@ -325,7 +306,7 @@ async fn the_access_log_says_who_went_where_and_why() {
     });
     settings.rules = vec![Rule {
         inbound_tags: vec!["door".into()],
-        networks: vec![Carrier::Tcp],
+        networks: vec![Network::Tcp],
         outbound_tag: "byRule".into(),
         ..Rule::default()
     }];
@@ -353,11 +334,7 @@ async fn the_access_log_says_who_went_where_and_why() {
 
 /// A server on a unix socket.
 async fn on_socket(name: UnixName, target: SocketAddr) -> Result<Server, Error> {
-    let mut settings = Settings {
-        inbounds: vec![door(target)],
-        outbounds: vec![freedom()],
-        ..Settings::default()
-    };
+    let mut settings = door_settings(target, freedom());
     settings.inbounds[0].listen = vec![Listen::Unix(name)];
     Server::start(settings).await
 }
@@ -432,13 +409,7 @@ async fn an_abstract_name_is_listened_on_and_dialled() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bytes_are_counted_while_the_connection_is_open() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let mut settings = server_settings(
-        InboundProtocol::Vless(VlessIn {
-            users: vec![user()],
-            fallbacks: vec![],
-        }),
-        ServerTransport::default(),
-    );
+    let mut settings = server_settings(vless(), ServerTransport::default());
     settings.counters = SystemCounters {
         inbound_uplink: true,
         inbound_downlink: true,

@@ -43,13 +43,6 @@ fn settings(listen: &str, protocol: InboundProtocol, rules: Vec<Rule>, log: &Pat
     }
 }
 
-fn socks() -> InboundProtocol {
-    InboundProtocol::Socks(Socks {
-        udp: true,
-        ..Socks::default()
-    })
-}
-
 fn tunnel(target: SocketAddr) -> InboundProtocol {
     door(target).protocol
 }

@@ -14,29 +14,8 @@ use sealway_v2ray::vmess::{self, CommandKey, Request, RequestRandom, Security, S
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-fn vless() -> InboundProtocol {
-    InboundProtocol::Vless(VlessIn {
-        users: vec![user()],
-        fallbacks: vec![],
-    })
-}
-
-fn vmess() -> InboundProtocol {
-    InboundProtocol::Vmess(VmessIn {
-        users: vec![user()],
-        secure_only: false,
-    })
-}
-
 async fn start(protocol: InboundProtocol, transport: ServerTransport) -> Server {
     Server::start(server_settings(protocol, transport)).await.unwrap()
-}
-
-/// Everything the other end says, and whether it then ends (`true`) or resets the connection.
-async fn to_the_end(stream: &mut TcpStream) -> (Vec<u8>, bool) {
-    let mut said = Vec::new();
-    let ended = within("end", stream.read_to_end(&mut said)).await;
-    (said, ended.is_ok())
 }
 
 /// What an outsider sees who sends this: what is said, and whether it ends in good order.

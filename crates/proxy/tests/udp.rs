@@ -18,13 +18,6 @@ async fn serve(protocol: InboundProtocol) -> Server {
         .unwrap()
 }
 
-fn socks() -> InboundProtocol {
-    InboundProtocol::Socks(Socks {
-        udp: true,
-        ..Socks::default()
-    })
-}
-
 /// Sends a datagram and checks the answer of a target that reverses.
 async fn round(what: &str, socket: &UdpSocket, len: usize) {
     let sent = pattern(len as u64, len);
@@ -96,13 +89,9 @@ async fn every_outbound_carries_datagrams_and_a_lost_one_ends_nothing() {
         ),
     ];
     for (name, protocol, longest) in cases {
-        let client = Server::start(Settings {
-            inbounds: vec![door(target)],
-            outbounds: vec![outbound(protocol, ClientTransport::default())],
-            ..Settings::default()
-        })
-        .await
-        .unwrap();
+        let client = Server::start(door_settings(target, outbound(protocol, ClientTransport::default())))
+            .await
+            .unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         socket.connect(client.addresses("door").last().unwrap()).await.unwrap();
         for len in [1, 1400, longest] {
@@ -243,18 +232,17 @@ async fn targets_that_are_refused_keep_no_place_from_others() {
 async fn the_end_of_the_servers_connection_ends_an_association_through_it() {
     let target = udp_target().await;
     let far = serve(socks()).await;
-    let client = Server::start(Settings {
-        inbounds: vec![door(target)],
-        outbounds: vec![outbound(
+    let client = Server::start(door_settings(
+        target,
+        outbound(
             OutboundProtocol::Socks(ProxyOut {
                 server: (loopback(), at(&far, "in").port()),
                 account: None,
                 headers: Vec::new(),
             }),
             ClientTransport::default(),
-        )],
-        ..Settings::default()
-    })
+        ),
+    ))
     .await
     .unwrap();
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
@@ -289,11 +277,7 @@ async fn the_end_of_the_servers_connection_ends_an_association_through_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_of_a_door_ends_when_nothing_moves() {
     let target = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let mut settings = Settings {
-        inbounds: vec![door(target.local_addr().unwrap())],
-        outbounds: vec![freedom()],
-        ..Settings::default()
-    };
+    let mut settings = door_settings(target.local_addr().unwrap(), freedom());
     let timeouts = Timeouts {
         idle: Duration::from_millis(200),
         ..Timeouts::default()
@@ -327,11 +311,7 @@ async fn a_session_of_a_door_ends_when_nothing_moves() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn datagrams_of_local_clients_are_counted() {
-    let mut settings = Settings {
-        inbounds: vec![door(udp_target().await)],
-        outbounds: vec![freedom()],
-        ..Settings::default()
-    };
+    let mut settings = door_settings(udp_target().await, freedom());
     settings.counters.inbound_uplink = true;
     settings.counters.inbound_downlink = true;
     let server = Server::start(settings).await.unwrap();

@@ -5,7 +5,6 @@ mod associate;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use sealway_v2ray::Step;
 use sealway_v2ray::socks::{Command, Event, Reply, Server};
 use tokio::net::UdpSocket;
 use tokio::time::timeout_at;
@@ -52,17 +51,7 @@ impl Socks {
         }
         let mut server = Server::new(!self.accounts.are_none(), self.udp);
         loop {
-            let (event, used) = match server.handle(stream.payload())? {
-                Step::Done { value, used } => (value, used),
-                Step::More(_) => {
-                    if !stream.more().await? {
-                        return Err(Error::Closed);
-                    }
-                    continue;
-                }
-            };
-            stream.consume(used);
-            match event {
+            match stream.read(|bytes| server.handle(bytes)).await? {
                 Event::Send(bytes) => stream.send(&bytes).await?,
                 Event::Login { user, password } => {
                     let right = self.accounts.know(&user, &password);

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use sealway_v2ray::Network;
 use sealway_v2ray::vless::fallback::Fallbacks;
 use sealway_v2ray::vless::first::{First, Stranger, inspect};
 use sealway_v2ray::vless::{self, Command, Flow, RESPONSE, check_flow};
-use sealway_v2ray::{Network, Step};
 use tokio::time::timeout_at;
 
 use super::{Fresh, Protocol, Users, fallback};
@@ -60,7 +60,7 @@ impl Vless {
             let Some(user) = self.meet(stream).await? else {
                 return Ok(None);
             };
-            let request = header(stream).await?;
+            let request = stream.read(vless::Request::decode).await?;
             check_flow(request.flow, Flow::None, &request.command)?;
             match request.command {
                 Command::Connect(to) => Ok(Some((user, to))),
@@ -90,22 +90,6 @@ impl Vless {
                 user,
             },
         })
-    }
-}
-
-async fn header(stream: &mut Stream) -> Result<vless::Request, Error> {
-    loop {
-        match vless::Request::decode(stream.payload())? {
-            Step::Done { value, used } => {
-                stream.consume(used);
-                return Ok(value);
-            }
-            Step::More(_) => {
-                if !stream.more().await? {
-                    return Err(Error::Closed);
-                }
-            }
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! HTTP proxy, as the client: CONNECT.
 
+use sealway_v2ray::Destination;
 use sealway_v2ray::http::client;
-use sealway_v2ray::{Destination, Step};
 
 use super::{Caller, Dialer, Far, Protocol};
 use crate::error::{Error, Pending};
@@ -27,15 +27,8 @@ impl Http {
             .as_ref()
             .map(|account| (account.user.as_str(), account.pass.as_str()));
         stream.send(&client::connect(to, login, &headers)?).await?;
-        loop {
-            if !stream.more().await? {
-                return Err(Error::Closed);
-            }
-            if let Step::Done { used, .. } = client::parse_connected(stream.payload())? {
-                stream.consume(used);
-                return Ok(Far::Stream(Box::new(stream)));
-            }
-        }
+        stream.read(client::parse_connected).await?;
+        Ok(Far::Stream(Box::new(stream)))
     }
 }
 

@@ -5,7 +5,7 @@ pub(crate) mod relayed;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use sealway_v2ray::socks::{Client, ClientEvent, Command};
-use sealway_v2ray::{Address, Destination, Step};
+use sealway_v2ray::{Address, Destination};
 
 use super::{Caller, Dialer, Far, Protocol};
 use crate::error::{Error, Pending};
@@ -58,19 +58,9 @@ impl Socks {
         let (mut client, first) = Client::new(command, login)?;
         stream.send(&first).await?;
         loop {
-            match client.handle(stream.payload())? {
-                Step::More(_) => {
-                    if !stream.more().await? {
-                        return Err(Error::Closed);
-                    }
-                }
-                Step::Done { value, used } => {
-                    stream.consume(used);
-                    match value {
-                        ClientEvent::Send(bytes) => stream.send(&bytes).await?,
-                        ClientEvent::Ready { address, port } => return Ok((address, port)),
-                    }
-                }
+            match stream.read(|bytes| client.handle(bytes)).await? {
+                ClientEvent::Send(bytes) => stream.send(&bytes).await?,
+                ClientEvent::Ready { address, port } => return Ok((address, port)),
             }
         }
     }

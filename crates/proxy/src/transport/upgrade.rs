@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
+use sealway_v2ray::httpupgrade;
 use sealway_v2ray::ws::frame::Role;
 use sealway_v2ray::ws::handshake::{self, Answer, Client, Early, Server};
-use sealway_v2ray::{Step, httpupgrade};
 
 use super::Transport;
 use super::ws::Frames;
@@ -54,30 +54,23 @@ impl Upgrade {
             early: self.early(),
             trusted: self.settings.trusted_forwarded_for.clone(),
         };
-        loop {
-            if !stream.more().await? {
-                return Err(Error::Closed);
+        let accept = match self.kind {
+            Kind::WebSocket => handshake::accept,
+            Kind::Plain => httpupgrade::accept,
+        };
+        match stream.read(|bytes| Ok::<_, Error>(accept(bytes, &server))).await? {
+            Answer::Upgrade { reply, early, client } => {
+                stream.send(&reply).await?;
+                self.frame(stream, Role::Server);
+                // What came behind the head is read as if it arrived now: the protocol may be waiting there as a whole.
+                if !early.is_empty() || !stream.payload().is_empty() {
+                    stream.unread(&early)?;
+                }
+                Ok(client)
             }
-            let step = match self.kind {
-                Kind::WebSocket => handshake::accept(stream.payload(), &server),
-                Kind::Plain => httpupgrade::accept(stream.payload(), &server),
-            };
-            let Step::Done { value, used } = step else { continue };
-            stream.consume(used);
-            match value {
-                Answer::Upgrade { reply, early, client } => {
-                    stream.send(&reply).await?;
-                    self.frame(stream, Role::Server);
-                    // What came behind the head is read as if it arrived now: the protocol may be waiting there as a whole.
-                    if !early.is_empty() || !stream.payload().is_empty() {
-                        stream.unread(&early)?;
-                    }
-                    return Ok(client);
-                }
-                Answer::Refuse { reply, error } => {
-                    stream.leave(reply).await;
-                    return Err(error.into());
-                }
+            Answer::Refuse { reply, error } => {
+                stream.leave(reply).await;
+                Err(error.into())
             }
         }
     }
@@ -109,18 +102,9 @@ impl Upgrade {
             Kind::Plain => httpupgrade::request(&client)?,
         };
         stream.send(&request).await?;
-        loop {
-            if !stream.more().await? {
-                return Err(Error::Closed);
-            }
-            let step = match self.kind {
-                Kind::WebSocket => handshake::parse_answer(stream.payload(), &key)?,
-                Kind::Plain => httpupgrade::parse_answer(stream.payload())?,
-            };
-            if let Step::Done { used, .. } = step {
-                stream.consume(used);
-                break;
-            }
+        match self.kind {
+            Kind::WebSocket => stream.read(|bytes| handshake::parse_answer(bytes, &key)).await?,
+            Kind::Plain => stream.read(httpupgrade::parse_answer).await?,
         }
         self.frame(stream, Role::Client);
         Ok(along.len())

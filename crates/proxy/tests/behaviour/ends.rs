@@ -61,11 +61,7 @@ async fn the_end_of_one_direction_leaves_the_other() {
 /// Virtual time from the last byte until a connection through a door with these limits is closed.
 async fn closed_after(timeouts: Timeouts, half_close: bool) -> Duration {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let mut settings = Settings {
-        inbounds: vec![door(listener.local_addr().unwrap())],
-        outbounds: vec![freedom()],
-        ..Settings::default()
-    };
+    let mut settings = door_settings(listener.local_addr().unwrap(), freedom());
     settings.levels.push((
         0,
         Level {

@@ -57,10 +57,7 @@ async fn socks_and_http_work_as_inbound_and_as_outbound() {
 
 /// UDP ASSOCIATE: datagrams of the owner pass, those of anyone else do not.
 async fn socks_udp(udp_target: SocketAddr) {
-    let socks = InboundProtocol::Socks(Socks {
-        udp: true,
-        ..Socks::default()
-    });
+    let socks = socks();
     let server = Server::start(server_settings(socks, ServerTransport::default()))
         .await
         .unwrap();

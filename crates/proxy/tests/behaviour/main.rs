@@ -25,13 +25,6 @@ fn vless(fallbacks: Vec<Fallback<FallbackTarget>>) -> InboundProtocol {
     })
 }
 
-fn vmess() -> InboundProtocol {
-    InboundProtocol::Vmess(VmessIn {
-        users: vec![user()],
-        secure_only: false,
-    })
-}
-
 fn vless_out(server: SocketAddr) -> OutboundProtocol {
     OutboundProtocol::Vless(VlessOut {
         server: (loopback(), server.port()),
@@ -40,11 +33,7 @@ fn vless_out(server: SocketAddr) -> OutboundProtocol {
 }
 
 async fn client(target: SocketAddr, protocol: OutboundProtocol, transport: ClientTransport) -> Server {
-    let settings = Settings {
-        inbounds: vec![door(target)],
-        outbounds: vec![outbound(protocol, transport)],
-        ..Settings::default()
-    };
+    let settings = door_settings(target, outbound(protocol, transport));
     Server::start(settings).await.unwrap()
 }
 

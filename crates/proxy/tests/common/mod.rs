@@ -131,10 +131,54 @@ pub fn outbound(protocol: OutboundProtocol, transport: ClientTransport) -> Outbo
     }
 }
 
+pub fn vless() -> InboundProtocol {
+    InboundProtocol::Vless(VlessIn {
+        users: vec![user()],
+        fallbacks: vec![],
+    })
+}
+
+pub fn vmess() -> InboundProtocol {
+    InboundProtocol::Vmess(VmessIn {
+        users: vec![user()],
+        secure_only: false,
+    })
+}
+
+/// SOCKS for streams and datagrams.
+pub fn socks() -> InboundProtocol {
+    InboundProtocol::Socks(Socks {
+        udp: true,
+        ..Socks::default()
+    })
+}
+
+/// A port that was free a moment ago.
+pub fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// Everything the other end says, and whether it then ends (`true`) or resets the connection.
+pub async fn to_the_end(stream: &mut TcpStream) -> (Vec<u8>, bool) {
+    let mut said = Vec::new();
+    let ended = within("end", stream.read_to_end(&mut said)).await;
+    (said, ended.is_ok())
+}
+
 pub fn server_settings(protocol: InboundProtocol, transport: ServerTransport) -> Settings {
     Settings {
         inbounds: vec![inbound("in", protocol, transport)],
         outbounds: vec![freedom()],
+        ..Settings::default()
+    }
+}
+
+/// A door to `target` whose connections go out here.
+pub fn door_settings(target: SocketAddr, outbound: Outbound) -> Settings {
+    Settings {
+        inbounds: vec![door(target)],
+        outbounds: vec![outbound],
         ..Settings::default()
     }
 }
