@@ -73,7 +73,7 @@ struct Datagrams {
     traffic: Traffic,
 }
 
-/// Makes the users of an inbound as connections see them.
+/// What protocols are built with, above all the users of one inbound as connections see them.
 struct Users<'a> {
     place: &'a str,
     levels: &'a Levels,
@@ -102,23 +102,17 @@ impl Users<'_> {
         }
         let level = self.levels.get(settings.level);
         let counted = !settings.email.is_empty() && (level.count_uplink || level.count_downlink);
-        let traffic = match counted {
-            true => {
-                let Level {
-                    count_uplink,
-                    count_downlink,
-                    ..
-                } = level;
-                self.stats
-                    .traffic("user", &settings.email, count_uplink, count_downlink)
-            }
-            false => Traffic::default(),
-        };
-        Ok(Arc::new(User {
+        let mut user = User {
             email: settings.email.clone(),
             level,
-            traffic,
-        }))
+            traffic: Traffic::default(),
+        };
+        if counted {
+            user.traffic = self
+                .stats
+                .traffic("user", &user.email, level.count_uplink, level.count_downlink);
+        }
+        Ok(Arc::new(user))
     }
 
     fn wrong(&self, what: impl ToString) -> Error {
