@@ -47,8 +47,6 @@ const PROXY: Floors = Floors {
         ("log", 0),
         ("pool", 0),
         ("settings", 0),
-        ("sock", 0),
-        ("splice", 0),
         ("stats", 0),
         ("config", 1),
         ("dial", 1),

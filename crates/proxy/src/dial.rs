@@ -6,13 +6,13 @@ use std::os::linux::net::SocketAddrExt;
 use std::time::Duration;
 
 use sealway_net::dial::{alternate, race};
+use sealway_net::sock::Sock;
 use sealway_v2ray::Address;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 
 use crate::Error;
 use crate::settings::{DomainStrategy, Families, SocketOptions, UnixName};
-use crate::sock::Sock;
 
 /// Tries to reach a host, and the pause after the first; it doubles.
 const TRIES: u32 = 5;

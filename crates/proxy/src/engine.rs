@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use sealway_net::sock::Sock;
 use tokio::net::UdpSocket;
 use tokio::time::Instant;
 
@@ -15,7 +16,6 @@ use crate::loops::LoopGuard;
 use crate::outbound::Outbound;
 use crate::resolver::Resolver;
 use crate::settings::{Level, Settings};
-use crate::sock::Sock;
 use crate::stats::{Stats, Traffic};
 
 /// Inbounds, and what they hand their requests to.

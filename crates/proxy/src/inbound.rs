@@ -13,6 +13,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use sealway_net::sock::Sock;
 use tokio::net::UdpSocket;
 use tokio::time::Instant;
 
@@ -20,7 +21,6 @@ use crate::clock::Clock;
 use crate::dispatch::{Dispatcher, Origin, Request, User};
 use crate::error::{Error, Pending};
 use crate::settings::{self, InboundProtocol, Level, Settings, SystemCounters};
-use crate::sock::Sock;
 use crate::stats::{Stats, Traffic};
 use crate::stream::Stream;
 use crate::tls::certs::Certificates;

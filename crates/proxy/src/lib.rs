@@ -81,8 +81,6 @@ mod tls;
 mod transport;
 mod udp;
 
-use sealway_net::sock;
-
 pub use error::Error;
 pub use files::{can_append, readers};
 pub use server::Server;

@@ -6,11 +6,11 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::OnceLock;
 
+use sealway_net::sock::unmapped;
 use sealway_v2ray::Network;
 
 use crate::Error;
 use crate::settings::{Inbound, InboundProtocol};
-use crate::sock::unmapped;
 
 /// An address with a listener behind it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -3,11 +3,11 @@
 use std::future::poll_fn;
 use std::net::SocketAddr;
 
+use sealway_net::sock::Sock;
 use sealway_v2ray::Step;
 use sealway_v2ray::proxy_protocol::{Endpoints, MAX_V2, Version, decode, encode};
 
 use crate::Error;
-use crate::sock::Sock;
 
 /// What was told about the connection, and what was read behind it.
 type Told = (Option<(SocketAddr, SocketAddr)>, Vec<u8>);

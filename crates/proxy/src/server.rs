@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use sealway_net::sock::Sock;
 use sealway_net::{Alive, Drain, listen as net};
 use sealway_v2ray::Network;
 use tokio::net::UdpSocket;
@@ -18,7 +19,6 @@ use crate::listen::{self, Bound, SocketFile};
 use crate::loops::{Listener, LoopGuard};
 use crate::replay;
 use crate::settings::{AccessLog, InboundProtocol, Parts, Settings};
-use crate::sock::Sock;
 use crate::stats::Stats;
 use crate::tls::provider;
 use crate::{Error, sockopt};

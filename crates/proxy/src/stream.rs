@@ -23,6 +23,7 @@ use std::io;
 use std::ops::Range;
 use std::task::{Context, Poll, ready};
 
+use sealway_net::sock::Sock;
 use sealway_v2ray::Step;
 use tokio::time::Instant;
 
@@ -30,7 +31,6 @@ use crate::Error;
 use crate::closing::{LINGER, Paced, Pacer};
 use crate::layer::{Framing, Open, Seal};
 use crate::pool::{self, Buf, Class};
-use crate::sock::Sock;
 use crate::stats::Traffic;
 use crate::tls::handshake::Established;
 use crate::tls::records::Records;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ServerConfig};
+use sealway_net::sock::Sock;
 use sealway_v2ray::Address;
 
 use crate::dial;
@@ -15,7 +16,6 @@ use crate::error::{Error, Pending};
 use crate::proxy_protocol;
 use crate::resolver::Resolver;
 use crate::settings::{ClientTransport, ServerTransport, SocketOptions, TransportKind};
-use crate::sock::Sock;
 use crate::stats::Traffic;
 use crate::stream::Stream;
 use crate::tls::build;

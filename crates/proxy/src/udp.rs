@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use sealway_net::sock::unmapped;
 use sealway_v2ray::Destination;
 use tokio::io::ReadBuf;
 use tokio::net::UdpSocket;
@@ -16,7 +17,6 @@ use tokio::time::{Instant, sleep_until};
 use crate::Error;
 use crate::closing::{Paced, Pacer};
 use crate::pool::{Buf, Class};
-use crate::sock::unmapped;
 use crate::stats::Traffic;
 
 pub(crate) use framed::Framed;

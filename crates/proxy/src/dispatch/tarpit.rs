@@ -55,8 +55,8 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
-    use crate::sock::Sock;
     use crate::stats::Traffic;
+    use sealway_net::sock::Sock;
 
     async fn pair() -> (TcpStream, Stream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

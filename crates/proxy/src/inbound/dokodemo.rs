@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use sealway_net::sock::unmapped;
 use sealway_v2ray::{Address, Destination, Network};
 use tokio::time::Instant;
 
@@ -13,7 +14,6 @@ use super::{Datagrams, Fresh, Protocol, Users};
 use crate::dispatch::{Origin, Request, User};
 use crate::error::{Error, Pending};
 use crate::settings;
-use crate::sock::unmapped;
 
 /// Clients of a UDP port that are served at once.
 const MAX_CLIENTS: usize = 4096;

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use sealway_net::sock::Sock;
 use sealway_v2ray::Network;
 use sealway_v2ray::vless::fallback::Fallbacks;
 use tokio::time::Instant;
@@ -15,7 +16,6 @@ use crate::loops::Listener;
 use crate::proxy_protocol;
 use crate::relay::Relay;
 use crate::settings::{DomainStrategy, FallbackDial, FallbackTarget, Level, Listen, SocketOptions};
-use crate::sock::Sock;
 use crate::stats::Traffic;
 use crate::stream::Stream;
 use crate::tls::handshake::Agreed;

@@ -5,6 +5,7 @@ mod associate;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use sealway_net::sock::unmapped;
 use sealway_v2ray::socks::{Command, Event, Reply, Server};
 use tokio::net::UdpSocket;
 use tokio::time::timeout_at;
@@ -15,7 +16,6 @@ use super::{Fresh, Protocol, Users};
 use crate::dispatch::{Request, User};
 use crate::error::{Error, Pending};
 use crate::settings;
-use crate::sock::unmapped;
 
 use associate::Association;
 

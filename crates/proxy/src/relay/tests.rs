@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use sealway_net::sock::Sock;
 use sealway_v2ray::ws::frame::Role;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
@@ -9,7 +10,6 @@ use tokio::task::JoinSet;
 use tokio::time::{advance, timeout};
 
 use super::*;
-use crate::sock::Sock;
 use crate::tls;
 use crate::transport::ws::Frames;
 

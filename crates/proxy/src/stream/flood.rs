@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::future::Future;
 use std::time::Duration;
 
+use sealway_net::sock::Sock;
 use sealway_v2ray::http::proxy::{Command, Forward, decode};
 use sealway_v2ray::ws::frame::{self, Opcode, Role};
 use sealway_v2ray::{Address, Destination, Step};
@@ -21,7 +22,6 @@ use crate::outbound::socks::relayed::Relayed;
 use crate::random;
 use crate::relay::Relay;
 use crate::settings::Timeouts;
-use crate::sock::Sock;
 use crate::stats::Traffic;
 use crate::tls;
 use crate::transport::ws::Frames;

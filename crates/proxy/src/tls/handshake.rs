@@ -12,10 +12,10 @@ use rustls::{ClientConfig, ServerConfig};
 use crate::Error;
 use crate::closing::LINGER;
 use crate::pool::{Buf, Class};
-use crate::sock::Sock;
 use crate::stats::Traffic;
 use crate::tls::hello;
 use crate::tls::records::{Kernel, Records};
+use sealway_net::sock::Sock;
 
 /// What was agreed on, for routing and fallbacks.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

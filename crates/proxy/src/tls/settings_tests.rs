@@ -3,11 +3,11 @@
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, PublicKeyData};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use sealway_net::sock::Sock;
 use sha2::{Digest, Sha256};
 use tokio::net::UnixStream;
 
 use crate::settings::{Certificate, CipherSuite, ClientTls, Curve, PemSource, ServerTls};
-use crate::sock::Sock;
 use crate::stats::Traffic;
 use crate::stream::Stream;
 use crate::tls::handshake::{accept, connect};

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use sealway_net::sock::Sock;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 
 use crate::Error;
-use crate::sock::Sock;
 use crate::stats::Traffic;
 use crate::stream::Stream;
 use crate::tls::handshake::{accept, connect};

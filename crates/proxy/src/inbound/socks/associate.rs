@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sealway_net::sock::unmapped;
 use sealway_v2ray::socks::udp;
 use sealway_v2ray::{Destination, Network};
 use tokio::net::UdpSocket;
@@ -13,7 +14,6 @@ use tokio::time::{Instant, sleep_until};
 use crate::dispatch::{Dispatcher, Origin, Request, Route, Session, User};
 use crate::error::Pending;
 use crate::inbound::local::{Datagram, Flow, LocalClient, Reply, Room};
-use crate::sock::unmapped;
 use crate::stats::Traffic;
 use crate::stream::Stream;
 
