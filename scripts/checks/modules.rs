@@ -207,7 +207,17 @@ mod tests {
 
     #[test]
     fn the_proxy_goes_downwards_only() {
-        let way = ["server", "engine", "inbound", "dispatch", "outbound", "transport", "stream", "tls", "settings"];
+        let way = [
+            "server",
+            "engine",
+            "inbound",
+            "dispatch",
+            "outbound",
+            "transport",
+            "stream",
+            "tls",
+            "settings",
+        ];
         for pair in way.windows(2) {
             assert!(PROXY.may_use(pair[0], pair[1]), "{pair:?}");
             assert!(!PROXY.may_use(pair[1], pair[0]), "{pair:?}");
