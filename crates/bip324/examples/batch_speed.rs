@@ -23,7 +23,7 @@ use bip324::{CipherSession, GarbageResult, Handshake, InboundCipher, Initialized
 use sealway_aead::batch::{Engine, Job, Keys, Memory, Slot, Status};
 use sealway_aead::{Nonce, Suite};
 use sealway_bip324::batch::{BatchOptions, BatchTransport, ConnectionId};
-use sealway_bip324::fs::{RecvChain, SendChain};
+use sealway_bip324::fschacha::{RecvChain, SendChain};
 use sealway_bip324::{Kind, OVERHEAD};
 
 const ROUNDS: usize = 61;

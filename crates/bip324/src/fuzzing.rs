@@ -9,7 +9,7 @@ mod corpora;
 
 use std::collections::VecDeque;
 
-use crate::fs::{PacketNumber, RecvChain, SendChain};
+use crate::fschacha::{PacketNumber, RecvChain, SendChain};
 use crate::message::{Message, MessageTypes, v1};
 use crate::{Connection, Error, Event, Kind, LocalKey, Magic, Options, PacketOpener, PacketSealer, Role};
 

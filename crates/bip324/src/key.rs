@@ -9,7 +9,7 @@ use secp256k1::{Secp256k1, SecretKey, VerifyOnly};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use crate::fs::{RecvChain, SendChain};
+use crate::fschacha::{RecvChain, SendChain};
 use crate::wipe::leaving_no_stack;
 use crate::{ELLSWIFT_LEN, Error, Magic, Role, TERMINATOR_LEN};
 

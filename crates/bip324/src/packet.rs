@@ -4,7 +4,7 @@ use std::fmt;
 
 use sealway_aead::{Nonce, OpeningKey, SealingKey, Suite, Tag};
 
-use crate::fs::{PacketNumber, RecvChain, SendChain};
+use crate::fschacha::{PacketNumber, RecvChain, SendChain};
 use crate::{Error, HEADER_LEN, LENGTH_LEN, OVERHEAD, TAG_LEN};
 
 /// The cipher of contents.
@@ -134,7 +134,7 @@ impl Sealing {
         let (text, tag) = sealed.split_at_mut(HEADER_LEN + contents_len);
         text[0] = kind.header();
         tag.copy_from_slice(key.seal_in_place(nonce, aad, text)?.as_bytes());
-        if number.slot() + 1 == crate::fs::REKEY_INTERVAL {
+        if number.slot() + 1 == crate::fschacha::REKEY_INTERVAL {
             self.key = None;
             self.chain.end_epoch()?;
         }
@@ -274,7 +274,7 @@ impl Opening {
         };
         let (text, tag) = packet.split_at_mut(packet.len() - TAG_LEN);
         key.open_in_place(&number.nonce(), aad, text, &Tag::from_slice(tag)?)?;
-        if number.slot() + 1 == crate::fs::REKEY_INTERVAL {
+        if number.slot() + 1 == crate::fschacha::REKEY_INTERVAL {
             self.key = None;
             self.chain.end_epoch()?;
         }

@@ -6,7 +6,7 @@ mod common;
 use common::{Numbers, pair};
 use proptest::prelude::*;
 use sealway_bip324::batch::{Backend, BatchOptions, BatchTransport, ConnectionId};
-use sealway_bip324::fs::{PacketNumber, RecvChain, SendChain};
+use sealway_bip324::fschacha::{PacketNumber, RecvChain, SendChain};
 use sealway_bip324::{Awaiting, Error, Event, Kind, Options, PacketOpener, PacketSealer};
 
 /// A connection to itself, in the batch and beside it.

@@ -6,7 +6,7 @@ mod common;
 use std::time::Duration;
 
 use sealway_bip324::batch::{BatchOptions, BatchTransport, ConnectionId, Due, FlushPolicy};
-use sealway_bip324::fs::{PacketNumber, RecvChain, SendChain};
+use sealway_bip324::fschacha::{PacketNumber, RecvChain, SendChain};
 use sealway_bip324::{Awaiting, Error, Fault, Kind, PacketSealer};
 
 fn small() -> BatchOptions {

@@ -6,7 +6,7 @@ mod common;
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use chacha20poly1305::{ChaCha20Poly1305, Tag};
 use common::{Numbers, session_keys};
-use sealway_bip324::fs::{PacketNumber, REKEY_INTERVAL, RecvChain, SendChain};
+use sealway_bip324::fschacha::{PacketNumber, REKEY_INTERVAL, RecvChain, SendChain};
 use sealway_bip324::{CONTENTS_MAX, Error, Kind, PacketOpener, PacketSealer, Role};
 
 const LENGTH_KEY: [u8; 32] = [3; 32];

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{array, hex, rows};
-use sealway_bip324::fs::RecvChain;
+use sealway_bip324::fschacha::RecvChain;
 use sealway_bip324::{Kind, LocalKey, Magic, PacketOpener, PacketSealer, Role, SessionKeys};
 use secp256k1::ellswift::{ElligatorSwift, ElligatorSwiftParty, ElligatorSwiftSharedSecret};
 use secp256k1::{PublicKey, SecretKey};

@@ -2,7 +2,7 @@
 
 use sealway_aead::batch::{Job, Slot, Status};
 
-use crate::fs::{REKEY_INTERVAL, RecvChain};
+use crate::fschacha::{REKEY_INTERVAL, RecvChain};
 use crate::{Error, HEADER_LEN, Kind, LENGTH_LEN, TAG_LEN};
 
 use super::ConnectionId;

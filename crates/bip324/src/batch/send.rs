@@ -3,7 +3,7 @@
 use sealway_aead::batch::{Job, Slot, Status};
 use sealway_aead::{Nonce, Suite};
 
-use crate::fs::{REKEY_INTERVAL, SendChain, length_bytes};
+use crate::fschacha::{REKEY_INTERVAL, SendChain, length_bytes};
 use crate::{CONTENTS_MAX, Error, HEADER_LEN, Kind, LENGTH_LEN, OVERHEAD, TAG_LEN};
 
 use super::ConnectionId;
@@ -144,7 +144,7 @@ impl SendSide {
             .is_some_and(|state| state.generation == id.generation && state.live)
     }
 
-    pub(super) fn next_number(&self, index: usize) -> Option<crate::fs::PacketNumber> {
+    pub(super) fn next_number(&self, index: usize) -> Option<crate::fschacha::PacketNumber> {
         let chain = self.chains.get(index)?.as_ref()?;
         self.states[index].stock.number().or_else(|| chain.next_number())
     }

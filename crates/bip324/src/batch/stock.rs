@@ -2,7 +2,7 @@
 
 use zeroize::Zeroize;
 
-use crate::fs::{PacketNumber, REKEY_INTERVAL};
+use crate::fschacha::{PacketNumber, REKEY_INTERVAL};
 use crate::{Error, LENGTH_LEN};
 
 /// Masks taken at a time: as many as leave the state of a connection in one cache line.

@@ -4,7 +4,7 @@ use sealway_aead::batch::Slot;
 
 use super::crypt::{SLOTS, Way, slot_of};
 use super::*;
-use crate::fs::{PacketNumber, RecvChain, SendChain};
+use crate::fschacha::{PacketNumber, RecvChain, SendChain};
 use crate::{CONTENTS_MAX, Error, Kind, PacketSealer};
 
 const LENGTH_KEY: [u8; 32] = [3; 32];

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Deref;
 
-use crate::fs::{RecvChain, SendChain};
+use crate::fschacha::{RecvChain, SendChain};
 use crate::{CONTENTS_MAX, Error, HEADER_LEN, Role, V1_PREFIX_LEN};
 
 /// The longest contents that a connection accepts unless told otherwise, bytes: a long message type and the largest payload

@@ -6,7 +6,7 @@ use crate::{CONTENTS_MAX, Error, LENGTH_LEN};
 /// What sending needs to know before it seals: packet numbers, masks of lengths, keys.
 ///
 /// ```
-/// use sealway_bip324::fs::SendChain;
+/// use sealway_bip324::fschacha::SendChain;
 /// # let (length_key, content_key) = ([1; 32], [2; 32]);
 /// let mut chain = SendChain::new(&length_key, &content_key)?;
 /// let (number, sealed_length) = chain.reserve(100)?;

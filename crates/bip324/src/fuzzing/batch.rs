@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::Bytes;
 use crate::batch::{BatchOptions, BatchTransport, ConnectionId};
-use crate::fs::{PacketNumber, RecvChain, SendChain};
+use crate::fschacha::{PacketNumber, RecvChain, SendChain};
 use crate::{Error, Kind, PacketSealer};
 
 /// A connection to itself.

@@ -2,7 +2,7 @@
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 use sealway_bip324::batch::{BatchOptions, BatchTransport, ConnectionId, Costs, Executor, Line, Routing};
-use sealway_bip324::fs::{RecvChain, SendChain};
+use sealway_bip324::fschacha::{RecvChain, SendChain};
 use sealway_bip324::{Kind, PacketSealer};
 
 use crate::common::Numbers;

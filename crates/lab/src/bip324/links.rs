@@ -3,7 +3,7 @@
 use secp256k1::ellswift::ElligatorSwift;
 use secp256k1::{Secp256k1, SecretKey};
 
-use sealway_bip324::fs::{PacketNumber, REKEY_INTERVAL, RecvChain, SendChain};
+use sealway_bip324::fschacha::{PacketNumber, REKEY_INTERVAL, RecvChain, SendChain};
 use sealway_bip324::{ELLSWIFT_LEN, LocalKey, Magic, Role};
 
 use crate::run::CellError;
