@@ -8,14 +8,11 @@ mod common;
 #[path = "../../cuda/tests/support/mod.rs"]
 mod support;
 
-use std::fs;
-use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
 use both::{Both, HALF};
-use sealway_bip324::batch::{Backend, Costs, CostsFile, Executor, Routing};
+use sealway_bip324::batch::{Backend, Costs, Executor, Routing};
 use sealway_cuda::{Engine, Error, Options};
 use support::failing::{Call, Failing};
 use support::fake::Fake;
@@ -101,81 +98,6 @@ fn costs_and_limits_of_a_gpu() {
     let costs = Costs::measure(&mut engine, Backend::best(), &mut || begin.elapsed()).unwrap();
     let both = run(Both::new(4), engine, Routing::Measured(costs));
     assert_eq!(both.batch.counters().fallbacks, 0);
-}
-
-/// Measured once, and once more only for what costs differently; what is no file of ours stays as it is.
-#[test]
-fn costs_are_kept() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("cache/sealway/costs");
-    let known = |options: Options, path: Option<&Path>| {
-        let device = Fake::new(Model);
-        let seen = Arc::clone(&device.seen);
-        let mut engine = Engine::with_device(Box::new(device), options).unwrap();
-        let known = Costs::of_gpu(&mut engine, Backend::best(), path).unwrap();
-        drop(engine);
-        let measured = !seen.lock().unwrap().launches.is_empty();
-        (known, measured)
-    };
-    let other = || Options { chunks: 2, ..options() };
-    let (none, measured) = known(options(), None);
-    assert!(matches!(none.file, CostsFile::None) && measured);
-    let (first, measured) = known(options(), Some(&path));
-    assert!(matches!(first.file, CostsFile::Written) && measured, "{:?}", first.file);
-    let (again, measured) = known(options(), Some(&path));
-    assert!(matches!(again.file, CostsFile::Read) && !measured, "{:?}", again.file);
-    assert_eq!(again.costs, first.costs);
-    let (second, _) = known(other(), Some(&path));
-    assert!(matches!(second.file, CostsFile::Written), "{:?}", second.file);
-    for (options, costs) in [(options(), first.costs), (other(), second.costs)] {
-        let (known, measured) = known(options, Some(&path));
-        assert!(matches!(known.file, CostsFile::Read) && !measured);
-        assert_eq!(known.costs, costs);
-    }
-
-    // Damaged, they are measured again; the other line is still good.
-    let text = fs::read_to_string(&path).unwrap();
-    fs::write(&path, text.replacen(" cpu ", " cpus ", 1)).unwrap();
-    assert!(matches!(known(options(), Some(&path)).0.file, CostsFile::Written));
-    assert!(matches!(known(other(), Some(&path)).0.file, CostsFile::Read));
-
-    // What is not ours is not touched, and no obstacle.
-    let foreign = folder.path().join("letter");
-    for text in [&b"Dear reader"[..], b"\xff", &[b'\n'; 70_000]] {
-        fs::write(&foreign, text).unwrap();
-        let (known, measured) = known(options(), Some(&foreign));
-        assert!(
-            matches!(known.file, CostsFile::Failed(_)) && measured,
-            "{:?}",
-            known.file
-        );
-        assert_eq!(fs::read(&foreign).unwrap(), text);
-    }
-    let pipe = folder.path().join("pipe");
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    for path in [
-        folder.path(),
-        &foreign.join("below a file"),
-        Path::new("/dev/zero"),
-        &pipe,
-    ] {
-        let (known, measured) = known(options(), Some(path));
-        assert!(
-            matches!(known.file, CostsFile::Failed(_)) && measured,
-            "{:?}",
-            known.file
-        );
-    }
-
-    // A link stays one, and leads to the costs.
-    let link = folder.path().join("link");
-    std::os::unix::fs::symlink(&path, &link).unwrap();
-    fs::write(&path, "").unwrap();
-    assert!(matches!(known(options(), Some(&link)).0.file, CostsFile::Written));
-    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-    assert!(matches!(known(options(), Some(&path)).0.file, CostsFile::Read));
-    let left: Vec<_> = fs::read_dir(path.parent().unwrap()).unwrap().collect();
-    assert_eq!(left.len(), 1, "{left:?}");
 }
 
 #[test]

@@ -8,7 +8,6 @@ use std::str::FromStr;
 const HEAD: &str = "sealway-costs/1";
 
 /// What such a line begins with in any version.
-#[cfg(feature = "cuda")]
 pub(super) const NAME: &str = "sealway-costs/";
 
 /// A split must end sooner than the processor alone by this part of its time: costs are measured, and measurements waver.

@@ -1,13 +1,11 @@
 //! A GPU as executor.
 
-mod known;
-
 use sealway_aead::batch::{Backend, Job, Slot, Status};
+use sealway_aead::cpu;
 use sealway_cuda::Engine;
 
 use super::executor::{Executor, ExecutorFailure, Stopped};
-
-pub use known::{CostsFile, KnownCosts};
+use super::kept::KeptCosts;
 
 /// Chunks that a batch is to have at least, so that one is worked on while another crosses the link.
 const CHUNKS: usize = 2;
@@ -18,7 +16,7 @@ const PACKET: usize = 512;
 /// Jobs go to the GPU and back through pinned memory. Open the engine with four slots for each connection there may be: what
 /// is beyond them, the processor does.
 ///
-/// [`super::Costs::of_gpu`] says what it costs, and keeps that in a file.
+/// [`super::Costs::measure`] says what it costs, and [`KeptCosts`] keeps that under [`KeptCosts::setting_of_gpu`].
 impl Executor for Engine {
     fn set_key(&mut self, slot: Slot, key: &[u8; 32]) {
         // It refuses what is beyond its slots, and jobs without a key.
@@ -58,5 +56,21 @@ impl Executor for Engine {
                 done,
                 failure: ExecutorFailure::new(error),
             })
+    }
+}
+
+impl KeptCosts {
+    /// The setting of a GPU's engine beside this processor: the processor (by its name, which only x86-64 has), the backend, the
+    /// device with its place and its driver, and the version of this library.
+    pub fn setting_of_gpu(engine: &Engine, backend: Backend) -> String {
+        let (device, options) = (engine.device(), engine.options());
+        format!(
+            "{}; {backend}; {device} at {}; {} chunks of {} bytes; {}",
+            cpu::model(),
+            device.pci,
+            options.chunks,
+            options.chunk_bytes,
+            concat!("sealway ", env!("CARGO_PKG_VERSION")),
+        )
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::costs::Costs;
+use super::costs::{Costs, NAME};
 
 /// Most entries. What was set first goes first.
 const ENTRIES: usize = 32;
@@ -36,6 +36,19 @@ pub struct KeptCosts {
 }
 
 impl KeptCosts {
+    /// Bytes that a file of costs has at most; what is displayed has fewer.
+    pub const FILE_MAX: usize = 64 * 1024;
+
+    /// Reads the bytes of a file; `None` if it is a file of something else, which is to be left alone. An empty file holds no
+    /// costs.
+    ///
+    /// Who can write the file can make batches slow; nothing else depends on it.
+    pub fn of_file(bytes: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        let ours = bytes.len() <= Self::FILE_MAX && (text.is_empty() || text.starts_with(NAME));
+        ours.then(|| Self::read(text))
+    }
+
     /// Reads what was displayed. Lines that are none are left out: they are of another version, or damaged, and what they were
     /// about is measured again.
     pub fn read(text: &str) -> Self {

@@ -11,6 +11,7 @@
 //! have gone on in its place is no result. Engines are open for their own windows only, so that the pinned memory of one cell is
 //! enough: some 64 MiB for each end.
 
+mod kept;
 #[cfg(test)]
 mod tests;
 
@@ -18,9 +19,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealway_bip324::batch::{Backend, Costs, CostsFile, Executor, KnownCosts, MeasureError, Routing};
+use sealway_bip324::batch::{Backend, Costs, Executor, MeasureError, Routing};
 use sealway_cuda::{Engine, Options};
 
+use self::kept::{CostsFile, KnownCosts};
 use super::cells::Kept;
 use super::definition::{BATCH, MANY, Spec, Stage, batched, hash, none, packets};
 use super::ends::{Batched, Make, MakeExecutor, Op};
@@ -142,7 +144,7 @@ pub(super) fn cells(profile: Profile, specs: &[Spec], open: &Open, costs: Costs)
 
 /// The costs of a device, known or measured now.
 fn costs(engine: &mut Engine, request: &Request) -> Result<KnownCosts, LabError> {
-    Costs::of_gpu(engine, Backend::best(), request.costs.as_deref()).map_err(|error: MeasureError| LabError::Device {
+    kept::costs_of(engine, Backend::best(), request.costs.as_deref()).map_err(|error: MeasureError| LabError::Device {
         why: match std::error::Error::source(&error) {
             Some(cause) => format!("{error}: {cause}"),
             None => error.to_string(),
@@ -158,7 +160,7 @@ fn routed(known: &KnownCosts) -> Subject {
         CostsFile::Read => "measured at an earlier time and kept".to_owned(),
         CostsFile::Written => "measured before the first window, and kept".to_owned(),
         CostsFile::Failed(error) => format!("measured before the first window, and not kept: {error}"),
-        _ => "measured before the first window".to_owned(),
+        CostsFile::None => "measured before the first window".to_owned(),
     };
     subject.differs.push(match known.costs.break_even(MEAN) {
         Some(packets) => {

@@ -1,5 +1,9 @@
 //! The cells of a transport with a GPU beside it, on a device made of ordinary memory.
 
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
 use super::*;
 use crate::ending::Ending;
 use crate::packets::gpu::tests::support::fake::{Fake, Kernels, Memory};
@@ -141,4 +145,86 @@ fn a_run_says_by_which_costs_it_went() {
     let none: Open = Arc::new(|_| Err(Error::NoDriver));
     let error = prepare(&request, &none).err().unwrap();
     assert_eq!(error.ending(), Ending::Done);
+}
+
+/// Measured once, and once more only for what costs differently; what is no file of ours stays as it is.
+#[test]
+fn costs_are_kept() {
+    // Batches of many chunks, more than are under way at a time, and of messages that no chunk takes.
+    let options = || Options {
+        slots: 16,
+        chunk_bytes: 8192,
+        chunks: 3,
+        ..Options::default()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cache/sealway/costs");
+    let known = |options: Options, path: Option<&Path>| {
+        let device = Fake::new(Model);
+        let seen = Arc::clone(&device.seen);
+        let mut engine = Engine::with_device(Box::new(device), options).unwrap();
+        let known = kept::costs_of(&mut engine, Backend::best(), path).unwrap();
+        drop(engine);
+        let measured = !seen.lock().unwrap().launches.is_empty();
+        (known, measured)
+    };
+    let other = || Options { chunks: 2, ..options() };
+    let (none, measured) = known(options(), None);
+    assert!(matches!(none.file, CostsFile::None) && measured);
+    let (first, measured) = known(options(), Some(&path));
+    assert!(matches!(first.file, CostsFile::Written) && measured, "{:?}", first.file);
+    let (again, measured) = known(options(), Some(&path));
+    assert!(matches!(again.file, CostsFile::Read) && !measured, "{:?}", again.file);
+    assert_eq!(again.costs, first.costs);
+    let (second, _) = known(other(), Some(&path));
+    assert!(matches!(second.file, CostsFile::Written), "{:?}", second.file);
+    for (options, costs) in [(options(), first.costs), (other(), second.costs)] {
+        let (known, measured) = known(options, Some(&path));
+        assert!(matches!(known.file, CostsFile::Read) && !measured);
+        assert_eq!(known.costs, costs);
+    }
+
+    // Damaged, they are measured again; the other line is still good.
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replacen(" cpu ", " cpus ", 1)).unwrap();
+    assert!(matches!(known(options(), Some(&path)).0.file, CostsFile::Written));
+    assert!(matches!(known(other(), Some(&path)).0.file, CostsFile::Read));
+
+    // What is not ours is not touched, and no obstacle.
+    let foreign = folder.path().join("letter");
+    for text in [&b"Dear reader"[..], b"\xff", &[b'\n'; 70_000]] {
+        fs::write(&foreign, text).unwrap();
+        let (known, measured) = known(options(), Some(&foreign));
+        assert!(
+            matches!(known.file, CostsFile::Failed(_)) && measured,
+            "{:?}",
+            known.file
+        );
+        assert_eq!(fs::read(&foreign).unwrap(), text);
+    }
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for path in [
+        folder.path(),
+        &foreign.join("below a file"),
+        Path::new("/dev/zero"),
+        &pipe,
+    ] {
+        let (known, measured) = known(options(), Some(path));
+        assert!(
+            matches!(known.file, CostsFile::Failed(_)) && measured,
+            "{:?}",
+            known.file
+        );
+    }
+
+    // A link stays one, and leads to the costs.
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    fs::write(&path, "").unwrap();
+    assert!(matches!(known(options(), Some(&link)).0.file, CostsFile::Written));
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert!(matches!(known(options(), Some(&path)).0.file, CostsFile::Read));
+    let left: Vec<_> = fs::read_dir(path.parent().unwrap()).unwrap().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
 }
