@@ -51,11 +51,13 @@ mod job;
 mod keys;
 mod library;
 mod order;
+mod report;
 
 pub use backend::Backend;
 pub use check::{Arenas, Rules};
-pub use engine::{Engine, Report};
+pub use engine::Engine;
 pub use job::{Job, Status};
 pub use keys::{Keys, Slot};
+pub use report::Report;
 
 pub use crate::low::{Lanes, Memory};

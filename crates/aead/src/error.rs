@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::str::FromStr;
 
 use crate::Suite;
 
@@ -225,6 +226,21 @@ impl Error {
             | Error::NoSuchSlot { .. } => Fault::Caller,
             Error::Backend => Fault::Environment,
         }
+    }
+}
+
+impl FromStr for Suite {
+    type Err = Error;
+
+    /// Parses the exact lower-case name.
+    ///
+    /// # Errors
+    /// [`Error::UnknownSuite`] for anything else; its text lists the names.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Suite::ALL
+            .into_iter()
+            .find(|suite| suite.name() == text)
+            .ok_or_else(|| Error::unknown_suite(text))
     }
 }
 

@@ -1,9 +1,6 @@
 //! The four suites and their numbers.
 
 use std::fmt;
-use std::str::FromStr;
-
-use crate::Error;
 
 /// An AEAD suite. Printed and parsed by one name everywhere: configuration, wire offers, lab and command line.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -102,21 +99,6 @@ impl Suite {
 impl fmt::Display for Suite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
-    }
-}
-
-impl FromStr for Suite {
-    type Err = Error;
-
-    /// Parses the exact lower-case name.
-    ///
-    /// # Errors
-    /// [`Error::UnknownSuite`] for anything else; its text lists the names.
-    fn from_str(text: &str) -> Result<Self, Error> {
-        Suite::ALL
-            .into_iter()
-            .find(|suite| suite.name() == text)
-            .ok_or_else(|| Error::unknown_suite(text))
     }
 }
 

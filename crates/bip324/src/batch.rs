@@ -18,7 +18,7 @@
 //! ```
 //! use sealway_bip324::Kind;
 //! use sealway_bip324::batch::{BatchOptions, BatchTransport};
-//! use sealway_bip324::fs::{RecvChain, SendChain};
+//! use sealway_bip324::fschacha::{RecvChain, SendChain};
 //! # let (length_key, content_key) = ([1; 32], [2; 32]);
 //! # let chains = || -> Result<_, sealway_bip324::Error> {
 //! #     Ok((SendChain::new(&length_key, &content_key)?, RecvChain::new(&length_key, &content_key)?))
@@ -64,8 +64,8 @@
 //! batch is not worth the way there, and of a large one the processor can do a part meanwhile. [`Routing`] says who does what;
 //! with [`Routing::Measured`] it follows what [`Costs::measure`] found on this machine. All keys are in both tables at all
 //! times, so that any job can be done by either, and [`BatchCounters`] tell what went where. [`KeptCosts`] are the text of a
-//! file of costs. With cargo feature `cuda`, the engine of `sealway-cuda` is such an executor, and `Costs::of_gpu` measures once
-//! and reads such a file at every later start.
+//! file of costs, by which a program measures once and not at every start. With cargo feature `cuda`, the engine of
+//! `sealway-cuda` is such an executor.
 //!
 //! ```no_run
 //! # use sealway_bip324::batch::{Backend, BatchTransport, Costs, Executor, MeasureError, Routing};
@@ -88,6 +88,7 @@ mod crypt;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod executor;
+mod id;
 mod incoming;
 mod kept;
 mod measure;
@@ -100,9 +101,8 @@ mod stock;
 mod transport;
 
 pub use costs::{Costs, CostsError, Line};
-#[cfg(feature = "cuda")]
-pub use cuda::{CostsFile, KnownCosts};
 pub use executor::{Executor, ExecutorFailure, Stopped};
+pub use id::ConnectionId;
 pub use incoming::{Incoming, Message};
 pub use kept::KeptCosts;
 pub use measure::MeasureError;
@@ -110,7 +110,7 @@ pub use options::{BatchCounters, BatchOptions, Due, FlushPolicy};
 pub use outgoing::{Outgoing, Output};
 pub use router::Routing;
 pub use sealway_aead::batch::Backend;
-pub use transport::{BatchTransport, ConnectionId};
+pub use transport::BatchTransport;
 
 #[cfg(test)]
 mod tests;

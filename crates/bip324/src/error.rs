@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::str::FromStr;
 
 use crate::{GARBAGE_MAX, Magic, TERMINATOR_LEN};
 
@@ -201,6 +202,24 @@ impl From<sealway_aead::Error> for Error {
             sealway_aead::Error::Unauthentic => Error::Unauthentic,
             error => Error::Aead(error),
         }
+    }
+}
+
+impl FromStr for Magic {
+    type Err = Error;
+
+    /// Reads a name of [`Magic::NAMED`] or eight hexadecimal digits, in the order of the wire.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        if let Some((_, magic)) = Magic::NAMED.iter().find(|(name, _)| *name == text) {
+            return Ok(*magic);
+        }
+        // A number may be written with a sign, digits may not.
+        if text.len() != 8 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(Error::MagicText);
+        }
+        u32::from_str_radix(text, 16)
+            .map(|number| Magic(number.to_be_bytes()))
+            .map_err(|_| Error::MagicText)
     }
 }
 

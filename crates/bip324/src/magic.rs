@@ -1,9 +1,6 @@
 //! Networks and the two ends of a connection.
 
 use std::fmt;
-use std::str::FromStr;
-
-use crate::Error;
 
 /// Bytes of the prefix by which a responder knows v1: the magic, then the type of a v1 `version` message.
 pub const V1_PREFIX_LEN: usize = 16;
@@ -53,24 +50,6 @@ impl Magic {
 /// The type of a v1 `version` message.
 pub(crate) const VERSION_TYPE: [u8; 12] = *b"version\0\0\0\0\0";
 
-impl FromStr for Magic {
-    type Err = Error;
-
-    /// Reads a name of [`Magic::NAMED`] or eight hexadecimal digits, in the order of the wire.
-    fn from_str(text: &str) -> Result<Self, Error> {
-        if let Some((_, magic)) = Self::NAMED.iter().find(|(name, _)| *name == text) {
-            return Ok(*magic);
-        }
-        // A number may be written with a sign, digits may not.
-        if text.len() != 8 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Err(Error::MagicText);
-        }
-        u32::from_str_radix(text, 16)
-            .map(|number| Magic(number.to_be_bytes()))
-            .map_err(|_| Error::MagicText)
-    }
-}
-
 impl fmt::Display for Magic {
     /// The name if there is one, else eight hexadecimal digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -110,6 +89,7 @@ impl Role {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Error;
 
     #[test]
     fn names_and_digits_both_ways() {

@@ -10,7 +10,6 @@ use crate::low::portable::{Poly1305, hchacha20_words};
 use crate::low::{KeyWords, Keyring, MacRecord, Memory, Task, Use, scrub_stack, wipe};
 use crate::one::tags_match;
 
-use super::engine::{associated_of, ring};
 use super::order::Bins;
 use super::{Backend, Job, Keys, Report, Status};
 
@@ -91,7 +90,7 @@ impl Chunk {
         }
         report
             .cipher
-            .add(backend.one_time_keys(ring(keys, &self.derived), &self.tasks, &mut self.records));
+            .add(backend.one_time_keys(keys.ring(&self.derived), &self.tasks, &mut self.records));
         if !aad.is_empty() {
             self.absorb_associated(jobs, aad);
         }
@@ -104,7 +103,7 @@ impl Chunk {
         }
         report
             .cipher
-            .add(backend.xor(memory, ring(keys, &self.derived), &self.tasks));
+            .add(backend.xor(memory, keys.ring(&self.derived), &self.tasks));
         if self.sealing.sort(numbered(&self.bins, SEALS), &mut self.order) {
             report
                 .mac
@@ -135,7 +134,7 @@ impl Chunk {
     /// Puts associated data, which most messages have none of, through the authenticator.
     fn absorb_associated(&mut self, jobs: &[Job], aad: &[u8]) {
         for (task, record) in self.tasks.iter().zip(&mut self.records) {
-            let bytes = associated_of(&jobs[task.job as usize], aad);
+            let bytes = jobs[task.job as usize].associated(aad);
             if !bytes.is_empty() {
                 let mut mac = Poly1305::resume(record);
                 mac.absorb(bytes);

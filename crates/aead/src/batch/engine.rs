@@ -3,13 +3,13 @@
 use zeroize::Zeroize;
 
 use crate::low::portable::hchacha20_words;
-use crate::low::{self, KeyWords, Keyring, Lanes, Memory, Single, Task, Text, Use};
+use crate::low::{self, KeyWords, Memory, Single, Task, Text, Use};
 use crate::one::tags_match;
 use crate::{Error, Suite};
 
 use super::backend::Lone;
 use super::chunk::Chunk;
-use super::{Arenas, Backend, Job, Keys, Rules, Status, library};
+use super::{Arenas, Backend, Job, Keys, Report, Rules, Status, library};
 
 /// Jobs worked on at a time: enough that sorting by length fills the lanes, few enough that the text of common packets
 /// is still in the second-level cache when the authenticator comes to it.
@@ -17,20 +17,6 @@ const CHUNK_JOBS: usize = 1024;
 
 /// Bytes of text worked on at a time, unless one job alone has more.
 const CHUNK_BYTES: usize = 512 * 1024;
-
-/// What a batch did.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Report {
-    /// Jobs that ended as [`Status::Done`].
-    pub done: usize,
-    /// Jobs that ended otherwise.
-    pub refused: usize,
-    /// How full the lanes of ChaCha20 were, counted in blocks of 64 bytes. Messages that went on their own are in neither
-    /// count.
-    pub cipher: Lanes,
-    /// How full the lanes of Poly1305 were, counted in blocks of 16 bytes.
-    pub mac: Lanes,
-}
 
 /// Seals and opens batches of messages; owns the scratch memory.
 ///
@@ -95,7 +81,7 @@ impl Engine {
                 Some(Suite::XChaCha20Poly1305) => true,
                 // The check refused empty slots, so what is left is AES.
                 _ => {
-                    statuses[index] = library::gcm(keys.expanded(job.slot), job, &mut memory, associated_of(job, aad));
+                    statuses[index] = library::gcm(keys.expanded(job.slot), job, &mut memory, job.associated(aad));
                     continue;
                 }
             };
@@ -103,7 +89,7 @@ impl Engine {
             // would be stored in pieces and loaded whole, for which the processor waits.
             if let Some(how) = self.backend.lone(jobs.len(), job.message_len()) {
                 let task = task(job, index, extended);
-                statuses[index] = lone(how, keys, job, &task, extended, &mut memory, associated_of(job, aad));
+                statuses[index] = lone(how, keys, job, &task, extended, &mut memory, job.associated(aad));
                 continue;
             }
             if bytes + job.message_len() > CHUNK_BYTES || self.chunk.len() == CHUNK_JOBS {
@@ -127,12 +113,6 @@ impl Default for Engine {
     fn default() -> Self {
         Self::new()
     }
-}
-
-/// The associated data of a job.
-#[inline(always)]
-pub(super) fn associated_of<'a>(job: &Job, aad: &'a [u8]) -> &'a [u8] {
-    &aad[job.aad()]
 }
 
 /// The task of a ChaCha20 job.
@@ -192,12 +172,4 @@ fn lone_own(have: Single, key: &KeyWords, job: &Job, task: &Task, memory: &mut M
         return Status::Unauthentic;
     }
     Status::Done
-}
-
-/// The ring of resident and derived keys.
-pub(super) fn ring<'a>(keys: &'a Keys, derived: &'a [KeyWords]) -> Keyring<'a> {
-    Keyring {
-        resident: keys.words(),
-        derived,
-    }
 }

@@ -138,6 +138,12 @@ impl Job {
         self.aad as usize..self.aad as usize + self.aad_len as usize
     }
 
+    /// Its associated data in their arena.
+    #[inline(always)]
+    pub(super) fn associated<'a>(&self, aad: &'a [u8]) -> &'a [u8] {
+        &aad[self.aad()]
+    }
+
     /// True if the job opens, false if it seals.
     pub const fn opens(&self) -> bool {
         self.opens

@@ -5,7 +5,7 @@ use std::fmt;
 use zeroize::Zeroize;
 
 use crate::library::LibraryKey;
-use crate::low::KeyWords;
+use crate::low::{KeyWords, Keyring};
 use crate::{Error, Suite};
 
 /// The place of a key in a table of [`Keys`], counted from 0.
@@ -116,6 +116,14 @@ impl Keys {
     /// ChaCha20 keys, by slot.
     pub(super) fn words(&self) -> &[KeyWords] {
         &self.words
+    }
+
+    /// The ring of these keys and of derived ones.
+    pub(super) fn ring<'a>(&'a self, derived: &'a [KeyWords]) -> Keyring<'a> {
+        Keyring {
+            resident: &self.words,
+            derived,
+        }
     }
 
     /// The AES key of a slot.

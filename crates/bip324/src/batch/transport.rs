@@ -4,40 +4,19 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
-use crate::fs::{PacketNumber, RecvChain, SendChain};
+use crate::fschacha::{PacketNumber, RecvChain, SendChain};
 use crate::{Awaiting, Error, Kind, LENGTH_LEN};
 
 use super::crypt::Crypt;
 use super::recv::RecvSide;
 use super::send::SendSide;
 use super::{
-    Backend, BatchCounters, BatchOptions, Due, Executor, ExecutorFailure, FlushPolicy, Incoming, Outgoing, Routing,
+    Backend, BatchCounters, BatchOptions, ConnectionId, Due, Executor, ExecutorFailure, FlushPolicy, Incoming,
+    Outgoing, Routing,
 };
 
 /// Connections that there is room for at first.
 const FIRST_CONNECTIONS: usize = 16;
-
-/// A connection of a [`BatchTransport`].
-///
-/// It means nothing once the connection has been removed or has failed: a later connection in its place has another id.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct ConnectionId {
-    pub(super) index: u32,
-    pub(super) generation: u32,
-}
-
-impl ConnectionId {
-    /// Its place: below the number of connections there were at most, so a caller may keep what it knows in an array.
-    /// Another connection has it once this one is gone.
-    pub const fn index(self) -> usize {
-        self.index as usize
-    }
-
-    /// Which of the connections in that place it is.
-    pub const fn generation(self) -> u32 {
-        self.generation
-    }
-}
 
 /// Seals and opens the packets of many established connections together. See [`crate::batch`].
 ///
