@@ -64,6 +64,10 @@ fn check_layers(root: &Path) -> Result<Report, String> {
     let mut findings = layers::findings(&workspace);
     let (mut files, mut in_circles) = (0, 0);
     for package in &workspace.members {
+        let does_no_io = layers::floor(&package.name) == Some(layers::NO_IO);
+        if does_no_io {
+            findings.extend(purity::dependencies(package));
+        }
         // Tests, benches and examples may use what they test, and may hold `unsafe` where they say why: clippy asks.
         let targets = package
             .targets
@@ -83,7 +87,7 @@ fn check_layers(root: &Path) -> Result<Report, String> {
             {
                 findings.extend(modules::findings(floors, &krate, root));
             }
-            if layers::floor(&package.name) == Some(layers::NO_IO) {
+            if does_no_io {
                 findings.extend(purity::findings(&package.name, &krate, root));
             }
         }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::source::{Crate, Use};
+use super::workspace::Package;
 
 /// What such a crate may not name.
 const REFUSED: [(&str, &str); 14] = [
@@ -22,18 +23,45 @@ const REFUSED: [(&str, &str); 14] = [
     ("std::time::SystemTime", "the clock"),
 ];
 
-/// Modules that are left to mend: crate and module. Nothing may be added.
-const LEFT: [(&str, &str); 1] = [
-    // The file that keeps what packets cost on a GPU.
-    ("sealway-bip324", "batch::cuda::known"),
+/// Crates that exist to do I/O, to wait or to draw random numbers. Tests may use them.
+const REFUSED_CRATES: [&str; 14] = [
+    "async-std",
+    "getrandom",
+    "hyper",
+    "libc",
+    "mio",
+    "nix",
+    "polling",
+    "rustix",
+    "signal-hook",
+    "smol",
+    "socket2",
+    "tempfile",
+    "tokio",
+    "tokio-util",
 ];
+
+/// What a crate of the floor without I/O depends on that it may not, optional or not.
+pub fn dependencies(package: &Package) -> Vec<String> {
+    let refused = package
+        .dependencies
+        .iter()
+        .filter(|dependency| dependency.kind == "normal" && REFUSED_CRATES.contains(&dependency.name.as_str()));
+    refused
+        .map(|dependency| {
+            format!(
+                "`{}` does no I/O, so it may not depend on `{}`; what needs it stands on a higher floor",
+                package.name, dependency.name
+            )
+        })
+        .collect()
+}
 
 /// What a crate of the floor without I/O names that it may not.
 pub fn findings(package: &str, krate: &Crate, root: &Path) -> Vec<String> {
     let mut findings: Vec<String> = krate
         .relative
         .iter()
-        .filter(|found| !LEFT.contains(&(package, found.place.module.join("::").as_str())))
         .filter_map(|found| refused(package, krate, found, root))
         .collect();
     findings.sort();
@@ -74,7 +102,32 @@ mod tests {
     use std::path::PathBuf;
 
     use super::super::source::Place;
+    use super::super::workspace::Dependency;
     use super::*;
+
+    #[test]
+    fn crates_for_io_are_for_tests_only() {
+        let dependency = |name: &str, kind: &str| Dependency {
+            name: name.into(),
+            kind: kind.into(),
+            path: None,
+        };
+        let package = Package {
+            name: "sealway-bip324".into(),
+            dependencies: vec![
+                dependency("tokio", "normal"),
+                dependency("tempfile", "dev"),
+                dependency("sha2", "normal"),
+            ],
+            ..Package::default()
+        };
+        let found = dependencies(&package);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].contains("`sealway-bip324`") && found[0].contains("`tokio`"),
+            "{found:?}"
+        );
+    }
 
     fn named(path: &str, imports: &[(&str, &str)]) -> Vec<String> {
         let module = vec!["wire".to_string()];
