@@ -3,12 +3,13 @@
 use super::workspace::{Dependency, Package, Workspace};
 
 /// Every crate of the workspace with its floor. ARCHITECTURE.md says what each floor is for.
-const FLOORS: [(&str, u8); 11] = [
+const FLOORS: [(&str, u8); 12] = [
     ("sealway-aead", 0),
     ("sealway-cuda", 1),
     ("sealway-bip324", 2),
     ("sealway-session", 2),
     ("sealway-v2ray", 2),
+    ("sealway-bip324-tokio", 3),
     ("sealway-net", 3),
     ("sealway-bridge", 4),
     ("sealway-drop", 4),

@@ -1,14 +1,14 @@
 //! Both ends of a connection over TCP with tokio: a server that sends every message back, and a client.
 //!
-//! `cargo run -p sealway-bip324 --features tokio --example tokio`
+//! `cargo run -p sealway-bip324-tokio --example echo`
 
 use std::error::Error;
 use std::fs::File;
 use std::io::{self, Read};
 
-use ::tokio::net::{TcpListener, TcpStream};
-use sealway_bip324::tokio::{Accepted, HANDSHAKE_LIMIT, accept, connect, draw_garbage, draw_key};
 use sealway_bip324::{Magic, Options};
+use sealway_bip324_tokio::{Accepted, HANDSHAKE_LIMIT, accept, connect, draw_garbage, draw_key};
+use tokio::net::{TcpListener, TcpStream};
 
 /// Messages that are sent and come back.
 const MESSAGES: u32 = 1000;
@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 pub(crate) fn run() -> Result<(), Box<dyn Error>> {
-    let runtime = ::tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(both_ends())
 }
 
@@ -47,10 +47,10 @@ async fn both_ends() -> Result<(), Box<dyn Error>> {
             assert_eq!(came, MESSAGES);
             Ok(())
         };
-        ::tokio::try_join!(sending, receiving)?;
+        tokio::try_join!(sending, receiving)?;
         Ok::<_, Box<dyn Error>>(())
     };
-    ::tokio::try_join!(serve(&listener), client)?;
+    tokio::try_join!(serve(&listener), client)?;
     Ok(())
 }
 

@@ -6,11 +6,12 @@ use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use ::tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use sealway_bip324::stream::TransportError;
+use sealway_bip324::{Error, Kind};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::{Error, Kind};
-
-use super::{Messages, TransportError};
+use crate::Messages;
+use crate::outgoing::{poll_flush, poll_room, poll_shutdown, push};
 
 /// Most bytes of a stream in a packet.
 pub const BYTES_PER_PACKET: usize = 16 * 1024;
@@ -79,17 +80,17 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for ByteStream<IO> {
                 End::Exceeded => return Poll::Ready(Err(TransportError::AfterEnd.into())),
             }
             let Messages { io, incoming, .. } = &mut this.messages;
-            match ready!(incoming.poll_next(cx, Pin::new(io)))? {
+            match ready!(incoming.poll_next(cx, io))? {
                 None => return Poll::Ready(Err(TransportError::CutOff.into())),
-                Some(packet) if packet.is_empty() => {
+                Some(packet) if packet.body.is_empty() => {
                     // What fails here stays failed below: no clean end after an error.
-                    this.incoming = if incoming.open_next()? {
+                    this.incoming = if incoming.has_message()? {
                         End::Exceeded
                     } else {
                         End::Ended
                     };
                 }
-                Some(packet) => this.unread = packet,
+                Some(packet) => this.unread = packet.body,
             }
         }
         let n = this.unread.len().min(out.remaining());
@@ -110,27 +111,27 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ByteStream<IO> {
             return Poll::Ready(Ok(0));
         }
         let Messages { io, outgoing, .. } = &mut this.messages;
-        ready!(outgoing.poll_room(cx, Pin::new(&mut *io)))?;
+        ready!(poll_room(outgoing, cx, io))?;
         let n = bytes.len().min(BYTES_PER_PACKET);
         outgoing.seal(Kind::Genuine, &[&bytes[..n]])?;
-        outgoing.push(cx, Pin::new(io))?;
+        push(outgoing, cx, io)?;
         Poll::Ready(Ok(n))
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Messages { io, outgoing, .. } = &mut self.get_mut().messages;
-        outgoing.poll_flush(cx, Pin::new(io)).map_err(Into::into)
+        poll_flush(outgoing, cx, io).map_err(Into::into)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let Messages { io, outgoing, .. } = &mut this.messages;
         if !this.shut {
-            ready!(outgoing.poll_room(cx, Pin::new(&mut *io)))?;
+            ready!(poll_room(outgoing, cx, io))?;
             outgoing.seal(Kind::Genuine, &[])?;
             this.shut = true;
         }
-        outgoing.poll_shutdown(cx, Pin::new(io)).map_err(Into::into)
+        poll_shutdown(outgoing, cx, io).map_err(Into::into)
     }
 }
 

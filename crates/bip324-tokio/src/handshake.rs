@@ -1,17 +1,17 @@
 //! The handshake over a stream.
 
 use std::future::poll_fn;
-use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, ready};
 use std::time::Duration;
 
-use crate::stream::{ReadBuffer, failed, not_begun};
-use crate::{Connection, Error, Event, LocalKey, Magic, Options, V1_PREFIX_LEN};
-use ::tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
-use ::tokio::time::timeout;
+use sealway_bip324::stream::{Begun, Handshake, HandshakeError, Step, TransportError};
+use sealway_bip324::{Error, LocalKey, Magic, Options, V1_PREFIX_LEN};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::time::timeout;
 
-use super::{HandshakeError, Messages, TransportError};
+use crate::Messages;
+use crate::incoming::poll_read;
+use crate::outgoing::{Polled, poll_flush};
 
 /// How long Bitcoin Core waits for a handshake.
 pub const HANDSHAKE_LIMIT: Duration = Duration::from_secs(60);
@@ -85,7 +85,7 @@ where
 
 /// Runs the handshake on a stream that this end opened, within `limit` for all of it.
 ///
-/// `key` is new, see [`draw_key`](super::draw_key); `options` may have garbage, see [`draw_garbage`](super::draw_garbage).
+/// `key` is new, see [`draw_key`](crate::draw_key); `options` may have garbage, see [`draw_garbage`](crate::draw_garbage).
 ///
 /// # Errors
 /// [`HandshakeError`], which also says whether the peer may speak v1 only. The stream is closed.
@@ -99,11 +99,10 @@ pub async fn connect<IO>(
 where
     IO: AsyncRead + AsyncWrite + Unpin,
 {
-    let start = |options| Connection::initiator(magic, key, options);
-    match run(io, Vec::new(), options, limit, start).await? {
+    match run(io, Handshake::connect(magic, key, options)?, limit).await? {
         Accepted::V2(messages) => Ok(messages),
         // Only a responder looks for v1.
-        Accepted::V1 { .. } => Err(not_begun(Error::Closed)),
+        Accepted::V1 { .. } => Err(Error::Closed.into()),
     }
 }
 
@@ -141,126 +140,38 @@ pub async fn accept_after<IO>(
 where
     IO: AsyncRead + AsyncWrite + Unpin,
 {
-    let start = |options| Connection::responder(magic, key, options);
-    run(io, received, options, limit, start).await
+    run(io, Handshake::accept(received, magic, key, options)?, limit).await
 }
 
-async fn run<IO>(
-    mut io: IO,
-    received: Vec<u8>,
-    mut options: Options,
-    limit: Duration,
-    start: impl FnOnce(Options) -> Result<Connection, Error>,
-) -> Result<Accepted<IO>, HandshakeError>
+async fn run<IO>(mut io: IO, mut handshake: Handshake, limit: Duration) -> Result<Accepted<IO>, HandshakeError>
 where
     IO: AsyncRead + AsyncWrite + Unpin,
 {
-    // Whatever follows the handshake stays in the buffer.
-    options.event_limit = 1;
-    let mut connection = start(options).map_err(not_begun)?;
-    let mut stage = Stage {
-        received: received.len() as u64,
-        ..Stage::default()
-    };
-    let mut buffer = ReadBuffer::holding(received);
-    let ran = timeout(
-        limit,
-        poll_fn(|cx| stage.poll(cx, &mut io, &mut connection, &mut buffer)),
-    )
-    .await;
-    match ran {
-        Err(_) => Err(failed(
-            TransportError::HandshakeTime { limit },
-            &connection,
-            stage.received,
-        )),
-        Ok(Err(error)) => Err(failed(error, &connection, stage.received)),
-        Ok(Ok(Outcome::V1(prefix))) => {
-            let received = [&prefix, buffer.filled()].concat();
-            Ok(Accepted::V1 { io, received })
-        }
-        Ok(Ok(Outcome::Established)) => match connection.into_parts() {
-            Ok(parts) => Ok(Accepted::V2(Messages::new(io, parts, buffer))),
-            Err(connection) => Err(failed(Error::Closed.into(), &connection, stage.received)),
-        },
-    }
+    let ran = timeout(limit, poll_fn(|cx| poll(cx, &mut io, &mut handshake))).await;
+    ran.unwrap_or(Err(TransportError::HandshakeTime { limit }))
+        .map_err(|error| handshake.failed(error))?;
+    Ok(match handshake.finish()? {
+        Begun::V2(directions) => Accepted::V2(Messages::new(io, directions)),
+        Begun::V1 { received } => Accepted::V1 { io, received },
+    })
 }
 
-enum Outcome {
-    Established,
-    V1([u8; V1_PREFIX_LEN]),
-}
-
-#[derive(Default)]
-struct Stage {
-    established: bool,
-    unflushed: bool,
-    /// Bytes that came, also those of which nothing could be made.
-    received: u64,
-}
-
-impl Stage {
-    fn poll<IO>(
-        &mut self,
-        cx: &mut Context<'_>,
-        io: &mut IO,
-        connection: &mut Connection,
-        buffer: &mut ReadBuffer,
-    ) -> Poll<Result<Outcome, TransportError>>
-    where
-        IO: AsyncRead + AsyncWrite + Unpin,
-    {
-        loop {
-            let sent = self.poll_output(cx, io, connection)?;
-            while let Some(event) = connection.poll_event() {
-                match event {
-                    Event::V1 { prefix } => return Poll::Ready(Ok(Outcome::V1(prefix))),
-                    Event::Established { .. } => self.established = true,
-                    // Decoys before the version packet; messages come after it and are not read here.
-                    Event::Decoy { .. } | Event::Message(_) => {}
-                }
+/// Goes on until the handshake is over.
+fn poll<IO>(cx: &mut Context<'_>, io: &mut IO, handshake: &mut Handshake) -> Polled
+where
+    IO: AsyncRead + AsyncWrite + Unpin,
+{
+    loop {
+        // What cannot be written yet keeps nothing from being read.
+        let sent = poll_flush(handshake, cx, io)?;
+        match handshake.next()? {
+            Step::Write => {}
+            Step::Read => {
+                let n = ready!(poll_read(cx, io, handshake.room()))?;
+                handshake.came(n)?;
             }
-            if self.established {
-                // What the peer waits for may not stay here: a caller might only listen from now on.
-                return sent.map(|()| Ok(Outcome::Established));
-            }
-            if buffer.filled().is_empty() {
-                match ready!(buffer.poll_fill(cx, Pin::new(&mut *io), 0))? {
-                    0 => return Poll::Ready(Err(TransportError::CutOff)),
-                    n => self.received += n as u64,
-                }
-            }
-            let used = connection.handle_input(buffer.filled())?;
-            buffer.consume(used);
+            // What the peer waits for may not stay here: a caller might only listen from now on.
+            Step::Done => return sent.map(Ok),
         }
-    }
-
-    /// Writes what can be written; ready once everything is.
-    fn poll_output<IO>(
-        &mut self,
-        cx: &mut Context<'_>,
-        io: &mut IO,
-        connection: &mut Connection,
-    ) -> Result<Poll<()>, TransportError>
-    where
-        IO: AsyncWrite + Unpin,
-    {
-        while !connection.output().is_empty() {
-            match Pin::new(&mut *io).poll_write(cx, connection.output()) {
-                Poll::Pending => return Ok(Poll::Pending),
-                Poll::Ready(Ok(0)) => return Err(io::Error::from(io::ErrorKind::WriteZero).into()),
-                Poll::Ready(Ok(n)) => connection.advance_output(n),
-                Poll::Ready(Err(error)) => return Err(error.into()),
-            }
-            self.unflushed = true;
-        }
-        if self.unflushed {
-            match Pin::new(&mut *io).poll_flush(cx) {
-                Poll::Pending => return Ok(Poll::Pending),
-                Poll::Ready(flushed) => flushed?,
-            }
-            self.unflushed = false;
-        }
-        Ok(Poll::Ready(()))
     }
 }

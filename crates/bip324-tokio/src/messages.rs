@@ -2,25 +2,23 @@
 
 use std::fmt;
 use std::future::poll_fn;
-use std::pin::Pin;
-use std::task::{Poll, ready};
+use std::task::{Context, Poll, ready};
 
-use ::tokio::io::{AsyncRead, AsyncWrite, ReadHalf, WriteHalf};
+use sealway_bip324::stream::{self, Directions, Framing, Outgoing, Packets, Received, Sent, TransportError};
+use sealway_bip324::{Kind, PacketSealer, Role};
+use tokio::io::{AsyncRead, AsyncWrite, ReadHalf, WriteHalf};
 
-use crate::stream::{Outgoing, ReadBuffer, directions};
-use crate::{Kind, Parts, Role};
-
-use super::incoming::Incoming;
-use super::patience::Timer;
-use super::{Patience, Received, Sent, TransportError};
+use crate::Patience;
+use crate::incoming::Incoming;
+use crate::outgoing::{Polled, poll_flush, poll_room, poll_shutdown, push};
 
 /// Both directions of a v2 connection, for one task.
 ///
 /// [`Messages::recv`] also sends what waits to be sent, so a task that listens need not flush before.
 pub struct Messages<IO> {
-    pub(super) io: IO,
-    pub(super) incoming: Incoming,
-    pub(super) outgoing: Outgoing,
+    pub(crate) io: IO,
+    pub(crate) incoming: Incoming<Packets>,
+    pub(crate) outgoing: Outgoing<PacketSealer>,
     /// Why writing failed while something could still be read.
     unreported: Option<TransportError>,
     role: Role,
@@ -28,16 +26,15 @@ pub struct Messages<IO> {
 }
 
 impl<IO> Messages<IO> {
-    pub(super) fn new(io: IO, parts: Parts, buffer: ReadBuffer) -> Self {
-        let (role, session_id) = (parts.role, parts.session_id);
-        let (incoming, outgoing) = directions(parts, buffer);
+    /// The connection over a stream on which a [`stream::Handshake`] has been run.
+    pub fn new(io: IO, directions: Directions) -> Self {
         Messages {
             io,
-            incoming: Incoming::new(incoming, Timer::new(Patience::default())),
-            outgoing,
+            incoming: Incoming::new(directions.incoming),
+            outgoing: directions.outgoing,
             unreported: None,
-            role,
-            session_id,
+            role: directions.role,
+            session_id: directions.session_id,
         }
     }
 
@@ -63,7 +60,7 @@ impl<IO> Messages<IO> {
 
     /// What was sent.
     pub const fn sent(&self) -> Sent {
-        self.outgoing.sent
+        self.outgoing.sent()
     }
 
     /// How long a message that has begun is waited for.
@@ -89,7 +86,7 @@ impl<IO> Messages<IO> {
 impl<IO: AsyncRead + AsyncWrite> Messages<IO> {
     /// Halves over any stream, which they share under a lock.
     pub fn into_split(self) -> (Receiver<ReadHalf<IO>>, Sender<WriteHalf<IO>>) {
-        self.split_with(::tokio::io::split)
+        self.split_with(tokio::io::split)
     }
 }
 
@@ -102,9 +99,9 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Messages<IO> {
     /// # Errors
     /// As [`Receiver::recv`], and those of sending.
     pub async fn recv(&mut self) -> Result<Option<&[u8]>, TransportError> {
-        let range = poll_fn(|cx| {
-            let pushed = self.outgoing.push(cx, Pin::new(&mut self.io));
-            let next = self.incoming.poll_next(cx, Pin::new(&mut self.io));
+        let message = poll_fn(|cx| {
+            let pushed = push(&mut self.outgoing, cx, &mut self.io);
+            let next = self.incoming.poll_next(cx, &mut self.io);
             let Err(error) = pushed else {
                 return next;
             };
@@ -120,7 +117,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Messages<IO> {
             }
         })
         .await?;
-        Ok(range.map(|range| self.incoming.bytes(range)))
+        Ok(message.map(|message| self.incoming.bytes(message.body)))
     }
 
     /// As [`Sender::feed`].
@@ -128,7 +125,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Messages<IO> {
     /// # Errors
     /// As [`Sender::feed`].
     pub async fn feed(&mut self, contents: &[u8]) -> Result<(), TransportError> {
-        poll_fn(|cx| self.outgoing.poll_room(cx, Pin::new(&mut self.io))).await?;
+        poll_fn(|cx| poll_room(&mut self.outgoing, cx, &mut self.io)).await?;
         self.outgoing.seal(Kind::Genuine, &[contents])
     }
 
@@ -145,7 +142,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Messages<IO> {
     /// # Errors
     /// As [`Sender::flush`].
     pub async fn flush(&mut self) -> Result<(), TransportError> {
-        poll_fn(|cx| self.outgoing.poll_flush(cx, Pin::new(&mut self.io))).await
+        poll_fn(|cx| poll_flush(&mut self.outgoing, cx, &mut self.io)).await
     }
 
     /// As [`Sender::shutdown`].
@@ -153,29 +150,32 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Messages<IO> {
     /// # Errors
     /// As [`Sender::flush`].
     pub async fn shutdown(&mut self) -> Result<(), TransportError> {
-        poll_fn(|cx| self.outgoing.poll_shutdown(cx, Pin::new(&mut self.io))).await
+        poll_fn(|cx| poll_shutdown(&mut self.outgoing, cx, &mut self.io)).await
     }
 }
 
-fn send<W: AsyncWrite + Unpin>(
-    outgoing: &mut Outgoing,
-    io: &mut W,
-    cx: &mut std::task::Context<'_>,
-    contents: &[u8],
-) -> Poll<Result<(), TransportError>> {
-    ready!(outgoing.poll_room(cx, Pin::new(&mut *io)))?;
+fn send<W>(outgoing: &mut Outgoing<PacketSealer>, io: &mut W, cx: &mut Context<'_>, contents: &[u8]) -> Polled
+where
+    W: AsyncWrite + Unpin,
+{
+    ready!(poll_room(outgoing, cx, io))?;
     // From here on the message is taken and nothing is waited for: a caller that gives up before has not sent it.
     outgoing.seal(Kind::Genuine, &[contents])?;
-    Poll::Ready(outgoing.push(cx, Pin::new(io)))
+    Poll::Ready(push(outgoing, cx, io))
 }
 
-/// What comes of a v2 connection.
-pub struct Receiver<R> {
-    io: R,
-    incoming: Incoming,
+/// What comes of a connection: of a v2 connection, or, with [`stream::V1Messages`], of one of v1.
+pub struct Receiver<R, F: Framing = Packets> {
+    pub(crate) io: R,
+    pub(crate) incoming: Incoming<F>,
 }
 
-impl<R> Receiver<R> {
+impl<R, F: Framing> Receiver<R, F> {
+    pub(crate) fn over(io: R, incoming: stream::Incoming<F>) -> Self {
+        let incoming = Incoming::new(incoming);
+        Receiver { io, incoming }
+    }
+
     /// What has come.
     pub const fn received(&self) -> Received {
         self.incoming.received()
@@ -198,7 +198,7 @@ impl<R> Receiver<R> {
     /// # Errors
     /// As [`Receiver::recv`].
     pub fn has_message(&mut self) -> Result<bool, TransportError> {
-        self.incoming.open_next()
+        self.incoming.has_message()
     }
 }
 
@@ -209,21 +209,25 @@ impl<R: AsyncRead + Unpin> Receiver<R> {
     /// # Errors
     /// [`TransportError`]; nothing more comes after one. Memory is at most 256 KiB more than what has come.
     pub async fn recv(&mut self) -> Result<Option<&[u8]>, TransportError> {
-        let range = poll_fn(|cx| self.incoming.poll_next(cx, Pin::new(&mut self.io))).await?;
-        Ok(range.map(|range| self.incoming.bytes(range)))
+        let message = poll_fn(|cx| self.incoming.poll_next(cx, &mut self.io)).await?;
+        Ok(message.map(|message| self.incoming.bytes(message.body)))
     }
 }
 
-/// What is sent on a v2 connection.
-pub struct Sender<W> {
-    io: W,
-    outgoing: Outgoing,
+/// What is sent on a connection: on a v2 connection, or, with a [`Magic`](sealway_bip324::Magic), on one of v1.
+pub struct Sender<W, F = PacketSealer> {
+    pub(crate) io: W,
+    pub(crate) outgoing: Outgoing<F>,
 }
 
-impl<W> Sender<W> {
+impl<W, F> Sender<W, F> {
+    pub(crate) const fn over(io: W, outgoing: Outgoing<F>) -> Self {
+        Sender { io, outgoing }
+    }
+
     /// What was sent.
     pub const fn sent(&self) -> Sent {
-        self.outgoing.sent
+        self.outgoing.sent()
     }
 
     /// Bytes that were taken and wait to be written.
@@ -254,7 +258,7 @@ impl<W: AsyncWrite + Unpin> Sender<W> {
     /// # Errors
     /// As [`Sender::feed`].
     pub async fn feed_parts(&mut self, parts: &[&[u8]]) -> Result<(), TransportError> {
-        poll_fn(|cx| self.outgoing.poll_room(cx, Pin::new(&mut self.io))).await?;
+        poll_fn(|cx| poll_room(&mut self.outgoing, cx, &mut self.io)).await?;
         self.outgoing.seal(Kind::Genuine, parts)
     }
 
@@ -263,7 +267,7 @@ impl<W: AsyncWrite + Unpin> Sender<W> {
     /// # Errors
     /// As [`Sender::feed`].
     pub async fn feed_decoy(&mut self, contents: &[u8]) -> Result<(), TransportError> {
-        poll_fn(|cx| self.outgoing.poll_room(cx, Pin::new(&mut self.io))).await?;
+        poll_fn(|cx| poll_room(&mut self.outgoing, cx, &mut self.io)).await?;
         self.outgoing.seal(Kind::Decoy, &[contents])
     }
 
@@ -277,13 +281,15 @@ impl<W: AsyncWrite + Unpin> Sender<W> {
     pub async fn send(&mut self, contents: &[u8]) -> Result<(), TransportError> {
         poll_fn(|cx| send(&mut self.outgoing, &mut self.io, cx, contents)).await
     }
+}
 
+impl<W: AsyncWrite + Unpin, F> Sender<W, F> {
     /// Waits until everything that was taken has been written. Cancellation-safe.
     ///
     /// # Errors
     /// [`TransportError::Io`]; the connection is over then.
     pub async fn flush(&mut self) -> Result<(), TransportError> {
-        poll_fn(|cx| self.outgoing.poll_flush(cx, Pin::new(&mut self.io))).await
+        poll_fn(|cx| poll_flush(&mut self.outgoing, cx, &mut self.io)).await
     }
 
     /// Flushes, then ends this direction. The peer is not told in a way that nobody in between could: v2 has no such
@@ -292,7 +298,7 @@ impl<W: AsyncWrite + Unpin> Sender<W> {
     /// # Errors
     /// As [`Sender::flush`].
     pub async fn shutdown(&mut self) -> Result<(), TransportError> {
-        poll_fn(|cx| self.outgoing.poll_shutdown(cx, Pin::new(&mut self.io))).await
+        poll_fn(|cx| poll_shutdown(&mut self.outgoing, cx, &mut self.io)).await
     }
 }
 
@@ -301,19 +307,19 @@ impl<IO> fmt::Debug for Messages<IO> {
         f.debug_struct("Messages")
             .field("role", &self.role)
             .field("received", &self.incoming.received())
-            .field("sent", &self.outgoing.sent)
+            .field("sent", &self.outgoing.sent())
             .finish_non_exhaustive()
     }
 }
 
-impl<R> fmt::Debug for Receiver<R> {
+impl<R, F: Framing> fmt::Debug for Receiver<R, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Receiver({:?})", self.incoming.received())
     }
 }
 
-impl<W> fmt::Debug for Sender<W> {
+impl<W, F> fmt::Debug for Sender<W, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Sender({:?})", self.outgoing.sent)
+        write!(f, "Sender({:?})", self.outgoing.sent())
     }
 }

@@ -1,64 +1,65 @@
-//! Packets of one direction on their way out.
+//! Writing what waits.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use ::tokio::io::AsyncWrite;
+use sealway_bip324::stream::{Outgoing, Output, TransportError};
+use tokio::io::AsyncWrite;
 
-use crate::stream::Outgoing;
+/// How writing went, as far as it has gone.
+pub(crate) type Polled = Poll<Result<(), TransportError>>;
 
-use super::TransportError;
-
-impl Outgoing {
-    /// Waits for room for a message.
-    pub(super) fn poll_room<W: AsyncWrite>(
-        &mut self,
-        cx: &mut Context<'_>,
-        mut io: Pin<&mut W>,
-    ) -> Poll<Result<(), TransportError>> {
-        while !self.in_the_way()?.is_empty() {
-            ready!(self.poll_write(cx, io.as_mut()))?;
-        }
-        Poll::Ready(Ok(()))
+/// Waits for room for a message.
+pub(crate) fn poll_room<F, W>(outgoing: &mut Outgoing<F>, cx: &mut Context<'_>, io: &mut W) -> Polled
+where
+    W: AsyncWrite + Unpin,
+{
+    while !outgoing.in_the_way()?.is_empty() {
+        ready!(poll_write(outgoing, cx, io))?;
     }
+    Poll::Ready(Ok(()))
+}
 
-    /// Writes and flushes everything.
-    pub(super) fn poll_flush<W: AsyncWrite>(
-        &mut self,
-        cx: &mut Context<'_>,
-        mut io: Pin<&mut W>,
-    ) -> Poll<Result<(), TransportError>> {
-        while !self.rest()?.is_empty() {
-            ready!(self.poll_write(cx, io.as_mut()))?;
-        }
-        if self.is_unflushed() {
-            let done = ready!(io.poll_flush(cx));
-            self.flushed(done)?;
-        }
-        Poll::Ready(Ok(()))
+/// Writes and flushes everything.
+pub(crate) fn poll_flush<W>(output: &mut impl Output, cx: &mut Context<'_>, io: &mut W) -> Polled
+where
+    W: AsyncWrite + Unpin,
+{
+    while !output.rest()?.is_empty() {
+        ready!(poll_write(output, cx, io))?;
     }
+    if output.is_unflushed() {
+        let done = ready!(Pin::new(io).poll_flush(cx));
+        output.flushed(done)?;
+    }
+    Poll::Ready(Ok(()))
+}
 
-    /// Writes what can be written at once.
-    pub(super) fn push<W: AsyncWrite>(&mut self, cx: &mut Context<'_>, io: Pin<&mut W>) -> Result<(), TransportError> {
-        match self.poll_flush(cx, io) {
-            Poll::Ready(done) => done,
-            Poll::Pending => Ok(()),
-        }
+/// Writes what can be written at once.
+pub(crate) fn push<W>(output: &mut impl Output, cx: &mut Context<'_>, io: &mut W) -> Result<(), TransportError>
+where
+    W: AsyncWrite + Unpin,
+{
+    match poll_flush(output, cx, io) {
+        Poll::Ready(done) => done,
+        Poll::Pending => Ok(()),
     }
+}
 
-    /// Writes everything, then ends the direction.
-    pub(super) fn poll_shutdown<W: AsyncWrite>(
-        &mut self,
-        cx: &mut Context<'_>,
-        mut io: Pin<&mut W>,
-    ) -> Poll<Result<(), TransportError>> {
-        ready!(self.poll_flush(cx, io.as_mut()))?;
-        let done = ready!(io.poll_shutdown(cx));
-        Poll::Ready(self.flushed(done))
-    }
+/// Writes everything, then ends the direction.
+pub(crate) fn poll_shutdown<W>(output: &mut impl Output, cx: &mut Context<'_>, io: &mut W) -> Polled
+where
+    W: AsyncWrite + Unpin,
+{
+    ready!(poll_flush(output, cx, io))?;
+    let done = ready!(Pin::new(io).poll_shutdown(cx));
+    Poll::Ready(output.flushed(done))
+}
 
-    fn poll_write<W: AsyncWrite>(&mut self, cx: &mut Context<'_>, io: Pin<&mut W>) -> Poll<Result<(), TransportError>> {
-        let written = ready!(io.poll_write(cx, self.rest()?));
-        Poll::Ready(self.wrote(written))
-    }
+fn poll_write<W>(output: &mut impl Output, cx: &mut Context<'_>, io: &mut W) -> Polled
+where
+    W: AsyncWrite + Unpin,
+{
+    let written = ready!(Pin::new(io).poll_write(cx, output.rest()?));
+    Poll::Ready(output.wrote(written))
 }

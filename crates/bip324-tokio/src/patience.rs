@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use ::tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 /// How long a message that has begun is waited for. Between messages nothing is due.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -26,8 +26,9 @@ impl Default for Patience {
 }
 
 /// The timer of one direction. It is set when it is first needed and looked at when it fires.
-pub(super) struct Timer {
-    pub(super) patience: Patience,
+#[derive(Default)]
+pub(crate) struct Timer {
+    pub(crate) patience: Patience,
     sleep: Option<Pin<Box<Sleep>>>,
     /// When the message was first waited for.
     began: Option<Instant>,
@@ -36,30 +37,21 @@ pub(super) struct Timer {
 }
 
 impl Timer {
-    pub(super) const fn new(patience: Patience) -> Self {
-        Timer {
-            patience,
-            sleep: None,
-            began: None,
-            moved: None,
-        }
-    }
-
     /// Says that something came.
-    pub(super) fn came(&mut self) {
+    pub(crate) fn came(&mut self) {
         if self.began.is_some() {
             self.moved = Some(Instant::now());
         }
     }
 
     /// Says that nothing is due.
-    pub(super) const fn rest(&mut self) {
+    pub(crate) const fn rest(&mut self) {
         self.began = None;
         self.moved = None;
     }
 
     /// Ready, with the time waited, when patience is over.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Duration> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Duration> {
         let began = *self.began.get_or_insert_with(Instant::now);
         let moved = self.moved.unwrap_or(began);
         let end = match (

@@ -13,9 +13,10 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
+use std::ops::Range;
 
-use crate::stream::{Incoming, Next, Outgoing, ReadBuffer, directions, failed, not_begun};
-use crate::{Connection, Error, Event, Kind, LocalKey, Magic, Options, Parts, Role, V1_PREFIX_LEN};
+use crate::stream::{Begun, Directions, Handshake, Incoming, Next, Outgoing, Output, Packets, Step};
+use crate::{Error, Kind, LocalKey, Magic, Options, PacketSealer, Role};
 
 pub use crate::stream::{HandshakeError, Received, Sent, TransportError, draw_garbage, draw_key};
 
@@ -47,10 +48,11 @@ pub fn connect<IO: Read + Write>(
     key: LocalKey,
     options: Options,
 ) -> Result<Messages<IO>, HandshakeError> {
-    match run(io, options, |options| Connection::initiator(magic, key, options))? {
+    let handshake = Handshake::connect(magic, key, options)?;
+    match run(io, handshake)? {
         Accepted::V2(messages) => Ok(messages),
         // Only a responder looks for v1.
-        Accepted::V1 { .. } => Err(not_begun(Error::Closed)),
+        Accepted::V1 { .. } => Err(Error::Closed.into()),
     }
 }
 
@@ -66,73 +68,29 @@ pub fn accept<IO: Read + Write>(
     key: LocalKey,
     options: Options,
 ) -> Result<Accepted<IO>, HandshakeError> {
-    run(io, options, |options| Connection::responder(magic, key, options))
+    run(io, Handshake::accept(Vec::new(), magic, key, options)?)
 }
 
-fn run<IO: Read + Write>(
-    mut io: IO,
-    mut options: Options,
-    start: impl FnOnce(Options) -> Result<Connection, Error>,
-) -> Result<Accepted<IO>, HandshakeError> {
-    // Whatever follows the handshake stays in the buffer.
-    options.event_limit = 1;
-    let mut connection = start(options).map_err(not_begun)?;
-    let mut buffer = ReadBuffer::holding(Vec::new());
-    let mut received = 0;
-    match drive(&mut io, &mut connection, &mut buffer, &mut received) {
-        Err(error) => Err(failed(error, &connection, received)),
-        Ok(Some(prefix)) => {
-            let received = [&prefix, buffer.filled()].concat();
-            Ok(Accepted::V1 { io, received })
-        }
-        Ok(None) => match connection.into_parts() {
-            Ok(parts) => Ok(Accepted::V2(Messages::new(io, parts, buffer))),
-            Err(connection) => Err(failed(Error::Closed.into(), &connection, received)),
-        },
-    }
+fn run<IO: Read + Write>(mut io: IO, mut handshake: Handshake) -> Result<Accepted<IO>, HandshakeError> {
+    drive(&mut io, &mut handshake).map_err(|error| handshake.failed(error))?;
+    Ok(match handshake.finish()? {
+        Begun::V2(directions) => Accepted::V2(Messages { io, directions }),
+        Begun::V1 { received } => Accepted::V1 { io, received },
+    })
 }
 
-/// Runs a handshake to its end, or gives the first bytes of a peer that speaks v1.
-fn drive<IO: Read + Write>(
-    io: &mut IO,
-    connection: &mut Connection,
-    buffer: &mut ReadBuffer,
-    received: &mut u64,
-) -> Result<Option<[u8; V1_PREFIX_LEN]>, TransportError> {
-    let mut established = false;
+/// Runs a handshake to its end.
+fn drive<IO: Read + Write>(io: &mut IO, handshake: &mut Handshake) -> Result<(), TransportError> {
     loop {
-        let mut unflushed = false;
-        while !connection.output().is_empty() {
-            match write(io, connection.output())? {
-                0 => return Err(io::Error::from(io::ErrorKind::WriteZero).into()),
-                n => connection.advance_output(n),
+        flush(handshake, io)?;
+        match handshake.next()? {
+            Step::Write => {}
+            Step::Read => {
+                let n = read(io, handshake.room())?;
+                handshake.came(n)?;
             }
-            unflushed = true;
+            Step::Done => return Ok(()),
         }
-        if unflushed {
-            io.flush()?;
-        }
-        while let Some(event) = connection.poll_event() {
-            match event {
-                Event::V1 { prefix } => return Ok(Some(prefix)),
-                Event::Established { .. } => established = true,
-                // Decoys before the version packet; messages come after it and are not read here.
-                Event::Decoy { .. } | Event::Message(_) => {}
-            }
-        }
-        if established {
-            return Ok(None);
-        }
-        if buffer.filled().is_empty() {
-            let n = read(io, buffer.room(0))?;
-            if n == 0 {
-                return Err(TransportError::CutOff);
-            }
-            buffer.came(n);
-            *received += n as u64;
-        }
-        let used = connection.handle_input(buffer.filled())?;
-        buffer.consume(used);
     }
 }
 
@@ -162,10 +120,10 @@ fn passes(error: &io::Error) -> bool {
 }
 
 /// Reads until a message is whole, and gives where it is; `None` at the end of the stream.
-fn next(incoming: &mut Incoming, io: &mut impl Read) -> Result<Option<std::ops::Range<usize>>, TransportError> {
+fn next(incoming: &mut Incoming<Packets>, io: &mut impl Read) -> Result<Option<Range<usize>>, TransportError> {
     loop {
         match incoming.next()? {
-            Next::Message(place) => return Ok(Some(place)),
+            Next::Message(message) => return Ok(Some(message.body)),
             Next::Ended => return Ok(None),
             Next::Read => {}
         }
@@ -177,64 +135,54 @@ fn next(incoming: &mut Incoming, io: &mut impl Read) -> Result<Option<std::ops::
     }
 }
 
-fn write_rest(outgoing: &mut Outgoing, io: &mut impl Write) -> Result<(), TransportError> {
-    match write(io, outgoing.rest()?) {
+fn write_rest(output: &mut impl Output, io: &mut impl Write) -> Result<(), TransportError> {
+    match write(io, output.rest()?) {
         Err(error) if passes(&error) => Err(error.into()),
-        written => outgoing.wrote(written),
+        written => output.wrote(written),
     }
 }
 
 /// Takes a packet of parts that lie apart, once there is room for it.
-fn feed(outgoing: &mut Outgoing, io: &mut impl Write, kind: Kind, parts: &[&[u8]]) -> Result<(), TransportError> {
+fn feed(
+    outgoing: &mut Outgoing<PacketSealer>,
+    io: &mut impl Write,
+    kind: Kind,
+    parts: &[&[u8]],
+) -> Result<(), TransportError> {
     while !outgoing.in_the_way()?.is_empty() {
         write_rest(outgoing, io)?;
     }
     outgoing.seal(kind, parts)
 }
 
-fn flush(outgoing: &mut Outgoing, io: &mut impl Write) -> Result<(), TransportError> {
-    while !outgoing.rest()?.is_empty() {
-        write_rest(outgoing, io)?;
+fn flush(output: &mut impl Output, io: &mut impl Write) -> Result<(), TransportError> {
+    while !output.rest()?.is_empty() {
+        write_rest(output, io)?;
     }
-    if !outgoing.is_unflushed() {
+    if !output.is_unflushed() {
         return Ok(());
     }
     match io.flush() {
         Err(error) if passes(&error) || error.kind() == io::ErrorKind::Interrupted => Err(error.into()),
-        done => outgoing.flushed(done),
+        done => output.flushed(done),
     }
 }
 
 /// Both directions of a v2 connection, for one thread.
 pub struct Messages<IO> {
     io: IO,
-    incoming: Incoming,
-    outgoing: Outgoing,
-    role: Role,
-    session_id: [u8; 32],
+    directions: Directions,
 }
 
 impl<IO> Messages<IO> {
-    fn new(io: IO, parts: Parts, buffer: ReadBuffer) -> Self {
-        let (role, session_id) = (parts.role, parts.session_id);
-        let (incoming, outgoing) = directions(parts, buffer);
-        Messages {
-            io,
-            incoming,
-            outgoing,
-            role,
-            session_id,
-        }
-    }
-
     /// Which end this is.
     pub const fn role(&self) -> Role {
-        self.role
+        self.directions.role
     }
 
     /// The session id: compared by other means, it shows that nobody stands between the two ends.
     pub const fn session_id(&self) -> &[u8; 32] {
-        &self.session_id
+        &self.directions.session_id
     }
 
     /// The stream.
@@ -244,12 +192,12 @@ impl<IO> Messages<IO> {
 
     /// What has come.
     pub const fn received(&self) -> Received {
-        self.incoming.received
+        self.directions.incoming.received()
     }
 
     /// What was sent.
     pub const fn sent(&self) -> Sent {
-        self.outgoing.sent
+        self.directions.outgoing.sent()
     }
 
     /// Halves for two threads, over a stream that has two handles, such as one of `TcpStream::try_clone`.
@@ -257,11 +205,11 @@ impl<IO> Messages<IO> {
         let (read, write) = split(self.io);
         let receiver = Receiver {
             io: read,
-            incoming: self.incoming,
+            incoming: self.directions.incoming,
         };
         let sender = Sender {
             io: write,
-            outgoing: self.outgoing,
+            outgoing: self.directions.outgoing,
         };
         (receiver, sender)
     }
@@ -274,12 +222,13 @@ impl<IO: Read + Write> Messages<IO> {
     /// # Errors
     /// As [`Receiver::recv`], and those of [`Sender::flush`].
     pub fn recv(&mut self) -> Result<Option<&[u8]>, TransportError> {
+        let Directions { incoming, outgoing, .. } = &mut self.directions;
         // What has come is given even if nothing can be sent any more.
-        if !self.incoming.open_next()? {
-            flush(&mut self.outgoing, &mut self.io)?;
+        if !incoming.has_message()? {
+            flush(outgoing, &mut self.io)?;
         }
-        let place = next(&mut self.incoming, &mut self.io)?;
-        Ok(place.map(|place| self.incoming.bytes(place)))
+        let place = next(incoming, &mut self.io)?;
+        Ok(place.map(|place| incoming.bytes(place)))
     }
 
     /// As [`Sender::feed`].
@@ -287,7 +236,7 @@ impl<IO: Read + Write> Messages<IO> {
     /// # Errors
     /// As [`Sender::feed`].
     pub fn feed(&mut self, contents: &[u8]) -> Result<(), TransportError> {
-        feed(&mut self.outgoing, &mut self.io, Kind::Genuine, &[contents])
+        feed(&mut self.directions.outgoing, &mut self.io, Kind::Genuine, &[contents])
     }
 
     /// As [`Sender::send`].
@@ -304,20 +253,20 @@ impl<IO: Read + Write> Messages<IO> {
     /// # Errors
     /// As [`Sender::flush`].
     pub fn flush(&mut self) -> Result<(), TransportError> {
-        flush(&mut self.outgoing, &mut self.io)
+        flush(&mut self.directions.outgoing, &mut self.io)
     }
 }
 
 /// What comes of a v2 connection.
 pub struct Receiver<R> {
     io: R,
-    incoming: Incoming,
+    incoming: Incoming<Packets>,
 }
 
 impl<R> Receiver<R> {
     /// What has come.
     pub const fn received(&self) -> Received {
-        self.incoming.received
+        self.incoming.received()
     }
 
     /// The stream.
@@ -330,7 +279,7 @@ impl<R> Receiver<R> {
     /// # Errors
     /// As [`Receiver::recv`].
     pub fn has_message(&mut self) -> Result<bool, TransportError> {
-        self.incoming.open_next()
+        self.incoming.has_message()
     }
 }
 
@@ -350,13 +299,13 @@ impl<R: Read> Receiver<R> {
 /// What is sent on a v2 connection.
 pub struct Sender<W> {
     io: W,
-    outgoing: Outgoing,
+    outgoing: Outgoing<PacketSealer>,
 }
 
 impl<W> Sender<W> {
     /// What was sent.
     pub const fn sent(&self) -> Sent {
-        self.outgoing.sent
+        self.outgoing.sent()
     }
 
     /// Bytes that were taken and wait to be written.
@@ -418,7 +367,7 @@ impl<W: Write> Sender<W> {
 impl<IO> fmt::Debug for Messages<IO> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Messages")
-            .field("role", &self.role)
+            .field("role", &self.role())
             .field("received", &self.received())
             .field("sent", &self.sent())
             .finish_non_exhaustive()

@@ -6,18 +6,25 @@
 //! # Where to start
 //!
 //! [`Connection`] is one end of a connection, from the first byte on: give it what came, take events and what is to be sent.
-//! It knows v1 by its prefix and says so. [`message`] is what contents mean. [`decoy`] says when to send packets that mean
-//! nothing.
+//! It knows v1 by its prefix and says so. The modules, from the top down:
 //!
-//! [`blocking`] drives it over any stream of `std::io`. With cargo feature `tokio`, module `tokio` does so over any stream of
-//! that: handshakes with a time limit, a message API that is safe to cancel, and a stream of bytes. With `cuda`, batches may
-//! go to an NVIDIA GPU, and what that costs may be kept in a file.
+//! | Module | |
+//! |---|---|
+//! | [`blocking`] | connections over any stream of `std::io`; the crate `sealway-bip324-tokio` has them over tokio's |
+//! | [`stream`] | what both of them drive: handshake and messages over a stream, without the stream |
+//! | [`batch`] | packets of many established connections at once |
+//! | `connection` | [`Connection`] and what goes in and comes out: [`Options`], [`Event`], [`Parts`] |
+//! | [`handshake`] | the handshake as types |
+//! | [`decoy`] | when to send packets that mean nothing |
+//! | [`message`] | what contents mean, and the framing of v1 |
+//! | `packet` | the packets of one direction: [`PacketSealer`] and [`PacketOpener`] |
+//! | [`fschacha`] | FSChaCha20 and FSChaCha20Poly1305: packet numbers, masks and keys, without sealing anything |
+//! | `key` | [`LocalKey`], and the [`SessionKeys`] that both ends make of theirs |
+//! | `magic` | [`Magic`] names a network, [`Role`] an end of a connection |
+//! | `error` | [`Error`], and whose fault it is |
 //!
-//! Three programs that run: `examples/sans_io.rs`, `examples/blocking.rs` and `examples/tokio.rs`.
-//!
-//! Underneath: [`handshake`] is the handshake as types, [`PacketSealer`] and [`PacketOpener`] are the packets of one
-//! direction, and [`fs`] gives out packet numbers, masks and keys without sealing anything. On that stands [`batch`], which
-//! seals and opens the packets of many established connections at once.
+//! Two programs that run: `examples/sans_io.rs` and `examples/blocking.rs`. With cargo feature `cuda`, batches may go to an
+//! NVIDIA GPU.
 //!
 //! ```
 //! use sealway_bip324::{Connection, Event, LocalKey, Magic, Options};
@@ -62,7 +69,7 @@ pub mod blocking;
 mod connection;
 pub mod decoy;
 mod error;
-pub mod fs;
+pub mod fschacha;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -71,9 +78,7 @@ mod key;
 mod magic;
 pub mod message;
 mod packet;
-mod stream;
-#[cfg(feature = "tokio")]
-pub mod tokio;
+pub mod stream;
 mod wipe;
 
 pub use connection::{

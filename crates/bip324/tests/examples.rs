@@ -5,9 +5,6 @@
 mod blocking;
 #[path = "../examples/sans_io.rs"]
 mod sans_io;
-#[cfg(feature = "tokio")]
-#[path = "../examples/tokio.rs"]
-mod with_tokio;
 
 #[test]
 fn without_io() {
@@ -17,10 +14,4 @@ fn without_io() {
 #[test]
 fn over_std() {
     blocking::run().unwrap();
-}
-
-#[cfg(feature = "tokio")]
-#[test]
-fn over_tokio() {
-    with_tokio::run().unwrap();
 }

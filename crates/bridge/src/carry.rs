@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sealway_bip324::message::v1::PAYLOAD_MAX;
 use sealway_bip324::message::{Message, MessageTypes};
-use sealway_bip324::tokio::TransportError;
+use sealway_bip324_tokio::TransportError;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use sealway_bip324::tokio::connect;
+use sealway_bip324_tokio::connect;
 use sealway_net::dial::{alternate, race};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};

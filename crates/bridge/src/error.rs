@@ -6,7 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use sealway_bip324::tokio::TransportError;
+use sealway_bip324_tokio::TransportError;
 
 /// Who has to change something.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sealway_bip324::message::{Command, Message, MessageTypes};
-use sealway_bip324::tokio::v1::{V1Receiver, V1Sender};
-use sealway_bip324::tokio::{HandshakeError, Messages, TransportError, connect};
 use sealway_bip324::{GARBAGE_MAX, Magic, OVERHEAD, TERMINATOR_LEN};
+use sealway_bip324_tokio::v1::{V1Receiver, V1Sender};
+use sealway_bip324_tokio::{HandshakeError, Messages, TransportError, connect};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 

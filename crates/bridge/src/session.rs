@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use sealway_bip324::tokio::{Accepted, FirstBytes, TransportError, accept_after, first_bytes};
+use sealway_bip324_tokio::{Accepted, FirstBytes, TransportError, accept_after, first_bytes};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sealway_bip324::Magic;
 use sealway_bip324::message::MessageTypes;
-use sealway_bip324::tokio::{HANDSHAKE_LIMIT, Patience};
+use sealway_bip324_tokio::{HANDSHAKE_LIMIT, Patience};
 
 use crate::Target;
 

@@ -4,9 +4,9 @@ use std::fmt;
 use std::io;
 
 use sealway_bip324::message::v1::PAYLOAD_MAX;
-use sealway_bip324::tokio::v1::{V1Receiver, V1Sender};
-use sealway_bip324::tokio::{Messages, Patience, Receiver, Sender, TransportError, draw_garbage, draw_key};
 use sealway_bip324::{LocalKey, Magic, Options};
+use sealway_bip324_tokio::v1::{V1Receiver, V1Sender};
+use sealway_bip324_tokio::{Messages, Patience, Receiver, Sender, TransportError, draw_garbage, draw_key};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 
 use sealway_bip324::Options;
-use sealway_bip324::tokio::{BYTES_PER_PACKET, ByteStream};
+use sealway_bip324_tokio::{BYTES_PER_PACKET, ByteStream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::{Choppy, contents, pair, pair_over};

@@ -5,8 +5,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use sealway_bip324::message::Message;
-use sealway_bip324::tokio::v1::{V1Receiver, V1Sender};
 use sealway_bip324::{Magic, Options};
+use sealway_bip324_tokio::v1::{V1Receiver, V1Sender};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{Choppy, contents, pair_over};

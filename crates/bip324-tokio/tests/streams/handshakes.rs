@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use sealway_bip324::tokio::v1::{V1Receiver, V1Sender};
-use sealway_bip324::tokio::{
+use sealway_bip324::{Error, Fault, Magic, Options, Role};
+use sealway_bip324_tokio::v1::{V1Receiver, V1Sender};
+use sealway_bip324_tokio::{
     Accepted, HANDSHAKE_LIMIT, Messages, TransportError, accept, connect, draw_garbage, draw_key,
 };
-use sealway_bip324::{Error, Fault, Magic, Options, Role};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::{Choppy, contents, key, pair_over};

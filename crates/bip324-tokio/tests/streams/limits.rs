@@ -4,9 +4,9 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use sealway_bip324::message::Message;
-use sealway_bip324::tokio::v1::{V1Receiver, V1Sender};
-use sealway_bip324::tokio::{HANDSHAKE_LIMIT, Messages, Patience, TransportError, connect};
 use sealway_bip324::{Connection, Error, Magic, Options, Role};
+use sealway_bip324_tokio::v1::{V1Receiver, V1Sender};
+use sealway_bip324_tokio::{HANDSHAKE_LIMIT, Messages, Patience, TransportError, connect};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -190,9 +190,9 @@ async fn a_length_above_the_limit_is_refused_at_once() {
     let mut strict = Options::default();
     strict.contents_limit = 1000;
     let here = connect(a, Magic::REGTEST, key(Role::Initiator), generous, HANDSHAKE_LIMIT);
-    let there = sealway_bip324::tokio::accept(b, Magic::REGTEST, key(Role::Responder), strict, HANDSHAKE_LIMIT);
+    let there = sealway_bip324_tokio::accept(b, Magic::REGTEST, key(Role::Responder), strict, HANDSHAKE_LIMIT);
     let (here, there) = tokio::join!(here, there);
-    let sealway_bip324::tokio::Accepted::V2(mut there) = there.unwrap() else {
+    let sealway_bip324_tokio::Accepted::V2(mut there) = there.unwrap() else {
         panic!("taken for v1")
     };
     let mut here = here.unwrap();

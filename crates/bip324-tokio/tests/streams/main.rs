@@ -1,5 +1,4 @@
 //! The layer over tokio: handshakes, messages and byte streams over streams of every temper.
-#![cfg(feature = "tokio")]
 #![allow(clippy::unwrap_used, unreachable_pub)]
 
 mod bytes;
@@ -11,8 +10,8 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use sealway_bip324::tokio::{Accepted, HANDSHAKE_LIMIT, Messages, accept, connect};
 use sealway_bip324::{LocalKey, Magic, Options, Role};
+use sealway_bip324_tokio::{Accepted, HANDSHAKE_LIMIT, Messages, accept, connect};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 
 /// The key of one role, the same every time.

@@ -115,6 +115,18 @@ pub struct HandshakeError {
     pub before_terminator: bool,
 }
 
+impl From<Error> for HandshakeError {
+    /// A handshake that did not begin.
+    fn from(error: Error) -> Self {
+        HandshakeError {
+            error: error.into(),
+            peer_may_speak_v1_only: false,
+            bytes_received: 0,
+            before_terminator: false,
+        }
+    }
+}
+
 impl fmt::Display for HandshakeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)

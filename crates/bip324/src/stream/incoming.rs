@@ -1,11 +1,11 @@
-//! Packets of one direction on their way in.
+//! Messages of one direction on their way in.
 
 use std::ops::Range;
 
-use crate::{Error, HEADER_LEN, Kind, LENGTH_LEN, OVERHEAD, PacketOpener, TAG_LEN};
+use crate::Error;
 
-use super::TransportError;
 use super::buffer::ReadBuffer;
+use super::{Cut, Frame, Framing, TransportError};
 
 /// What came in one direction, since the connection was made.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -21,52 +21,65 @@ pub struct Received {
 
 enum State {
     Open,
-    /// The stream ended between two packets.
+    /// The stream ended between two frames.
     Ended,
     Failed,
 }
 
 /// What is to be done for the next message.
-pub(crate) enum Next {
-    /// It is here, at this place of [`Incoming::bytes`].
-    Message(Range<usize>),
-    /// More is to be read.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Next<H> {
+    /// It is here: its body is a range for [`Incoming::bytes`].
+    Message(Frame<H>),
+    /// More is to be read into [`Incoming::room`].
     Read,
-    /// There is none: the stream has ended between two packets.
+    /// There is none: the stream has ended between two messages.
     Ended,
 }
 
-pub(crate) struct Incoming {
+/// One direction of a connection, on its way in.
+pub struct Incoming<F: Framing> {
     buffer: ReadBuffer,
-    opener: PacketOpener,
-    contents_limit: usize,
-    /// Bytes that follow the length of the packet at the front, once that is open; 0 before.
-    need: usize,
-    /// The message at the front has been opened and was not handed out.
-    opened: bool,
+    framing: F,
+    /// Bytes of the frame at the front, as far as is known.
+    want: usize,
+    /// The message at the front: it is whole and was not handed out.
+    whole: Option<Frame<F::Head>>,
     /// Bytes at the front that were handed out.
     used: usize,
     state: State,
-    pub(crate) received: Received,
+    received: Received,
 }
 
-impl Incoming {
-    pub(crate) fn new(buffer: ReadBuffer, opener: PacketOpener, contents_limit: usize, received: Received) -> Self {
+impl<F: Framing> Incoming<F> {
+    /// A direction of which `unread` has come already.
+    pub fn new(framing: F, unread: Vec<u8>) -> Self {
+        Self::after(framing, ReadBuffer::holding(unread), Received::default())
+    }
+
+    pub(super) fn after(framing: F, buffer: ReadBuffer, received: Received) -> Self {
         Incoming {
             buffer,
-            opener,
-            contents_limit,
-            need: 0,
-            opened: false,
+            framing,
+            want: 0,
+            whole: None,
             used: 0,
             state: State::Open,
             received,
         }
     }
 
+    /// What has come.
+    pub const fn received(&self) -> Received {
+        self.received
+    }
+
     /// Opens what is there, up to the next message; true if there is one.
-    pub(crate) fn open_next(&mut self) -> Result<bool, TransportError> {
-        if self.opened {
+    ///
+    /// # Errors
+    /// As [`Incoming::next`].
+    pub fn has_message(&mut self) -> Result<bool, TransportError> {
+        if self.whole.is_some() {
             return Ok(true);
         }
         self.buffer.consume(std::mem::take(&mut self.used));
@@ -75,65 +88,57 @@ impl Incoming {
             State::Ended => return Ok(false),
             State::Failed => return Err(Error::Closed.into()),
         }
-        let opened = self.open();
-        if opened.is_err() {
-            self.state = State::Failed;
-        }
-        Ok(opened?)
+        self.whole = self.open().map_err(|error| self.fail(error.into()))?;
+        Ok(self.whole.is_some())
     }
 
-    fn open(&mut self) -> Result<bool, Error> {
+    fn open(&mut self) -> Result<Option<Frame<F::Head>>, Error> {
         loop {
-            if self.need == 0 {
-                let Some(length) = self.buffer.filled().first_chunk::<LENGTH_LEN>() else {
-                    return Ok(false);
-                };
-                let need = self.opener.open_length(*length)?;
-                let (claimed, limit) = (need - HEADER_LEN - TAG_LEN, self.contents_limit);
-                if claimed > limit {
-                    return Err(Error::PacketTooLong { claimed, limit });
+            match self.framing.cut(self.buffer.filled_mut())? {
+                Cut::Wants(want) => {
+                    self.want = want;
+                    return Ok(None);
                 }
-                self.need = need;
-            }
-            let total = LENGTH_LEN + self.need;
-            let Some(packet) = self.buffer.filled_mut().get_mut(LENGTH_LEN..total) else {
-                return Ok(false);
-            };
-            let (kind, _) = self.opener.open_in_place(&[], packet)?;
-            self.received.bytes += total as u64;
-            match kind {
-                Kind::Genuine => {
-                    self.received.messages += 1;
-                    self.opened = true;
-                    return Ok(true);
-                }
-                Kind::Decoy => {
+                Cut::Decoy(len) => {
+                    self.received.bytes += len as u64;
                     self.received.decoys += 1;
-                    self.need = 0;
-                    self.buffer.consume(total);
+                    self.buffer.consume(len);
+                }
+                Cut::Message(frame) => {
+                    self.received.bytes += frame.len as u64;
+                    self.received.messages += 1;
+                    return Ok(Some(frame));
                 }
             }
         }
     }
 
-    /// What to do to have the next message.
-    pub(crate) fn next(&mut self) -> Result<Next, TransportError> {
-        if self.open_next()? {
-            return Ok(Next::Message(self.hand_out()));
-        }
-        Ok(match self.state {
-            State::Ended => Next::Ended,
-            _ => Next::Read,
+    /// What to do to have the next message. A message stays where it is until the next call.
+    ///
+    /// # Errors
+    /// What the peer did wrong, at first; [`Error::Closed`] from then on.
+    pub fn next(&mut self) -> Result<Next<F::Head>, TransportError> {
+        self.has_message()?;
+        Ok(match self.whole.take() {
+            Some(frame) => {
+                self.used = frame.len;
+                Next::Message(frame)
+            }
+            None if matches!(self.state, State::Ended) => Next::Ended,
+            None => Next::Read,
         })
     }
 
-    /// Where the next read goes.
-    pub(crate) fn room(&mut self) -> &mut [u8] {
-        self.buffer.room(LENGTH_LEN + self.need)
+    /// Where the next read goes. Memory follows what has come of a message, not what was announced.
+    pub fn room(&mut self) -> &mut [u8] {
+        self.buffer.room(self.want)
     }
 
     /// Says that a read put `n` bytes there; none is the end of the stream.
-    pub(crate) fn came(&mut self, n: usize) -> Result<(), TransportError> {
+    ///
+    /// # Errors
+    /// [`TransportError::CutOff`] for an end within a message.
+    pub fn came(&mut self, n: usize) -> Result<(), TransportError> {
         self.buffer.came(n);
         if n > 0 {
             return Ok(());
@@ -145,29 +150,19 @@ impl Incoming {
         Ok(())
     }
 
-    /// True if nothing has come of the next packet.
-    pub(crate) fn is_between(&self) -> bool {
+    /// True if nothing has come of the next message.
+    pub fn is_between(&self) -> bool {
         self.buffer.filled().is_empty()
     }
 
     /// Ends the direction: nothing more comes.
-    pub(crate) fn fail(&mut self, error: TransportError) -> TransportError {
+    pub fn fail(&mut self, error: TransportError) -> TransportError {
         self.state = State::Failed;
         error
     }
 
-    /// Gives the message away that has been opened: it stays where it is until the next call.
-    fn hand_out(&mut self) -> Range<usize> {
-        let contents = LENGTH_LEN + HEADER_LEN..LENGTH_LEN + self.need - TAG_LEN;
-        debug_assert_eq!(contents.len() + OVERHEAD, LENGTH_LEN + self.need);
-        self.used = LENGTH_LEN + self.need;
-        self.need = 0;
-        self.opened = false;
-        contents
-    }
-
     /// What a range of [`Incoming::next`] is of, until the next call.
-    pub(crate) fn bytes(&self, range: Range<usize>) -> &[u8] {
+    pub fn bytes(&self, range: Range<usize>) -> &[u8] {
         self.buffer.filled().get(range).unwrap_or_default()
     }
 }

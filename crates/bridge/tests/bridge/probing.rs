@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bip324::Role;
-use sealway_bip324::tokio::{TransportError, accept};
 use sealway_bip324::{LocalKey, Magic, Options as HandshakeOptions};
+use sealway_bip324_tokio::{TransportError, accept};
 use sealway_bridge::probe::{Options, Report};
 use sealway_bridge::{Error, Target, probe};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
