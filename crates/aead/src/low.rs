@@ -25,6 +25,9 @@ mod types;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+#[path = "../tests/common/vectors.rs"]
+mod vectors;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+#[path = "common/vectors.rs"]
+mod vectors;
 
 use std::collections::HashMap;
 
@@ -107,17 +109,13 @@ fn the_layout_is_fixed() {
 /// RFC 5869 test case 1: its pseudorandom key, taken as it stands, expands as the extracted one does.
 #[test]
 fn a_secret_from_elsewhere_is_the_pseudorandom_key_itself() {
-    let salt: Vec<u8> = (0..=0x0c).collect();
-    let info: Vec<u8> = (0xf0..=0xf9).collect();
-    let okm = "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf34007208d5b887185865";
-    let prk = "077709362c2e32df0ddc3f0dc47bba6390b6c73bb50f9c3122ec844ad7c2b3e5";
-    let prk = common::hex(prk);
-    let given = Prk::from_secret(Hash::Sha256, &prk).unwrap();
-    let extracted = Prk::extract(Hash::Sha256, &salt, &[0x0b; 22]);
+    let case = vectors::record("rfc5869.txt", "A.1");
+    let given = Prk::from_secret(Hash::Sha256, &case.bytes("prk")).unwrap();
+    let extracted = Prk::extract(Hash::Sha256, &case.bytes("salt"), &case.bytes("ikm"));
     for prk in [given, extracted] {
         let mut out = [0; 42];
-        prk.expand_raw(&info, &mut out).unwrap();
-        assert_eq!(out[..], common::hex(okm));
+        prk.expand_raw(&case.bytes("info"), &mut out).unwrap();
+        assert_eq!(out[..], case.bytes("okm"));
     }
     for (hash, need) in [(Hash::Sha256, 32), (Hash::Sha512, 64)] {
         for got in [0, 31, 33, 63, 65, 96 - need] {

@@ -1,62 +1,46 @@
 //! The bare keystream against RFC 8439, against an independent library and against itself.
 #![allow(clippy::unwrap_used)]
 
+#[path = "common/vectors.rs"]
+mod vectors;
+
 use chacha20poly1305::aead::AeadInOut;
 use chacha20poly1305::{ChaCha20Poly1305, KeyInit};
 use sealway_aead::Error;
 use sealway_aead::batch::Backend;
 use sealway_aead::keystream::{BLOCK_LEN, fill, fill_with};
-
-fn bytes(hex: &str) -> Vec<u8> {
-    let digits: Vec<u8> = hex.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
-    digits
-        .chunks(2)
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
-        .collect()
-}
+use vectors::{record, records};
 
 fn counted() -> [u8; 32] {
     std::array::from_fn(|i| i as u8)
 }
 
-/// RFC 8439 section 2.3.2 (one block) and 2.4.2 (the first two blocks of a text).
+/// RFC 8439 sections 2.3.2 and 2.4.2, and appendix A.1.
 #[test]
 fn blocks_of_the_rfc() {
-    for backend in Backend::available() {
-        let mut block = [0; 64];
-        let nonce = bytes("000000090000004a00000000").try_into().unwrap();
-        fill_with(backend, &counted(), &nonce, 1, &mut block).unwrap();
-        let want = bytes(
-            "10f1e7e4d13b5915500fdd1fa32071c4c7d1f4c733c068030422aa9ac3d46c4e
-             d2826446079faa0914c2d705d98b02a2b5129cd1de164eb9cbd083e8a2503c4e",
-        );
-        assert_eq!(block[..], want, "{backend}");
-
-        let mut two = [0; 114];
-        let nonce = bytes("000000000000004a00000000").try_into().unwrap();
-        fill_with(backend, &counted(), &nonce, 1, &mut two).unwrap();
-        let want = bytes(
-            "224f51f3401bd9e12fde276fb8631ded8c131f823d2c06e27e4fcaec9ef3cf788a3b0aa372600a92b57974cded2b9334794cba40c63e
-             34cdea212c4cf07d41b769a6749f3f630f4122cafe28ec4dc47e26d4346d70b98c73f3e9c53ac40c5945398b6eda1a832c89c167eacd
-             901d7e2bf363",
-        );
-        assert_eq!(two[..], want, "{backend}");
+    let mut count = 0;
+    for record in records("rfc8439.txt").iter().filter(|record| record.has("keystream")) {
+        count += 1;
+        let (key, nonce, want) = (record.array("key"), record.array("nonce"), record.bytes("keystream"));
+        let counter = record.text("counter").parse().unwrap();
+        for backend in Backend::available() {
+            let mut stream = vec![0; want.len()];
+            fill_with(backend, &key, &nonce, counter, &mut stream).unwrap();
+            assert_eq!(stream, want, "{backend}, {}", record.title);
+        }
     }
+    assert_eq!(count, 7);
 }
 
-/// RFC 8439 appendix A.1, test vectors 1 and 2: block 0 and block 1 of a zero key.
+/// RFC 8439 appendix A.1, test vectors 1 and 2, in one piece: block 0 and block 1 of a zero key.
 #[test]
 fn zero_key_of_the_rfc() {
-    let want = bytes(
-        "76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1aa836efcc8b770dc7
-         da41597c5157488d7724e03fb8d84a376a43b8f41518a11cc387b669b2ee6586
-         9f07e7be5551387a98ba977c732d080dcb0f29a048e3656912c6533e32ee7aed
-         29b721769ce64e43d57133b074d839d531ed1f28510afb45ace10a1f4b794d6f",
-    );
+    let want =
+        ["A.1, test vector 1", "A.1, test vector 2"].map(|title| record("rfc8439.txt", title).bytes("keystream"));
     for backend in Backend::available() {
         let mut stream = [0; 128];
         fill_with(backend, &[0; 32], &[0; 12], 0, &mut stream).unwrap();
-        assert_eq!(stream[..], want, "{backend}");
+        assert_eq!(stream[..], want.concat(), "{backend}");
     }
 }
 

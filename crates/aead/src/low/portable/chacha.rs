@@ -84,29 +84,35 @@ pub(crate) fn hchacha20(key: &[u8; 32], nonce: &[u8; 16], sub_key: &mut [u8; 32]
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::low::vectors;
 
     /// draft-irtf-cfrg-xchacha-03, section 2.2.1.
     #[test]
     fn hchacha20_of_the_draft() {
-        let key: [u8; 32] = std::array::from_fn(|i| i as u8);
-        let nonce = [0, 0, 0, 9, 0, 0, 0, 0x4a, 0, 0, 0, 0, 0x31, 0x41, 0x59, 0x27];
+        let case = vectors::record("xchacha.txt", "2.2.1");
         let mut sub_key = [0; 32];
-        hchacha20(&key, &nonce, &mut sub_key);
-        let want = [
-            0x82, 0x41, 0x3b, 0x42, 0x27, 0xb2, 0x7b, 0xfe, 0xd3, 0x0e, 0x42, 0x50, 0x8a, 0x87, 0x7d, 0x73, 0xa0, 0xf9,
-            0xe4, 0xd5, 0x8a, 0x74, 0xa8, 0x53, 0xc1, 0x2e, 0xc4, 0x13, 0x26, 0xd3, 0xec, 0xdc,
-        ];
-        assert_eq!(sub_key, want);
+        hchacha20(&case.array("key"), &case.array("nonce"), &mut sub_key);
+        assert_eq!(sub_key, case.array("sub-key"));
     }
 
     /// RFC 8439 section 2.3.2.
     #[test]
     fn block_of_the_rfc() {
-        let key = std::array::from_fn(|i| u32::from_le_bytes(std::array::from_fn(|j| (4 * i + j) as u8)));
+        let case = vectors::record("rfc8439.txt", "2.3.2");
+        let words = |name| -> Vec<u32> {
+            let bytes = case.bytes(name);
+            let words = bytes.as_chunks::<4>().0.iter();
+            words.map(|word| u32::from_le_bytes(*word)).collect()
+        };
+        let nonce = words("nonce");
+        let counter = case.text("counter").parse().unwrap();
         let mut stream = [0; 16];
-        block(&key, &[1, 0x0900_0000, 0x4a00_0000, 0], &mut stream);
-        assert_eq!(stream[..4], [0xe4e7_f110, 0x1559_3bd1, 0x1fdd_0f50, 0xc471_20a3]);
-        assert_eq!(stream[12..], [0xd19c_12b5, 0xb94e_16de, 0xe883_d0cb, 0x4e3c_50a2]);
+        block(
+            &words("key").try_into().unwrap(),
+            &[counter, nonce[0], nonce[1], nonce[2]],
+            &mut stream,
+        );
+        assert_eq!(stream[..], words("keystream"));
     }
 
     /// RFC 8439 section 2.1.1.
