@@ -2,12 +2,25 @@
 //!
 //! # Where to start
 //!
-//! [`Suite`] names the four ciphers. [`SealingKey`] and [`OpeningKey`] seal and open one message at a time, in place or
-//! out of place. [`Sealer`] and [`Opener`] add the rest of what a one-way stream of messages needs: a [`NonceSequence`]
-//! that cannot repeat, the soft limit at which to rekey and the hard limit at which sealing is refused. [`batch`] seals and
-//! opens thousands of small messages at once, each with its own key, nonce and length. [`mod@derive`] turns
-//! one shared secret into keys that never meet. [`cpu`] says what this machine can do and [`choose`] picks a suite from
-//! what both ends can do.
+//! One message: [`SealingKey`] and [`OpeningKey`]. A one-way stream of messages: [`Sealer`] and [`Opener`]. Thousands of small
+//! messages at once: [`batch`]. The modules, from the top down:
+//!
+//! | Module | |
+//! |---|---|
+//! | [`batch`] | many messages, each with its own key, nonce and length |
+//! | [`keystream`] | ChaCha20 alone, for protocols that are built of more than AEADs |
+//! | `stream` | [`Sealer`] and [`Opener`]: a key with a nonce sequence and its limits |
+//! | `one` | one message, in place or out of place |
+//! | `key` | [`SealingKey`] and [`OpeningKey`], which wipe themselves |
+//! | [`mod@derive`] | keys that never meet, out of one shared secret |
+//! | [`choose`] | a suite, by what both ends can do |
+//! | `nonce` | [`Nonce`], and [`NonceSequence`]s that cannot repeat |
+//! | `limits` | [`Limits`]: when to rekey, and when sealing is refused |
+//! | `suite` | [`Suite`] names the four ciphers |
+//! | [`cpu`] | what this machine can do |
+//! | [`wipe`] | stack that libraries leave secrets on |
+//! | `error` | [`Error`], and whose fault it is |
+//! | `library`, `low` | aws-lc, and the kernels of our own |
 //!
 //! ```
 //! use sealway_aead::derive::{Direction, Hash, Label, Prk};

@@ -6,7 +6,7 @@ mod common;
 #[path = "common/messages.rs"]
 mod messages;
 
-use common::noise;
+use common::random_bytes;
 use messages::{Message, check, engines, layout, message, position};
 use sealway_aead::batch::{Backend, Engine, Job, Keys, Memory, Slot, Status};
 use sealway_aead::{Nonce, Suite};
@@ -86,7 +86,7 @@ fn mixed(count: usize, seed: u64) -> Vec<Message> {
         Suite::ChaCha20Poly1305,
         Suite::Aes256Gcm,
     ];
-    let dice = noise(4 * count, seed);
+    let dice = random_bytes(4 * count, seed);
     (0..count)
         .map(|i| {
             let d = &dice[4 * i..4 * i + 4];
@@ -146,7 +146,7 @@ fn a_hundred_thousand_jobs() {
         from += n;
         to += n + 16;
     }
-    let src = noise(from as usize, 4);
+    let src = random_bytes(from as usize, 4);
     let mut results = Backend::available().map(|backend| {
         let mut dst = vec![0; to as usize];
         let mut statuses = vec![Status::Failed; count];

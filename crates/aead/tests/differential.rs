@@ -5,7 +5,7 @@
 mod common;
 
 use aes_gcm::aead::{AeadInOut, KeyInit};
-use common::{noise, open, seal};
+use common::{open, random_bytes, seal};
 use proptest::prelude::*;
 use sealway_aead::Suite;
 
@@ -43,11 +43,11 @@ fn every_length_to_1100_and_the_edges_beyond() {
         (1 << 20) + 1,
     ]);
     for (i, len) in lengths.enumerate() {
-        let plaintext = noise(len, i as u64);
-        let aad = noise(i % 40, 77);
+        let plaintext = random_bytes(len, i as u64);
+        let aad = random_bytes(i % 40, 77);
         for suite in Suite::ALL {
-            let key = noise(suite.key_len(), 1000 + i as u64);
-            let nonce = noise(suite.nonce_len(), 2000 + i as u64);
+            let key = random_bytes(suite.key_len(), 1000 + i as u64);
+            let nonce = random_bytes(suite.nonce_len(), 2000 + i as u64);
             let sealed = seal(suite, &key, &nonce, &aad, &plaintext);
             assert_eq!(
                 sealed,
@@ -73,7 +73,7 @@ proptest! {
         aad in prop::collection::vec(any::<u8>(), 0..200),
         plaintext in prop::collection::vec(any::<u8>(), 0..3000),
     ) {
-        let (key, nonce) = (noise(suite.key_len(), seed), noise(suite.nonce_len(), !seed));
+        let (key, nonce) = (random_bytes(suite.key_len(), seed), random_bytes(suite.nonce_len(), !seed));
         let sealed = seal(suite, &key, &nonce, &aad, &plaintext);
         prop_assert_eq!(&sealed, &rustcrypto(suite, &key, &nonce, &aad, &plaintext));
         prop_assert_eq!(open(suite, &key, &nonce, &aad, &sealed), Some(plaintext));

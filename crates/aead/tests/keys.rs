@@ -9,7 +9,7 @@ use std::sync::Barrier;
 use std::thread;
 
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
-use common::noise;
+use common::random_bytes;
 use sealway_aead::{Nonce, OpeningKey, SealingKey, Suite};
 
 const SUITE: Suite = Suite::ChaCha20Poly1305;
@@ -34,7 +34,7 @@ fn seal(key: &SealingKey, plain: &[u8]) -> Vec<u8> {
 /// Short and long messages in turn, so that every order of paths comes.
 #[test]
 fn a_key_gives_the_same_bytes_every_time() {
-    let bytes = noise(32, 1);
+    let bytes = random_bytes(32, 1);
     for lengths in [
         [0, 0, 0, 3000],
         [64, 3000, 64, 64],
@@ -44,7 +44,7 @@ fn a_key_gives_the_same_bytes_every_time() {
         let sealing = SealingKey::new(SUITE, &bytes).unwrap();
         let opening = OpeningKey::new(SUITE, &bytes).unwrap();
         for len in lengths {
-            let plain = noise(len, 2);
+            let plain = random_bytes(len, 2);
             let sealed = reference(&bytes, &plain);
             assert_eq!(seal(&sealing, &plain), sealed, "{lengths:?} {len}");
             let mut opened = vec![0; len];
@@ -56,9 +56,9 @@ fn a_key_gives_the_same_bytes_every_time() {
 
 #[test]
 fn threads_may_share_a_fresh_key() {
-    let plain = noise(100, 3);
+    let plain = random_bytes(100, 3);
     for round in 0..50 {
-        let bytes = noise(32, round);
+        let bytes = random_bytes(32, round);
         let want = reference(&bytes, &plain);
         let key = SealingKey::new(SUITE, &bytes).unwrap();
         let start = Barrier::new(4);

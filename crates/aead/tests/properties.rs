@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{noise, open, seal};
+use common::{open, random_bytes, seal};
 use proptest::prelude::*;
 use sealway_aead::choose::{Offer, negotiate};
 use sealway_aead::{Error, Nonce, NonceSequence, Opened, Opener, OpeningKey, Sealer, SealingKey, Suite};
@@ -29,10 +29,10 @@ fn flip(bytes: &[u8], bit: usize) -> Vec<u8> {
 fn every_single_bit_matters() {
     for suite in Suite::ALL {
         for len in [0, 1, 16, 63, 64, 65] {
-            let key = noise(suite.key_len(), 1);
-            let nonce = noise(suite.nonce_len(), 2);
-            let aad = noise(9, 3);
-            let sealed = seal(suite, &key, &nonce, &aad, &noise(len, 4));
+            let key = random_bytes(suite.key_len(), 1);
+            let nonce = random_bytes(suite.nonce_len(), 2);
+            let aad = random_bytes(9, 3);
+            let sealed = seal(suite, &key, &nonce, &aad, &random_bytes(len, 4));
             assert!(open(suite, &key, &nonce, &aad, &sealed).is_some());
             for bit in 0..sealed.len() * 8 {
                 assert_eq!(
@@ -80,8 +80,8 @@ proptest! {
         start in any::<u64>(),
         messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 1..20),
     ) {
-        let key = noise(suite.key_len(), start);
-        let iv = noise(suite.nonce_len(), 5);
+        let key = random_bytes(suite.key_len(), start);
+        let iv = random_bytes(suite.nonce_len(), 5);
         let start = start.min(u64::MAX - 100);
         let sequence = || NonceSequence::xor(suite, &iv).unwrap().starting_at(start).unwrap();
         let mut sealer = Sealer::new(SealingKey::new(suite, &key).unwrap(), sequence()).unwrap();
@@ -100,8 +100,8 @@ proptest! {
 
     #[test]
     fn an_opener_is_dead_after_the_first_failure(suite in any_suite(), bit in 0..128usize, at in 0..5usize) {
-        let key = noise(suite.key_len(), 6);
-        let sequence = || NonceSequence::xor(suite, &noise(suite.nonce_len(), 7)).unwrap();
+        let key = random_bytes(suite.key_len(), 6);
+        let sequence = || NonceSequence::xor(suite, &random_bytes(suite.nonce_len(), 7)).unwrap();
         let mut sealer = Sealer::new(SealingKey::new(suite, &key).unwrap(), sequence()).unwrap();
         let mut opener = Opener::new(OpeningKey::new(suite, &key).unwrap(), sequence()).unwrap();
         for i in 0..8 {
@@ -145,12 +145,12 @@ proptest! {
 
     #[test]
     fn wrong_lengths_are_refused_and_touch_nothing(suite in any_suite(), len in 0..100usize) {
-        let bytes = noise(len, 8);
+        let bytes = random_bytes(len, 8);
         if len != suite.key_len() {
             prop_assert_eq!(SealingKey::new(suite, &bytes).unwrap_err(), Error::KeyLength { suite, got: len });
             prop_assert_eq!(OpeningKey::new(suite, &bytes).unwrap_err(), Error::KeyLength { suite, got: len });
         }
-        let key = OpeningKey::new(suite, &noise(suite.key_len(), 9)).unwrap();
+        let key = OpeningKey::new(suite, &random_bytes(suite.key_len(), 9)).unwrap();
         let tag = sealway_aead::Tag([0; 16]);
         let mut buffer = [0x5a; 40];
         if len != suite.nonce_len() {
@@ -159,7 +159,7 @@ proptest! {
             prop_assert_eq!(key.open_in_place(&bytes, b"", &mut buffer, &tag), refused);
             prop_assert_eq!(buffer, [0x5a; 40]);
         }
-        let nonce = noise(suite.nonce_len(), 10);
+        let nonce = random_bytes(suite.nonce_len(), 10);
         let opened = key.open_to(&nonce, b"", &bytes, &mut buffer);
         match len.checked_sub(16) {
             None => prop_assert_eq!(opened, Err(Error::TooShort { got: len })),

@@ -10,7 +10,7 @@ fn key(seed: u32) -> KeyWords {
     }))
 }
 
-fn noise(len: usize, seed: u64) -> Vec<u8> {
+fn random_bytes(len: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     (0..len)
         .map(|_| {
@@ -42,7 +42,7 @@ fn counters_at_the_edges_of_32_bits() {
         resident: &keys,
         derived: &[],
     };
-    let src = noise(1 << 16, 1);
+    let src = random_bytes(1 << 16, 1);
     // Miri is some thousand times slower: it looks at memory, not at numbers.
     let places = if cfg!(miri) { 9..10 } else { 0..20 };
     for edge in [0, 1 << 31, u32::MAX, u32::MAX - 7] {
@@ -88,9 +88,9 @@ fn one_message(how: single::Single) {
         .chain([4095, 4096, 4097, 16_384, 65_537]);
     for (i, len) in lengths.enumerate() {
         let nonce = [0u32.wrapping_sub((i % 40) as u32), 1, 2, 3];
-        let aad = noise(if i % 50 == 0 { 700 } else { i % 33 }, 9);
+        let aad = random_bytes(if i % 50 == 0 { 700 } else { i % 33 }, 9);
         let start = i % 64;
-        let plain = noise(len, i as u64);
+        let plain = random_bytes(len, i as u64);
         for way in [Use::Seal, Use::Open] {
             let mut want = plain.clone();
             let tag = portable::one(&key, &nonce, &aad, &mut Text::in_place(&mut want), way);

@@ -47,7 +47,7 @@ impl Bytes<'_> {
 }
 
 /// Bytes that look random and are the same every time (SplitMix64).
-fn noise(len: usize, seed: u64) -> Vec<u8> {
+fn random_bytes(len: usize, seed: u64) -> Vec<u8> {
     let mut state = seed;
     let mut bytes = Vec::with_capacity(len + 8);
     while bytes.len() < len {
@@ -61,7 +61,7 @@ fn noise(len: usize, seed: u64) -> Vec<u8> {
 }
 
 fn key(suite: Suite, number: usize) -> Vec<u8> {
-    noise(suite.key_len(), 1000 + number as u64)
+    random_bytes(suite.key_len(), 1000 + number as u64)
 }
 
 /// Every suite with every key, suites one after the other.
@@ -129,11 +129,11 @@ fn message(bytes: &mut Bytes<'_>, index: usize, room: usize) -> Message {
     let forged = opens && what & 0x20 != 0;
     let slot = Slot((usize::from(what & 3) * KEYS + number) as u32);
     let key = key(suite, number);
-    let nonce = noise(suite.nonce_len(), 2000 + index as u64);
-    let mut aad = noise(if aad_len % 2 == 0 { 0 } else { aad_len / 2 }, 3000 + index as u64);
-    // What the authenticator sees decides its carries: noise, all ones, zeros, one repeated byte.
+    let nonce = random_bytes(suite.nonce_len(), 2000 + index as u64);
+    let mut aad = random_bytes(if aad_len % 2 == 0 { 0 } else { aad_len / 2 }, 3000 + index as u64);
+    // What the authenticator sees decides its carries: random bytes, all ones, zeros, one repeated byte.
     let mut text = match how & 3 {
-        0 => noise(len, 4000 + index as u64),
+        0 => random_bytes(len, 4000 + index as u64),
         1 => vec![0xff; len],
         2 => vec![0; len],
         _ => vec![how; len],
@@ -402,8 +402,8 @@ pub fn batch_rules(data: &[u8]) {
         }
     }
     let jobs: Vec<Job> = raws.iter().map(job).collect();
-    let (src, aad) = (noise(src_len, 5), noise(aad_len, 6));
-    let before = noise(dst_len, 7);
+    let (src, aad) = (random_bytes(src_len, 5), random_bytes(aad_len, 6));
+    let before = random_bytes(dst_len, 7);
     let read = if in_place { dst_len } else { src_len };
     let want = verdict(&raws, in_place, read, dst_len, aad_len);
 

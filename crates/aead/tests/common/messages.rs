@@ -6,7 +6,7 @@ use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use sealway_aead::batch::{Backend, Engine, Job, Keys, Memory, Slot, Status};
 use sealway_aead::{Nonce, Suite};
 
-use crate::common::noise;
+use crate::common::random_bytes;
 
 /// Value of guard bytes around outputs.
 pub const GUARD: u8 = 0xc3;
@@ -24,10 +24,10 @@ pub struct Message {
 
 /// A message sealed by an independent library.
 pub fn message(suite: Suite, len: usize, aad_len: usize, seed: u64, opens: bool) -> Message {
-    let key = noise(suite.key_len(), seed ^ 0x1111);
-    let nonce = noise(suite.nonce_len(), seed ^ 0x2222);
-    let aad = noise(aad_len, seed ^ 0x3333);
-    let plain = noise(len, seed ^ 0x4444);
+    let key = random_bytes(suite.key_len(), seed ^ 0x1111);
+    let nonce = random_bytes(suite.nonce_len(), seed ^ 0x2222);
+    let aad = random_bytes(aad_len, seed ^ 0x3333);
+    let plain = random_bytes(len, seed ^ 0x4444);
     fn run<C: AeadInOut + KeyInit>(key: &[u8], nonce: &[u8], aad: &[u8], plain: &[u8]) -> Vec<u8> {
         let mut out = plain.to_vec();
         let tag = C::new_from_slice(key)

@@ -16,7 +16,7 @@ pub fn hex(text: &str) -> Vec<u8> {
 }
 
 /// Bytes that look random and are the same every time.
-pub fn noise(len: usize, seed: u64) -> Vec<u8> {
+pub fn random_bytes(len: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d;
     (0..len)
         .map(|_| {
