@@ -164,7 +164,7 @@ where
     loop {
         // What cannot be written yet keeps nothing from being read.
         let sent = poll_flush(handshake, cx, io)?;
-        match handshake.next()? {
+        match handshake.step()? {
             Step::Write => {}
             Step::Read => {
                 let n = ready!(poll_read(cx, io, handshake.room()))?;

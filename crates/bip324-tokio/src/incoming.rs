@@ -64,7 +64,7 @@ impl<F: Framing> Incoming<F> {
         io: &mut R,
     ) -> Poll<Result<Option<Frame<F::Head>>, TransportError>> {
         loop {
-            match self.opening(stream::Incoming::next)? {
+            match self.opening(stream::Incoming::next_message)? {
                 Next::Message(message) => return Poll::Ready(Ok(Some(message))),
                 Next::Ended => return Poll::Ready(Ok(None)),
                 Next::Read => {}

@@ -83,7 +83,7 @@ fn run<IO: Read + Write>(mut io: IO, mut handshake: Handshake) -> Result<Accepte
 fn drive<IO: Read + Write>(io: &mut IO, handshake: &mut Handshake) -> Result<(), TransportError> {
     loop {
         flush(handshake, io)?;
-        match handshake.next()? {
+        match handshake.step()? {
             Step::Write => {}
             Step::Read => {
                 let n = read(io, handshake.room())?;
@@ -122,7 +122,7 @@ fn passes(error: &io::Error) -> bool {
 /// Reads until a message is whole, and gives where it is; `None` at the end of the stream.
 fn next(incoming: &mut Incoming<Packets>, io: &mut impl Read) -> Result<Option<Range<usize>>, TransportError> {
     loop {
-        match incoming.next()? {
+        match incoming.next_message()? {
             Next::Message(message) => return Ok(Some(message.body)),
             Next::Ended => return Ok(None),
             Next::Read => {}

@@ -6,7 +6,7 @@
 //!
 //! - [`Handshake`] runs until [`Step::Done`], then [`Handshake::finish`] gives both [`Directions`], or says that the peer speaks
 //!   v1.
-//! - [`Incoming`] is one direction on its way in: [`Incoming::next`] gives a message or asks for a read into
+//! - [`Incoming`] is one direction on its way in: [`Incoming::next_message`] gives a message or asks for a read into
 //!   [`Incoming::room`].
 //! - [`Outgoing`] is one direction on its way out. [`Output`] is what it and a handshake have to write.
 //!
@@ -30,7 +30,7 @@
 //! fn go_on(end: &mut Handshake, came: &mut Vec<u8>, sent: &mut Vec<u8>) -> Result<bool, TransportError> {
 //!     loop {
 //!         write(end, sent)?;
-//!         match end.next()? {
+//!         match end.step()? {
 //!             Step::Write => {}
 //!             Step::Done => return Ok(true),
 //!             Step::Read if came.is_empty() => return Ok(false),
@@ -59,10 +59,10 @@
 //!
 //! here.outgoing.seal(Kind::Genuine, &[b"\x12", b"nonce of a ping"])?;
 //! write(&mut here.outgoing, &mut to_there)?;
-//! assert_eq!(there.incoming.next()?, Next::Read);
+//! assert_eq!(there.incoming.next_message()?, Next::Read);
 //! there.incoming.room()[..to_there.len()].copy_from_slice(&to_there);
 //! there.incoming.came(to_there.len())?;
-//! let Next::Message(message) = there.incoming.next()? else {
+//! let Next::Message(message) = there.incoming.next_message()? else {
 //!     panic!("no message")
 //! };
 //! assert_eq!(there.incoming.bytes(message.body), b"\x12nonce of a ping");

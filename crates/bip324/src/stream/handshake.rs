@@ -98,7 +98,7 @@ impl Handshake {
     ///
     /// # Errors
     /// What the peer did wrong: give it to [`Handshake::failed`] and close the stream.
-    pub fn next(&mut self) -> Result<Step, TransportError> {
+    pub fn step(&mut self) -> Result<Step, TransportError> {
         while let Some(event) = self.connection.poll_event() {
             match event {
                 Event::V1 { prefix } => self.v1 = Some(prefix),

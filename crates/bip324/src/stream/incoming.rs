@@ -77,7 +77,7 @@ impl<F: Framing> Incoming<F> {
     /// Opens what is there, up to the next message; true if there is one.
     ///
     /// # Errors
-    /// As [`Incoming::next`].
+    /// As [`Incoming::next_message`].
     pub fn has_message(&mut self) -> Result<bool, TransportError> {
         if self.whole.is_some() {
             return Ok(true);
@@ -117,7 +117,7 @@ impl<F: Framing> Incoming<F> {
     ///
     /// # Errors
     /// What the peer did wrong, at first; [`Error::Closed`] from then on.
-    pub fn next(&mut self) -> Result<Next<F::Head>, TransportError> {
+    pub fn next_message(&mut self) -> Result<Next<F::Head>, TransportError> {
         self.has_message()?;
         Ok(match self.whole.take() {
             Some(frame) => {
@@ -161,7 +161,7 @@ impl<F: Framing> Incoming<F> {
         error
     }
 
-    /// What a range of [`Incoming::next`] is of, until the next call.
+    /// What a range of [`Incoming::next_message`] is of, until the next call.
     pub fn bytes(&self, range: Range<usize>) -> &[u8] {
         self.buffer.filled().get(range).unwrap_or_default()
     }
