@@ -7,6 +7,7 @@ mod types;
 use std::collections::VecDeque;
 use std::fmt;
 
+use crate::buffer::WriteBuffer;
 use crate::decoy::{DECOYS_PER_MOMENT, Moment, Shaper};
 use crate::handshake::{Initiator, Responder};
 use crate::{CONTENTS_MAX, Error, GARBAGE_MAX, Kind, LocalKey, Magic, PacketSealer, Role};
@@ -17,9 +18,6 @@ mod tests;
 use assembly::Assembly;
 use receive::Receive;
 pub use types::{Awaiting, Contents, Counters, DEFAULT_CONTENTS_LIMIT, Event, Options, Parts, Progress};
-
-/// Output memory that is kept when all of it has been sent, bytes.
-const KEPT_OUTPUT: usize = 64 * 1024;
 
 /// Bytes after which a peer that has answered nothing may be one that speaks v1 only: the length of a v1 header.
 const V1_HEADER_LEN: u64 = 24;
@@ -51,9 +49,7 @@ pub struct Connection {
     events: VecDeque<Event>,
     /// Bytes of contents in `events`.
     event_bytes: usize,
-    out: Vec<u8>,
-    /// Bytes at the start of `out` that have been sent.
-    sent: usize,
+    out: WriteBuffer,
     counters: Counters,
     options: Options,
 }
@@ -66,8 +62,9 @@ impl Connection {
     pub fn initiator(magic: Magic, key: LocalKey, mut options: Options) -> Result<Self, Error> {
         options.check()?;
         let garbage = std::mem::take(&mut options.garbage);
-        let mut out = Vec::new();
-        let receive = Receive::Key(Initiator::new(magic, key, garbage)?.start(&mut out));
+        let initiator = Initiator::new(magic, key, garbage)?;
+        let mut out = WriteBuffer::new(options.output_limit);
+        let receive = Receive::Key(initiator.start(out.tail()));
         Ok(Self::new(Role::Initiator, receive, out, options))
     }
 
@@ -79,10 +76,11 @@ impl Connection {
         options.check()?;
         let garbage = std::mem::take(&mut options.garbage);
         let receive = Receive::Prefix(Responder::new(magic, key, garbage)?);
-        Ok(Self::new(Role::Responder, receive, Vec::new(), options))
+        let out = WriteBuffer::new(options.output_limit);
+        Ok(Self::new(Role::Responder, receive, out, options))
     }
 
-    fn new(role: Role, receive: Receive, out: Vec<u8>, options: Options) -> Self {
+    fn new(role: Role, receive: Receive, out: WriteBuffer, options: Options) -> Self {
         Connection {
             role,
             receive,
@@ -93,7 +91,6 @@ impl Connection {
             events: VecDeque::new(),
             event_bytes: 0,
             out,
-            sent: 0,
             counters: Counters::default(),
             options,
         }
@@ -115,22 +112,14 @@ impl Connection {
 
     /// What is to be sent.
     pub fn output(&self) -> &[u8] {
-        &self.out[self.sent..]
+        self.out.rest()
     }
 
     /// Says that the first `n` bytes of the output have been sent; of more than there are, all.
     pub fn advance_output(&mut self, n: usize) {
-        let n = n.min(self.out.len() - self.sent);
-        self.sent += n;
+        let n = n.min(self.out.waiting());
+        self.out.wrote(n);
         self.counters.bytes_sent += n as u64;
-        if self.sent == self.out.len() {
-            self.sent = 0;
-            if self.out.capacity() > KEPT_OUTPUT {
-                self.out = Vec::new();
-            } else {
-                self.out.clear();
-            }
-        }
     }
 
     /// True from when the peer's key is here, which may be before the peer has shown that it has ours.
@@ -226,7 +215,7 @@ impl Connection {
         if self.sealer.is_none() {
             return Err(Error::NotReady);
         }
-        let (waiting, limit) = (self.output().len(), self.options.output_limit);
+        let (waiting, limit) = (self.out.waiting(), self.options.output_limit);
         if waiting >= limit {
             return Err(Error::OutputFull { waiting, limit });
         }
@@ -235,12 +224,7 @@ impl Connection {
 
     fn seal(&mut self, kind: Kind, contents: &[u8]) -> Result<(), Error> {
         let sealer = self.sealer.as_mut().ok_or(Error::NotReady)?;
-        // What was sent goes when it is more than what waits: each byte is moved once at most.
-        if self.sent > self.out.len() / 2 {
-            self.out.drain(..self.sent);
-            self.sent = 0;
-        }
-        match sealer.seal(kind, &[], contents, &mut self.out) {
+        match sealer.seal(kind, &[], contents, self.out.tail()) {
             Ok(()) => {
                 match kind {
                     Kind::Genuine => self.counters.messages_sent += 1,
@@ -306,8 +290,7 @@ impl Connection {
         self.receive = Receive::Closed;
         self.sealer = None;
         self.assembly = Assembly::default();
-        self.out = Vec::new();
-        self.sent = 0;
+        self.out = WriteBuffer::new(self.options.output_limit);
     }
 }
 

@@ -20,6 +20,7 @@
 //! | `packet` | the packets of one direction: [`PacketSealer`] and [`PacketOpener`] |
 //! | [`fschacha`] | FSChaCha20 and FSChaCha20Poly1305: packet numbers, masks and keys, without sealing anything |
 //! | `key` | [`LocalKey`], and the [`SessionKeys`] that both ends make of theirs |
+//! | `buffer` | bytes between a stream and what reads or writes frames on it |
 //! | `magic` | [`Magic`] names a network, [`Role`] an end of a connection |
 //! | `error` | [`Error`], and whose fault it is |
 //!
@@ -66,6 +67,7 @@
 
 pub mod batch;
 pub mod blocking;
+mod buffer;
 mod connection;
 pub mod decoy;
 mod error;

@@ -70,7 +70,6 @@
 //! # }
 //! ```
 
-mod buffer;
 mod draw;
 mod error;
 mod framing;

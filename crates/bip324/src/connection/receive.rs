@@ -53,7 +53,7 @@ impl Connection {
             return self.packet(input);
         }
         let (used, next) = match std::mem::replace(&mut self.receive, Receive::Closed) {
-            Receive::Prefix(responder) => match responder.prefix(input, &mut self.out) {
+            Receive::Prefix(responder) => match responder.prefix(input, self.out.tail()) {
                 (used, Prefix::More(responder)) => (used, Receive::Prefix(responder)),
                 (used, Prefix::V1(prefix)) => {
                     self.events.push_back(Event::V1 { prefix });
@@ -78,7 +78,7 @@ impl Connection {
     /// Sends what follows the exchange of keys.
     fn keyed(&mut self, keyed: Keyed) -> Result<Receive, Error> {
         let decoys = std::mem::take(&mut self.options.decoys);
-        let (sealer, next) = keyed.send(decoys.iter().map(Vec::as_slice), &self.options.version, &mut self.out)?;
+        let (sealer, next) = keyed.send(decoys.iter().map(Vec::as_slice), &self.options.version, self.out.tail())?;
         self.counters.decoys_sent += decoys.len() as u64;
         self.sealer = Some(sealer);
         Ok(Receive::Garbage(next))

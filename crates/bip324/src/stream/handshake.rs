@@ -7,9 +7,9 @@ use crate::{
     V1_PREFIX_LEN,
 };
 
-use super::buffer::ReadBuffer;
 use super::outgoing::some;
 use super::{HandshakeError, Incoming, Outgoing, Output, Packets, Received, Sent, TransportError};
+use crate::buffer::ReadBuffer;
 
 /// What a handshake is to do next.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

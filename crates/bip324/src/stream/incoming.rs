@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::Error;
 
-use super::buffer::ReadBuffer;
 use super::{Cut, Frame, Framing, TransportError};
+use crate::buffer::ReadBuffer;
 
 /// What came in one direction, since the connection was made.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

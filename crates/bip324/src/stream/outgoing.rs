@@ -6,7 +6,7 @@ use crate::message::{Message, v1};
 use crate::{CONTENTS_MAX, Error, HEADER_LEN, Kind, LENGTH_LEN, Magic, OVERHEAD, PacketSealer, TAG_LEN};
 
 use super::TransportError;
-use super::buffer::WriteBuffer;
+use crate::buffer::WriteBuffer;
 
 /// What was sent in one direction, since the connection was made.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -57,6 +57,8 @@ pub struct Outgoing<F> {
     framing: F,
     buffer: WriteBuffer,
     failed: bool,
+    /// Something was written that has not been flushed.
+    unflushed: bool,
     sent: Sent,
 }
 
@@ -71,6 +73,7 @@ impl<F> Outgoing<F> {
             framing,
             buffer: WriteBuffer::new(limit),
             failed: false,
+            unflushed: false,
             sent,
         }
     }
@@ -158,16 +161,17 @@ impl<F> Output for Outgoing<F> {
         let written = some(written);
         self.failed |= written.is_err();
         self.buffer.wrote(written?);
+        self.unflushed = true;
         Ok(())
     }
 
     fn is_unflushed(&self) -> bool {
-        self.buffer.unflushed
+        self.unflushed
     }
 
     fn flushed(&mut self, done: io::Result<()>) -> Result<(), TransportError> {
         self.failed |= done.is_err();
-        self.buffer.unflushed &= done.is_err();
+        self.unflushed &= done.is_err();
         Ok(done?)
     }
 }

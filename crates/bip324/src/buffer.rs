@@ -1,4 +1,4 @@
-//! Bytes between a stream and what reads or writes frames on it.
+//! Bytes between a stream and what reads or writes frames on it: memory follows what has come and what waits.
 
 /// What a connection reads into until a read fills it, bytes.
 const FIRST: usize = 4 * 1024;
@@ -10,7 +10,7 @@ const LARGE: usize = 64 * 1024;
 const AHEAD: usize = 256 * 1024;
 
 /// Output memory that is kept when all of it has been sent, bytes.
-const KEPT: usize = 64 * 1024;
+pub(crate) const KEPT: usize = 64 * 1024;
 
 /// What has come and has not been used.
 pub(crate) struct ReadBuffer {
@@ -106,8 +106,6 @@ pub(crate) struct WriteBuffer {
     sent: usize,
     /// Bytes waiting from which on nothing more is taken.
     limit: usize,
-    /// Something was written that has not been flushed.
-    pub(crate) unflushed: bool,
 }
 
 impl WriteBuffer {
@@ -116,7 +114,6 @@ impl WriteBuffer {
             bytes: Vec::new(),
             sent: 0,
             limit,
-            unflushed: false,
         }
     }
 
@@ -145,7 +142,6 @@ impl WriteBuffer {
 
     /// Says that the first `n` bytes have been written.
     pub(crate) fn wrote(&mut self, n: usize) {
-        self.unflushed = true;
         self.sent = self.bytes.len().min(self.sent + n);
         if self.sent == self.bytes.len() {
             self.sent = 0;
