@@ -34,6 +34,7 @@
 
 mod advice;
 mod cells;
+mod ciphers;
 mod definition;
 mod ends;
 mod framed;
@@ -55,14 +56,17 @@ use sealway_aead::cpu::DISABLE_VARIABLE;
 
 use crate::measure::cpu::Method;
 use crate::packets;
-use crate::plan::{Layout, Overhead, Plan, PlanError};
-use crate::result::{Case, Window};
-use crate::run::Cell;
-use crate::stats::Better;
-use crate::workload::rows::{Metric, Reference, Scheme, THROUGHPUT};
+use crate::plan::{Overhead, PlanError};
+use crate::result::Case;
+use crate::workload::fit::fit;
+use crate::workload::metric::{
+    LANE_USE, LANE_USE_MAC, LATENCY_P50, LATENCY_P99, Metric, PACKET_P50, PACKET_P99, RATE, SETUP_TIME, THROUGHPUT,
+    figure,
+};
+use crate::workload::rows::{Reference, Scheme};
 use crate::workload::subjects::{self, BIP324, ours};
 use crate::workload::{LabError, Prepared, Request, Workload};
-use single::Ciphers;
+use ciphers::{Ciphers, Own};
 
 /// Name of the workload.
 pub const NAME: &str = "bip324";
@@ -103,41 +107,21 @@ const OVERHEAD: Overhead = Overhead {
 /// batches timed alone.
 const STRETCH: f64 = 2.0;
 
-/// A metric that is worked out of a window.
-macro_rules! metric {
-    ($name:literal, $unit:literal, $better:ident, $method:expr, $value:expr) => {
-        Metric {
-            name: $name,
-            unit: $unit,
-            better: Better::$better,
-            value: $value,
-            method: $method,
-            related: false,
-        }
-    };
-    ($name:literal, $unit:literal, $better:ident, $method:expr) => {
-        metric!($name, $unit, $better, $method, |window, _| figure(window, $name))
-    };
-}
+const WIRE: Metric = Metric::higher("wire_throughput", "B/s").of(|window, s| figure(window, "wire_bytes") / s);
 
-const RATE: Metric = metric!("rate", "1/s", Higher, None, |window, s| window.ops as f64 / s);
-const WIRE: Metric = metric!("wire_throughput", "B/s", Higher, None, |window, s| figure(
-    window,
-    "wire_bytes"
-) / s);
-
-/// Of packets in memory.
-const PACKETS: [Metric; 10] = [
+/// Of packets in memory; the last only with an executor beside the processor.
+const PACKETS: [Metric; 11] = [
     RATE,
     THROUGHPUT,
     WIRE,
-    metric!("latency_p50", "s", Lower, Some(Method::Wall)),
-    metric!("latency_p99", "s", Lower, Some(Method::Wall)),
-    metric!("packet_p50", "s/op", Lower, Some(Method::Wall)),
-    metric!("packet_p99", "s/op", Lower, Some(Method::Wall)),
-    metric!("overhead", "1", Lower, None),
-    metric!("lane_use", "1", Higher, None),
-    metric!("lane_use_mac", "1", Higher, None),
+    LATENCY_P50,
+    LATENCY_P99,
+    PACKET_P50,
+    PACKET_P99,
+    Metric::lower("overhead", "1"),
+    LANE_USE,
+    LANE_USE_MAC,
+    Metric::higher(GPU_SHARE, "1"),
 ];
 
 /// Of two endpoints over sockets.
@@ -145,20 +129,16 @@ const SOCKETS: [Metric; 5] = [
     RATE,
     THROUGHPUT,
     WIRE,
-    metric!("cpu_per_gb", "s/GB", Lower, Some(Method::Process)),
-    metric!("cpu_per_op", "s/op", Lower, Some(Method::Process)),
+    Metric::lower("cpu_per_gb", "s/GB").by(Method::Process),
+    Metric::lower("cpu_per_op", "s/op").by(Method::Process),
 ];
 
 /// Of what is done once a connection.
-const ONCE: [Metric; 1] = [metric!("setup_time", "s/op", Lower, None, |window, s| s / window.ops as f64)];
-
-fn figure(window: &Window, name: &str) -> f64 {
-    window.figures.get(name).map_or(f64::NAN, |value| value.get())
-}
+const ONCE: [Metric; 1] = [SETUP_TIME];
 
 fn metrics(case: &Case) -> &'static [Metric] {
     match case.text("op") {
-        Some("seal" | "open" | "pair") => &PACKETS,
+        Some("seal" | "open" | "pair") => &PACKETS[..PACKETS.len() - 1],
         Some(LOOPBACK) => &SOCKETS,
         _ => &ONCE,
     }
@@ -183,7 +163,7 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     }
     let mut found = subjects::find(&request.peers, &PEERS, |name| Err(format!("{name} is no peer here")))?;
     let mut single = ours();
-    single.name = single::Own::NAME.to_owned();
+    single.name = Own::NAME.to_owned();
     found.subjects.insert(1, single);
     for subject in &mut found.subjects {
         match subject.name.as_str() {
@@ -201,30 +181,21 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     }
     let cells = definition::cells(request.profile, &definition::specs(request.profile), &found);
     Ok(Prepared {
-        plan: plan(request, OVERHEAD, &cells).map_err(LabError::Plan)?,
+        plan: fit(request.profile, &cells, OVERHEAD, request.limit(), STRETCH)?,
         subjects: found.subjects,
         scheme: Scheme {
-            name: NAME,
-            def: definition::hash(request.profile),
-            metrics,
-            reference: Reference::Best(&PEERS),
             method,
-            verified: |_, _| "full",
-            finish: |_| {},
+            ..Scheme::new(
+                NAME,
+                definition::hash(request.profile),
+                metrics,
+                Reference::Best(&PEERS),
+            )
         },
         cells,
         warnings: Vec::new(),
         recommend: |rows, _| advice::advice(rows),
     })
-}
-
-/// Fits the windows to the time there is, less what the visits take besides.
-fn plan(request: &Request, overhead: Overhead, cells: &[Box<dyn Cell>]) -> Result<Plan, PlanError> {
-    let layout = Layout::by_case(cells.iter().map(|cell| cell.case().canonical()));
-    let limit = request.limit().map(|limit| limit.div_f64(STRETCH));
-    let mut plan = Plan::new(request.profile, layout, overhead, limit)?;
-    plan.expected = plan.expected.mul_f64(STRETCH);
-    Ok(plan)
 }
 
 #[cfg(test)]

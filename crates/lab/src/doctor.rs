@@ -102,12 +102,12 @@ pub struct Setup<'a> {
 /// # Errors
 /// [`ScheduleError`] never happens with the fixed schedule and is passed on as it comes.
 pub fn examine(
-    factory: &mut dyn FnMut(&str) -> Box<dyn Cell>,
+    factory: &mut dyn FnMut(&str) -> Cell,
     setup: &Setup<'_>,
     probe: &mut dyn Probe,
     observer: &mut dyn Observer,
 ) -> Result<Diagnosis, ScheduleError> {
-    let mut cells: Vec<Box<dyn Cell>> = NAMES.iter().map(|name| factory(name)).collect();
+    let mut cells: Vec<Cell> = NAMES.iter().map(|name| factory(name)).collect();
     let schedule = schedule(ROUNDS);
     let job = Job {
         workload: "doctor",

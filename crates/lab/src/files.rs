@@ -35,11 +35,12 @@ use std::time::Duration;
 
 use crate::measure::WarningCode;
 use crate::measure::cpu::Method;
-use crate::plan::{Layout, Overhead, Plan, PlanError, Profile};
-use crate::result::{Case, Warning, Window};
+use crate::plan::{Overhead, Plan, PlanError, Profile};
+use crate::result::{Case, Warning};
 use crate::run::Cell;
-use crate::stats::Better;
-use crate::workload::rows::{Metric, Reference, Scheme, THROUGHPUT};
+use crate::workload::fit::fit;
+use crate::workload::metric::{Metric, THROUGHPUT};
+use crate::workload::rows::{Reference, Scheme};
 use crate::workload::{self, LabError, Peers, Prepared, Request, Workload};
 use cells::{FileCell, Sources};
 use place::Place;
@@ -76,44 +77,37 @@ const VERSION: u32 = 1;
 /// Time limit of a standard run without a budget: a gigabyte takes seconds.
 const STANDARD_LIMIT: Duration = Duration::from_secs(45 * 60);
 
-/// A metric that the cell itself works out.
-macro_rules! figure {
-    ($name:literal, $unit:literal, $better:ident, $method:expr, $related:literal) => {
-        Metric {
-            name: $name,
-            unit: $unit,
-            better: Better::$better,
-            value: |window, _| figure(window, $name),
-            method: $method,
-            related: $related,
-        }
-    };
+/// CPU time of programs' whole lives.
+const fn cpu(name: &'static str, unit: &'static str) -> Metric {
+    Metric::lower(name, unit).by(Method::Wait)
 }
+
+const FILES_RATE: Metric = Metric::higher("rate", "1/s").related();
 
 /// What a case is judged by, before what it costs.
 macro_rules! metrics {
     ($($first:expr),+) => {
         [
             $($first,)+
-            figure!("throughput_synced", "B/s", Higher, None, true),
-            figure!("cpu_per_gb", "s/GB", Lower, Some(Method::Wait), true),
-            figure!("cpu_per_gb_sender", "s/GB", Lower, Some(Method::Wait), true),
-            figure!("cpu_per_gb_receiver", "s/GB", Lower, Some(Method::Wait), true),
-            figure!("cpu_per_gb_relay", "s/GB", Lower, Some(Method::Wait), false),
-            figure!("memory", "B", Lower, None, false),
-            figure!("memory_sender", "B", Lower, None, false),
-            figure!("memory_receiver", "B", Lower, None, false),
-            figure!("memory_relay", "B", Lower, None, false),
+            Metric::higher("throughput_synced", "B/s").related(),
+            cpu("cpu_per_gb", "s/GB").related(),
+            cpu("cpu_per_gb_sender", "s/GB").related(),
+            cpu("cpu_per_gb_receiver", "s/GB").related(),
+            cpu("cpu_per_gb_relay", "s/GB"),
+            Metric::lower("memory", "B"),
+            Metric::lower("memory_sender", "B"),
+            Metric::lower("memory_receiver", "B"),
+            Metric::lower("memory_relay", "B"),
         ]
     };
 }
 
-static BULK: [Metric; 11] = metrics!(THROUGHPUT, figure!("rate", "1/s", Higher, None, true));
-static RANDOM: [Metric; 11] = metrics!(figure!("rate", "1/s", Higher, None, true), THROUGHPUT);
+static BULK: [Metric; 11] = metrics!(THROUGHPUT, FILES_RATE);
+static RANDOM: [Metric; 11] = metrics!(FILES_RATE, THROUGHPUT);
 static SET_UP: [Metric; 12] = metrics!(
-    figure!("setup_time", "s", Lower, None, true),
-    figure!("total_time", "s", Lower, None, true),
-    figure!("cpu_per_transfer", "s", Lower, Some(Method::Wait), true)
+    Metric::lower("setup_time", "s").related(),
+    Metric::lower("total_time", "s").related(),
+    cpu("cpu_per_transfer", "s").related()
 );
 
 fn metrics(case: &Case) -> &'static [Metric] {
@@ -122,10 +116,6 @@ fn metrics(case: &Case) -> &'static [Metric] {
         (_, Some("byte")) => &SET_UP,
         _ => &BULK,
     }
-}
-
-fn figure(window: &Window, name: &str) -> f64 {
-    window.figures.get(name).map_or(f64::NAN, |value| value.get())
 }
 
 /// Finds the programs, makes the cells, fits the plan.
@@ -138,12 +128,13 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         found.leave_out_slow();
     }
     let sources = Sources::default();
-    let mut cells: Vec<Box<dyn Cell>> = Vec::new();
+    let mut cells: Vec<Cell> = Vec::new();
     let mut takes = Vec::new();
     let (specs, warnings) = placed(specs(request.profile, &request.suites));
     for spec in specs {
         for mover in found.movers.iter().filter(|mover| mover.can(&spec)) {
-            cells.push(Box::new(FileCell::new(spec, Rc::clone(mover), sources.clone())));
+            let timed = FileCell::new(spec, Rc::clone(mover), sources.clone());
+            cells.push(Cell::new(spec.case(), mover.name(), timed));
             takes.push(mover.start_up() + expected(&spec));
         }
     }
@@ -151,20 +142,14 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         return Err(LabError::Plan(PlanError::NoCells));
     }
     Ok(Prepared {
-        plan: plan(request, &cells, &takes).map_err(LabError::Plan)?,
+        plan: plan(request, &cells, &takes)?,
         subjects: found.subjects,
         scheme: Scheme {
-            name: NAME,
-            def: hash(),
-            metrics,
-            reference: Reference::Best(&PEERS),
-            method: |_, _| Method::Wall,
             verified: |case, _| match case.text("way") {
-                Some("mount-random") => "full",
                 Some("mount-read") => "full, sampled in the window",
                 _ => "full",
             },
-            finish: |_| {},
+            ..Scheme::new(NAME, hash(), metrics, Reference::Best(&PEERS))
         },
         cells,
         warnings,
@@ -214,8 +199,7 @@ fn expected(spec: &Spec) -> Duration {
 
 /// Fits the cases to the time there is: a window is a transfer, however long that takes, so that all are planned as the
 /// average of them.
-fn plan(request: &Request, cells: &[Box<dyn Cell>], takes: &[Duration]) -> Result<Plan, PlanError> {
-    let layout = Layout::by_case(cells.iter().map(|cell| cell.case().canonical()));
+fn plan(request: &Request, cells: &[Cell], takes: &[Duration]) -> Result<Plan, LabError> {
     let limit = match request.profile {
         Profile::Standard => request.budget.or(Some(STANDARD_LIMIT)),
         _ => request.limit(),
@@ -225,7 +209,7 @@ fn plan(request: &Request, cells: &[Box<dyn Cell>], takes: &[Duration]) -> Resul
         per_cell: Duration::from_millis(500),
         per_window: takes.iter().sum::<Duration>() / count,
     };
-    let mut plan = Plan::new(request.profile, layout, overhead, limit)?;
+    let mut plan = fit(request.profile, cells, overhead, limit, 1.0)?;
     // Only reading at random places goes on for as long as it is told.
     plan.warmup = Duration::ZERO;
     Ok(plan)

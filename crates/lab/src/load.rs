@@ -6,7 +6,6 @@
 pub(crate) mod cells;
 pub(crate) mod error;
 pub(crate) mod generator;
-pub(crate) mod latency;
 pub(crate) mod memory;
 pub(crate) mod metrics;
 pub(crate) mod pacer;

@@ -32,14 +32,15 @@ mod threads;
 
 use std::time::Duration;
 
-pub(crate) use cells::{MIN_P99, latency_figures};
-
 use crate::measure::cpu::Method;
-use crate::plan::{Layout, Overhead, Plan, PlanError};
-use crate::result::{Case, Window};
-use crate::run::{self, Cell};
-use crate::stats::Better;
-use crate::workload::rows::{Metric, Reference, Scheme, THROUGHPUT};
+use crate::plan::Overhead;
+use crate::result::Case;
+use crate::run;
+use crate::workload::fit::fit;
+use crate::workload::metric::{
+    LANE_USE, LANE_USE_MAC, LATENCY_P50, LATENCY_P99, Metric, PACKET_P50, PACKET_P99, RATE, THROUGHPUT,
+};
+use crate::workload::rows::{Reference, Scheme};
 use crate::workload::subjects::{self, IN_PROCESS};
 use crate::workload::{LabError, Prepared, Request, Workload};
 
@@ -75,43 +76,16 @@ const OVERHEAD: Overhead = Overhead {
 /// How much longer a visit is than its warm-up and window: the comparison of every output, and batches timed alone.
 const STRETCH: f64 = 1.4;
 
-const RATE: Metric = Metric {
-    name: "rate",
-    unit: "1/s",
-    better: Better::Higher,
-    value: |window, s| window.ops as f64 / s,
-    method: None,
-    related: false,
-};
-
-/// A metric that the cell itself works out.
-macro_rules! figure {
-    ($name:literal, $unit:literal, $better:ident, $method:expr) => {
-        Metric {
-            name: $name,
-            unit: $unit,
-            better: Better::$better,
-            value: |window, _| figure(window, $name),
-            method: $method,
-            related: false,
-        }
-    };
-}
-
 const METRICS: [Metric; 8] = [
     RATE,
     THROUGHPUT,
-    figure!("latency_p50", "s", Lower, Some(Method::Wall)),
-    figure!("latency_p99", "s", Lower, Some(Method::Wall)),
-    figure!("packet_p50", "s/op", Lower, Some(Method::Wall)),
-    figure!("packet_p99", "s/op", Lower, Some(Method::Wall)),
-    figure!("lane_use", "1", Higher, None),
-    figure!("lane_use_mac", "1", Higher, None),
+    LATENCY_P50,
+    LATENCY_P99,
+    PACKET_P50,
+    PACKET_P99,
+    LANE_USE,
+    LANE_USE_MAC,
 ];
-
-fn figure(window: &Window, name: &str) -> f64 {
-    window.figures.get(name).map_or(f64::NAN, |value| value.get())
-}
 
 fn method(case: &Case, _: &str) -> Method {
     if case.int("threads") == Some(1) {
@@ -135,30 +109,21 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     let specs = definition::specs(request.profile, request.suites(), run::cpus() as usize);
     let cells = definition::cells(request.profile, &specs, &found);
     Ok(Prepared {
-        plan: plan(request, &cells).map_err(LabError::Plan)?,
+        plan: fit(request.profile, &cells, OVERHEAD, request.limit(), STRETCH)?,
         subjects: found.subjects,
         scheme: Scheme {
-            name: NAME,
-            def: definition::hash(request.profile),
-            metrics: |_| &METRICS,
-            reference: Reference::Best(&PEERS),
             method,
-            verified: |_, _| "full",
-            finish: |_| {},
+            ..Scheme::new(
+                NAME,
+                definition::hash(request.profile),
+                |_| &METRICS,
+                Reference::Best(&PEERS),
+            )
         },
         cells,
         warnings: Vec::new(),
         recommend: |_, _| Vec::new(),
     })
-}
-
-/// Fits the windows to the time there is, less what the visits take besides.
-fn plan(request: &Request, cells: &[Box<dyn Cell>]) -> Result<Plan, PlanError> {
-    let layout = Layout::by_case(cells.iter().map(|cell| cell.case().canonical()));
-    let limit = request.limit().map(|limit| limit.div_f64(STRETCH));
-    let mut plan = Plan::new(request.profile, layout, OVERHEAD, limit)?;
-    plan.expected = plan.expected.mul_f64(STRETCH);
-    Ok(plan)
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ pub use stack::Stack;
 
 use crate::measure::cpu::Method;
 use crate::peer::{Peer, PeerError};
+use crate::run::CellError;
 use config::Facts;
 
 /// How long a program may take until it listens. Only what hangs takes long.
@@ -134,6 +135,15 @@ impl std::error::Error for PathError {
         match self {
             PathError::Start { source, .. } => Some(source),
             _ => None,
+        }
+    }
+}
+
+impl From<PathError> for CellError {
+    fn from(error: PathError) -> CellError {
+        match error {
+            PathError::Unavailable { .. } => CellError::unavailable(error),
+            _ => CellError::failed(error),
         }
     }
 }

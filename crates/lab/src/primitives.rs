@@ -21,13 +21,14 @@ use sealway_aead::cpu::Cpu;
 use crate::doctor;
 use crate::doctor::{Diagnosis, RatioInterval, Setup, Surroundings};
 use crate::measure::cpu::Method;
-use crate::plan::{Layout, Overhead, Plan, PlanError};
+use crate::plan::{Overhead, Plan, PlanError};
 use crate::recommend::recommend;
-use crate::result::{Case, PlanFacts, Recommendation, ResultRow};
-use crate::run::SystemProbe;
-use crate::run::{Cell, Observer, Timing};
+use crate::result::{Case, PlanFacts};
+use crate::run::{Cell, Observer, SystemProbe, Timing};
 use crate::stats::{Better, Rules, ratio};
-use crate::workload::rows::{CPU_PER_OP, Metric, Reference, Scheme, THROUGHPUT};
+use crate::workload::fit::fit;
+use crate::workload::metric::{CPU_PER_OP, Metric, SETUP_TIME, THROUGHPUT};
+use crate::workload::rows::{Reference, Scheme};
 use crate::workload::{LabError, Prepared, Request, Workload, subjects};
 
 /// Name of the workload.
@@ -67,11 +68,6 @@ const LIMITS: [&str; 3] = [
     "Another CPU can turn the ranking round, above all one without AES instructions.",
 ];
 
-const SETUP_TIME: Metric = Metric {
-    name: "setup_time",
-    ..CPU_PER_OP
-};
-
 fn metrics(case: &Case) -> &'static [Metric] {
     match case.text("op") {
         Some("key-setup") => &[SETUP_TIME],
@@ -83,23 +79,16 @@ fn metrics(case: &Case) -> &'static [Metric] {
 /// How windows are read. A single key takes many times as long to check as to set up, so keys are sampled.
 fn scheme(def: String) -> Scheme {
     Scheme {
-        name: NAME,
-        def,
-        metrics,
-        reference: Reference::First(&PEERS),
-        method: |_, subject| {
-            if subject == openssl::NAME {
-                Method::Wait
-            } else {
-                Method::Thread
-            }
+        method: |_, subject| match subject {
+            openssl::NAME => Method::Wait,
+            _ => Method::Thread,
         },
         verified: |case, subject| match case.text("op") {
             _ if subject == openssl::NAME => "self",
             Some("key-setup") => "sampled",
             _ => "full",
         },
-        finish: |_| {},
+        ..Scheme::new(NAME, def, metrics, Reference::First(&PEERS))
     }
 }
 
@@ -114,17 +103,13 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     })?;
     let cells = definition::cells(request.profile, request.suites(), &found, program.as_ref());
     Ok(Prepared {
-        plan: plan(request, &cells).map_err(LabError::Plan)?,
+        plan: plan(request, &cells)?,
         subjects: found.subjects,
         scheme: scheme(definition::hash(request.profile)),
         cells,
         warnings: Vec::new(),
-        recommend: advise,
+        recommend: |rows, arch| recommend(rows, Cpu::get(), arch),
     })
-}
-
-fn advise(rows: &[ResultRow], arch: &str) -> Vec<Recommendation> {
-    recommend(rows, Cpu::get(), arch)
 }
 
 /// Says whether this machine can be measured: one subject under two names, and a look at the machine.
@@ -167,18 +152,17 @@ pub fn doctor(observer: &mut dyn Observer) -> Result<Diagnosis, LabError> {
 }
 
 /// Fits the windows to the time there is, after the programs that take whole seconds have had theirs.
-fn plan(request: &Request, cells: &[Box<dyn Cell>]) -> Result<Plan, PlanError> {
-    let layout = Layout::by_case(cells.iter().map(|cell| cell.case().canonical()));
+fn plan(request: &Request, cells: &[Cell]) -> Result<Plan, LabError> {
     let limit = request.limit();
-    let slow = cells.iter().filter(|cell| cell.subject() == openssl::NAME).count() as u32;
+    let slow = cells.iter().filter(|cell| cell.subject == openssl::NAME).count() as u32;
     let programs = openssl::SHORTEST * slow * request.profile.rounds();
     let left = limit.map(|limit| limit.saturating_sub(programs));
-    let mut plan = Plan::new(request.profile, layout, OVERHEAD, left).map_err(|error| match error {
+    let mut plan = fit(request.profile, cells, OVERHEAD, left, 1.0).map_err(|error| match error {
         // Said in the user's terms: the limit that was given, and all that it would have to cover.
-        PlanError::LimitTooShort { limit: _, needed } => PlanError::LimitTooShort {
+        LabError::Plan(PlanError::LimitTooShort { limit: _, needed }) => LabError::Plan(PlanError::LimitTooShort {
             limit: limit.unwrap_or(Duration::MAX),
             needed: needed + programs,
-        },
+        }),
         other => other,
     })?;
     plan.expected += programs;

@@ -23,21 +23,47 @@ pub use outcome::{Fault, Outcome, Repeat};
 pub use probe::SystemProbe;
 pub use time::rfc3339;
 
-/// A case with a subject: something that can be timed.
-///
-/// The runner calls [`Cell::prepare`] once before the first round, then [`Cell::window`] once a round.
-pub trait Cell {
+/// A case with a subject, and what is timed of them.
+pub struct Cell {
     /// Parameters of the case.
-    fn case(&self) -> &Case;
-
+    pub case: Case,
     /// Name of the subject.
-    fn subject(&self) -> &str;
+    pub subject: String,
+    timed: Box<dyn Timed>,
+}
 
+impl Cell {
+    /// A cell.
+    pub fn new(case: Case, subject: &str, timed: impl Timed + 'static) -> Cell {
+        Cell {
+            case,
+            subject: subject.to_owned(),
+            timed: Box::new(timed),
+        }
+    }
+}
+
+impl Timed for Cell {
+    fn prepare(&mut self) -> Result<(), CellError> {
+        self.timed.prepare()
+    }
+
+    fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
+        self.timed.window(warmup, window)
+    }
+}
+
+/// Something that can be timed.
+///
+/// The runner calls [`Timed::prepare`] once before the first round, then [`Timed::window`] once a round.
+pub trait Timed {
     /// Checks the subject against the oracle on data of this case, and allocates what the windows need.
     ///
     /// # Errors
     /// [`CellError`] when the subject gives a wrong answer or cannot run; the cell is then left out with that error.
-    fn prepare(&mut self) -> Result<(), CellError>;
+    fn prepare(&mut self) -> Result<(), CellError> {
+        Ok(())
+    }
 
     /// Warms up for `warmup`, then works for about `window` and reports what was done in the timed part only.
     ///
@@ -84,6 +110,23 @@ pub enum CellError {
     },
 }
 
+impl CellError {
+    /// [`CellError::Wrong`] in these words.
+    pub fn wrong(what: impl fmt::Display) -> CellError {
+        CellError::Wrong { what: what.to_string() }
+    }
+
+    /// [`CellError::Failed`] in these words.
+    pub fn failed(what: impl fmt::Display) -> CellError {
+        CellError::Failed { what: what.to_string() }
+    }
+
+    /// [`CellError::Unavailable`] in these words.
+    pub fn unavailable(what: impl fmt::Display) -> CellError {
+        CellError::Unavailable { what: what.to_string() }
+    }
+}
+
 impl fmt::Display for CellError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -113,14 +156,16 @@ pub trait Probe {
 /// What the lab tells while it works, and the way to stop it.
 pub trait Observer {
     /// The plan, before the first window.
-    fn planned(&mut self, plan: &PlanFacts);
+    fn planned(&mut self, _plan: &PlanFacts) {}
 
     /// About to visit window `done` (from 0) of `total`; `current` names the cell.
-    fn progress(&mut self, done: u32, total: u32, current: &str);
+    fn progress(&mut self, _done: u32, _total: u32, _current: &str) {}
 
     /// A round is complete; `partial` is a valid result file with `complete: false`.
-    fn round_done(&mut self, partial: &RunResult);
+    fn round_done(&mut self, _partial: &RunResult) {}
 
     /// True once the user asked to stop: the current window is finished, then the run ends with what is known.
-    fn stopped(&self) -> bool;
+    fn stopped(&self) -> bool {
+        false
+    }
 }

@@ -14,6 +14,7 @@
 
 mod bootstrap;
 mod describe;
+pub(crate) mod latency;
 mod metric;
 mod overview;
 mod random;

@@ -34,13 +34,15 @@ use sealway_aead::Suite;
 
 use crate::measure::cpu::Method;
 use crate::path::{Stack, engine};
-use crate::plan::{Layout, Overhead, Plan, PlanError, Profile};
-use crate::result::{ResultRow, Subject, Window};
+use crate::plan::{Overhead, Plan, PlanError, Profile};
+use crate::result::{ResultRow, Subject};
 use crate::run::Cell;
-use crate::stats::Better;
-use crate::workload::rows::{Metric, Reference, Scheme, THROUGHPUT};
-use crate::workload::{self, LabError, Prepared, Request, Workload, programs};
-use cells::{DIRECT, FLIP_AFTER, FORGEABLE, Spec, TransportCell, VERIFIED};
+use crate::workload::fit::fit;
+use crate::workload::metric::{Metric, THROUGHPUT};
+use crate::workload::routes::{self, DIRECT, Found, mark_generator_bound};
+use crate::workload::rows::{Reference, Scheme};
+use crate::workload::{self, LabError, Prepared, Request, Workload};
+use cells::{FLIP_AFTER, FORGEABLE, Spec, VERIFIED};
 use traffic::{Direction, PIECE};
 
 /// Name of the workload.
@@ -77,40 +79,24 @@ const CHOSEN: [Stack; 5] = [
     Stack::VMESS_CHACHA_TCP,
 ];
 
-/// How much less than `direct` a path must deliver: above, the generator may be what was measured.
-const HEADROOM: f64 = 1.5;
-
-/// A metric that the cell itself works out.
-macro_rules! figure {
-    ($name:literal, $unit:literal, $better:ident, $method:expr, $related:literal) => {
-        Metric {
-            name: $name,
-            unit: $unit,
-            better: Better::$better,
-            value: |window, _| figure(window, $name),
-            method: $method,
-            related: $related,
-        }
-    };
+/// CPU time for each 10^9 B.
+const fn cpu(name: &'static str) -> Metric {
+    Metric::lower(name, "s/GB").by(Method::Process)
 }
 
 const METRICS: [Metric; 11] = [
     THROUGHPUT,
-    figure!("cpu_per_gb", "s/GB", Lower, Some(Method::Process), true),
-    figure!("cpu_per_gb_client", "s/GB", Lower, Some(Method::Process), true),
-    figure!("cpu_per_gb_server", "s/GB", Lower, Some(Method::Process), true),
-    figure!("cpu_per_gb_front", "s/GB", Lower, Some(Method::Process), false),
-    figure!("memory", "B", Lower, None, false),
-    figure!("memory_client", "B", Lower, None, false),
-    figure!("memory_server", "B", Lower, None, false),
-    figure!("memory_front", "B", Lower, None, false),
-    figure!("fairness", "1", Higher, None, false),
-    figure!("forgeable", "1", Lower, None, false),
+    cpu("cpu_per_gb").related(),
+    cpu("cpu_per_gb_client").related(),
+    cpu("cpu_per_gb_server").related(),
+    cpu("cpu_per_gb_front"),
+    Metric::lower("memory", "B"),
+    Metric::lower("memory_client", "B"),
+    Metric::lower("memory_server", "B"),
+    Metric::lower("memory_front", "B"),
+    Metric::higher("fairness", "1"),
+    Metric::lower(FORGEABLE, "1"),
 ];
-
-fn figure(window: &Window, name: &str) -> f64 {
-    window.figures.get(name).map_or(f64::NAN, |value| value.get())
-}
 
 /// Finds the programs, makes the cells, fits the plan.
 pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
@@ -118,64 +104,36 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     if specs.is_empty() {
         return Err(LabError::Plan(PlanError::NoCells));
     }
-    let mut stacks: Vec<Stack> = Vec::new();
-    for spec in &specs {
-        if !stacks.contains(&spec.stack) {
-            stacks.push(spec.stack);
-        }
-    }
-    let found = programs::find(request, &stacks)?;
+    let Found { mut subjects, engines } = routes::find(request, specs.iter().map(|spec| spec.stack))?;
     let keep = request.profile == Profile::Quick;
-    let mut subjects = found.subjects;
-    if keep {
-        for subject in subjects.iter_mut().filter(|subject| subject.error.is_empty()) {
-            subject
-                .differs
-                .push("started once and held between its windows".to_owned());
-        }
+    let runs = |subject: &&mut Subject| subject.error.is_empty() && subject.name != DIRECT;
+    for subject in subjects.iter_mut().filter(|subject| keep && runs(subject)) {
+        let held = "started once and held between its windows".to_owned();
+        subject.differs.push(held);
     }
-    subjects.push(direct());
-    let mut cells: Vec<Box<dyn Cell>> = Vec::new();
-    for spec in specs {
+    let cells_of = |spec: Spec| -> Vec<Cell> {
         if spec.stack == Stack::DIRECT {
-            cells.push(Box::new(TransportCell::new(spec, None, keep)));
-            continue;
+            return vec![cells::cell(spec, None, keep)];
         }
-        for engine in &found.engines {
-            cells.push(Box::new(TransportCell::new(spec, Some(engine.clone()), keep)));
-        }
-    }
+        let engines = engines.iter().cloned();
+        engines.map(|engine| cells::cell(spec, Some(engine), keep)).collect()
+    };
+    let cells: Vec<Cell> = specs.into_iter().flat_map(cells_of).collect();
     Ok(Prepared {
-        plan: plan(request, &cells).map_err(LabError::Plan)?,
+        plan: plan(request, &cells)?,
         subjects,
         scheme: Scheme {
-            name: NAME,
-            def: hash(),
-            metrics: |_| &METRICS,
-            reference: Reference::Best(&PEERS),
-            method: |_, _| Method::Wall,
             verified: |case, _| match case.text("suite") {
                 Some("none") => "sampled, unauthenticated",
                 _ => "sampled",
             },
             finish: mark,
+            ..Scheme::new(NAME, hash(), |_| &METRICS, Reference::Best(&PEERS))
         },
         cells,
         warnings: Vec::new(),
         recommend: |rows, _| advice::bulk(rows),
     })
-}
-
-/// The control as the result file describes it.
-fn direct() -> Subject {
-    Subject {
-        name: DIRECT.to_owned(),
-        version: crate::run::version(),
-        kind: "in-process".to_owned(),
-        setup: "default".to_owned(),
-        differs: vec!["no program: from the generator straight to the sink".to_owned()],
-        ..Subject::default()
-    }
 }
 
 /// Every case, the most telling first: a time limit drops cases from the end. Without a choice of stacks a standard run has
@@ -235,8 +193,7 @@ fn hash() -> String {
 }
 
 /// Fits the windows to the time there is.
-fn plan(request: &Request, cells: &[Box<dyn Cell>]) -> Result<Plan, PlanError> {
-    let layout = Layout::by_case(cells.iter().map(|cell| cell.case().canonical()));
+fn plan(request: &Request, cells: &[Cell]) -> Result<Plan, LabError> {
     let (limit, start) = match request.profile {
         Profile::Quick => (request.limit(), Duration::from_millis(20)),
         Profile::Standard => (request.budget.or(Some(STANDARD_LIMIT)), Duration::from_millis(350)),
@@ -247,45 +204,21 @@ fn plan(request: &Request, cells: &[Box<dyn Cell>]) -> Result<Plan, PlanError> {
         per_cell: Duration::from_millis(800),
         per_window: start + Duration::from_millis(15),
     };
-    Plan::new(request.profile, layout, overhead, limit)
+    fit(request.profile, cells, overhead, limit, 1.0)
 }
 
 /// Looks at all rows together.
 fn mark(rows: &mut [ResultRow]) {
-    mark_generator_bound(rows);
-    mark_forgeable(rows);
-}
-
-/// Marks every row of a subject that delivered wrong bytes where the stack should have noticed.
-fn mark_forgeable(rows: &mut [ResultRow]) {
+    mark_generator_bound(rows, THROUGHPUT.name, |row| {
+        let direction = row.case.text("direction").map(str::to_owned);
+        (row.case.int("streams"), direction)
+    });
+    // Every row of a subject that delivered wrong bytes where the stack should have noticed.
     let key = |row: &ResultRow| (row.case.canonical(), row.subject.clone());
     let found: Vec<_> = rows.iter().filter(|row| row.metric == FORGEABLE).map(key).collect();
     for row in rows.iter_mut().filter(|row| found.contains(&key(row))) {
         row.verified = "sampled, unauthenticated".to_owned();
         row.flags.push("unauthenticated".to_owned());
-    }
-}
-
-/// Marks the rows of paths that delivered too close to what the generator can do without any.
-fn mark_generator_bound(rows: &mut [ResultRow]) {
-    let key = |row: &ResultRow| {
-        let direction = row.case.text("direction").map(str::to_owned);
-        (row.case.int("streams"), direction)
-    };
-    let controls: Vec<_> = rows
-        .iter()
-        .filter(|row| row.subject == DIRECT && row.metric == THROUGHPUT.name)
-        .map(|row| (key(row), row.median.get()))
-        .collect();
-    for row in rows
-        .iter_mut()
-        .filter(|row| row.subject != DIRECT && row.metric == THROUGHPUT.name)
-    {
-        let own = key(row);
-        let control = controls.iter().find(|(key, _)| *key == own);
-        if control.is_some_and(|(_, rate)| row.median.get() * HEADROOM > *rate) {
-            row.flags.push("generator-bound".to_owned());
-        }
     }
 }
 

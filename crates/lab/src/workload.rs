@@ -3,11 +3,15 @@
 //! A workload brings its cells, its plan and how its windows are read; the rest is here: the seed, the machine, the
 //! subjects, partial results after every round, warnings. Several workloads can share one result, one after the other.
 
+pub(crate) mod advice;
+pub(crate) mod batch;
+pub(crate) mod bytes;
 pub(crate) mod chunk;
 pub(crate) mod engine;
 mod error;
-pub(crate) mod noise;
-pub(crate) mod programs;
+pub(crate) mod fit;
+pub(crate) mod metric;
+pub(crate) mod routes;
 pub(crate) mod rows;
 pub(crate) mod subjects;
 
@@ -137,7 +141,7 @@ impl Request {
 /// A workload that is ready to run.
 pub(crate) struct Prepared {
     pub(crate) subjects: Vec<Subject>,
-    pub(crate) cells: Vec<Box<dyn Cell>>,
+    pub(crate) cells: Vec<Cell>,
     pub(crate) plan: Plan,
     pub(crate) scheme: Scheme,
     /// What is known before the first window and belongs to no subject.

@@ -1,18 +1,14 @@
 //! What to use for BIP324, from measured figures only.
 
 use super::definition::{MANY, Spec};
-use super::ends::Op;
 use super::{LOOPBACK, PEERS};
 use crate::format::{sig3_or, times};
 use crate::result::{Recommendation, ResultRow};
-use crate::stats::{Better, Rules, median, ratio};
+use crate::workload::advice::{OURS, compare, largest, usable};
+use crate::workload::batch::Op;
 
-/// Our batches, and our packets one at a time.
-const OURS: &str = "sealway";
+/// Our packets one at a time.
 const SINGLE: &str = "sealway:single";
-
-/// Rounds below which nothing is called better.
-const LEAST_ROUNDS: u32 = 3;
 
 /// A batch is large enough when it has this share of the best rate of all.
 const ENOUGH: f64 = 0.9;
@@ -25,57 +21,14 @@ pub(super) fn advice(rows: &[ResultRow]) -> Vec<Recommendation> {
         .collect()
 }
 
-fn usable(row: &ResultRow) -> bool {
-    row.median.get().is_finite() && row.rounds >= LEAST_ROUNDS && !row.flags.iter().any(|flag| flag == "unusable")
-}
-
 fn million(row: &ResultRow) -> String {
     format!("{} million", sig3_or(row.median.get() / 1e6, "?"))
-}
-
-/// How sure it is that one row is better than another of the same metric, and the median of their ratios by rounds.
-fn compare(one: &ResultRow, other: &ResultRow) -> (f64, &'static str) {
-    let numbers = |row: &ResultRow| row.values.iter().map(|value| value.get()).collect::<Vec<f64>>();
-    let (ours, theirs) = (numbers(one), numbers(other));
-    let better = if one.better == "lower" {
-        Better::Lower
-    } else {
-        Better::Higher
-    };
-    let rules = Rules::of(&one.metric);
-    let rules = if one.how == "range" {
-        rules.without_intervals()
-    } else {
-        rules
-    };
-    let verdict = ratio("", &ours, &theirs, better, rules).verdict;
-    let pairs: Vec<f64> = ours
-        .iter()
-        .zip(&theirs)
-        .map(|(a, b)| a / b)
-        .filter(|r| r.is_finite())
-        .collect();
-    let leads = !pairs.is_empty()
-        && pairs
-            .iter()
-            .all(|&r| (r > 1.0) == (better == Better::Higher) && r != 1.0);
-    let noisy = [one, other]
-        .iter()
-        .any(|row| row.flags.iter().any(|flag| flag == "noisy"));
-    let confidence = match (verdict.as_str(), leads, noisy) {
-        ("faster", _, false) => "clear",
-        ("faster", ..) | (_, true, _) => "slight",
-        _ => "tie",
-    };
-    (median(&pairs).unwrap_or(f64::NAN), confidence)
 }
 
 /// What to seal and open many connections with.
 fn connections(rows: &[ResultRow]) -> Option<Recommendation> {
     let case = Spec::mix(Op::Pair, super::definition::BATCH).case();
-    let of = |row: &ResultRow| row.metric == "rate" && row.case == case && usable(row);
-    let mut found: Vec<usize> = (0..rows.len()).filter(|&i| of(&rows[i])).collect();
-    found.sort_by(|&a, &b| rows[b].median.get().total_cmp(&rows[a].median.get()));
+    let found = largest(rows, |row| row.metric == "rate" && row.case == case);
     let [best, ref others @ ..] = found[..] else {
         return None;
     };
@@ -107,23 +60,15 @@ fn connections(rows: &[ResultRow]) -> Option<Recommendation> {
 
 /// How many packets to seal together.
 fn batch(rows: &[ResultRow]) -> Option<Recommendation> {
-    let of = |row: &ResultRow| {
-        row.metric == "rate"
-            && row.subject == OURS
-            && row.case.int("batch").is_some_and(|batch| {
-                usize::try_from(batch).is_ok_and(|batch| row.case == Spec::mix(Op::Seal, batch).case())
-            })
-            && usable(row)
+    let of_sweep = |row: &ResultRow| {
+        let batch = row.case.int("batch").and_then(|batch| usize::try_from(batch).ok());
+        batch.is_some_and(|batch| row.case == Spec::mix(Op::Seal, batch).case())
     };
     let size = |i: usize| rows[i].case.int("batch").unwrap_or_default();
-    let mut found: Vec<usize> = (0..rows.len()).filter(|&i| of(&rows[i])).collect();
+    let mut found = largest(rows, |row| row.metric == "rate" && row.subject == OURS && of_sweep(row));
+    let best = *found.first()?;
     found.sort_by_key(|&i| size(i));
-    let (&smallest, best) = (
-        found.first()?,
-        *found
-            .iter()
-            .max_by(|&&a, &&b| rows[a].median.get().total_cmp(&rows[b].median.get()))?,
-    );
+    let smallest = *found.first()?;
     if smallest == best || found.len() < 3 {
         return None;
     }
@@ -168,14 +113,12 @@ fn batch(rows: &[ResultRow]) -> Option<Recommendation> {
 /// Whether packets should be written together.
 fn sockets(rows: &[ResultRow]) -> Option<Recommendation> {
     const BYTES: &str = "128";
-    let of = |row: &ResultRow| {
+    let mut found = largest(rows, |row| {
         row.metric == "cpu_per_op"
             && row.subject == OURS
             && row.case.text("op") == Some(LOOPBACK)
             && row.case.text("sizes") == Some(BYTES)
-            && usable(row)
-    };
-    let mut found: Vec<usize> = (0..rows.len()).filter(|&i| of(&rows[i])).collect();
+    });
     found.sort_by_key(|&i| rows[i].case.int("batch"));
     let [alone, together] = found[..] else {
         return None;

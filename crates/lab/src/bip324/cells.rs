@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::ends::{Ends, Make, Op};
+use super::ends::{Ends, Make};
 use super::traffic::{Checker, Traffic};
-use crate::packets::latency_figures;
-use crate::result::Case;
-use crate::run::{Cell, CellError, Counted};
+use crate::run::{CellError, Counted, Timed};
+use crate::stats::latency::Latency;
+use crate::workload::batch::{LATENCY_SHARE, Op, clocked, lane_figures, latency_figures};
 use crate::workload::chunk::{Chunk, not_prepared, repeat};
 
 /// Packets of a batch from which on it is timed and compared by itself.
@@ -17,17 +17,9 @@ pub(super) const ALONE: usize = 64;
 /// Packets of smaller batches that are timed together.
 pub(super) const TOGETHER: usize = 1024;
 
-/// Part of a window, added to it, in which each batch is timed on its own.
-const LATENCY_SHARE: u32 = 3;
-
-/// Most batches of a window that are timed on their own.
-const MAX_SAMPLES: usize = 1 << 18;
-
 /// What a cell does, without who does it.
 #[derive(Clone)]
 pub(super) struct Task {
-    pub(super) case: Case,
-    pub(super) subject: &'static str,
     pub(super) traffic: Rc<Traffic>,
     /// The same connections with few packets, of which one is damaged, in several ways.
     pub(super) forged: Rc<Vec<Traffic>>,
@@ -55,9 +47,7 @@ impl Task {
             let mut ends = (self.make)(forged, Op::Open, forged.count())?;
             ends.rewind()?;
             if ends.open(forged, 0..forged.count()).is_ok() {
-                return Err(CellError::Wrong {
-                    what: "a packet was accepted with a flipped bit".to_owned(),
-                });
+                return Err(CellError::wrong("a packet was accepted with a flipped bit"));
             }
         }
         Ok(())
@@ -93,15 +83,7 @@ impl PacketCell {
     }
 }
 
-impl Cell for PacketCell {
-    fn case(&self) -> &Case {
-        &self.task.case
-    }
-
-    fn subject(&self) -> &str {
-        self.task.subject
-    }
-
+impl Timed for PacketCell {
     fn prepare(&mut self) -> Result<(), CellError> {
         self.task.check()?;
         self.ends = Some(self.task.ends()?);
@@ -138,7 +120,7 @@ impl PacketCell {
             wires: Log::default(),
             messages: Log::default(),
             wire_bytes: 0,
-            samples: None,
+            times: None,
         };
         repeat(&mut walk, warmup)?;
         walk.ends.lanes();
@@ -150,20 +132,20 @@ impl PacketCell {
         if counted.bytes > 0 {
             counted.figures.push(("overhead", wire / counted.bytes as f64 - 1.0));
         }
-        for (name, lanes) in ["lane_use", "lane_use_mac"].into_iter().zip(walk.ends.lanes()) {
-            if lanes.offered > 0 {
-                counted.figures.push((name, lanes.utilisation()));
-            }
-        }
+        counted.figures.extend(lane_figures(walk.ends.lanes()));
         let [elsewhere, all] = walk.ends.elsewhere();
         if all > 0 {
             counted.figures.push((super::GPU_SHARE, elsewhere as f64 / all as f64));
         }
         if self.task.latency {
-            walk.samples = Some(Vec::with_capacity(MAX_SAMPLES));
+            walk.times = Some(Latency::new());
             repeat(&mut walk, window / LATENCY_SHARE)?;
-            let samples = walk.samples.unwrap_or_default();
-            counted.figures.extend(latency_figures(&samples, self.task.batch));
+            let times = walk.times.as_ref();
+            counted.figures.extend(
+                times
+                    .into_iter()
+                    .flat_map(|times| latency_figures(times, self.task.batch)),
+            );
         }
         Ok(counted)
     }
@@ -207,32 +189,20 @@ struct Walk<'a> {
     messages: Log,
     /// Bytes of packets since somebody asked, decoys among them.
     wire_bytes: u64,
-    /// Seconds of each batch, where they are wanted.
-    samples: Option<Vec<f64>>,
+    /// How long each batch took, where that is wanted; what copies it is outside.
+    times: Option<Latency>,
 }
 
 impl Walk<'_> {
     #[inline(always)]
     fn batch(&mut self, packets: Range<usize>) -> Result<(), CellError> {
-        let traffic = &self.task.traffic;
-        match self.task.op {
-            Op::Seal => self.ends.seal(traffic, packets),
-            Op::Open => self.ends.open(traffic, packets),
-            Op::Pair => self.ends.pair(traffic, packets),
-        }
-    }
-
-    /// One batch, or many small ones, what each made copied away before the next overwrites it.
-    fn batches(&mut self) -> Result<(), CellError> {
-        let (batch, packets) = (self.task.batch, self.packets.clone());
-        if batch >= ALONE {
-            return self.batch(packets);
-        }
-        for start in packets.clone().step_by(batch) {
-            self.batch(start..(start + batch).min(packets.end))?;
-            self.copy();
-        }
-        Ok(())
+        let (traffic, ends) = (&self.task.traffic, &mut *self.ends);
+        let op = self.task.op;
+        clocked(&mut self.times, || match op {
+            Op::Seal => ends.seal(traffic, packets),
+            Op::Open => ends.open(traffic, packets),
+            Op::Pair => ends.pair(traffic, packets),
+        })
     }
 
     fn copy(&mut self) {
@@ -244,23 +214,6 @@ impl Walk<'_> {
             self.ends
                 .messages(&mut |connection, bytes| self.messages.push(connection, bytes));
         }
-    }
-
-    /// The same with a clock around each; copying is outside.
-    fn samples(&mut self, mut samples: Vec<f64>) -> Result<Vec<f64>, CellError> {
-        let (batch, packets) = (self.task.batch, self.packets.clone());
-        for start in packets.clone().step_by(batch) {
-            let clock = Instant::now();
-            self.batch(start..(start + batch).min(packets.end))?;
-            let taken = clock.elapsed().as_secs_f64();
-            if samples.len() < MAX_SAMPLES {
-                samples.push(taken);
-            }
-            if batch < ALONE {
-                self.copy();
-            }
-        }
-        Ok(samples)
     }
 }
 
@@ -277,13 +230,15 @@ impl Chunk for Walk<'_> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
-        match self.samples.take() {
-            None => self.batches(),
-            Some(samples) => {
-                self.samples = Some(self.samples(samples)?);
-                Ok(())
+        // One batch, or many small ones, what each made copied away before the next overwrites it.
+        let (batch, packets) = (self.task.batch, self.packets.clone());
+        for start in packets.clone().step_by(batch) {
+            self.batch(start..(start + batch).min(packets.end))?;
+            if batch < ALONE {
+                self.copy();
             }
         }
+        Ok(())
     }
 
     fn verify(&mut self) -> Result<(), CellError> {

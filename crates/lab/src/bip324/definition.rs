@@ -4,20 +4,21 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::cells::{ALONE, Kept, PacketCell, TOGETHER, Task};
-use super::ends::{Batched, Make, Op};
+use super::ciphers::{Ciphers, Own};
+use super::ends::{Batched, Make};
 use super::framed::Loop;
 use super::links::{Link, SEED, links};
 use super::once::{self, CHUNK, Once};
-use super::single::{Ciphers, Own, Single};
+use super::single::Single;
 use super::sockets::{self, Messages, SocketCell};
-use super::traffic::{DECOY_MAX, Sizes, Traffic};
+use super::traffic::{DECOY_MAX, Traffic};
 use super::{LOOPBACK, NAME};
-use crate::packets::MIN_P99;
 use crate::plan::Profile;
 use crate::result::Case;
 use crate::run::{Cell, CellError};
 use crate::workload;
-use crate::workload::chunk::NoCell;
+use crate::workload::batch::{MIN_P99, Op, Sizes, keep_first, packets};
+use crate::workload::chunk::failed_cell;
 use crate::workload::subjects::Found;
 
 /// Version of what a window does. Raise it when figures before and after are no longer comparable.
@@ -46,14 +47,6 @@ const FIXED_BYTES: usize = 8 << 20;
 
 /// Packets of the traffic in which damage must be noticed.
 const FORGED: usize = 64;
-
-/// Packets: 131,072, and 16,384 in a quick run, where a window is too short to see more.
-pub(super) const fn packets(profile: Profile) -> usize {
-    match profile {
-        Profile::Quick => 16_384,
-        Profile::Standard | Profile::Full => 131_072,
-    }
-}
 
 /// Hash of the numbers that define a window.
 pub(super) fn hash(profile: Profile) -> String {
@@ -159,13 +152,7 @@ pub(super) fn specs(profile: Profile) -> Vec<Spec> {
         }
         specs.extend(FIXED.map(|bytes| packets_of(Op::Pair, Sizes::Fixed(bytes), MANY, SIZED_BATCH, 0)));
     }
-    let mut seen = Vec::new();
-    specs.retain(|spec| {
-        !seen.contains(spec) && {
-            seen.push(*spec);
-            true
-        }
-    });
+    keep_first(&mut specs);
     specs
 }
 
@@ -249,7 +236,7 @@ impl<'a> Cast<'a> {
     }
 
     /// Who takes part in what is done once.
-    fn once(&self, once: Once, cells: &mut Vec<Box<dyn Cell>>) {
+    fn once(&self, once: Once, cells: &mut Vec<Cell>) {
         let case = Spec::Once(once).case();
         cells.push(once::own(once, case.clone(), &self.links));
         #[cfg(feature = "peers")]
@@ -296,7 +283,7 @@ impl Stage {
     }
 
     /// The cells of a case of packets in memory, one for each of those who take part.
-    pub(super) fn cells(&mut self, spec: &Spec, ends: Vec<(&'static str, Make)>, kept: Kept) -> Vec<Box<dyn Cell>> {
+    pub(super) fn cells(&mut self, spec: &Spec, ends: Vec<(&'static str, Make)>, kept: Kept) -> Vec<Cell> {
         let &Spec::Packets {
             op,
             sizes,
@@ -309,7 +296,7 @@ impl Stage {
         };
         let links = &self.links[..connections];
         let count = match sizes {
-            Sizes::Mix => packets(self.profile),
+            Sizes::Mix | Sizes::Tiny => packets(self.profile),
             Sizes::Fixed(bytes) => (FIXED_BYTES / bytes).min(packets(self.profile)),
         };
         let traffic = self.traffics.entry((sizes, connections, decoys)).or_insert_with(|| {
@@ -320,10 +307,8 @@ impl Stage {
             Ok(there) => there,
             Err(error) => return vec![none(spec, error)],
         };
-        let cells = ends.into_iter().map(|(subject, make)| -> Box<dyn Cell> {
-            Box::new(PacketCell::new(Task {
-                case: spec.case(),
-                subject,
+        let cells = ends.into_iter().map(|(subject, make)| {
+            let task = Task {
                 traffic: Rc::clone(traffic),
                 forged: Rc::clone(forged),
                 op,
@@ -331,24 +316,21 @@ impl Stage {
                 latency: sizes == Sizes::Mix && decoys == 0,
                 make,
                 kept,
-            }))
+            };
+            Cell::new(spec.case(), subject, PacketCell::new(task))
         });
         cells.collect()
     }
 }
 
 /// A case that cannot be prepared.
-pub(super) fn none(spec: &Spec, error: &CellError) -> Box<dyn Cell> {
-    Box::new(NoCell {
-        case: spec.case(),
-        subject: Batched::NAME,
-        error: error.clone(),
-    })
+pub(super) fn none(spec: &Spec, error: &CellError) -> Cell {
+    failed_cell(spec.case(), Batched::NAME, error)
 }
 
 /// Every cell of a run.
-pub(super) fn cells(profile: Profile, specs: &[Spec], found: &Found) -> Vec<Box<dyn Cell>> {
-    let mut cells: Vec<Box<dyn Cell>> = Vec::new();
+pub(super) fn cells(profile: Profile, specs: &[Spec], found: &Found) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = Vec::new();
     let cast = match Cast::new(found) {
         Ok(cast) => cast,
         Err(error) => return specs.iter().map(|spec| none(spec, &error)).collect(),
@@ -359,14 +341,9 @@ pub(super) fn cells(profile: Profile, specs: &[Spec], found: &Found) -> Vec<Box<
             Spec::Once(once) => cast.once(once, &mut cells),
             Spec::Sockets { bytes, batch } => {
                 let messages = Rc::new(Messages::new(bytes));
-                cells.extend(cast.sockets().into_iter().map(|(subject, make)| -> Box<dyn Cell> {
-                    Box::new(SocketCell {
-                        case: spec.case(),
-                        subject,
-                        messages: Rc::clone(&messages),
-                        batch,
-                        make,
-                    })
+                cells.extend(cast.sockets().into_iter().map(|(subject, make)| {
+                    let messages = Rc::clone(&messages);
+                    Cell::new(spec.case(), subject, SocketCell { messages, batch, make })
                 }));
             }
             Spec::Packets { .. } => cells.extend(stage.cells(spec, cast.ends(), Kept::Always)),

@@ -14,38 +14,7 @@ use sealway_bip324::{DEFAULT_CONTENTS_LIMIT, Kind};
 use super::links::{Link, failed};
 use super::traffic::Traffic;
 use crate::run::CellError;
-
-/// What is done with a batch.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Op {
-    /// Sealed.
-    Seal,
-    /// Opened.
-    Open,
-    /// Sealed at one end and opened at the other; one operation.
-    Pair,
-}
-
-impl Op {
-    /// The case's word for it.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Op::Seal => "seal",
-            Op::Open => "open",
-            Op::Pair => "pair",
-        }
-    }
-
-    /// Whether something is sealed.
-    pub(super) fn seals(self) -> bool {
-        self != Op::Open
-    }
-
-    /// Whether something is opened.
-    pub(super) fn opens(self) -> bool {
-        self != Op::Seal
-    }
-}
+use crate::workload::batch::Op;
 
 /// The ends of the connections of some traffic.
 pub(super) trait Ends {
@@ -137,9 +106,10 @@ impl BatchEnd {
         black_box(bytes);
         match self.transport.poll_closed() {
             None => self.check_executor(),
-            Some((id, error)) => Err(CellError::Wrong {
-                what: format!("connection {} ended: {error}", id.index()),
-            }),
+            Some((id, error)) => Err(CellError::wrong(format_args!(
+                "connection {} ended: {error}",
+                id.index()
+            ))),
         }
     }
 }

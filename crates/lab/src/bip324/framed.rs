@@ -7,8 +7,8 @@ use chacha20::cipher::{KeyIvInit, StreamCipher};
 use sealway_aead::Suite;
 use sealway_bip324::{LENGTH_LEN, OVERHEAD, TAG_LEN};
 
+use super::ciphers::Ciphers;
 use super::links::Link;
-use super::single::Ciphers;
 use crate::run::CellError;
 use crate::workload::engine::Engine;
 
@@ -168,7 +168,5 @@ impl<E: Engine<Sealing: Send, Opening: Send>> Ciphers for Loop<E> {
 }
 
 fn refused<E: Engine>() -> CellError {
-    CellError::Failed {
-        what: format!("{} refused a key", E::NAME),
-    }
+    CellError::failed(format_args!("{} refused a key", E::NAME))
 }

@@ -24,18 +24,17 @@ use sealway_cuda::{Engine, Options};
 
 use self::kept::{CostsFile, KnownCosts};
 use super::cells::Kept;
-use super::definition::{BATCH, MANY, Spec, Stage, batched, hash, none, packets};
-use super::ends::{Batched, Make, MakeExecutor, Op};
+use super::definition::{BATCH, MANY, Spec, Stage, batched, hash, none};
+use super::ends::{Batched, Make, MakeExecutor};
 use super::links::{Link, failed, links};
-use super::traffic::Sizes;
-use super::{GPU_SHARE, NAME, PACKETS, figure, plan};
-use crate::measure::cpu::Method;
+use super::{NAME, PACKETS, STRETCH};
 use crate::packets::gpu::{self, GPU, Open};
 use crate::plan::{Overhead, Profile};
 use crate::result::Subject;
 use crate::run::Cell;
-use crate::stats::Better;
-use crate::workload::rows::{Metric, Reference, Scheme};
+use crate::workload::batch::{Op, Sizes, packets};
+use crate::workload::fit::fit;
+use crate::workload::rows::{Reference, Scheme};
 use crate::workload::subjects::ours;
 use crate::workload::{self, LabError, Prepared, Request};
 
@@ -52,24 +51,6 @@ const MEAN: usize = 325;
 const OVERHEAD: Overhead = Overhead {
     per_cell: Duration::from_millis(250),
     per_window: Duration::from_millis(150),
-};
-
-const METRICS: [Metric; PACKETS.len() + 1] = {
-    const SHARE: Metric = Metric {
-        name: GPU_SHARE,
-        unit: "1",
-        better: Better::Higher,
-        value: |window, _| figure(window, GPU_SHARE),
-        method: None,
-        related: false,
-    };
-    let mut metrics = [SHARE; PACKETS.len() + 1];
-    let mut n = 0;
-    while n < PACKETS.len() {
-        metrics[n] = PACKETS[n];
-        n += 1;
-    }
-    metrics
 };
 
 /// Every case, the most telling first.
@@ -125,7 +106,7 @@ fn beside(links: &Rc<Vec<Link>>, open: &Open, routing: Routing) -> Make {
 }
 
 /// Every cell.
-pub(super) fn cells(profile: Profile, specs: &[Spec], open: &Open, costs: Costs) -> Vec<Box<dyn Cell>> {
+pub(super) fn cells(profile: Profile, specs: &[Spec], open: &Open, costs: Costs) -> Vec<Cell> {
     let links = match links(MANY) {
         Ok(links) => Rc::new(links),
         Err(error) => return specs.iter().map(|spec| none(spec, &error)).collect(),
@@ -180,18 +161,15 @@ pub(super) fn prepare(request: &Request, open: &Open) -> Result<Prepared, LabErr
     drop(engine);
     let cells = cells(request.profile, &specs(request.profile), open, known.costs);
     Ok(Prepared {
-        plan: plan(request, OVERHEAD, &cells).map_err(LabError::Plan)?,
+        plan: fit(request.profile, &cells, OVERHEAD, request.limit(), STRETCH)?,
         subjects,
         cells,
-        scheme: Scheme {
-            name: NAME,
-            def: workload::hash(&format!("{NAME} gpu {VERSION} {}", hash(request.profile))),
-            metrics: |_| &METRICS,
-            reference: Reference::First(&[Batched::NAME]),
-            method: |_, _| Method::Wall,
-            verified: |_, _| "full",
-            finish: |_| {},
-        },
+        scheme: Scheme::new(
+            NAME,
+            workload::hash(&format!("{NAME} gpu {VERSION} {}", hash(request.profile))),
+            |_| &PACKETS,
+            Reference::First(&[Batched::NAME]),
+        ),
         warnings: Vec::new(),
         recommend: |_, _| Vec::new(),
     })

@@ -8,7 +8,7 @@ use sealway_bip324::{ELLSWIFT_LEN, LocalKey, Magic, Role};
 
 use crate::run::CellError;
 use crate::stats::SplitMix64;
-use crate::workload::noise::noise;
+use crate::workload::bytes::noise;
 
 /// Seed of keys, lengths, contents and turns: the same packets on every machine and in every run.
 pub(super) const SEED: u64 = 1;
@@ -50,9 +50,7 @@ impl Link {
 
 /// A failure of our own engine, in its words.
 pub(super) fn failed(error: impl std::fmt::Display) -> CellError {
-    CellError::Failed {
-        what: error.to_string(),
-    }
+    CellError::failed(error)
 }
 
 /// Makes that many connections.

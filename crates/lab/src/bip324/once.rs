@@ -9,7 +9,7 @@ use secp256k1::ellswift::{ElligatorSwift, ElligatorSwiftParty};
 use super::links::{Link, MAGIC, failed};
 use crate::result::Case;
 use crate::run::{Cell, CellError};
-use crate::workload::chunk::{Chunk, ChunkCell};
+use crate::workload::chunk::{Chunk, chunked};
 use crate::workload::engine::{Engine, Sealway};
 
 /// Operations that are timed together.
@@ -122,9 +122,7 @@ impl<W: Work> Chunk for Several<W> {
         if self.expected[self.at..].starts_with(&self.answers) && !self.answers.is_empty() {
             return Ok(());
         }
-        Err(CellError::Wrong {
-            what: "a handshake step gave another result than it must".to_owned(),
-        })
+        Err(CellError::wrong("a handshake step gave another result than it must"))
     }
 
     fn counted(&self) -> (u64, u64) {
@@ -138,14 +136,13 @@ pub(super) fn cell<W: Work + Clone + 'static>(
     subject: &'static str,
     work: W,
     links: &Rc<Vec<Link>>,
-) -> Box<dyn Cell> {
+) -> Cell {
     let links = Rc::clone(links);
-    let make = move || Several::new(work.clone(), Rc::clone(&links));
-    Box::new(ChunkCell::new(case, subject, Box::new(make)))
+    chunked(case, subject, move || Several::new(work.clone(), Rc::clone(&links)))
 }
 
 /// Our cells of an operation.
-pub(super) fn own(once: Once, case: Case, links: &Rc<Vec<Link>>) -> Box<dyn Cell> {
+pub(super) fn own(once: Once, case: Case, links: &Rc<Vec<Link>>) -> Cell {
     match once {
         Once::Key => cell(case, Sealway::NAME, Key, links),
         Once::Ecdh => cell(case, Sealway::NAME, Ecdh, links),
@@ -181,9 +178,7 @@ impl Work for Key {
         if here.session_id() == there.session_id() {
             return Ok(encoding);
         }
-        Err(CellError::Wrong {
-            what: "an encoding is not that of its key".to_owned(),
-        })
+        Err(CellError::wrong("an encoding is not that of its key"))
     }
 }
 
@@ -291,9 +286,7 @@ impl Work for Handshake {
             (Some(Event::Established { session_id: a }), Some(Event::Established { session_id: b })) if a == b => {
                 Ok(answer(&a))
             }
-            _ => Err(CellError::Wrong {
-                what: "the two ends did not come together".to_owned(),
-            }),
+            _ => Err(CellError::wrong("the two ends did not come together")),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::run::{Cell, CellError};
 use crate::workload::subjects::BIP324;
 
 /// Their cell of an operation, if they offer it by itself.
-pub(super) fn theirs(once: Once, case: Case, links: &Rc<Vec<Link>>) -> Option<Box<dyn Cell>> {
+pub(super) fn theirs(once: Once, case: Case, links: &Rc<Vec<Link>>) -> Option<Cell> {
     let curve = Rc::new(Secp256k1::signing_only());
     match once {
         Once::Key => Some(cell(case, BIP324, Key(curve), links)),
@@ -78,9 +78,7 @@ impl Work for Whole {
     fn work(&self, secrets: Self::Ready) -> Result<Answer, CellError> {
         let [here, there] = handshake(&secrets, &self.0)?;
         if here.id() != there.id() {
-            return Err(CellError::Wrong {
-                what: "the two ends did not come together".to_owned(),
-            });
+            return Err(CellError::wrong("the two ends did not come together"));
         }
         Ok(answer(here.id()))
     }

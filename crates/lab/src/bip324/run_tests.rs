@@ -5,23 +5,15 @@ use crate::ending::Ending;
 use crate::plan::Profile;
 use crate::report;
 use crate::report::terminal::Style;
-use crate::result::{PlanFacts, ResultRow, RunResult};
+use crate::result::{ResultRow, RunResult};
 use crate::run::Observer;
 use crate::workload::{Peers, run};
 
 struct Watcher;
 
 impl Observer for Watcher {
-    fn planned(&mut self, _: &PlanFacts) {}
-
-    fn progress(&mut self, _: u32, _: u32, _: &str) {}
-
     fn round_done(&mut self, partial: &RunResult) {
         assert!(!partial.complete);
-    }
-
-    fn stopped(&self) -> bool {
-        false
     }
 }
 

@@ -3,83 +3,14 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use sealway_bip324::{HEADER_LEN, Kind, LENGTH_LEN, OVERHEAD, PacketOpener, PacketSealer, TAG_LEN};
+use sealway_bip324::{HEADER_LEN, OVERHEAD, TAG_LEN};
 
-use super::ends::{Ends, Op};
+use super::ciphers::Ciphers;
+use super::ends::Ends;
 use super::links::{Link, failed};
 use super::traffic::Traffic;
 use crate::run::CellError;
-
-/// The packets of one direction, one at a time.
-pub(super) trait Ciphers: 'static {
-    /// The subject's name.
-    const NAME: &'static str;
-
-    type Sealer: Send;
-    type Opener: Send;
-
-    /// What seals, for each connection from where it begins.
-    fn sealers(&self, links: &[Link]) -> Result<Vec<Self::Sealer>, CellError>;
-
-    /// What opens, likewise.
-    fn openers(&self, links: &[Link]) -> Result<Vec<Self::Opener>, CellError>;
-
-    /// Seals a packet into exactly the bytes it takes; false if it is refused.
-    fn seal(sealer: &mut Self::Sealer, decoy: bool, contents: &[u8], wire: &mut [u8]) -> bool;
-
-    /// Opens a length: how many bytes follow it.
-    fn length(opener: &mut Self::Opener, sealed: [u8; LENGTH_LEN]) -> Option<usize>;
-
-    /// Opens what follows a length into `text`, which has as many bytes: the header, then the contents. Gives whether it is
-    /// a decoy; `None` if it is not authentic.
-    fn open(opener: &mut Self::Opener, sealed: &[u8], text: &mut [u8]) -> Option<bool>;
-}
-
-/// Our own sealer and opener.
-pub(super) struct Own;
-
-impl Ciphers for Own {
-    const NAME: &'static str = "sealway:single";
-
-    type Sealer = PacketSealer;
-    type Opener = PacketOpener;
-
-    fn sealers(&self, links: &[Link]) -> Result<Vec<PacketSealer>, CellError> {
-        links
-            .iter()
-            .map(|link| Ok(PacketSealer::new(link.send_chain()?)))
-            .collect()
-    }
-
-    fn openers(&self, links: &[Link]) -> Result<Vec<PacketOpener>, CellError> {
-        links
-            .iter()
-            .map(|link| Ok(PacketOpener::new(link.recv_chain()?)))
-            .collect()
-    }
-
-    #[inline(always)]
-    fn seal(sealer: &mut PacketSealer, decoy: bool, contents: &[u8], wire: &mut [u8]) -> bool {
-        let kind = if decoy { Kind::Decoy } else { Kind::Genuine };
-        let Some(room) = wire.get_mut(LENGTH_LEN + HEADER_LEN..LENGTH_LEN + HEADER_LEN + contents.len()) else {
-            return false;
-        };
-        room.copy_from_slice(contents);
-        sealer.seal_in_place(kind, &[], wire).is_ok()
-    }
-
-    #[inline(always)]
-    fn length(opener: &mut PacketOpener, sealed: [u8; LENGTH_LEN]) -> Option<usize> {
-        opener.open_length(sealed).ok()
-    }
-
-    #[inline(always)]
-    fn open(opener: &mut PacketOpener, sealed: &[u8], text: &mut [u8]) -> Option<bool> {
-        text.copy_from_slice(sealed);
-        let (kind, _) = opener.open_in_place(&[], text).ok()?;
-        Some(kind == Kind::Decoy)
-    }
-}
+use crate::workload::batch::Op;
 
 /// The place of a packet in an arena, and its connection.
 type Place = (usize, Range<usize>);
@@ -145,8 +76,11 @@ fn open_piece<C: Ciphers>(
     mut piece: &[u8],
     text: &mut Arena,
 ) -> Result<(), CellError> {
-    let wrong = || CellError::Wrong {
-        what: format!("{} does not open a packet of connection {connection}", C::NAME),
+    let wrong = || {
+        CellError::wrong(format_args!(
+            "{} does not open a packet of connection {connection}",
+            C::NAME
+        ))
     };
     while let Some((length, rest)) = piece.split_first_chunk() {
         let len = C::length(opener, *length).ok_or_else(wrong)?;

@@ -14,13 +14,12 @@ use std::time::{Duration, Instant};
 use sealway_bip324::batch::{BatchOptions, BatchTransport, ConnectionId};
 use sealway_bip324::{Kind, LENGTH_LEN, OVERHEAD, TAG_LEN};
 
+use super::ciphers::Ciphers;
 use super::ends::Batched;
 use super::links::{Link, SEED, failed};
-use super::single::Ciphers;
 use crate::measure::clock::process_cpu;
-use crate::result::Case;
-use crate::run::{Cell, CellError, Counted};
-use crate::workload::noise::noise;
+use crate::run::{CellError, Counted, Timed};
+use crate::workload::bytes::noise;
 
 /// Bytes that are read at once.
 const READ: usize = 64 * 1024;
@@ -125,9 +124,7 @@ impl Receiver for BatchEnd {
         self.transport.open().iter().for_each(|message| see(message.contents));
         match self.transport.poll_closed() {
             None => Ok(got),
-            Some((_, error)) => Err(CellError::Wrong {
-                what: error.to_string(),
-            }),
+            Some((_, error)) => Err(CellError::wrong(error)),
         }
     }
 }
@@ -166,9 +163,7 @@ struct SingleReceiver<C: Ciphers> {
 
 impl<C: Ciphers> Receiver for SingleReceiver<C> {
     fn receive(&mut self, from: &mut dyn Read, see: &mut dyn FnMut(&[u8])) -> Result<usize, CellError> {
-        let wrong = |what: &str| CellError::Wrong {
-            what: format!("{}: {what}", C::NAME),
-        };
+        let wrong = |what: &str| CellError::wrong(format_args!("{}: {what}", C::NAME));
         let got = read(from, &mut self.wire[self.have..])?;
         let end = self.have + got;
         let mut rest = &self.wire[..end];
@@ -223,8 +218,6 @@ pub(super) fn single<C: Ciphers>(ciphers: &C, link: &Link) -> Result<(Box<dyn Se
 
 /// A case over sockets.
 pub(super) struct SocketCell {
-    pub(super) case: Case,
-    pub(super) subject: &'static str,
     pub(super) messages: Rc<Messages>,
     /// Packets that are sealed together and written by one call.
     pub(super) batch: usize,
@@ -234,15 +227,7 @@ pub(super) struct SocketCell {
 /// The subject whose batches these are.
 pub(super) const BATCHED: &str = Batched::NAME;
 
-impl Cell for SocketCell {
-    fn case(&self) -> &Case {
-        &self.case
-    }
-
-    fn subject(&self) -> &str {
-        self.subject
-    }
-
+impl Timed for SocketCell {
     fn prepare(&mut self) -> Result<(), CellError> {
         self.window(Duration::ZERO, Duration::from_millis(2)).map(drop)
     }
@@ -274,9 +259,7 @@ impl Cell for SocketCell {
             let (counted, seen) = received?;
             match sent? {
                 sent if sent == seen => Ok(counted),
-                sent => Err(CellError::Wrong {
-                    what: format!("{seen} messages came of {sent} sent"),
-                }),
+                sent => Err(CellError::wrong(format_args!("{seen} messages came of {sent} sent"))),
             }
         })
     }
@@ -321,9 +304,9 @@ fn watch(
             seen += 1;
         })?;
         if let Some(message) = wrong {
-            return Err(CellError::Wrong {
-                what: format!("message {message} differs from what was sent"),
-            });
+            return Err(CellError::wrong(format_args!(
+                "message {message} differs from what was sent"
+            )));
         }
         if got == 0 {
             break;

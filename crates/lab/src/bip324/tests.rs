@@ -10,18 +10,20 @@ use std::time::Duration;
 use sealway_bip324::{OVERHEAD, PacketOpener};
 
 use super::cells::{Kept, PacketCell, Task};
-use super::definition::{BATCH, MANY, Spec, hash, packets, specs};
-use super::ends::{Batched, Ends, Make, Op};
+use super::ciphers::Own;
+use super::definition::{BATCH, MANY, Spec, hash, specs};
+use super::ends::{Batched, Ends, Make};
 use super::framed::Loop;
 use super::links::{Link, SEED, links};
 use super::once::{self, Answer, Once, Work};
-use super::single::{Own, Single};
+use super::single::Single;
 use super::sockets::{self, Messages, Receiver, Sender, SocketCell};
-use super::traffic::{DECOY_MAX, Sizes, Traffic};
+use super::traffic::{DECOY_MAX, Traffic};
 use super::*;
 use crate::plan::Profile;
-use crate::run::{CellError, Counted};
+use crate::run::{CellError, Counted, Timed};
 use crate::stats::SplitMix64;
+use crate::workload::batch::{Op, Sizes, packets};
 use crate::workload::engine::RustCrypto;
 
 const FEW: usize = 5;
@@ -34,7 +36,7 @@ fn few() -> Rc<Vec<Link>> {
 fn the_mix_is_what_is_stated() {
     let mut random = SplitMix64::stream(SEED, 0);
     let count = packets(Profile::Full);
-    let lengths: Vec<usize> = (0..count).map(|_| Sizes::Mix.draw(&mut random)).collect();
+    let lengths: Vec<usize> = (0..count).map(|_| Sizes::Mix.draw(0, &mut random)).collect();
     let mean = lengths.iter().sum::<usize>() as f64 / count as f64;
     // 0.4 x 16 + 0.3 x 80.5 + 0.2 x 320.5 + 0.1 x 2304.5 = 325.1; one standard error of the mean is 2.1.
     assert!((mean - 325.1).abs() < 8.0, "{mean}");
@@ -213,7 +215,7 @@ impl Ends for Broken {
     }
 }
 
-fn visit(cell: &mut dyn Cell) -> Result<Counted, CellError> {
+fn visit(cell: &mut dyn Timed) -> Result<Counted, CellError> {
     cell.prepare()?;
     cell.window(Duration::ZERO, Duration::from_millis(1))
 }
@@ -222,8 +224,6 @@ fn task(links: &Rc<Vec<Link>>, op: Op, batch: usize, make: Make) -> Task {
     let mut forged = Traffic::new(links, Sizes::Fixed(40), 0, 20).unwrap();
     forged.flip(10, 30);
     Task {
-        case: Case::new(),
-        subject: "test",
         traffic: Rc::new(Traffic::new(links, Sizes::Fixed(50), 20, 2048).unwrap()),
         forged: Rc::new(vec![forged]),
         op,
@@ -361,8 +361,6 @@ impl Receiver for Faulty<Box<dyn Receiver>> {
 fn socket_cell(links: &Rc<Vec<Link>>, fault: Fault, single: bool) -> SocketCell {
     let links = Rc::clone(links);
     SocketCell {
-        case: Case::new(),
-        subject: "test",
         messages: Rc::new(Messages::new(128)),
         batch: 16,
         make: Rc::new(move || {
@@ -420,13 +418,13 @@ impl Work for WrongStep {
 fn handshake_steps_are_checked() {
     let links = Rc::new(links(2 * once::CHUNK + 3).unwrap());
     for step in Once::ALL {
-        let counted = visit(once::own(step, Case::new(), &links).as_mut()).unwrap();
+        let counted = visit(&mut once::own(step, Case::new(), &links)).unwrap();
         assert!(counted.ops > 0, "{step:?}");
         #[cfg(feature = "peers")]
         if let Some(mut cell) = once_theirs::theirs(step, Case::new(), &links) {
-            assert!(visit(cell.as_mut()).unwrap().ops > 0, "{step:?}");
+            assert!(visit(&mut cell).unwrap().ops > 0, "{step:?}");
         }
     }
-    let got = visit(once::cell(Case::new(), "test", WrongStep, &links).as_mut());
+    let got = visit(&mut once::cell(Case::new(), "test", WrongStep, &links));
     assert!(matches!(got, Err(CellError::Wrong { .. })), "{got:?}");
 }

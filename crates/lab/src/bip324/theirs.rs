@@ -9,8 +9,8 @@ use bip324::{
 use sealway_bip324::{ELLSWIFT_LEN, LENGTH_LEN, OVERHEAD, TAG_LEN};
 use secp256k1::{Secp256k1, SignOnly};
 
+use super::ciphers::Ciphers;
 use super::links::{Link, MAGIC, failed};
-use super::single::Ciphers;
 use crate::run::CellError;
 use crate::workload::subjects::BIP324;
 
@@ -87,9 +87,7 @@ impl Theirs {
         while let Some(link) = links.get(made.len()) {
             let [initiator, responder] = handshake(&link.secrets, &curve)?;
             if initiator.id() != &link.session_id {
-                return Err(CellError::Wrong {
-                    what: format!("{BIP324} derives another session id"),
-                });
+                return Err(CellError::wrong(format_args!("{BIP324} derives another session id")));
             }
             let ((_, mut sealer), (mut opener, _)) = (initiator.into_split(), responder.into_split());
             for _ in 1..link.start {

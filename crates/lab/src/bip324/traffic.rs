@@ -4,52 +4,20 @@ use std::ops::Range;
 
 use sealway_bip324::OVERHEAD;
 
+use super::ciphers::Ciphers;
 use super::framed::Loop;
 use super::links::{Link, SEED};
-use super::single::Ciphers;
 use crate::run::CellError;
 use crate::stats::SplitMix64;
+use crate::workload::batch::Sizes;
+use crate::workload::bytes::noise;
 use crate::workload::engine::RustCrypto;
-use crate::workload::noise::noise;
 
 /// Longest contents of a decoy, bytes; they are uniform from none on.
 pub(super) const DECOY_MAX: usize = 64;
 
 /// No packet.
 const NONE: u32 = u32::MAX;
-
-/// How long the contents of packets are.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(super) enum Sizes {
-    /// 40 % uniform in 0 to 32 B, 30 % in 33 to 128, 20 % in 129 to 512, 10 % in 513 to 4096; mean 325.1 B.
-    Mix,
-    /// All alike.
-    Fixed(usize),
-}
-
-impl Sizes {
-    /// The case's word for it: `mix`, or the bytes.
-    pub(super) fn name(self) -> String {
-        match self {
-            Sizes::Mix => "mix".to_owned(),
-            Sizes::Fixed(bytes) => bytes.to_string(),
-        }
-    }
-
-    /// The next length, bytes.
-    pub(super) fn draw(self, random: &mut SplitMix64) -> usize {
-        let mut between = |low: usize, high: usize| low + random.below(high - low + 1);
-        match self {
-            Sizes::Fixed(bytes) => bytes,
-            Sizes::Mix => match between(0, 9) {
-                0..=3 => between(0, 32),
-                4..=6 => between(33, 128),
-                7..=8 => between(129, 512),
-                _ => between(513, 4096),
-            },
-        }
-    }
-}
 
 /// One packet.
 struct Packet {
@@ -74,9 +42,7 @@ impl Traffic {
     /// Draws `count` packets on connections in random order and has the oracle seal them. Each is a decoy with a
     /// probability of `decoys` per cent, on the connection of the message before it.
     pub(super) fn new(links: &[Link], sizes: Sizes, decoys: u8, count: usize) -> Result<Traffic, CellError> {
-        let too_large = || CellError::Failed {
-            what: format!("{count} packets do not fit an arena"),
-        };
+        let too_large = || CellError::failed(format_args!("{count} packets do not fit an arena"));
         let mut lengths = SplitMix64::stream(SEED, 0);
         let mut choice = SplitMix64::stream(SEED, 1);
         let mut packets: Vec<Packet> = Vec::with_capacity(count + 1);
@@ -96,7 +62,7 @@ impl Traffic {
             total += if decoy {
                 choice.below(DECOY_MAX + 1)
             } else {
-                sizes.draw(&mut lengths)
+                sizes.draw(0, &mut lengths)
             };
         }
         let mut first = vec![NONE; links.len()];
@@ -123,9 +89,7 @@ impl Traffic {
             let wire = &mut sealed[traffic.wire(i)];
             let sealer = &mut oracle[traffic.connection(i)];
             if !Loop::<RustCrypto>::seal(sealer, traffic.decoy(i), traffic.contents(i), wire) {
-                return Err(CellError::Failed {
-                    what: format!("the oracle refused packet {i}"),
-                });
+                return Err(CellError::failed(format_args!("the oracle refused packet {i}")));
             }
         }
         traffic.sealed = sealed;

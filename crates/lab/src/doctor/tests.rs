@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::measure::{Noise, NoiseSample};
-use crate::result::{CanarySample, Case, PlanFacts, Window};
+use crate::result::{CanarySample, Case, Window};
+use crate::run::Timed;
 use crate::run::{CellError, Counted};
 
 fn fixed(estimate: f64, low: f64, high: f64) -> impl Fn(&[f64], &[f64]) -> Option<RatioInterval> {
@@ -72,21 +73,11 @@ fn the_order_is_a_b_b_a() {
 }
 
 struct Twin {
-    case: Case,
-    name: String,
     ops: u64,
     error: Option<CellError>,
 }
 
-impl Cell for Twin {
-    fn case(&self) -> &Case {
-        &self.case
-    }
-
-    fn subject(&self) -> &str {
-        &self.name
-    }
-
+impl Timed for Twin {
     fn prepare(&mut self) -> Result<(), CellError> {
         self.error.clone().map_or(Ok(()), Err)
     }
@@ -126,16 +117,8 @@ impl Probe for Calm {
 struct Quiet(usize);
 
 impl Observer for Quiet {
-    fn planned(&mut self, _plan: &PlanFacts) {}
-
-    fn progress(&mut self, _done: u32, _total: u32, _current: &str) {}
-
     fn round_done(&mut self, partial: &RunResult) {
         self.0 = partial.windows.len();
-    }
-
-    fn stopped(&self) -> bool {
-        false
     }
 }
 
@@ -181,14 +164,10 @@ fn check(ops: [u64; 2], error: Option<CellError>, around: &Surroundings) -> (Dia
         surroundings: around,
     };
     let mut observer = Quiet(0);
-    let mut factory = |name: &str| -> Box<dyn Cell> {
+    let mut factory = |name: &str| -> Cell {
         let ops = ops[usize::from(name == NAMES[1])];
-        Box::new(Twin {
-            case: Case::new(),
-            name: name.to_owned(),
-            ops,
-            error: error.clone(),
-        })
+        let error = error.clone();
+        Cell::new(Case::new(), name, Twin { ops, error })
     };
     let diagnosis = examine(&mut factory, &setup, &mut Calm(0.0), &mut observer).unwrap();
     (diagnosis, observer.0)
@@ -226,9 +205,7 @@ fn a_difference_that_cannot_be_is_the_labs_error() {
 
 #[test]
 fn a_subject_that_fails_proves_nothing() {
-    let error = CellError::Failed {
-        what: "no key".to_owned(),
-    };
+    let error = CellError::failed("no key");
     let (diagnosis, _) = check([1000, 1000], Some(error), &good());
     assert_eq!(
         (diagnosis.a_a.verdict, diagnosis.verdict),

@@ -2,10 +2,7 @@
 
 use crate::format::{sig3_or, times};
 use crate::result::{Recommendation, ResultRow};
-use crate::stats::{Better, Rules, ratio};
-
-/// Rounds below which nothing is called better.
-const LEAST_ROUNDS: u32 = 3;
+use crate::workload::advice::{compare, largest};
 
 /// Subjects that encrypt nothing: nobody is told to use them.
 const PLAIN: [&str; 2] = ["rsync-plain", "grpc-plain"];
@@ -19,19 +16,14 @@ pub(super) fn advise(rows: &[ResultRow]) -> Vec<Recommendation> {
 }
 
 fn fastest(rows: &[ResultRow], scenario: &str, shape: &str) -> Option<Recommendation> {
-    let candidate = |row: &ResultRow| {
+    let found = largest(rows, |row| {
         row.metric == "throughput"
             && row.case.text("way") == Some("send")
             && row.case.text("shape") == Some(shape)
             && row.case.text("place") == Some("memory")
             && row.case.text("suite") == Some("default")
             && !PLAIN.contains(&row.subject.as_str())
-            && row.median.get().is_finite()
-            && row.rounds >= LEAST_ROUNDS
-            && !row.flags.iter().any(|flag| flag == "unusable")
-    };
-    let mut found: Vec<usize> = (0..rows.len()).filter(|&i| candidate(&rows[i])).collect();
-    found.sort_by(|&a, &b| rows[b].median.get().total_cmp(&rows[a].median.get()));
+    });
     let [mut best, mut second, ..] = found[..] else {
         return None;
     };
@@ -40,24 +32,7 @@ fn fastest(rows: &[ResultRow], scenario: &str, shape: &str) -> Option<Recommenda
             |row: &&ResultRow| row.metric == "cpu_per_gb" && row.subject == rows[i].subject && row.case == rows[i].case;
         rows.iter().find(of).map_or(f64::NAN, |row| row.median.get())
     };
-    let numbers = |i: usize| rows[i].values.iter().map(|value| value.get()).collect::<Vec<f64>>();
-    let rules = Rules::of("throughput");
-    let rules = if rows[best].how == "range" {
-        rules.without_intervals()
-    } else {
-        rules
-    };
-    let (ours, theirs) = (numbers(best), numbers(second));
-    let verdict = ratio("", &ours, &theirs, Better::Higher, rules).verdict;
-    let leads = ours.iter().zip(&theirs).all(|(a, b)| a > b || a.is_nan() || b.is_nan());
-    let noisy = [best, second]
-        .iter()
-        .any(|&i| rows[i].flags.iter().any(|flag| flag == "noisy"));
-    let confidence = match (verdict.as_str(), leads, noisy) {
-        ("faster", _, false) => "clear",
-        ("faster", ..) | (_, true, _) => "slight",
-        _ => "tie",
-    };
+    let (_, confidence) = compare(&rows[best], &rows[second]);
     // Of two that are as fast, the one that leaves more of the machine to others.
     if confidence == "tie" && cost(second) < cost(best) {
         std::mem::swap(&mut best, &mut second);

@@ -13,8 +13,7 @@ use super::movers::{Job, Mover};
 use super::place::{Place, sync};
 use super::source::{Shape, Source, total};
 use super::spec::{Spec, Way};
-use crate::result::Case;
-use crate::run::{Cell, CellError, Counted};
+use crate::run::{CellError, Counted, Timed};
 
 /// How long any transfer may take, and the slowest rate that is still waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -39,10 +38,7 @@ impl Sources {
             return Ok(found.clone());
         }
         let sizes = spec.sizes();
-        let beside = spec
-            .place
-            .folder(room(spec))
-            .map_err(|what| CellError::Unavailable { what })?;
+        let beside = spec.place.folder(room(spec)).map_err(CellError::unavailable)?;
         let folder = private(&beside)?;
         let source = Source::make(folder.path(), spec.shape, &sizes).map_err(system("make the files to send"))?;
         let made = Kept {
@@ -70,19 +66,13 @@ fn private(beside: &std::path::Path) -> Result<TempDir, CellError> {
 /// A case with a subject.
 pub(super) struct FileCell {
     spec: Spec,
-    case: Case,
     mover: Rc<dyn Mover>,
     sources: Sources,
 }
 
 impl FileCell {
     pub(super) fn new(spec: Spec, mover: Rc<dyn Mover>, sources: Sources) -> FileCell {
-        FileCell {
-            spec,
-            case: spec.case(),
-            mover,
-            sources,
-        }
+        FileCell { spec, mover, sources }
     }
 
     /// One transfer, verified.
@@ -124,15 +114,7 @@ impl FileCell {
     }
 }
 
-impl Cell for FileCell {
-    fn case(&self) -> &Case {
-        &self.case
-    }
-
-    fn subject(&self) -> &str {
-        self.mover.name()
-    }
-
+impl Timed for FileCell {
     fn prepare(&mut self) -> Result<(), CellError> {
         // What cannot move a byte is found out before anything long begins, and programs come into memory.
         if self.spec.way == Way::Send && !self.spec.shape.is_folder() {

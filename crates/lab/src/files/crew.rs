@@ -124,9 +124,8 @@ impl<'a> Crew<'a> {
             .open(&errors)
             .map_err(|error| failed("make a log", &error))?;
         command.stdin(Stdio::null()).stderr(log).current_dir(self.folder);
-        let peer = Peer::start(command, MAX_OUTPUT).map_err(|error| CellError::Failed {
-            what: format!("the {} does not start: {error}", role.name()),
-        })?;
+        let peer = Peer::start(command, MAX_OUTPUT)
+            .map_err(|error| CellError::failed(format_args!("the {} does not start: {error}", role.name())))?;
         self.members.push(Member {
             role,
             ends,
@@ -361,9 +360,7 @@ impl Drop for Crew<'_> {
 }
 
 fn failed(doing: &str, why: &dyn std::fmt::Display) -> CellError {
-    CellError::Failed {
-        what: format!("cannot {doing}: {why}"),
-    }
+    CellError::failed(format_args!("cannot {doing}: {why}"))
 }
 
 /// As an error of a cell.

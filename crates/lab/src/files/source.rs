@@ -145,9 +145,7 @@ impl Source {
         for entry in &self.entries {
             let path = place(&item, &entry.name);
             let shown = Path::new(ITEM).join(&entry.name);
-            let wrong = |what: String| CellError::Wrong {
-                what: format!("{}: {what}", shown.display()),
-            };
+            let wrong = |what: String| CellError::wrong(format_args!("{}: {what}", shown.display()));
             let facts = fs::symlink_metadata(&path).map_err(|error| wrong(format!("not there: {error}")))?;
             if !facts.is_file() {
                 return Err(wrong("no plain file".to_owned()));
@@ -160,15 +158,15 @@ impl Source {
                 return Err(wrong(format!("other contents, {} bytes", entry.bytes)));
             }
         }
-        let found = count(folder).map_err(|error| CellError::Failed {
-            what: format!("cannot list what arrived: {error}"),
-        })?;
+        let found =
+            count(folder).map_err(|error| CellError::failed(format_args!("cannot list what arrived: {error}")))?;
         if found == self.entries.len() {
             return Ok(());
         }
-        Err(CellError::Wrong {
-            what: format!("{found} files arrived instead of {}", self.entries.len()),
-        })
+        Err(CellError::wrong(format_args!(
+            "{found} files arrived instead of {}",
+            self.entries.len()
+        )))
     }
 }
 

@@ -10,7 +10,7 @@ use super::source::ITEM;
 use super::*;
 use crate::catalogue;
 use crate::result::{Num, ResultRow};
-use crate::run::CellError;
+use crate::run::{CellError, Timed};
 
 #[test]
 fn peers_of_the_workload_are_known_to_all() {

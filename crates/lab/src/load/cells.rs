@@ -13,10 +13,8 @@ use super::sink::{Fault, Sink};
 use super::sources::raise_files;
 use crate::path::{Engine, Path, PathError, Stack};
 use crate::result::Case;
-use crate::run::{Cell, CellError, Counted};
-
-/// Name of the subject that is no subject: the generator straight to the sink.
-pub(crate) const DIRECT: &str = "direct";
+use crate::run::{Cell, CellError, Counted, Timed};
+use crate::workload::routes::DIRECT;
 
 /// Share of a window above which the generator's thread, and not the subject, may be what limits it.
 const MOST_BUSY: f64 = 0.85;
@@ -123,30 +121,16 @@ impl Shared {
             return Ok(Rc::clone(sink));
         }
         raise_files();
-        let sink = Sink::start(script).map_err(|error| failed(format!("the sink does not start: {error}")))?;
+        let sink =
+            Sink::start(script).map_err(|error| CellError::failed(format_args!("the sink does not start: {error}")))?;
         let sink = Rc::new(sink);
         sinks.push((script, Rc::clone(&sink)));
         Ok(sink)
     }
 }
 
-fn failed(what: String) -> CellError {
-    CellError::Failed { what }
-}
-
-impl From<PathError> for CellError {
-    fn from(error: PathError) -> CellError {
-        let what = error.to_string();
-        match error {
-            PathError::Unavailable { .. } => CellError::Unavailable { what },
-            _ => CellError::Failed { what },
-        }
-    }
-}
-
 /// A case with a subject.
-pub(crate) struct LoadCell {
-    case: Case,
+struct LoadCell {
     spec: Spec,
     subject: &'static str,
     /// Not asked for a direct path, which has no programs.
@@ -154,17 +138,25 @@ pub(crate) struct LoadCell {
     shared: Shared,
 }
 
-impl LoadCell {
-    pub(crate) fn new(spec: Spec, subject: &'static str, engine: Engine, shared: Shared) -> LoadCell {
-        LoadCell {
-            case: spec.case(),
+/// The cells of a case: one for each engine, and the control.
+pub(crate) fn cells_of(spec: Spec, engines: &[Engine], shared: &Shared) -> Vec<Cell> {
+    let subjects = engines.iter().map(|engine| (engine.name(), engine));
+    // A path without programs needs none of them; any stands in for it.
+    let control = engines.first().map(|engine| (DIRECT, engine));
+    let cell = |(subject, engine): (&'static str, &Engine)| {
+        let (engine, shared) = (engine.clone(), shared.clone());
+        let timed = LoadCell {
             spec,
             subject,
             engine,
             shared,
-        }
-    }
+        };
+        Cell::new(spec.case(), subject, timed)
+    };
+    subjects.chain(control).map(cell).collect()
+}
 
+impl LoadCell {
     fn open(&self, sink: &Sink) -> Result<Path, CellError> {
         let stack = if self.subject == DIRECT {
             Stack::DIRECT
@@ -175,7 +167,7 @@ impl LoadCell {
     }
 
     fn generator(&self, path: &Path, connections: usize) -> Result<Generator, CellError> {
-        let seed = crate::run::seed().map_err(|error| failed(error.to_string()))?;
+        let seed = crate::run::seed().map_err(CellError::failed)?;
         Ok(Generator::new(self.spec.script, path.entry(), connections, seed)?)
     }
 
@@ -188,9 +180,8 @@ impl LoadCell {
         let window = match self.spec.drive {
             Drive::Open(percent) => {
                 let ceiling = self.shared.ceilings.borrow().lowest(&self.spec);
-                let ceiling = ceiling.ok_or_else(|| CellError::Unavailable {
-                    what: "no subject has shown its ceiling in a closed loop".to_owned(),
-                })?;
+                let ceiling = ceiling
+                    .ok_or_else(|| CellError::unavailable("no subject has shown its ceiling in a closed loop"))?;
                 generator.open(ceiling * f64::from(percent) / 100.0, warmup, length, &mut edge)?
             }
             Drive::Closed | Drive::Idle => generator.closed(warmup, length, &mut edge)?,
@@ -222,9 +213,9 @@ impl LoadCell {
         let count = self.spec.connections;
         let (files, wanted) = (raise_files(), 2 * count as u64 + OTHER_FILES);
         if files < wanted {
-            return Err(CellError::Unavailable {
-                what: format!("{count} connections need {wanted} open files, and the system allows {files}"),
-            });
+            return Err(CellError::unavailable(format_args!(
+                "{count} connections need {wanted} open files, and the system allows {files}"
+            )));
         }
         let mut first = self.generator(path, BEFORE_IDLE)?;
         first.once(BEFORE_IDLE)?;
@@ -241,7 +232,9 @@ impl LoadCell {
         generator.once(AT_ONCE)?;
         if generator.opened() != opened {
             let lost = generator.opened() - opened;
-            return Err(failed(format!("{lost} of {count} idle connections were closed")));
+            return Err(CellError::failed(format_args!(
+                "{lost} of {count} idle connections were closed"
+            )));
         }
         path.check()?;
         // Whoever has given memory back in the meantime holds none for them.
@@ -263,15 +256,7 @@ impl LoadCell {
     }
 }
 
-impl Cell for LoadCell {
-    fn case(&self) -> &Case {
-        &self.case
-    }
-
-    fn subject(&self) -> &str {
-        self.subject
-    }
-
+impl Timed for LoadCell {
     fn prepare(&mut self) -> Result<(), CellError> {
         let sink = self.shared.sink(self.spec.script)?;
         let mut path = self.open(&sink)?;
@@ -297,8 +282,8 @@ impl Cell for LoadCell {
 fn fault(sink: &Sink) -> Result<(), CellError> {
     match sink.take_fault() {
         None => Ok(()),
-        Some(Fault::Wrong(what)) => Err(CellError::Wrong { what }),
-        Some(Fault::Failed(what)) => Err(CellError::Failed { what }),
+        Some(Fault::Wrong(what)) => Err(CellError::wrong(what)),
+        Some(Fault::Failed(what)) => Err(CellError::failed(what)),
     }
 }
 
@@ -324,7 +309,7 @@ fn cpu(roles: Vec<(&'static str, crate::measure::cpu::Method, Duration)>) -> Cpu
 fn spent(meters: Vec<Result<Cpu, PathError>>) -> Result<Cpu, CellError> {
     let mut readings = meters.into_iter();
     let (Some(before), Some(after)) = (readings.next(), readings.next()) else {
-        return Err(failed("the window has no edges".to_owned()));
+        return Err(CellError::failed("the window has no edges"));
     };
     let (before, after) = (before?, after?);
     Ok(after

@@ -27,10 +27,9 @@ impl fmt::Display for LoadError {
 
 impl From<LoadError> for CellError {
     fn from(error: LoadError) -> CellError {
-        let what = error.to_string();
         match error {
-            LoadError::Wrong { .. } => CellError::Wrong { what },
-            LoadError::Failed { .. } | LoadError::Generator { .. } => CellError::Failed { what },
+            LoadError::Wrong { .. } => CellError::wrong(error),
+            LoadError::Failed { .. } | LoadError::Generator { .. } => CellError::failed(error),
         }
     }
 }

@@ -9,7 +9,6 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use super::error::LoadError;
-use super::latency::Latency;
 use super::pacer::{Counts, Pacer};
 use super::poller::{Poller, Ready};
 use super::script::{Ending, Script, Talk};
@@ -17,6 +16,7 @@ use super::sources::{Sources, our_own};
 use super::wire::{Buffers, Pumped, pump};
 use crate::measure::clock::thread_cpu;
 use crate::stats::SplitMix64;
+use crate::stats::latency::Latency;
 
 /// How long an exchange may take.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);

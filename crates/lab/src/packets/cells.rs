@@ -4,51 +4,17 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use sealway_aead::batch::Lanes;
+use std::time::Duration;
 
 use super::mover::{Mover, refuses_forgeries};
 use super::pool::Pool;
-use crate::result::Case;
-use crate::run::{Cell, CellError, Counted};
-use crate::stats::quantile;
+use crate::run::{CellError, Counted, Timed};
+use crate::stats::latency::Latency;
+use crate::workload::batch::{LATENCY_SHARE, Op, clocked, lane_figures, latency_figures};
 use crate::workload::chunk::{Chunk, not_prepared, repeat};
 
 /// Packets of a chunk, unless a batch has more: enough that reading the clocks costs nothing.
 pub(super) const CHUNK_PACKETS: usize = 4096;
-
-/// Part of a window, added to it, in which each batch is timed on its own.
-const LATENCY_SHARE: u32 = 3;
-
-/// Batches of a window from which on its median is given, and its 99th percentile.
-const MIN_MEDIAN: usize = 11;
-pub(crate) const MIN_P99: usize = 1000;
-
-/// Most batches of a window that are timed on their own.
-const MAX_SAMPLES: usize = 1 << 18;
-
-/// What is done with a batch.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Op {
-    /// Sealed.
-    Seal,
-    /// Opened.
-    Open,
-    /// Sealed and then opened by the other end, which sets up its own keys if they are fresh; one operation.
-    Pair,
-}
-
-impl Op {
-    /// The case's word for it.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Op::Seal => "seal",
-            Op::Open => "open",
-            Op::Pair => "pair",
-        }
-    }
-}
 
 /// Sets up who works on a pool.
 pub(super) type Make = Arc<dyn Fn(&Pool) -> Result<Box<dyn Mover>, CellError> + Send + Sync>;
@@ -73,10 +39,10 @@ impl Scratch {
 
     /// Overwrites what an earlier chunk has left of `packets`, so that a mover that does nothing is caught.
     pub(super) fn blank(&mut self, pool: &Pool, op: Op, packets: &Range<usize>) {
-        if op != Op::Open {
+        if op.seals() {
             self.wire[pool.wires(packets)].fill(0xa5);
         }
-        if op != Op::Seal {
+        if op.opens() {
             self.text[pool.texts(packets)].fill(0x5a);
         }
     }
@@ -102,10 +68,10 @@ impl Scratch {
 
     /// Compares everything that was written with the oracle's answers.
     pub(super) fn check(&self, pool: &Pool, op: Op, packets: &Range<usize>) -> Result<(), CellError> {
-        if op != Op::Open {
+        if op.seals() {
             pool.check(packets, &self.wire[pool.wires(packets)], true)?;
         }
-        if op != Op::Seal {
+        if op.opens() {
             pool.check(packets, &self.text[pool.texts(packets)], false)?;
         }
         Ok(())
@@ -115,8 +81,6 @@ impl Scratch {
 /// What a cell does, without who does it.
 #[derive(Clone)]
 pub(super) struct Task {
-    pub(super) case: Case,
-    pub(super) subject: &'static str,
     pub(super) pool: Arc<Pool>,
     pub(super) op: Op,
     pub(super) batch: usize,
@@ -171,15 +135,7 @@ impl PacketCell {
     }
 }
 
-impl Cell for PacketCell {
-    fn case(&self) -> &Case {
-        &self.task.case
-    }
-
-    fn subject(&self) -> &str {
-        self.task.subject
-    }
-
+impl Timed for PacketCell {
     fn prepare(&mut self) -> Result<(), CellError> {
         self.scratch.borrow_mut().fit(&self.task.pool);
         self.mover = Some(self.task.mover()?);
@@ -193,7 +149,7 @@ impl Cell for PacketCell {
             mover: mover.as_mut(),
             scratch: &mut self.scratch.borrow_mut(),
             packets: 0..0,
-            samples: None,
+            times: None,
         };
         repeat(&mut walk, warmup)?;
         walk.mover.lanes();
@@ -201,10 +157,14 @@ impl Cell for PacketCell {
         let lanes = walk.mover.lanes();
         counted.figures.extend(lane_figures(lanes));
         if self.latency {
-            walk.samples = Some(Vec::with_capacity(MAX_SAMPLES));
+            walk.times = Some(Latency::new());
             repeat(&mut walk, window / LATENCY_SHARE)?;
-            let samples = walk.samples.unwrap_or_default();
-            counted.figures.extend(latency_figures(&samples, self.task.batch));
+            let times = walk.times.as_ref();
+            counted.figures.extend(
+                times
+                    .into_iter()
+                    .flat_map(|times| latency_figures(times, self.task.batch)),
+            );
         }
         Ok(counted)
     }
@@ -216,8 +176,8 @@ struct Walk<'a> {
     mover: &'a mut dyn Mover,
     scratch: &'a mut Scratch,
     packets: Range<usize>,
-    /// Seconds of each batch, where they are wanted.
-    samples: Option<Vec<f64>>,
+    /// How long each batch took, where that is wanted.
+    times: Option<Latency>,
 }
 
 impl Chunk for Walk<'_> {
@@ -229,22 +189,11 @@ impl Chunk for Walk<'_> {
 
     fn work(&mut self) -> Result<(), CellError> {
         let task = self.task;
-        match &mut self.samples {
-            None => {
-                for batch in task.batches(&self.packets) {
-                    self.scratch.batch(self.mover, &task.pool, task.op, batch)?;
-                }
-            }
-            Some(samples) => {
-                for batch in task.batches(&self.packets) {
-                    let start = Instant::now();
-                    self.scratch.batch(self.mover, &task.pool, task.op, batch)?;
-                    let taken = start.elapsed().as_secs_f64();
-                    if samples.len() < MAX_SAMPLES {
-                        samples.push(taken);
-                    }
-                }
-            }
+        for batch in task.batches(&self.packets) {
+            let scratch = &mut *self.scratch;
+            clocked(&mut self.times, || {
+                scratch.batch(self.mover, &task.pool, task.op, batch)
+            })?;
         }
         Ok(())
     }
@@ -257,31 +206,4 @@ impl Chunk for Walk<'_> {
         let bytes = self.task.pool.texts(&self.packets).len();
         (self.packets.len() as u64, bytes as u64)
     }
-}
-
-/// How full the lanes were, where there were any.
-fn lane_figures(lanes: [Lanes; 2]) -> impl Iterator<Item = (&'static str, f64)> {
-    ["lane_use", "lane_use_mac"]
-        .into_iter()
-        .zip(lanes)
-        .filter(|(_, lanes)| lanes.offered > 0)
-        .map(|(name, lanes)| (name, lanes.utilisation()))
-}
-
-/// The percentiles that so many samples support, of a batch and shared out over its packets.
-pub(crate) fn latency_figures(samples: &[f64], batch: usize) -> Vec<(&'static str, f64)> {
-    let mut figures = Vec::new();
-    let wanted = [
-        (0.5, MIN_MEDIAN, "latency_p50", "packet_p50"),
-        (0.99, MIN_P99, "latency_p99", "packet_p99"),
-    ];
-    for (q, least, whole, each) in wanted {
-        if samples.len() >= least
-            && let Some(value) = quantile(samples, q)
-        {
-            figures.push((whole, value));
-            figures.push((each, value / batch as f64));
-        }
-    }
-    figures
 }

@@ -9,15 +9,16 @@ use sealway_aead::Suite;
 use sealway_aead::batch::Backend;
 
 use super::NAME;
-use super::cells::{CHUNK_PACKETS, MIN_P99, Make, Op, PacketCell, Scratch, Task};
+use super::cells::{CHUNK_PACKETS, Make, PacketCell, Scratch, Task};
 use super::mover::{Batches, Loop};
-use super::pool::{CONNECTIONS, KeyUse, Pool, SEED, Sizes};
+use super::pool::{CONNECTIONS, KeyUse, Pool, SEED};
 use super::threads::ThreadsCell;
 use crate::plan::Profile;
 use crate::result::{Case, Subject};
 use crate::run::{Cell, CellError};
 use crate::workload;
-use crate::workload::chunk::NoCell;
+use crate::workload::batch::{MIN_P99, Op, Sizes, keep_first, packets};
+use crate::workload::chunk::failed_cell;
 #[cfg(feature = "peers")]
 use crate::workload::engine::{AwsLc, Ring};
 use crate::workload::engine::{Engine, RustCrypto, Sealway};
@@ -42,14 +43,6 @@ const LEAST: usize = 16;
 /// Packets of a large batch of 1 MiB each.
 const LARGE: usize = 1 << 20;
 const LARGE_BATCH: usize = 4;
-
-/// Packets of a pool: 131,072, and 16,384 in a quick run, where a window is too short to see more.
-pub(super) const fn packets(profile: Profile) -> usize {
-    match profile {
-        Profile::Quick => 16_384,
-        Profile::Standard | Profile::Full => 131_072,
-    }
-}
 
 /// Hash of the numbers that define a window. A quick run has fewer packets, so that more of them stay in the cache, and
 /// its figures are not to be compared with those of the others.
@@ -156,13 +149,8 @@ pub(super) fn specs(profile: Profile, suites: &[Suite], cpus: usize) -> Vec<Spec
             specs.push(Spec { batch, ..resident });
         }
     }
-    let mut seen = Vec::new();
-    specs.retain(|spec| {
-        suites.contains(&spec.suite) && !seen.contains(spec) && {
-            seen.push(*spec);
-            true
-        }
-    });
+    specs.retain(|spec| suites.contains(&spec.suite));
+    keep_first(&mut specs);
     specs
 }
 
@@ -227,10 +215,10 @@ fn movers(spec: &Spec, found: &Found) -> Vec<(&'static str, Make)> {
 type Pools = HashMap<(&'static str, String, KeyUse), Result<Arc<Pool>, CellError>>;
 
 /// Every cell of a run.
-pub(super) fn cells(profile: Profile, specs: &[Spec], found: &Found) -> Vec<Box<dyn Cell>> {
+pub(super) fn cells(profile: Profile, specs: &[Spec], found: &Found) -> Vec<Cell> {
     let scratch = Rc::new(RefCell::new(Scratch::default()));
     let mut pools = Pools::new();
-    let mut cells: Vec<Box<dyn Cell>> = Vec::new();
+    let mut cells: Vec<Cell> = Vec::new();
     for spec in specs {
         let key = (spec.suite.name(), spec.sizes.name(), spec.key_use);
         let pool = pools
@@ -239,27 +227,22 @@ pub(super) fn cells(profile: Profile, specs: &[Spec], found: &Found) -> Vec<Box<
         let pool = match pool {
             Ok(pool) => Arc::clone(pool),
             Err(error) => {
-                cells.push(Box::new(NoCell {
-                    case: spec.case(),
-                    subject: Sealway::NAME,
-                    error: error.clone(),
-                }));
+                cells.push(failed_cell(spec.case(), Sealway::NAME, error));
                 continue;
             }
         };
         for (subject, make) in movers(spec, found) {
             let task = Task {
-                case: spec.case(),
-                subject,
                 pool: Arc::clone(&pool),
                 op: spec.op,
                 batch: spec.batch,
                 make,
             };
             cells.push(if spec.threads > 1 {
-                Box::new(ThreadsCell::new(task, spec.threads))
+                Cell::new(spec.case(), subject, ThreadsCell::new(task, spec.threads))
             } else {
-                Box::new(PacketCell::new(task, spec.latency(), Rc::clone(&scratch)))
+                let cell = PacketCell::new(task, spec.latency(), Rc::clone(&scratch));
+                Cell::new(spec.case(), subject, cell)
             });
         }
     }

@@ -35,19 +35,20 @@ use sealway_aead::Suite;
 use sealway_aead::batch::Backend;
 use sealway_cuda::{Engine, Error, Options};
 
-use super::cells::{Make, Op, PacketCell, Scratch, Task};
+use super::cells::{Make, PacketCell, Scratch, Task};
 use super::mover::Batches;
-use super::pool::{KeyUse, Pool, Sizes};
+use super::pool::{KeyUse, Pool};
 use super::threads::ThreadsCell;
-use super::{METRICS, NAME, definition, figure};
-use crate::measure::cpu::Method;
-use crate::plan::{Layout, Overhead, Plan, PlanError, Profile};
+use super::{METRICS, NAME, definition};
+use crate::plan::{Overhead, PlanError, Profile};
 use crate::result::{Case, Subject};
 use crate::run::{self, Cell, CellError};
-use crate::stats::Better;
-use crate::workload::chunk::NoCell;
+use crate::workload::batch::{Op, Sizes, keep_first};
+use crate::workload::chunk::failed_cell;
 use crate::workload::engine::{Engine as _, Sealway};
-use crate::workload::rows::{Metric, Reference, Scheme, THROUGHPUT};
+use crate::workload::fit::fit;
+use crate::workload::metric::{Metric, RATE, THROUGHPUT};
+use crate::workload::rows::{Reference, Scheme};
 use crate::workload::subjects::ours;
 use crate::workload::{self, LabError, Prepared, Request};
 use cells::{LinkCell, PinnedCell, ResidentCell};
@@ -69,28 +70,15 @@ const OVERHEAD: Overhead = Overhead {
     per_window: Duration::from_millis(400),
 };
 
-macro_rules! figured {
-    ($name:literal, $unit:literal, $better:ident) => {
-        Metric {
-            name: $name,
-            unit: $unit,
-            better: Better::$better,
-            value: |window, _| figure(window, $name),
-            method: None,
-            related: false,
-        }
-    };
-}
-
 const PINNED_METRICS: [Metric; 6] = [
-    super::RATE,
+    RATE,
     THROUGHPUT,
-    figured!("link_in", "B/op", Lower),
-    figured!("link_out", "B/op", Lower),
-    figured!("link_rate", "B/s", Higher),
-    figured!("copy_share", "1", Lower),
+    Metric::lower("link_in", "B/op"),
+    Metric::lower("link_out", "B/op"),
+    Metric::higher("link_rate", "B/s"),
+    Metric::lower("copy_share", "1"),
 ];
-const KERNEL_METRICS: [Metric; 2] = [super::RATE, THROUGHPUT];
+const KERNEL_METRICS: [Metric; 2] = [RATE, THROUGHPUT];
 const LINK_METRICS: [Metric; 1] = [THROUGHPUT];
 
 /// Where packets lie and what counts.
@@ -253,18 +241,14 @@ pub(super) fn specs(profile: Profile) -> Vec<Spec> {
         let opens: Vec<Spec> = specs.iter().filter(|spec| spec.mode != Mode::Call).cloned().collect();
         specs.extend(opens.into_iter().map(|spec| Spec { op: Op::Open, ..spec }));
     }
-    let mut seen: Vec<Spec> = Vec::new();
     // Of a pair, both directions have as many streams.
     for spec in &mut specs {
         if spec.op == Op::Pair {
             spec.streams = spec.streams.next_multiple_of(2);
         }
     }
-    specs.retain(|spec| {
-        let new = !seen.contains(spec) && (!matches!(spec.mode, Mode::Link(_)) || spec.op == Op::Seal);
-        seen.push(*spec);
-        new
-    });
+    specs.retain(|spec| !matches!(spec.mode, Mode::Link(_)) || spec.op == Op::Seal);
+    keep_first(&mut specs);
     specs
 }
 
@@ -299,18 +283,15 @@ pub(crate) fn subject(engine: &Engine) -> Subject {
 }
 
 /// Every cell.
-pub(super) fn cells(specs: &[Spec], open: &Open) -> Vec<Box<dyn Cell>> {
+pub(super) fn cells(specs: &[Spec], open: &Open) -> Vec<Cell> {
     let scratch = Rc::new(RefCell::new(Scratch::default()));
     let mut pools: Vec<((String, u32, usize), Result<Arc<Pool>, CellError>)> = Vec::new();
-    let mut cells: Vec<Box<dyn Cell>> = Vec::new();
+    let mut cells: Vec<Cell> = Vec::new();
     for spec in specs {
+        let open = Arc::clone(open);
         if let Mode::Link(ways) = spec.mode {
-            cells.push(Box::new(LinkCell::new(
-                spec.case(),
-                ways,
-                spec.streams,
-                Arc::clone(open),
-            )));
+            let streams = spec.streams;
+            cells.push(Cell::new(spec.case(), GPU, LinkCell { ways, streams, open }));
             continue;
         }
         let key = (spec.sizes.name(), spec.decoys, spec.count());
@@ -327,52 +308,37 @@ pub(super) fn cells(specs: &[Spec], open: &Open) -> Vec<Box<dyn Cell>> {
         let pool = match pool {
             Ok(pool) => pool,
             Err(error) => {
-                cells.push(Box::new(NoCell {
-                    case: spec.case(),
-                    subject: GPU,
-                    error,
-                }));
+                cells.push(failed_cell(spec.case(), GPU, &error));
                 continue;
             }
         };
-        let task = |subject, make| Task {
-            case: spec.case(),
-            subject,
-            pool: Arc::clone(&pool),
-            op: spec.op,
-            batch: spec.batch,
-            make,
-        };
+        let (case, spec) = (spec.case(), *spec);
         match spec.mode {
-            Mode::Kernel => cells.push(Box::new(ResidentCell::new(
-                *spec,
-                spec.case(),
-                Arc::clone(&pool),
-                Arc::clone(open),
-            ))),
-            Mode::Pinned => cells.push(Box::new(PinnedCell::new(
-                *spec,
-                spec.case(),
-                Arc::clone(&pool),
-                Arc::clone(open),
-            ))),
+            Mode::Kernel => cells.push(Cell::new(case, GPU, ResidentCell { spec, pool, open })),
+            Mode::Pinned => cells.push(Cell::new(case, GPU, PinnedCell { spec, pool, open })),
             Mode::Link(_) => {}
             Mode::Call => {
-                let opened = Arc::clone(open);
-                let gpu: Make = Arc::new(move |pool| Ok(Box::new(Called::new(GPU, &opened, pool)?)));
-                let batch = spec.batch;
-                let here: Make =
-                    Arc::new(move |pool| Ok(Box::new(Batches::new(Sealway::NAME, Backend::best(), pool, batch)?)));
-                cells.push(Box::new(PacketCell::new(task(GPU, gpu), true, Rc::clone(&scratch))));
-                cells.push(Box::new(PacketCell::new(
-                    task(Sealway::NAME, Arc::clone(&here)),
-                    true,
-                    Rc::clone(&scratch),
-                )));
-                cells.push(Box::new(ThreadsCell::new(
-                    task(ALL_THREADS, here),
-                    run::cpus() as usize,
-                )));
+                let gpu: Make = Arc::new(move |pool| Ok(Box::new(Called::new(&open, pool)?)));
+                let here: Make = Arc::new(move |pool| {
+                    Ok(Box::new(Batches::new(
+                        Sealway::NAME,
+                        Backend::best(),
+                        pool,
+                        spec.batch,
+                    )?))
+                });
+                let task = |make: &Make| Task {
+                    pool: Arc::clone(&pool),
+                    op: spec.op,
+                    batch: spec.batch,
+                    make: Arc::clone(make),
+                };
+                for (subject, make) in [(GPU, &gpu), (Sealway::NAME, &here)] {
+                    let cell = PacketCell::new(task(make), true, Rc::clone(&scratch));
+                    cells.push(Cell::new(case.clone(), subject, cell));
+                }
+                let all = ThreadsCell::new(task(&here), run::cpus() as usize);
+                cells.push(Cell::new(case, ALL_THREADS, all));
             }
         }
     }
@@ -390,29 +356,20 @@ pub(super) fn prepare(request: &Request, open: &Open) -> Result<Prepared, LabErr
         .push(format!("batches on {} threads at once, each its own", run::cpus()));
     let subjects = vec![subject(&opened(open, least())?), ours(), all];
     let cells = cells(&specs(request.profile), open);
-    let layout = Layout::by_case(cells.iter().map(|cell| cell.case().canonical()));
-    let plan = Plan::new(request.profile, layout, OVERHEAD, request.limit()).map_err(LabError::Plan)?;
+    let def = workload::hash(&format!(
+        "{NAME} gpu {VERSION} link={LINK_BYTES} {}",
+        definition::hash(request.profile)
+    ));
     Ok(Prepared {
-        plan,
+        plan: fit(request.profile, &cells, OVERHEAD, request.limit(), 1.0)?,
         subjects,
         cells,
         scheme: Scheme {
-            name: NAME,
-            def: workload::hash(&format!(
-                "{NAME} gpu {VERSION} link={LINK_BYTES} {}",
-                definition::hash(request.profile)
-            )),
-            metrics,
-            reference: Reference::First(&[Sealway::NAME]),
-            method: |_, _| Method::Wall,
-            verified: |case, _| {
-                if case.text("mode") == Some("link") {
-                    "none"
-                } else {
-                    "full"
-                }
+            verified: |case, _| match case.text("mode") {
+                Some("link") => "none",
+                _ => "full",
             },
-            finish: |_| {},
+            ..Scheme::new(NAME, def, metrics, Reference::First(&[Sealway::NAME]))
         },
         warnings: Vec::new(),
         recommend: |_, _| Vec::new(),

@@ -28,15 +28,11 @@ pub(super) trait Mover {
 }
 
 fn failed(name: &str, what: impl std::fmt::Display) -> CellError {
-    CellError::Failed {
-        what: format!("{name}: {what}"),
-    }
+    CellError::failed(format_args!("{name}: {what}"))
 }
 
 fn unauthentic(name: &str, suite: Suite, packet: usize) -> CellError {
-    CellError::Wrong {
-        what: format!("{name} does not open packet {packet} of {suite}"),
-    }
+    CellError::wrong(format_args!("{name} does not open packet {packet} of {suite}"))
 }
 
 /// Our batch engine.
@@ -233,9 +229,10 @@ pub(super) fn refuses_forgeries(mover: &mut dyn Mover, pool: &Pool, batch: usize
         let accepted = mover.open(pool, packets.clone(), &wire, &mut text).is_ok();
         wire[byte] ^= 0x80;
         if accepted {
-            return Err(CellError::Wrong {
-                what: format!("packet {victim} of {} was accepted with a flipped bit", pool.suite),
-            });
+            return Err(CellError::wrong(format_args!(
+                "packet {victim} of {} was accepted with a flipped bit",
+                pool.suite
+            )));
         }
     }
     Ok(())

@@ -6,8 +6,9 @@ use sealway_aead::Suite;
 
 use crate::run::CellError;
 use crate::stats::SplitMix64;
+use crate::workload::batch::Sizes;
+use crate::workload::bytes::{noise, nonce};
 use crate::workload::engine::{Engine, RustCrypto};
-use crate::workload::noise::{noise, nonce};
 
 /// Seed of lengths, contents, keys and connections: the same packets on every machine and in every run.
 pub(super) const SEED: u64 = 1;
@@ -15,45 +16,8 @@ pub(super) const SEED: u64 = 1;
 /// Connections of the cases with resident keys.
 pub(super) const CONNECTIONS: usize = 1000;
 
-/// Longest packet of the mix, bytes.
-const LONGEST: usize = 4096;
-
-/// How long the packets of a case are.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Sizes {
-    /// 40 % uniform in 1 to 32 B, 30 % in 33 to 128, 20 % in 129 to 512, 10 % in 513 to 4096; mean 325.3 B.
-    Mix,
-    /// Uniform in 1 to 32 B.
-    Tiny,
-    /// All alike.
-    Fixed(usize),
-}
-
-impl Sizes {
-    /// The case's word for it: `mix`, `tiny`, or the bytes.
-    pub(super) fn name(self) -> String {
-        match self {
-            Sizes::Mix => "mix".to_owned(),
-            Sizes::Tiny => "tiny".to_owned(),
-            Sizes::Fixed(bytes) => bytes.to_string(),
-        }
-    }
-
-    /// The next length, bytes.
-    pub(super) fn draw(self, random: &mut SplitMix64) -> usize {
-        let between = |random: &mut SplitMix64, low: usize, high: usize| low + random.below(high - low + 1);
-        match self {
-            Sizes::Fixed(bytes) => bytes,
-            Sizes::Tiny => between(random, 1, 32),
-            Sizes::Mix => match random.below(10) {
-                0..=3 => between(random, 1, 32),
-                4..=6 => between(random, 33, 128),
-                7..=8 => between(random, 129, 512),
-                _ => between(random, 513, LONGEST),
-            },
-        }
-    }
-}
+/// Shortest packet, bytes. The mix has a mean of 325.3 B.
+pub(super) const SHORTEST: usize = 1;
 
 /// Whose key seals a packet.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -106,9 +70,7 @@ impl Pool {
         count: usize,
         decoys: u32,
     ) -> Result<Pool, CellError> {
-        let failed = || CellError::Failed {
-            what: format!("the oracle cannot seal {count} packets with {suite}"),
-        };
+        let failed = || CellError::failed(format_args!("the oracle cannot seal {count} packets with {suite}"));
         let mut lengths = SplitMix64::stream(SEED, 0);
         let mut choice = SplitMix64::stream(SEED, 1);
         let mut lots = SplitMix64::stream(SEED, 2);
@@ -121,7 +83,7 @@ impl Pool {
             }
             total += match decoy.last() {
                 Some(true) => lengths.below(65),
-                _ => sizes.draw(&mut lengths),
+                _ => sizes.draw(SHORTEST, &mut lengths),
             };
             starts.push(u32::try_from(total).map_err(|_| failed())?);
         }
@@ -260,12 +222,10 @@ impl Pool {
         });
         let packet = wrong.unwrap_or(packets.start);
         let what = if sealed { "sealed packet" } else { "opened packet" };
-        Err(CellError::Wrong {
-            what: format!(
-                "{}: {what} {packet} of {} B differs from the oracle's",
-                self.suite,
-                self.text(packet).len()
-            ),
-        })
+        Err(CellError::wrong(format_args!(
+            "{}: {what} {packet} of {} B differs from the oracle's",
+            self.suite,
+            self.text(packet).len()
+        )))
     }
 }

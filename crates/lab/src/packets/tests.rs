@@ -9,26 +9,28 @@ use std::time::Duration;
 use sealway_aead::Suite;
 use sealway_aead::batch::Backend;
 
-use super::cells::{MIN_P99, Make, Op, PacketCell, Scratch, Task, latency_figures};
-use super::definition::{Spec, hash, packets, specs};
+use super::cells::{Make, PacketCell, Scratch, Task};
+use super::definition::{Spec, hash, specs};
 use super::mover::{Batches, Mover};
-use super::pool::{KeyUse, Pool, SEED, Sizes};
+use super::pool::{KeyUse, Pool, SEED, SHORTEST};
 use super::threads::ThreadsCell;
 use super::*;
 use crate::ending::Ending;
 use crate::plan::Profile;
 use crate::report;
 use crate::report::terminal::Style;
-use crate::result::{PlanFacts, ResultRow, RunResult};
-use crate::run::{CellError, Counted, Observer};
+use crate::result::{ResultRow, RunResult};
+use crate::run::{CellError, Counted, Observer, Timed};
 use crate::stats::SplitMix64;
+use crate::stats::latency::Latency;
+use crate::workload::batch::{MIN_P99, Op, Sizes, latency_figures, packets};
 use crate::workload::{Peers, Workload, run};
 
 #[test]
 fn the_mix_is_what_is_stated() {
     let mut random = SplitMix64::stream(SEED, 0);
     let count = packets(Profile::Full);
-    let lengths: Vec<usize> = (0..count).map(|_| Sizes::Mix.draw(&mut random)).collect();
+    let lengths: Vec<usize> = (0..count).map(|_| Sizes::Mix.draw(SHORTEST, &mut random)).collect();
     let mean = lengths.iter().sum::<usize>() as f64 / count as f64;
     // 0.4 x 16.5 + 0.3 x 80.5 + 0.2 x 320.5 + 0.1 x 2304.5 = 325.3; one standard error of the mean is 2.1.
     assert!((mean - 325.3).abs() < 8.0, "{mean}");
@@ -43,8 +45,8 @@ fn the_mix_is_what_is_stated() {
             "{range:?}: {low} to {high}"
         );
     }
-    assert!((0..1000).all(|_| (1..=32).contains(&Sizes::Tiny.draw(&mut random))));
-    assert_eq!(Sizes::Fixed(77).draw(&mut random), 77);
+    assert!((0..1000).all(|_| (1..=32).contains(&Sizes::Tiny.draw(SHORTEST, &mut random))));
+    assert_eq!(Sizes::Fixed(77).draw(SHORTEST, &mut random), 77);
 }
 
 #[test]
@@ -156,8 +158,6 @@ fn broken(fault: Fault, op: Op) -> Task {
         Ok(Box::new(Broken { engine, fault }))
     });
     Task {
-        case: Case::new().with("threads", 1_i64),
-        subject: "broken",
         pool: Arc::new(pool),
         op,
         batch: 32,
@@ -165,7 +165,7 @@ fn broken(fault: Fault, op: Op) -> Task {
     }
 }
 
-fn visit(cell: &mut dyn Cell) -> Result<Counted, CellError> {
+fn visit(cell: &mut dyn Timed) -> Result<Counted, CellError> {
     cell.prepare()?;
     cell.window(Duration::ZERO, Duration::from_millis(1))
 }
@@ -206,21 +206,22 @@ fn wrong_work_is_caught_with_one_thread_and_with_two() {
 
 #[test]
 fn percentiles_need_samples() {
-    let names = |count: usize| -> Vec<&str> {
-        let samples: Vec<f64> = (1..=count).map(|i| i as f64).collect();
-        latency_figures(&samples, 4).iter().map(|(name, _)| *name).collect()
+    let of = |range: std::ops::RangeInclusive<u64>| {
+        let mut times = Latency::new();
+        range.for_each(|ns| times.record(ns));
+        latency_figures(&times, 4)
     };
+    let names = |count: u64| -> Vec<&str> { of(1..=count).iter().map(|(name, _)| *name).collect() };
     assert!(names(10).is_empty());
     assert_eq!(names(MIN_P99 - 1), ["latency_p50", "packet_p50"]);
     assert_eq!(
         names(MIN_P99),
         ["latency_p50", "packet_p50", "latency_p99", "packet_p99"]
     );
-    let samples: Vec<f64> = (0..=1000).map(f64::from).collect();
-    let figures = latency_figures(&samples, 4);
-    assert_eq!(figures[0].1, 500.0);
-    assert_eq!(figures[1].1, 125.0);
-    assert_eq!(figures[2].1, 990.0);
+    let figures = of(0..=1000);
+    assert_eq!(figures[0].1, 500e-9);
+    assert_eq!(figures[1].1, 125e-9);
+    assert_eq!(figures[2].1, 990e-9);
 }
 
 #[derive(Default)]
@@ -229,17 +230,9 @@ pub(crate) struct Watcher {
 }
 
 impl Observer for Watcher {
-    fn planned(&mut self, _: &PlanFacts) {}
-
-    fn progress(&mut self, _: u32, _: u32, _: &str) {}
-
     fn round_done(&mut self, partial: &RunResult) {
         assert!(!partial.complete);
         self.partials += 1;
-    }
-
-    fn stopped(&self) -> bool {
-        false
     }
 }
 

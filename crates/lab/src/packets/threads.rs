@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::cells::{Scratch, Task};
 use crate::measure::clock::thread_cpu;
-use crate::result::Case;
-use crate::run::{Cell, CellError, Counted};
+use crate::run::{CellError, Counted, Timed};
 
 /// How far ahead a start is set: longer than it takes to wake a thread.
 const AHEAD: Duration = Duration::from_micros(200);
@@ -53,15 +52,7 @@ struct Done {
     bytes: u64,
 }
 
-impl Cell for ThreadsCell {
-    fn case(&self) -> &Case {
-        &self.task.case
-    }
-
-    fn subject(&self) -> &str {
-        self.task.subject
-    }
-
+impl Timed for ThreadsCell {
     fn prepare(&mut self) -> Result<(), CellError> {
         self.task.mover().map(drop)
     }
@@ -91,9 +82,9 @@ type Worker = (Sender<Instant>, Receiver<Result<Done, CellError>>);
 
 /// The next report of a thread; an error if it has died.
 fn reported<T>(reports: &Receiver<T>) -> Result<T, CellError> {
-    reports.recv().map_err(|_| CellError::Failed {
-        what: "a thread of the cell ended early".to_owned(),
-    })
+    reports
+        .recv()
+        .map_err(|_| CellError::failed("a thread of the cell ended early"))
 }
 
 /// Chunks on all threads at once for `time`.

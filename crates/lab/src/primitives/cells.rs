@@ -5,20 +5,19 @@ use std::rc::Rc;
 
 use sealway_aead::Suite;
 
-use super::script::{Op, Script};
+use super::script::Script;
 use crate::result::Case;
 use crate::run::{Cell, CellError};
-use crate::workload::chunk::{Chunk, ChunkCell};
+use crate::workload::batch::Op;
+use crate::workload::bytes::nonce;
+use crate::workload::chunk::{Chunk, chunked};
 use crate::workload::engine::{Engine, TagBytes};
-use crate::workload::noise::nonce;
 
 /// Keys set up in one chunk.
 const SETUP_KEYS: u64 = 64;
 
 fn refused(name: &str, suite: Suite) -> CellError {
-    CellError::Failed {
-        what: format!("{name} refused a call of {suite}"),
-    }
+    CellError::failed(format_args!("{name} refused a call of {suite}"))
 }
 
 /// Many messages under one key.
@@ -62,14 +61,18 @@ impl<E: Engine> Messages<E> {
             *byte ^= 1;
         }
         if !accepts(&sealed, &tag) {
-            return Err(CellError::Wrong {
-                what: format!("{} does not open what it sealed with {}", E::NAME, script.suite),
-            });
+            return Err(CellError::wrong(format_args!(
+                "{} does not open what it sealed with {}",
+                E::NAME,
+                script.suite
+            )));
         }
         if accepts(&sealed, &bad_tag) || (bad_text != sealed && accepts(&bad_text, &tag)) {
-            return Err(CellError::Wrong {
-                what: format!("{} accepts a forged message of {}", E::NAME, script.suite),
-            });
+            return Err(CellError::wrong(format_args!(
+                "{} accepts a forged message of {}",
+                E::NAME,
+                script.suite
+            )));
         }
         Ok(())
     }
@@ -88,21 +91,21 @@ impl<E: Engine> Chunk for Messages<E> {
         let nonce_len = script.suite.nonce_len();
         let mut nonce_bytes = script.nonce_base;
         match script.op {
-            Op::Seal => {
+            Op::Open => {
+                for (i, tag) in self.tags.iter().enumerate() {
+                    let nonce = nonce(&mut nonce_bytes, nonce_len, i);
+                    if !E::open(&self.opening, nonce, &script.aad, &mut self.buffer, tag) {
+                        let what = format_args!("{} does not open message {i} of {}", E::NAME, script.suite);
+                        return Err(CellError::wrong(what));
+                    }
+                }
+            }
+            _ => {
                 for (i, tag) in self.tags.iter_mut().enumerate() {
                     let nonce = nonce(&mut nonce_bytes, nonce_len, i);
                     match E::seal(&self.sealing, nonce, &script.aad, &mut self.buffer) {
                         Some(made) => *tag = made,
                         None => return Err(refused(E::NAME, script.suite)),
-                    }
-                }
-            }
-            Op::Open => {
-                for (i, tag) in self.tags.iter().enumerate() {
-                    let nonce = nonce(&mut nonce_bytes, nonce_len, i);
-                    if !E::open(&self.opening, nonce, &script.aad, &mut self.buffer, tag) {
-                        let what = format!("{} does not open message {i} of {}", E::NAME, script.suite);
-                        return Err(CellError::Wrong { what });
                     }
                 }
             }
@@ -185,9 +188,7 @@ struct Setup<E: Engine> {
 impl<E: Engine> Setup<E> {
     fn check(&self, i: usize) -> Result<(), CellError> {
         let (Some(script), Some(key)) = (self.keys.get(i), self.made.get(i)) else {
-            return Err(CellError::Failed {
-                what: format!("key {i} was not set up"),
-            });
+            return Err(CellError::failed(format_args!("key {i} was not set up")));
         };
         let mut buffer = script.start.clone();
         let mut nonce_bytes = script.nonce_base;
@@ -228,14 +229,13 @@ pub(super) fn one_message_scripts(suite: Suite, bytes: usize, aad: usize) -> Res
 }
 
 /// A cell that seals or opens messages.
-pub(super) fn messages<E: Engine>(case: Case, script: Rc<Script>) -> Box<dyn Cell> {
-    let make = Box::new(move || Messages::<E>::new(Rc::clone(&script)));
-    Box::new(ChunkCell::new(case, E::NAME, make))
+pub(super) fn messages<E: Engine>(case: Case, script: Rc<Script>) -> Cell {
+    chunked(case, E::NAME, move || Messages::<E>::new(Rc::clone(&script)))
 }
 
 /// A cell that seals each message under a fresh key.
-pub(super) fn fresh_keys<E: Engine>(case: Case, keys: Rc<Vec<Script>>) -> Box<dyn Cell> {
-    let make = Box::new(move || {
+pub(super) fn fresh_keys<E: Engine>(case: Case, keys: Rc<Vec<Script>>) -> Cell {
+    chunked(case, E::NAME, move || {
         let buffers = keys.iter().flat_map(|script| script.start.iter().copied()).collect();
         let tags = vec![TagBytes::default(); keys.len()];
         Ok(FreshKeys::<E> {
@@ -244,13 +244,12 @@ pub(super) fn fresh_keys<E: Engine>(case: Case, keys: Rc<Vec<Script>>) -> Box<dy
             tags,
             engine: PhantomData,
         })
-    });
-    Box::new(ChunkCell::new(case, E::NAME, make))
+    })
 }
 
 /// A cell that sets up keys.
-pub(super) fn setup<E: Engine>(case: Case, keys: Rc<Vec<Script>>) -> Box<dyn Cell> {
-    let make = Box::new(move || {
+pub(super) fn setup<E: Engine>(case: Case, keys: Rc<Vec<Script>>) -> Cell {
+    chunked(case, E::NAME, move || {
         let mut setup = Setup::<E> {
             made: Vec::with_capacity(keys.len()),
             keys: Rc::clone(&keys),
@@ -259,6 +258,5 @@ pub(super) fn setup<E: Engine>(case: Case, keys: Rc<Vec<Script>>) -> Box<dyn Cel
         setup.work()?;
         (0..keys.len()).try_for_each(|i| setup.check(i))?;
         Ok(setup)
-    });
-    Box::new(ChunkCell::new(case, E::NAME, make))
+    })
 }

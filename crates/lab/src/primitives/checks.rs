@@ -4,12 +4,12 @@ use std::cell::Cell as Switch;
 use std::rc::Rc;
 
 use super::cells::{fresh_keys, messages, one_message_scripts, setup};
-use super::script::{Op, Script};
+use super::script::Script;
 use super::*;
 use crate::plan::Profile;
 use crate::result::{Case, ResultRow, Window};
-use crate::run::Outcome;
-use crate::run::{CellError, Counted};
+use crate::run::{CellError, Counted, Outcome, Timed};
+use crate::workload::batch::Op;
 use crate::workload::engine::{Engine, RustCrypto, TagBytes};
 use crate::workload::rows::Table;
 use sealway_aead::Suite;
@@ -99,7 +99,7 @@ impl Engine for Faulty {
     }
 }
 
-fn messages_cell(op: Op) -> Box<dyn Cell> {
+fn messages_cell(op: Op) -> Cell {
     let script = Script::new(Suite::ChaCha20Poly1305, op, BYTES, 13, MESSAGES, 0).unwrap();
     messages::<Faulty>(Case::new(), Rc::new(script))
 }
@@ -178,8 +178,8 @@ fn a_wrong_answer_is_found_in_a_window() {
 #[test]
 fn a_window_counts_every_message_once() {
     fault(Fault::None);
-    let window = |mut cell: Box<dyn Cell>| -> Counted {
-        assert_eq!(cell.subject(), "faulty");
+    let window = |mut cell: Cell| -> Counted {
+        assert_eq!(cell.subject, "faulty");
         cell.prepare().unwrap();
         // The warm-up does not count.
         let counted = cell.window(ONE_CHUNK, ONE_CHUNK).unwrap();
@@ -201,22 +201,10 @@ fn a_window_counts_every_message_once() {
     ));
 }
 
-/// A cell that is only a name.
-struct Named(Case, &'static str);
+/// Nothing to time.
+struct Idle;
 
-impl Cell for Named {
-    fn case(&self) -> &Case {
-        &self.0
-    }
-
-    fn subject(&self) -> &str {
-        self.1
-    }
-
-    fn prepare(&mut self) -> Result<(), CellError> {
-        Ok(())
-    }
-
+impl Timed for Idle {
     fn window(&mut self, _: Duration, _: Duration) -> Result<Counted, CellError> {
         Ok(Counted::default())
     }
@@ -234,9 +222,9 @@ fn case(op: &str) -> Case {
 /// The rows of one case: for each subject, the CPU seconds of its rounds. Each window has 2000 messages of 1000 bytes and
 /// 10 s of wall time; `None` is a round that the subject lacks.
 fn rows(op: &str, profile: Profile, subjects: &[(&'static str, &[Option<f64>])]) -> Vec<ResultRow> {
-    let cells: Vec<Box<dyn Cell>> = subjects
+    let cells: Vec<Cell> = subjects
         .iter()
-        .map(|(name, _)| Box::new(Named(case(op), name)) as Box<dyn Cell>)
+        .map(|(name, _)| Cell::new(case(op), name, Idle))
         .collect();
     let mut outcome = Outcome::default();
     for (cell, (name, rounds)) in subjects.iter().enumerate() {
@@ -389,7 +377,7 @@ fn openssl_is_called_as_its_figures_need() {
         &found,
         Some(&program),
     );
-    let ops: Vec<&str> = cells.iter().filter_map(|cell| cell.case().text("op")).collect();
+    let ops: Vec<&str> = cells.iter().filter_map(|cell| cell.case.text("op")).collect();
     let capped = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
     assert_eq!(
         ops,

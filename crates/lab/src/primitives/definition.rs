@@ -6,13 +6,14 @@ use sealway_aead::Suite;
 
 use super::NAME;
 use super::cells::{fresh_keys, messages, one_message_scripts, setup};
-use super::openssl::{self, OpensslCell, Program};
-use super::script::{Op, Script, messages_per_chunk};
+use super::openssl::{self, Program};
+use super::script::{Script, messages_per_chunk};
 use crate::plan::Profile;
 use crate::result::Case;
-use crate::run::{Cell, CellError, Counted};
+use crate::run::Cell;
 use crate::workload;
-use crate::workload::chunk::NoCell;
+use crate::workload::batch::Op;
+use crate::workload::chunk::failed_cell;
 #[cfg(feature = "peers")]
 use crate::workload::engine::{AwsLc, Ring};
 use crate::workload::engine::{Engine, RustCrypto, Sealway};
@@ -90,13 +91,8 @@ macro_rules! each_engine {
 }
 
 /// Every cell of a run, the most telling cases first.
-pub(super) fn cells(
-    profile: Profile,
-    suites: &[Suite],
-    found: &Found,
-    program: Option<&Program>,
-) -> Vec<Box<dyn Cell>> {
-    let mut cells: Vec<Box<dyn Cell>> = Vec::new();
+pub(super) fn cells(profile: Profile, suites: &[Suite], found: &Found, program: Option<&Program>) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = Vec::new();
     for &bytes in sizes(profile) {
         for op in [Op::Seal, Op::Open] {
             for &suite in suites {
@@ -105,18 +101,14 @@ pub(super) fn cells(
                     Ok(script) => {
                         each_engine!(found, suite, cells, |E| messages::<E>(case.clone(), Rc::clone(&script)));
                     }
-                    Err(error) => cells.push(Box::new(NoCell {
-                        case: case.clone(),
-                        subject: Sealway::NAME,
-                        error,
-                    })),
+                    Err(error) => cells.push(failed_cell(case.clone(), Sealway::NAME, &error)),
                 }
                 if let Some(program) = program
                     && op == Op::Seal
                     && openssl::has(suite)
                     && program_sizes(profile).contains(&bytes)
                 {
-                    cells.push(Box::new(OpensslCell::new(case, program.clone(), suite, bytes, None)));
+                    cells.push(openssl::cell(case, program.clone(), suite, bytes, None));
                 }
             }
         }
@@ -128,7 +120,7 @@ pub(super) fn cells(
 }
 
 /// The cases about keys, and the one that shows what AES costs where it is not in hardware.
-fn key_cells(suites: &[Suite], found: &Found, program: Option<&Program>, cells: &mut Vec<Box<dyn Cell>>) {
+fn key_cells(suites: &[Suite], found: &Found, program: Option<&Program>, cells: &mut Vec<Cell>) {
     for &suite in suites {
         let (setup_case, fresh_case) = (case(suite, "key-setup"), message_case(suite, "fresh-key", FRESH_BYTES));
         match one_message_scripts(suite, FRESH_BYTES, AAD).map(Rc::new) {
@@ -142,11 +134,7 @@ fn key_cells(suites: &[Suite], found: &Found, program: Option<&Program>, cells: 
                     Rc::clone(&keys)
                 ));
             }
-            Err(error) => cells.push(Box::new(NoCell {
-                case: setup_case,
-                subject: Sealway::NAME,
-                error,
-            })),
+            Err(error) => cells.push(failed_cell(setup_case, Sealway::NAME, &error)),
         }
     }
     if let Some(program) = program
@@ -154,48 +142,25 @@ fn key_cells(suites: &[Suite], found: &Found, program: Option<&Program>, cells: 
         && let Some(environment) = openssl::without_aes()
     {
         let case = message_case(Suite::Aes256Gcm, "seal-without-aes", BULK_BYTES);
-        let cell = OpensslCell::new(case, program.clone(), Suite::Aes256Gcm, BULK_BYTES, Some(environment));
-        cells.push(Box::new(cell));
+        let suite = Suite::Aes256Gcm;
+        cells.push(openssl::cell(
+            case,
+            program.clone(),
+            suite,
+            BULK_BYTES,
+            Some(environment),
+        ));
     }
 }
 
 /// The subject of the doctor's A/A check under one of its names.
-pub(super) fn doctor_cell(name: &str) -> Box<dyn Cell> {
+pub(super) fn doctor_cell(name: &str) -> Cell {
     let suite = Suite::Aes128Gcm;
     let case = message_case(suite, Op::Seal.name(), BULK_BYTES);
-    match Script::new(suite, Op::Seal, BULK_BYTES, AAD, messages_per_chunk(BULK_BYTES), 0) {
-        Ok(script) => Box::new(Renamed {
-            name: name.to_owned(),
-            cell: messages::<Sealway>(case, Rc::new(script)),
-        }),
-        Err(error) => Box::new(NoCell {
-            case,
-            subject: Sealway::NAME,
-            error,
-        }),
-    }
-}
-
-/// A cell under another name.
-struct Renamed {
-    name: String,
-    cell: Box<dyn Cell>,
-}
-
-impl Cell for Renamed {
-    fn case(&self) -> &Case {
-        self.cell.case()
-    }
-
-    fn subject(&self) -> &str {
-        &self.name
-    }
-
-    fn prepare(&mut self) -> Result<(), CellError> {
-        self.cell.prepare()
-    }
-
-    fn window(&mut self, warmup: std::time::Duration, window: std::time::Duration) -> Result<Counted, CellError> {
-        self.cell.window(warmup, window)
-    }
+    let mut cell = match Script::new(suite, Op::Seal, BULK_BYTES, AAD, messages_per_chunk(BULK_BYTES), 0) {
+        Ok(script) => messages::<Sealway>(case, Rc::new(script)),
+        Err(error) => failed_cell(case, Sealway::NAME, &error),
+    };
+    cell.subject = name.to_owned();
+    cell
 }

@@ -20,7 +20,7 @@ use sealway_aead::Suite;
 
 use crate::peer::{self, Ended, program};
 use crate::result::{Case, Subject};
-use crate::run::{Cell, CellError, Counted};
+use crate::run::{Cell, CellError, Counted, Timed};
 
 /// The subject's name.
 pub(super) const NAME: &str = "openssl";
@@ -208,52 +208,38 @@ pub(super) const fn without_aes() -> Option<(&'static str, &'static str)> {
 }
 
 /// Sealing of one size by `openssl speed`.
-pub(super) struct OpensslCell {
-    case: Case,
+struct Speed {
     program: Program,
     suite: Suite,
     bytes: usize,
     environment: Option<(&'static str, &'static str)>,
 }
 
-impl OpensslCell {
-    pub(super) fn new(
-        case: Case,
-        program: Program,
-        suite: Suite,
-        bytes: usize,
-        environment: Option<(&'static str, &'static str)>,
-    ) -> Self {
-        OpensslCell {
-            case,
-            program,
-            suite,
-            bytes,
-            environment,
-        }
-    }
+/// A cell that seals one size by `openssl speed`.
+pub(super) fn cell(
+    case: Case,
+    program: Program,
+    suite: Suite,
+    bytes: usize,
+    environment: Option<(&'static str, &'static str)>,
+) -> Cell {
+    let speed = Speed {
+        program,
+        suite,
+        bytes,
+        environment,
+    };
+    Cell::new(case, NAME, speed)
 }
 
-impl Cell for OpensslCell {
-    fn case(&self) -> &Case {
-        &self.case
-    }
-
-    fn subject(&self) -> &str {
-        NAME
-    }
-
-    fn prepare(&mut self) -> Result<(), CellError> {
-        Ok(())
-    }
-
+impl Timed for Speed {
     fn window(&mut self, _warmup: Duration, window: Duration) -> Result<Counted, CellError> {
         let seconds = window.as_secs_f64().round().max(1.0) as u64;
         let arguments = Program::arguments(self.suite, self.bytes, seconds);
         let patience = Duration::from_secs(seconds) + PATIENCE;
         run(&self.program.path, &arguments, self.environment, patience)
             .and_then(|ended| counted(&ended, seconds, self.bytes))
-            .map_err(|what| CellError::Failed { what })
+            .map_err(CellError::failed)
     }
 }
 

@@ -112,7 +112,7 @@ fn a_peer_that_cannot_be_believed_is_a_failure_of_its_cell() {
             path: script(folder.path(), "openssl", body),
             version: String::new(),
         };
-        let mut cell = OpensslCell::new(Case::new(), program, Suite::Aes128Gcm, 1420, None);
+        let mut cell = cell(Case::new(), program, Suite::Aes128Gcm, 1420, None);
         match cell.window(Duration::ZERO, Duration::ZERO) {
             Err(CellError::Failed { what }) => assert!(what.contains(words), "{body}: {what}"),
             other => panic!("{body}: {other:?}"),

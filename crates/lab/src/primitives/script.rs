@@ -8,27 +8,9 @@
 use sealway_aead::Suite;
 
 use crate::run::CellError;
+use crate::workload::batch::Op;
+use crate::workload::bytes::{noise, nonce};
 use crate::workload::engine::{Engine, RustCrypto, TagBytes};
-use crate::workload::noise::{noise, nonce};
-
-/// What a chunk does with its messages.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Op {
-    /// Seals; the key is ready.
-    Seal,
-    /// Opens; the key is ready.
-    Open,
-}
-
-impl Op {
-    /// The case's word for it.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Op::Seal => "seal",
-            Op::Open => "open",
-        }
-    }
-}
 
 /// Bytes that one chunk should process, so that the tags of a chunk stay in the first-level cache.
 const CHUNK_BYTES: usize = 256 * 1024;
@@ -42,6 +24,7 @@ pub(super) fn messages_per_chunk(bytes: usize) -> usize {
 #[derive(Debug)]
 pub(super) struct Script {
     pub(super) suite: Suite,
+    /// Seals or opens; the key is ready.
     pub(super) op: Op,
     pub(super) key: Vec<u8>,
     pub(super) nonce_base: [u8; Suite::MAX_NONCE_LEN],
@@ -64,9 +47,7 @@ impl Script {
         messages: usize,
         variant: u64,
     ) -> Result<Script, CellError> {
-        let oracle_failed = || CellError::Failed {
-            what: format!("the oracle cannot seal {bytes} B with {suite}"),
-        };
+        let oracle_failed = || CellError::failed(format_args!("the oracle cannot seal {bytes} B with {suite}"));
         let seed = variant << 40 | (bytes as u64) << 8 | suite as u64;
         let key = noise(suite.key_len(), seed);
         let aad = noise(aad, seed ^ 0xaad);
@@ -83,14 +64,13 @@ impl Script {
                 .map(|tag| tags[i] = tag)
                 .ok_or_else(oracle_failed)
         };
-        match op {
-            Op::Seal => (0..messages).try_for_each(&mut seal)?,
+        let (start, end) = if op.seals() {
+            (0..messages).try_for_each(&mut seal)?;
+            (first, buffer)
+        } else {
             // Sealing from the last message to the first makes a buffer that opens from the first to the last.
-            Op::Open => (0..messages).rev().try_for_each(&mut seal)?,
-        }
-        let (start, end) = match op {
-            Op::Seal => (first, buffer),
-            Op::Open => (buffer, first),
+            (0..messages).rev().try_for_each(&mut seal)?;
+            (buffer, first)
         };
         Ok(Script {
             suite,

@@ -171,11 +171,11 @@ fn a_quick_run_has_all_cases() {
         for subject in ["sealway", "rustcrypto"] {
             let mut got: Vec<(String, Option<i64>)> = cells
                 .iter()
-                .filter(|cell| cell.subject() == subject && cell.case().text("suite") == Some(suite.name()))
+                .filter(|cell| cell.subject == subject && cell.case.text("suite") == Some(suite.name()))
                 .map(|cell| {
                     (
-                        cell.case().text("op").unwrap_or_default().to_owned(),
-                        cell.case().int("bytes"),
+                        cell.case.text("op").unwrap_or_default().to_owned(),
+                        cell.case.int("bytes"),
                     )
                 })
                 .collect();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::measure::{Noise, canary};
 use crate::result::{CanarySample, Case, Num, RunResult, Window};
 use crate::run::outcome::has;
-use crate::run::{Cell, CellError, Counted, Fault, Mark, Observer, Outcome, Probe, Repeat, judge};
+use crate::run::{Cell, CellError, Counted, Fault, Mark, Observer, Outcome, Probe, Repeat, Timed, judge};
 
 /// Most extra rounds a run may have, so that a restless machine cannot keep it going.
 pub const MAX_EXTRA_ROUNDS: u32 = 2;
@@ -70,7 +70,7 @@ impl std::error::Error for ScheduleError {}
 /// # Errors
 /// [`ScheduleError`] if the schedule names a cell that does not exist; nothing has run then.
 pub fn execute(
-    cells: &mut [Box<dyn Cell>],
+    cells: &mut [Cell],
     job: &Job<'_>,
     probe: &mut dyn Probe,
     observer: &mut dyn Observer,
@@ -125,7 +125,7 @@ pub fn execute(
 }
 
 struct Run<'a> {
-    cells: &'a mut [Box<dyn Cell>],
+    cells: &'a mut [Cell],
     job: &'a Job<'a>,
     probe: &'a mut dyn Probe,
     observer: &'a mut dyn Observer,
@@ -192,8 +192,8 @@ impl Run<'_> {
         let order = u32::try_from(self.outcome.windows.len()).unwrap_or(u32::MAX);
         self.outcome.windows.push(Window {
             workload: self.job.workload.to_owned(),
-            case: self.cells[cell].case().clone(),
-            subject: self.cells[cell].subject().to_owned(),
+            case: self.cells[cell].case.clone(),
+            subject: self.cells[cell].subject.clone(),
             round,
             order,
             t,
@@ -258,7 +258,7 @@ impl Run<'_> {
                 .into_iter()
                 .flatten()
                 .copied()
-                .filter(|cell| self.cells[*cell].case() == case && self.outcome.fault(*cell).is_none());
+                .filter(|cell| self.cells[*cell].case == *case && self.outcome.fault(*cell).is_none());
             visits.extend(of_case);
         }
         self.total += visits.len();
@@ -309,7 +309,7 @@ impl Run<'_> {
     }
 
     fn fault(&mut self, cell: usize, round: Option<u32>, error: CellError) {
-        let (subject, case) = (self.cells[cell].subject().to_owned(), self.cells[cell].case().clone());
+        let (subject, case) = (self.cells[cell].subject.clone(), self.cells[cell].case.clone());
         self.outcome.faults.push(Fault {
             cell,
             subject,
@@ -320,7 +320,7 @@ impl Run<'_> {
     }
 
     fn name(&self, cell: usize) -> String {
-        format!("{} {}", self.cells[cell].subject(), self.cells[cell].case())
+        format!("{} {}", self.cells[cell].subject, self.cells[cell].case)
     }
 
     fn tell(&mut self, current: &str) {

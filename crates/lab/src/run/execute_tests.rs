@@ -65,15 +65,7 @@ struct FakeCell {
     counted: Counted,
 }
 
-impl Cell for FakeCell {
-    fn case(&self) -> &Case {
-        &self.case
-    }
-
-    fn subject(&self) -> &str {
-        self.subject
-    }
-
+impl Timed for FakeCell {
     fn prepare(&mut self) -> Result<(), CellError> {
         self.step()
     }
@@ -114,8 +106,6 @@ struct FakeObserver {
 }
 
 impl Observer for FakeObserver {
-    fn planned(&mut self, _plan: &PlanFacts) {}
-
     fn progress(&mut self, done: u32, total: u32, current: &str) {
         self.progress.push((done, total, current.to_owned()));
     }
@@ -132,7 +122,7 @@ impl Observer for FakeObserver {
 
 struct Scene {
     world: Shared,
-    cells: Vec<Box<dyn Cell>>,
+    cells: Vec<Cell>,
     observer: FakeObserver,
 }
 
@@ -147,20 +137,21 @@ const CALM: Counted = Counted {
 /// Cells a1 b1 a2 b2: two subjects in each of two cases, cell `bad` with an error at a visit.
 fn scene(bad: Option<(usize, usize, CellError)>) -> Scene {
     let world = Shared::default();
-    let cell = |index: usize, subject, n: i64| -> Box<dyn Cell> {
+    let cell = |index: usize, subject, n: i64| -> Cell {
         let error = bad
             .clone()
             .filter(|(cell, ..)| *cell == index)
             .map(|(_, visit, error)| (visit, error));
         let (world, case) = (world.clone(), Case::new().with("n", n));
-        Box::new(FakeCell {
+        let timed = FakeCell {
             world,
-            case,
+            case: case.clone(),
             subject,
             visits: 0,
             error,
             counted: CALM,
-        })
+        };
+        Cell::new(case, subject, timed)
     };
     let cells = vec![cell(0, "a", 1), cell(1, "b", 1), cell(2, "a", 2), cell(3, "b", 2)];
     let observer = FakeObserver {
@@ -223,9 +214,7 @@ fn abba(rounds: usize) -> Vec<Vec<usize>> {
 }
 
 fn failed() -> CellError {
-    CellError::Failed {
-        what: "out of paper".to_owned(),
-    }
+    CellError::failed("out of paper")
 }
 
 #[test]
@@ -322,9 +311,7 @@ fn a_failing_cell_stops_alone() {
 
 #[test]
 fn a_cell_that_cannot_start_is_never_visited() {
-    let wrong = CellError::Wrong {
-        what: "byte 3 of 16".to_owned(),
-    };
+    let wrong = CellError::wrong("byte 3 of 16");
     let mut scene = scene(Some((0, 0, wrong)));
     let outcome = scene.run(&abba(1), 0).unwrap();
     assert_eq!(scene.visits(), "b1 a2 b2");

@@ -224,9 +224,7 @@ mod tests {
 
     #[test]
     fn an_unavailable_subject_has_its_own_code() {
-        let error = CellError::Unavailable {
-            what: "install it.".to_owned(),
-        };
+        let error = CellError::unavailable("install it.");
         let fault = Fault {
             cell: 0,
             subject: "x".to_owned(),

@@ -4,9 +4,11 @@ use std::time::{Duration, Instant};
 
 use super::traffic::{Direction, Order, Sink, Traffic, Trouble};
 use super::wire::{Damage, Plan, Wire};
-use crate::path::{Engine, Path, PathError, Stack};
+use crate::path::{Engine, Path, Stack};
 use crate::result::Case;
-use crate::run::{Cell, CellError, Counted};
+use crate::run::{Cell, CellError, Counted, Timed};
+use crate::workload::advice::OURS;
+use crate::workload::routes::DIRECT;
 
 /// Bytes each way that are compared in full before any window.
 pub(super) const VERIFIED: u64 = 16 << 20;
@@ -19,12 +21,6 @@ const FLIP_PAYLOAD: u64 = 4 << 20;
 
 /// How often streams are started before they have to carry.
 const ATTEMPTS: usize = 3;
-
-/// Subject of the control.
-pub(super) const DIRECT: &str = "direct";
-
-/// Our own subject: here a wrong byte is always an error.
-const OURS: &str = "sealway";
 
 /// Figure of a subject that delivered wrong bytes after a bit was flipped on the wire of a stack that should notice.
 pub(super) const FORGEABLE: &str = "forgeable";
@@ -58,7 +54,6 @@ struct Line {
 /// A case with a subject.
 pub(super) struct TransportCell {
     spec: Spec,
-    case: Case,
     /// `None`: no programs.
     engine: Option<Engine>,
     /// Programs stay from round to round, held while others run, instead of starting anew in each.
@@ -68,11 +63,16 @@ pub(super) struct TransportCell {
     forgeable: bool,
 }
 
+/// The cell of a case with a subject.
+pub(super) fn cell(spec: Spec, engine: Option<Engine>, keep: bool) -> Cell {
+    let subject = engine.as_ref().map_or(DIRECT, Engine::name);
+    Cell::new(spec.case(), subject, TransportCell::new(spec, engine, keep))
+}
+
 impl TransportCell {
     pub(super) fn new(spec: Spec, engine: Option<Engine>, keep: bool) -> TransportCell {
         TransportCell {
             spec,
-            case: spec.case(),
             engine,
             keep,
             kept: None,
@@ -82,9 +82,7 @@ impl TransportCell {
 
     /// Starts the programs.
     fn line(&self, damage: Option<&mut Option<Wire>>) -> Result<Line, CellError> {
-        let sink = Sink::open().map_err(|error| CellError::Failed {
-            what: format!("cannot listen: {error}"),
-        })?;
+        let sink = Sink::open().map_err(|error| CellError::failed(format_args!("cannot listen: {error}")))?;
         let plan = Plan {
             damage: Damage::Flip,
             direction: self.spec.direction,
@@ -92,14 +90,13 @@ impl TransportCell {
         };
         let path = match (&self.engine, damage) {
             (None, _) => Path::direct(sink.address()),
-            (Some(engine), None) => Path::open(&self.spec.stack, engine, sink.address()).map_err(fault)?,
+            (Some(engine), None) => Path::open(&self.spec.stack, engine, sink.address())?,
             (Some(engine), Some(wire)) => Path::open_over(&self.spec.stack, engine, sink.address(), |to| {
                 let opened = Wire::open(to, plan)?;
                 let address = opened.address();
                 *wire = Some(opened);
                 Ok(address)
-            })
-            .map_err(fault)?,
+            })?,
         };
         Ok(Line { path, sink })
     }
@@ -115,9 +112,9 @@ impl TransportCell {
         };
         let ended = Traffic::start(line.path.entry(), &line.sink, &[order])?.finish();
         if !wire.is_some_and(|wire| wire.damaged()) {
-            return Err(CellError::Failed {
-                what: "the check with a flipped bit did not get as far as the bit".to_owned(),
-            });
+            return Err(CellError::failed(
+                "the check with a flipped bit did not get as far as the bit",
+            ));
         }
         judge_flip(&ended)
     }
@@ -126,22 +123,13 @@ impl TransportCell {
 /// What the end of a stream says of a path whose wire had a bit flipped.
 pub(super) fn judge_flip(ended: &Result<(), Trouble>) -> Result<(), CellError> {
     match ended {
-        Err(Trouble::Wrong { offset }) => Err(CellError::Wrong {
-            what: format!("with one bit flipped on the wire a wrong byte was delivered, byte {offset} of the stream"),
-        }),
-        Ok(()) => Err(CellError::Wrong {
-            what: "one bit was flipped on the wire and the stream went on as if nothing had happened".to_owned(),
-        }),
+        Err(Trouble::Wrong { offset }) => Err(CellError::wrong(format_args!(
+            "with one bit flipped on the wire a wrong byte was delivered, byte {offset} of the stream"
+        ))),
+        Ok(()) => Err(CellError::wrong(
+            "one bit was flipped on the wire and the stream went on as if nothing had happened",
+        )),
         Err(Trouble::Count { .. } | Trouble::Broken { .. } | Trouble::Stuck) => Ok(()),
-    }
-}
-
-fn fault(error: PathError) -> CellError {
-    match error {
-        PathError::Unavailable { what } => CellError::Unavailable { what },
-        error => CellError::Failed {
-            what: error.to_string(),
-        },
     }
 }
 
@@ -174,22 +162,16 @@ fn flowing(path: &Path, sink: &Sink, orders: &[Order]) -> Result<Traffic, CellEr
     }
 }
 
-impl Cell for TransportCell {
-    fn case(&self) -> &Case {
-        &self.case
-    }
-
-    fn subject(&self) -> &str {
-        self.engine.as_ref().map_or(DIRECT, Engine::name)
-    }
-
+impl Timed for TransportCell {
     fn prepare(&mut self) -> Result<(), CellError> {
         let line = self.line(None)?;
         verify(&line.path, &line.sink)?;
         if self.spec.stack.authenticated() {
             match self.notices_a_flipped_bit() {
                 // Of a peer that is worth knowing, and its figures are still those of what its users have.
-                Err(CellError::Wrong { .. }) if self.subject() != OURS => self.forgeable = true,
+                Err(CellError::Wrong { .. }) if self.engine.as_ref().is_some_and(|engine| engine.name() != OURS) => {
+                    self.forgeable = true
+                }
                 noticed => noticed?,
             }
         }
@@ -235,7 +217,7 @@ struct Reading {
 
 impl Reading {
     fn take(path: &Path, traffic: &Traffic) -> Result<Reading, CellError> {
-        let cpu = path.cpu().map_err(fault)?;
+        let cpu = path.cpu()?;
         let received = traffic.streams.iter().map(|stream| stream.received()).collect();
         Ok(Reading {
             at: Instant::now(),
@@ -258,7 +240,7 @@ fn measure(line: &Line, spec: &Spec, warmup: Duration, window: Duration) -> Resu
     let before = Reading::take(path, &traffic)?;
     traffic.watch(window)?;
     let after = Reading::take(path, &traffic)?;
-    let memory = path.memory().map_err(fault)?;
+    let memory = path.memory()?;
     traffic.stop();
     traffic.finish()?;
 

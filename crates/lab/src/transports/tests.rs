@@ -1,11 +1,11 @@
 #![allow(clippy::unwrap_used)]
 
-use super::cells::{fairness, judge_flip, verify};
+use super::cells::{TransportCell, fairness, judge_flip, verify};
 use super::traffic::{Order, Sink, Traffic, Trouble};
 use super::wire::{Damage, Plan as WirePlan, Wire};
 use super::*;
 use crate::path::Path;
-use crate::run::CellError;
+use crate::run::{CellError, Timed};
 use crate::workload::Peers;
 
 const DIRECTIONS: [Direction; 2] = [Direction::Down, Direction::Up];
@@ -176,7 +176,7 @@ fn rows_near_the_generators_own_rate_are_marked() {
         serde_json::from_str(&text).unwrap()
     };
     let mut rows = [row("direct", "direct", 9e9), row("a", "x", 6.1e9), row("b", "x", 5.9e9)];
-    mark_generator_bound(&mut rows);
+    mark(&mut rows);
     assert_eq!(rows.map(|row| row.flags.len()), [0, 1, 0]);
 }
 

@@ -72,18 +72,14 @@ pub(super) enum Trouble {
 impl From<Trouble> for CellError {
     fn from(trouble: Trouble) -> CellError {
         match trouble {
-            Trouble::Wrong { offset } => CellError::Wrong {
-                what: format!("byte {offset} of a stream is not what was sent there"),
-            },
-            Trouble::Count { sent, received } => CellError::Wrong {
-                what: format!("a stream ended too soon: {received} bytes arrived, {sent} were sent so far"),
-            },
-            Trouble::Broken { side, what } => CellError::Failed {
-                what: format!("{side}: {what}"),
-            },
-            Trouble::Stuck => CellError::Failed {
-                what: format!("nothing moved for {} s", PATIENCE.as_secs()),
-            },
+            Trouble::Wrong { offset } => {
+                CellError::wrong(format_args!("byte {offset} of a stream is not what was sent there"))
+            }
+            Trouble::Count { sent, received } => CellError::wrong(format_args!(
+                "a stream ended too soon: {received} bytes arrived, {sent} were sent so far"
+            )),
+            Trouble::Broken { side, what } => CellError::failed(format_args!("{side}: {what}")),
+            Trouble::Stuck => CellError::failed(format_args!("nothing moved for {} s", PATIENCE.as_secs())),
         }
     }
 }
@@ -288,9 +284,7 @@ impl Traffic {
         let stop: Arc<AtomicBool> = Arc::default();
         let mut streams = Vec::with_capacity(orders.len());
         for order in orders {
-            let key = crate::run::seed().map_err(|error| CellError::Failed {
-                what: error.to_string(),
-            })?;
+            let key = crate::run::seed().map_err(|error| CellError::failed(error))?;
             let stream = Arc::new(Stream {
                 key,
                 order: *order,
@@ -307,9 +301,7 @@ impl Traffic {
                 let ended = generate(&stream, entry);
                 let _ = stream.done.send(ended);
             })
-            .map_err(|error| CellError::Failed {
-                what: format!("cannot start a thread: {error}"),
-            })?;
+            .map_err(|error| CellError::failed(format_args!("cannot start a thread: {error}")))?;
         }
         Ok(Traffic {
             open: 2 * streams.len(),

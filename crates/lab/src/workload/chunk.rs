@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::measure::clock::thread_cpu;
 use crate::result::Case;
-use crate::run::{Cell, CellError, Counted};
+use crate::run::{Cell, CellError, Counted, Timed};
 
 /// Work that can be timed in small pieces, each checked with the clock stopped.
 pub(crate) trait Chunk {
@@ -94,40 +94,24 @@ fn reading_cost() -> Spent {
 
 /// The error of a cell that is asked for a window before it was prepared.
 pub(crate) fn not_prepared() -> CellError {
-    CellError::Failed {
-        what: "the cell was not prepared".to_owned(),
-    }
+    CellError::failed("the cell was not prepared")
 }
 
-/// A case with an engine, worked on in chunks.
-pub(crate) struct ChunkCell<C> {
+/// A case with an engine, worked on in chunks; `make` sets up the engine and checks it, once.
+pub(crate) fn chunked<C: Chunk + 'static>(
     case: Case,
-    subject: &'static str,
-    make: Box<dyn Fn() -> Result<C, CellError>>,
+    subject: &str,
+    make: impl Fn() -> Result<C, CellError> + 'static,
+) -> Cell {
+    Cell::new(case, subject, Chunked { make, chunk: None })
+}
+
+struct Chunked<M, C> {
+    make: M,
     chunk: Option<C>,
 }
 
-impl<C> ChunkCell<C> {
-    /// `make` sets up the engine and checks it, once.
-    pub(crate) fn new(case: Case, subject: &'static str, make: Box<dyn Fn() -> Result<C, CellError>>) -> Self {
-        ChunkCell {
-            case,
-            subject,
-            make,
-            chunk: None,
-        }
-    }
-}
-
-impl<C: Chunk> Cell for ChunkCell<C> {
-    fn case(&self) -> &Case {
-        &self.case
-    }
-
-    fn subject(&self) -> &str {
-        self.subject
-    }
-
+impl<C: Chunk, M: Fn() -> Result<C, CellError>> Timed for Chunked<M, C> {
     fn prepare(&mut self) -> Result<(), CellError> {
         let mut chunk = (self.make)()?;
         chunk.reset();
@@ -145,26 +129,18 @@ impl<C: Chunk> Cell for ChunkCell<C> {
 }
 
 /// The place of a case whose answers could not be worked out: it shows up as a failure and not as a gap.
-pub(crate) struct NoCell {
-    pub(crate) case: Case,
-    pub(crate) subject: &'static str,
-    pub(crate) error: CellError,
-}
+pub(crate) fn failed_cell(case: Case, subject: &str, error: &CellError) -> Cell {
+    struct Failed(CellError);
 
-impl Cell for NoCell {
-    fn case(&self) -> &Case {
-        &self.case
+    impl Timed for Failed {
+        fn window(&mut self, _: Duration, _: Duration) -> Result<Counted, CellError> {
+            Err(self.0.clone())
+        }
+
+        fn prepare(&mut self) -> Result<(), CellError> {
+            Err(self.0.clone())
+        }
     }
 
-    fn subject(&self) -> &str {
-        self.subject
-    }
-
-    fn prepare(&mut self) -> Result<(), CellError> {
-        Err(self.error.clone())
-    }
-
-    fn window(&mut self, _: Duration, _: Duration) -> Result<Counted, CellError> {
-        Err(self.error.clone())
-    }
+    Cell::new(case, subject, Failed(error.clone()))
 }

@@ -44,6 +44,12 @@ pub enum LabError {
     Schedule(ScheduleError),
 }
 
+impl From<PlanError> for LabError {
+    fn from(error: PlanError) -> LabError {
+        LabError::Plan(error)
+    }
+}
+
 impl LabError {
     /// How the command ends that fails with it.
     pub const fn ending(&self) -> Ending {

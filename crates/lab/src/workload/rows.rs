@@ -2,45 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::metric::Metric;
 use crate::measure::cpu::Method;
 use crate::plan::Profile;
 use crate::result::{Case, Num, ResultRow, Window};
 use crate::run::{Cell, Outcome};
 use crate::stats::{Better, Rules, Summary, confirm, flags, log_ratios, median, ratio, signed_rank_p};
-
-/// What a metric makes of a window.
-#[derive(Clone, Copy)]
-pub(crate) struct Metric {
-    pub(crate) name: &'static str,
-    pub(crate) unit: &'static str,
-    pub(crate) better: Better,
-    /// The window and its cost in seconds to a value; NaN if the window has none.
-    pub(crate) value: fn(&Window, f64) -> f64,
-    /// The clock behind it, where it is not the one of the window's cost.
-    pub(crate) method: Option<Method>,
-    /// Whether it has ratios although it is not the first.
-    pub(crate) related: bool,
-}
-
-/// Payload bytes a second.
-pub(crate) const THROUGHPUT: Metric = Metric {
-    name: "throughput",
-    unit: "B/s",
-    better: Better::Higher,
-    value: |window, s| window.bytes as f64 / s,
-    method: None,
-    related: false,
-};
-
-/// Seconds an operation.
-pub(crate) const CPU_PER_OP: Metric = Metric {
-    name: "cpu_per_op",
-    unit: "s/op",
-    better: Better::Lower,
-    value: |window, s| s / window.ops as f64,
-    method: None,
-    related: false,
-};
 
 /// Figures of a window that are no metrics: a row of whose windows one has such a figure carries its name as a mark.
 const MARKS: [&str; 2] = ["overloaded", "generator-bound"];
@@ -74,6 +41,26 @@ pub(crate) struct Scheme {
     pub(crate) finish: fn(&mut [ResultRow]),
 }
 
+impl Scheme {
+    /// A scheme that reads windows by the wall, of outputs that are all compared.
+    pub(crate) fn new(
+        name: &'static str,
+        def: String,
+        metrics: fn(&Case) -> &'static [Metric],
+        reference: Reference,
+    ) -> Scheme {
+        Scheme {
+            name,
+            def,
+            metrics,
+            reference,
+            method: |_, _| Method::Wall,
+            verified: |_, _| "full",
+            finish: |_| {},
+        }
+    }
+}
+
 /// The cells of a run, by name, and how to summarise them.
 pub(crate) struct Table {
     cells: Vec<(Case, String)>,
@@ -82,10 +69,10 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new(cells: &[Box<dyn Cell>], scheme: Scheme, profile: Profile) -> Table {
+    pub(crate) fn new(cells: &[Cell], scheme: Scheme, profile: Profile) -> Table {
         let cells = cells
             .iter()
-            .map(|cell| (cell.case().clone(), cell.subject().to_owned()))
+            .map(|cell| (cell.case.clone(), cell.subject.clone()))
             .collect();
         Table {
             cells,
@@ -146,7 +133,7 @@ impl Table {
                     let value = |round| {
                         windows
                             .get(round)
-                            .map_or(f64::NAN, |window| (metric.value)(window, cost(window, method)))
+                            .map_or(f64::NAN, |window| metric.value(window, cost(window, method)))
                     };
                     let values: Vec<f64> = rounds.iter().map(value).collect();
                     let known = values.iter().any(|value| !value.is_nan());

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::process::Command;
 
 use super::*;
+use crate::bip324::GPU_SHARE;
 use crate::ending::Ending;
 use crate::packets::gpu::tests::support::fake::{Fake, Kernels, Memory};
 use crate::packets::gpu::tests::support::kernels::Model;
-use crate::run::{CellError, Counted};
+use crate::run::{CellError, Counted, Timed};
 use sealway_bip324::batch::Line;
 use sealway_cuda::Error;
 use sealway_cuda::device::Launch;
@@ -37,7 +38,7 @@ fn windows(spec: Spec, open: &Open) -> Vec<(String, Result<Counted, CellError>)>
         .into_iter()
         .map(|mut cell| {
             let counted = cell.prepare().and_then(|()| cell.window(time, time));
-            (cell.subject().to_owned(), counted)
+            (cell.subject.clone(), counted)
         })
         .collect()
 }

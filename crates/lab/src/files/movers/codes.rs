@@ -196,8 +196,7 @@ impl Mover for Wormhole {
 
 /// A code that nobody has used: a number, and two words of which croc wants at least six letters together.
 fn code(number: u16) -> Result<String, CellError> {
-    let secret = crate::run::run_id().map_err(|error| CellError::Failed {
-        what: format!("cannot draw a code: {error}"),
-    })?;
+    let secret =
+        crate::run::run_id().map_err(|error| CellError::failed(format_args!("cannot draw a code: {error}")))?;
     Ok(format!("{number}-{}", secret.replace('-', "")))
 }

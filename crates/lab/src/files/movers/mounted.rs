@@ -24,9 +24,7 @@ const STEP: Duration = Duration::from_millis(50);
 /// and everything afterwards.
 pub(in crate::files) fn read(mut crew: Crew<'_>, job: &Job<'_>, mounted: &Path) -> Result<Moved, CellError> {
     let ours = File::open(job.source.path()).map_err(system("open the source"))?;
-    let seed = crate::run::seed().map_err(|error| CellError::Failed {
-        what: format!("cannot draw places: {error}"),
-    })?;
+    let seed = crate::run::seed().map_err(|error| CellError::failed(format_args!("cannot draw places: {error}")))?;
     let mut check = Check {
         ours,
         draw: SplitMix64::new(seed),
@@ -44,18 +42,20 @@ pub(in crate::files) fn read(mut crew: Crew<'_>, job: &Job<'_>, mounted: &Path) 
     crew.hold_costs();
     if job.spec.way != Way::Random {
         if bytes != job.source.bytes() {
-            return Err(CellError::Wrong {
-                what: format!("{bytes} bytes were read instead of {}", job.source.bytes()),
-            });
+            return Err(CellError::wrong(format_args!(
+                "{bytes} bytes were read instead of {}",
+                job.source.bytes()
+            )));
         }
         job.source.verify(mounted.parent().unwrap_or(mounted))?;
     }
     let mut moved = crew.dismiss()?;
     let point = mounted.parent().unwrap_or(mounted);
     if is_mounted(point) {
-        return Err(CellError::Failed {
-            what: format!("{} is still mounted after the end of the program", point.display()),
-        });
+        return Err(CellError::failed(format_args!(
+            "{} is still mounted after the end of the program",
+            point.display()
+        )));
     }
     moved.wall = wall;
     moved.read = Some((reads, bytes));
@@ -77,9 +77,9 @@ impl Check {
         if *block == *read {
             return Ok(());
         }
-        Err(CellError::Wrong {
-            what: format!("other bytes than the source at byte {offset} of the mounted file"),
-        })
+        Err(CellError::wrong(format_args!(
+            "other bytes than the source at byte {offset} of the mounted file"
+        )))
     }
 }
 

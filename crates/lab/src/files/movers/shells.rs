@@ -108,9 +108,8 @@ impl Shell {
             let mut make = Command::new(&self.keygen);
             make.args(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f"])
                 .arg(folder.join(name));
-            peer::run(&mut make, 4096, super::PATIENCE).map_err(|error| CellError::Failed {
-                what: format!("ssh-keygen: {error}"),
-            })?;
+            peer::run(&mut make, 4096, super::PATIENCE)
+                .map_err(|error| CellError::failed(format_args!("ssh-keygen: {error}")))?;
         }
         let folder = folder.display();
         let config = format!(

@@ -8,11 +8,10 @@ use sealway_aead::batch::{Slot, Status};
 use sealway_cuda::{Engine, Message, Options, Report, Ticket, Ways};
 
 use super::moved::{failed, jobs, load_keys, nonce, refused};
-use super::{GPU, LINK_BYTES, Open, Spec};
-use crate::packets::cells::Op;
+use super::{LINK_BYTES, Open, Spec};
 use crate::packets::pool::Pool;
-use crate::result::Case;
-use crate::run::{Cell, CellError, Counted};
+use crate::run::{CellError, Counted, Timed};
+use crate::workload::batch::Op;
 
 /// Part of a window, added to it, in which a pass with the device's clocks finds what copies take.
 const TIMING_SHARE: u32 = 3;
@@ -28,17 +27,12 @@ fn ways(op: Op) -> &'static [bool] {
 
 /// Kernels alone.
 pub(super) struct ResidentCell {
-    spec: Spec,
-    case: Case,
-    pool: Arc<Pool>,
-    open: Open,
+    pub(super) spec: Spec,
+    pub(super) pool: Arc<Pool>,
+    pub(super) open: Open,
 }
 
 impl ResidentCell {
-    pub(super) fn new(spec: Spec, case: Case, pool: Arc<Pool>, open: Open) -> Self {
-        ResidentCell { spec, case, pool, open }
-    }
-
     /// Runs one direction; seconds of the device for so many runs of the batch.
     fn direction(
         &self,
@@ -89,15 +83,7 @@ impl ResidentCell {
     }
 }
 
-impl Cell for ResidentCell {
-    fn case(&self) -> &Case {
-        &self.case
-    }
-
-    fn subject(&self) -> &str {
-        GPU
-    }
-
+impl Timed for ResidentCell {
     fn prepare(&mut self) -> Result<(), CellError> {
         self.window(Duration::ZERO, Duration::ZERO).map(drop)
     }
@@ -131,10 +117,9 @@ impl Cell for ResidentCell {
 
 /// Packets in pinned memory, batches on several streams.
 pub(super) struct PinnedCell {
-    spec: Spec,
-    case: Case,
-    pool: Arc<Pool>,
-    open: Open,
+    pub(super) spec: Spec,
+    pub(super) pool: Arc<Pool>,
+    pub(super) open: Open,
 }
 
 /// A batch in pinned memory.
@@ -145,10 +130,6 @@ struct Lane {
 }
 
 impl PinnedCell {
-    pub(super) fn new(spec: Spec, case: Case, pool: Arc<Pool>, open: Open) -> Self {
-        PinnedCell { spec, case, pool, open }
-    }
-
     /// The packets of a stream: batch after batch, from the start again where the pool ends.
     fn packets(&self, stream: usize) -> Range<usize> {
         let batches = (self.pool.count() / self.spec.batch).max(1);
@@ -284,15 +265,7 @@ impl PinnedCell {
     }
 }
 
-impl Cell for PinnedCell {
-    fn case(&self) -> &Case {
-        &self.case
-    }
-
-    fn subject(&self) -> &str {
-        GPU
-    }
-
+impl Timed for PinnedCell {
     fn prepare(&mut self) -> Result<(), CellError> {
         self.window(Duration::ZERO, Duration::ZERO).map(drop)
     }
@@ -325,32 +298,12 @@ impl Cell for PinnedCell {
 
 /// Nothing but copies.
 pub(super) struct LinkCell {
-    case: Case,
-    ways: Ways,
-    streams: usize,
-    open: Open,
+    pub(super) ways: Ways,
+    pub(super) streams: usize,
+    pub(super) open: Open,
 }
 
-impl LinkCell {
-    pub(super) fn new(case: Case, ways: Ways, streams: usize, open: Open) -> Self {
-        LinkCell {
-            case,
-            ways,
-            streams,
-            open,
-        }
-    }
-}
-
-impl Cell for LinkCell {
-    fn case(&self) -> &Case {
-        &self.case
-    }
-
-    fn subject(&self) -> &str {
-        GPU
-    }
-
+impl Timed for LinkCell {
     fn prepare(&mut self) -> Result<(), CellError> {
         self.window(Duration::ZERO, Duration::ZERO).map(drop)
     }

@@ -13,16 +13,12 @@ use crate::run::CellError;
 
 /// A failure in words.
 pub(super) fn failed(what: impl std::fmt::Display) -> CellError {
-    CellError::Failed {
-        what: format!("{}: {what}", super::GPU),
-    }
+    CellError::failed(format_args!("{}: {what}", super::GPU))
 }
 
 /// A packet that should have been opened was not.
 pub(super) fn refused(packet: usize) -> CellError {
-    CellError::Wrong {
-        what: format!("{} does not open packet {packet}", super::GPU),
-    }
+    CellError::wrong(format_args!("{} does not open packet {packet}", super::GPU))
 }
 
 /// Puts the keys of a pool into an engine.
@@ -68,7 +64,7 @@ pub(super) struct Called {
 }
 
 impl Called {
-    pub(super) fn new(_: &str, open: &Open, pool: &Pool) -> Result<Self, CellError> {
+    pub(super) fn new(open: &Open, pool: &Pool) -> Result<Self, CellError> {
         let mut engine = open(Options {
             slots: pool.keys(),
             ..Options::default()

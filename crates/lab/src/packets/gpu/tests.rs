@@ -3,7 +3,7 @@
 use super::*;
 use crate::ending::Ending;
 use crate::packets::tests::{Watcher, request};
-use crate::run::Counted;
+use crate::run::{Counted, Timed};
 
 // The devices that the engine is tested with: the kernels by an independent library, on memory of the host.
 #[allow(unused_imports)]
@@ -34,7 +34,7 @@ fn window(spec: Spec) -> Result<Vec<(String, Counted)>, CellError> {
         .into_iter()
         .map(|mut cell| {
             cell.prepare()?;
-            Ok((cell.subject().to_owned(), cell.window(time, time)?))
+            Ok((cell.subject.clone(), cell.window(time, time)?))
         })
         .collect()
 }

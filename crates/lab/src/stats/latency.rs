@@ -65,12 +65,17 @@ impl Latency {
         if (all as f64) * (1.0 - q) < BEYOND - 1e-6 {
             return None;
         }
-        let rank = (q * all as f64).ceil().max(1.0);
+        Some(self.at(q))
+    }
+
+    /// The same however few samples there are; 0 without any.
+    pub(crate) fn at(&self, q: f64) -> f64 {
+        let rank = (q * self.count() as f64).ceil().max(1.0);
         let done = self.histogram.len();
-        if rank > done as f64 {
-            return Some(f64::INFINITY);
+        if rank > done as f64 && self.failed > 0 {
+            return f64::INFINITY;
         }
-        Some(self.histogram.value_at_quantile(rank / done as f64) as f64 / 1e9)
+        self.histogram.value_at_quantile(rank / done.max(1) as f64) as f64 / 1e9
     }
 
     /// The longest in seconds, exactly; infinite if one failed, `None` without any.

@@ -1,0 +1,24 @@
+//! Fits the windows of cells to the time there is.
+
+use std::time::Duration;
+
+use super::LabError;
+use crate::plan::{Layout, Overhead, Plan, Profile};
+use crate::run::Cell;
+
+/// A plan for `cells` that keeps `limit`, where a visit takes `stretch` times as long as its warm-up and window.
+///
+/// # Errors
+/// [`LabError::Plan`].
+pub(crate) fn fit(
+    profile: Profile,
+    cells: &[Cell],
+    overhead: Overhead,
+    limit: Option<Duration>,
+    stretch: f64,
+) -> Result<Plan, LabError> {
+    let layout = Layout::by_case(cells.iter().map(|cell| cell.case.canonical()));
+    let mut plan = Plan::new(profile, layout, overhead, limit.map(|limit| limit.div_f64(stretch)))?;
+    plan.expected = plan.expected.mul_f64(stretch);
+    Ok(plan)
+}

@@ -1,0 +1,73 @@
+//! What workloads over proxied paths share: the programs that take part, the control without any, and what the generator
+//! itself may have limited.
+
+use super::{LabError, Request, subjects};
+use crate::path::{Engine, Stack, engine};
+use crate::result::{ResultRow, Subject};
+
+/// Name of the subject that is no subject: the generator straight to the sink.
+pub(crate) const DIRECT: &str = "direct";
+
+/// How much less than [`DIRECT`] a path must deliver: above, the generator may be what was measured.
+const HEADROOM: f64 = 1.5;
+
+/// Everyone who takes part in a workload over paths.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// Subjects for the result file, also those that could not take part; ours first, the control last.
+    pub(crate) subjects: Vec<Subject>,
+    /// Those that take part, ours first.
+    pub(crate) engines: Vec<Engine>,
+}
+
+/// Looks for our engine and for the peers that were asked for, to run `stacks`, of which some may be there twice.
+///
+/// # Errors
+/// [`LabError::UnknownPeer`] or [`LabError::PeerMissing`] for a peer that was asked for by name,
+/// [`LabError::NoProgram`] when the request does not say where our own program is.
+pub(crate) fn find(request: &Request, stacks: impl IntoIterator<Item = Stack>) -> Result<Found, LabError> {
+    let mut once: Vec<Stack> = stacks.into_iter().collect();
+    super::batch::keep_first(&mut once);
+    let ours = Engine::sealway(request.program.as_deref().ok_or(LabError::NoProgram)?);
+    let mut engines = vec![ours.clone()];
+    let mut subjects = subjects::find(&request.peers, &engine::PEERS, |name| {
+        let engine = Engine::peer(name)?;
+        let subject = engine.subject(&once);
+        engines.push(engine);
+        Ok(subject)
+    })?
+    .subjects;
+    if let Some(first) = subjects.first_mut() {
+        *first = ours.subject(&once);
+    }
+    subjects.push(Subject {
+        name: DIRECT.to_owned(),
+        version: crate::run::version(),
+        kind: "in-process".to_owned(),
+        setup: "default".to_owned(),
+        differs: vec!["no program: from the generator straight to the sink".to_owned()],
+        ..Subject::default()
+    });
+    Ok(Found { subjects, engines })
+}
+
+/// Marks the rows of `metric` that came too close to what the generator does without a path; `key` is what a row and its
+/// control have in common.
+pub(crate) fn mark_generator_bound<K: PartialEq>(rows: &mut [ResultRow], metric: &str, key: impl Fn(&ResultRow) -> K) {
+    const MARK: &str = "generator-bound";
+    let controls: Vec<(K, f64)> = rows
+        .iter()
+        .filter(|row| row.subject == DIRECT && row.metric == metric)
+        .map(|row| (key(row), row.median.get()))
+        .collect();
+    for row in rows.iter_mut() {
+        if row.subject == DIRECT || row.metric != metric || row.flags.iter().any(|flag| flag == MARK) {
+            continue;
+        }
+        let own = key(row);
+        let control = controls.iter().find(|(of, _)| *of == own);
+        if control.is_some_and(|(_, rate)| row.median.get() * HEADROOM > *rate) {
+            row.flags.push(MARK.to_owned());
+        }
+    }
+}
