@@ -23,12 +23,12 @@
 
 mod advice;
 mod cells;
-mod crew;
+pub mod https_post;
 mod movers;
-mod place;
-pub mod post;
+mod processes;
 mod source;
 mod spec;
+mod storage;
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -43,9 +43,9 @@ use crate::workload::metric::{Metric, THROUGHPUT};
 use crate::workload::rows::{Reference, Scheme};
 use crate::workload::{self, LabError, Peers, Prepared, Request, Workload};
 use cells::{FileCell, Sources};
-use place::Place;
 use source::Shape;
 use spec::{Spec, Way, specs};
+use storage::Storage;
 
 /// Name of the workload.
 pub const NAME: &str = "files";
@@ -162,10 +162,10 @@ fn placed(specs: Vec<Spec>) -> (Vec<Spec>, Vec<Warning>) {
     let mut placed: Vec<Spec> = Vec::new();
     let mut why = None;
     for mut spec in specs {
-        if spec.place == Place::Memory
+        if spec.place == Storage::Memory
             && let Err(what) = spec.place.folder(cells::room(&spec))
         {
-            spec.place = Place::Disk;
+            spec.place = Storage::Disk;
             why = Some(what);
         }
         if !placed.contains(&spec) {

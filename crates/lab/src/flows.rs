@@ -19,8 +19,8 @@ use crate::load::cells::{Drive, Spec};
 use crate::load::scripts::{FLOW, FLOW_PQ, HOLD};
 use crate::load::workload::{prepare as prepare_load, stacks};
 use crate::load::{generator, metrics, pacer};
-use crate::path::{Stack, engine};
 use crate::plan::Profile;
+use crate::route::{Stack, engine};
 use crate::workload::{self, LabError, Prepared, Request, Workload};
 
 /// Name of the workload.
@@ -35,7 +35,7 @@ pub static WORKLOAD: Workload = Workload {
     summary: "short connections through proxied paths, and memory of idle ones",
     peers: &PEERS,
     gpu: false,
-    limits: &crate::path::LIMITS,
+    limits: &crate::route::LIMITS,
     prepare,
 };
 

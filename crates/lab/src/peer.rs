@@ -5,6 +5,7 @@
 //! (`setsid`) is out of reach: the lab never waits for it.
 
 mod group;
+pub(crate) mod proc;
 pub(crate) mod program;
 #[cfg(test)]
 pub(crate) mod tests;

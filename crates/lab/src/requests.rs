@@ -20,8 +20,8 @@ use crate::load::cells::{Drive, Spec};
 use crate::load::scripts::{BODY, HTTP_CLOSE, HTTP_KEEP};
 use crate::load::workload::{prepare as prepare_load, stacks};
 use crate::load::{generator, metrics, pacer};
-use crate::path::{Stack, engine};
 use crate::plan::Profile;
+use crate::route::{Stack, engine};
 use crate::workload::{self, LabError, Prepared, Request, Workload};
 
 /// Name of the workload.
@@ -36,7 +36,7 @@ pub static WORKLOAD: Workload = Workload {
     summary: "HTTP requests through proxied paths: rate, latency, CPU",
     peers: &PEERS,
     gpu: false,
-    limits: &crate::path::LIMITS,
+    limits: &crate::route::LIMITS,
     prepare,
 };
 

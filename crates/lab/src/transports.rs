@@ -1,4 +1,4 @@
-//! The workload `transports`: byte streams through a proxied path (see [`crate::path`]), with client, server and whatever
+//! The workload `transports`: byte streams through a proxied path (see [`crate::route`]), with client, server and whatever
 //! stands before it as processes of their own.
 //!
 //! Case parameters: `stack` (see [`Stack`]), `streams` (TCP connections at once), `direction` (`down`: to who connected,
@@ -33,9 +33,9 @@ use std::time::Duration;
 use sealway_aead::Suite;
 
 use crate::measure::cpu::Method;
-use crate::path::{Stack, engine};
 use crate::plan::{Overhead, Plan, PlanError, Profile};
 use crate::result::{ResultRow, Subject};
+use crate::route::{Stack, engine};
 use crate::run::Cell;
 use crate::workload::fit::fit;
 use crate::workload::metric::{Metric, THROUGHPUT};
@@ -57,7 +57,7 @@ pub static WORKLOAD: Workload = Workload {
     summary: "byte streams through proxies, with the CPU time of each process",
     peers: &PEERS,
     gpu: false,
-    limits: &crate::path::LIMITS,
+    limits: &crate::route::LIMITS,
     prepare,
 };
 

@@ -23,9 +23,9 @@ use sealway_aead::cpu::Cpu;
 use sha2::{Digest, Sha256};
 
 use crate::measure::{WarningCode, clock};
-use crate::path::Stack;
 use crate::plan::{Plan, PlanError, Profile};
 use crate::result::{Machine, PlanFacts, Recommendation, ResultRow, RunResult, SCHEMA, Subject, Warning};
+use crate::route::Stack;
 use crate::run::{Cell, Job, Observer, Outcome, SystemProbe, Timing, execute};
 use crate::{machine, run};
 
@@ -87,7 +87,7 @@ pub struct Request {
     pub suites: Vec<Suite>,
     /// Time limit for the whole run; the workload's own for the profile if absent.
     pub budget: Option<Duration>,
-    /// Stacks to measure, of [`crate::path::Stack`]; all if empty.
+    /// Stacks to measure, of [`crate::route::Stack`]; all if empty.
     pub stacks: Vec<Stack>,
     /// With a GPU beside this machine's processor: the workloads `packets` and `bip324` only.
     pub gpu: bool,

@@ -14,7 +14,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use sealway_aead::Suite;
-use sealway_lab::path::Stack;
+use sealway_lab::route::Stack;
 
 use crate::exit::Exit;
 

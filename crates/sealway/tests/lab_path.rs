@@ -7,12 +7,12 @@ mod common;
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::path::Path as FilePath;
+use std::path::Path;
 use std::time::Duration;
 
 use common::PROGRAM;
-use sealway_lab::path::engine::PEERS;
-use sealway_lab::path::{Engine, Path, PathError, Stack};
+use sealway_lab::route::engine::PEERS;
+use sealway_lab::route::{Engine, Route, RouteError, Stack};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -33,7 +33,7 @@ fn echo() -> SocketAddr {
 }
 
 /// Carries some bytes there and back.
-fn carries(path: &Path) -> std::io::Result<()> {
+fn carries(path: &Route) -> std::io::Result<()> {
     let stream = TcpStream::connect(path.entry()).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let sent: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
@@ -52,9 +52,9 @@ fn carries(path: &Path) -> std::io::Result<()> {
 fn with(engine: &Engine) {
     let sink = echo();
     for stack in Stack::ALL {
-        let mut path = match Path::open(&stack, engine, sink) {
+        let mut path = match Route::open(&stack, engine, sink) {
             Ok(path) => path,
-            Err(PathError::Unavailable { what }) => {
+            Err(RouteError::Unavailable { what }) => {
                 assert!(stack.needs_nginx(), "{stack}: {what}");
                 common::peer_is_missing(&format!("{stack}: {what}"));
                 continue;
@@ -68,7 +68,7 @@ fn with(engine: &Engine) {
             let what = format!("{} {stack}: {error}", engine.name());
             assert!(engine.name() != "sealway", "{what}");
             println!("{what}; once more");
-            path = Path::open(&stack, engine, sink).unwrap();
+            path = Route::open(&stack, engine, sink).unwrap();
             before = path.cpu().unwrap();
             if let Err(error) = carries(&path) {
                 assert!(stack.name().starts_with("vmess-"), "{what}, and again: {error}");
@@ -98,17 +98,14 @@ fn with(engine: &Engine) {
         let pids: Vec<u32> = path.roles().iter().map(|role| role.id()).collect();
         drop(path);
         for pid in pids {
-            assert!(
-                !FilePath::new(&format!("/proc/{pid}")).exists(),
-                "{stack} leaves a process"
-            );
+            assert!(!Path::new(&format!("/proc/{pid}")).exists(), "{stack} leaves a process");
         }
     }
 }
 
 #[test]
 fn every_stack_carries_bytes() {
-    with(&Engine::sealway(FilePath::new(PROGRAM)));
+    with(&Engine::sealway(Path::new(PROGRAM)));
 }
 
 #[test]
@@ -123,7 +120,7 @@ fn peers_carry_bytes_with_the_same_configurations() {
 
 #[test]
 fn a_held_path_goes_on_where_it_was() {
-    let path = Path::open(&Stack::RELAY, &Engine::sealway(FilePath::new(PROGRAM)), echo()).unwrap();
+    let path = Route::open(&Stack::RELAY, &Engine::sealway(Path::new(PROGRAM)), echo()).unwrap();
     path.pause();
     let stat = || std::fs::read_to_string(format!("/proc/{}/stat", path.roles()[0].id())).unwrap();
     while !stat().contains(") T ") {
@@ -140,16 +137,19 @@ fn a_held_path_goes_on_where_it_was() {
 
 #[test]
 fn a_program_that_does_not_start_is_told_with_its_last_words() {
-    let path = Path::open(
+    let path = Route::open(
         &Stack::VLESS_TCP,
-        &Engine::sealway(FilePath::new("/no/such/program")),
+        &Engine::sealway(Path::new("/no/such/program")),
         echo(),
     );
-    assert!(matches!(path, Err(PathError::Start { role: "server", .. })), "{path:?}");
+    assert!(
+        matches!(path, Err(RouteError::Start { role: "server", .. })),
+        "{path:?}"
+    );
     // A program that ends at once.
-    let path = Path::open(&Stack::VLESS_TCP, &Engine::sealway(FilePath::new("/bin/ls")), echo());
+    let path = Route::open(&Stack::VLESS_TCP, &Engine::sealway(Path::new("/bin/ls")), echo());
     match path {
-        Err(error @ PathError::Ended { role: "server", .. }) => {
+        Err(error @ RouteError::Ended { role: "server", .. }) => {
             assert!(error.to_string().contains("run"), "{error}");
         }
         other => panic!("{other:?}"),

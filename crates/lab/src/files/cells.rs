@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::crew::{Moved, Role, system};
 use super::movers::{Job, Mover};
-use super::place::{Place, sync};
+use super::processes::{Moved, Role, system};
 use super::source::{Shape, Source, total};
 use super::spec::{Spec, Way};
+use super::storage::{Storage, sync};
 use crate::run::{CellError, Counted, Timed};
 
 /// How long any transfer may take, and the slowest rate that is still waited for.
@@ -21,7 +21,7 @@ const SLOWEST: u64 = 10_000_000;
 
 /// Files that are there to be sent, made once for all cells.
 #[derive(Clone, Default)]
-pub(super) struct Sources(Rc<RefCell<BTreeMap<(Place, Shape), Kept>>>);
+pub(super) struct Sources(Rc<RefCell<BTreeMap<(Storage, Shape), Kept>>>);
 
 #[derive(Clone)]
 struct Kept {
@@ -90,7 +90,7 @@ impl FileCell {
         })?;
         let mut synced = None;
         if spec.way.leaves_files() {
-            if spec.place == Place::Disk {
+            if spec.place == Storage::Disk {
                 synced = sync(to.path()).ok();
             }
             kept.source.verify(to.path())?;

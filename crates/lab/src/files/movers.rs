@@ -2,16 +2,16 @@
 
 mod codes;
 pub(super) mod mounted;
+mod one_file;
 mod ours;
-mod posts;
-mod shells;
+mod ssh;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::crew::Moved;
+use super::processes::Moved;
 use super::source::{Shape, Source};
 use super::spec::Spec;
 use crate::peer::{self, program};
@@ -21,14 +21,14 @@ use crate::workload::{LabError, Request, subjects};
 
 /// Names of all peers.
 pub(super) const PEERS: [&str; 9] = [
-    posts::BUILT_IN,
-    posts::GO,
-    shells::RSYNC,
-    shells::RSYNC_SSH,
-    shells::SCP,
+    one_file::BUILT_IN,
+    one_file::GO,
+    ssh::RSYNC,
+    ssh::RSYNC_SSH,
+    ssh::SCP,
     codes::CROC,
     codes::WORMHOLE,
-    posts::KEIBIDROP,
+    one_file::KEIBIDROP,
     ours::PLAIN,
 ];
 
@@ -111,11 +111,11 @@ pub(super) fn find(request: &Request) -> Result<Found, LabError> {
     movers.extend(mover.map(|mover| Rc::new(mover) as Rc<dyn Mover>));
     let found = subjects::find(&request.peers, &PEERS, |name| {
         let (subject, mover): (Subject, Rc<dyn Mover>) = match name {
-            posts::BUILT_IN | posts::GO | posts::KEIBIDROP => posts::find(name, program)?,
+            one_file::BUILT_IN | one_file::GO | one_file::KEIBIDROP => one_file::find(name, program)?,
             codes::CROC => codes::croc()?,
             codes::WORMHOLE => codes::wormhole()?,
             ours::PLAIN => ours::plain(program)?,
-            _ => shells::find(name)?,
+            _ => ssh::find(name)?,
         };
         movers.push(mover);
         Ok(subject)

@@ -2,8 +2,8 @@
 
 use sealway_aead::Suite;
 
-use super::place::Place;
 use super::source::{Shape, total};
+use super::storage::Storage;
 use crate::plan::Profile;
 use crate::result::Case;
 
@@ -41,7 +41,7 @@ impl Way {
 pub(super) struct Spec {
     pub(super) way: Way,
     pub(super) shape: Shape,
-    pub(super) place: Place,
+    pub(super) place: Storage,
     /// What seals the payload; `None`: each subject's own choice.
     pub(super) suite: Option<Suite>,
     pub(super) profile: Profile,
@@ -81,11 +81,11 @@ pub(super) fn specs(profile: Profile, chosen: &[Suite]) -> Vec<Spec> {
     let suites = SUITES
         .into_iter()
         .filter(|suite| chosen.is_empty() || chosen.contains(suite));
-    let by_suite = suites.map(|suite| spec(Way::Send, Shape::File, Place::Memory, Some(suite)));
+    let by_suite = suites.map(|suite| spec(Way::Send, Shape::File, Storage::Memory, Some(suite)));
     if !chosen.is_empty() {
         return by_suite.collect();
     }
-    let memory = |way, shape| spec(way, shape, Place::Memory, None);
+    let memory = |way, shape| spec(way, shape, Storage::Memory, None);
     let mut specs = vec![
         memory(Way::Send, Shape::File),
         memory(Way::Send, Shape::Byte),
@@ -98,7 +98,7 @@ pub(super) fn specs(profile: Profile, chosen: &[Suite]) -> Vec<Spec> {
     specs.push(memory(Way::Grpc, Shape::File));
     specs.extend(by_suite);
     if profile != Profile::Quick {
-        specs.push(spec(Way::Send, Shape::File, Place::Disk, None));
+        specs.push(spec(Way::Send, Shape::File, Storage::Disk, None));
         specs.push(memory(Way::Random, Shape::File));
         specs.push(memory(Way::Grpc, Shape::Hundred));
     }

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use super::crew::{Crew, Ends, Moved, Role};
 use super::movers::{Job, Mover};
+use super::processes::{Ends, Moved, Processes, Role};
 use super::source::ITEM;
 use super::*;
 use crate::catalogue;
@@ -23,11 +23,11 @@ fn cases_begin_with_the_most_telling_and_end_with_a_choice_of_suites() {
         let all = specs(profile, &[]);
         assert_eq!(
             (all[0].way, all[0].shape, all[0].place),
-            (Way::Send, Shape::File, Place::Memory)
+            (Way::Send, Shape::File, Storage::Memory)
         );
         let cases: std::collections::BTreeSet<String> = all.iter().map(|spec| spec.case().canonical()).collect();
         assert_eq!(cases.len(), all.len(), "every case once");
-        let disk = all.iter().any(|spec| spec.place == Place::Disk);
+        let disk = all.iter().any(|spec| spec.place == Storage::Disk);
         assert_eq!(disk, profile != Profile::Quick, "a quick run leaves disks alone");
         let chosen = specs(profile, &[sealway_aead::Suite::ChaCha20Poly1305]);
         assert_eq!(chosen.len(), 1);
@@ -59,11 +59,11 @@ impl Mover for Script {
     }
 
     fn go(&self, job: &Job<'_>) -> Result<Moved, CellError> {
-        let mut crew = Crew::new(job.folder, Duration::from_secs(60));
-        let receiver = crew.start(Role::Receiver, Ends::Alone, &mut shell(self.receiver, job))?;
-        let started = crew.clock();
-        crew.start(Role::Sender, Ends::Alone, &mut shell(self.sender, job))?;
-        crew.finish(started, receiver, (job.spec.shape == Shape::Byte).then_some(job.to))
+        let mut processes = Processes::new(job.folder, Duration::from_secs(60));
+        let receiver = processes.start(Role::Receiver, Ends::Alone, &mut shell(self.receiver, job))?;
+        let started = processes.clock();
+        processes.start(Role::Sender, Ends::Alone, &mut shell(self.sender, job))?;
+        processes.finish(started, receiver, (job.spec.shape == Shape::Byte).then_some(job.to))
     }
 }
 
@@ -71,7 +71,7 @@ fn window(shape: Shape, receiver: &'static str, sender: &'static str) -> Result<
     let spec = Spec {
         way: Way::Send,
         shape,
-        place: Place::Memory,
+        place: Storage::Memory,
         suite: None,
         profile: Profile::Quick,
     };
@@ -158,22 +158,22 @@ fn what_is_asked_to_end_may_say_good_bye() {
     let folder = tempfile::tempdir().unwrap();
     let mark = folder.path().join("bye");
     let script = "trap 'touch \"$0\"; exit 0' TERM; echo listening 127.0.0.1:9; while :; do sleep 0.01; done";
-    let start = |crew: &mut Crew<'_>| {
+    let start = |processes: &mut Processes<'_>| {
         let mut command = Command::new("/bin/sh");
-        let place = crew
+        let place = processes
             .start(Role::Sender, Ends::Asked, command.args(["-c", script]).arg(&mark))
             .unwrap();
-        assert_eq!(crew.told(place).unwrap().port(), 9);
+        assert_eq!(processes.told(place).unwrap().port(), 9);
     };
-    let mut crew = Crew::new(folder.path(), Duration::from_secs(60));
-    start(&mut crew);
-    crew.dismiss().unwrap();
+    let mut processes = Processes::new(folder.path(), Duration::from_secs(60));
+    start(&mut processes);
+    processes.dismiss().unwrap();
     assert!(mark.exists());
     // The same when nobody comes to ask.
     std::fs::remove_file(&mark).unwrap();
-    let mut crew = Crew::new(folder.path(), Duration::from_secs(60));
-    start(&mut crew);
-    drop(crew);
+    let mut processes = Processes::new(folder.path(), Duration::from_secs(60));
+    start(&mut processes);
+    drop(processes);
     assert!(mark.exists());
 }
 
@@ -265,14 +265,14 @@ fn read_mounted(way: Way, spoil: impl FnOnce(&Path)) -> Result<Moved, CellError>
     let spec = Spec {
         way,
         shape: Shape::File,
-        place: Place::Memory,
+        place: Storage::Memory,
         suite: None,
         profile: Profile::Quick,
     };
-    let mut crew = Crew::new(&own, Duration::from_secs(60));
+    let mut processes = Processes::new(&own, Duration::from_secs(60));
     let mut idle = Command::new("/bin/sh");
     idle.args(["-c", "trap 'exit 5' TERM; while :; do sleep 0.01; done"]);
-    crew.start(Role::Receiver, Ends::Asked, &mut idle).unwrap();
+    processes.start(Role::Receiver, Ends::Asked, &mut idle).unwrap();
     let job = Job {
         spec: &spec,
         source: &source,
@@ -281,7 +281,7 @@ fn read_mounted(way: Way, spoil: impl FnOnce(&Path)) -> Result<Moved, CellError>
         patience: Duration::from_secs(60),
         window: Duration::from_millis(200),
     };
-    movers::mounted::read(crew, &job, &copy)
+    movers::mounted::read(processes, &job, &copy)
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::Path as FilePath;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -11,8 +11,8 @@ use super::memory::of_sockets;
 use super::script::Script;
 use super::sink::{Fault, Sink};
 use super::sources::raise_files;
-use crate::path::{Engine, Path, PathError, Stack};
 use crate::result::Case;
+use crate::route::{Engine, Route, RouteError, Stack};
 use crate::run::{Cell, CellError, Counted, Timed};
 use crate::workload::routes::DIRECT;
 
@@ -157,26 +157,26 @@ pub(crate) fn cells_of(spec: Spec, engines: &[Engine], shared: &Shared) -> Vec<C
 }
 
 impl LoadCell {
-    fn open(&self, sink: &Sink) -> Result<Path, CellError> {
+    fn open(&self, sink: &Sink) -> Result<Route, CellError> {
         let stack = if self.subject == DIRECT {
             Stack::DIRECT
         } else {
             self.spec.stack
         };
-        Ok(Path::open(&stack, &self.engine, sink.address())?)
+        Ok(Route::open(&stack, &self.engine, sink.address())?)
     }
 
-    fn generator(&self, path: &Path, connections: usize) -> Result<Generator, CellError> {
+    fn generator(&self, route: &Route, connections: usize) -> Result<Generator, CellError> {
         let seed = crate::run::seed().map_err(CellError::failed)?;
-        Ok(Generator::new(self.spec.script, path.entry(), connections, seed)?)
+        Ok(Generator::new(self.spec.script, route.entry(), connections, seed)?)
     }
 
     /// A window under load.
-    fn busy(&self, path: &mut Path, warmup: Duration, length: Duration) -> Result<Counted, CellError> {
-        let mut generator = self.generator(path, self.spec.connections)?;
+    fn busy(&self, route: &mut Route, warmup: Duration, length: Duration) -> Result<Counted, CellError> {
+        let mut generator = self.generator(route, self.spec.connections)?;
         generator.once(AT_ONCE)?;
-        let mut meters: Vec<Result<Cpu, PathError>> = Vec::with_capacity(2);
-        let mut edge = |_: Edge| meters.push(path.cpu().map(cpu));
+        let mut meters: Vec<Result<Cpu, RouteError>> = Vec::with_capacity(2);
+        let mut edge = |_: Edge| meters.push(route.cpu().map(cpu));
         let window = match self.spec.drive {
             Drive::Open(percent) => {
                 let ceiling = self.shared.ceilings.borrow().lowest(&self.spec);
@@ -187,7 +187,7 @@ impl LoadCell {
             Drive::Closed | Drive::Idle => generator.closed(warmup, length, &mut edge)?,
         };
         let spent = spent(meters)?;
-        path.check()?;
+        route.check()?;
         // One that answers nothing, or little of what it was asked, must not set the rate for all.
         let answered = window.done > 0 && generator.latency.failed() * 100 <= generator.latency.count();
         if self.spec.drive == Drive::Closed && answered {
@@ -209,7 +209,7 @@ impl LoadCell {
     }
 
     /// Opens all connections, lets them lie for the window, and sees what they cost.
-    fn idle(&self, path: &mut Path, length: Duration) -> Result<Counted, CellError> {
+    fn idle(&self, route: &mut Route, length: Duration) -> Result<Counted, CellError> {
         let count = self.spec.connections;
         let (files, wanted) = (raise_files(), 2 * count as u64 + OTHER_FILES);
         if files < wanted {
@@ -217,16 +217,16 @@ impl LoadCell {
                 "{count} connections need {wanted} open files, and the system allows {files}"
             )));
         }
-        let mut first = self.generator(path, BEFORE_IDLE)?;
+        let mut first = self.generator(route, BEFORE_IDLE)?;
         first.once(BEFORE_IDLE)?;
-        let kernel = || of_sockets(FilePath::new("/"));
-        let before = (memory(path)?, kernel());
-        let mut generator = self.generator(path, count)?;
+        let kernel = || of_sockets(Path::new("/"));
+        let before = (memory(route)?, kernel());
+        let mut generator = self.generator(route, count)?;
         generator.once(AT_ONCE)?;
         let began = Instant::now();
         std::thread::sleep(length);
         let wall_s = began.elapsed().as_secs_f64();
-        let after = (memory(path)?, kernel());
+        let after = (memory(route)?, kernel());
         // Whoever closes what lies idle holds nothing: all must still work, and none anew.
         let opened = generator.opened();
         generator.once(AT_ONCE)?;
@@ -236,7 +236,7 @@ impl LoadCell {
                 "{lost} of {count} idle connections were closed"
             )));
         }
-        path.check()?;
+        route.check()?;
         // Whoever has given memory back in the meantime holds none for them.
         let each = |before: u64, after: u64| after.saturating_sub(before) as f64 / count as f64;
         let mut figures: Vec<(&'static str, f64)> = Vec::new();
@@ -259,18 +259,18 @@ impl LoadCell {
 impl Timed for LoadCell {
     fn prepare(&mut self) -> Result<(), CellError> {
         let sink = self.shared.sink(self.spec.script)?;
-        let mut path = self.open(&sink)?;
-        self.generator(&path, AT_ONCE)?.once(1)?;
-        path.check()?;
+        let mut route = self.open(&sink)?;
+        self.generator(&route, AT_ONCE)?.once(1)?;
+        route.check()?;
         fault(&sink)
     }
 
     fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
         let sink = self.shared.sink(self.spec.script)?;
-        let mut path = self.open(&sink)?;
+        let mut route = self.open(&sink)?;
         let counted = match self.spec.drive {
-            Drive::Idle => self.idle(&mut path, window),
-            Drive::Closed | Drive::Open(_) => self.busy(&mut path, warmup, window),
+            Drive::Idle => self.idle(&mut route, window),
+            Drive::Closed | Drive::Open(_) => self.busy(&mut route, warmup, window),
         };
         // What the sink saw explains what the generator did not get.
         fault(&sink)?;
@@ -306,7 +306,7 @@ fn cpu(roles: Vec<(&'static str, crate::measure::cpu::Method, Duration)>) -> Cpu
 }
 
 /// What passed between the edges of a window.
-fn spent(meters: Vec<Result<Cpu, PathError>>) -> Result<Cpu, CellError> {
+fn spent(meters: Vec<Result<Cpu, RouteError>>) -> Result<Cpu, CellError> {
     let mut readings = meters.into_iter();
     let (Some(before), Some(after)) = (readings.next(), readings.next()) else {
         return Err(CellError::failed("the window has no edges"));
@@ -320,9 +320,9 @@ fn spent(meters: Vec<Result<Cpu, PathError>>) -> Result<Cpu, CellError> {
 
 /// Memory of the roles in bytes by the metric that it goes into; the server's has the plain name, as it is the one that
 /// has the connections of all clients.
-fn memory(path: &Path) -> Result<BTreeMap<&'static str, u64>, CellError> {
+fn memory(route: &Route) -> Result<BTreeMap<&'static str, u64>, CellError> {
     let mut sum = BTreeMap::new();
-    for (role, memory) in path.memory()? {
+    for (role, memory) in route.memory()? {
         let name = match role {
             "server" => "memory_per_connection",
             "client" => "memory_per_connection_client",
@@ -424,7 +424,7 @@ mod tests {
             ("cpu_per_op_server", 3.0),
         ];
         assert_eq!(spent, Ok(Cpu::from(wanted)));
-        let gone = || Err(PathError::Gone { role: "server" });
+        let gone = || Err(RouteError::Gone { role: "server" });
         assert!(super::spent(vec![at(1, 2), gone()]).is_err());
     }
 }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::cells::{Shared, Spec, cells_of};
-use crate::path::Stack;
-use crate::path::engine::PEERS;
 use crate::plan::{Overhead, PlanError, Profile};
 use crate::result::Case;
+use crate::route::Stack;
+use crate::route::engine::PEERS;
 use crate::run::Cell;
 use crate::workload::fit::fit;
 use crate::workload::metric::Metric;

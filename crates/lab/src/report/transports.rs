@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::finding::{Headline, Standing, rounds_note, verdict};
 use super::view::{OURS, speed};
 use crate::format::{clean, count, list_range, sig3_or, times};
-use crate::path::Stack;
 use crate::result::{ResultRow, RunResult};
+use crate::route::Stack;
 
 /// The workload's name.
 pub(crate) const TRANSPORTS: &str = "transports";

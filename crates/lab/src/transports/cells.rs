@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::traffic::{Direction, Order, Sink, Traffic, Trouble};
 use super::wire::{Damage, Plan, Wire};
-use crate::path::{Engine, Path, Stack};
 use crate::result::Case;
+use crate::route::{Engine, Route, Stack};
 use crate::run::{Cell, CellError, Counted, Timed};
 use crate::workload::advice::OURS;
 use crate::workload::routes::DIRECT;
@@ -47,7 +47,7 @@ impl Spec {
 /// Programs with the sink behind them.
 #[derive(Debug)]
 struct Line {
-    path: Path,
+    route: Route,
     sink: Sink,
 }
 
@@ -88,17 +88,17 @@ impl TransportCell {
             direction: self.spec.direction,
             after: FLIP_AFTER,
         };
-        let path = match (&self.engine, damage) {
-            (None, _) => Path::direct(sink.address()),
-            (Some(engine), None) => Path::open(&self.spec.stack, engine, sink.address())?,
-            (Some(engine), Some(wire)) => Path::open_over(&self.spec.stack, engine, sink.address(), |to| {
+        let route = match (&self.engine, damage) {
+            (None, _) => Route::direct(sink.address()),
+            (Some(engine), None) => Route::open(&self.spec.stack, engine, sink.address())?,
+            (Some(engine), Some(wire)) => Route::open_over(&self.spec.stack, engine, sink.address(), |to| {
                 let opened = Wire::open(to, plan)?;
                 let address = opened.address();
                 *wire = Some(opened);
                 Ok(address)
             })?,
         };
-        Ok(Line { path, sink })
+        Ok(Line { route, sink })
     }
 
     /// One bit of the wire is flipped: nothing wrong may be delivered.
@@ -110,7 +110,7 @@ impl TransportCell {
             limit: Some(FLIP_PAYLOAD),
             thorough: true,
         };
-        let ended = Traffic::start(line.path.entry(), &line.sink, &[order])?.finish();
+        let ended = Traffic::start(line.route.entry(), &line.sink, &[order])?.finish();
         if !wire.is_some_and(|wire| wire.damaged()) {
             return Err(CellError::failed(
                 "the check with a flipped bit did not get as far as the bit",
@@ -134,21 +134,21 @@ pub(super) fn judge_flip(ended: &Result<(), Trouble>) -> Result<(), CellError> {
 }
 
 /// Compares every byte of a stream each way at once, in writes of every size class.
-pub(super) fn verify(path: &Path, sink: &Sink) -> Result<(), CellError> {
+pub(super) fn verify(route: &Route, sink: &Sink) -> Result<(), CellError> {
     let orders = [Direction::Down, Direction::Up].map(|direction| Order {
         direction,
         limit: Some(VERIFIED),
         thorough: true,
     });
-    Ok(flowing(path, sink, &orders)?.finish()?)
+    Ok(flowing(route, sink, &orders)?.finish()?)
 }
 
 /// Starts streams and waits until all of them carry. A peer closes a new connection now and then before it carries
 /// anything: that is tried again.
-fn flowing(path: &Path, sink: &Sink, orders: &[Order]) -> Result<Traffic, CellError> {
+fn flowing(route: &Route, sink: &Sink, orders: &[Order]) -> Result<Traffic, CellError> {
     let mut attempt = 1;
     loop {
-        let mut traffic = Traffic::start(path.entry(), sink, orders)?;
+        let mut traffic = Traffic::start(route.entry(), sink, orders)?;
         match traffic.flowing() {
             Ok(()) => return Ok(traffic),
             Err(trouble) => {
@@ -165,7 +165,7 @@ fn flowing(path: &Path, sink: &Sink, orders: &[Order]) -> Result<Traffic, CellEr
 impl Timed for TransportCell {
     fn prepare(&mut self) -> Result<(), CellError> {
         let line = self.line(None)?;
-        verify(&line.path, &line.sink)?;
+        verify(&line.route, &line.sink)?;
         if self.spec.stack.authenticated() {
             match self.notices_a_flipped_bit() {
                 // Of a peer that is worth knowing, and its figures are still those of what its users have.
@@ -176,7 +176,7 @@ impl Timed for TransportCell {
             }
         }
         if self.keep {
-            line.path.pause();
+            line.route.pause();
             self.kept = Some(line);
         }
         Ok(())
@@ -186,7 +186,7 @@ impl Timed for TransportCell {
         let started;
         let line = match &self.kept {
             Some(line) => {
-                line.path.resume();
+                line.route.resume();
                 line
             }
             None => {
@@ -196,7 +196,7 @@ impl Timed for TransportCell {
         };
         let counted = measure(line, &self.spec, warmup, window);
         if self.kept.is_some() {
-            line.path.pause();
+            line.route.pause();
         }
         let mut counted = counted?;
         if self.forgeable {
@@ -216,8 +216,8 @@ struct Reading {
 }
 
 impl Reading {
-    fn take(path: &Path, traffic: &Traffic) -> Result<Reading, CellError> {
-        let cpu = path.cpu()?;
+    fn take(route: &Route, traffic: &Traffic) -> Result<Reading, CellError> {
+        let cpu = route.cpu()?;
         let received = traffic.streams.iter().map(|stream| stream.received()).collect();
         Ok(Reading {
             at: Instant::now(),
@@ -233,14 +233,14 @@ fn measure(line: &Line, spec: &Spec, warmup: Duration, window: Duration) -> Resu
         limit: None,
         thorough: false,
     };
-    let path = &line.path;
-    let mut traffic = flowing(path, &line.sink, &vec![order; spec.streams])?;
+    let route = &line.route;
+    let mut traffic = flowing(route, &line.sink, &vec![order; spec.streams])?;
     traffic.watch(warmup)?;
-    path.reset_memory();
-    let before = Reading::take(path, &traffic)?;
+    route.reset_memory();
+    let before = Reading::take(route, &traffic)?;
     traffic.watch(window)?;
-    let after = Reading::take(path, &traffic)?;
-    let memory = path.memory()?;
+    let after = Reading::take(route, &traffic)?;
+    let memory = route.memory()?;
     traffic.stop();
     traffic.finish()?;
 
@@ -251,7 +251,7 @@ fn measure(line: &Line, spec: &Spec, warmup: Duration, window: Duration) -> Resu
     let gigabytes = bytes as f64 / 1e9;
     let mut figures = Vec::new();
     let mut cpu_s = 0.0;
-    for ((role, after), before) in path.roles().iter().zip(&after.cpu).zip(&before.cpu) {
+    for ((role, after), before) in route.roles().iter().zip(&after.cpu).zip(&before.cpu) {
         let spent = after.saturating_sub(*before).as_secs_f64();
         cpu_s += spent;
         figures.push((cpu_metric(role.name()), spent / gigabytes));

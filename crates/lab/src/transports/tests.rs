@@ -4,7 +4,7 @@ use super::cells::{TransportCell, fairness, judge_flip, verify};
 use super::traffic::{Order, Sink, Traffic, Trouble};
 use super::wire::{Damage, Plan as WirePlan, Wire};
 use super::*;
-use crate::path::Path;
+use crate::route::Route;
 use crate::run::{CellError, Timed};
 use crate::workload::Peers;
 
@@ -38,7 +38,7 @@ fn an_honest_wire_passes() {
     let (ended, damaged) = through(Damage::Flip, Direction::Up, u64::MAX, &both);
     assert_eq!((ended, damaged), (Ok(()), false));
     let sink = Sink::open().unwrap();
-    verify(&Path::direct(sink.address()), &sink).unwrap();
+    verify(&Route::direct(sink.address()), &sink).unwrap();
 }
 
 #[test]

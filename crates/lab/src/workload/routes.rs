@@ -2,8 +2,8 @@
 //! itself may have limited.
 
 use super::{LabError, Request, subjects};
-use crate::path::{Engine, Stack, engine};
 use crate::result::{ResultRow, Subject};
+use crate::route::{Engine, Stack, engine};
 
 /// Name of the subject that is no subject: the generator straight to the sink.
 pub(crate) const DIRECT: &str = "direct";

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use sealway_aead::Suite;
 use sealway_lab::catalogue;
-use sealway_lab::path::Stack;
+use sealway_lab::route::Stack;
 use sealway_lab::workload::Workload;
 
 /// What the lab can be asked to measure.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use sealway_lab::catalogue;
 use sealway_lab::ending::Ending;
-use sealway_lab::files::post;
+use sealway_lab::files::https_post;
 use sealway_lab::plan::Profile;
 use sealway_lab::report::{html, json, terminal};
 use sealway_lab::result::RunResult;
@@ -80,13 +80,13 @@ pub(crate) fn measure(measured: Measured, options: &LabOptions, gpu: bool) -> Re
 /// One end of an HTTPS POST.
 pub(crate) fn https_post(end: &HttpsPost) -> Result<Exit, Problem> {
     let moved = match end {
-        HttpsPost::Receive { dir, cert } => post::receive(dir, cert, |address| {
+        HttpsPost::Receive { dir, cert } => https_post::receive(dir, cert, |address| {
             // The line is whole at once, also where standard output is a pipe.
             let mut out = std::io::stdout().lock();
             writeln!(out, "listening {address}")?;
             out.flush()
         }),
-        HttpsPost::Send { to, cert, file } => post::send(*to, cert, file),
+        HttpsPost::Send { to, cert, file } => https_post::send(*to, cert, file),
     };
     moved
         .map(|()| Exit::Done)

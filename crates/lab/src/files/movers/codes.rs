@@ -5,7 +5,7 @@ use std::process::Command;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::super::crew::{Crew, Ends, Moved, Role, free_ports};
+use super::super::processes::{Ends, Moved, Processes, Role, free_ports};
 use super::super::spec::{Spec, Way};
 use super::{Job, Mover, first_line, on_path, says, subject};
 use crate::result::Subject;
@@ -71,13 +71,13 @@ impl Mover for Croc {
     fn go(&self, job: &Job<'_>) -> Result<Moved, CellError> {
         let ports = free_ports::<5>()?;
         let secret = code(ports[0])?;
-        let mut crew = Crew::new(job.folder, job.patience);
+        let mut processes = Processes::new(job.folder, job.patience);
         let list = ports.map(|port| port.to_string()).join(",");
         let mut relay = self.command(job.folder, &secret);
         relay.args(["relay", "--host", "127.0.0.1", "--ports", &list]);
-        let relay = crew.start(Role::Relay, Ends::Never, &mut relay)?;
+        let relay = processes.start(Role::Relay, Ends::Never, &mut relay)?;
         for port in ports {
-            crew.listening(relay, port)?;
+            processes.listening(relay, port)?;
         }
         let address = format!("127.0.0.1:{}", ports[0]);
         let end = || {
@@ -86,18 +86,18 @@ impl Mover for Croc {
             command.args(["--relay", &address, "--relay6", ""]);
             command
         };
-        let started = crew.clock();
-        let sender = crew.start(
+        let started = processes.clock();
+        let sender = processes.start(
             Role::Sender,
             Ends::Alone,
             end().args(["send", "--no-local"]).arg(job.source.path()),
         )?;
-        crew.connected(sender, ports[0])?;
+        processes.connected(sender, ports[0])?;
         let mut receive = end();
         // With an address given it does not look for senders in the network.
         receive.args(["--ip", &address, "--overwrite", "--out"]).arg(job.to);
-        let receiver = crew.start(Role::Receiver, Ends::Alone, &mut receive)?;
-        crew.finish(started, receiver, job.watched())
+        let receiver = processes.start(Role::Receiver, Ends::Alone, &mut receive)?;
+        processes.finish(started, receiver, job.watched())
     }
 }
 
@@ -162,15 +162,15 @@ impl Mover for Wormhole {
     fn go(&self, job: &Job<'_>) -> Result<Moved, CellError> {
         let [mailbox, transit] = free_ports::<2>()?;
         let code = code(mailbox)?;
-        let mut crew = Crew::new(job.folder, job.patience);
+        let mut processes = Processes::new(job.folder, job.patience);
         let endpoint = |port: u16| format!("--port=tcp:{port}:interface=127.0.0.1");
         for (service, port) in [("wormhole-mailbox", mailbox), ("transitrelay", transit)] {
             let mut server = Command::new(&self.servers);
             server
                 .args(["--nodaemon", "--pidfile=", service, &endpoint(port)])
                 .env("HOME", job.folder);
-            let server = crew.start(Role::Relay, Ends::Never, &mut server)?;
-            crew.listening(server, port)?;
+            let server = processes.start(Role::Relay, Ends::Never, &mut server)?;
+            processes.listening(server, port)?;
         }
         let end = |word: &str| {
             let mut command = Command::new(&self.program);
@@ -180,17 +180,17 @@ impl Mover for Wormhole {
             command.args([word, "--no-listen", "--hide-progress"]);
             command
         };
-        let started = crew.clock();
+        let started = processes.clock();
         let mut send = end("send");
-        crew.start(
+        processes.start(
             Role::Sender,
             Ends::Alone,
             send.args(["--code", &code]).arg(job.source.path()),
         )?;
         let mut receive = end("receive");
         receive.args(["--accept-file", "-o"]).arg(job.to).arg(&code);
-        let receiver = crew.start(Role::Receiver, Ends::Alone, &mut receive)?;
-        crew.finish(started, receiver, job.watched())
+        let receiver = processes.start(Role::Receiver, Ends::Alone, &mut receive)?;
+        processes.finish(started, receiver, job.watched())
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::super::crew::{Crew, Moved, is_mounted, system};
+use super::super::processes::{Moved, Processes, is_mounted, system};
 use super::super::spec::Way;
 use super::Job;
 use crate::run::CellError;
@@ -22,7 +22,7 @@ const STEP: Duration = Duration::from_millis(50);
 
 /// Reads `mounted`, which must be the source. Of each piece one block at a random place is compared while the clock runs,
 /// and everything afterwards.
-pub(in crate::files) fn read(mut crew: Crew<'_>, job: &Job<'_>, mounted: &Path) -> Result<Moved, CellError> {
+pub(in crate::files) fn read(mut processes: Processes<'_>, job: &Job<'_>, mounted: &Path) -> Result<Moved, CellError> {
     let ours = File::open(job.source.path()).map_err(system("open the source"))?;
     let seed = crate::run::seed().map_err(|error| CellError::failed(format_args!("cannot draw places: {error}")))?;
     let mut check = Check {
@@ -30,16 +30,16 @@ pub(in crate::files) fn read(mut crew: Crew<'_>, job: &Job<'_>, mounted: &Path) 
         draw: SplitMix64::new(seed),
         block: vec![0; BLOCK],
     };
-    let started = crew.clock();
+    let started = processes.clock();
     let theirs = File::open(mounted).map_err(system("open the mounted file"))?;
     let (reads, bytes) = match job.spec.way {
-        Way::Random => random(&mut crew, job, &theirs, &mut check, started)?,
-        _ => whole(&mut crew, &theirs, &mut check)?,
+        Way::Random => random(&mut processes, job, &theirs, &mut check, started)?,
+        _ => whole(&mut processes, &theirs, &mut check)?,
     };
     let wall = started.elapsed();
     drop(theirs);
     // Costs of the second reading must not count.
-    crew.hold_costs();
+    processes.hold_costs();
     if job.spec.way != Way::Random {
         if bytes != job.source.bytes() {
             return Err(CellError::wrong(format_args!(
@@ -49,7 +49,7 @@ pub(in crate::files) fn read(mut crew: Crew<'_>, job: &Job<'_>, mounted: &Path) 
         }
         job.source.verify(mounted.parent().unwrap_or(mounted))?;
     }
-    let mut moved = crew.dismiss()?;
+    let mut moved = processes.dismiss()?;
     let point = mounted.parent().unwrap_or(mounted);
     if is_mounted(point) {
         return Err(CellError::failed(format_args!(
@@ -89,7 +89,7 @@ fn read_at(mut file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     file.read_exact(bytes)
 }
 
-fn whole(crew: &mut Crew<'_>, mut theirs: &File, check: &mut Check) -> Result<(u64, u64), CellError> {
+fn whole(processes: &mut Processes<'_>, mut theirs: &File, check: &mut Check) -> Result<(u64, u64), CellError> {
     let mut piece = vec![0; PIECE];
     let (mut reads, mut offset) = (0, 0_u64);
     let mut looked = Instant::now();
@@ -106,14 +106,14 @@ fn whole(crew: &mut Crew<'_>, mut theirs: &File, check: &mut Check) -> Result<(u
         reads += 1;
         offset += n as u64;
         if looked.elapsed() >= STEP {
-            crew.watch()?;
+            processes.watch()?;
             looked = Instant::now();
         }
     }
 }
 
 fn random(
-    crew: &mut Crew<'_>,
+    processes: &mut Processes<'_>,
     job: &Job<'_>,
     theirs: &File,
     check: &mut Check,
@@ -129,7 +129,7 @@ fn random(
         check.same(&read, offset)?;
         reads += 1;
         if looked.elapsed() >= STEP {
-            crew.watch()?;
+            processes.watch()?;
             looked = Instant::now();
         }
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
 
-use super::super::crew::{Crew, Ends, Moved, Role, free_port, system};
+use super::super::processes::{Ends, Moved, Processes, Role, free_port, system};
 use super::super::source::ITEM;
 use super::super::spec::{Spec, Way};
 use super::{Job, Mover, mounted, says, subject};
@@ -117,19 +117,19 @@ impl Ours {
     fn send(&self, job: &Job<'_>) -> Result<Moved, CellError> {
         let port = free_port()?;
         let address = format!("127.0.0.1:{port}");
-        let mut crew = Crew::new(job.folder, job.patience);
+        let mut processes = Processes::new(job.folder, job.patience);
         let mut receive = self.command("receive", job);
         receive.args(["--listen", &address, "--yes", "--output"]).arg(job.to);
-        let receiver = crew.start(Role::Receiver, Ends::Alone, &mut receive)?;
-        crew.listening(receiver, port)?;
-        let started = crew.clock();
+        let receiver = processes.start(Role::Receiver, Ends::Alone, &mut receive)?;
+        processes.listening(receiver, port)?;
+        let started = processes.clock();
         let mut send = self.command("send", job);
-        crew.start(
+        processes.start(
             Role::Sender,
             Ends::Alone,
             send.args(["--connect", &address]).arg(job.source.path()),
         )?;
-        crew.finish(started, receiver, job.watched())
+        processes.finish(started, receiver, job.watched())
     }
 
     fn mount(&self, job: &Job<'_>) -> Result<Moved, CellError> {
@@ -138,22 +138,22 @@ impl Ours {
         let shared = job.source.path().parent().unwrap_or(Path::new("/"));
         let point = job.folder.join("mount");
         std::fs::create_dir(&point).map_err(system("make a mount point"))?;
-        let mut crew = Crew::new(job.folder, job.patience);
+        let mut processes = Processes::new(job.folder, job.patience);
         let mut share = self.command("share", job);
-        let sender = crew.start(
+        let sender = processes.start(
             Role::Sender,
             Ends::Asked,
             share.arg(shared).args(["--listen", &address]),
         )?;
-        crew.listening(sender, port)?;
+        processes.listening(sender, port)?;
         let mut mount = self.command("mount", job);
-        let receiver = crew.start(
+        let receiver = processes.start(
             Role::Receiver,
             Ends::Asked,
             mount.arg(&point).args(["--connect", &address]),
         )?;
-        crew.mounted(receiver, &point)?;
-        mounted::read(crew, job, &point.join(ITEM))
+        processes.mounted(receiver, &point)?;
+        mounted::read(processes, job, &point.join(ITEM))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path as FilePath;
+use std::path::Path;
 use std::time::Duration;
 
 use crate::measure::cpu::{Method, process_cpu_of};
@@ -12,7 +12,7 @@ use crate::measure::cpu::{Method, process_cpu_of};
 const MAX_PROCESSES: usize = 256;
 
 /// Writes a new file that nobody else may read.
-pub(crate) fn write(path: &FilePath, text: &str) -> io::Result<()> {
+pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]

@@ -10,34 +10,34 @@ const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 
 /// Where source and destination are.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub(super) enum Place {
+pub(super) enum Storage {
     /// A file system in memory.
     Memory,
     /// A disk, with the source in the page cache.
     Disk,
 }
 
-impl Place {
+impl Storage {
     pub(super) const fn name(self) -> &'static str {
         match self {
-            Place::Memory => "memory",
-            Place::Disk => "disk",
+            Storage::Memory => "memory",
+            Storage::Disk => "disk",
         }
     }
 
     /// A folder of this kind with room for `bytes`, or why there is none.
     pub(super) fn folder(self, bytes: u64) -> Result<PathBuf, String> {
         let candidates = match self {
-            Place::Memory => vec![PathBuf::from("/dev/shm")],
-            Place::Disk => vec![std::env::temp_dir(), PathBuf::from("/var/tmp")],
+            Storage::Memory => vec![PathBuf::from("/dev/shm")],
+            Storage::Disk => vec![std::env::temp_dir(), PathBuf::from("/var/tmp")],
         };
-        let kind = |folder: &PathBuf| facts(folder).is_some_and(|facts| facts.in_memory == (self == Place::Memory));
+        let kind = |folder: &PathBuf| facts(folder).is_some_and(|facts| facts.in_memory == (self == Storage::Memory));
         let folder = candidates
             .into_iter()
             .find(kind)
             .ok_or_else(|| format!("there is no temporary folder in {}", self.words()))?;
         let mut free = facts(&folder).map_or(0, |facts| facts.free);
-        if self == Place::Memory {
+        if self == Storage::Memory {
             // A file system in memory promises more than there is.
             free = free.min(available().unwrap_or(u64::MAX).saturating_sub(RESERVE));
         }
@@ -54,8 +54,8 @@ impl Place {
 
     const fn words(self) -> &'static str {
         match self {
-            Place::Memory => "memory (/dev/shm)",
-            Place::Disk => "a file system on a disk",
+            Storage::Memory => "memory (/dev/shm)",
+            Storage::Disk => "a file system on a disk",
         }
     }
 }
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_place_without_room_says_so() {
-        for place in [Place::Memory, Place::Disk] {
+        for place in [Storage::Memory, Storage::Disk] {
             match place.folder(u64::MAX) {
                 Err(why) => assert!(
                     why.contains("are needed") || why.contains("no temporary folder"),

@@ -1,10 +1,10 @@
 //! The certificate of a path: P-256, made for it, signed by an authority made for it.
 
-use std::path::Path as FilePath;
+use std::path::Path;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, PKCS_ECDSA_P256_SHA256};
 
-use super::files;
+use crate::peer::proc;
 
 /// The server's name in its certificate and in the client's hello. The domain is reserved for tests.
 pub(super) const SERVER_NAME: &str = "path.sealway.test";
@@ -18,10 +18,10 @@ pub(super) const KEY: &str = "server.key";
 ///
 /// # Errors
 /// What went wrong, for the reader.
-pub(super) fn make(folder: &FilePath) -> Result<(), String> {
+pub(super) fn make(folder: &Path) -> Result<(), String> {
     let (authority, certificate, key) = pems().map_err(|error| error.to_string())?;
     for (name, text) in [(AUTHORITY, authority), (CERTIFICATE, certificate), (KEY, key)] {
-        files::write(&folder.join(name), &text).map_err(|error| format!("cannot write {name}: {error}"))?;
+        proc::write(&folder.join(name), &text).map_err(|error| format!("cannot write {name}: {error}"))?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
-use std::path::Path as FilePath;
+use std::path::Path;
 
 use sealway_aead::Suite;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ const TLS_SUITE: &str = "TLS_AES_128_GCM_SHA256";
 pub(super) struct Facts<'a> {
     pub(super) stack: Stack,
     /// Where certificates are.
-    pub(super) folder: &'a FilePath,
+    pub(super) folder: &'a Path,
     /// The user's id, a UUID.
     pub(super) id: &'a str,
 }
@@ -213,7 +213,7 @@ pub(super) fn samples(stacks: &[Stack]) -> BTreeMap<String, Value> {
     for stack in stacks.iter().filter(|stack| stack.has_programs()) {
         let facts = Facts {
             stack: *stack,
-            folder: FilePath::new("."),
+            folder: Path::new("."),
             id: "00000000-0000-4000-8000-000000000000",
         };
         let mut add = |role: &str, config: Value| samples.insert(format!("{stack} {role}"), config);
@@ -271,7 +271,7 @@ mod tests {
         for stack in Stack::ALL.into_iter().filter(Stack::has_wire) {
             let facts = Facts {
                 stack,
-                folder: FilePath::new("/f"),
+                folder: Path::new("/f"),
                 id: "u",
             };
             let client = facts.client(1, local(2), local(9));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
 
-use super::super::crew::{Crew, Ends, Moved, Role};
+use super::super::processes::{Ends, Moved, Processes, Role};
 use super::super::source::ITEM;
 use super::super::spec::{Spec, Way};
 use super::{Job, Mover, first_line, on_path, subject};
@@ -123,31 +123,31 @@ impl Mover for Post {
     }
 
     fn go(&self, job: &Job<'_>) -> Result<Moved, CellError> {
-        let mut crew = Crew::new(job.folder, job.patience);
+        let mut processes = Processes::new(job.folder, job.patience);
         if self.name == KEIBIDROP {
-            let sender = crew.start(
+            let sender = processes.start(
                 Role::Sender,
                 Ends::Alone,
                 self.command("send").arg("--file").arg(job.source.path()),
             )?;
-            let address = crew.told(sender)?;
-            let started = crew.clock();
+            let address = processes.told(sender)?;
+            let started = processes.clock();
             let mut receive = self.command("receive");
             receive
                 .args(["--to", &address.to_string(), "--file"])
                 .arg(job.to.join(ITEM));
-            let receiver = crew.start(Role::Receiver, Ends::Alone, &mut receive)?;
-            return crew.finish(started, receiver, job.watched());
+            let receiver = processes.start(Role::Receiver, Ends::Alone, &mut receive)?;
+            return processes.finish(started, receiver, job.watched());
         }
         let certificate = job.folder.join("certificate.pem");
         let mut receive = self.command("receive");
         receive.arg("--dir").arg(job.to).arg("--cert").arg(&certificate);
-        let receiver = crew.start(Role::Receiver, Ends::Alone, &mut receive)?;
-        let address = crew.told(receiver)?;
-        let started = crew.clock();
+        let receiver = processes.start(Role::Receiver, Ends::Alone, &mut receive)?;
+        let address = processes.told(receiver)?;
+        let started = processes.clock();
         let mut send = self.command("send");
         send.args(["--to", &address.to_string(), "--cert"]).arg(&certificate);
-        crew.start(Role::Sender, Ends::Alone, send.arg("--file").arg(job.source.path()))?;
-        crew.finish(started, receiver, job.watched())
+        processes.start(Role::Sender, Ends::Alone, send.arg("--file").arg(job.source.path()))?;
+        processes.finish(started, receiver, job.watched())
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sealway_aead::Suite;
 
-use super::super::crew::{Crew, Ends, Moved, Role, free_port, write};
+use super::super::processes::{Ends, Moved, Processes, Role, free_port, write};
 use super::super::spec::{Spec, Way};
 use super::{Job, Mover, first_line, on_path, says, subject};
 use crate::peer;
@@ -177,7 +177,7 @@ impl Mover for Remote {
 
     fn go(&self, job: &Job<'_>) -> Result<Moved, CellError> {
         let port = free_port()?;
-        let mut crew = Crew::new(job.folder, job.patience);
+        let mut processes = Processes::new(job.folder, job.patience);
         let mut send = Command::new(&self.program);
         let server = match &self.shell {
             Some(shell) => {
@@ -201,7 +201,7 @@ impl Mover for Remote {
             }
             None => {
                 // As root the daemon would become somebody who may not write there.
-                let owner = if crate::path::is_root() {
+                let owner = if crate::route::is_root() {
                     "uid = root\ngid = root\n"
                 } else {
                     ""
@@ -221,10 +221,10 @@ impl Mover for Remote {
             }
         };
         let mut server = server;
-        let receiver = crew.start(Role::Receiver, Ends::Never, &mut server)?;
-        crew.listening(receiver, port)?;
-        let started = crew.clock();
-        let sender = crew.start(Role::Sender, Ends::Alone, &mut send)?;
-        crew.finish(started, sender, job.watched())
+        let receiver = processes.start(Role::Receiver, Ends::Never, &mut server)?;
+        processes.listening(receiver, port)?;
+        let started = processes.clock();
+        let sender = processes.start(Role::Sender, Ends::Alone, &mut send)?;
+        processes.finish(started, sender, job.watched())
     }
 }

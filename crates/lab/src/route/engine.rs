@@ -1,7 +1,7 @@
 //! The programs a path can be made of.
 
 use std::ffi::OsString;
-use std::path::{Path as FilePath, PathBuf};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ enum Words {
 
 impl Engine {
     /// This project's engine: the program `sealway`.
-    pub fn sealway(program: &FilePath) -> Engine {
+    pub fn sealway(program: &Path) -> Engine {
         Engine {
             name: "sealway",
             program: program.to_owned(),
@@ -78,7 +78,7 @@ impl Engine {
     }
 
     /// The arguments that run a configuration.
-    pub(super) fn arguments(&self, config: &FilePath) -> Vec<OsString> {
+    pub(super) fn arguments(&self, config: &Path) -> Vec<OsString> {
         let file = config.as_os_str().to_owned();
         match self.words {
             Words::Run => vec!["run".into(), "-c".into(), file],
@@ -87,14 +87,14 @@ impl Engine {
     }
 
     /// The program's file.
-    pub(super) fn program(&self) -> &FilePath {
+    pub(super) fn program(&self) -> &Path {
         &self.program
     }
 
     /// The program as the result file describes it, with its configurations for `stacks`.
     pub fn subject(&self, stacks: &[Stack]) -> Subject {
         let argv = |role: &str| {
-            let arguments = self.arguments(FilePath::new(&format!("{role}.json")));
+            let arguments = self.arguments(Path::new(&format!("{role}.json")));
             let words = arguments.iter().map(|word| word.to_string_lossy().into_owned());
             (
                 role.to_owned(),
@@ -136,7 +136,7 @@ impl Engine {
 }
 
 /// The first line that the program prints for its version.
-fn version(program: &FilePath, word: &str) -> Result<String, String> {
+fn version(program: &Path, word: &str) -> Result<String, String> {
     let mut command = Command::new(program);
     // Where a program takes the word for something else, it must find no configuration.
     command.arg(word).current_dir(std::env::temp_dir());

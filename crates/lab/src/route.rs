@@ -13,7 +13,6 @@
 
 mod config;
 pub mod engine;
-pub(crate) mod files;
 mod nginx;
 mod stack;
 mod tls;
@@ -27,12 +26,12 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+pub use crate::peer::proc::Memory;
 pub use engine::Engine;
-pub use files::Memory;
 pub use stack::Stack;
 
 use crate::measure::cpu::Method;
-use crate::peer::{Peer, PeerError};
+use crate::peer::{Peer, PeerError, proc};
 use crate::run::CellError;
 use config::Facts;
 
@@ -65,7 +64,7 @@ pub(crate) const LIMITS: [&str; 3] = [
 /// Why there is no path. Nothing of it runs any more.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum PathError {
+pub enum RouteError {
     /// What the stack needs besides the engine is not there.
     Unavailable {
         /// What, and what to do.
@@ -108,48 +107,48 @@ pub enum PathError {
     },
 }
 
-impl fmt::Display for PathError {
+impl fmt::Display for RouteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let said = |words: &str| match words {
             "" => ", and said nothing".to_owned(),
             words => format!("; its last words: {words}"),
         };
         match self {
-            PathError::Unavailable { what } => f.write_str(what),
-            PathError::Start { role, source } => write!(f, "the {role} does not start: {source}"),
-            PathError::Ended { role, words } => write!(f, "the {role} ended before it listened{}", said(words)),
-            PathError::NotReady { role, patience, words } => write!(
+            RouteError::Unavailable { what } => f.write_str(what),
+            RouteError::Start { role, source } => write!(f, "the {role} does not start: {source}"),
+            RouteError::Ended { role, words } => write!(f, "the {role} ended before it listened{}", said(words)),
+            RouteError::NotReady { role, patience, words } => write!(
                 f,
                 "the {role} did not listen within {} s{}",
                 patience.as_secs_f64(),
                 said(words)
             ),
-            PathError::Gone { role } => write!(f, "the {role} is not running any more"),
-            PathError::System { doing, what } => write!(f, "cannot {doing}: {what}"),
+            RouteError::Gone { role } => write!(f, "the {role} is not running any more"),
+            RouteError::System { doing, what } => write!(f, "cannot {doing}: {what}"),
         }
     }
 }
 
-impl std::error::Error for PathError {
+impl std::error::Error for RouteError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            PathError::Start { source, .. } => Some(source),
+            RouteError::Start { source, .. } => Some(source),
             _ => None,
         }
     }
 }
 
-impl From<PathError> for CellError {
-    fn from(error: PathError) -> CellError {
+impl From<RouteError> for CellError {
+    fn from(error: RouteError) -> CellError {
         match error {
-            PathError::Unavailable { .. } => CellError::unavailable(error),
+            RouteError::Unavailable { .. } => CellError::unavailable(error),
             _ => CellError::failed(error),
         }
     }
 }
 
-fn system(doing: &'static str) -> impl Fn(io::Error) -> PathError {
-    move |error| PathError::System {
+fn system(doing: &'static str) -> impl Fn(io::Error) -> RouteError {
+    move |error| RouteError::System {
         doing,
         what: error.to_string(),
     }
@@ -179,58 +178,58 @@ impl Role {
         let mut said = self.peer.output();
         said.push(b'\n');
         said.extend(std::fs::read(&self.errors).unwrap_or_default());
-        files::tail(&said, LAST_LINES, LAST_BYTES)
+        proc::tail(&said, LAST_LINES, LAST_BYTES)
     }
 }
 
 /// A path that runs. Dropping it kills its programs.
 #[derive(Debug)]
-pub struct Path {
+pub struct Route {
     entry: SocketAddr,
     /// Clients first: they must not outlive what they speak to, or they would say so.
     roles: Vec<Role>,
     _folder: Option<TempDir>,
 }
 
-impl Path {
+impl Route {
     /// Starts the programs of a stack and waits until all of them listen.
     ///
     /// # Errors
-    /// [`PathError`]; whatever was started has been ended then.
-    pub fn open(stack: &Stack, engine: &Engine, sink: SocketAddr) -> Result<Path, PathError> {
-        Path::open_over(stack, engine, sink, Ok)
+    /// [`RouteError`]; whatever was started has been ended then.
+    pub fn open(stack: &Stack, engine: &Engine, sink: SocketAddr) -> Result<Route, RouteError> {
+        Route::open_over(stack, engine, sink, Ok)
     }
 
     /// A path without programs.
-    pub fn direct(sink: SocketAddr) -> Path {
-        Path {
+    pub fn direct(sink: SocketAddr) -> Route {
+        Route {
             entry: sink,
             roles: Vec::new(),
             _folder: None,
         }
     }
 
-    /// As [`Path::open`], with something of the caller's between the client and what it connects to: `wire` is given that
+    /// As [`Route::open`], with something of the caller's between the client and what it connects to: `wire` is given that
     /// address and says which one the client gets instead.
     ///
     /// # Errors
-    /// [`PathError`]; whatever was started has been ended then.
+    /// [`RouteError`]; whatever was started has been ended then.
     pub fn open_over(
         stack: &Stack,
         engine: &Engine,
         sink: SocketAddr,
         wire: impl FnOnce(SocketAddr) -> io::Result<SocketAddr>,
-    ) -> Result<Path, PathError> {
+    ) -> Result<Route, RouteError> {
         if !stack.has_programs() {
-            return Ok(Path::direct(sink));
+            return Ok(Route::direct(sink));
         }
         if !cfg!(target_os = "linux") {
-            return Err(PathError::Unavailable {
+            return Err(RouteError::Unavailable {
                 what: "paths need Linux: programs are watched in /proc".to_owned(),
             });
         }
         raise_open_files();
-        let id = crate::run::run_id().map_err(|error| PathError::System {
+        let id = crate::run::run_id().map_err(|error| RouteError::System {
             doing: "make an id",
             what: error.to_string(),
         })?;
@@ -250,7 +249,7 @@ impl Path {
         let entry = opening.run(sink, wire)?;
         let mut roles = opening.roles;
         roles.reverse();
-        Ok(Path {
+        Ok(Route {
             entry,
             roles,
             _folder: Some(folder),
@@ -270,23 +269,23 @@ impl Path {
     /// CPU time of each role since its start, user and system together, with the source it was read from.
     ///
     /// # Errors
-    /// [`PathError::Gone`] when a program has ended.
-    pub fn cpu(&self) -> Result<Vec<(&'static str, Method, Duration)>, PathError> {
-        let of = |role: &Role| match files::cpu(role.id()) {
+    /// [`RouteError::Gone`] when a program has ended.
+    pub fn cpu(&self) -> Result<Vec<(&'static str, Method, Duration)>, RouteError> {
+        let of = |role: &Role| match proc::cpu(role.id()) {
             Some((method, time)) => Ok((role.name, method, time)),
-            None => Err(PathError::Gone { role: role.name }),
+            None => Err(RouteError::Gone { role: role.name }),
         };
         self.roles.iter().map(of).collect()
     }
 
-    /// Memory of each role; the peak since [`Path::reset_memory`].
+    /// Memory of each role; the peak since [`Route::reset_memory`].
     ///
     /// # Errors
-    /// [`PathError::Gone`] when a program has ended.
-    pub fn memory(&self) -> Result<Vec<(&'static str, Memory)>, PathError> {
-        let of = |role: &Role| match files::memory(role.id()) {
+    /// [`RouteError::Gone`] when a program has ended.
+    pub fn memory(&self) -> Result<Vec<(&'static str, Memory)>, RouteError> {
+        let of = |role: &Role| match proc::memory(role.id()) {
             Some(memory) => Ok((role.name, memory)),
-            None => Err(PathError::Gone { role: role.name }),
+            None => Err(RouteError::Gone { role: role.name }),
         };
         self.roles.iter().map(of).collect()
     }
@@ -295,11 +294,11 @@ impl Path {
     /// programs' whole lives.
     pub fn reset_memory(&self) {
         for role in &self.roles {
-            files::reset_peak(role.id());
+            proc::reset_peak(role.id());
         }
     }
 
-    /// Holds all programs: until [`Path::resume`] they cost nothing but memory.
+    /// Holds all programs: until [`Route::resume`] they cost nothing but memory.
     pub fn pause(&self) {
         for role in &self.roles {
             role.peer.pause();
@@ -316,15 +315,15 @@ impl Path {
     /// Fails if a program has ended.
     ///
     /// # Errors
-    /// [`PathError::Gone`] or what the system said.
-    pub fn check(&mut self) -> Result<(), PathError> {
+    /// [`RouteError::Gone`] or what the system said.
+    pub fn check(&mut self) -> Result<(), RouteError> {
         for role in &mut self.roles {
-            let ended = role.peer.has_ended().map_err(|source| PathError::Start {
+            let ended = role.peer.has_ended().map_err(|source| RouteError::Start {
                 role: role.name,
                 source,
             })?;
             if ended {
-                return Err(PathError::Gone { role: role.name });
+                return Err(RouteError::Gone { role: role.name });
             }
         }
         Ok(())
@@ -345,12 +344,12 @@ impl Opening<'_> {
         &mut self,
         sink: SocketAddr,
         wire: impl FnOnce(SocketAddr) -> io::Result<SocketAddr>,
-    ) -> Result<SocketAddr, PathError> {
+    ) -> Result<SocketAddr, RouteError> {
         let stack = self.facts.stack;
         let mut next = sink;
         if stack.has_wire() {
             if stack.tls {
-                tls::make(self.facts.folder).map_err(|what| PathError::System {
+                tls::make(self.facts.folder).map_err(|what| RouteError::System {
                     doing: "make a certificate",
                     what,
                 })?;
@@ -362,7 +361,7 @@ impl Opening<'_> {
                 opening.engine_command("server", port, &config.to_string())
             })?;
             if stack.needs_nginx() {
-                let nginx = nginx::find(stack == Stack::FRONT_SNI).map_err(|what| PathError::Unavailable { what })?;
+                let nginx = nginx::find(stack == Stack::FRONT_SNI).map_err(|what| RouteError::Unavailable { what })?;
                 next = self.start_at("front", 1, |opening, [port, _]| {
                     let text = opening.facts.nginx(port, next, nginx.stream_module.as_deref());
                     let file = opening.write("front", port, &text)?;
@@ -385,8 +384,8 @@ impl Opening<'_> {
         &mut self,
         name: &'static str,
         used: usize,
-        make: impl Fn(&Self, [u16; 2]) -> Result<Command, PathError>,
-    ) -> Result<SocketAddr, PathError> {
+        make: impl Fn(&Self, [u16; 2]) -> Result<Command, RouteError>,
+    ) -> Result<SocketAddr, RouteError> {
         let mut attempt = 1;
         loop {
             let ports = free_ports().map_err(system("find a free port"))?;
@@ -400,13 +399,13 @@ impl Opening<'_> {
                     return Ok(SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, ports[0])));
                 }
                 // Between our look and its start another process can take the port.
-                Err(PathError::Ended { words, .. }) if attempt < ATTEMPTS && words.contains("in use") => attempt += 1,
+                Err(RouteError::Ended { words, .. }) if attempt < ATTEMPTS && words.contains("in use") => attempt += 1,
                 Err(error) => return Err(error),
             }
         }
     }
 
-    fn engine_command(&self, role: &str, port: u16, config: &str) -> Result<Command, PathError> {
+    fn engine_command(&self, role: &str, port: u16, config: &str) -> Result<Command, RouteError> {
         let file = self.write(role, port, config)?;
         let mut command = Command::new(self.engine.program());
         command.args(self.engine.arguments(&file));
@@ -414,13 +413,13 @@ impl Opening<'_> {
     }
 
     /// Writes a configuration.
-    fn write(&self, role: &str, port: u16, text: &str) -> Result<PathBuf, PathError> {
+    fn write(&self, role: &str, port: u16, text: &str) -> Result<PathBuf, RouteError> {
         let file = self.facts.folder.join(format!("{role}-{port}.json"));
-        files::write(&file, text).map_err(system("write a configuration"))?;
+        proc::write(&file, text).map_err(system("write a configuration"))?;
         Ok(file)
     }
 
-    fn start(&self, name: &'static str, command: &mut Command) -> Result<Role, PathError> {
+    fn start(&self, name: &'static str, command: &mut Command) -> Result<Role, RouteError> {
         let errors = self.facts.folder.join(format!("{name}.log"));
         let mut options = std::fs::OpenOptions::new();
         let log = options
@@ -430,30 +429,30 @@ impl Opening<'_> {
             .map_err(system("make a log"))?;
         command.stdin(Stdio::null()).stderr(log).current_dir(self.facts.folder);
         command.env("SEALWAY_LAB_PADDING", padding()?);
-        let peer = Peer::start(command, MAX_OUTPUT).map_err(|source| PathError::Start { role: name, source })?;
+        let peer = Peer::start(command, MAX_OUTPUT).map_err(|source| RouteError::Start { role: name, source })?;
         Ok(Role { name, peer, errors })
     }
 }
 
 /// Waits until a program listens at all of `ports`.
-fn ready(mut role: Role, ports: &[u16]) -> Result<Role, PathError> {
+fn ready(mut role: Role, ports: &[u16]) -> Result<Role, RouteError> {
     let until = Instant::now() + PATIENCE;
     loop {
-        if ports.iter().all(|&port| files::listens(role.id(), port)) {
+        if ports.iter().all(|&port| proc::listens(role.id(), port)) {
             return Ok(role);
         }
-        let ended = role.peer.has_ended().map_err(|source| PathError::Start {
+        let ended = role.peer.has_ended().map_err(|source| RouteError::Start {
             role: role.name,
             source,
         })?;
         if ended {
-            return Err(PathError::Ended {
+            return Err(RouteError::Ended {
                 role: role.name,
                 words: role.last_words(),
             });
         }
         if Instant::now() >= until {
-            return Err(PathError::NotReady {
+            return Err(RouteError::NotReady {
                 role: role.name,
                 patience: PATIENCE,
                 words: role.last_words(),
@@ -472,8 +471,8 @@ fn free_ports() -> io::Result<[u16; 2]> {
 }
 
 /// Up to 4095 bytes.
-fn padding() -> Result<String, PathError> {
-    let seed = crate::run::seed().map_err(|error| PathError::System {
+fn padding() -> Result<String, RouteError> {
+    let seed = crate::run::seed().map_err(|error| RouteError::System {
         doing: "draw random bytes",
         what: error.to_string(),
     })?;

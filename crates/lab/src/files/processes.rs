@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::path::files as proc;
+use crate::peer::proc;
 use crate::peer::{Peer, PeerError};
 use crate::run::CellError;
 
@@ -60,7 +60,7 @@ impl Role {
 pub(super) enum Ends {
     /// By itself, with the exit code 0.
     Alone,
-    /// When it is asked to (`SIGTERM`), with any exit code; its cost is read before ([`Crew::hold_costs`]).
+    /// When it is asked to (`SIGTERM`), with any exit code; its cost is read before ([`Processes::hold_costs`]).
     Asked,
     /// Never; it is killed.
     Never,
@@ -95,7 +95,7 @@ struct Member {
 }
 
 /// Programs that run. Dropping it kills them.
-pub(super) struct Crew<'a> {
+pub(super) struct Processes<'a> {
     /// Private folder of this transfer.
     folder: &'a Path,
     members: Vec<Member>,
@@ -103,10 +103,10 @@ pub(super) struct Crew<'a> {
     patience: Duration,
 }
 
-impl<'a> Crew<'a> {
+impl<'a> Processes<'a> {
     /// Nobody yet. A transfer of `bytes` may take `patience` at most.
-    pub(super) fn new(folder: &'a Path, patience: Duration) -> Crew<'a> {
-        Crew {
+    pub(super) fn new(folder: &'a Path, patience: Duration) -> Processes<'a> {
+        Processes {
             folder,
             members: Vec::new(),
             cpu: BTreeMap::new(),
@@ -114,7 +114,7 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// Starts a program; its place in the crew.
+    /// Starts a program; its place in the processes.
     pub(super) fn start(&mut self, role: Role, ends: Ends, command: &mut Command) -> Result<usize, CellError> {
         let place = self.members.len();
         let errors = self.folder.join(format!("{}-{place}.log", role.name()));
@@ -341,7 +341,7 @@ impl<'a> Crew<'a> {
     }
 }
 
-impl Drop for Crew<'_> {
+impl Drop for Processes<'_> {
     /// A mount that is killed stays behind: those that end when asked are asked here too.
     fn drop(&mut self) {
         for member in self
