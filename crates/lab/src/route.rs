@@ -19,7 +19,7 @@ mod tls;
 
 use std::fmt;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -228,7 +228,7 @@ impl Route {
                 what: "paths need Linux: programs are watched in /proc".to_owned(),
             });
         }
-        raise_open_files();
+        proc::raise_files();
         let id = crate::run::run_id().map_err(|error| RouteError::System {
             doing: "make an id",
             what: error.to_string(),
@@ -388,7 +388,7 @@ impl Opening<'_> {
     ) -> Result<SocketAddr, RouteError> {
         let mut attempt = 1;
         loop {
-            let ports = free_ports().map_err(system("find a free port"))?;
+            let ports = proc::free_ports().map_err(system("find a free port"))?;
             let mut command = make(self, ports)?;
             let started = self
                 .start(name, &mut command)
@@ -462,14 +462,6 @@ fn ready(mut role: Role, ports: &[u16]) -> Result<Role, RouteError> {
     }
 }
 
-/// Two ports of 127.0.0.1 at which nobody listens.
-fn free_ports() -> io::Result<[u16; 2]> {
-    let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-    // Both at once, so that they differ.
-    let (one, two) = (bind()?, bind()?);
-    Ok([one.local_addr()?.port(), two.local_addr()?.port()])
-}
-
 /// Up to 4095 bytes.
 fn padding() -> Result<String, RouteError> {
     let seed = crate::run::seed().map_err(|error| RouteError::System {
@@ -479,29 +471,6 @@ fn padding() -> Result<String, RouteError> {
     Ok("x".repeat(crate::stats::SplitMix64::new(seed).below(PADDING)))
 }
 
-/// Lets this process and those it starts have as many open files as the system allows without asking.
-fn raise_open_files() {
-    #[cfg(unix)]
-    {
-        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-        let limit = getrlimit(Resource::Nofile);
-        if limit.current != limit.maximum {
-            let wanted = Rlimit {
-                current: limit.maximum,
-                maximum: limit.maximum,
-            };
-            // Where it is refused there are just fewer; who runs out of them says so.
-            let _ = setrlimit(Resource::Nofile, wanted);
-        }
-    }
-}
-
-#[cfg(unix)]
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
-}
-
-#[cfg(not(unix))]
-pub(crate) fn is_root() -> bool {
-    false
 }

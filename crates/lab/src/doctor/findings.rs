@@ -67,16 +67,10 @@ pub fn find_peers(path: Option<&OsStr>) -> Vec<Peer> {
         .collect()
 }
 
-#[cfg(unix)]
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     path.metadata()
         .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_program(path: &Path) -> bool {
-    path.is_file()
 }
 
 /// All findings, in a fixed order.

@@ -380,7 +380,6 @@ fn json_has_stable_names() {
     assert_eq!(value["findings"][0]["state"], "ok");
 }
 
-#[cfg(unix)]
 #[test]
 fn peers_are_programs_in_absolute_folders() {
     use std::os::unix::fs::PermissionsExt;

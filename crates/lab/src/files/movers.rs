@@ -7,14 +7,13 @@ mod ours;
 mod ssh;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::time::Duration;
 
 use super::processes::Moved;
 use super::source::{Shape, Source};
 use super::spec::Spec;
-use crate::peer::{self, program};
+use crate::peer::program;
 use crate::result::Subject;
 use crate::run::CellError;
 use crate::workload::{LabError, Request, subjects};
@@ -32,14 +31,8 @@ pub(super) const PEERS: [&str; 9] = [
     ours::PLAIN,
 ];
 
-/// How long a program may take to say its version.
-const PATIENCE: Duration = Duration::from_secs(30);
-
 /// A start that is too long for a quick run.
 const SLOW: Duration = Duration::from_secs(2);
-
-/// Most bytes of a version text that are taken.
-const MAX_OUTPUT: usize = 256 * 1024;
 
 /// One transfer.
 pub(super) struct Job<'a> {
@@ -133,24 +126,6 @@ fn on_path(name: &str) -> Result<PathBuf, String> {
     program::on_path(name)
         .or_else(|| elsewhere.into_iter().find(|path| path.is_file()))
         .ok_or_else(|| format!("not found on PATH; install {name} to compare with it"))
-}
-
-/// What a program prints, both outputs, if it ends well.
-fn says(command: &mut Command) -> Result<String, String> {
-    command
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .current_dir(std::env::temp_dir());
-    let ended = peer::run(command, MAX_OUTPUT, PATIENCE).map_err(|error| error.to_string())?;
-    Ok(String::from_utf8_lossy(&ended.output).into_owned())
-}
-
-/// The first line of that, for a version.
-fn first_line(command: &mut Command) -> Result<String, String> {
-    let text = says(command)?;
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty());
-    line.map(|line| line.chars().take(200).collect())
-        .ok_or_else(|| "it does not say its version".to_owned())
 }
 
 /// A program as the result file describes it.

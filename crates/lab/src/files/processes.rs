@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -368,22 +368,9 @@ pub(super) fn system(doing: &'static str) -> impl Fn(io::Error) -> CellError {
     move |error| failed(doing, &error)
 }
 
-/// A port of 127.0.0.1 at which nobody listens.
-pub(super) fn free_port() -> Result<u16, CellError> {
-    let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-    bound.map(|address| address.port()).map_err(system("find a free port"))
-}
-
-/// Several ports at which nobody listens, all different.
+/// Ports of 127.0.0.1 at which nobody listens, all different.
 pub(super) fn free_ports<const N: usize>() -> Result<[u16; N], CellError> {
-    let mut held = Vec::new();
-    let mut ports = [0; N];
-    for port in &mut ports {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(system("find a free port"))?;
-        *port = listener.local_addr().map_err(system("find a free port"))?.port();
-        held.push(listener);
-    }
-    Ok(ports)
+    proc::free_ports().map_err(system("find a free port"))
 }
 
 /// Writes a file that nobody else may read.

@@ -67,7 +67,6 @@ struct Facts {
 }
 
 // The number has other types on other machines.
-#[cfg(target_os = "linux")]
 #[allow(clippy::useless_conversion)]
 fn facts(folder: &Path) -> Option<Facts> {
     let found = rustix::fs::statfs(folder).ok()?;
@@ -75,11 +74,6 @@ fn facts(folder: &Path) -> Option<Facts> {
         free: found.f_bavail.saturating_mul(u64::try_from(found.f_bsize).ok()?),
         in_memory: IN_MEMORY.contains(&i64::from(found.f_type)),
     })
-}
-
-#[cfg(not(target_os = "linux"))]
-fn facts(_: &Path) -> Option<Facts> {
-    None
 }
 
 /// Memory that programs can have without others going to swap.
@@ -90,7 +84,6 @@ fn available() -> Option<u64> {
 }
 
 /// Writes what a file system still holds back, so that the next cell does not pay for it; the time it took.
-#[cfg(target_os = "linux")]
 pub(super) fn sync(folder: &Path) -> std::io::Result<std::time::Duration> {
     let folder = std::fs::File::open(folder)?;
     let from = std::time::Instant::now();
@@ -98,12 +91,7 @@ pub(super) fn sync(folder: &Path) -> std::io::Result<std::time::Duration> {
     Ok(from.elapsed())
 }
 
-#[cfg(not(target_os = "linux"))]
-pub(super) fn sync(_: &Path) -> std::io::Result<std::time::Duration> {
-    Err(std::io::ErrorKind::Unsupported.into())
-}
-
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -10,7 +10,7 @@ use super::generator::{Edge, Generator, Window};
 use super::memory::of_sockets;
 use super::script::Script;
 use super::sink::{Fault, Sink};
-use super::sources::raise_files;
+use crate::peer::proc::raise_files;
 use crate::result::Case;
 use crate::route::{Engine, Route, RouteError, Stack};
 use crate::run::{Cell, CellError, Counted, Timed};

@@ -1,12 +1,10 @@
-//! What a generator needs of the system: addresses to come from, and open files.
+//! The addresses that a generator connects from.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::os::fd::AsFd as _;
-use std::sync::OnceLock;
 
 use nix::sys::socket::{setsockopt, sockopt};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Socket, Type};
 
 /// Addresses of loopback that connections come from, in turn: each has its own ports, of which a short connection keeps
@@ -64,20 +62,4 @@ pub(crate) fn our_own(error: &io::Error) -> bool {
         Errno::NOMEM,
     ];
     own.iter().any(|own| error.raw_os_error() == Some(own.raw_os_error()))
-}
-
-/// Raises the number of files that this process, and whatever it starts from now on, may have open to the most that the
-/// system allows, once: how many that are.
-pub(crate) fn raise_files() -> u64 {
-    static MOST: OnceLock<u64> = OnceLock::new();
-    *MOST.get_or_init(|| {
-        let limit = getrlimit(Resource::Nofile);
-        let wanted = Rlimit {
-            current: limit.maximum,
-            maximum: limit.maximum,
-        };
-        let raised = setrlimit(Resource::Nofile, wanted).is_ok();
-        let now = if raised { limit.maximum } else { limit.current };
-        now.unwrap_or(u64::MAX)
-    })
 }

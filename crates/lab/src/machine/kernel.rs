@@ -58,7 +58,6 @@ fn release(tree: &mut Tree<'_>) -> String {
     live_release(tree).unwrap_or_default()
 }
 
-#[cfg(unix)]
 fn live_release(tree: &mut Tree<'_>) -> Option<String> {
     if !tree.is_live() {
         return None;
@@ -66,12 +65,6 @@ fn live_release(tree: &mut Tree<'_>) -> Option<String> {
     let name = rustix::system::uname();
     tree.note("kernel.name", Some(name.sysname().to_string_lossy().into_owned()));
     Some(name.release().to_string_lossy().into_owned())
-}
-
-#[cfg(not(unix))]
-fn live_release(tree: &mut Tree<'_>) -> Option<String> {
-    tree.note("kernel.name", Some(std::env::consts::OS));
-    None
 }
 
 /// Timer rate and the kind of CPU time accounting, from the kernel's configuration where it is readable.

@@ -189,7 +189,6 @@ fn this_machine() {
     let machine = capture(Path::new("/"));
     assert!(machine.cores >= 1);
     assert!(!machine.arch.is_empty());
-    #[cfg(unix)]
     assert!(!machine.kernel.is_empty());
 }
 

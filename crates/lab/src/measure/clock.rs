@@ -28,46 +28,24 @@ impl Clock {
 }
 
 /// CPU time the calling thread has used, user and system; `None` where the system has no such clock.
-#[cfg(unix)]
 pub fn thread_cpu() -> Option<Duration> {
     duration(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime))
 }
 
-/// CPU time the calling thread has used, user and system; `None` where the system has no such clock.
-#[cfg(not(unix))]
-pub fn thread_cpu() -> Option<Duration> {
-    None
-}
-
 /// CPU time all threads of this process have used, finished ones included; `None` where there is no such clock.
-#[cfg(unix)]
 pub fn process_cpu() -> Option<Duration> {
     duration(rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime))
-}
-
-/// CPU time all threads of this process have used, finished ones included; `None` where there is no such clock.
-#[cfg(not(unix))]
-pub fn process_cpu() -> Option<Duration> {
-    None
 }
 
 /// Time since boot that the monotonic clock did not count because the machine slept.
 ///
 /// A window in which this grew was interrupted. `None` where the two clocks do not both exist.
-#[cfg(any(target_os = "linux", target_os = "android"))]
 pub fn suspended() -> Option<Duration> {
     let monotonic = duration(rustix::time::clock_gettime(rustix::time::ClockId::Monotonic))?;
     let boot = duration(rustix::time::clock_gettime(rustix::time::ClockId::Boottime))?;
     boot.checked_sub(monotonic)
 }
 
-/// Time since boot that the monotonic clock did not count because the machine slept.
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub fn suspended() -> Option<Duration> {
-    None
-}
-
-#[cfg(unix)]
 fn duration(time: rustix::time::Timespec) -> Option<Duration> {
     Some(Duration::new(
         u64::try_from(time.tv_sec).ok()?,
@@ -206,7 +184,6 @@ mod tests {
         assert_eq!(warnings(&coarse, None)[0].code, "coarse-clock");
     }
 
-    #[cfg(unix)]
     #[test]
     fn own_clocks_exist_and_rise() {
         let (thread, process) = (thread_cpu().unwrap(), process_cpu().unwrap());

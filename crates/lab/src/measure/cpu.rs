@@ -66,17 +66,11 @@ pub fn process_cpu_of(pid: u32) -> Option<(Method, Duration)> {
     stat_of(Path::new("/"), pid).map(|time| (Method::Stat, time))
 }
 
-#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 fn clock_of(pid: u32) -> Option<Duration> {
     // 0 would mean "myself" to the system, which is never what a caller with a number means.
     let pid = i32::try_from(pid).ok().filter(|pid| *pid > 0)?;
     let clock = nix::time::ClockId::pid_cpu_clock_id(nix::unistd::Pid::from_raw(pid)).ok()?;
     clock.now().ok().map(Duration::from)
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
-fn clock_of(_pid: u32) -> Option<Duration> {
-    None
 }
 
 /// User and system time of `pid` from `proc/PID/stat` below `root`, without its children.
@@ -89,10 +83,7 @@ fn stat_of(root: &Path, pid: u32) -> Option<Duration> {
 
 /// Ticks of `/proc` as time; their length is `sysconf(_SC_CLK_TCK)`, 100 a second on every Linux of today.
 fn ticks(count: u64) -> Option<Duration> {
-    #[cfg(unix)]
     let rate = rustix::param::clock_ticks_per_second();
-    #[cfg(not(unix))]
-    let rate = 100_u64;
     let whole = count.checked_div(rate)?;
     let part = (count % rate).checked_mul(1_000_000_000)? / rate;
     Some(Duration::new(whole, u32::try_from(part).ok()?))
@@ -101,18 +92,9 @@ fn ticks(count: u64) -> Option<Duration> {
 /// How often the kernel took the CPU away from the calling thread although it wanted to go on, since it began.
 ///
 /// `None` where the system does not count this for one thread.
-#[cfg(any(target_os = "linux", target_os = "freebsd", target_os = "openbsd"))]
 pub fn preemptions() -> Option<u64> {
     use nix::sys::resource::{UsageWho, getrusage};
     u64::try_from(getrusage(UsageWho::RUSAGE_THREAD).ok()?.involuntary_context_switches()).ok()
-}
-
-/// How often the kernel took the CPU away from the calling thread although it wanted to go on, since it began.
-///
-/// `None` where the system does not count this for one thread.
-#[cfg(not(any(target_os = "linux", target_os = "freebsd", target_os = "openbsd")))]
-pub fn preemptions() -> Option<u64> {
-    None
 }
 
 #[cfg(test)]
@@ -149,7 +131,6 @@ mod tests {
         assert!(ticks(u64::MAX).is_some());
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn another_process_has_a_clock() {
         // This process seen by its number, as another one would be.

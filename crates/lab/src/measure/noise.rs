@@ -219,7 +219,6 @@ mod tests {
         assert_eq!(Noise::between(&sample, &sample).steal, None);
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn this_machine_can_be_read() {
         let reader = NoiseReader::new(Path::new("/"));

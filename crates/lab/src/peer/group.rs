@@ -106,7 +106,6 @@ pub(super) fn end(child: &mut Child) -> Result<(ExitStatus, Option<Duration>), P
     Ok((status, cpu))
 }
 
-#[cfg(unix)]
 mod sys {
     use std::io;
     use std::os::unix::process::CommandExt as _;
@@ -163,33 +162,5 @@ mod sys {
             Some(Duration::from_secs(u64::try_from(value.tv_sec()).ok()?) + Duration::from_micros(micros))
         };
         Some(time(usage.user_time())? + time(usage.system_time())?)
-    }
-}
-
-/// Systems without process groups: the program alone is watched and killed.
-#[cfg(not(unix))]
-mod sys {
-    use std::io;
-    use std::process::{Child, Command};
-    use std::time::Duration;
-
-    pub(super) fn own_group(_: &mut Command) {}
-
-    #[derive(Clone, Copy)]
-    pub(super) enum Wanted {
-        Kill,
-        Terminate,
-        Pause,
-        Resume,
-    }
-
-    pub(super) fn signal(_: u32, _: Wanted) {}
-
-    pub(super) fn has_ended(child: &mut Child) -> io::Result<bool> {
-        Ok(child.try_wait()?.is_some())
-    }
-
-    pub(super) fn children_cpu() -> Option<Duration> {
-        None
     }
 }

@@ -1,10 +1,14 @@
-//! Private files, and what `/proc` says about processes and sockets.
+//! What programs need of the system, and what `/proc` says about them: private files, ports, memory, sockets.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::measure::cpu::{Method, process_cpu_of};
 
@@ -15,7 +19,6 @@ const MAX_PROCESSES: usize = 256;
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
-    #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)?.write_all(text.as_bytes())
 }
@@ -26,6 +29,34 @@ pub(crate) fn tail(text: &[u8], lines: usize, bytes: usize) -> String {
     let text = String::from_utf8_lossy(&text[start..]);
     let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     all[all.len().saturating_sub(lines)..].join("\n")
+}
+
+/// Raises the number of files that this process, and whatever it starts from now on, may have open to the most that the
+/// system allows, once: how many that are.
+pub(crate) fn raise_files() -> u64 {
+    static MOST: OnceLock<u64> = OnceLock::new();
+    *MOST.get_or_init(|| {
+        let limit = getrlimit(Resource::Nofile);
+        let wanted = Rlimit {
+            current: limit.maximum,
+            maximum: limit.maximum,
+        };
+        let raised = setrlimit(Resource::Nofile, wanted).is_ok();
+        let now = if raised { limit.maximum } else { limit.current };
+        now.unwrap_or(u64::MAX)
+    })
+}
+
+/// Ports of 127.0.0.1 at which nobody listens, all different.
+pub(crate) fn free_ports<const N: usize>() -> io::Result<[u16; N]> {
+    let mut held = Vec::new();
+    let mut ports = [0; N];
+    for port in &mut ports {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        *port = listener.local_addr()?.port();
+        held.push(listener);
+    }
+    Ok(ports)
 }
 
 /// A process and its descendants, itself first.
@@ -99,45 +130,24 @@ fn kib(path: &str, name: &str) -> Option<u64> {
 /// True if process `pid` itself listens at a TCP port of 127.0.0.1. Nothing connects to find out: a connection would be
 /// served.
 pub(crate) fn listens(pid: u32, port: u16) -> bool {
-    let Ok(table) = fs::read_to_string("/proc/net/tcp") else {
-        return false;
-    };
-    let sockets = listeners(&table, port);
-    if sockets.is_empty() {
-        return false;
-    }
-    let Ok(open) = fs::read_dir(format!("/proc/{pid}/fd")) else {
-        return false;
-    };
-    let targets = open
-        .filter_map(Result::ok)
-        .filter_map(|entry| fs::read_link(entry.path()).ok());
-    targets
-        .filter_map(|target| socket(target.to_str()?))
-        .any(|inode| sockets.contains(&inode))
+    has_socket(pid, |table| listeners(table, port))
 }
 
 /// True if process `pid` itself has an open connection to a TCP port of 127.0.0.1.
 pub(crate) fn connected(pid: u32, port: u16) -> bool {
-    let table = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
-    let address = u32::from_ne_bytes([127, 0, 0, 1]);
-    let wanted = format!("{address:08X}:{port:04X}");
-    let inode = |line: &str| {
-        let mut words = line.split_whitespace();
-        let (remote, state) = (words.nth(2)?, words.next()?);
-        if remote != wanted || state != "01" {
-            return None;
-        }
-        words.nth(5)?.parse().ok()
-    };
-    let sockets: BTreeSet<u64> = table.lines().filter_map(inode).collect();
+    has_socket(pid, |table| sockets(table, 2, port, "01"))
+}
+
+/// True if a process has one of the sockets that `wanted` finds in `/proc/net/tcp`.
+fn has_socket(pid: u32, wanted: impl Fn(&str) -> BTreeSet<u64>) -> bool {
+    let wanted = wanted(&fs::read_to_string("/proc/net/tcp").unwrap_or_default());
+    if wanted.is_empty() {
+        return false;
+    }
     let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
-    let targets = open
-        .filter_map(Result::ok)
-        .filter_map(|entry| fs::read_link(entry.path()).ok());
-    targets
+    open.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok())
         .filter_map(|target| socket(target.to_str()?))
-        .any(|inode| sockets.contains(&inode))
+        .any(|inode| wanted.contains(&inode))
 }
 
 /// `socket:[123]`
@@ -147,16 +157,18 @@ fn socket(link: &str) -> Option<u64> {
 
 /// Inodes of the sockets that listen at `port` of 127.0.0.1, out of the text of `/proc/net/tcp`.
 fn listeners(table: &str, port: u16) -> BTreeSet<u64> {
+    sockets(table, 1, port, "0A")
+}
+
+/// Inodes of the sockets of that state whose address in column `column` is `port` of 127.0.0.1.
+fn sockets(table: &str, column: usize, port: u16, state: &str) -> BTreeSet<u64> {
     // Addresses are written as the machine holds them in memory.
     let address = u32::from_ne_bytes([127, 0, 0, 1]);
     let wanted = format!("{address:08X}:{port:04X}");
     let inode = |line: &str| {
-        let mut words = line.split_whitespace();
-        let (local, _, state) = (words.nth(1)?, words.next()?, words.next()?);
-        if local != wanted || state != "0A" {
-            return None;
-        }
-        words.nth(5)?.parse().ok()
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let found = *words.get(column)? == wanted && *words.get(3)? == state;
+        words.get(9).filter(|_| found)?.parse().ok()
     };
     table.lines().filter_map(inode).collect()
 }
@@ -192,7 +204,6 @@ mod tests {
         assert_eq!(socket("/dev/null"), None);
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn this_process_listens_where_it_does() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

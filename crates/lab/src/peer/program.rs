@@ -1,9 +1,20 @@
-//! Programs as files: where they are, and which ones.
+//! Programs as files: where they are, which ones, and what they say of themselves.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
+
+/// How long a program may take to say something about itself.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Most bytes of that which are taken.
+const MAX_OUTPUT: usize = 256 * 1024;
+
+/// Most characters of a version.
+const LONGEST: usize = 200;
 
 /// The first file called `name` in the folders of PATH.
 pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
@@ -26,4 +37,31 @@ pub(crate) fn sha256_of(path: &Path) -> Option<String> {
         }
     }
     Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// What a program prints to standard output, if it ends well. It is started where it finds no configuration.
+///
+/// # Errors
+/// Why it said nothing, for the reader.
+pub(crate) fn says(command: &mut Command) -> Result<String, String> {
+    command
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .current_dir(std::env::temp_dir());
+    let ended = super::run(command, MAX_OUTPUT, PATIENCE).map_err(|error| error.to_string())?;
+    Ok(String::from_utf8_lossy(&ended.output).into_owned())
+}
+
+/// The same of a program that takes `words` and answers on standard error.
+pub(crate) fn says_aside(program: &Path, words: &str) -> Result<String, String> {
+    let script = format!("exec \"$0\" {words} 2>&1");
+    says(Command::new("/bin/sh").args(["-c", &script]).arg(program))
+}
+
+/// The first line of what a program prints, for a version.
+pub(crate) fn first_line(command: &mut Command) -> Result<String, String> {
+    let text = says(command)?;
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty());
+    line.map(|line| line.chars().take(LONGEST).collect())
+        .ok_or_else(|| "it does not say its version".to_owned())
 }

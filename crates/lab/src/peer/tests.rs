@@ -1,4 +1,3 @@
-#![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
 use std::fs;

@@ -361,7 +361,6 @@ fn rounds_are_paired_by_their_number() {
 }
 
 /// The arguments and the environment that a program gets, from the cells of a run.
-#[cfg(unix)]
 #[test]
 fn openssl_is_called_as_its_figures_need() {
     let folder = tempfile::tempdir().unwrap();

@@ -57,9 +57,7 @@ impl Program {
     /// Why the program cannot take part, for the reader.
     pub(super) fn find() -> Result<Program, String> {
         let path = program::on_path(NAME).ok_or("not found on PATH; install the package openssl to compare with it")?;
-        let ended = run(&path, &["version"], None, PATIENCE)?;
-        let text = String::from_utf8_lossy(&ended.output);
-        let version = text.lines().next().unwrap_or_default().trim().to_owned();
+        let version = program::first_line(Command::new(&path).arg("version"))?;
         if !version.starts_with("OpenSSL ") {
             return Err(format!(
                 "\"{}\" does not call itself OpenSSL; only OpenSSL's speed is understood",

@@ -93,7 +93,6 @@ fn what_is_done_with_the_key_follows_from_the_version() {
     assert!(!perhaps_key("OpenSSL 3.0.2 15 Mar 2022"));
 }
 
-#[cfg(unix)]
 #[test]
 fn a_peer_that_cannot_be_believed_is_a_failure_of_its_cell() {
     use crate::peer::tests::script;

@@ -2,19 +2,12 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::Command;
 
 use super::config;
 use super::stack::Stack;
-use crate::peer::{self, program};
+use crate::peer::program;
 use crate::result::Subject;
-
-/// How long a program may take to say its version.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Most bytes of a version text that are taken.
-const MAX_OUTPUT: usize = 64 * 1024;
 
 /// Peers that speak the same protocols and read the same configurations.
 pub const PEERS: [&str; 2] = ["xray", "v2ray"];
@@ -60,9 +53,10 @@ impl Engine {
         let program = program::on_path(name)
             .ok_or_else(|| format!("not found on PATH; install the program {name} to compare with it"))?;
         // The older V2Ray knows no `version`, and would start with whatever configuration it finds.
-        let (version, words) = match (name, version(&program, "-version")) {
+        let version = |word: &str| program::first_line(Command::new(&program).arg(word));
+        let (version, words) = match (name, version("-version")) {
             ("v2ray", Ok(version)) => (version, Words::Flag),
-            _ => (version(&program, "version")?, Words::Run),
+            _ => (version("version")?, Words::Run),
         };
         Ok(Engine {
             name,
@@ -133,19 +127,4 @@ impl Engine {
         };
         words.iter().map(|&word| word.to_owned()).collect()
     }
-}
-
-/// The first line that the program prints for its version.
-fn version(program: &Path, word: &str) -> Result<String, String> {
-    let mut command = Command::new(program);
-    // Where a program takes the word for something else, it must find no configuration.
-    command.arg(word).current_dir(std::env::temp_dir());
-    command.stdin(Stdio::null()).stderr(Stdio::null());
-    let ended = peer::run(&mut command, MAX_OUTPUT, PATIENCE).map_err(|error| error.to_string())?;
-    let text = String::from_utf8_lossy(&ended.output);
-    let line = text.lines().next().unwrap_or_default().trim();
-    if line.is_empty() {
-        return Err(format!("\"{}\" does not say its version", program.display()));
-    }
-    Ok(line.chars().take(200).collect())
 }

@@ -1,16 +1,8 @@
 //! nginx as a front.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::time::Duration;
 
-use crate::peer::{self, program};
-
-/// How long it may take to say how it was built.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Most bytes of that which are taken.
-const MAX_OUTPUT: usize = 64 * 1024;
+use crate::peer::program;
 
 /// The program.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -32,12 +24,7 @@ pub(super) fn find(streams: bool) -> Result<Nginx, String> {
         .ok_or("nginx is not found on PATH; install the package nginx")?;
     let mut stream_module = None;
     if streams {
-        // It answers on standard error.
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", "exec \"$0\" -V 2>&1"]).arg(&program);
-        command.stdin(Stdio::null()).stderr(Stdio::null());
-        let ended = peer::run(&mut command, MAX_OUTPUT, PATIENCE).map_err(|error| error.to_string())?;
-        stream_module = module(&String::from_utf8_lossy(&ended.output))?;
+        stream_module = module(&program::says_aside(&program, "-V")?)?;
         if let Some(file) = stream_module.as_ref().filter(|file| !PathBuf::from(file).is_file()) {
             return Err(format!(
                 "nginx has no module for streams at {file}; install the package libnginx-mod-stream"

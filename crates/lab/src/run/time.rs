@@ -2,52 +2,19 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use jiff::civil::{DateTime, date};
+
 /// `time` as RFC 3339 in UTC with whole seconds, such as `2026-07-01T12:34:56Z`.
 ///
 /// Times outside of the years 0 to 9999, which the format cannot say, become its first or last second.
 pub fn rfc3339(time: SystemTime) -> String {
-    const FIRST: i64 = -62_167_219_200; // 0000-01-01T00:00:00Z
-    const LAST: i64 = 253_402_300_799; // 9999-12-31T23:59:59Z
-    let seconds = match time.duration_since(UNIX_EPOCH) {
-        Ok(after) => i64::try_from(after.as_secs()).unwrap_or(LAST),
-        Err(error) => {
-            let before = error.duration();
-            // A part of a second before the epoch belongs to the second that began earlier.
-            let whole = i64::try_from(before.as_secs()).unwrap_or(i64::MAX);
-            whole
-                .saturating_neg()
-                .saturating_sub(i64::from(before.subsec_nanos() > 0))
-        }
-    }
-    .clamp(FIRST, LAST);
-    let (day, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let (year, month, day) = civil(day);
-    format!(
-        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z",
-        second / 3600,
-        second / 60 % 60,
-        second % 60
-    )
-}
-
-/// Year, month and day of a number of days since 1970-01-01 in the Gregorian calendar.
-///
-/// Years are counted from March, so that the leap day is the last of its year and month lengths follow one formula.
-fn civil(days: i64) -> (i64, i64, i64) {
-    const ERA: i64 = 146_097; // days in 400 years
-    let shifted = days + 719_468; // since 0000-03-01
-    let era = shifted.div_euclid(ERA);
-    let in_era = shifted.rem_euclid(ERA);
-    let year = (in_era - in_era / 1_460 + in_era / 36_524 - in_era / (ERA - 1)) / 365;
-    let in_year = in_era - (365 * year + year / 4 - year / 100);
-    let shifted_month = (5 * in_year + 2) / 153;
-    let day = in_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 {
-        shifted_month + 3
-    } else {
-        shifted_month - 9
+    const EPOCH: DateTime = date(1970, 1, 1).at(0, 0, 0, 0);
+    const FIRST: DateTime = date(0, 1, 1).at(0, 0, 0, 0);
+    let moment = match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => EPOCH.saturating_add(after),
+        Err(before) => EPOCH.saturating_sub(before.duration()),
     };
-    (year + era * 400 + i64::from(month <= 2), month, day)
+    moment.max(FIRST).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 #[cfg(test)]
@@ -93,8 +60,17 @@ mod tests {
             [31, if leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
         };
         let (mut year, mut month, mut day) = (1969, 1, 1);
+        let on = |days: i64| {
+            let distance = Duration::from_secs(days.unsigned_abs() * 86_400);
+            rfc3339(if days < 0 {
+                UNIX_EPOCH - distance
+            } else {
+                UNIX_EPOCH + distance
+            })
+        };
         for days in -365..=150_000 {
-            assert_eq!(civil(days), (year, month, day), "day {days}");
+            let wanted = format!("{year:04}-{month:02}-{day:02}T00:00:00Z");
+            assert_eq!(on(days), wanted, "day {days}");
             day += 1;
             if day > lengths(year)[usize::try_from(month).unwrap_or(0) - 1] {
                 (month, day) = (month + 1, 1);

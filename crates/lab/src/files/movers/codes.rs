@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use super::super::processes::{Ends, Moved, Processes, Role, free_ports};
 use super::super::spec::{Spec, Way};
-use super::{Job, Mover, first_line, on_path, says, subject};
+use super::{Job, Mover, on_path, subject};
+use crate::peer::program::{first_line, says};
 use crate::result::Subject;
 use crate::run::CellError;
 

@@ -7,7 +7,8 @@ use std::rc::Rc;
 use super::super::processes::{Ends, Moved, Processes, Role};
 use super::super::source::ITEM;
 use super::super::spec::{Spec, Way};
-use super::{Job, Mover, first_line, on_path, subject};
+use super::{Job, Mover, on_path, subject};
+use crate::peer::program::first_line;
 use crate::result::Subject;
 use crate::run::CellError;
 

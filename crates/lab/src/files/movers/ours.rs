@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
 
-use super::super::processes::{Ends, Moved, Processes, Role, free_port, system};
+use super::super::processes::{Ends, Moved, Processes, Role, free_ports, system};
 use super::super::source::ITEM;
 use super::super::spec::{Spec, Way};
-use super::{Job, Mover, mounted, says, subject};
+use super::{Job, Mover, mounted, subject};
+use crate::peer::program::says;
 use crate::result::Subject;
 use crate::run::CellError;
 
@@ -115,7 +116,7 @@ impl Ours {
     }
 
     fn send(&self, job: &Job<'_>) -> Result<Moved, CellError> {
-        let port = free_port()?;
+        let [port] = free_ports()?;
         let address = format!("127.0.0.1:{port}");
         let mut processes = Processes::new(job.folder, job.patience);
         let mut receive = self.command("receive", job);
@@ -133,7 +134,7 @@ impl Ours {
     }
 
     fn mount(&self, job: &Job<'_>) -> Result<Moved, CellError> {
-        let port = free_port()?;
+        let [port] = free_ports()?;
         let address = format!("127.0.0.1:{port}");
         let shared = job.source.path().parent().unwrap_or(Path::new("/"));
         let point = job.folder.join("mount");

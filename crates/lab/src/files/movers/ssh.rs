@@ -8,16 +8,20 @@ use std::time::Duration;
 
 use sealway_aead::Suite;
 
-use super::super::processes::{Ends, Moved, Processes, Role, free_port, write};
+use super::super::processes::{Ends, Moved, Processes, Role, free_ports, write};
 use super::super::spec::{Spec, Way};
-use super::{Job, Mover, first_line, on_path, says, subject};
+use super::{Job, Mover, on_path, subject};
 use crate::peer;
+use crate::peer::program::{first_line, says, says_aside};
 use crate::result::Subject;
 use crate::run::CellError;
 
 pub(super) const SCP: &str = "scp";
 pub(super) const RSYNC_SSH: &str = "rsync-ssh";
 pub(super) const RSYNC: &str = "rsync-plain";
+
+/// How long keys may take to be made.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Programs of a remote shell.
 #[derive(Clone)]
@@ -78,9 +82,7 @@ pub(super) fn find(name: &str) -> Result<(Subject, Rc<dyn Mover>), String> {
 
 /// `OpenSSH_9.2p1`, out of the program's own text.
 fn server_version(shell: &Shell) -> String {
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", "exec \"$0\" -V 2>&1"]).arg(&shell.ssh);
-    says(&mut command).map_or_else(|_| String::new(), |text| text.trim().chars().take(100).collect())
+    says_aside(&shell.ssh, "-V").map_or_else(|_| String::new(), |text| text.trim().chars().take(100).collect())
 }
 
 impl Shell {
@@ -108,7 +110,7 @@ impl Shell {
             let mut make = Command::new(&self.keygen);
             make.args(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f"])
                 .arg(folder.join(name));
-            peer::run(&mut make, 4096, super::PATIENCE)
+            peer::run(&mut make, 4096, PATIENCE)
                 .map_err(|error| CellError::failed(format_args!("ssh-keygen: {error}")))?;
         }
         let folder = folder.display();
@@ -176,7 +178,7 @@ impl Mover for Remote {
     }
 
     fn go(&self, job: &Job<'_>) -> Result<Moved, CellError> {
-        let port = free_port()?;
+        let [port] = free_ports()?;
         let mut processes = Processes::new(job.folder, job.patience);
         let mut send = Command::new(&self.program);
         let server = match &self.shell {
