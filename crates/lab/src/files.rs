@@ -120,9 +120,6 @@ fn metrics(case: &Case) -> &'static [Metric] {
 
 /// Finds the programs, makes the cells, fits the plan.
 pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
-    if !cfg!(target_os = "linux") {
-        return Err(LabError::Plan(PlanError::NoCells));
-    }
     let mut found = movers::find(request)?;
     if request.profile == Profile::Quick && request.peers == Peers::Auto {
         found.leave_out_slow();

@@ -1,19 +1,16 @@
-//! The line with a delay that other tests use.
+//! The forwarder with distance, as others use it.
 
 #![allow(clippy::unwrap_used)]
-
-#[path = "support/delay.rs"]
-mod delay;
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use delay::DelayLine;
+use sealway_lab::delay::{Delay, Forwarder};
 
 const ONE_WAY: Duration = Duration::from_millis(20);
 
-fn through(line: &DelayLine, listener: &TcpListener) -> (TcpStream, TcpStream) {
+fn through(line: &Forwarder, listener: &TcpListener) -> (TcpStream, TcpStream) {
     let near = TcpStream::connect(line.address()).unwrap();
     let far = listener.accept().unwrap().0;
     for stream in [&near, &far] {
@@ -26,7 +23,7 @@ fn through(line: &DelayLine, listener: &TcpListener) -> (TcpStream, TcpStream) {
 #[test]
 fn nothing_arrives_sooner_and_both_ways_take_both_times() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let line = DelayLine::start(listener.local_addr().unwrap(), ONE_WAY, 1 << 30);
+    let line = Forwarder::open(listener.local_addr().unwrap(), Delay::buffer_for(ONE_WAY, 1 << 30)).unwrap();
     let (mut near, mut far) = through(&line, &listener);
     for _ in 0..3 {
         // A lower bound only: a busy machine is later, never earlier.
@@ -43,7 +40,7 @@ fn nothing_arrives_sooner_and_both_ways_take_both_times() {
 #[test]
 fn many_bytes_keep_their_order_and_an_end_comes_after_them() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let line = DelayLine::start(listener.local_addr().unwrap(), ONE_WAY, 1 << 30);
+    let line = Forwarder::open(listener.local_addr().unwrap(), Delay::buffer_for(ONE_WAY, 1 << 30)).unwrap();
     let (near, far) = through(&line, &listener);
     let content: Vec<u8> = (0..40_000_000u32)
         .flat_map(|n| [(n % 251) as u8, (n >> 16) as u8])
@@ -72,7 +69,7 @@ fn many_bytes_keep_their_order_and_an_end_comes_after_them() {
 #[test]
 fn what_is_on_its_way_is_bounded() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let line = DelayLine::start(listener.local_addr().unwrap(), ONE_WAY, 1);
+    let line = Forwarder::open(listener.local_addr().unwrap(), Delay::buffer_for(ONE_WAY, 1)).unwrap();
     let (near, mut far) = through(&line, &listener);
     // Nobody reads: the sender is stopped after what line and sockets hold.
     near.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
