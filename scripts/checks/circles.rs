@@ -12,7 +12,7 @@ const LEFT: &[(&str, usize)] = &[
     ("sealway-session", 4),
     ("sealway-v2ray", 16),
     ("sealway-drop", 20),
-    ("sealway-lab", 10),
+    ("sealway-lab", 6),
 ];
 
 /// Kernels of one instruction set belong together: what stands below this module of a crate is left out.
