@@ -64,7 +64,7 @@ use crate::workload::metric::{
     figure,
 };
 use crate::workload::rows::{Reference, Scheme};
-use crate::workload::subjects::{self, BIP324, ours};
+use crate::workload::subjects::{self, BIP324, ours, ours_as};
 use crate::workload::{LabError, Prepared, Request, Workload};
 use ciphers::{Ciphers, Own};
 
@@ -162,9 +162,7 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         return gpu::prepare(request, &packets::gpu::device());
     }
     let mut found = subjects::find(&request.peers, &PEERS, |name| Err(format!("{name} is no peer here")))?;
-    let mut single = ours();
-    single.name = Own::NAME.to_owned();
-    found.subjects.insert(1, single);
+    found.subjects.insert(1, ours_as(Own::NAME, []));
     for subject in &mut found.subjects {
         match subject.name.as_str() {
             // Here our engine counts, and so does everybody.

@@ -13,7 +13,7 @@ pub mod parse;
 pub mod warning;
 
 pub use canary::Canary;
-pub use clock::{Clock, ClockFacts};
+pub use clock::ClockFacts;
 pub use cpu::Method;
 pub use noise::{Noise, NoiseReader, NoiseSample};
 pub use warning::WarningCode;

@@ -15,12 +15,13 @@ pub use order::{Layout, schedule, williams};
 use crate::result::PlanFacts;
 
 /// How much time a run takes to be believed.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Profile {
     /// 3 rounds of 0.5 s after 0.2 s of warm-up, windows shortened to fit about 50 s: medians and range, no intervals,
     /// no winners under 20 %.
     Quick,
     /// 9 rounds of 2 s after 0.5 s: everyday answers.
+    #[default]
     Standard,
     /// 15 rounds of 10 s after 2 s: records and publications.
     Full,

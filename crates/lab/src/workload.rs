@@ -77,7 +77,7 @@ pub enum Peers {
 }
 
 /// What to run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Request {
     /// How long and how often.
     pub profile: Profile,

@@ -35,7 +35,7 @@ use crate::run::Cell;
 use crate::workload::batch::{Op, Sizes, packets};
 use crate::workload::fit::fit;
 use crate::workload::rows::{Reference, Scheme};
-use crate::workload::subjects::ours;
+use crate::workload::subjects::{ours, ours_as};
 use crate::workload::{self, LabError, Prepared, Request};
 
 /// The subject whose packets go where they are done soonest.
@@ -135,22 +135,19 @@ fn costs(engine: &mut Engine, request: &Request) -> Result<KnownCosts, LabError>
 
 /// The subject that follows costs, with these.
 fn routed(known: &KnownCosts) -> Subject {
-    let mut subject = ours();
-    subject.name = ROUTED.to_owned();
     let when = match &known.file {
         CostsFile::Read => "measured at an earlier time and kept".to_owned(),
         CostsFile::Written => "measured before the first window, and kept".to_owned(),
         CostsFile::Failed(error) => format!("measured before the first window, and not kept: {error}"),
         CostsFile::None => "measured before the first window".to_owned(),
     };
-    subject.differs.push(match known.costs.break_even(MEAN) {
+    let part = match known.costs.break_even(MEAN) {
         Some(packets) => {
             format!("the GPU has a part in batches of {packets} packets of {MEAN} B and more, by costs {when}")
         }
         None => format!("the GPU has no part in any batch, by costs {when}"),
-    });
-    subject.differs.push(known.costs.to_string());
-    subject
+    };
+    ours_as(ROUTED, [part, known.costs.to_string()])
 }
 
 /// Finds the device, learns what it costs, makes the cells, fits the plan.

@@ -19,16 +19,12 @@ impl Observer for Watcher {
 
 fn request(peers: Peers, budget: u64) -> Request {
     Request {
-        stacks: Vec::new(),
-        gpu: false,
-        costs: None,
-        program: None,
         profile: Profile::Quick,
         peers,
-        suites: Vec::new(),
         budget: Some(Duration::from_secs(budget)),
         seed: Some(1),
         command: vec!["sealway".to_owned()],
+        ..Request::default()
     }
 }
 

@@ -275,29 +275,14 @@ fn findings_of_a_run() {
         window.marks = vec!["canary".to_owned()];
     }
     assert_eq!(states(&around, &many), [("cpu-speed", State::Bad)]);
-    for (noise, expected) in [
-        (
-            Noise {
-                steal: Some(0.02),
-                ..noise
-            },
-            ("steal", State::Attention),
-        ),
-        (
-            Noise {
-                steal: Some(0.06),
-                ..noise
-            },
-            ("steal", State::Bad),
-        ),
-        (
-            Noise {
-                throttled_periods: Some(1),
-                ..noise
-            },
-            ("quota", State::Bad),
-        ),
-    ] {
+    let causes: [(fn(&mut Noise), _); 3] = [
+        (|noise| noise.steal = Some(0.02), ("steal", State::Attention)),
+        (|noise| noise.steal = Some(0.06), ("steal", State::Bad)),
+        (|noise| noise.throttled_periods = Some(1), ("quota", State::Bad)),
+    ];
+    for (cause, expected) in causes {
+        let mut noise = noise;
+        cause(&mut noise);
         assert_eq!(states(&around, &outcome(&[], noise)), [expected]);
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::measure::parse;
+
 /// Memory that stays free for everything else.
 const RESERVE: u64 = 512 << 20;
 
@@ -78,9 +80,7 @@ fn facts(folder: &Path) -> Option<Facts> {
 
 /// Memory that programs can have without others going to swap.
 fn available() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+    parse::meminfo(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable")
 }
 
 /// Writes what a file system still holds back, so that the next cell does not pay for it; the time it took.

@@ -16,6 +16,13 @@ pub(crate) enum LoadError {
     Generator { doing: &'static str, source: io::Error },
 }
 
+impl LoadError {
+    /// What this end was doing when the system refused.
+    pub(crate) fn generator(doing: &'static str) -> impl FnOnce(io::Error) -> LoadError {
+        move |source| LoadError::Generator { doing, source }
+    }
+}
+
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -112,10 +112,7 @@ impl Generator {
         connections: usize,
         seed: u64,
     ) -> Result<Generator, LoadError> {
-        let poller = Poller::new().map_err(|source| LoadError::Generator {
-            doing: "wait for sockets",
-            source,
-        })?;
+        let poller = Poller::new().map_err(LoadError::generator("wait for sockets"))?;
         let slot = |_| Slot {
             generation: 0,
             stream: None,
@@ -312,10 +309,7 @@ impl Generator {
         let count = self
             .poller
             .wait(Duration::from_nanos(until.saturating_sub(now)))
-            .map_err(|source| LoadError::Generator {
-                doing: "wait for sockets",
-                source,
-            })?;
+            .map_err(LoadError::generator("wait for sockets"))?;
         for index in 0..count {
             let Some(ready) = self.poller.event(index) else { break };
             self.handle(ready)?;
@@ -368,20 +362,14 @@ impl Generator {
         if slot.stream.is_none() {
             let stream = match self.sources.connect() {
                 Ok(stream) => stream,
-                Err(source) if our_own(&source) => {
-                    return Err(LoadError::Generator {
-                        doing: "open a connection",
-                        source,
-                    });
-                }
+                Err(error) if our_own(&error) => return Err(LoadError::generator("open a connection")(error)),
                 Err(error) => return self.fail(place, &error.to_string()),
             };
             slot.generation = slot.generation.wrapping_add(1);
             let token = u64::from(slot.generation) << 32 | place as u64;
-            self.poller.add(&stream, token).map_err(|source| LoadError::Generator {
-                doing: "watch a connection",
-                source,
-            })?;
+            self.poller
+                .add(&stream, token)
+                .map_err(LoadError::generator("watch a connection"))?;
             slot.stream = Some(stream);
             self.opened += 1;
         }
@@ -427,10 +415,7 @@ impl Generator {
                 Ok(())
             }
             Pumped::Closed => self.fail(place, "the connection was closed before the answer was over"),
-            Pumped::Broken(error) if our_own(&error) => Err(LoadError::Generator {
-                doing: "open a connection",
-                source: error,
-            }),
+            Pumped::Broken(error) if our_own(&error) => Err(LoadError::generator("open a connection")(error)),
             Pumped::Broken(error) => self.fail(place, &error.to_string()),
             Pumped::Wrong(mismatch) => Err(LoadError::Wrong {
                 what: format!("to the generator: {mismatch}"),

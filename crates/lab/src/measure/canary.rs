@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use crate::measure::clock;
 use crate::result::CanarySample;
+use crate::stats;
 
 /// CPU time one run of the canary should take, seconds.
 pub const TARGET_S: f64 = 0.005;
@@ -92,21 +93,12 @@ fn chain(start: u64, steps: u64) -> u64 {
 
 /// Median CPU time of some canaries, seconds; `None` below three, where a median says nothing about a deviation.
 pub fn median(samples: &[CanarySample]) -> Option<f64> {
-    let mut times: Vec<f64> = samples
+    let times: Vec<f64> = samples
         .iter()
-        .map(|s| s.cpu_s)
-        .filter(|t| t.is_finite() && *t > 0.0)
+        .map(|sample| sample.cpu_s)
+        .filter(|time| time.is_finite() && *time > 0.0)
         .collect();
-    if times.len() < 3 {
-        return None;
-    }
-    times.sort_by(f64::total_cmp);
-    let middle = times.len() / 2;
-    Some(if times.len() % 2 == 1 {
-        times[middle]
-    } else {
-        f64::midpoint(times[middle - 1], times[middle])
-    })
+    if times.len() < 3 { None } else { stats::median(&times) }
 }
 
 /// Largest distance of `samples` from `median`, as a fraction of it, slower or faster alike.

@@ -6,27 +6,6 @@ use std::time::{Duration, Instant};
 use crate::measure::warning::WarningCode;
 use crate::result::Warning;
 
-/// Wall time since the start of a run, from the operating system's monotonic clock.
-///
-/// On Linux this is `CLOCK_MONOTONIC`, read through the vDSO; it is adjusted in rate by time synchronisation but
-/// never stepped, and it stands still while the machine sleeps.
-#[derive(Clone, Copy, Debug)]
-pub struct Clock {
-    start: Instant,
-}
-
-impl Clock {
-    /// Starts counting now.
-    pub fn start() -> Self {
-        Self { start: Instant::now() }
-    }
-
-    /// Time since the start.
-    pub fn elapsed(&self) -> Duration {
-        self.start.elapsed()
-    }
-}
-
 /// CPU time the calling thread has used, user and system; `None` where the system has no such clock.
 pub fn thread_cpu() -> Option<Duration> {
     duration(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime))
@@ -67,8 +46,8 @@ const BATCH: u32 = 10_000;
 
 /// Measures the clock itself. Takes a few milliseconds.
 pub fn examine() -> ClockFacts {
-    let clock = Clock::start();
-    examine_with(|| u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    let start = Instant::now();
+    examine_with(|| u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// [`examine`] with any source of nanoseconds.

@@ -22,7 +22,7 @@ use crate::workload::chunk::failed_cell;
 #[cfg(feature = "peers")]
 use crate::workload::engine::{AwsLc, Ring};
 use crate::workload::engine::{Engine, RustCrypto, Sealway};
-use crate::workload::subjects::{Found, ours};
+use crate::workload::subjects::{Found, ours_as};
 
 /// Version of what a window does. Raise it when figures before and after are no longer comparable.
 const VERSION: u32 = 1;
@@ -172,13 +172,10 @@ fn variant_name(backend: Backend) -> Option<&'static str> {
 
 /// The entry of such a subject in the result file.
 pub(super) fn variant_subject(backend: Backend, name: &str) -> Subject {
-    let mut subject = ours();
-    subject.name = name.to_owned();
-    subject.setup = "tuned".to_owned();
-    subject
-        .differs
-        .push(format!("batch engine held to its {backend} kernels"));
-    subject
+    Subject {
+        setup: "tuned".to_owned(),
+        ..ours_as(name, [format!("batch engine held to its {backend} kernels")])
+    }
 }
 
 fn batches(name: &'static str, backend: Backend, batch: usize) -> Make {

@@ -49,7 +49,7 @@ use crate::workload::engine::{Engine as _, Sealway};
 use crate::workload::fit::fit;
 use crate::workload::metric::{Metric, RATE, THROUGHPUT};
 use crate::workload::rows::{Reference, Scheme};
-use crate::workload::subjects::ours;
+use crate::workload::subjects::{ours, ours_as};
 use crate::workload::{self, LabError, Prepared, Request};
 use cells::{LinkCell, PinnedCell, ResidentCell};
 use moved::Called;
@@ -276,10 +276,7 @@ pub(crate) fn opened(open: &Open, options: Options) -> Result<Engine, LabError> 
 
 /// Our engine on a device.
 pub(crate) fn subject(engine: &Engine) -> Subject {
-    let mut subject = ours();
-    subject.name = GPU.to_owned();
-    subject.differs.push(format!("on {}", engine.device()));
-    subject
+    ours_as(GPU, [format!("on {}", engine.device())])
 }
 
 /// Every cell.
@@ -350,10 +347,8 @@ pub(super) fn prepare(request: &Request, open: &Open) -> Result<Prepared, LabErr
     if !request.suites().contains(&Suite::ChaCha20Poly1305) {
         return Err(LabError::Plan(PlanError::NoCells));
     }
-    let mut all = ours();
-    all.name = ALL_THREADS.to_owned();
-    all.differs
-        .push(format!("batches on {} threads at once, each its own", run::cpus()));
+    let differs = format!("batches on {} threads at once, each its own", run::cpus());
+    let all = ours_as(ALL_THREADS, [differs]);
     let subjects = vec![subject(&opened(open, least())?), ours(), all];
     let cells = cells(&specs(request.profile), open);
     let def = workload::hash(&format!(

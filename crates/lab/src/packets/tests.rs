@@ -238,16 +238,13 @@ impl Observer for Watcher {
 
 pub(crate) fn request(suites: &[Suite], budget: u64) -> Request {
     Request {
-        stacks: Vec::new(),
-        gpu: false,
-        costs: None,
-        program: None,
         profile: Profile::Quick,
         peers: Peers::Named(vec!["rustcrypto".to_owned()]),
         suites: suites.to_vec(),
         budget: Some(Duration::from_secs(budget)),
         seed: Some(1),
         command: vec!["sealway".to_owned()],
+        ..Request::default()
     }
 }
 

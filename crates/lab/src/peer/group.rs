@@ -4,10 +4,15 @@
 //! the system may give it to another. So the list is locked while a group is started, killed and waited for.
 
 use std::collections::BTreeSet;
+use std::io;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use nix::sys::resource::{UsageWho, getrusage};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::{KILL_PATIENCE, LAST_STEP, PeerError};
 
@@ -35,13 +40,13 @@ pub fn end_all() {
     let mut running = running();
     running.leaving = true;
     for &group in &running.groups {
-        sys::signal(group, sys::Wanted::Kill);
+        signal(group, Signal::KILL);
     }
 }
 
 /// Starts a program as the leader of a new group.
 pub(super) fn spawn(command: &mut Command, program: &Path) -> Result<Child, PeerError> {
-    sys::own_group(command);
+    command.process_group(0);
     let mut running = running();
     if running.leaving {
         return Err(PeerError::Leaving);
@@ -56,31 +61,39 @@ pub(super) fn spawn(command: &mut Command, program: &Path) -> Result<Child, Peer
 
 /// Holds a group, whose leader was not waited for yet.
 pub(super) fn pause(group: u32) {
-    sys::signal(group, sys::Wanted::Pause);
+    signal(group, Signal::STOP);
 }
 
 /// Lets a held group go on.
 pub(super) fn resume(group: u32) {
-    sys::signal(group, sys::Wanted::Resume);
+    signal(group, Signal::CONT);
 }
 
 /// Asks a group to end, whose leader was not waited for yet.
 pub(super) fn terminate(group: u32) {
-    sys::signal(group, sys::Wanted::Terminate);
+    signal(group, Signal::TERM);
 }
 
 /// True once the program has ended. It stays to be waited for.
 pub(super) fn has_ended(child: &mut Child) -> Result<bool, PeerError> {
-    sys::has_ended(child).map_err(|source| PeerError::System {
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    match waitid(WaitId::Pid(Pid::from_child(child)), look) {
+        Ok(ended) => Ok(ended.is_some()),
+        Err(error) => Err(waiting(error.into())),
+    }
+}
+
+fn waiting(source: io::Error) -> PeerError {
+    PeerError::System {
         doing: "wait for it",
         source,
-    })
+    }
 }
 
 /// Kills the group and waits for its leader, for a bounded time: how it ended, and its CPU time.
 pub(super) fn end(child: &mut Child) -> Result<(ExitStatus, Option<Duration>), PeerError> {
     let id = child.id();
-    sys::signal(id, sys::Wanted::Kill);
+    signal(id, Signal::KILL);
     let patience = Instant::now() + KILL_PATIENCE;
     while !has_ended(child)? {
         if Instant::now() >= patience {
@@ -94,73 +107,34 @@ pub(super) fn end(child: &mut Child) -> Result<(ExitStatus, Option<Duration>), P
     let mut running = running();
     // Children that were waited for so far and those after: what is between is this one's, since all are waited for
     // under this lock.
-    let before = sys::children_cpu();
-    let status = child.wait().map_err(|source| PeerError::System {
-        doing: "wait for it",
-        source,
-    })?;
-    let cpu = sys::children_cpu()
+    let before = children_cpu();
+    let status = child.wait().map_err(waiting)?;
+    let cpu = children_cpu()
         .zip(before)
         .map(|(after, before)| after.saturating_sub(before));
     running.groups.remove(&id);
     Ok((status, cpu))
 }
 
-mod sys {
-    use std::io;
-    use std::os::unix::process::CommandExt as _;
-    use std::process::{Child, Command};
-    use std::time::Duration;
+/// The number of a process or a group. 1 as a group would mean everyone.
+fn pid(number: u32) -> Option<Pid> {
+    let number = i32::try_from(number).ok().filter(|number| *number > 1);
+    number.and_then(Pid::from_raw)
+}
 
-    use nix::sys::resource::{UsageWho, getrusage};
-    use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-
-    pub(super) fn own_group(command: &mut Command) {
-        command.process_group(0);
+/// Sends a signal; a group that is gone already is as good as killed.
+fn signal(group: u32, signal: Signal) {
+    if let Some(group) = pid(group) {
+        let _ = kill_process_group(group, signal);
     }
+}
 
-    fn pid(number: u32) -> Option<Pid> {
-        // 1 as a group would mean everyone.
-        i32::try_from(number)
-            .ok()
-            .filter(|number| *number > 1)
-            .and_then(Pid::from_raw)
-    }
-
-    /// What a group is to do.
-    #[derive(Clone, Copy)]
-    pub(super) enum Wanted {
-        Kill,
-        Terminate,
-        Pause,
-        Resume,
-    }
-
-    /// A group that is gone already is as good as killed.
-    pub(super) fn signal(group: u32, wanted: Wanted) {
-        let signal = match wanted {
-            Wanted::Kill => Signal::KILL,
-            Wanted::Terminate => Signal::TERM,
-            Wanted::Pause => Signal::STOP,
-            Wanted::Resume => Signal::CONT,
-        };
-        if let Some(group) = pid(group) {
-            let _ = kill_process_group(group, signal);
-        }
-    }
-
-    pub(super) fn has_ended(child: &mut Child) -> io::Result<bool> {
-        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        Ok(waitid(WaitId::Pid(Pid::from_child(child)), look)?.is_some())
-    }
-
-    /// CPU time of all children that were waited for.
-    pub(super) fn children_cpu() -> Option<Duration> {
-        let usage = getrusage(UsageWho::RUSAGE_CHILDREN).ok()?;
-        let time = |value: nix::sys::time::TimeVal| {
-            let micros = u64::try_from(value.tv_usec()).ok()?;
-            Some(Duration::from_secs(u64::try_from(value.tv_sec()).ok()?) + Duration::from_micros(micros))
-        };
-        Some(time(usage.user_time())? + time(usage.system_time())?)
-    }
+/// CPU time of all children that were waited for.
+fn children_cpu() -> Option<Duration> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).ok()?;
+    let time = |value: nix::sys::time::TimeVal| {
+        let micros = u64::try_from(value.tv_usec()).ok()?;
+        Some(Duration::from_secs(u64::try_from(value.tv_sec()).ok()?) + Duration::from_micros(micros))
+    };
+    Some(time(usage.user_time())? + time(usage.system_time())?)
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::measure::cpu::{Method, process_cpu_of};
+use crate::measure::parse;
 
 /// Most generations of children that are followed, and most processes of a role: programs here have one or two.
 const MAX_PROCESSES: usize = 256;
@@ -98,14 +99,14 @@ pub struct Memory {
 pub(crate) fn memory(pid: u32) -> Option<Memory> {
     let mut sum = Memory { peak: 0, pss: Some(0) };
     for (i, pid) in family(pid).into_iter().enumerate() {
-        let Some(peak) = kib(&format!("/proc/{pid}/status"), "VmHWM:") else {
+        let Some(peak) = kib(&format!("/proc/{pid}/status"), "VmHWM") else {
             if i == 0 {
                 return None;
             }
             continue;
         };
         sum.peak += peak;
-        let pss = kib(&format!("/proc/{pid}/smaps_rollup"), "Pss:");
+        let pss = kib(&format!("/proc/{pid}/smaps_rollup"), "Pss");
         sum.pss = sum.pss.zip(pss).map(|(sum, pss)| sum + pss);
     }
     Some(sum)
@@ -121,10 +122,7 @@ pub(crate) fn reset_peak(pid: u32) {
 
 /// A figure of a file of `/proc` that is in KiB, as bytes.
 fn kib(path: &str, name: &str) -> Option<u64> {
-    let text = fs::read_to_string(path).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    let number: u64 = line.split_whitespace().next()?.parse().ok()?;
-    number.checked_mul(1024)
+    parse::meminfo(&fs::read_to_string(path).ok()?, name)
 }
 
 /// True if process `pid` itself listens at a TCP port of 127.0.0.1. Nothing connects to find out: a connection would be
@@ -206,7 +204,7 @@ mod tests {
 
     #[test]
     fn this_process_listens_where_it_does() {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let me = std::process::id();
         assert!(listens(me, port));

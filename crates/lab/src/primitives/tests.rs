@@ -42,16 +42,13 @@ impl Observer for Watcher {
 
 fn request(suites: &[Suite], peers: Peers) -> Request {
     Request {
-        stacks: Vec::new(),
-        gpu: false,
-        costs: None,
-        program: None,
         profile: Profile::Quick,
         peers,
         suites: suites.to_vec(),
         budget: Some(Duration::from_secs(6)),
         seed: Some(1),
         command: vec!["sealway".to_owned(), "lab".to_owned()],
+        ..Request::default()
     }
 }
 

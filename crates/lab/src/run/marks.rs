@@ -157,64 +157,22 @@ mod tests {
     #[test]
     fn causes() {
         let fine = canary(1.0, 1.0);
-        for (noise, marks) in [
+        let causes: [(fn(&mut Noise), &[Mark]); 8] = [
+            (|noise| noise.steal = Some(0.02), &[Mark::Steal]),
+            (|noise| noise.steal = Some(0.06), &[Mark::Spoiled, Mark::Steal]),
+            (|noise| noise.preemptions = Some(101), &[Mark::Preempted]),
+            (|noise| noise.suspended_s = Some(1.0), &[Mark::Spoiled, Mark::Suspended]),
+            (|noise| noise.swap_ins = Some(1), &[Mark::Swap]),
+            (|noise| noise.thermal = Some(1), &[Mark::Spoiled, Mark::Thermal]),
+            (|noise| noise.throttled_periods = Some(1), &[Mark::Throttled]),
             (
-                Noise {
-                    steal: Some(0.02),
-                    ..noise()
-                },
-                &[Mark::Steal][..],
-            ),
-            (
-                Noise {
-                    steal: Some(0.06),
-                    ..noise()
-                },
-                &[Mark::Spoiled, Mark::Steal],
-            ),
-            (
-                Noise {
-                    preemptions: Some(101),
-                    ..noise()
-                },
-                &[Mark::Preempted],
-            ),
-            (
-                Noise {
-                    suspended_s: Some(1.0),
-                    ..noise()
-                },
-                &[Mark::Spoiled, Mark::Suspended],
-            ),
-            (
-                Noise {
-                    swap_ins: Some(1),
-                    ..noise()
-                },
-                &[Mark::Swap],
-            ),
-            (
-                Noise {
-                    thermal: Some(1),
-                    ..noise()
-                },
-                &[Mark::Spoiled, Mark::Thermal],
-            ),
-            (
-                Noise {
-                    throttled_periods: Some(1),
-                    ..noise()
-                },
-                &[Mark::Throttled],
-            ),
-            (
-                Noise {
-                    throttled_s: Some(0.02),
-                    ..noise()
-                },
+                |noise| noise.throttled_s = Some(0.02),
                 &[Mark::Spoiled, Mark::Throttled],
             ),
-        ] {
+        ];
+        for (cause, marks) in causes {
+            let mut noise = noise();
+            cause(&mut noise);
             assert_eq!(of(&fine, noise), marks, "{noise:?}");
         }
     }

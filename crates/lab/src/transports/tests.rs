@@ -202,14 +202,8 @@ fn a_request_that_names_no_program_is_refused() {
     let request = Request {
         profile: Profile::Quick,
         peers: Peers::None,
-        suites: Vec::new(),
-        stacks: Vec::new(),
-        gpu: false,
-        costs: None,
-        program: None,
-        budget: None,
         seed: Some(1),
-        command: Vec::new(),
+        ..Request::default()
     };
     assert!(matches!(prepare(&request), Err(LabError::NoProgram)));
     let program = std::env::current_exe().ok();

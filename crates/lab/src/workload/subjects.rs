@@ -85,6 +85,14 @@ pub(crate) fn ours() -> Subject {
     }
 }
 
+/// Our engine under the name of one of its ways to work, which differs in this.
+pub(crate) fn ours_as(name: &str, differs: impl IntoIterator<Item = String>) -> Subject {
+    let mut subject = ours();
+    name.clone_into(&mut subject.name);
+    subject.differs.extend(differs);
+    subject
+}
+
 fn absent(name: &str, kind: &str, error: String) -> Subject {
     Subject {
         name: name.to_owned(),

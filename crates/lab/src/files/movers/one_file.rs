@@ -30,79 +30,50 @@ struct Post {
 }
 
 pub(super) fn find(name: &str, ours: &Path) -> Result<(Subject, Rc<dyn Mover>), String> {
-    let (post, about) = match name {
-        BUILT_IN => {
-            let about = subject(
-                BUILT_IN,
-                ours,
-                crate::run::version(),
-                &[
-                    ("receiver", "sealway lab https-post receive --dir DIR --cert FILE"),
-                    (
-                        "sender",
-                        "sealway lab https-post send --to ADDR --cert FILE --file FILE",
-                    ),
-                ],
-                &["LocalSend's way: one HTTPS POST, TLS 1.3, AES-128-GCM by rustls; it takes one file"],
-            );
-            let words: &[&str] = &["lab", "https-post"];
-            (
-                Post {
-                    name: BUILT_IN,
-                    program: ours.to_owned(),
-                    words,
-                },
-                about,
-            )
-        }
-        GO => {
-            let program = on_path(GO)?;
-            let about = subject(
-                GO,
-                &program,
-                first_line(Command::new(&program).arg("version"))?,
-                &[
-                    ("receiver", "https-post-go receive --dir DIR --cert FILE"),
-                    ("sender", "https-post-go send --to ADDR --cert FILE --file FILE"),
-                ],
-                &["LocalSend's way: one HTTPS POST, TLS 1.3, AES-128-GCM where the CPU has AES; it takes one file"],
-            );
-            (
-                Post {
-                    name: GO,
-                    program,
-                    words: &[],
-                },
-                about,
-            )
-        }
-        _ => {
-            let program = on_path("keibidrop-grpc")?;
-            let about = subject(
-                KEIBIDROP,
-                &program,
-                first_line(Command::new(&program).arg("version"))?,
-                &[
-                    ("receiver", "keibidrop-grpc receive --to ADDR --file FILE"),
-                    ("sender", "keibidrop-grpc send --file FILE"),
-                ],
-                &[
-                    "its record layer, gRPC options and service in a small program, for its own is bound to its user \
-                     interface; the handshake is left out, the key is fixed",
-                    "the receiver dials, and the clock starts with it",
-                ],
-            );
-            (
-                Post {
-                    name: KEIBIDROP,
-                    program,
-                    words: &[],
-                },
-                about,
-            )
-        }
+    let found = |program: &str| -> Result<(PathBuf, String), String> {
+        let program = on_path(program)?;
+        let version = first_line(Command::new(&program).arg("version"))?;
+        Ok((program, version))
     };
-    Ok((about, Rc::new(post)))
+    let (name, (program, version), words, argv, differs): (_, _, &'static [_], _, &[&str]) = match name {
+        BUILT_IN => (
+            BUILT_IN,
+            (ours.to_owned(), crate::run::version()),
+            &["lab", "https-post"],
+            [
+                "sealway lab https-post receive --dir DIR --cert FILE",
+                "sealway lab https-post send --to ADDR --cert FILE --file FILE",
+            ],
+            &["LocalSend's way: one HTTPS POST, TLS 1.3, AES-128-GCM by rustls; it takes one file"],
+        ),
+        GO => (
+            GO,
+            found(GO)?,
+            &[],
+            [
+                "https-post-go receive --dir DIR --cert FILE",
+                "https-post-go send --to ADDR --cert FILE --file FILE",
+            ],
+            &["LocalSend's way: one HTTPS POST, TLS 1.3, AES-128-GCM where the CPU has AES; it takes one file"],
+        ),
+        _ => (
+            KEIBIDROP,
+            found("keibidrop-grpc")?,
+            &[],
+            [
+                "keibidrop-grpc receive --to ADDR --file FILE",
+                "keibidrop-grpc send --file FILE",
+            ],
+            &[
+                "its record layer, gRPC options and service in a small program, for its own is bound to its user interface; \
+                 the handshake is left out, the key is fixed",
+                "the receiver dials, and the clock starts with it",
+            ],
+        ),
+    };
+    let argv = [("receiver", argv[0]), ("sender", argv[1])];
+    let about = subject(name, &program, version, &argv, differs);
+    Ok((about, Rc::new(Post { name, program, words })))
 }
 
 impl Post {
