@@ -1,4 +1,4 @@
-//! The workload `flows`: many short connections through a proxied path, and what idle ones cost.
+//! The workload `flows`: many short connections through a proxied route, and what idle ones cost.
 //!
 //! A flow has the sizes of a short connection with TLS: 517 B from the client, 3,200 B from the server, 64 B and 350 B from
 //! the client, 2,048 B from the server, and the client closes; with `pq`, the first two are 1,750 and 4,400 B. 32 at a time,

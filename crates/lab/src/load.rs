@@ -1,4 +1,4 @@
-//! Load on a path: a server at its end, and a client that asks it in a closed or an open loop and checks every byte.
+//! Load on a route: a server at its end, and a client that asks it in a closed or an open loop and checks every byte.
 //!
 //! Generator and sink know nothing of what lies between: they take an address to connect to. [`cells`] put them at the
 //! ends of a [`crate::route`].

@@ -1,4 +1,4 @@
-//! The workload `requests`: small HTTP requests through a proxied path, one after the other on many connections.
+//! The workload `requests`: small HTTP requests through a proxied route, one after the other on many connections.
 //!
 //! `GET` over HTTP/1.1, answered with 1,024 B by the lab's own server in the process of the lab: `keep` has 64 connections
 //! that stay, `close` 32 at a time with a connection for each request. A closed loop, in which each connection asks again
@@ -9,7 +9,7 @@
 //! Case parameters: `stack`, `mode`, `load`, `connections`. Metrics: `rate` in 1/s; `latency_p50` to `latency_p99.9` and
 //! `latency_max` in s, with failures and requests without an answer within 2 s as infinite, each percentile only where
 //! 10 / (1 - q) requests support it; `service_p50` and `service_p99`, the same from when a request was sent (open loop);
-//! `cpu_per_op` in s/op, of all programs of the path, and of each (`cpu_per_op_client`, `cpu_per_op_server`); `failed`, the
+//! `cpu_per_op` in s/op, of all programs of the route, and of each (`cpu_per_op_client`, `cpu_per_op_server`); `failed`, the
 //! share that failed, where any did. An open loop in which less than 99 % were done is marked `overloaded`.
 //!
 //! Subjects: our engine and the peers as client and server, and `direct`, the generator straight to the server. Programs

@@ -1,14 +1,14 @@
-//! A proxied path as real processes on loopback: whoever connects to its entry reaches a given address, by way of a client
-//! and a server.
+//! A proxied route as real processes on loopback: whoever connects to its entry reaches a given address, by way of a
+//! client and a server.
 //!
 //! ```text
 //! generator -> entry of the client -> protocol -> [nginx] -> server -> sink
 //! ```
 //!
 //! Every program gets the same configuration, made here and kept in a folder that nobody else may read, with an id and a
-//! certificate (P-256) made for this path. TLS is version 1.3 with AES-128-GCM at both ends; logs, statistics, sniffing
+//! certificate (P-256) made for this route. TLS is version 1.3 with AES-128-GCM at both ends; logs, statistics, sniffing
 //! and multiplexing are off; the rest is each program's default. Programs run in process groups of their own, with up to
-//! 4095 random bytes more in their environment, so that no layout of the stack is favoured, and are killed when the path
+//! 4095 random bytes more in their environment, so that no layout of the stack is favoured, and are killed when the route
 //! is dropped. They listen on 127.0.0.1 only. Needs Linux: readiness is read from `/proc`.
 
 mod config;
@@ -54,14 +54,14 @@ const PADDING: usize = 4096;
 /// How often ports are chosen anew when somebody else takes one first.
 const ATTEMPTS: usize = 4;
 
-/// What figures of a proxied path cannot show.
+/// What figures of a proxied route cannot show.
 pub(crate) const LIMITS: [&str; 3] = [
     "Everything runs on this machine over loopback: no loss, no distance, no limit of a network card, and a large MTU.",
     "Client, server, generator and sink share the CPUs of this machine; on machines of their own, rates differ more than CPU time does.",
     "One configuration a stack, with defaults elsewhere: other settings of a peer can be faster or slower.",
 ];
 
-/// Why there is no path. Nothing of it runs any more.
+/// Why there is no route. Nothing of it runs any more.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RouteError {
@@ -154,7 +154,7 @@ fn system(doing: &'static str) -> impl Fn(io::Error) -> RouteError {
     }
 }
 
-/// A program of a path.
+/// A program of a route.
 #[derive(Debug)]
 pub struct Role {
     name: &'static str,
@@ -182,7 +182,7 @@ impl Role {
     }
 }
 
-/// A path that runs. Dropping it kills its programs.
+/// A route that runs. Dropping it kills its programs.
 #[derive(Debug)]
 pub struct Route {
     entry: SocketAddr,
@@ -200,7 +200,7 @@ impl Route {
         Route::open_over(stack, engine, sink, Ok)
     }
 
-    /// A path without programs.
+    /// A route without programs.
     pub fn direct(sink: SocketAddr) -> Route {
         Route {
             entry: sink,
@@ -256,7 +256,7 @@ impl Route {
         self.entry
     }
 
-    /// The programs, the client first; none in a direct path.
+    /// The programs, the client first; none in a direct route.
     pub fn roles(&self) -> &[Role] {
         &self.roles
     }
@@ -325,7 +325,7 @@ impl Route {
     }
 }
 
-/// A path while it is made.
+/// A route while it is made.
 struct Opening<'a> {
     facts: Facts<'a>,
     engine: &'a Engine,

@@ -1,4 +1,4 @@
-//! The workload `transports`: byte streams through a proxied path (see [`crate::route`]), with client, server and whatever
+//! The workload `transports`: byte streams through a proxied route (see [`crate::route`]), with client, server and whatever
 //! stands before it as processes of their own.
 //!
 //! Case parameters: `stack` (see [`Stack`]), `streams` (TCP connections at once), `direction` (`down`: to who connected,

@@ -55,37 +55,31 @@ pub(super) fn answer(bytes: &[u8]) -> Answer {
     answer
 }
 
-/// Does one operation for a connection; whatever it needs first is made by [`Work::prepare`].
-pub(super) trait Work {
-    type Ready;
-
-    /// What is there before the clock starts.
-    fn prepare(&self, link: &Link) -> Result<Self::Ready, CellError>;
-
-    /// The operation.
-    fn work(&self, ready: Self::Ready) -> Result<Answer, CellError>;
-
+/// One operation for a connection, of what `prepare` has made of it before the clock starts.
+struct Step<R, W> {
+    prepare: fn(&Link) -> Result<R, CellError>,
+    work: W,
     /// What it must give.
-    fn expected(&self, link: &Link) -> Result<Answer, CellError>;
+    expected: fn(&Link) -> Result<Answer, CellError>,
 }
 
 /// An operation on several connections in turn.
-struct Several<W: Work> {
-    work: W,
+struct Several<R, W> {
+    step: Rc<Step<R, W>>,
     links: Rc<Vec<Link>>,
     at: usize,
-    ready: Vec<W::Ready>,
+    ready: Vec<R>,
     answers: Vec<Answer>,
     expected: Vec<Answer>,
     failure: Option<CellError>,
 }
 
-impl<W: Work> Several<W> {
-    fn new(work: W, links: Rc<Vec<Link>>) -> Result<Self, CellError> {
-        let expected = links.iter().take(CHUNK * 4).map(|link| work.expected(link));
+impl<R, W> Several<R, W> {
+    fn new(step: Rc<Step<R, W>>, links: Rc<Vec<Link>>) -> Result<Self, CellError> {
+        let expected = links.iter().take(CHUNK * 4).map(step.expected);
         Ok(Several {
             expected: expected.collect::<Result<_, _>>()?,
-            work,
+            step,
             links,
             at: 0,
             ready: Vec::with_capacity(CHUNK),
@@ -95,13 +89,13 @@ impl<W: Work> Several<W> {
     }
 }
 
-impl<W: Work> Chunk for Several<W> {
+impl<R, W: Fn(R) -> Result<Answer, CellError>> Chunk for Several<R, W> {
     fn reset(&mut self) {
         self.at = (self.at + CHUNK) % self.expected.len().max(1);
         self.answers.clear();
         self.ready.clear();
         for link in self.links.iter().skip(self.at).take(CHUNK) {
-            match self.work.prepare(link) {
+            match (self.step.prepare)(link) {
                 Ok(ready) => self.ready.push(ready),
                 Err(error) => self.failure = Some(error),
             }
@@ -113,7 +107,7 @@ impl<W: Work> Chunk for Several<W> {
             return Err(failure);
         }
         for ready in self.ready.drain(..) {
-            self.answers.push(self.work.work(ready)?);
+            self.answers.push((self.step.work)(ready)?);
         }
         Ok(())
     }
@@ -130,174 +124,141 @@ impl<W: Work> Chunk for Several<W> {
     }
 }
 
-/// A cell for an operation.
-pub(super) fn cell<W: Work + Clone + 'static>(
+/// A cell for an operation: `work` on what `prepare` has made, which must give what is `expected`.
+pub(super) fn cell<R: 'static, W>(
     case: Case,
-    subject: &'static str,
-    work: W,
+    subject: &str,
     links: &Rc<Vec<Link>>,
-) -> Cell {
-    let links = Rc::clone(links);
-    chunked(case, subject, move || Several::new(work.clone(), Rc::clone(&links)))
+    prepare: fn(&Link) -> Result<R, CellError>,
+    work: W,
+    expected: fn(&Link) -> Result<Answer, CellError>,
+) -> Cell
+where
+    W: Fn(R) -> Result<Answer, CellError> + 'static,
+{
+    let step = Step {
+        prepare,
+        work,
+        expected,
+    };
+    let (step, links) = (Rc::new(step), Rc::clone(links));
+    chunked(case, subject, move || Several::new(Rc::clone(&step), Rc::clone(&links)))
+}
+
+/// Both secret keys.
+pub(super) fn secrets(link: &Link) -> Result<[[u8; 32]; 2], CellError> {
+    Ok(link.secrets)
+}
+
+/// The session id that the handshake's own derivation gave.
+pub(super) fn session_id(link: &Link) -> Result<Answer, CellError> {
+    Ok(answer(&link.session_id))
+}
+
+/// Both encodings and a secret key, as libsecp256k1 takes them.
+pub(super) type Points = (ElligatorSwift, ElligatorSwift, SecretKey);
+
+pub(super) fn points(link: &Link, secret: usize) -> Result<Points, CellError> {
+    let [a, b] = link.encodings.map(ElligatorSwift::from_array);
+    Ok((a, b, SecretKey::from_slice(&link.secrets[secret]).map_err(failed)?))
 }
 
 /// Our cells of an operation.
 pub(super) fn own(once: Once, case: Case, links: &Rc<Vec<Link>>) -> Cell {
+    let name = Sealway::NAME;
     match once {
-        Once::Key => cell(case, Sealway::NAME, Key, links),
-        Once::Ecdh => cell(case, Sealway::NAME, Ecdh, links),
-        Once::Schedule => cell(case, Sealway::NAME, Schedule, links),
-        Once::Agree => cell(case, Sealway::NAME, Agree, links),
-        Once::Handshake => cell(case, Sealway::NAME, Handshake, links),
+        Once::Key => cell(case, name, links, secrets, key, agreed_key),
+        Once::Ecdh => cell(
+            case,
+            name,
+            links,
+            |link| points(link, 0),
+            |points| Ok(shared(points, ElligatorSwiftParty::A)),
+            // The other end's.
+            |link| Ok(shared(points(link, 1)?, ElligatorSwiftParty::B)),
+        ),
+        Once::Schedule => cell(
+            case,
+            name,
+            links,
+            |link| Ok(shared(points(link, 0)?, ElligatorSwiftParty::A)),
+            |shared| {
+                let secret = shared.first_chunk().ok_or_else(|| failed("no secret"))?;
+                let keys = SessionKeys::derive(secret, MAGIC).map_err(failed)?;
+                Ok(answer(&keys.session_id()))
+            },
+            session_id,
+        ),
+        Once::Agree => cell(
+            case,
+            name,
+            links,
+            |link| {
+                let [theirs, own] = link.encodings;
+                let key = LocalKey::with_encoding(&link.secrets[1], own).map_err(failed)?;
+                Ok((key, theirs))
+            },
+            |(key, theirs)| {
+                let keys = key.agree(&theirs, Role::Responder, MAGIC).map_err(failed)?;
+                Ok(answer(&keys.session_id()))
+            },
+            // The connection's, which the other end derived.
+            session_id,
+        ),
+        Once::Handshake => cell(case, name, links, secrets, handshake, by_steps),
     }
 }
 
-#[derive(Clone)]
-struct Key;
-
-impl Work for Key {
-    type Ready = [[u8; 32]; 2];
-
-    fn prepare(&self, link: &Link) -> Result<Self::Ready, CellError> {
-        Ok(link.secrets)
-    }
-
-    fn work(&self, [secret, auxiliary]: Self::Ready) -> Result<Answer, CellError> {
-        let key = LocalKey::new(&secret, &auxiliary).map_err(failed)?;
-        Ok(*key.encoding())
-    }
-
-    /// An encoding has no other to be compared with, as our own is random; it is right if the other end agrees with it.
-    fn expected(&self, link: &Link) -> Result<Answer, CellError> {
-        let [secret, theirs] = link.secrets;
-        let encoding = self.work(link.secrets)?;
-        let here = LocalKey::with_encoding(&secret, encoding).map_err(failed)?;
-        let there = LocalKey::with_encoding(&theirs, link.encodings[1]).map_err(failed)?;
-        let here = here.agree(&link.encodings[1], Role::Initiator, MAGIC).map_err(failed)?;
-        let there = there.agree(&encoding, Role::Responder, MAGIC).map_err(failed)?;
-        if here.session_id() == there.session_id() {
-            return Ok(encoding);
-        }
-        Err(CellError::wrong("an encoding is not that of its key"))
-    }
+fn key([secret, auxiliary]: [[u8; 32]; 2]) -> Result<Answer, CellError> {
+    Ok(*LocalKey::new(&secret, &auxiliary).map_err(failed)?.encoding())
 }
 
-#[derive(Clone)]
-struct Ecdh;
+/// An encoding has no other to be compared with, as our own is random; it is right if the other end agrees with it.
+fn agreed_key(link: &Link) -> Result<Answer, CellError> {
+    let [secret, theirs] = link.secrets;
+    let encoding = key(link.secrets)?;
+    let here = LocalKey::with_encoding(&secret, encoding).map_err(failed)?;
+    let there = LocalKey::with_encoding(&theirs, link.encodings[1]).map_err(failed)?;
+    let here = here.agree(&link.encodings[1], Role::Initiator, MAGIC).map_err(failed)?;
+    let there = there.agree(&encoding, Role::Responder, MAGIC).map_err(failed)?;
+    if here.session_id() == there.session_id() {
+        return Ok(encoding);
+    }
+    Err(CellError::wrong("an encoding is not that of its key"))
+}
 
 /// A shared secret by libsecp256k1.
-fn shared(link: &Link, party: ElligatorSwiftParty) -> Result<Answer, CellError> {
-    let secret = match party {
-        ElligatorSwiftParty::A => link.secrets[0],
-        ElligatorSwiftParty::B => link.secrets[1],
-    };
-    let [a, b] = link.encodings.map(ElligatorSwift::from_array);
-    let secret = SecretKey::from_slice(&secret).map_err(failed)?;
+fn shared((a, b, secret): Points, party: ElligatorSwiftParty) -> Answer {
     let shared = ElligatorSwift::shared_secret(a, b, secret, party, None);
-    Ok(answer(shared.as_secret_bytes()))
+    answer(shared.as_secret_bytes())
 }
 
-impl Work for Ecdh {
-    type Ready = (ElligatorSwift, ElligatorSwift, SecretKey);
-
-    fn prepare(&self, link: &Link) -> Result<Self::Ready, CellError> {
-        let [a, b] = link.encodings.map(ElligatorSwift::from_array);
-        Ok((a, b, SecretKey::from_slice(&link.secrets[0]).map_err(failed)?))
+fn handshake([first, second]: [[u8; 32]; 2]) -> Result<Answer, CellError> {
+    let key = LocalKey::new(&first, &second).map_err(failed)?;
+    let mut here = Connection::initiator(MAGIC, key, Options::default()).map_err(failed)?;
+    let key = LocalKey::new(&second, &first).map_err(failed)?;
+    let mut there = Connection::responder(MAGIC, key, Options::default()).map_err(failed)?;
+    for _ in 0..2 {
+        let n = there.handle_input(here.output()).map_err(failed)?;
+        here.advance_output(n);
+        let n = here.handle_input(there.output()).map_err(failed)?;
+        there.advance_output(n);
     }
-
-    fn work(&self, (a, b, secret): Self::Ready) -> Result<Answer, CellError> {
-        let shared = ElligatorSwift::shared_secret(a, b, secret, ElligatorSwiftParty::A, None);
-        Ok(answer(shared.as_secret_bytes()))
-    }
-
-    /// The other end's.
-    fn expected(&self, link: &Link) -> Result<Answer, CellError> {
-        shared(link, ElligatorSwiftParty::B)
-    }
-}
-
-#[derive(Clone)]
-struct Schedule;
-
-impl Work for Schedule {
-    type Ready = [u8; 32];
-
-    fn prepare(&self, link: &Link) -> Result<Self::Ready, CellError> {
-        let shared = shared(link, ElligatorSwiftParty::A)?;
-        shared.first_chunk().copied().ok_or_else(|| failed("no secret"))
-    }
-
-    fn work(&self, shared: Self::Ready) -> Result<Answer, CellError> {
-        let keys = SessionKeys::derive(&shared, MAGIC).map_err(failed)?;
-        Ok(answer(&keys.session_id()))
-    }
-
-    fn expected(&self, link: &Link) -> Result<Answer, CellError> {
-        Ok(answer(&link.session_id))
-    }
-}
-
-#[derive(Clone)]
-struct Agree;
-
-impl Work for Agree {
-    type Ready = (LocalKey, [u8; ELLSWIFT_LEN]);
-
-    fn prepare(&self, link: &Link) -> Result<Self::Ready, CellError> {
-        let [theirs, own] = link.encodings;
-        let key = LocalKey::with_encoding(&link.secrets[1], own).map_err(failed)?;
-        Ok((key, theirs))
-    }
-
-    fn work(&self, (key, theirs): Self::Ready) -> Result<Answer, CellError> {
-        let keys = key.agree(&theirs, Role::Responder, MAGIC).map_err(failed)?;
-        Ok(answer(&keys.session_id()))
-    }
-
-    /// The connection's, which the other end derived.
-    fn expected(&self, link: &Link) -> Result<Answer, CellError> {
-        Ok(answer(&link.session_id))
-    }
-}
-
-#[derive(Clone)]
-struct Handshake;
-
-impl Work for Handshake {
-    type Ready = [[u8; 32]; 2];
-
-    fn prepare(&self, link: &Link) -> Result<Self::Ready, CellError> {
-        Ok(link.secrets)
-    }
-
-    fn work(&self, secrets: Self::Ready) -> Result<Answer, CellError> {
-        let [first, second] = secrets;
-        let key = LocalKey::new(&first, &second).map_err(failed)?;
-        let mut here = Connection::initiator(MAGIC, key, Options::default()).map_err(failed)?;
-        let key = LocalKey::new(&second, &first).map_err(failed)?;
-        let mut there = Connection::responder(MAGIC, key, Options::default()).map_err(failed)?;
-        for _ in 0..2 {
-            let n = there.handle_input(here.output()).map_err(failed)?;
-            here.advance_output(n);
-            let n = here.handle_input(there.output()).map_err(failed)?;
-            there.advance_output(n);
+    match (here.poll_event(), there.poll_event()) {
+        (Some(Event::Established { session_id: a }), Some(Event::Established { session_id: b })) if a == b => {
+            Ok(answer(&a))
         }
-        match (here.poll_event(), there.poll_event()) {
-            (Some(Event::Established { session_id: a }), Some(Event::Established { session_id: b })) if a == b => {
-                Ok(answer(&a))
-            }
-            _ => Err(CellError::wrong("the two ends did not come together")),
-        }
+        _ => Err(CellError::wrong("the two ends did not come together")),
     }
+}
 
-    /// By the steps themselves.
-    fn expected(&self, link: &Link) -> Result<Answer, CellError> {
-        let [first, second] = link.secrets;
-        let there = LocalKey::new(&second, &first).map_err(failed)?;
-        let encoding = LocalKey::new(&first, &second).map_err(failed)?;
-        let keys = there
-            .agree(encoding.encoding(), Role::Responder, MAGIC)
-            .map_err(failed)?;
-        Ok(answer(&keys.session_id()))
-    }
+/// What a handshake must give, by its steps.
+fn by_steps(link: &Link) -> Result<Answer, CellError> {
+    let [first, second] = link.secrets;
+    let there = LocalKey::new(&second, &first).map_err(failed)?;
+    let encoding = LocalKey::new(&first, &second).map_err(failed)?;
+    let keys = there
+        .agree(encoding.encoding(), Role::Responder, MAGIC)
+        .map_err(failed)?;
+    Ok(answer(&keys.session_id()))
 }

@@ -15,7 +15,7 @@ use super::definition::{BATCH, MANY, Spec, hash, specs};
 use super::ends::{Batched, Ends, Make};
 use super::framed::Loop;
 use super::links::{Link, SEED, links};
-use super::once::{self, Answer, Once, Work};
+use super::once::{self, Once};
 use super::single::Single;
 use super::sockets::{self, Messages, Receiver, Sender, SocketCell};
 use super::traffic::{DECOY_MAX, Traffic};
@@ -394,26 +394,6 @@ fn wrong_work_over_sockets_is_caught() {
     }
 }
 
-/// A step that gives a wrong answer once.
-#[derive(Clone)]
-struct WrongStep;
-
-impl Work for WrongStep {
-    type Ready = u8;
-
-    fn prepare(&self, link: &Link) -> Result<u8, CellError> {
-        Ok(link.start)
-    }
-
-    fn work(&self, start: u8) -> Result<Answer, CellError> {
-        Ok(once::answer(&[start ^ 1]))
-    }
-
-    fn expected(&self, link: &Link) -> Result<Answer, CellError> {
-        Ok(once::answer(&[link.start]))
-    }
-}
-
 #[test]
 fn handshake_steps_are_checked() {
     let links = Rc::new(links(2 * once::CHUNK + 3).unwrap());
@@ -425,6 +405,13 @@ fn handshake_steps_are_checked() {
             assert!(visit(&mut cell).unwrap().ops > 0, "{step:?}");
         }
     }
-    let got = visit(&mut once::cell(Case::new(), "test", WrongStep, &links));
+    let got = visit(&mut once::cell(
+        Case::new(),
+        "test",
+        &links,
+        |link| Ok(link.start),
+        |start| Ok(once::answer(&[start ^ 1])),
+        |link| Ok(once::answer(&[link.start])),
+    ));
     assert!(matches!(got, Err(CellError::Wrong { .. })), "{got:?}");
 }

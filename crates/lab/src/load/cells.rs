@@ -1,4 +1,4 @@
-//! Cells of workloads that put load on a path: each window has a path, a generator and connections of its own.
+//! Cells of workloads that put load on a route: each window has a route, a generator and connections of its own.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -133,7 +133,7 @@ impl Shared {
 struct LoadCell {
     spec: Spec,
     subject: &'static str,
-    /// Not asked for a direct path, which has no programs.
+    /// Not asked for a direct route, which has no programs.
     engine: Engine,
     shared: Shared,
 }
@@ -141,7 +141,7 @@ struct LoadCell {
 /// The cells of a case: one for each engine, and the control.
 pub(crate) fn cells_of(spec: Spec, engines: &[Engine], shared: &Shared) -> Vec<Cell> {
     let subjects = engines.iter().map(|engine| (engine.name(), engine));
-    // A path without programs needs none of them; any stands in for it.
+    // A route without programs needs none of them; any stands in for it.
     let control = engines.first().map(|engine| (DIRECT, engine));
     let cell = |(subject, engine): (&'static str, &Engine)| {
         let (engine, shared) = (engine.clone(), shared.clone());

@@ -1,4 +1,4 @@
-//! The client of every path: one thread that keeps many connections busy, checks every byte, and takes the time.
+//! The client of every route: one thread that keeps many connections busy, checks every byte, and takes the time.
 //!
 //! A *closed loop* begins the next exchange when the last is over: it finds the ceiling. An *open loop* follows a schedule
 //! made before the start, and takes latencies from when an exchange was meant to begin: it sees what a rate suffers.
@@ -73,7 +73,7 @@ struct Slot {
     first: Option<u64>,
 }
 
-/// A generator for one path.
+/// A generator for one route.
 #[derive(Debug)]
 pub(crate) struct Generator {
     script: &'static Script,

@@ -1,4 +1,4 @@
-//! The server at the end of every path: a thread of the lab that answers, and checks what it gets.
+//! The server at the end of every route: a thread of the lab that answers, and checks what it gets.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

@@ -14,8 +14,8 @@ use crate::workload::routes::{self, DIRECT, Found, mark_generator_bound};
 use crate::workload::rows::{Reference, Scheme};
 use crate::workload::{LabError, Prepared, Request};
 
-/// What is spent besides warm-up and windows: canaries, starting the programs of a path, opening and checking all
-/// connections, ending them. Programs with a collector of garbage start in a third of a second on two busy CPUs.
+/// What is spent besides warm-up and windows: canaries, starting the programs of a route, opening and checking
+/// all connections, ending them. Programs with a collector of garbage start in a third of a second on two busy CPUs.
 const OVERHEAD: Overhead = Overhead {
     per_cell: Duration::from_millis(350),
     per_window: Duration::from_millis(400),

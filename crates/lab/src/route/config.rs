@@ -1,4 +1,4 @@
-//! The configurations of a path: the same for every program that reads V2Ray's JSON.
+//! The configurations of a route: the same for every program that reads V2Ray's JSON.
 //!
 //! What can be forced is: TLS 1.3 with one suite, no logs, and nothing that a configuration has to ask for, such as
 //! statistics, sniffing or multiplexing.
@@ -19,7 +19,7 @@ const WS_PATH: &str = "/lab";
 /// The suite of TLS.
 const TLS_SUITE: &str = "TLS_AES_128_GCM_SHA256";
 
-/// What the configurations of one path have in common.
+/// What the configurations of one route have in common.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts<'a> {
     pub(super) stack: Stack,

@@ -1,4 +1,4 @@
-//! The programs a path can be made of.
+//! The programs a route can be made of.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::result::Subject;
 /// Peers that speak the same protocols and read the same configurations.
 pub const PEERS: [&str; 2] = ["xray", "v2ray"];
 
-/// A program that can be client and server of a path.
+/// A program that can be client and server of a route.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Engine {
     name: &'static str,

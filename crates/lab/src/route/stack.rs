@@ -1,10 +1,10 @@
-//! What a path is made of.
+//! What a route is made of.
 
 use std::fmt;
 
 use sealway_aead::Suite;
 
-/// What carries the bytes between the client and the server of a path.
+/// What carries the bytes between the client and the server of a route.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Stack {
     name: &'static str,

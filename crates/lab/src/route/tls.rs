@@ -1,4 +1,4 @@
-//! The certificate of a path: P-256, made for it, signed by an authority made for it.
+//! The certificate of a route: P-256, made for it, signed by an authority made for it.
 
 use std::path::Path;
 

@@ -75,7 +75,9 @@ impl Latency {
         if rank > done as f64 && self.failed > 0 {
             return f64::INFINITY;
         }
-        self.histogram.value_at_quantile(rank / done.max(1) as f64) as f64 / 1e9
+        // A half less, so that no rounding error makes it the next rank.
+        let share = (rank - 0.5) / done.max(1) as f64;
+        self.histogram.value_at_quantile(share) as f64 / 1e9
     }
 
     /// The longest in seconds, exactly; infinite if one failed, `None` without any.

@@ -120,7 +120,7 @@ impl TransportCell {
     }
 }
 
-/// What the end of a stream says of a path whose wire had a bit flipped.
+/// What the end of a stream says of a route whose wire had a bit flipped.
 pub(super) fn judge_flip(ended: &Result<(), Trouble>) -> Result<(), CellError> {
     match ended {
         Err(Trouble::Wrong { offset }) => Err(CellError::wrong(format_args!(

@@ -1,5 +1,5 @@
-//! What workloads over proxied paths share: the programs that take part, the control without any, and what the generator
-//! itself may have limited.
+//! What workloads over proxied routes share: the programs that take part, the control without any, and what the
+//! generator itself may have limited.
 
 use super::{LabError, Request, subjects};
 use crate::result::{ResultRow, Subject};
@@ -8,10 +8,10 @@ use crate::route::{Engine, Stack, engine};
 /// Name of the subject that is no subject: the generator straight to the sink.
 pub(crate) const DIRECT: &str = "direct";
 
-/// How much less than [`DIRECT`] a path must deliver: above, the generator may be what was measured.
+/// How much less than [`DIRECT`] a route must deliver: above, the generator may be what was measured.
 const HEADROOM: f64 = 1.5;
 
-/// Everyone who takes part in a workload over paths.
+/// Everyone who takes part in a workload over routes.
 #[derive(Debug)]
 pub(crate) struct Found {
     /// Subjects for the result file, also those that could not take part; ours first, the control last.
@@ -51,8 +51,8 @@ pub(crate) fn find(request: &Request, stacks: impl IntoIterator<Item = Stack>) -
     Ok(Found { subjects, engines })
 }
 
-/// Marks the rows of `metric` that came too close to what the generator does without a path; `key` is what a row and its
-/// control have in common.
+/// Marks the rows of `metric` that came too close to what the generator does without a route; `key` is what a row and
+/// its control have in common.
 pub(crate) fn mark_generator_bound<K: PartialEq>(rows: &mut [ResultRow], metric: &str, key: impl Fn(&ResultRow) -> K) {
     const MARK: &str = "generator-bound";
     let controls: Vec<(K, f64)> = rows
