@@ -284,7 +284,7 @@ impl Traffic {
         let stop: Arc<AtomicBool> = Arc::default();
         let mut streams = Vec::with_capacity(orders.len());
         for order in orders {
-            let key = crate::run::seed().map_err(|error| CellError::failed(error))?;
+            let key = crate::run::seed().map_err(CellError::failed)?;
             let stream = Arc::new(Stream {
                 key,
                 order: *order,
