@@ -39,6 +39,7 @@ mod definition;
 mod ends;
 mod framed;
 pub(crate) mod gpu;
+mod lens;
 mod links;
 mod once;
 #[cfg(feature = "peers")]
@@ -82,6 +83,7 @@ pub static WORKLOAD: Workload = Workload {
     gpu: true,
     limits: &LIMITS,
     prepare,
+    lens: &lens::LENS,
 };
 
 /// What the figures cannot show.

@@ -1,10 +1,10 @@
-//! Every workload. A new one is a module that holds a [`Workload`], and a line here.
+//! Every workload. A new one is a module that holds a [`Workload`](crate::workload::Workload), and a line here.
 
-use crate::workload::Workload;
+use crate::workload::Catalogue;
 use crate::{bip324, files, flows, packets, primitives, requests, transports};
 
 /// Every workload, in the order in which a run of all takes them.
-pub static ALL: [&Workload; 7] = [
+pub const ALL: Catalogue = Catalogue(&[
     &primitives::WORKLOAD,
     &packets::WORKLOAD,
     &bip324::WORKLOAD,
@@ -12,20 +12,4 @@ pub static ALL: [&Workload; 7] = [
     &requests::WORKLOAD,
     &flows::WORKLOAD,
     &files::WORKLOAD,
-];
-
-/// The workload called `name`.
-pub fn named(name: &str) -> Option<&'static Workload> {
-    ALL.into_iter().find(|workload| workload.name == name)
-}
-
-/// Names of all peers that any workload knows, each once.
-pub fn peers() -> Vec<&'static str> {
-    let mut names = Vec::new();
-    for name in ALL.iter().flat_map(|workload| workload.peers) {
-        if !names.contains(name) {
-            names.push(*name);
-        }
-    }
-    names
-}
+]);

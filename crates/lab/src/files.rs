@@ -24,6 +24,7 @@
 mod advice;
 mod cells;
 pub mod https_post;
+mod lens;
 mod movers;
 mod processes;
 mod source;
@@ -61,6 +62,7 @@ pub static WORKLOAD: Workload = Workload {
     gpu: false,
     limits: &LIMITS,
     prepare,
+    lens: &lens::LENS,
 };
 
 /// What the figures cannot show.

@@ -15,6 +15,8 @@
 //!
 //! Subjects, starts and comparison are those of [`crate::requests`].
 
+mod lens;
+
 use crate::load::cells::{Drive, Spec};
 use crate::load::scripts::{FLOW, FLOW_PQ, HOLD};
 use crate::load::workload::{prepare as prepare_load, stacks};
@@ -37,6 +39,7 @@ pub static WORKLOAD: Workload = Workload {
     gpu: false,
     limits: &crate::route::LIMITS,
     prepare,
+    lens: &lens::LENS,
 };
 
 /// Version of what a window does. Raise it when figures before and after are no longer comparable.

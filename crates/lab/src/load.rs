@@ -6,6 +6,7 @@
 pub(crate) mod cells;
 pub(crate) mod error;
 pub(crate) mod generator;
+pub(crate) mod lens;
 pub(crate) mod memory;
 pub(crate) mod metrics;
 pub(crate) mod pacer;

@@ -26,6 +26,7 @@
 mod cells;
 mod definition;
 pub(crate) mod gpu;
+mod lens;
 mod mover;
 mod pool;
 mod threads;
@@ -58,6 +59,7 @@ pub static WORKLOAD: Workload = Workload {
     gpu: true,
     limits: &LIMITS,
     prepare,
+    lens: &lens::LENS,
 };
 
 /// What the figures cannot show.

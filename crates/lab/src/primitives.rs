@@ -9,8 +9,10 @@
 //! `seal-without-aes` is `openssl speed` with AES and carry-less multiply hidden from it: what the suite costs a machine
 //! that has no hardware for it.
 
+mod advice;
 mod cells;
 mod definition;
+mod lens;
 mod openssl;
 mod script;
 
@@ -22,7 +24,6 @@ use crate::doctor;
 use crate::doctor::{Diagnosis, RatioInterval, Setup, Surroundings};
 use crate::measure::cpu::Method;
 use crate::plan::{Overhead, Plan, PlanError};
-use crate::recommend::recommend;
 use crate::result::{Case, PlanFacts};
 use crate::run::{Cell, Observer, SystemProbe, Timing};
 use crate::stats::{Better, Rules, ratio};
@@ -59,6 +60,7 @@ pub static WORKLOAD: Workload = Workload {
     gpu: false,
     limits: &LIMITS,
     prepare,
+    lens: &lens::LENS,
 };
 
 /// What the figures cannot show.
@@ -108,7 +110,7 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         scheme: scheme(definition::hash(request.profile)),
         cells,
         warnings: Vec::new(),
-        recommend: |rows, arch| recommend(rows, Cpu::get(), arch),
+        recommend: |rows, arch| advice::recommend(rows, Cpu::get(), arch),
     })
 }
 

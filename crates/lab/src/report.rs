@@ -1,25 +1,17 @@
 //! Result files, tables for the terminal and the page that opens in a browser.
 //!
-//! Everything here takes a finished (or cut short) [`RunResult`](crate::result::RunResult) and nothing else: no clock,
-//! no environment, no measurement. A report can therefore be rebuilt from a result file at any time. All text that a
-//! peer, a file or a user supplied is treated as hostile: control characters never reach a terminal, and markup never
-//! reaches a page.
+//! Everything here takes a finished (or cut short) [`RunResult`](crate::result::RunResult) and the workloads that its rows may
+//! be of, and nothing else: no clock, no environment, no measurement. A report can therefore be rebuilt from a result file at
+//! any time. No workload is known by name: `model`, `tables` and `figures` sort rows by what their
+//! [`Lens`](crate::lens::Lens) says, and two renderers draw what comes of it. All text that a peer, a file or a user supplied
+//! is treated as hostile: control characters never reach a terminal, and markup never reaches a page.
 
-pub(crate) mod bip324;
-mod crossover;
-mod files;
+mod drawing;
+mod figures;
 pub mod html;
 pub mod json;
-mod limits;
-mod load;
-mod packets;
+mod listing;
+mod model;
+mod standings;
+mod tables;
 pub mod terminal;
-mod transports;
-
-mod finding;
-mod view;
-
-#[cfg(test)]
-mod gpu_tests;
-#[cfg(test)]
-mod load_tests;

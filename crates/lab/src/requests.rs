@@ -16,6 +16,8 @@
 //! are started anew for every window. Every byte of every request and answer is compared, in and before the window: each
 //! request has a key of its own, of which all bytes of its answer are made.
 
+mod lens;
+
 use crate::load::cells::{Drive, Spec};
 use crate::load::scripts::{BODY, HTTP_CLOSE, HTTP_KEEP};
 use crate::load::workload::{prepare as prepare_load, stacks};
@@ -38,6 +40,7 @@ pub static WORKLOAD: Workload = Workload {
     gpu: false,
     limits: &crate::route::LIMITS,
     prepare,
+    lens: &lens::LENS,
 };
 
 /// Version of what a window does. Raise it when figures before and after are no longer comparable.

@@ -24,6 +24,7 @@
 
 mod advice;
 mod cells;
+mod lens;
 mod pattern;
 mod traffic;
 mod wire;
@@ -59,6 +60,7 @@ pub static WORKLOAD: Workload = Workload {
     gpu: false,
     limits: &crate::route::LIMITS,
     prepare,
+    lens: &lens::LENS,
 };
 
 /// Version of what a window does. Raise it when figures before and after are no longer comparable.

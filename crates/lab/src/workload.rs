@@ -22,6 +22,7 @@ use sealway_aead::Suite;
 use sealway_aead::cpu::Cpu;
 use sha2::{Digest, Sha256};
 
+use crate::lens::Lens;
 use crate::measure::{WarningCode, clock};
 use crate::plan::{Plan, PlanError, Profile};
 use crate::result::{Machine, PlanFacts, Recommendation, ResultRow, RunResult, SCHEMA, Subject, Warning};
@@ -38,7 +39,8 @@ const STANDARD_LIMIT: Duration = Duration::from_secs(10 * 60);
 /// Time limit of a full run without a budget.
 const FULL_LIMIT: Duration = Duration::from_secs(150 * 60);
 
-/// What can be measured. Those that there are stand in [`crate::catalogue`].
+/// What can be measured: everything that the rest of the program knows of it. Those that there are stand in
+/// [`crate::catalogue`].
 #[derive(Debug)]
 pub struct Workload {
     /// The name on the command line and in result files.
@@ -52,7 +54,9 @@ pub struct Workload {
     /// What its figures cannot show, in sentences.
     pub limits: &'static [&'static str],
     /// Finds the subjects, makes the cells, fits the plan.
-    pub(crate) prepare: fn(&Request) -> Result<Prepared, LabError>,
+    pub prepare: fn(&Request) -> Result<Prepared, LabError>,
+    /// How its figures are read.
+    pub lens: &'static Lens,
 }
 
 impl PartialEq for Workload {
@@ -64,6 +68,33 @@ impl PartialEq for Workload {
 
 impl Eq for Workload {}
 
+/// Workloads that a program knows, in the order in which a run of all takes them.
+#[derive(Clone, Copy, Debug)]
+pub struct Catalogue(pub &'static [&'static Workload]);
+
+impl Catalogue {
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &'static Workload> + use<> {
+        self.0.iter().copied()
+    }
+
+    /// The workload called `name`.
+    pub fn named(&self, name: &str) -> Option<&'static Workload> {
+        self.iter().find(|workload| workload.name == name)
+    }
+
+    /// Names of all peers that any workload knows, each once.
+    pub fn peers(&self) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        for name in self.iter().flat_map(|workload| workload.peers) {
+            if !names.contains(name) {
+                names.push(*name);
+            }
+        }
+        names
+    }
+}
+
 /// What peers to measure beside our engine.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub enum Peers {
@@ -72,7 +103,7 @@ pub enum Peers {
     Auto,
     /// None.
     None,
-    /// These, and it is an error if one is not there. Names are those of [`crate::catalogue::peers`].
+    /// These, and it is an error if one is not there. Names are those of [`Catalogue::peers`].
     Named(Vec<String>),
 }
 
@@ -139,7 +170,7 @@ impl Request {
 }
 
 /// A workload that is ready to run.
-pub(crate) struct Prepared {
+pub struct Prepared {
     pub(crate) subjects: Vec<Subject>,
     pub(crate) cells: Vec<Cell>,
     pub(crate) plan: Plan,

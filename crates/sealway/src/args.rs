@@ -14,6 +14,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use sealway_aead::Suite;
+use sealway_lab::catalogue::ALL;
 use sealway_lab::route::Stack;
 
 use crate::exit::Exit;
@@ -118,7 +119,7 @@ pub(crate) struct Lab {
 /// A run.
 #[derive(Args, Debug)]
 pub(crate) struct LabRun {
-    #[arg(value_name = "WORKLOAD", value_parser = values::workload(), default_value = "primitives")]
+    #[arg(value_name = "WORKLOAD", value_parser = values::workload(ALL), default_value = ALL.0[0].name)]
     /// What to measure
     pub(crate) workload: Measured,
 
@@ -148,7 +149,7 @@ pub(crate) struct LabOptions {
 
     /// Who to compare with: `auto` takes those that are there, a name is required to be there
     #[arg(long, value_name = "auto|none|NAME,…", value_delimiter = ',', default_value = "auto")]
-    #[arg(value_parser = values::peer())]
+    #[arg(value_parser = values::peer(&ALL))]
     pub(crate) peers: Vec<PeerWord>,
 
     /// Suites to measure [default: all]
@@ -270,7 +271,7 @@ pub(crate) fn with_lab_commands(mut error: clap::Error) -> clap::Error {
     let about_workload =
         matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(a)) if a == "[WORKLOAD]");
     if error.kind() == ErrorKind::InvalidValue && about_workload {
-        let tips = [scope(), "other lab commands: 'compare', 'doctor'".to_owned()];
+        let tips = [scope(&ALL), "other lab commands: 'compare', 'doctor'".to_owned()];
         let tips = tips.into_iter().map(Into::into).collect();
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }

@@ -1,6 +1,7 @@
 //! A real run, short, fills the result and both reports; no time is asserted.
 
 use super::*;
+use crate::catalogue;
 use crate::ending::Ending;
 use crate::plan::Profile;
 use crate::report;
@@ -79,7 +80,7 @@ fn a_short_run_fills_the_result() {
 
 /// Both reports have the sections, within 80 columns.
 fn reports_show(result: &RunResult) {
-    let text = report::terminal::render(result, &Style::default(), &[]);
+    let text = report::terminal::render(result, &catalogue::ALL, &Style::default(), &[]);
     assert!(
         text.lines()
             .all(|line| line.starts_with("Repeat") || line.chars().count() <= 80),
@@ -94,7 +95,7 @@ fn reports_show(result: &RunResult) {
     ] {
         assert!(text.contains(words) || !cfg!(feature = "peers"), "{words}: {text}");
     }
-    let page = report::html::render(result);
+    let page = report::html::render(result, &catalogue::ALL);
     assert!(page.contains("id=\"bip324-section\"") && page.contains("CPU of both ends"));
     assert!(page.contains("million BIP324 pairs a second"));
 }

@@ -14,7 +14,7 @@ use crate::run::{CellError, Timed};
 
 #[test]
 fn peers_of_the_workload_are_known_to_all() {
-    assert!(PEERS.iter().all(|name| catalogue::peers().contains(name)));
+    assert!(PEERS.iter().all(|name| catalogue::ALL.peers().contains(name)));
 }
 
 #[test]

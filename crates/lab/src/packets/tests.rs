@@ -15,6 +15,7 @@ use super::mover::{Batches, Mover};
 use super::pool::{KeyUse, Pool, SEED, SHORTEST};
 use super::threads::ThreadsCell;
 use super::*;
+use crate::catalogue;
 use crate::ending::Ending;
 use crate::plan::Profile;
 use crate::report;
@@ -323,7 +324,7 @@ fn reports_show(mut result: RunResult) {
         case: row.case.with("batch", 16_i64),
         ..row
     }));
-    let text = report::terminal::render(&result, &Style::default(), &[]);
+    let text = report::terminal::render(&result, &catalogue::ALL, &Style::default(), &[]);
     assert!(
         text.lines()
             .all(|line| line.starts_with("Repeat") || line.chars().count() <= 80),
@@ -337,13 +338,13 @@ fn reports_show(mut result: RunResult) {
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    let page = report::html::render(&result);
+    let page = report::html::render(&result, &catalogue::ALL);
     assert!(
         page.contains("id=\"packets-section\"") && page.contains("id=\"packets-0\"") && page.contains("id=\"peers\"")
     );
     let mut alone = result.clone();
     alone.results.retain(|row| row.workload == NAME);
     alone.recommendation.clear();
-    let page = report::html::render(&alone);
+    let page = report::html::render(&alone, &catalogue::ALL);
     assert!(page.contains("million packets a second") && !page.contains("id=\"peers\""));
 }

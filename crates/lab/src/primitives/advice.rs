@@ -180,7 +180,7 @@ impl SoftAes {
 /// Recommends for every scenario that the rows can speak to.
 ///
 /// `cpu` and `arch` are those of the machine the rows come from.
-pub fn recommend(rows: &[ResultRow], cpu: &Cpu, arch: &str) -> Vec<Recommendation> {
+pub(super) fn recommend(rows: &[ResultRow], cpu: &Cpu, arch: &str) -> Vec<Recommendation> {
     let intervals = rows.iter().any(|row| row.how == "order-statistics");
     let figures = Figures { rows, intervals };
     [
@@ -451,5 +451,5 @@ fn time(seconds: f64) -> String {
 }
 
 #[cfg(test)]
-#[path = "recommend_tests.rs"]
+#[path = "advice_tests.rs"]
 mod tests;

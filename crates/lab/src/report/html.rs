@@ -6,35 +6,35 @@
 //! download of the embedded result.
 
 mod bars;
-mod bip324;
+mod chart;
 mod embed;
 mod figure;
-mod forest;
-mod load;
-mod packets;
+mod lines;
 mod page;
+mod ratios;
 mod scale;
 mod strip;
-mod svg;
-mod throughput;
-mod transports;
 mod trust;
 
 use std::path::Path;
 
 use sealway_net::replace::{self, WriteError};
 
+use super::model;
 use crate::result::RunResult;
+use crate::workload::Catalogue;
 
-/// The whole page. Any run can be rendered: cut short, without peers, without a single figure.
-pub fn render(run: &RunResult) -> String {
-    page::render(run)
+/// The whole page. Any run can be rendered: cut short, without peers, without a single figure, of workloads that the catalogue
+/// does not have.
+pub fn render(run: &RunResult, catalogue: &Catalogue) -> String {
+    let harmless = model::harmless(run);
+    page::render(&model::Report::new(&harmless, catalogue), run)
 }
 
 /// Writes the page to `path`, whole or not at all (see [`replace::replace_with`]).
 ///
 /// # Errors
 /// [`WriteError`]; an older file is then as it was.
-pub fn write(path: &Path, run: &RunResult) -> Result<(), WriteError> {
-    replace::replace(path, render(run).as_bytes())
+pub fn write(path: &Path, run: &RunResult, catalogue: &Catalogue) -> Result<(), WriteError> {
+    replace::replace(path, render(run, catalogue).as_bytes())
 }

@@ -3,24 +3,16 @@
 //! No row is ever wrapped: where columns do not fit the width, the table goes on beneath itself. Colour is never the
 //! only carrier of meaning; every mark is explained below the tables.
 
-mod bip324;
-mod load;
-mod packets;
 mod table;
-mod transports;
 
 use std::collections::BTreeSet;
 
-use self::table::{Cell, Table};
-use super::bip324::BIP324;
-use super::crossover::crossover;
-use super::finding::{self, FLAGS};
-use super::load::LOADS;
-use super::packets::PACKETS;
-use super::transports::TRANSPORTS;
-use super::view::{Group, OURS, PRIMITIVES, View, speed};
-use crate::format::{self, clean, sig3};
-use crate::result::{ResultRow, RunResult};
+use super::model::{Report, View, absent, harmless, machine, rounds};
+use super::tables::{FLAGS, SIGNS, tables};
+use crate::format;
+use crate::lens::Against;
+use crate::result::RunResult;
+use crate::workload::Catalogue;
 
 /// How the output may look. It is passed in, so that a report depends on nothing but its arguments.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -65,31 +57,40 @@ impl Style {
 }
 
 /// The whole report as text, ending in a newline. `files` are the names of files written, for the last lines.
-pub fn render(run: &RunResult, style: &Style, files: &[&str]) -> String {
-    let width = style.width.max(60);
-    let view = View::new(run);
+pub fn render(run: &RunResult, catalogue: &Catalogue, style: &Style, files: &[&str]) -> String {
+    let run = harmless(run);
+    let report = Report::new(&run, catalogue);
     let mut out = Text {
         text: String::new(),
         style: *style,
-        width,
+        width: style.width.max(60),
     };
-    head(&mut out, run);
+    head(&mut out, &run);
     let mut marks = BTreeSet::new();
-    for (index, group) in view.groups.iter().enumerate() {
-        if matches!(group.op, "key-setup" | "fresh-key") {
-            continue;
+    let mut said = "";
+    for view in &report.views {
+        if !view.intro.is_empty() && view.intro != said {
+            out.text.push('\n');
+            out.prose("", &view.intro);
+            said = &view.intro;
         }
-        message_table(&mut out, &view, index, group, &mut marks);
+        for table in tables(view) {
+            marks.extend(table.marks());
+            out.heading(&table.heading);
+            for line in table::lines(&table, out.width, style.color) {
+                out.line(&line);
+            }
+            if let Some(finding) = &table.finding {
+                out.prose("  ", finding);
+            }
+        }
     }
-    key_table(&mut out, &view, &mut marks);
-    packets::tables(&mut out, &view, &mut marks);
-    bip324::tables(&mut out, &view, &mut marks);
-    transports::tables(&mut out, &view, &mut marks);
-    load::tables(&mut out, &view, &mut marks);
     notes(&mut out, &marks);
-    standings(&mut out, &view);
-    advice(&mut out, run);
-    tail(&mut out, run, files);
+    for view in &report.views {
+        standings(&mut out, view);
+    }
+    advice(&mut out, &run);
+    tail(&mut out, &run, files);
     out.text
 }
 
@@ -186,206 +187,40 @@ impl Text {
 }
 
 fn head(out: &mut Text, run: &RunResult) {
-    let mut title = format!("sealway lab {}", clean(&run.sealway));
+    let mut title = format!("sealway lab {}", run.sealway);
     for (name, value) in [("profile", &run.profile), ("started", &run.started)] {
         if !value.is_empty() {
-            title.push_str(&format!(", {name} {}", clean(value)));
+            title.push_str(&format!(", {name} {value}"));
         }
     }
     out.line(&out.cut(&title));
     if !run.complete {
         out.prose("CUT SHORT ", "The run was stopped: these are partial figures.");
     }
-    out.line(&out.cut(&format!("Machine  {}", finding::machine(run))));
-    out.line(&out.cut(&format!("Plan     {}", finding::rounds(run))));
+    let (cpu, rest) = machine(run);
+    out.line(&out.cut(&format!("Machine  {cpu}, {rest}")));
+    out.line(&out.cut(&format!("Plan     {}", rounds(run))));
     for warning in &run.warnings {
         let place = if warning.place.is_empty() {
             String::new()
         } else {
-            format!(" [{}]", clean(&warning.place))
+            format!(" [{}]", warning.place)
         };
-        out.prose(
-            "Warning  ",
-            &format!("{}{place}: {}", clean(&warning.code), clean(&warning.text)),
-        );
+        out.prose("Warning  ", &format!("{}{place}: {}", warning.code, warning.text));
     }
-    for missing in finding::absent(run) {
+    for missing in absent(run) {
         out.prose("Absent   ", &missing);
     }
 }
 
-/// The signs of a row, remembered for the footnotes.
-fn signs(row: &ResultRow, best: bool, used: &mut BTreeSet<char>) -> String {
-    let mut signs = String::new();
-    if best {
-        signs.push('*');
-    }
-    signs.extend(
-        FLAGS
-            .iter()
-            .filter(|(flag, _, _)| row.flags.iter().any(|f| f == flag))
-            .map(|(_, sign, _)| *sign),
-    );
-    used.extend(signs.chars());
-    signs
-}
-
-fn ratio_cell(row: Option<&ResultRow>, used: &mut BTreeSet<char>) -> Cell {
-    let Some(speed) = row.and_then(speed) else {
-        return Cell::empty();
-    };
-    let (_, sign, _) = finding::verdict(speed.verdict);
-    used.insert(sign);
-    Cell {
-        number: sig3(speed.estimate).unwrap_or_default(),
-        marks: sign.to_string(),
-        bold: false,
-    }
-}
-
-fn message_table(out: &mut Text, view: &View<'_>, index: usize, group: &Group<'_>, used: &mut BTreeSet<char>) {
-    let subjects = view.subjects_in(index, "throughput");
-    if subjects.is_empty() || group.sizes.is_empty() {
-        return;
-    }
-    let mut table = Table::new(subjects.iter().map(|name| clean(name)).collect());
-    let mut ratios = Table::new(Vec::new());
-    let mut to = Vec::new();
-    let compared: Vec<&str> = subjects
-        .iter()
-        .copied()
-        .filter(|name| {
-            let rows = group
-                .sizes
-                .iter()
-                .filter_map(|b| view.row(index, Some(*b), name, "throughput"));
-            let targets: Vec<&str> = rows.filter_map(speed).map(|speed| speed.to).collect();
-            to.extend(targets.iter().map(|name| clean(name)));
-            !targets.is_empty()
-        })
-        .collect();
-    to.dedup();
-    ratios.names = compared.iter().map(|name| clean(name)).collect();
-    for bytes in &group.sizes {
-        let rows: Vec<Option<&ResultRow>> = subjects
-            .iter()
-            .map(|name| view.row(index, Some(*bytes), name, "throughput"))
-            .collect();
-        let best = finding::best(&rows);
-        let cells = rows.iter().zip(best).map(|(row, best)| match row {
-            Some(row) => Cell {
-                number: sig3(row.median.get() / 1e9).unwrap_or_else(|| "?".to_owned()),
-                marks: signs(row, best, used),
-                bold: best,
-            },
-            None => Cell::empty(),
-        });
-        let title = format::size(*bytes);
-        table.push(&title, cells.collect());
-        let cells = compared
-            .iter()
-            .map(|name| ratio_cell(view.row(index, Some(*bytes), name, "throughput"), used));
-        ratios.push(&title, cells.collect());
-    }
-    out.heading(&format!(
-        "{}: payload in GB/s (10^9 B/s) by message size",
-        group.title()
-    ));
-    if !compared.is_empty() {
-        to.sort();
-        to.dedup();
-        table.below(&format!("  speed as a ratio to {}", to.join(", ")), ratios);
-    }
-    for line in table.lines(out.width, out.style.color) {
-        out.line(&line);
-    }
-}
-
-fn key_table(out: &mut Text, view: &View<'_>, used: &mut BTreeSet<char>) {
-    let columns: [(&str, &'static str); 2] = [("key-setup", "setup_time"), ("fresh-key", "cpu_per_op")];
-    for (op, metric) in columns {
-        // One column a suite and size.
-        let mut keys: Vec<(usize, Option<i64>, String)> = Vec::new();
-        for (index, group) in view.of_op(op) {
-            let sizes = group
-                .sizes
-                .iter()
-                .map(|b| Some(*b))
-                .chain(group.sizes.is_empty().then_some(None));
-            for bytes in sizes {
-                let mut title = short_suite(group.suite);
-                if let Some(bytes) = bytes.filter(|_| group.sizes.len() > 1) {
-                    title.push_str(&format!(" {}", format::size(bytes)));
-                }
-                if !group.extra.is_empty() {
-                    title.push_str(&format!(" {}", clean(&group.extra)));
-                }
-                keys.push((index, bytes, title));
-            }
-        }
-        let subjects: Vec<&str> = view
-            .subjects
-            .iter()
-            .copied()
-            .filter(|name| {
-                keys.iter()
-                    .any(|(index, bytes, _)| view.row(*index, *bytes, name, metric).is_some())
-            })
-            .collect();
-        if subjects.is_empty() {
-            continue;
-        }
-        let mut table = Table::new(subjects.iter().map(|name| clean(name)).collect());
-        for (index, bytes, title) in &keys {
-            let rows: Vec<Option<&ResultRow>> = subjects
-                .iter()
-                .map(|name| view.row(*index, *bytes, name, metric))
-                .collect();
-            let best = finding::best(&rows);
-            let cells = rows.iter().zip(best).map(|(row, best)| match row {
-                Some(row) => Cell {
-                    number: sig3(row.median.get() * 1e9).unwrap_or_else(|| "?".to_owned()),
-                    marks: signs(row, best, used),
-                    bold: best,
-                },
-                None => Cell::empty(),
-            });
-            table.push(title, cells.collect());
-        }
-        let what = match view.of_op(op).flat_map(|(_, group)| group.sizes.first()).next() {
-            Some(bytes) if op == "fresh-key" => format!("A fresh key and one message of {}", format::size(*bytes)),
-            _ => super::view::op_title(op),
-        };
-        out.heading(&format!("{what}: time in ns, lower is better"));
-        for line in table.lines(out.width, out.style.color) {
-            out.line(&line);
-        }
-    }
-}
-
-/// A suite's name that fits a column.
-fn short_suite(suite: &str) -> String {
-    clean(suite)
-        .replace("chacha20-poly1305", "chacha20")
-        .replace("-gcm", "")
-}
-
 fn notes(out: &mut Text, used: &BTreeSet<char>) {
+    out.text.push('\n');
     if used.is_empty() {
-        out.text.push('\n');
         out.line("No figures.");
         return;
     }
-    out.text.push('\n');
-    let fixed = [
-        ('*', "best of its column, or not told apart from the best"),
-        ('+', "faster: the whole interval lies beyond 1 %"),
-        ('-', "slower: the whole interval lies beyond 1 %"),
-        ('=', "the same within 1 %"),
-        ('?', "not decided by these rounds"),
-    ];
     let flags = FLAGS.iter().map(|(_, sign, text)| (*sign, *text));
-    let texts: Vec<String> = fixed
+    let texts: Vec<String> = SIGNS
         .into_iter()
         .chain(flags)
         .filter(|(sign, _)| used.contains(sign))
@@ -395,40 +230,16 @@ fn notes(out: &mut Text, used: &BTreeSet<char>) {
 }
 
 fn standings(out: &mut Text, view: &View<'_>) {
-    let workloads = [
-        (PRIMITIVES, "Over all cases"),
-        (PACKETS, "Over all cases of packets"),
-        (BIP324, "Over all cases of bip324"),
-        (TRANSPORTS, "Over all cases of transports"),
-        (LOADS[0], "Over all cases of requests"),
-        (LOADS[1], "Over all cases of flows"),
-        (LOADS[2], "Over all cases of files"),
-    ];
-    for (workload, title) in workloads {
-        // Against the best peer only our own standing says something: a peer is that peer in some cases.
-        let counts = |name: &&&str| workload == PRIMITIVES || name.starts_with(OURS);
-        let standings = view
-            .subjects
-            .iter()
-            .filter(counts)
-            .flat_map(|name| finding::standings(view.run, workload, name));
-        for (place, standing) in standings.enumerate() {
-            if place == 0 {
-                out.heading(title);
-            }
-            out.prose("  ", &standing.sentence());
-        }
-        if workload == PRIMITIVES {
-            crossovers(out, view);
-        }
+    let sentences: Vec<String> = view.standings().iter().map(|sum| sum.sentence()).collect();
+    if sentences.is_empty() && view.findings.is_empty() {
+        return;
     }
-}
-
-fn crossovers(out: &mut Text, view: &View<'_>) {
-    for op in ["seal", "open"] {
-        if let Some(text) = crossover(view, op, "aes-128-gcm", "chacha20-poly1305") {
-            out.prose("  ", &text);
-        }
+    match view.lens.against {
+        Against::First => out.heading("Over all cases"),
+        Against::Best => out.heading(&format!("Over all cases of {}", view.workload.name)),
+    }
+    for sentence in sentences.iter().chain(&view.findings) {
+        out.prose("  ", sentence);
     }
 }
 
@@ -438,15 +249,8 @@ fn advice(out: &mut Text, run: &RunResult) {
     }
     out.heading("Recommendation");
     for item in &run.recommendation {
-        let (scenario, choice) = (clean(&item.scenario), clean(&item.choice));
-        out.prose(
-            "  ",
-            &format!(
-                "{scenario}: {choice} ({}). {}",
-                clean(&item.confidence),
-                clean(&item.reason)
-            ),
-        );
+        let (scenario, choice, sure) = (&item.scenario, &item.choice, &item.confidence);
+        out.prose("  ", &format!("{scenario}: {choice} ({sure}). {}", item.reason));
     }
 }
 
@@ -460,7 +264,7 @@ fn tail(out: &mut Text, run: &RunResult, files: &[&str]) {
         out.line(&format!("Repeat   {}", format::command(&run.command)));
     }
     for file in files {
-        out.line(&format!("Written  {}", clean(file)));
+        out.line(&format!("Written  {}", format::clean(file)));
     }
 }
 

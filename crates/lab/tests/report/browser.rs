@@ -1,10 +1,6 @@
 //! The page in a real browser: what is drawn, not only that a file exists.
 //!
 //! Needs Chromium or Chrome on PATH. Without one the tests say so and pass, unless `SEALWAY_REQUIRE_PEERS=1` is set.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
@@ -12,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use sealway_lab::report::html;
 use sealway_lab::result::RunResult;
 use sha2::{Digest as _, Sha256};
 
@@ -262,8 +257,8 @@ fn work_the_page(theme: &str, colours: &[(&str, [u8; 3])]) {
     let Some(browser) = browser() else { return };
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("report.html");
-    let run = common::sample();
-    fs::write(&page, with_driver(&html::render(&run))).unwrap();
+    let run = crate::common::sample();
+    fs::write(&page, with_driver(&crate::page_of(&run))).unwrap();
     let fragment = format!("#theme={theme}");
 
     let (dom, _) = browse(&browser, folder.path(), WINDOW, "--dump-dom", &page, &fragment);
@@ -352,13 +347,13 @@ fn cut_short_and_empty_runs_render_and_narrow_screens_do_not_overflow() {
     let Some(browser) = browser() else { return };
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("report.html");
-    for (name, run) in [("broken", common::broken()), ("empty", common::empty())] {
-        fs::write(&page, html::render(&run)).unwrap();
+    for (name, run) in [("broken", crate::common::broken()), ("empty", crate::common::empty())] {
+        fs::write(&page, crate::page_of(&run)).unwrap();
         let (dom, _) = browse(&browser, folder.path(), WINDOW, "--dump-dom", &page, "");
         assert!(dom.contains("data-script=\"ready\""), "{name}");
     }
     // A browser window has a least width; a frame has none.
-    fs::write(&page, html::render(&common::sample())).unwrap();
+    fs::write(&page, crate::page_of(&crate::common::sample())).unwrap();
     let frame = folder.path().join("frame.html");
     let probe = "<!DOCTYPE html><body style='margin:0'><iframe id=f src='report.html' width=400 height=8000 style='border:0'></iframe>";
     fs::write(&frame, probe).unwrap();
@@ -391,7 +386,7 @@ fn tags(page: &str, open: &str) -> usize {
 }
 
 fn check_static(run: &RunResult) -> String {
-    let page = html::render(run);
+    let page = crate::page_of(run);
     assert!(page.len() < 1_500_000, "{} bytes", page.len());
     let head = &page[..page.find("<style>").unwrap()];
     assert!(head.contains("default-src 'none'; style-src 'sha256-"), "{head}");
@@ -445,7 +440,7 @@ fn check_static(run: &RunResult) -> String {
 
 #[test]
 fn the_page_is_whole_safe_and_small() {
-    let page = check_static(&common::sample());
+    let page = check_static(&crate::common::sample());
     // Two panels for each of four suites, with a point for each subject and size that was measured.
     let section =
         &page[page.find("<section id=\"subjects\">").unwrap()..page.find("<section id=\"keys-section\">").unwrap()];
@@ -456,15 +451,15 @@ fn the_page_is_whole_safe_and_small() {
             .skip(1)
             .map(|rest| rest[..rest.find("</g>").unwrap()].matches("data-tip=").count())
             .sum();
-        assert_eq!(points, suites * 2 * common::SIZES.len(), "{subject}");
+        assert_eq!(points, suites * 2 * crate::common::SIZES.len(), "{subject}");
     }
-    check_static(&common::broken());
-    check_static(&common::empty());
+    check_static(&crate::common::broken());
+    check_static(&crate::common::empty());
 }
 
 #[test]
 fn a_long_run_stays_small_and_says_what_it_left_out() {
-    let mut run = common::sample();
+    let mut run = crate::common::sample();
     for size in [16i64, 31, 136, 512, 1024, 4096, 8192] {
         let rows: Vec<_> = run
             .results
@@ -485,7 +480,7 @@ fn a_long_run_stays_small_and_says_what_it_left_out() {
 
 #[test]
 fn one_subject_alone_has_no_comparison_and_says_so() {
-    let mut run = common::sample();
+    let mut run = crate::common::sample();
     run.results.retain(|row| row.subject == "sealway");
     for row in &mut run.results {
         row.ratio = None;

@@ -1,5 +1,4 @@
 //! A run that never happened: deterministic, with noise, marks, a missing peer and hostile text.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 
@@ -9,10 +8,10 @@ use sealway_lab::result::{
 };
 
 /// Text that would run as a script, end one, or colour a terminal, if it got through.
-pub const HOSTILE: &str = "0.11.0 <script>alert(1)</script></script><!-- \" onload='x' & \x1b[31mred";
-pub const SIZES: [usize; 5] = [64, 256, 1420, 16384, 65536];
-pub const SUITES: [&str; 4] = ["aes-128-gcm", "aes-256-gcm", "chacha20-poly1305", "xchacha20-poly1305"];
-pub const PRESENT: [&str; 4] = ["sealway", "aws-lc-rs", "ring", "rustcrypto"];
+pub(crate) const HOSTILE: &str = "0.11.0 <script>alert(1)</script></script><!-- \" onload='x' & \x1b[31mred";
+pub(crate) const SIZES: [usize; 5] = [64, 256, 1420, 16384, 65536];
+pub(crate) const SUITES: [&str; 4] = ["aes-128-gcm", "aes-256-gcm", "chacha20-poly1305", "xchacha20-poly1305"];
+pub(crate) const PRESENT: [&str; 4] = ["sealway", "aws-lc-rs", "ring", "rustcrypto"];
 const ROUNDS: u32 = 9;
 
 /// A small generator, so that the figures look measured and never change.
@@ -237,7 +236,7 @@ fn row(
 }
 
 /// The whole sample.
-pub fn sample() -> RunResult {
+pub(crate) fn sample() -> RunResult {
     let mut builder = Builder {
         noise: Noise(7),
         results: Vec::new(),
@@ -363,7 +362,7 @@ fn recommendations() -> Vec<Recommendation> {
 }
 
 /// The sample of a run that was stopped after the first round, with figures that are not numbers.
-pub fn broken() -> RunResult {
+pub(crate) fn broken() -> RunResult {
     let mut run = sample();
     run.complete = false;
     run.ended = String::new();
@@ -388,6 +387,6 @@ pub fn broken() -> RunResult {
 }
 
 /// The least that a result file can be.
-pub fn empty() -> RunResult {
+pub(crate) fn empty() -> RunResult {
     serde_json::from_str(r#"{"schema":1,"run":"x","started":"","sealway":"0.1.0","machine":{}}"#).unwrap()
 }

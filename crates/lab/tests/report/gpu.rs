@@ -1,10 +1,6 @@
 //! Both reports of a run with a GPU, from rows made by hand.
 
-#![allow(clippy::unwrap_used)]
-
-use super::html;
-use super::terminal::{Style, render};
-use crate::result::{Case, Num, Ratio, ResultRow, RunResult};
+use sealway_lab::result::{Case, Num, Ratio, ResultRow, RunResult};
 
 fn row(workload: &str, case: &Case, subject: &str, rate: f64, to: Option<&str>) -> ResultRow {
     ResultRow {
@@ -104,7 +100,7 @@ fn ratios_say_what_they_are_to() {
         ("sealway", "aws-lc-rs", "the best peer of the case"),
     ] {
         let run = run(subject, to);
-        let text = render(&run, &Style::default(), &[]);
+        let text = crate::text_of(&run);
         let told = text.matches(&format!("speed as a ratio to {words}\n")).count();
         assert!(told >= 2, "{told}: {text}");
         let standing = format!(
@@ -112,7 +108,7 @@ fn ratios_say_what_they_are_to() {
             words.trim_end_matches(" of the case")
         );
         assert_eq!(text.matches(&standing).count(), 2, "{text}");
-        let page = html::render(&run);
+        let page = crate::page_of(&run);
         assert_eq!(page.matches(&format!(">to {words}<")).count(), 2);
         let with_gpu = words == "sealway";
         for (report, share) in [(&text, "packets that the GPU did, %"), (&page, "done by the GPU")] {
@@ -161,7 +157,7 @@ fn modes_have_tables_of_their_own_and_say_which_they_are() {
     carried.metric = "throughput".into();
     run.results.push(carried);
 
-    let text = render(&run, &Style::default(), &[]);
+    let text = crate::text_of(&run);
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for mode in ["kernels alone: 10^6/s 4096 65536", "whole calls: 10^6/s 4096 65536"] {
         assert!(flat.contains(mode), "{mode}: {text}");
@@ -175,7 +171,7 @@ fn modes_have_tables_of_their_own_and_say_which_they_are() {
     assert!(!flat.contains("65536 65536"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 
-    let page = html::render(&run);
+    let page = crate::page_of(&run);
     for words in [
         "kernels alone",
         "whole calls",

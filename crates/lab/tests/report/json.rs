@@ -1,17 +1,17 @@
 //! Result files: the schema in the documents, and what reading gives back.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::path::Path;
 
 use sealway_lab::report::json;
 use sealway_lab::result::{Num, RunResult};
 use serde_json::{Value, json};
 
-fn schema() -> jsonschema::Validator {
+fn kept() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/result.schema.json");
-    let schema: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+fn validator() -> jsonschema::Validator {
+    let schema = kept();
     jsonschema::draft202012::meta::validate(&schema)
         .map_err(|error| error.to_string())
         .unwrap();
@@ -29,16 +29,16 @@ fn check(validator: &jsonschema::Validator, run: &RunResult) {
 
 #[test]
 fn what_the_lab_writes_fits_the_schema() {
-    let validator = schema();
-    check(&validator, &common::sample());
-    check(&validator, &common::broken());
-    check(&validator, &common::empty());
+    let validator = validator();
+    check(&validator, &crate::common::sample());
+    check(&validator, &crate::common::broken());
+    check(&validator, &crate::common::empty());
 }
 
 #[test]
 fn unknown_keys_are_welcome_everywhere() {
-    let validator = schema();
-    let mut value = serde_json::to_value(common::sample()).unwrap();
+    let validator = validator();
+    let mut value = serde_json::to_value(crate::common::sample()).unwrap();
     for pointer in [
         "",
         "/machine",
@@ -59,13 +59,13 @@ fn unknown_keys_are_welcome_everywhere() {
     }
     assert!(validator.is_valid(&value));
     let text = serde_json::to_vec(&value).unwrap();
-    assert_eq!(json::parse(Path::new("x"), &text).unwrap(), common::sample());
+    assert_eq!(json::parse(Path::new("x"), &text).unwrap(), crate::common::sample());
 }
 
 #[test]
 fn wrong_documents_are_rejected() {
-    let validator = schema();
-    let good = serde_json::to_value(common::sample()).unwrap();
+    let validator = validator();
+    let good = serde_json::to_value(crate::common::sample()).unwrap();
     let wrong: [(&str, Value); 16] = [
         ("/schema", json!(2)),
         ("/schema", json!("1")),
@@ -102,11 +102,11 @@ fn wrong_documents_are_rejected() {
 fn a_file_gives_back_what_was_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("result.json");
-    for run in [common::empty(), common::sample()] {
+    for run in [crate::common::empty(), crate::common::sample()] {
         json::write(&path, &run).unwrap();
         assert_eq!(json::read(&path).unwrap(), run);
     }
-    let mut run = common::sample();
+    let mut run = crate::common::sample();
     run.results[0].high = Num(f64::INFINITY);
     json::write(&path, &run).unwrap();
     assert_eq!(json::read(&path).unwrap().results[0].high, Num(f64::INFINITY));
@@ -116,9 +116,9 @@ fn a_file_gives_back_what_was_written() {
 fn what_could_not_be_read_back_is_not_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("result.json");
-    json::write(&path, &common::sample()).unwrap();
+    json::write(&path, &crate::common::sample()).unwrap();
     let before = std::fs::read(&path).unwrap();
-    let mut run = common::sample();
+    let mut run = crate::common::sample();
     run.windows[0].cpu_s = f64::INFINITY;
     let error = json::write(&path, &run).unwrap_err();
     assert!(error.to_string().contains("fault of Sealway"), "{error}");

@@ -1,18 +1,17 @@
 //! The text report, compared with files a person has looked at.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::path::Path;
 
+use sealway_lab::catalogue::ALL;
 use sealway_lab::report::terminal::{Style, render};
 use sealway_lab::result::RunResult;
 
 const FILES: [&str; 2] = ["result.json", "report.html"];
 
-/// Compares with `tests/golden/NAME`; `UPDATE_GOLDEN=1` writes it instead, for a person to read before committing.
+/// Compares with `tests/report/golden/NAME`; `UPDATE_GOLDEN=1` writes it instead, for a person to read before committing.
 fn golden(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/report/golden")
+        .join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, text).unwrap();
     }
@@ -28,7 +27,7 @@ fn visible(line: &str) -> String {
 }
 
 fn check_shape(run: &RunResult, style: Style) -> String {
-    let text = render(run, &style, &FILES);
+    let text = render(run, &ALL, &style, &FILES);
     assert!(text.ends_with('\n'));
     for line in text.lines() {
         let shown = visible(line);
@@ -48,19 +47,22 @@ fn check_shape(run: &RunResult, style: Style) -> String {
 
 #[test]
 fn the_sample_reads_as_before() {
-    let run = common::sample();
+    let run = crate::common::sample();
     golden("terminal-80.txt", &check_shape(&run, Style::default()));
     golden(
         "terminal-cut-short.txt",
-        &check_shape(&common::broken(), Style::default()),
+        &check_shape(&crate::common::broken(), Style::default()),
     );
-    golden("terminal-empty.txt", &check_shape(&common::empty(), Style::default()));
+    golden(
+        "terminal-empty.txt",
+        &check_shape(&crate::common::empty(), Style::default()),
+    );
 }
 
 #[test]
 fn colour_adds_bold_to_marked_figures_and_changes_nothing_else() {
-    let run = common::sample();
-    let plain = render(&run, &Style::default(), &FILES);
+    let run = crate::common::sample();
+    let plain = render(&run, &ALL, &Style::default(), &FILES);
     let bold = check_shape(
         &run,
         Style {
@@ -81,7 +83,7 @@ fn colour_adds_bold_to_marked_figures_and_changes_nothing_else() {
 
 #[test]
 fn narrow_and_wide_terminals_lose_no_figure() {
-    let run = common::sample();
+    let run = crate::common::sample();
     let figures = |text: &str| {
         let mut words: Vec<String> = text
             .lines()
@@ -113,7 +115,7 @@ fn narrow_and_wide_terminals_lose_no_figure() {
 
 #[test]
 fn twelve_sizes_continue_beneath() {
-    let mut run = common::sample();
+    let mut run = crate::common::sample();
     let extra: Vec<_> = run
         .results
         .iter()
@@ -134,7 +136,7 @@ fn twelve_sizes_continue_beneath() {
 
 #[test]
 fn a_single_subject_is_not_called_best() {
-    let mut run = common::sample();
+    let mut run = crate::common::sample();
     run.results.retain(|row| row.subject == "sealway");
     for row in &mut run.results {
         row.ratio = None;
@@ -146,7 +148,7 @@ fn a_single_subject_is_not_called_best() {
 
 #[test]
 fn three_rounds_name_no_winner_under_a_fifth() {
-    let mut run = common::sample();
+    let mut run = crate::common::sample();
     for row in &mut run.results {
         row.rounds = 3;
         row.values.truncate(3);
@@ -166,22 +168,22 @@ fn three_rounds_name_no_winner_under_a_fifth() {
     };
     // At 64 B ring is 14 % behind: a winner with nine rounds, a tie with three.
     assert!(column(&run, "ring").ends_with('*'));
-    assert!(!column(&common::sample(), "ring").ends_with('*'));
-    let page = sealway_lab::report::html::render(&run);
+    assert!(!column(&crate::common::sample(), "ring").ends_with('*'));
+    let page = crate::page_of(&run);
     assert!(page.contains("aes-128-gcm and aes-256-gcm lead: sealway seals 16 KiB messages at"));
     assert!(page.contains("not told apart"));
     // With nobody clearly behind, no lead is claimed.
     run.results
         .retain(|row| row.case.text("suite").is_none_or(|suite| suite.starts_with("aes")));
-    let page = sealway_lab::report::html::render(&run);
+    let page = crate::page_of(&run);
     assert!(page.contains("aes-128-gcm and aes-256-gcm cannot be told apart"));
-    let page = sealway_lab::report::html::render(&common::sample());
+    let page = crate::page_of(&crate::common::sample());
     assert!(page.contains("aes-128-gcm is the fastest suite here"));
 }
 
 #[test]
 fn an_unusable_row_is_shown_and_never_ranked() {
-    let mut run = common::sample();
+    let mut run = crate::common::sample();
     for row in run
         .results
         .iter_mut()
@@ -194,12 +196,12 @@ fn an_unusable_row_is_shown_and_never_ranked() {
     let table = &text[start..start + text[start..].find("speed as a ratio").unwrap()];
     assert!(!table.contains('*') && table.contains("6.78!"), "{table}");
     assert!(text.contains("! unusable"), "{text}");
-    assert!(sealway_lab::report::html::render(&run).contains("aes-256-gcm is the fastest suite here"));
+    assert!(crate::page_of(&run).contains("aes-256-gcm is the fastest suite here"));
 }
 
 #[test]
 fn a_lead_that_changes_with_size_is_named() {
-    let mut run = common::sample();
+    let mut run = crate::common::sample();
     for row in run
         .results
         .iter_mut()

@@ -1,10 +1,4 @@
 //! What the reports make of streams through proxies.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use sealway_lab::report::html;
-use sealway_lab::report::terminal::{Style, render};
 use sealway_lab::result::RunResult;
 use serde_json::{Value, json};
 
@@ -33,7 +27,7 @@ fn row(subject: &str, (stack, suite): (&str, &str), metric: &str, value: f64, ra
 }
 
 fn sample() -> RunResult {
-    let mut run = common::empty();
+    let mut run = crate::common::empty();
     let mut rows = vec![row("direct", ("direct", "none"), "throughput", 4e9, None)];
     for (stack, suite, factor) in [("vless-tcp", "none", 0.6), ("vless-tcp-tls", "aes-128-gcm", 0.45)] {
         for (subject, factor) in [("sealway", factor), ("xray", 1.0)] {
@@ -59,7 +53,7 @@ fn sample() -> RunResult {
 
 #[test]
 fn the_terminal_shows_rate_cost_and_ratio_of_each_case() {
-    let text = render(&sample(), &Style::default(), &[]);
+    let text = crate::text_of(&sample());
     for words in [
         "Loopback is not a network",
         "vless-tcp-tls, 1 stream down",
@@ -91,7 +85,7 @@ fn the_terminal_shows_rate_cost_and_ratio_of_each_case() {
 
 #[test]
 fn the_page_stacks_the_cost_of_the_programs() {
-    let page = html::render(&sample());
+    let page = crate::page_of(&sample());
     for part in [
         "id=\"transports-section\"",
         "Streams through proxies",
@@ -110,7 +104,8 @@ fn the_page_stacks_the_cost_of_the_programs() {
     // The table has them all.
     let table = page.split("<caption>Streams through proxies</caption>").nth(1).unwrap();
     let table = table.split("</table>").next().unwrap();
-    assert_eq!(table.matches("<tr>").count(), 6, "{table}");
+    // A head, the rate of the control, and five figures of each subject of each case.
+    assert_eq!(table.matches("<tr>").count(), 1 + 1 + 4 * 5, "{table}");
     assert!(table.contains("0.450x xray"), "{table}");
     // Sections about single messages have no place here.
     assert!(!page.contains("Which cipher at which size"));

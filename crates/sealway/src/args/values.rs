@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use sealway_aead::Suite;
-use sealway_lab::catalogue;
 use sealway_lab::route::Stack;
-use sealway_lab::workload::Workload;
+use sealway_lab::workload::{Catalogue, Workload};
 
 /// What the lab can be asked to measure.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -18,18 +17,22 @@ pub(crate) enum Measured {
 }
 
 /// What this version measures, in a sentence.
-pub(crate) fn scope() -> String {
-    let names = catalogue::ALL.map(|workload| workload.name);
-    let (last, first) = names.split_last().unwrap_or((&"nothing", &[]));
-    format!("this version measures {} and {last}", first.join(", "))
+pub(crate) fn scope(catalogue: &Catalogue) -> String {
+    let names: Vec<&str> = catalogue.iter().map(|workload| workload.name).collect();
+    match names.split_last() {
+        Some((last, first)) if !first.is_empty() => format!("this version measures {} and {last}", first.join(", ")),
+        _ => format!("this version measures {}", names.concat()),
+    }
 }
 
 /// Parser of a workload's name.
-pub(crate) fn workload() -> impl TypedValueParser<Value = Measured> {
-    let now = catalogue::ALL.map(|workload| PossibleValue::new(workload.name).help(workload.summary));
+pub(crate) fn workload(catalogue: Catalogue) -> impl TypedValueParser<Value = Measured> {
+    let now = catalogue
+        .iter()
+        .map(|workload| PossibleValue::new(workload.name).help(workload.summary));
     let all = PossibleValue::new("all").help("everything that this version measures, one after the other");
-    PossibleValuesParser::new(now.into_iter().chain([all]))
-        .map(|name| catalogue::named(&name).map_or(Measured::All, Measured::One))
+    PossibleValuesParser::new(now.chain([all]))
+        .map(move |name| catalogue.named(&name).map_or(Measured::All, Measured::One))
 }
 
 /// One word of `--peers`.
@@ -41,8 +44,8 @@ pub(crate) enum PeerWord {
 }
 
 /// Parser of one word of `--peers`.
-pub(crate) fn peer() -> impl TypedValueParser<Value = PeerWord> {
-    let words = ["auto", "none"].into_iter().chain(catalogue::peers());
+pub(crate) fn peer(catalogue: &Catalogue) -> impl TypedValueParser<Value = PeerWord> + use<> {
+    let words = ["auto", "none"].into_iter().chain(catalogue.peers());
     PossibleValuesParser::new(words).map(|word| match word.as_str() {
         "auto" => PeerWord::Auto,
         "none" => PeerWord::None,
@@ -104,8 +107,31 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 }
 
 #[cfg(test)]
+#[path = "../../../lab/tests/report/dummy.rs"]
+mod dummy;
+
+#[cfg(test)]
 mod tests {
+    use clap::{Arg, Command};
+
     use super::*;
+
+    /// One that is added in one file is a name like all others.
+    #[test]
+    fn a_new_workload_can_be_named_and_is_in_the_help() {
+        static KNOWN: [&Workload; 1] = [&dummy::WORKLOAD];
+        let known = Catalogue(&KNOWN);
+        let mut command = Command::new("lab")
+            .arg(Arg::new("workload").value_parser(workload(known)))
+            .arg(Arg::new("peers").long("peers").value_parser(peer(&known)));
+        let help = command.render_long_help().to_string();
+        for words in ["juggling", "balls kept in the air", "a-circus"] {
+            assert!(help.contains(words), "{words}: {help}");
+        }
+        let found = command.get_matches_from(["lab", "juggling", "--peers", "a-circus"]);
+        assert_eq!(found.get_one("workload"), Some(&Measured::One(&dummy::WORKLOAD)));
+        assert_eq!(scope(&known), "this version measures juggling");
+    }
 
     #[test]
     fn sizes_need_a_unit_and_a_range() {

@@ -21,10 +21,10 @@ use crate::stop::Stop;
 pub(crate) fn run(run: &LabRun) -> Result<Exit, Problem> {
     let knows_gpu = matches!(run.workload, Measured::One(workload) if workload.gpu);
     if run.gpu && !knows_gpu {
-        return Err(
-            Problem::new(Exit::Usage, "--gpu is for the workloads packets and bip324")
-                .hint("sealway lab packets --gpu, or sealway lab bip324 --gpu"),
-        );
+        let names: Vec<&str> = catalogue::ALL.iter().filter(|w| w.gpu).map(|w| w.name).collect();
+        let commands: Vec<String> = names.iter().map(|name| format!("sealway lab {name} --gpu")).collect();
+        let what = format!("--gpu is for the workloads {}", names.join(" and "));
+        return Err(Problem::new(Exit::Usage, what).hint(commands.join(", or ")));
     }
     measure(run.workload, &run.options, run.gpu)
 }
@@ -32,7 +32,7 @@ pub(crate) fn run(run: &LabRun) -> Result<Exit, Problem> {
 /// Measures and reports; with a GPU, if its workload knows one.
 pub(crate) fn measure(measured: Measured, options: &LabOptions, gpu: bool) -> Result<Exit, Problem> {
     let workloads = match measured {
-        Measured::All => catalogue::ALL.to_vec(),
+        Measured::All => catalogue::ALL.iter().collect(),
         Measured::One(workload) => vec![workload],
     };
     let request = request(options, gpu)?;
@@ -49,7 +49,7 @@ pub(crate) fn measure(measured: Measured, options: &LabOptions, gpu: bool) -> Re
         .transpose()?;
     output::apart(json.as_ref(), html.as_ref())?;
     if measured == Measured::All {
-        note(scope());
+        note(scope(&catalogue::ALL));
     }
     let stop = Stop::install()?;
     let kept = match &json {
@@ -154,9 +154,9 @@ fn write(result: &RunResult, json: Option<&Target>, html: Option<&Target>) -> Re
     }
     match html {
         Some(Target::File(path)) => {
-            html::write(path, result).map_err(|e| failed(&e))?;
+            html::write(path, result, &catalogue::ALL).map_err(|e| failed(&e))?;
         }
-        Some(Target::Stdout) => output::print(&html::render(result))?,
+        Some(Target::Stdout) => output::print(&html::render(result, &catalogue::ALL))?,
         None => {}
     }
     Ok(())
@@ -178,7 +178,7 @@ fn show(result: &RunResult, plain: bool, targets: &[&Option<Target>]) -> Result<
     } else {
         output::style(&std::io::stdout(), plain)
     };
-    let text = terminal::render(result, &style, &files);
+    let text = terminal::render(result, &catalogue::ALL, &style, &files);
     if beside {
         note(text.trim_end());
         return Ok(());

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::figure::{DataTable, Entry, Figure};
+use maud::{Markup, html};
+
+use super::chart::{Anchor, chart, line, path, point, series, text, trim};
+use super::figure::frame;
 use super::scale::linear_ticks;
-use super::svg::{Anchor, Svg};
-use super::throughput::trim;
-use crate::format::{clean, count, seconds};
-use crate::report::finding;
-use crate::report::view::{View, series};
+use crate::format::{count, seconds};
+use crate::report::drawing::{Figure, Frame};
+use crate::report::listing::{Entry, Listing};
+use crate::report::model::Report;
 use crate::result::Window;
+use crate::stats::median;
 
 const WIDTH: f64 = 980.0;
 const LEFT: f64 = 96.0;
@@ -26,159 +29,125 @@ struct Dot<'a> {
 }
 
 /// The figure; `None` when there is no window that can be drawn.
-pub(super) fn figure(view: &View<'_>) -> Option<Figure> {
-    let dots = dots(&view.run.windows);
-    let end = view
-        .run
-        .windows
-        .iter()
-        .map(|w| w.t + w.wall_s)
-        .filter(|t| t.is_finite())
-        .fold(0.0, f64::max);
+pub(super) fn figure(report: &Report<'_>) -> Option<Markup> {
+    let windows = &report.run.windows;
+    let dots = dots(windows);
+    let ends = windows.iter().map(|w| w.t + w.wall_s).filter(|t| t.is_finite());
+    let end = ends.fold(0.0, f64::max);
     if dots.is_empty() || end <= 0.0 {
         return None;
     }
-    let canary = canary(&view.run.windows);
-    let lanes: Vec<&str> = view
-        .subjects
-        .iter()
-        .copied()
-        .filter(|name| dots.iter().any(|dot| dot.window.subject == *name))
-        .collect();
+    let canary = canary(windows);
+    let has = |name: &&str| dots.iter().any(|dot| dot.window.subject == *name);
+    let subjects: Vec<&str> = report.subjects.iter().copied().filter(has).collect();
     let mut sizes: Vec<f64> = dots.iter().map(|dot| dot.off.abs()).collect();
     sizes.sort_by(f64::total_cmp);
     // The scale holds nearly all windows; a stray one is drawn at the edge.
     let most = sizes[(sizes.len() - 1) * 98 / 100];
-    let reach = [0.02, 0.05, 0.1, 0.2]
-        .into_iter()
-        .find(|reach| most <= *reach)
-        .unwrap_or(0.5);
+    let steps = [0.02, 0.05, 0.1, 0.2].into_iter();
+    let reach = steps.clone().find(|reach| most <= *reach).unwrap_or(0.5);
     let half = sizes[(sizes.len() - 1) / 2];
 
-    let count_lanes = lanes.len() + usize::from(!canary.is_empty());
-    let bottom = TOP + LANE * count_lanes as f64;
-    let title = "Every window in time order";
-    let mut svg = Svg::new(
-        "strip-chart",
-        "strip",
-        WIDTH,
-        bottom + 42.0,
-        title,
-        "A lane for each subject with a point for each timed window, placed by its distance from the median of its cell; the canary beneath.",
-    );
-    svg.text("title", (0.0, 16.0), Anchor::Start, title);
+    let lanes = subjects.len() + usize::from(!canary.is_empty());
+    let bottom = TOP + LANE * lanes as f64;
     let x = |t: f64| LEFT + (t / end).clamp(0.0, 1.0) * (RIGHT - LEFT);
-    for tick in linear_ticks(0.0, end, 8) {
-        svg.line("gridline", (x(tick), TOP), (x(tick), bottom));
-        svg.text("tick", (x(tick), bottom + 17.0), Anchor::Middle, &trim(tick));
-    }
-    svg.text(
-        "axis",
-        (f64::midpoint(LEFT, RIGHT), bottom + 36.0),
-        Anchor::Middle,
-        "seconds since the start of the run",
-    );
-
-    let mut drawn = 0;
-    for (lane, name) in lanes.iter().enumerate() {
-        let middle = frame(&mut svg, lane, &clean(name), reach);
-        let own: Vec<&Dot<'_>> = dots.iter().filter(|dot| dot.window.subject == *name).collect();
-        let stride = own.len().div_ceil(POINTS).max(1);
-        svg.open(&format!("series s{}", series(name)), name);
-        for (i, dot) in own.iter().enumerate() {
-            let marked = !dot.window.marks.is_empty();
-            if i % stride != 0 && !marked {
-                continue;
-            }
-            drawn += 1;
-            let y = middle - (dot.off / reach).clamp(-1.0, 1.0) * (LANE / 2.0 - 7.0);
-            let class = if marked { "dot hollow" } else { "dot" };
-            svg.point(
-                class,
-                series(name),
-                (x(dot.window.t), y),
-                if marked { 4.0 } else { 2.2 },
-                &tip(dot),
-            );
-        }
-        svg.close();
-    }
-    if !canary.is_empty() {
-        let middle = frame(&mut svg, lanes.len(), "canary", reach);
-        let stride = canary.len().div_ceil(POINTS * 2).max(1);
-        let line: Vec<(f64, f64)> = canary
-            .iter()
-            .step_by(stride)
-            .map(|(t, off)| (x(*t), middle - (off / reach).clamp(-1.0, 1.0) * (LANE / 2.0 - 7.0)))
-            .collect();
-        svg.path("canary", &line);
-    }
-    svg.line("axisline", (LEFT, bottom), (RIGHT, bottom));
-
-    let marked = view
-        .run
-        .windows
+    let up = |off: f64| (off / reach).clamp(-1.0, 1.0) * (LANE / 2.0 - 7.0);
+    let shown: Vec<Vec<&Dot<'_>>> = subjects.iter().map(|name| shown(&dots, name)).collect();
+    let trace: Vec<(f64, f64)> = canary
         .iter()
-        .filter(|window| !window.marks.is_empty())
-        .count();
+        .step_by(canary.len().div_ceil(POINTS * 2).max(1))
+        .map(|(t, off)| (x(*t), middle(subjects.len()) - up(*off)))
+        .collect();
+    let content = html! {
+        @for tick in linear_ticks(0.0, end, 8) {
+            (line("gridline", (x(tick), TOP), (x(tick), bottom)))
+            (text("tick", (x(tick), bottom + 17.0), Anchor::Middle, &trim(tick)))
+        }
+        (text("axis", (f64::midpoint(LEFT, RIGHT), bottom + 36.0), Anchor::Middle, "seconds since the start of the run"))
+        @for (place, (name, dots)) in subjects.iter().zip(&shown).enumerate() {
+            (lane(place, name, reach))
+            (series(&format!("s{}", report.series(name)), name, &html! {
+                @for dot in dots {
+                    @let (class, radius) = if dot.window.marks.is_empty() { ("dot", 2.2) } else { ("dot hollow", 4.0) };
+                    (point(class, report.series(name), (x(dot.window.t), middle(place) - up(dot.off)), radius, &tip(dot)))
+                }
+            }))
+        }
+        @if !canary.is_empty() { (lane(subjects.len(), "canary", reach)) (path("canary", &trace)) }
+        (line("axisline", (LEFT, bottom), (RIGHT, bottom)))
+    };
+    let title = Frame {
+        id: "strip-chart".to_owned(),
+        title: "Every window in time order".to_owned(),
+        description:
+            "A lane for each subject with a point for each timed window, placed by its distance from the median of \
+                      its cell; the canary beneath."
+                .to_owned(),
+    };
+    let drawing = chart(&title, "strip", (WIDTH, bottom + 42.0), &content);
+
+    let marked = windows.iter().filter(|window| !window.marks.is_empty()).count();
     let worst = canary.iter().map(|(_, off)| off.abs()).fold(0.0, f64::max);
-    let mut caption = format!(
-        "{} of {} marked. Half of all windows lie within {:.1} % of their cell's median",
-        marked,
-        count(view.run.windows.len(), "window"),
-        half * 100.0
-    );
-    if canary.is_empty() {
-        caption.push_str("; no canary was run.");
-    } else {
-        caption.push_str(&format!("; the canary strayed by at most {:.1} %.", worst * 100.0));
-    }
+    let calm = match canary.is_empty() {
+        true => "no canary was run.".to_owned(),
+        false => format!("the canary strayed by at most {:.1} %.", worst * 100.0),
+    };
+    let drawn: usize = shown.iter().map(Vec::len).sum();
     let mut reading = String::from(
         "Up is faster than the cell's median over rounds. Hollow points have a recorded disturbance. The canary is a \
          fixed loop run around each window: where it moves, the machine did.",
     );
     if drawn < dots.len() {
-        reading.push_str(&format!(
-            " {drawn} of {} are drawn, with every marked one.",
-            count(dots.len(), "window")
-        ));
+        let all = count(dots.len(), "window");
+        reading.push_str(&format!(" {drawn} of {all} are drawn, with every marked one."));
     }
-    let drawings = vec![format!("<div class=\"scroll\" tabindex=\"0\">{}</div>", svg.finish())];
-    Some(Figure {
+    let figure = Figure {
         id: "strip".to_owned(),
-        drawings,
-        caption,
+        drawings: Vec::new(),
+        caption: format!(
+            "{marked} of {} marked. Half of all windows lie within {:.1} % of their cell's median; {calm}",
+            count(windows.len(), "window"),
+            half * 100.0
+        ),
         reading,
-        table: table(&view.run.windows),
-        wide: true,
-    })
+        listing: listing(windows),
+        folded: None,
+    };
+    Some(frame(&figure, "wide", &html! { div.scroll tabindex="0" { (drawing) } }))
 }
 
-/// Draws a lane's frame and returns its middle.
-fn frame(svg: &mut Svg, lane: usize, name: &str, reach: f64) -> f64 {
-    let top = TOP + LANE * lane as f64;
-    let middle = top + LANE / 2.0;
-    svg.line("gridline", (LEFT, top), (RIGHT, top));
-    svg.line("zero", (LEFT, middle), (RIGHT, middle));
-    svg.text(
-        "row",
-        (0.0, middle + 4.0),
-        Anchor::Start,
-        &name.chars().take(12).collect::<String>(),
+/// The middle of a lane.
+fn middle(lane: usize) -> f64 {
+    TOP + LANE * lane as f64 + LANE / 2.0
+}
+
+/// A lane's frame.
+fn lane(lane: usize, name: &str, reach: f64) -> Markup {
+    let middle = middle(lane);
+    let (top, end, name) = (
+        middle - LANE / 2.0,
+        middle + LANE / 2.0,
+        name.chars().take(12).collect::<String>(),
     );
-    svg.text(
-        "tick",
-        (LEFT - 6.0, top + 14.0),
-        Anchor::End,
-        &format!("+{} %", trim(reach * 100.0)),
-    );
-    svg.text(
-        "tick",
-        (LEFT - 6.0, top + LANE - 6.0),
-        Anchor::End,
-        &format!("\u{2212}{} %", trim(reach * 100.0)),
-    );
-    middle
+    let reach = trim(reach * 100.0);
+    html! {
+        (line("gridline", (LEFT, top), (RIGHT, top)))
+        (line("zero", (LEFT, middle), (RIGHT, middle)))
+        (text("row", (0.0, middle + 4.0), Anchor::Start, &name))
+        (text("tick", (LEFT - 6.0, top + 14.0), Anchor::End, &format!("+{reach} %")))
+        (text("tick", (LEFT - 6.0, end - 6.0), Anchor::End, &format!("\u{2212}{reach} %")))
+    }
+}
+
+/// The points of a subject that are drawn: all that are marked, and as many others as there is room for.
+fn shown<'d, 'a>(dots: &'d [Dot<'a>], subject: &str) -> Vec<&'d Dot<'a>> {
+    let own: Vec<&Dot<'a>> = dots.iter().filter(|dot| dot.window.subject == subject).collect();
+    let stride = own.len().div_ceil(POINTS).max(1);
+    let drawn = own.into_iter().enumerate();
+    drawn
+        .filter(|(place, dot)| place % stride == 0 || !dot.window.marks.is_empty())
+        .map(|(_, dot)| dot)
+        .collect()
 }
 
 /// Rate of each window over the median of its cell, less 1.
@@ -195,7 +164,8 @@ fn dots(windows: &[Window]) -> Vec<Dot<'_>> {
     }
     let mut dots = Vec::new();
     for members in cells.into_values() {
-        let middle = median(members.iter().map(|(_, rate)| *rate).collect());
+        let rates: Vec<f64> = members.iter().map(|(_, rate)| *rate).collect();
+        let middle = median(&rates).unwrap_or(f64::NAN);
         dots.extend(members.into_iter().map(|(window, rate)| Dot {
             window,
             off: rate / middle - 1.0,
@@ -212,28 +182,20 @@ fn canary(windows: &[Window]) -> Vec<(f64, f64)> {
         .flat_map(|window| window.canary.iter().map(|sample| (window.t, 1.0 / sample.cpu_s)))
         .filter(|(t, speed)| t.is_finite() && speed.is_finite() && *speed > 0.0)
         .collect();
-    let middle = median(samples.iter().map(|(_, speed)| *speed).collect());
+    let speeds: Vec<f64> = samples.iter().map(|(_, speed)| *speed).collect();
+    let middle = median(&speeds).unwrap_or(f64::NAN);
     samples
         .into_iter()
         .map(|(t, speed)| (t, speed / middle - 1.0))
         .collect()
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => f64::NAN,
-        n if n % 2 == 1 => values[n / 2],
-        n => f64::midpoint(values[n / 2 - 1], values[n / 2]),
-    }
-}
-
 fn tip(dot: &Dot<'_>) -> String {
     let window = dot.window;
     let mut text = format!(
         "{} {}, round {}: {:+.1} %",
-        clean(&window.subject),
-        clean(&window.case.to_string()),
+        window.subject,
+        window.case,
         window.round + 1,
         dot.off * 100.0
     );
@@ -244,7 +206,7 @@ fn tip(dot: &Dot<'_>) -> String {
 }
 
 /// The marked windows; all of them are in the result file.
-fn table(windows: &[Window]) -> DataTable {
+fn listing(windows: &[Window]) -> Listing {
     let columns = [
         ("subject", false),
         ("case", false),
@@ -254,11 +216,11 @@ fn table(windows: &[Window]) -> DataTable {
         ("preempted", true),
         ("marks", false),
     ];
-    let mut table = DataTable::new("Marked windows (the result file has all)", &columns);
+    let mut listing = Listing::new("Marked windows (the result file has all)", &columns);
     for window in windows.iter().filter(|window| !window.marks.is_empty()).take(500) {
-        table.rows.push(vec![
-            Entry::text(clean(&window.subject)),
-            Entry::text(clean(&window.case.to_string())),
+        listing.rows.push(vec![
+            Entry::text(&window.subject),
+            Entry::text(window.case.to_string()),
             Entry::number((window.round + 1).to_string(), f64::from(window.round)),
             Entry::number(seconds(window.t), window.t),
             Entry::number(format!("{:.1} %", window.steal * 100.0), window.steal),
@@ -266,8 +228,8 @@ fn table(windows: &[Window]) -> DataTable {
             Entry::text(window.marks.join(", ")),
         ]);
     }
-    if table.rows.is_empty() {
-        table.rows.push(vec![Entry::text(finding::list(&["none".to_owned()]))]);
+    if listing.rows.is_empty() {
+        listing.rows.push(vec![Entry::text("none")]);
     }
-    table
+    listing
 }

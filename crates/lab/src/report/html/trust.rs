@@ -1,66 +1,58 @@
 //! Can I trust it? Machine, versions, settings, verification and what the numbers cannot show.
 
-use std::fmt::Write as _;
-
+use maud::{Markup, html};
 use serde_json::Value;
 
-use super::figure::{DataTable, Entry};
-use crate::format::{self, Esc, clean, list_range, sig3_or};
-use crate::report::finding;
-use crate::report::limits::limits;
-use crate::result::{ResultRow, RunResult, Subject};
+use super::chart::Text;
+use super::figure::listing;
+use crate::format::{self, list_range, sig3_or};
+use crate::report::listing::{Entry, Listing};
+use crate::report::model::{Report, rounds};
+use crate::result::{ResultRow, RunResult, Subject, Warning};
 
 /// The whole section's content.
-pub(super) fn html(run: &RunResult) -> String {
-    let mut out = String::new();
-    out.push_str("<h3>What these numbers cannot show</h3>");
-    let limits = limits(run);
+pub(super) fn html(report: &Report<'_>) -> Markup {
+    let run = report.run;
+    let limits = report.limits();
     let several = limits.len() > 2;
-    for (workload, sentences) in limits {
-        if several {
-            let name = if workload.is_empty() { "all figures" } else { workload };
-            let _ = write!(out, "<p class=\"prose\">Of {}:</p>", Esc(name));
+    html! {
+        h3 { "What these numbers cannot show" }
+        @for (workload, sentences) in limits {
+            @if several { p.prose { "Of " (if workload.is_empty() { "all figures" } else { workload }) ":" } }
+            ul.prose { @for sentence in sentences { li { (Text(sentence)) } } }
         }
-        out.push_str("<ul class=\"prose\">");
-        for sentence in sentences {
-            let _ = write!(out, "<li>{}</li>", Esc(sentence));
+        h3 { "Verification" }
+        p.prose { (verification(&run.results)) }
+        h3 { "Warnings" }
+        @if run.warnings.is_empty() { p.prose { "None were recorded." } } @else { (listing(&warnings(&run.warnings))) }
+        h3 { "Subjects" }
+        (listing(&subjects(&run.subjects)))
+        h3 { "Machine" }
+        (listing(&machine(run)))
+        h3 { "Run" }
+        (listing(&about(run)))
+        details #all {
+            summary { "All " (format::count(run.results.len(), "figure")) " of the run" }
+            (listing(&all(&run.results)))
         }
-        out.push_str("</ul>\n");
     }
-    out.push_str("<h3>Verification</h3>");
-    let _ = writeln!(out, "<p class=\"prose\">{}</p>", Esc(&verification(&run.results)));
-    out.push_str("<h3>Warnings</h3>");
-    if run.warnings.is_empty() {
-        out.push_str("<p class=\"prose\">None were recorded.</p>");
-    } else {
-        let mut table = DataTable::new("", &[("code", false), ("where", false), ("what", false)]);
-        for warning in &run.warnings {
-            let place = if warning.place.is_empty() {
-                "the whole run"
-            } else {
-                &warning.place
-            };
-            table.rows.push(vec![
-                Entry::text(&warning.code),
-                Entry::text(place),
-                Entry::text(&warning.text),
-            ]);
-        }
-        out.push_str(&table.html());
+}
+
+fn warnings(warnings: &[Warning]) -> Listing {
+    let mut listing = Listing::new("", &[("code", false), ("where", false), ("what", false)]);
+    for warning in warnings {
+        let place = if warning.place.is_empty() {
+            "the whole run"
+        } else {
+            &warning.place
+        };
+        listing.rows.push(vec![
+            Entry::text(&warning.code),
+            Entry::text(place),
+            Entry::text(&warning.text),
+        ]);
     }
-    out.push_str("<h3>Subjects</h3>");
-    out.push_str(&subjects(&run.subjects).html());
-    out.push_str("<h3>Machine</h3>");
-    out.push_str(&machine(run).html());
-    out.push_str("<h3>Run</h3>");
-    out.push_str(&about(run).html());
-    let _ = writeln!(
-        out,
-        "<details id=\"all\"><summary>All {} of the run</summary>{}</details>",
-        format::count(run.results.len(), "figure"),
-        all(&run.results).html()
-    );
-    out
+    listing
 }
 
 fn verification(rows: &[ResultRow]) -> String {
@@ -93,7 +85,7 @@ fn verification(rows: &[ResultRow]) -> String {
     text
 }
 
-fn subjects(subjects: &[Subject]) -> DataTable {
+fn subjects(subjects: &[Subject]) -> Listing {
     let columns = [
         ("subject", false),
         ("version", false),
@@ -103,7 +95,7 @@ fn subjects(subjects: &[Subject]) -> DataTable {
         ("commands", false),
         ("took part", false),
     ];
-    let mut table = DataTable::new("", &columns);
+    let mut table = Listing::new("", &columns);
     for subject in subjects {
         let commands: Vec<String> = subject
             .role_argv
@@ -131,16 +123,7 @@ fn subjects(subjects: &[Subject]) -> DataTable {
     table
 }
 
-fn pairs(rows: Vec<(String, String)>) -> DataTable {
-    let mut table = DataTable::new("", &[("fact", false), ("value", false)]);
-    table.rows = rows
-        .into_iter()
-        .map(|(name, value)| vec![Entry::text(name), Entry::text(value)])
-        .collect();
-    table
-}
-
-fn machine(run: &RunResult) -> DataTable {
+fn machine(run: &RunResult) -> Listing {
     let machine = &run.machine;
     let mut rows = vec![
         ("CPU".to_owned(), machine.cpu.clone()),
@@ -152,7 +135,7 @@ fn machine(run: &RunResult) -> DataTable {
         ("machine key".to_owned(), machine.key.clone()),
     ];
     rows.extend(machine.facts.iter().map(|(name, value)| (name.clone(), fact(value))));
-    pairs(rows)
+    Listing::pairs(rows)
 }
 
 fn fact(value: &Value) -> String {
@@ -165,8 +148,8 @@ fn fact(value: &Value) -> String {
     }
 }
 
-fn about(run: &RunResult) -> DataTable {
-    pairs(vec![
+fn about(run: &RunResult) -> Listing {
+    Listing::pairs(vec![
         ("run".to_owned(), run.run.clone()),
         ("started".to_owned(), run.started.clone()),
         ("ended".to_owned(), run.ended.clone()),
@@ -181,7 +164,7 @@ fn about(run: &RunResult) -> DataTable {
         ),
         ("sealway".to_owned(), run.sealway.clone()),
         ("profile".to_owned(), run.profile.clone()),
-        ("plan".to_owned(), finding::rounds(run)),
+        ("plan".to_owned(), rounds(run)),
         ("seed".to_owned(), run.seed.clone()),
         ("command".to_owned(), format::command(&run.command)),
         ("result schema".to_owned(), run.schema.to_string()),
@@ -189,7 +172,7 @@ fn about(run: &RunResult) -> DataTable {
 }
 
 /// Every row, of every workload, as it is in the file.
-fn all(rows: &[ResultRow]) -> DataTable {
+fn all(rows: &[ResultRow]) -> Listing {
     let columns = [
         ("subject", false),
         ("workload", false),
@@ -205,13 +188,13 @@ fn all(rows: &[ResultRow]) -> DataTable {
         ("verdict", false),
         ("marks", false),
     ];
-    let mut table = DataTable::new(
+    let mut table = Listing::new(
         "Medians over rounds; ratios as measured (for times, below 1 is faster)",
         &columns,
     );
     for row in rows {
         let mut entries = vec![
-            Entry::text(clean(&row.subject)),
+            Entry::text(&row.subject),
             Entry::text(&row.workload),
             Entry::text(row.case.to_string()),
             Entry::text(&row.metric),

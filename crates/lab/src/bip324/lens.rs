@@ -1,0 +1,344 @@
+//! How the figures of `bip324` are read.
+
+use std::collections::BTreeMap;
+
+use super::gpu::ROUTED;
+use super::{GPU_SHARE, LOOPBACK, NAME};
+use crate::format::{count, sig3_or, size, times};
+use crate::lens::{
+    Axis, Headline, Layout, Lens, OURS, Parameter, Part, Place, Plot, Relation, Scope, Shown, operation, position,
+};
+use crate::result::{Case, ResultRow};
+use crate::stats::median;
+
+/// What is done in memory.
+const OPS: [&str; 3] = ["pair", "seal", "open"];
+
+/// What is done once a connection, in the order in which it happens, then the whole.
+const ONCE: [&str; 5] = ["key", "ecdh", "key-schedule", "agree", "handshake"];
+
+const RATE: Shown = Shown::new("rate", 1e-6, "10^6/s", "10^6/s")
+    .called("rate")
+    .related(Relation::Speed);
+const CONTENTS: Shown = Shown::new("throughput", 1e-9, "GB/s", "contents, GB/s").called("contents");
+const WIRE: Shown = Shown::new("wire_throughput", 1e-9, "GB/s", "wire, GB/s").called("wire");
+const SHARE: Shown =
+    Shown::new(GPU_SHARE, 100.0, "% of packets", "packets that the GPU did, %").called("done by the GPU");
+const BATCH_P50: Shown =
+    Shown::new("latency_p50", 1e6, "us", "a batch from submission to done, us, median").called("batch, median");
+const BATCH_P99: Shown = Shown::new(
+    "latency_p99",
+    1e6,
+    "us",
+    "99th percentile, where a window had 1,000 batches",
+)
+.called("batch, 99th percentile");
+const PACKET_P50: Shown =
+    Shown::new("packet_p50", 1e9, "ns", "a packet's share of it, ns, median").called("packet, median");
+const PACKET_P99: Shown = Shown::new("packet_p99", 1e9, "ns", "99th percentile").called("packet, 99th percentile");
+const CPU_PER_OP: Shown =
+    Shown::new("cpu_per_op", 1e9, "ns a message", "CPU of both ends, ns a message").called("CPU of both ends");
+const CPU_PER_GB: Shown =
+    Shown::new("cpu_per_gb", 1.0, "s/GB", "CPU of both ends, s/GB of contents").called("CPU of both ends");
+const SETUP_TIME: Shown = Shown::new("setup_time", 1e6, "us", "us")
+    .called("time")
+    .related(Relation::Speed);
+const OVERHEAD: Shown = Shown::new("overhead", 100.0, "%", "overhead, %").called("overhead");
+
+static MIX: [Shown; 4] = [RATE, CONTENTS, WIRE, SHARE];
+static BY_BATCH: [Shown; 6] = [RATE, BATCH_P50, BATCH_P99, PACKET_P50, PACKET_P99, SHARE];
+static ONE_SIZE: [Shown; 1] = [RATE];
+static SOCKETS: [Shown; 4] = [
+    Shown::new("rate", 1e-6, "10^6/s", "10^6 messages/s").related(Relation::Speed),
+    Shown::new("throughput", 8e-9, "Gbit/s", "contents, Gbit/s"),
+    CPU_PER_OP,
+    CPU_PER_GB,
+];
+static SET_UP: [Shown; 1] = [SETUP_TIME];
+
+pub(super) static LENS: Lens = Lens {
+    about: "BIP324",
+    parameters: &[
+        Parameter::text(
+            "op",
+            "seal, open, pair, loopback, key, ecdh, key-schedule, agree or handshake",
+        ),
+        Parameter::text("sizes", "mix, or bytes of contents"),
+        Parameter::number("connections", 1, "connections at once"),
+        Parameter::number("batch", 1, "packets given at once"),
+        Parameter::percent("decoys", "of a hundred packets, those that are decoys"),
+        Parameter::number("threads", 1, "threads"),
+    ],
+    figures: &[
+        RATE, CONTENTS, WIRE, BATCH_P50, BATCH_P99, PACKET_P50, PACKET_P99, CPU_PER_OP, CPU_PER_GB, SETUP_TIME,
+        OVERHEAD, SHARE,
+    ],
+    colours: &["aws-lc-rs", NAME],
+    case,
+    leading: |case| {
+        let once = ONCE.contains(&case.text("op").unwrap_or_default());
+        if once { SETUP_TIME.metric } else { RATE.metric }
+    },
+    place,
+    intro,
+    findings,
+    headline,
+    parts: &[Part {
+        id: "bip324-section",
+        figure: NAME,
+        title: "BIP324 connections",
+        link: "BIP324",
+        caption: "BIP324 connections",
+        plot: Plot::Sweeps(Axis {
+            across: "packets in a batch",
+            unit: "million/s",
+        }),
+        reading: "Each point is the median over rounds, its bar the interval (or the range, with few rounds); hollow points are \
+                  noisy. Both axes are logarithmic and the same in every panel.",
+        ..Part::PLAIN
+    }],
+    scenarios: &[
+        ("bip324-connections", "BIP324: many connections"),
+        ("bip324-batch", "BIP324: how many packets together"),
+        ("bip324-sockets", "BIP324: writing"),
+    ],
+    ..Lens::PLAIN
+};
+
+/// What a case says.
+struct Facts<'a> {
+    op: &'a str,
+    sizes: &'a str,
+    connections: i64,
+    batch: i64,
+    decoys: i64,
+}
+
+impl<'a> Facts<'a> {
+    fn of(case: &'a Case) -> Facts<'a> {
+        let text = |name| case.text(name).unwrap_or("");
+        let int = |name| case.int(name).unwrap_or(0);
+        Facts {
+            op: text("op"),
+            sizes: text("sizes"),
+            connections: int("connections"),
+            batch: int("batch"),
+            decoys: int("decoys"),
+        }
+    }
+
+    /// `mix`, `128 B`.
+    fn size(&self) -> String {
+        self.sizes.parse().map_or_else(|_| self.sizes.to_owned(), size)
+    }
+
+    /// `1 connection`, `1000 connections`.
+    fn connections(&self) -> String {
+        count(usize::try_from(self.connections).unwrap_or(0), "connection")
+    }
+}
+
+/// A case in a few words: `pair mix x4096, 1000 connections, 20 % decoys`.
+fn case(case: &Case) -> String {
+    let facts = Facts::of(case);
+    if ONCE.contains(&facts.op) {
+        return facts.op.to_owned();
+    }
+    let mut text = format!("{} {} x{}", facts.op, facts.size(), facts.batch);
+    if OPS.contains(&facts.op) {
+        text.push_str(&format!(", {}", facts.connections()));
+    }
+    if facts.decoys > 0 {
+        text.push_str(&format!(", {} % decoys", facts.decoys));
+    }
+    text
+}
+
+/// The mix by what is done, by batch, packets of one size, sockets, what is done once.
+fn place(_: &Scope<'_>, _: usize, case: &Case) -> Vec<Place> {
+    let facts = Facts::of(case);
+    let (bytes, op) = (facts.sizes.parse().unwrap_or(0), position(&OPS, facts.op) as i64);
+    let table = |rank: i64, table: String, layout: &'static [Shown], order: i64, column: String| Place {
+        rank: [rank, 0, 0],
+        table,
+        group: String::new(),
+        kin: None,
+        sweep: false,
+        least: 1,
+        layout: Layout::Cases(layout),
+        order,
+        column,
+    };
+    let (size, batch, connections) = (facts.size(), facts.batch, facts.connections());
+    if facts.op == LOOPBACK {
+        let title = "Two endpoints over loopback TCP (packets in a write)".to_owned();
+        return vec![table(
+            4,
+            title,
+            &SOCKETS,
+            bytes * 1000 + batch,
+            format!("{size} x{batch}"),
+        )];
+    }
+    if ONCE.contains(&facts.op) {
+        let order = position(&ONCE, facts.op) as i64;
+        return vec![table(
+            5,
+            "Once a connection".to_owned(),
+            &SET_UP,
+            order,
+            facts.op.to_owned(),
+        )];
+    }
+    if facts.sizes != "mix" {
+        let title = format!("Packets of one size, x{batch}, {connections}");
+        return vec![table(
+            3,
+            title,
+            &ONE_SIZE,
+            bytes * 10 + op,
+            format!("{} {size}", facts.op),
+        )];
+    }
+    let mut places = Vec::new();
+    if batch == 4096 {
+        let mut column = facts.op.to_owned();
+        if facts.decoys > 0 {
+            column.push_str(&format!(" {} %", facts.decoys));
+        }
+        let title = format!("The mix, x{batch}, {connections}");
+        let rank = i64::from(facts.connections <= 1);
+        places.push(table(rank, title, &MIX, facts.decoys * 10 + op, column));
+    }
+    if facts.decoys == 0 {
+        let title = format!("{}, the mix by batch, {connections}", operation(facts.op));
+        // One column is no sweep, and what it says stands elsewhere.
+        places.push(Place {
+            sweep: true,
+            least: 2,
+            ..table(2, title, &BY_BATCH, batch, batch.to_string())
+        });
+    }
+    places
+}
+
+/// Who is who.
+fn intro(scope: &Scope<'_>) -> String {
+    if scope.rows.iter().any(|row| row.metric == GPU_SHARE) {
+        return format!(
+            "{OURS} is the processor alone; the others have a GPU beside it, for all packets or for as many as pay."
+        );
+    }
+    format!("Only {OURS} works on a batch at once; {OURS}:single is our engine packet by packet, the others are peers.")
+}
+
+/// The row of a case on the mix.
+fn find<'a>(scope: &Scope<'a>, subject: &str, op: &str, decoys: i64) -> Option<&'a ResultRow> {
+    let rows = scope.of(subject, RATE.metric).filter(|row| {
+        let facts = Facts::of(&row.case);
+        (facts.op, facts.sizes, facts.batch, facts.decoys) == (op, "mix", 4096, decoys)
+    });
+    rows.max_by_key(|row| row.case.int("connections"))
+}
+
+/// The median of a row's values over another's, round by round.
+fn over(row: &ResultRow, other: &ResultRow) -> Option<f64> {
+    let ratios = row.values.iter().zip(&other.values).map(|(a, b)| a.get() / b.get());
+    median(&ratios.filter(|ratio| ratio.is_finite()).collect::<Vec<f64>>())
+}
+
+/// What the figures say, a sentence each.
+fn findings(scope: &Scope<'_>) -> Vec<String> {
+    let mut sentences = Vec::new();
+    if let Some(ours) = find(scope, OURS, "pair", 0) {
+        let peers = scope.run.subjects.iter().filter(|subject| subject.name != OURS);
+        let others: Vec<String> = peers
+            .filter_map(|subject| {
+                let theirs = find(scope, &subject.name, "pair", 0)?;
+                Some(format!("{} {}", times(over(ours, theirs)?), subject.name))
+            })
+            .collect();
+        let against = if others.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", others.join(", "))
+        };
+        sentences.push(format!(
+            "{OURS} seals and opens {} million packets of the mix a second on {} and one core, each a pair{against}.",
+            RATE.number(ours, "inf"),
+            Facts::of(&ours.case).connections()
+        ));
+        let costs = [5, 20].into_iter().filter_map(|decoys| {
+            let with = over(find(scope, OURS, "pair", decoys)?, ours)?;
+            let taken = sig3_or((1.0 - with) * 100.0, "?");
+            Some(format!("{decoys} % decoys take {taken} % of useful goodput"))
+        });
+        let costs: Vec<String> = costs.collect();
+        if !costs.is_empty() {
+            sentences.push(format!("{}.", costs.join("; ")));
+        }
+    }
+    let routed = scope.run.subjects.iter().find(|subject| subject.name == ROUTED);
+    if let Some(words) = routed.and_then(|subject| subject.differs.iter().find(|text| text.starts_with("the GPU "))) {
+        sentences.push(format!("{ROUTED}: {words}."));
+    }
+    sentences.extend(overhead(scope));
+    let handshake = |subject: &str| {
+        let row = scope
+            .of(subject, SETUP_TIME.metric)
+            .find(|row| row.case.text("op") == Some("handshake"))?;
+        Some(SETUP_TIME.number(row, "inf"))
+    };
+    if let Some(ours) = handshake(OURS) {
+        let theirs = handshake(NAME).map_or_else(String::new, |us| format!(", of crate {NAME} {us} us"));
+        sentences.push(format!(
+            "A whole handshake takes {ours} us of CPU time for both ends together{theirs}."
+        ));
+    }
+    sentences
+}
+
+/// Bytes on the wire over those of contents, by size.
+fn overhead(scope: &Scope<'_>) -> Option<String> {
+    let mut found: BTreeMap<(i64, i64), String> = BTreeMap::new();
+    for row in scope.of(OURS, OVERHEAD.metric) {
+        let facts = Facts::of(&row.case);
+        let order = facts.sizes.parse().unwrap_or(i64::MAX);
+        let mut name = if order == i64::MAX {
+            "the mix".to_owned()
+        } else {
+            facts.size()
+        };
+        if facts.decoys > 0 {
+            name.push_str(&format!(" with {} % decoys", facts.decoys));
+        }
+        let figure = format!("{} % for {name}", OVERHEAD.number(row, "inf"));
+        // A whole pass has the mix as it is; all connections and batches have the same.
+        found.entry((order, facts.decoys)).or_insert(figure);
+    }
+    let figures: Vec<String> = found.into_values().collect();
+    (!figures.is_empty()).then(|| {
+        format!(
+            "Protocol overhead, bytes on the wire beyond contents: {}.",
+            figures.join(", ")
+        )
+    })
+}
+
+fn headline(scope: &Scope<'_>) -> Option<Headline> {
+    let row = find(scope, OURS, "pair", 0).or_else(|| scope.of(OURS, RATE.metric).next())?;
+    let what = if row.case.text("op") == Some("pair") {
+        "pairs"
+    } else {
+        "packets"
+    };
+    let rate = RATE.number(row, "inf");
+    let answer = format!(
+        "{OURS} moves {rate} million BIP324 {what} a second ({}).",
+        case(&row.case)
+    );
+    let detail = "A pair is a packet sealed at one end and opened at the other, with its length, header and rekeying.";
+    let over = |name: &str| format!("over {name}, the best peer, packet by packet");
+    let headline = Headline::new(scope.run, answer, "BIP324", "many packets at once", "no peer took part");
+    Some(headline.detail(detail.to_owned()).ahead(row, over))
+}

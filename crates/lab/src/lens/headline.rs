@@ -1,0 +1,87 @@
+//! The first screen of a page: which, by how much, how sure.
+
+use crate::format::{count, list_range, times};
+use crate::lens::rank::{speed, verdict};
+use crate::result::{ResultRow, RunResult};
+
+/// The four parts of the first screen, without the machine.
+#[derive(Clone, Debug)]
+pub struct Headline {
+    /// One sentence: which, and how fast.
+    pub answer: String,
+    /// The others beside it; empty when there are none.
+    pub detail: String,
+    /// The choice in a few characters.
+    pub which: String,
+    /// What it is the choice for.
+    pub which_note: String,
+    /// The lead over the second.
+    pub lead: String,
+    /// What the lead is over.
+    pub lead_note: String,
+    /// How sure, in a few characters.
+    pub sure: String,
+    /// What the certainty rests on.
+    pub sure_note: String,
+}
+
+impl Headline {
+    /// An answer without a lead: `lead_note` says why there is none.
+    pub fn new(run: &RunResult, answer: String, which: &str, which_note: &str, lead_note: &str) -> Headline {
+        let unknown = || "not known".to_owned();
+        Headline {
+            answer,
+            detail: String::new(),
+            which: which.to_owned(),
+            which_note: which_note.to_owned(),
+            lead: unknown(),
+            lead_note: lead_note.to_owned(),
+            sure: unknown(),
+            sure_note: format!("{}; {}", count(run.plan.rounds as usize, "round"), noise(run)),
+        }
+    }
+
+    /// The same with the others beside it.
+    #[must_use]
+    pub fn detail(mut self, detail: String) -> Headline {
+        self.detail = detail;
+        self
+    }
+
+    /// The same with the lead of a row, as speed; `note` says of the name of the other what the lead is over.
+    #[must_use]
+    pub fn ahead(mut self, row: &ResultRow, note: impl FnOnce(&str) -> String) -> Headline {
+        if let Some(speed) = speed(row) {
+            self.lead = times(speed.estimate);
+            self.lead_note = note(speed.to);
+            self.sure = verdict(speed.verdict).2.to_owned();
+        }
+        self
+    }
+
+    /// The same with the ratio of a row as it is, and its interval.
+    #[must_use]
+    pub fn share(mut self, row: &ResultRow, note: impl FnOnce(&str) -> String) -> Headline {
+        if let Some(ratio) = &row.ratio {
+            self.lead = times(ratio.estimate.get());
+            self.lead_note = note(&ratio.to);
+            self.sure = verdict(&ratio.verdict).2.to_owned();
+            self.sure_note = format!(
+                "{} over {}; {}",
+                list_range(ratio.low.get(), ratio.high.get()),
+                count(row.rounds as usize, "round"),
+                self.sure_note
+            );
+        }
+        self
+    }
+}
+
+/// How many rows are noisy.
+pub fn noise(run: &RunResult) -> String {
+    let noisy = |row: &&ResultRow| row.flags.iter().any(|flag| flag == "noisy" || flag == "unusable");
+    match run.results.iter().filter(noisy).count() {
+        0 => "no row noisy".to_owned(),
+        marked => format!("{marked} of {} noisy", count(run.results.len(), "row")),
+    }
+}

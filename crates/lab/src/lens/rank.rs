@@ -1,0 +1,138 @@
+//! Which of several rows is best, and what may be said of two.
+
+use crate::result::ResultRow;
+
+/// Differences below this are never called a win: 1 %.
+pub const MARGIN: f64 = 0.01;
+/// With fewer than six rounds no 95 % interval exists, and only differences of 20 % are named.
+const MARGIN_FEW: f64 = 0.20;
+/// Rounds from which an interval can reach 95 %.
+pub const ROUNDS_FOR_INTERVAL: u32 = 6;
+
+/// How fast a subject is against the reference: above 1 is faster, whichever way its metric counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Speed<'a> {
+    /// The reference.
+    pub to: &'a str,
+    /// The ratio.
+    pub estimate: f64,
+    /// Its lower end.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+    /// True for an interval with a stated level, false for the plain range of a few rounds.
+    pub interval: bool,
+    /// As the result has it.
+    pub verdict: &'a str,
+}
+
+/// The ratio of a row as speed: times are turned round.
+pub fn speed(row: &ResultRow) -> Option<Speed<'_>> {
+    let ratio = row.ratio.as_ref()?;
+    let (estimate, low, high) = if row.better == "lower" {
+        (
+            1.0 / ratio.estimate.get(),
+            1.0 / ratio.high.get(),
+            1.0 / ratio.low.get(),
+        )
+    } else {
+        (ratio.estimate.get(), ratio.low.get(), ratio.high.get())
+    };
+    let usable = estimate.is_finite() && estimate > 0.0;
+    usable.then_some(Speed {
+        to: &ratio.to,
+        estimate,
+        low,
+        high,
+        interval: ratio.level > 0.0,
+        verdict: &ratio.verdict,
+    })
+}
+
+/// A verdict's place among the four, its sign in tables and its word.
+pub fn verdict(name: &str) -> (usize, char, &'static str) {
+    match name {
+        "faster" => (0, '+', "faster"),
+        "slower" => (1, '-', "slower"),
+        "same" => (2, '=', "same"),
+        _ => (3, '?', "not decided"),
+    }
+}
+
+/// True when a row may not be ranked.
+pub fn unusable(row: &ResultRow) -> bool {
+    let not_ranked = ["unusable", "overloaded"];
+    row.flags.iter().any(|flag| not_ranked.contains(&flag.as_str()))
+}
+
+/// Which of the rows of one case are best: the best median, and every row not told apart from it. No row is best when
+/// fewer than two can be ranked.
+pub fn best(rows: &[Option<&ResultRow>]) -> Vec<bool> {
+    let ranked = |row: &&ResultRow| row.median.get().is_finite() && row.median.get() > 0.0 && !unusable(row);
+    let candidates: Vec<&ResultRow> = rows.iter().flatten().copied().filter(|row| ranked(row)).collect();
+    let Some(top) = candidates
+        .iter()
+        .copied()
+        .reduce(|a, b| if ahead(b, a) > 1.0 { b } else { a })
+    else {
+        return vec![false; rows.len()];
+    };
+    let tied = |row: &ResultRow| match paired(top, row) {
+        Some(apart) => !apart,
+        None => ahead(top, row) <= 1.0 + margin(top.rounds.min(row.rounds)) || overlap(top, row),
+    };
+    rows.iter()
+        .map(|row| row.is_some_and(|row| candidates.len() > 1 && ranked(&row) && tied(row)))
+        .collect()
+}
+
+/// Whether two rows of one case were told apart round by round; `None` when neither has a ratio to the other. This is
+/// better evidence than the two medians: what disturbed a round disturbed both.
+fn paired(a: &ResultRow, b: &ResultRow) -> Option<bool> {
+    let of = |x: &ResultRow, y: &ResultRow| {
+        let ratio = x
+            .ratio
+            .as_ref()
+            .filter(|ratio| ratio.to == y.subject && x.case == y.case)?;
+        Some(matches!(ratio.verdict.as_str(), "faster" | "slower"))
+    };
+    of(a, b).or_else(|| of(b, a))
+}
+
+/// How many times better the median of `a` is than that of `b`.
+pub fn ahead(a: &ResultRow, b: &ResultRow) -> f64 {
+    let (a, b, lower) = (a.median.get(), b.median.get(), a.better == "lower");
+    if lower { b / a } else { a / b }
+}
+
+fn overlap(a: &ResultRow, b: &ResultRow) -> bool {
+    let intervals = [a, b]
+        .iter()
+        .all(|row| row.rounds >= ROUNDS_FOR_INTERVAL && row.how != "range");
+    intervals && a.low.get() <= b.high.get() && b.low.get() <= a.high.get()
+}
+
+fn margin(rounds: u32) -> f64 {
+    if rounds >= ROUNDS_FOR_INTERVAL {
+        MARGIN
+    } else {
+        MARGIN_FEW
+    }
+}
+
+/// Smallest, median and largest ratio of `a` to `b` over the rounds that both have.
+pub fn round_ratios(a: &ResultRow, b: &ResultRow) -> Option<(f64, f64, f64)> {
+    let mut ratios: Vec<f64> = a.values.iter().zip(&b.values).map(|(a, b)| a.get() / b.get()).collect();
+    if ratios.is_empty() || ratios.iter().any(|ratio| !ratio.is_finite()) {
+        return None;
+    }
+    ratios.sort_by(f64::total_cmp);
+    let middle = crate::stats::median(&ratios)?;
+    Some((ratios[0], middle, ratios[ratios.len() - 1]))
+}
+
+/// Whether `a` leads `b` in every round, and by more than the margin of so many rounds in the median.
+pub fn clearly(a: &ResultRow, b: &ResultRow) -> bool {
+    let least = 1.0 + margin(a.rounds.min(b.rounds));
+    round_ratios(a, b).is_some_and(|(low, middle, _)| low > 1.0 && middle > least)
+}

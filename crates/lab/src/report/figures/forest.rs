@@ -1,0 +1,131 @@
+//! Ratios with their intervals: a figure for each subject.
+
+use super::Plotter;
+use crate::format::{list_range, percent_from_one, sig3_or, times};
+use crate::lens::OURS;
+use crate::lens::rank::{Speed, speed, verdict};
+use crate::report::drawing::{Drawing, Figure, Ratios};
+use crate::report::listing::{Entry, Listing};
+use crate::report::model::View;
+use crate::result::{Case, ResultRow};
+
+impl<'a> Plotter<'_, 'a> {
+    /// The ratios of one subject; `None` when it has none.
+    pub(super) fn forest(&self, index: usize, subject: &'a str, place: fn(&Case) -> [String; 3]) -> Option<Figure<'a>> {
+        let view = self.view;
+        let rows = view.scope.rows.iter().copied();
+        let rows: Vec<(&'a ResultRow, Speed<'a>)> = rows
+            .filter(|row| row.subject == subject && view.lens.leads(row))
+            .filter_map(|row| Some((row, speed(row)?)))
+            .collect();
+        let mut panels: Vec<(String, Vec<(&'a ResultRow, Speed<'a>)>)> = Vec::new();
+        for (row, speed) in &rows {
+            let [panel, ..] = place(&row.case);
+            match panels.iter_mut().find(|(title, _)| *title == panel) {
+                Some((_, members)) => members.push((*row, *speed)),
+                None => panels.push((panel, vec![(*row, *speed)])),
+            }
+        }
+        let id = format!("{}-{index}", self.part.figure);
+        let drawings = panels.iter().enumerate().map(|(number, (panel, members))| {
+            let to = members.first().map_or("", |(_, speed)| speed.to);
+            let mut groups: Vec<(String, Vec<_>)> = Vec::new();
+            for (row, speed) in members {
+                let [_, head, label] = place(&row.case);
+                let line = (
+                    label,
+                    *speed,
+                    !row.flags.is_empty(),
+                    ratio_tip(&(view.lens.case)(&row.case), speed),
+                );
+                match groups.iter_mut().find(|(title, _)| *title == head) {
+                    Some((_, lines)) => lines.push(line),
+                    None => groups.push((head, vec![line])),
+                }
+            }
+            let words = format!("Ratios of {subject} to {to} with intervals.");
+            Drawing::Ratios(Ratios {
+                frame: self.frame(
+                    format!("{id}-{number}"),
+                    format!("{panel}: {subject} against {to}"),
+                    &words,
+                ),
+                subject,
+                series: self.series(subject),
+                ends: ratio_ends(&rows, to),
+                groups,
+            })
+        });
+        let drawings: Vec<Drawing<'a>> = drawings.collect();
+        let sentences = view.standings().into_iter().filter(|sum| sum.subject() == subject);
+        let sentences: Vec<String> = sentences.map(|sum| sum.sentence()).collect();
+        (!rows.is_empty()).then(|| Figure {
+            id,
+            drawings,
+            caption: sentences.join(" "),
+            reading: "Right of the line is faster; times are turned round, so this holds for them too. Bars are intervals (thin \
+                      and pale: the plain range of a few rounds), the grey band is 1 % either way, arrows leave the scale, \
+                      hollow points are noisy. The same log scale in all panels with the same reference."
+                .to_owned(),
+            listing: ratio_listing(view, &format!("{subject} {}", self.part.caption), &rows),
+            folded: (subject != OURS).then(|| format!("{subject} in the same comparison")),
+        })
+    }
+}
+
+fn ratio_tip(case: &str, speed: &Speed<'_>) -> String {
+    let range = list_range(speed.low, speed.high);
+    let (_, _, word) = verdict(speed.verdict);
+    format!("{case}: {} {} ({range}), {word}", times(speed.estimate), speed.to)
+}
+
+/// The scale of all panels with one reference; panels with different ones do not invite comparison.
+fn ratio_ends(rows: &[(&ResultRow, Speed<'_>)], to: &str) -> (f64, f64) {
+    let same = rows.iter().filter(|(_, speed)| speed.to == to);
+    let ends = same.flat_map(|(_, speed)| [speed.low, speed.high, speed.estimate]);
+    let ends = ends.filter(|end| end.is_finite() && *end > 0.0);
+    let (low, high) = ends.fold((0.95, 1.0 / 0.95), |(low, high): (f64, f64), end| {
+        (low.min(end), high.max(end))
+    });
+    ((low / 1.02).max(0.02), (high * 1.02).min(50.0))
+}
+
+fn ratio_listing(view: &View<'_>, caption: &str, rows: &[(&ResultRow, Speed<'_>)]) -> Listing {
+    let mut listing = Listing::new(
+        caption,
+        &[
+            ("case", false),
+            ("reference", false),
+            ("speed ratio", true),
+            ("from to", true),
+            ("difference", true),
+            ("level", true),
+            ("smallest detectable", true),
+            ("verdict", false),
+        ],
+    );
+    for (row, speed) in rows {
+        let (level, mde) = row
+            .ratio
+            .as_ref()
+            .map_or((0.0, f64::NAN), |ratio| (ratio.level, ratio.mde.get()));
+        let percent = |value: f64, known: bool, other: &str| {
+            if known {
+                format!("{:.1} %", value * 100.0)
+            } else {
+                other.to_owned()
+            }
+        };
+        listing.rows.push(vec![
+            Entry::text((view.lens.case)(&row.case)),
+            Entry::text(speed.to),
+            Entry::number(sig3_or(speed.estimate, "not known"), speed.estimate),
+            Entry::number(list_range(speed.low, speed.high), speed.low),
+            Entry::number(percent_from_one(speed.estimate), speed.estimate),
+            Entry::number(percent(level, level > 0.0, "range only"), level),
+            Entry::number(percent(mde, mde.is_finite(), "not known"), mde),
+            Entry::text(verdict(speed.verdict).2),
+        ]);
+    }
+    listing
+}

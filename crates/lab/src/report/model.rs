@@ -1,0 +1,258 @@
+//! What a report shows, before anything is drawn: the run, the answer, and the view of each workload through its lens.
+
+use std::collections::BTreeMap;
+
+use super::standings::{Sum, sums};
+use crate::format::{self, count};
+use crate::lens::{Against, Family, Headline, Lens, OURS, Scope, subjects};
+use crate::result::{Case, CaseValue, ResultRow, RunResult};
+use crate::workload::{Catalogue, Workload};
+
+/// A run as both reports show it.
+pub(crate) struct Report<'a> {
+    pub(crate) run: &'a RunResult,
+    /// Subjects that have at least one row or were listed, ours first: the order of every table and legend.
+    pub(crate) subjects: Vec<&'a str>,
+    /// Workloads that have rows, in the order of the catalogue.
+    pub(crate) views: Vec<View<'a>>,
+}
+
+/// The rows of a workload and what its lens makes of them.
+pub(crate) struct View<'a> {
+    pub(crate) workload: &'static Workload,
+    pub(crate) lens: &'static Lens,
+    pub(crate) scope: Scope<'a>,
+    pub(crate) families: Vec<Family<'a>>,
+    pub(crate) intro: String,
+    pub(crate) findings: Vec<String>,
+}
+
+impl<'a> Report<'a> {
+    /// Sorts a run that is [`harmless`]. Rows of workloads that the catalogue does not have are left for the table of all
+    /// figures.
+    pub(crate) fn new(run: &'a RunResult, catalogue: &Catalogue) -> Report<'a> {
+        let mut known = catalogue.peers();
+        known.extend(catalogue.iter().map(|workload| workload.lens.control));
+        let subjects = subjects(run, &known);
+        let views = catalogue.iter().filter_map(|workload| {
+            let of = |row: &&ResultRow| row.workload == workload.name;
+            let rows: Vec<&ResultRow> = run.results.iter().filter(of).collect();
+            (!rows.is_empty()).then(|| View::new(workload, run, rows, subjects.clone()))
+        });
+        Report {
+            run,
+            views: views.collect(),
+            subjects,
+        }
+    }
+
+    /// The answer: that of the first workload that has one.
+    pub(crate) fn headline(&self) -> Headline {
+        let answer = self.views.iter().find_map(|view| (view.lens.headline)(&view.scope));
+        let none = || "This run has no figures.".to_owned();
+        answer.unwrap_or_else(|| Headline::new(self.run, none(), "not known", "no answer", "nothing to compare"))
+    }
+
+    /// A case in a few words.
+    pub(crate) fn case(&self, row: &ResultRow) -> String {
+        let view = self.views.iter().find(|view| view.workload.name == row.workload);
+        view.map_or_else(|| row.case.to_string(), |view| (view.lens.case)(&row.case))
+    }
+
+    /// Which of the fixed series colours and shapes a subject has, 0 to 4; 5 for one without.
+    pub(crate) fn series(&self, subject: &str) -> usize {
+        let mut found = self.views.iter().map(|view| view.series(subject));
+        found.find(|series| *series < 5).unwrap_or(5)
+    }
+
+    /// The title of a scenario that a workload of the catalogue has advice for.
+    pub(crate) fn scenario<'s>(&self, name: &'s str) -> &'s str {
+        let mut titles = self.views.iter().flat_map(|view| view.lens.scenarios);
+        titles
+            .find(|(known, _)| *known == name)
+            .map_or(name, |(_, title)| title)
+    }
+
+    /// What the numbers cannot show, by workload, each with its name; what holds for all comes last, without a name.
+    pub(crate) fn limits(&self) -> Vec<(&'static str, &'static [&'static str])> {
+        let views = self.views.iter();
+        let own = views.map(|view| (view.workload.name, view.workload.limits));
+        own.chain([("", &ALWAYS[..])]).collect()
+    }
+}
+
+/// What every reader of any figure should know that it does not show.
+pub(crate) const ALWAYS: [&str; 3] = [
+    "The speed of a virtual machine or a laptop changes with neighbours, heat and power; ratios of one run hold better than absolute rates.",
+    "Sizes and loads that were not measured are not interpolated; lines between points only guide the eye.",
+    "Side channels, code size and build effort are not measured; a fast row says nothing about them.",
+];
+
+impl<'a> View<'a> {
+    fn new(workload: &'static Workload, run: &'a RunResult, rows: Vec<&'a ResultRow>, subjects: Vec<&'a str>) -> Self {
+        let scope = Scope { run, rows, subjects };
+        let lens = workload.lens;
+        View {
+            workload,
+            lens,
+            families: scope.families(lens),
+            intro: (lens.intro)(&scope),
+            findings: (lens.findings)(&scope),
+            scope,
+        }
+    }
+
+    /// As [`Report::series`], by this lens alone.
+    pub(crate) fn series(&self, subject: &str) -> usize {
+        if subject == OURS {
+            return 0;
+        }
+        let colours = self.lens.colours.iter().take(4);
+        colours
+            .clone()
+            .position(|known| *known == subject)
+            .map_or(5, |place| place + 1)
+    }
+
+    /// The standings over all cases that say something.
+    pub(crate) fn standings(&self) -> Vec<Sum<'a>> {
+        let counts = |name: &&&str| self.lens.against == Against::First || name.starts_with(OURS);
+        let subjects = self.scope.subjects.iter().filter(counts);
+        subjects.flat_map(|name| sums(self.lens, &self.scope, name)).collect()
+    }
+}
+
+/// The rounds actually visited, and the windows, in words.
+pub(crate) fn rounds(run: &RunResult) -> String {
+    let done = run.results.iter().map(|row| row.rounds).max().unwrap_or(0);
+    let planned = run.plan.rounds;
+    let rounds = if done == planned {
+        count(planned as usize, "round")
+    } else {
+        format!("{done} of {planned} rounds")
+    };
+    format!(
+        "{rounds} of {} after {} warm-up; {}",
+        format::seconds(run.plan.window_s),
+        format::seconds(run.plan.warmup_s),
+        count(run.plan.cells as usize, "cell")
+    )
+}
+
+/// The CPU, and the rest of the machine in one line.
+pub(crate) fn machine(run: &RunResult) -> (&str, String) {
+    let m = &run.machine;
+    let cpu = if m.cpu.is_empty() { "unknown CPU" } else { &m.cpu };
+    let mut rest = vec![count(m.cores as usize, "CPU")];
+    if !m.arch.is_empty() {
+        rest.push(m.arch.clone());
+    }
+    if !m.kernel.is_empty() {
+        rest.push(format!("Linux {}", m.kernel));
+    }
+    if m.memory > 0 {
+        rest.push(format::memory(m.memory));
+    }
+    (cpu, rest.join(", "))
+}
+
+/// Subjects that should have taken part and did not.
+pub(crate) fn absent(run: &RunResult) -> impl Iterator<Item = String> {
+    let missing = run.subjects.iter().filter(|subject| !subject.error.is_empty());
+    missing.map(|subject| format!("{} took no part: {}", subject.name, subject.error))
+}
+
+/// The run with every foreign text made harmless for any display (see [`format::clean`]): nothing after this has to think of
+/// it.
+pub(crate) fn harmless(run: &RunResult) -> RunResult {
+    let mut run = run.clone();
+    for text in [
+        &mut run.run,
+        &mut run.started,
+        &mut run.ended,
+        &mut run.sealway,
+        &mut run.profile,
+        &mut run.seed,
+        &mut run.machine.key,
+        &mut run.machine.cpu,
+        &mut run.machine.kernel,
+        &mut run.machine.arch,
+    ] {
+        clean(text);
+    }
+    run.command.iter_mut().for_each(clean);
+    run.machine.flags.iter_mut().for_each(clean);
+    for warning in &mut run.warnings {
+        [&mut warning.code, &mut warning.place, &mut warning.text]
+            .into_iter()
+            .for_each(clean);
+    }
+    for subject in &mut run.subjects {
+        [
+            &mut subject.name,
+            &mut subject.version,
+            &mut subject.kind,
+            &mut subject.sha256,
+            &mut subject.setup,
+            &mut subject.error,
+        ]
+        .into_iter()
+        .for_each(clean);
+        subject.differs.iter_mut().for_each(clean);
+        subject.role_argv.values_mut().flatten().for_each(clean);
+    }
+    for row in &mut run.results {
+        [
+            &mut row.workload,
+            &mut row.subject,
+            &mut row.metric,
+            &mut row.unit,
+            &mut row.verified,
+        ]
+        .into_iter()
+        .for_each(clean);
+        row.flags.iter_mut().for_each(clean);
+        clean_case(&mut row.case);
+        if let Some(ratio) = &mut row.ratio {
+            [&mut ratio.to, &mut ratio.verdict].into_iter().for_each(clean);
+        }
+    }
+    for window in &mut run.windows {
+        clean(&mut window.subject);
+        window.marks.iter_mut().for_each(clean);
+        clean_case(&mut window.case);
+    }
+    for item in &mut run.recommendation {
+        [
+            &mut item.scenario,
+            &mut item.choice,
+            &mut item.reason,
+            &mut item.confidence,
+        ]
+        .into_iter()
+        .for_each(clean);
+    }
+    run
+}
+
+fn clean(text: &mut String) {
+    // Nearly all texts are harmless as they are, and there can be many.
+    if !text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
+        *text = format::clean(text);
+    }
+}
+
+fn clean_case(case: &mut Case) {
+    let harmless = |text: &str| format::clean(text) == text;
+    let values = |value: &CaseValue| matches!(value, CaseValue::Text(text) if !harmless(text));
+    if case.0.iter().any(|(name, value)| !harmless(name) || values(value)) {
+        let cleaned: BTreeMap<String, CaseValue> = std::mem::take(&mut case.0)
+            .into_iter()
+            .map(|(name, value)| match value {
+                CaseValue::Text(text) => (format::clean(&name), CaseValue::Text(format::clean(&text))),
+                other => (format::clean(&name), other),
+            })
+            .collect();
+        case.0 = cleaned;
+    }
+}

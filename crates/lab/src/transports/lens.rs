@@ -1,0 +1,140 @@
+//! How the figures of `transports` are read.
+
+use crate::format::{count, list_range, sig3_or, times};
+use crate::lens::rank::speed;
+use crate::lens::{Family, Headline, Lens, OURS, Parameter, Part, Place, Plot, Relation, Scope, Shown, Standing};
+use crate::result::Case;
+use crate::route::Stack;
+
+const LOOPBACK: &str = "Loopback is not a network: there are no losses, no distance and packets of 64 KiB. This is the cost of \
+                        the software for each byte. Generator, programs and sink share the CPUs, so cost says more than rate.";
+
+const COST: &str = "cpu_per_gb";
+const RATE: &str = "throughput";
+const MIB: f64 = 1.0 / (1024.0 * 1024.0);
+
+pub(super) static LENS: Lens = Lens {
+    about: "Transports",
+    parameters: &[
+        Parameter::text("stack", "what the path is made of"),
+        Parameter::number("streams", 1, "TCP connections at once"),
+        Parameter::text("direction", "down or up"),
+        Parameter::text("suite", "what seals, or none"),
+    ],
+    figures: &[
+        Shown::new(RATE, 8e-9, "Gbit/s", "Gbit/s").called("rate"),
+        Shown::new(COST, 1.0, "CPU s/GB", "s/GB")
+            .called("CPU of all programs")
+            .related(Relation::Share),
+        Shown::new("cpu_per_gb_client", 1.0, "s/GB", "client").called("CPU of the client"),
+        Shown::new("cpu_per_gb_front", 1.0, "s/GB", "front").called("CPU of the front"),
+        Shown::new("cpu_per_gb_server", 1.0, "s/GB", "server").called("CPU of the server"),
+        Shown::new("memory", MIB, "MiB", "MiB").called("memory at most"),
+    ],
+    colours: &["xray", "v2ray", "", "direct"],
+    control: "direct",
+    case: |case| format!("{}, {}", stack(case), kind(case)),
+    leading: |_| COST,
+    place,
+    intro: |_| LOOPBACK.to_owned(),
+    finding,
+    beneath: true,
+    headline,
+    standing: Standing {
+        verb: "moves",
+        what: "the bytes of",
+        with: " with the same CPU time",
+        better: "Cheaper",
+        worse: "dearer",
+    },
+    parts: &[Part {
+        id: "transports-section",
+        figure: super::NAME,
+        title: "Streams through proxies",
+        link: "Transports",
+        caption: "Streams through proxies",
+        plot: Plot::Sums(&[
+            ("client", "cpu_per_gb_client"),
+            ("front", "cpu_per_gb_front"),
+            ("server", "cpu_per_gb_server"),
+        ]),
+        reading: "Bars start at zero; shorter is better. Each has a piece for the client, one for what stands before the server, \
+                  and one for the server, darkest first; the thin line is the interval of their sum, or the range with few \
+                  rounds. The generator's cost is in none.",
+        ..Part::PLAIN
+    }],
+    scenarios: &[("bulk", "Bulk data through a proxy")],
+    ..Lens::PLAIN
+};
+
+fn stack(case: &Case) -> &str {
+    case.text("stack").unwrap_or_default()
+}
+
+/// Streams and direction.
+fn kind(case: &Case) -> String {
+    let streams = usize::try_from(case.int("streams").unwrap_or(1)).unwrap_or(1);
+    let direction = case.text("direction").unwrap_or_default();
+    format!("{} {direction}", count(streams, "stream"))
+}
+
+/// One stream before several, down before up, stacks as they are listed.
+fn place(_: &Scope<'_>, index: usize, case: &Case) -> Vec<Place> {
+    let known = Stack::ALL.iter().position(|known| known.name() == stack(case));
+    let up = i64::from(case.text("direction") == Some("up"));
+    vec![Place {
+        rank: [
+            case.int("streams").unwrap_or(0),
+            up,
+            known.map_or(i64::MAX, |place| place as i64),
+        ],
+        group: kind(case),
+        ..Place::of_case(index, (LENS.case)(case), stack(case).to_owned())
+    }]
+}
+
+/// Our engine against the best peer: cost first. `None` without a peer.
+fn finding(_: &Scope<'_>, family: &Family<'_>) -> Option<String> {
+    let cost = family.row(OURS, COST)?.ratio.as_ref()?;
+    let mut text = format!(
+        "{OURS} takes {} the CPU time of {} ({})",
+        times(cost.estimate.get()),
+        cost.to,
+        list_range(cost.low.get(), cost.high.get())
+    );
+    if let Some(speed) = family.row(OURS, RATE).and_then(speed) {
+        text.push_str(&format!(
+            " and moves bytes at {} the rate of {} ({})",
+            times(speed.estimate),
+            speed.to,
+            list_range(speed.low, speed.high)
+        ));
+    }
+    text.push('.');
+    Some(text)
+}
+
+/// Our engine through VLESS over TLS, or the first case there is.
+fn headline(scope: &Scope<'_>) -> Option<Headline> {
+    let families = scope.families(&LENS);
+    let has = |family: &&Family<'_>| family.row(OURS, COST).is_some();
+    let mut leads = families.iter().filter(has);
+    let first = leads.next()?;
+    let usual = |family: &&Family<'_>| {
+        let named = |column: &crate::lens::Column<'_>| column.title == Stack::VLESS_TCP_TLS.name();
+        family.columns.iter().any(named)
+    };
+    let family = [first].into_iter().chain(leads).find(usual).unwrap_or(first);
+    let row = family.row(OURS, COST)?;
+    let cost = sig3_or(row.median.get(), "?");
+    let rate = family.row(OURS, RATE).map_or(f64::NAN, |row| row.median.get());
+    let answer = format!(
+        "{OURS} moves a gigabyte through {} for {cost} s of CPU time, client and server together.",
+        stack(&row.case)
+    );
+    let note = format!("CPU time for each 10^9 bytes, {}", family.title);
+    let headline = Headline::new(scope.run, answer, &format!("{cost} s/GB"), &note, "no peer took part");
+    let detail = format!("{}: {} Gbit/s. {LOOPBACK}", family.title, sig3_or(rate * 8e-9, "?"));
+    let over = |name: &str| format!("the CPU time of {name}, the cheapest peer there");
+    Some(headline.detail(detail).share(row, over))
+}
