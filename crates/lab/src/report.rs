@@ -12,6 +12,7 @@ pub mod html;
 pub mod json;
 mod listing;
 mod model;
+pub mod schema;
 mod standings;
 mod tables;
 pub mod terminal;

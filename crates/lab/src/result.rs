@@ -1,6 +1,6 @@
 //! The result file: one JSON object a run, schema 1.
 //!
-//! These types are the only definition of the format. Readers ignore unknown keys, so additions are free; `schema`
+//! These types are the only definition of the format; its JSON schema is derived from them ([`crate::report::schema`]). Readers ignore unknown keys, so additions are free; `schema`
 //! rises only for a breaking change. All quantities are SI base units (`B`, `s`, `B/s`, `1/s`, `s/op`); a number that
 //! is not finite is written as the string `"inf"`, `"-inf"` or `"nan"`.
 
@@ -9,6 +9,7 @@ mod number;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -19,9 +20,10 @@ pub use number::Num;
 pub const SCHEMA: u32 = 1;
 
 /// A whole run: everything needed to rebuild every table and chart, and to repeat the run.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct RunResult {
     /// [`SCHEMA`] at the time of writing.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: u32,
     /// Random identifier of the run, in the text form of a UUID.
     pub run: String,
@@ -67,7 +69,7 @@ pub struct RunResult {
 }
 
 /// Facts about the machine. The fixed fields are the ones programs join on; the rest is in `facts`.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct Machine {
     /// Hash over model, microcode, cores, kernel `major.minor` and hypervisor: equal for equal machines.
     #[serde(default)]
@@ -96,29 +98,33 @@ pub struct Machine {
 }
 
 /// What was planned, printed before the run starts.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct PlanFacts {
     /// Rounds, each a visit to every cell. Where several workloads share a result: the most of any.
     #[serde(default)]
     pub rounds: u32,
     /// Length of a timed window in seconds; of several workloads, the shortest.
     #[serde(default)]
+    #[schemars(range(min = 0))]
     pub window_s: f64,
     /// Warm-up before each window in seconds.
     #[serde(default)]
+    #[schemars(range(min = 0))]
     pub warmup_s: f64,
     /// Cells (case times subject) in a round, of all workloads.
     #[serde(default)]
     pub cells: u32,
     /// Expected duration of the whole run in seconds.
     #[serde(default)]
+    #[schemars(range(min = 0))]
     pub expected_s: f64,
 }
 
 /// One thing a reader must know, with a code that a program can match.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 pub struct Warning {
     /// Stable code, such as `shared-cpu` or `noisy`.
+    #[schemars(length(min = 1))]
     pub code: String,
     /// The row, file or part of the machine it is about; empty for the whole run.
     #[serde(default, rename = "where")]
@@ -128,9 +134,10 @@ pub struct Warning {
 }
 
 /// An engine or a peer.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct Subject {
     /// Short name, the one used in `results`: `sealway`, `aws-lc-rs`, `ring`, `rustcrypto`, `openssl`.
+    #[schemars(length(min = 1))]
     pub name: String,
     /// Version text as the peer itself or its package states it.
     #[serde(default)]
@@ -140,6 +147,7 @@ pub struct Subject {
     pub kind: String,
     /// SHA-256 of a program's file, lower-case hex; empty for in-process subjects.
     #[serde(default)]
+    #[schemars(regex(pattern = "^([0-9a-f]{64})?$"))]
     pub sha256: String,
     /// Command lines used, by role; empty for in-process subjects.
     #[serde(default)]
@@ -159,7 +167,7 @@ pub struct Subject {
 }
 
 /// One figure: a metric of one subject in one case, over all rounds.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct ResultRow {
     /// Workload name, such as `primitives`.
     pub workload: String,
@@ -175,6 +183,7 @@ pub struct ResultRow {
     /// SI unit of all numbers of this row.
     pub unit: String,
     /// `higher` or `lower`.
+    #[schemars(extend("enum" = ["higher", "lower"]))]
     pub better: String,
     /// Median over rounds.
     pub median: Num,
@@ -202,6 +211,7 @@ pub struct ResultRow {
     pub verified: String,
     /// Ratio to the reference subject of the same case; absent for the reference itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Ratio")]
     pub ratio: Option<Ratio>,
     /// Marks such as `noisy`, `unusable`, `two-modes`, `outlier`, `not-steady`.
     #[serde(default)]
@@ -209,7 +219,7 @@ pub struct ResultRow {
 }
 
 /// How one subject stands to another in the same rounds.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct Ratio {
     /// The subject in the denominator.
     pub to: String,
@@ -220,17 +230,19 @@ pub struct Ratio {
     /// Upper end.
     pub high: Num,
     /// Coverage of the interval, such as 0.969; 0 when it is a plain range.
+    #[schemars(range(min = 0, max = 1))]
     pub level: f64,
     /// `signed-rank` or `range` (fewer than six rounds).
     pub how: String,
     /// Smallest detectable effect as a fraction, such as 0.02.
     pub mde: Num,
     /// `faster`, `slower`, `same` or `unknown`, of this subject against `to`.
+    #[schemars(extend("enum" = ["faster", "slower", "same", "unknown"]))]
     pub verdict: String,
 }
 
 /// One timed window.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct Window {
     /// Workload name.
     pub workload: String,
@@ -243,11 +255,14 @@ pub struct Window {
     /// Position in the whole run, from 0.
     pub order: u32,
     /// Start, seconds since the start of the run.
+    #[schemars(range(min = 0))]
     pub t: f64,
     /// Wall time of the window in seconds.
+    #[schemars(range(min = 0))]
     pub wall_s: f64,
     /// CPU time of the measuring thread in the window in seconds.
     #[serde(default)]
+    #[schemars(range(min = 0))]
     pub cpu_s: f64,
     /// Payload bytes processed.
     #[serde(default)]
@@ -263,6 +278,7 @@ pub struct Window {
     pub canary: Vec<CanarySample>,
     /// Share of the machine stolen by the hypervisor during the window, 0 to 1.
     #[serde(default)]
+    #[schemars(range(min = 0, max = 1))]
     pub steal: f64,
     /// Involuntary context switches of the measuring thread.
     #[serde(default)]
@@ -273,16 +289,18 @@ pub struct Window {
 }
 
 /// One run of the canary loop.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct CanarySample {
     /// CPU time the fixed loop took, in seconds: relative clock speed.
+    #[schemars(range(min = 0))]
     pub cpu_s: f64,
     /// Wall time over CPU time: 1 when nothing else ran on this CPU.
+    #[schemars(range(min = 0))]
     pub wall_over_cpu: f64,
 }
 
 /// What to choose in one scenario.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct Recommendation {
     /// Stable name of the scenario: `server`, `mobile`, `mixed-fleet`, `short-connections`, `nonce-misuse`.
     pub scenario: String,
@@ -294,5 +312,6 @@ pub struct Recommendation {
     #[serde(default)]
     pub because: Vec<usize>,
     /// `clear`, `slight`, `tie` or `unknown`.
+    #[schemars(extend("enum" = ["clear", "slight", "tie", "unknown"]))]
     pub confidence: String,
 }

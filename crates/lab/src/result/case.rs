@@ -1,8 +1,10 @@
 //! The parameters of a case, with a canonical text that joins runs.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 /// One parameter: a string, an integer or a boolean, never a float (floats have no canonical text).
@@ -88,6 +90,20 @@ impl Case {
     /// The join key of two runs: compact JSON with sorted keys.
     pub fn canonical(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl JsonSchema for Case {
+    fn schema_name() -> Cow<'static, str> {
+        "Case".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "Parameters of a case. Compact JSON of this object with sorted keys joins runs.",
+            "type": "object",
+            "additionalProperties": { "type": ["string", "integer", "boolean"] },
+        })
     }
 }
 

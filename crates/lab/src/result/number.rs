@@ -1,7 +1,9 @@
 //! A number that survives JSON even when it is not finite.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -38,6 +40,19 @@ impl Serialize for Num {
         } else {
             serializer.serialize_str("-inf")
         }
+    }
+}
+
+impl JsonSchema for Num {
+    fn schema_name() -> Cow<'static, str> {
+        "Number".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A number; what JSON cannot write is one of three words.",
+            "anyOf": [{ "type": "number" }, { "enum": ["inf", "-inf", "nan"] }],
+        })
     }
 }
 

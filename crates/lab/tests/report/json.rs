@@ -1,12 +1,18 @@
 //! Result files: the schema in the documents, and what reading gives back.
 use std::path::Path;
 
-use sealway_lab::report::json;
+use sealway_lab::catalogue::ALL;
+use sealway_lab::report::{json, schema};
 use sealway_lab::result::{Num, RunResult};
 use serde_json::{Value, json};
 
+/// The schema in the documents. `UPDATE_GOLDEN=1` writes it anew, for a person to read before committing.
 fn kept() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/result.schema.json");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        let text = serde_json::to_string_pretty(&schema::of(&ALL)).unwrap();
+        std::fs::write(&path, text + "\n").unwrap();
+    }
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
@@ -25,6 +31,11 @@ fn check(validator: &jsonschema::Validator, run: &RunResult) {
         .map(|error| format!("{}: {error}", error.instance_path()))
         .collect();
     assert!(errors.is_empty(), "{errors:#?}");
+}
+
+#[test]
+fn the_documents_have_the_schema_of_the_types() {
+    assert_eq!(kept(), schema::of(&ALL), "UPDATE_GOLDEN=1 writes it anew");
 }
 
 #[test]

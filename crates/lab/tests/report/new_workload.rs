@@ -1,7 +1,7 @@
-//! A workload that is added in one file is in the table and on the page, and nothing else has to know it.
+//! A workload that is added in one file is in the table, on the page and in the schema, and nothing else has to know it.
 
-use sealway_lab::report::html;
 use sealway_lab::report::terminal::{Style, render};
+use sealway_lab::report::{html, json, schema};
 use sealway_lab::result::RunResult;
 use sealway_lab::workload::{Catalogue, Workload};
 use serde_json::{Value, json};
@@ -75,4 +75,20 @@ fn it_has_a_section_an_answer_and_limits() {
     ] {
         assert!(page.contains(part), "lacks {part:?}");
     }
+}
+
+#[test]
+fn its_results_fit_the_schema_and_its_parameters_are_held() {
+    let document = schema::of(&Catalogue(&KNOWN));
+    let validator = jsonschema::draft202012::new(&document).unwrap();
+    let mut value = serde_json::to_value(run()).unwrap();
+    assert!(validator.is_valid(&value));
+    assert!(document.to_string().contains("in the air at once"));
+    value["results"][0]["case"]["balls"] = json!(2);
+    assert!(!validator.is_valid(&value), "fewer than the least");
+    // Others do not know it: its rows stay in the file, and in the table of all figures.
+    let text = serde_json::to_vec(&run()).unwrap();
+    assert_eq!(json::parse(std::path::Path::new("x"), &text).unwrap(), run());
+    let page = crate::page_of(&run());
+    assert!(!page.contains("juggling-section") && page.contains("balls=5"));
 }
