@@ -10,6 +10,7 @@ mod layers;
 mod map;
 mod modules;
 mod msrv;
+mod names;
 mod purity;
 mod source;
 mod unsafety;
@@ -81,6 +82,7 @@ fn check_layers(root: &Path) -> Result<Report, String> {
                 let (count, found) = circles::findings(&package.name, &krate);
                 in_circles += count;
                 findings.extend(found);
+                findings.extend(names::findings(&package.name, &krate, root));
             }
             if let Some(floors) = modules::floors_of(&package.name)
                 && target.kind == workspace::TargetKind::Library

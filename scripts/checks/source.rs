@@ -125,9 +125,18 @@ impl Token {
 
 /// Words and signs of a source text; the error is the line of a literal or comment that never ends.
 fn tokens(text: &str) -> Result<Vec<Token>, u32> {
+    read(text).map(|(tokens, _)| tokens)
+}
+
+/// Literals of a source text as they are written, without quotes, each with its line; the error is as of [`tokens`].
+pub fn literals(text: &str) -> Result<Vec<(u32, String)>, u32> {
+    read(text).map(|(_, literals)| literals)
+}
+
+fn read(text: &str) -> Result<(Vec<Token>, Vec<(u32, String)>), u32> {
     let source: Vec<char> = text.chars().collect();
     let at = |i: usize| source.get(i).copied().unwrap_or('\0');
-    let (mut tokens, mut i, mut line) = (Vec::new(), 0, 1);
+    let (mut tokens, mut literals, mut i, mut line) = (Vec::new(), Vec::new(), 0, 1);
     while i < source.len() {
         let (c, start) = (source[i], i);
         if c == '/' && at(i + 1) == '/' {
@@ -138,6 +147,9 @@ fn tokens(text: &str) -> Result<Vec<Token>, u32> {
             i = end_of_block_comment(&source, i).ok_or(line)?;
         } else if let Some(end) = end_of_literal(&source, i) {
             i = end.ok_or(line)?;
+            let literal: String = source[start..i].iter().collect();
+            let inside = literal.trim_start_matches(['b', 'c', 'r', '#']).trim_end_matches('#');
+            literals.push((line, inside.trim_matches(['"', '\'']).to_string()));
         } else if c == '\'' {
             // A lifetime: its name is no word of interest.
             i += 1;
@@ -170,7 +182,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, u32> {
         }
         line += source[start..i].iter().filter(|c| **c == '\n').count() as u32;
     }
-    Ok(tokens)
+    Ok((tokens, literals))
 }
 
 fn end_of_block_comment(source: &[char], start: usize) -> Option<usize> {

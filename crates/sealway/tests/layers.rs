@@ -237,3 +237,35 @@ fn files_and_clocks_below_the_floor_of_sockets_are_named() {
         assert_eq!(check(copy.0.path()).code, 0, "{line}");
     }
 }
+
+#[test]
+fn a_workload_that_a_report_names_is_named() {
+    let lab = || {
+        let copy = Copy::new();
+        copy.append("crates/lab/src/lib.rs", "mod catalogue;\nmod files;\nmod report;\n");
+        copy.write(
+            "crates/lab/src/catalogue.rs",
+            "use crate::files;\nstatic ALL: [&u8; 1] = [&files::WORKLOAD];\n",
+        );
+        copy.write(
+            "crates/lab/src/files.rs",
+            "pub static WORKLOAD: u8 = 0;\nconst NAME: &str = \"files\";\n",
+        );
+        copy
+    };
+    for line in [
+        "fn f(name: &str) -> bool { name == \"files\" }\n",
+        "const ID: &str = \"files-section\";\n",
+        "use crate::files::NAME;\n",
+    ] {
+        let copy = lab();
+        copy.write("crates/lab/src/report.rs", line);
+        copy.fails_with(&["crates/lab/src/report.rs:1", "the lens of `files`"]);
+    }
+    let copy = lab();
+    copy.write(
+        "crates/lab/src/report.rs",
+        "const SAID: &str = \"files of a run\"; // \"files\"\n",
+    );
+    assert_eq!(check(copy.0.path()).code, 0);
+}
