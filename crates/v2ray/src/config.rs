@@ -5,57 +5,61 @@
 //! other programs have and this one does not have yet is named as such. [`reference()`] writes the tables down.
 
 mod context;
-mod fallback;
+mod dns;
+mod endpoint;
 mod inbound;
-pub(crate) mod json;
 mod locate;
+mod log;
 mod mask;
 mod merge;
 mod net;
-mod observe;
 mod outbound;
-mod problem;
+mod policy;
+mod ports;
+mod protocol;
 mod reach;
 mod reference;
 mod routing;
 mod scalar;
+mod schema;
+mod share;
 mod sockopt;
 mod stream;
 mod table;
 mod tls;
-mod user;
+mod transport;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use crate::json::{self, Data, Value, members};
 use context::{Cx, quoted};
-use json::{Data, Member, Value};
 use scalar::{Listed, Part, ScalarMap};
 use table::{Decode, object};
 
-pub use fallback::{FallbackDial, FallbackTarget, UnixName};
-pub use inbound::{
-    DokodemoSettings, HttpSettings, Inbound, InboundProtocol, Listen, Sniffing, SocksAuth, SocksSettings, VlessInbound,
-    VmessInbound,
-};
+pub use crate::problem::{At, Position, Problem, Severity};
+pub use dns::{Dns, DnsServer, HostAnswer, Hosts, QueryStrategy};
+pub use endpoint::UnixName;
+pub use inbound::{Inbound, Listen, Sniffing};
 pub use locate::problem_at;
+pub use log::{Log, LogLevel, LogTarget};
 pub use mask::MaskAddress;
 pub use net::{DomainMatch, DomainMatches, IpMatch, IpMatches, Pattern, UserMatch, UserMatches, is_private};
-pub use observe::{
-    Dns, DnsServer, HostAnswer, Hosts, LevelPolicy, Levels, Log, LogLevel, LogTarget, Policy, QueryStrategy,
-    SystemPolicy,
+pub use outbound::{Mux, Outbound};
+pub use policy::{LevelPolicy, Levels, Policy, SystemPolicy};
+pub use ports::{Networks, Port, Ports};
+pub use protocol::{
+    Account, BlackholeAnswer, BlackholeResponse, BlackholeSettings, DokodemoSettings, Experiments, FallbackDial,
+    FallbackTarget, FinalAction, FinalRule, FreedomSettings, HttpSettings, InboundProtocol, OutboundProtocol,
+    ProxyOutbound, Redirect, Server, SocksAuth, SocksSettings, User, VlessInbound, VlessOutbound, VmessInbound,
+    VmessOutbound, VmessSecurity,
 };
-pub use outbound::{
-    BlackholeResponse, FinalAction, FinalRule, FreedomSettings, Mux, Outbound, OutboundProtocol, ProxyOutbound,
-    Redirect, Server, VlessOutbound, VmessOutbound, VmessSecurity,
-};
-pub use problem::{At, Position, Problem, Severity};
 pub use reference::{keys, reference};
 pub use routing::{Routing, RoutingStrategy, Rule};
-pub use scalar::{Networks, Port, Ports, Texts};
-pub use sockopt::{DomainStrategy, ScalarText, Sockopt, Tproxy};
-pub use stream::{EarlyData, Stream, Transport, Upgrade};
-pub use tls::{Certificate, CertificateUsage, CipherSuite, Curve, Headers, Pem, Tls, TlsVersion};
-pub use user::{Account, Experiments, User};
+pub use scalar::{Headers, ScalarText, Texts};
+pub use sockopt::{DomainStrategy, Sockopt, Tproxy};
+pub use stream::Stream;
+pub use tls::{Certificate, CertificateUsage, CipherSuite, Curve, Pem, Tls, TlsVersion};
+pub use transport::{EarlyData, Transport, Upgrade};
 
 object! {
     /// What a file may hold.
@@ -210,7 +214,7 @@ pub struct Config {
 /// syntax error ends the reading of its file, and then nothing else is told of any file.
 pub fn load(files: &[File<'_>], options: &Options<'_>) -> Loaded {
     let names: Vec<&str> = files.iter().map(|file| file.name).collect();
-    let mut cx = Cx::new(&names, options.strict, options.env);
+    let mut cx = Cx::new(Settings::TABLE, &names, options.strict, options.env);
     let mut whole: Option<Value> = None;
     for (i, file) in files.iter().enumerate() {
         let Ok(index) = u16::try_from(i) else {
@@ -251,7 +255,7 @@ pub fn load(files: &[File<'_>], options: &Options<'_>) -> Loaded {
 
 /// Reads an outbound that stands alone, as a link makes one.
 pub(crate) fn read_outbound(text: &str) -> (Option<Outbound>, Vec<Problem>) {
-    let mut cx = Cx::new(&["link"], false, &|_| None);
+    let mut cx = Cx::new(Settings::TABLE, &["link"], false, &|_| None);
     let outbound = match json::read(text.as_bytes(), 0) {
         Ok(document) => Outbound::decode(document.value, &mut cx),
         Err(fault) => {
@@ -322,13 +326,6 @@ fn decode(mut value: Value, cx: &mut Cx<'_>) -> (Option<Config>, Draft) {
     (Some(config), Draft::default())
 }
 
-fn members(value: &Value) -> &[Member] {
-    match &value.data {
-        Data::Object(members) => members,
-        _ => &[],
-    }
-}
-
 fn has(value: &Value, key: &str) -> bool {
     members(value)
         .iter()
@@ -365,9 +362,7 @@ fn find_tags(value: &Value, list: &str, cx: &mut Cx<'_>) -> HashMap<String, usiz
         if let Some((_, first)) = found.get(tag) {
             let text = format!("the one on line {} has the same tag {}", first.line, quoted(tag));
             let hint = "a tag is how rules and counters tell them apart";
-            cx.within(list, |cx| {
-                cx.at_index(i, |cx| cx.within("tag", |cx| cx.error(at, text, hint)))
-            });
+            cx.within(list, |cx| cx.at_index(i, |cx| cx.error_in("tag", at, text, hint)));
         } else {
             found.insert(tag.to_owned(), (i, at));
         }

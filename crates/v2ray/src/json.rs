@@ -4,7 +4,7 @@
 //! values, text that is not quite UTF-8 in old comments, repeated keys, and a bound on depth. The grammar is RFC 8259
 //! and what Go's decoder makes of it: a lone surrogate escape and a byte that is not UTF-8 become U+FFFD.
 
-use super::problem::Position;
+use crate::problem::Position;
 
 /// Most bytes one file may have. A configuration of 10,000 users has about 2 MiB.
 pub(crate) const MAX_BYTES: usize = 32 << 20;
@@ -40,6 +40,14 @@ pub(crate) struct Member {
 }
 
 impl Value {
+    /// `{}`, as if it stood at a place.
+    pub(crate) fn empty_object(at: Position) -> Self {
+        Value {
+            at,
+            data: Data::Object(Vec::new()),
+        }
+    }
+
     /// The article and name of the type, for messages.
     pub(crate) fn type_name(&self) -> &'static str {
         match self.data {
@@ -57,9 +65,17 @@ impl Value {
     }
 }
 
+/// The members of an object. Other values have none.
+pub(crate) fn members(value: &Value) -> &[Member] {
+    match &value.data {
+        Data::Object(members) => members,
+        _ => &[],
+    }
+}
+
 /// Why a text could not be read.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Fault {
+pub(crate) struct SyntaxError {
     pub(crate) at: Position,
     pub(crate) text: String,
     pub(crate) hint: &'static str,
@@ -73,7 +89,7 @@ pub(crate) struct Document {
 }
 
 /// Reads the one document in `bytes`. `file` goes into every position.
-pub(crate) fn read(bytes: &[u8], file: u16) -> Result<Document, Fault> {
+pub(crate) fn read(bytes: &[u8], file: u16) -> Result<Document, SyntaxError> {
     let mut reader = Reader::new(bytes, file);
     if bytes.len() > MAX_BYTES {
         return Err(reader.fault(
@@ -150,8 +166,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn fault(&mut self, text: String, hint: &'static str) -> Fault {
-        Fault {
+    fn fault(&mut self, text: String, hint: &'static str) -> SyntaxError {
+        SyntaxError {
             at: self.here(),
             text,
             hint,
@@ -170,7 +186,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Passes white space and comments.
-    fn skip_space(&mut self) -> Result<(), Fault> {
+    fn skip_space(&mut self) -> Result<(), SyntaxError> {
         loop {
             match (self.peek(), self.bytes.get(self.next + 1)) {
                 (Some(b' ' | b'\t' | b'\r' | b'\n'), _) => self.bump(),
@@ -184,7 +200,7 @@ impl<'a> Reader<'a> {
                     self.next += 2;
                     while !self.bytes.get(self.next..).is_some_and(|rest| rest.starts_with(b"*/")) {
                         if self.peek().is_none() {
-                            return Err(Fault {
+                            return Err(SyntaxError {
                                 at,
                                 text: "this comment has no end".into(),
                                 hint: "close it with */",
@@ -199,7 +215,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn value(&mut self, depth: usize) -> Result<Value, Fault> {
+    fn value(&mut self, depth: usize) -> Result<Value, SyntaxError> {
         let at = self.here();
         let data = match self.peek() {
             Some(b'{' | b'[') if depth >= MAX_DEPTH => {
@@ -218,7 +234,7 @@ impl<'a> Reader<'a> {
         Ok(Value { at, data })
     }
 
-    fn unexpected(&mut self, wanted: &str) -> Fault {
+    fn unexpected(&mut self, wanted: &str) -> SyntaxError {
         let (got, hint) = match self.peek() {
             None => (
                 "the end of the file".into(),
@@ -232,7 +248,7 @@ impl<'a> Reader<'a> {
         self.fault(format!("{wanted} is expected here, not {got}"), hint)
     }
 
-    fn object(&mut self, depth: usize) -> Result<Data, Fault> {
+    fn object(&mut self, depth: usize) -> Result<Data, SyntaxError> {
         let mut members = Vec::new();
         self.next += 1;
         self.skip_space()?;
@@ -267,7 +283,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn array(&mut self, depth: usize) -> Result<Data, Fault> {
+    fn array(&mut self, depth: usize) -> Result<Data, SyntaxError> {
         let mut values = Vec::new();
         self.next += 1;
         self.skip_space()?;
@@ -290,7 +306,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn word(&mut self) -> Result<Data, Fault> {
+    fn word(&mut self) -> Result<Data, SyntaxError> {
         let rest = self.bytes.get(self.next..).unwrap_or_default();
         let len = rest
             .iter()
@@ -312,7 +328,7 @@ impl<'a> Reader<'a> {
         Ok(data)
     }
 
-    fn number(&mut self) -> Result<Box<str>, Fault> {
+    fn number(&mut self) -> Result<Box<str>, SyntaxError> {
         let rest = self.bytes.get(self.next..).unwrap_or_default();
         let len = rest
             .iter()
@@ -328,7 +344,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a string; the next byte is its opening quote.
-    fn string(&mut self) -> Result<String, Fault> {
+    fn string(&mut self) -> Result<String, SyntaxError> {
         let opened = self.here();
         self.next += 1;
         let mut out = Vec::new();
@@ -345,7 +361,7 @@ impl<'a> Reader<'a> {
                 }
                 Some(b'\\') => self.escape(&mut out)?,
                 None | Some(b'\n' | b'\r') => {
-                    return Err(Fault {
+                    return Err(SyntaxError {
                         at: opened,
                         text: "this string has no end on its line".into(),
                         hint: "close it with a double quote",
@@ -368,7 +384,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn escape(&mut self, out: &mut Vec<u8>) -> Result<(), Fault> {
+    fn escape(&mut self, out: &mut Vec<u8>) -> Result<(), SyntaxError> {
         let byte = match self.bytes.get(self.next + 1) {
             Some(b'b') => 8,
             Some(b'f') => 12,
@@ -389,7 +405,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn unicode_escape(&mut self, out: &mut Vec<u8>) -> Result<(), Fault> {
+    fn unicode_escape(&mut self, out: &mut Vec<u8>) -> Result<(), SyntaxError> {
         let Some(first) = self.unit() else {
             return Err(self.fault("\\u wants four hexadecimal digits".into(), ""));
         };

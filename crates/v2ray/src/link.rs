@@ -5,7 +5,6 @@
 //! link loses nothing; turning it into an outbound is where that is told.
 
 mod json;
-mod outbound;
 mod uri;
 
 use std::collections::BTreeMap;
@@ -13,9 +12,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::str::FromStr;
 
-pub use outbound::Made;
-
-use crate::config::Problem;
+use crate::problem::Problem;
 use crate::{Address, UserId, text};
 
 /// The protocols that links are read and written for.
@@ -78,6 +75,16 @@ pub struct Link {
     pub parameters: BTreeMap<String, String>,
 }
 
+/// What came of turning an outbound into a link.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Made {
+    /// The link.
+    pub link: Link,
+    /// Keys of the outbound that no link can say and that are left out.
+    pub left_out: Vec<&'static str>,
+}
+
 /// Longest link that is read, bytes.
 pub const MAX_LEN: usize = 64 << 10;
 
@@ -104,7 +111,7 @@ pub enum LinkError {
     /// An outbound of a protocol that has no links, or with something that no link can say.
     NoLink {
         /// What it is.
-        what: &'static str,
+        what: String,
     },
     /// What it says cannot be made an outbound.
     Outbound(Vec<Problem>),

@@ -14,7 +14,7 @@ pub(super) fn outbound(place: &str, outbound: &config::Outbound) -> Result<Outbo
     let proxy = |proxy: &config::ProxyOutbound| ProxyOut {
         server: server(&proxy.server),
         account: proxy.account.as_ref().map(account),
-        headers: proxy.headers.clone().into_iter().collect(),
+        headers: proxy.headers.value.clone().into_iter().collect(),
     };
     let protocol = match &outbound.protocol {
         config::OutboundProtocol::Freedom(freedom) => OutboundProtocol::Freedom(Freedom {
@@ -28,8 +28,8 @@ pub(super) fn outbound(place: &str, outbound: &config::Outbound) -> Result<Outbo
             proxy_protocol: freedom.proxy_protocol.value,
             final_rules: freedom.final_rules.iter().map(final_rule).collect(),
         }),
-        config::OutboundProtocol::Blackhole(response) => OutboundProtocol::Blackhole {
-            http: *response == BlackholeResponse::Http,
+        config::OutboundProtocol::Blackhole(blackhole) => OutboundProtocol::Blackhole {
+            http: blackhole.response.kind == BlackholeResponse::Http,
         },
         config::OutboundProtocol::Vless(vless) => OutboundProtocol::Vless(VlessOut {
             server: server(&vless.server),

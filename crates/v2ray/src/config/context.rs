@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::json::{Member, Value};
-use super::problem::{Position, Problem, Severity};
-use super::table::{Loses, Object};
+use super::schema::{Loses, Object};
+use crate::json::{Member, Value};
+use crate::problem::{Position, Problem, Severity};
 
 /// Most problems that are kept. Whoever has more starts with these.
 const MAX_PROBLEMS: usize = 200;
@@ -18,6 +18,8 @@ pub(crate) struct Tags {
 
 /// The state of a reading.
 pub(crate) struct Cx<'a> {
+    /// The table of the whole file, for telling where a key belongs that stands in the wrong object.
+    root: &'static Object,
     files: &'a [&'a str],
     strict: bool,
     process_env: &'a dyn Fn(&str) -> Option<String>,
@@ -32,8 +34,14 @@ pub(crate) struct Cx<'a> {
 }
 
 impl<'a> Cx<'a> {
-    pub(crate) fn new(files: &'a [&'a str], strict: bool, process_env: &'a dyn Fn(&str) -> Option<String>) -> Self {
+    pub(crate) fn new(
+        root: &'static Object,
+        files: &'a [&'a str],
+        strict: bool,
+        process_env: &'a dyn Fn(&str) -> Option<String>,
+    ) -> Self {
         Cx {
+            root,
             files,
             strict,
             process_env,
@@ -84,6 +92,16 @@ impl<'a> Cx<'a> {
         self.report(Severity::Warning, at, text.into(), hint.into());
     }
 
+    /// The same of a key of the object that is read.
+    pub(crate) fn error_in(&mut self, key: &str, at: Position, text: impl Into<String>, hint: impl Into<String>) {
+        self.within(key, |cx| cx.error(at, text, hint));
+    }
+
+    /// The same of a key of the object that is read.
+    pub(crate) fn warn_in(&mut self, key: &str, at: Position, text: impl Into<String>, hint: impl Into<String>) {
+        self.within(key, |cx| cx.warn(at, text, hint));
+    }
+
     /// Names something that other programs have and we do not have yet.
     pub(crate) fn later(&mut self, loses: Loses, at: Position, what: &str) {
         self.report(
@@ -122,7 +140,7 @@ impl<'a> Cx<'a> {
         let names = names.chain(table.others.iter().map(|other| other.name));
         let hint = if let Some(near) = nearest(&member.key, names) {
             format!("did you mean `{near}`?")
-        } else if let Some(home) = super::reference::home_of(&member.key, table) {
+        } else if let Some(home) = self.root.home_of(&member.key, table) {
             format!("`{}` belongs to {home}", member.key)
         } else {
             // It may be meant to protect something, so it is not for us to say that it can go.
@@ -144,11 +162,6 @@ impl<'a> Cx<'a> {
     /// Whether no more problems are kept.
     pub(crate) fn is_full(&self) -> bool {
         self.problems.len() >= MAX_PROBLEMS
-    }
-
-    /// Reports something that only shows once the object has been read.
-    pub(crate) fn report_late(&mut self, severity: Severity, at: Position, text: String) {
-        self.report(severity, at, text, String::new());
     }
 
     fn report(&mut self, severity: Severity, at: Position, text: String, hint: String) {

@@ -1,9 +1,9 @@
 //! The place of a key, for what is found wrong only when a configuration is put to use.
 
-use super::json::{self, Data, Value};
+use super::File;
 use super::merge;
-use super::problem::{Position, Problem, Severity};
-use super::{File, members};
+use crate::json::{self, Data, Value, members};
+use crate::problem::{Position, Problem, Severity};
 
 /// A problem of the key `path`, such as `inbounds[0].streamSettings.tlsSettings`, with its place in the files it was
 /// loaded from. Where the key is not written, the place is that of the nearest object around it.

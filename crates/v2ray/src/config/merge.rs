@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::json::{Data, Member, Value};
-use super::problem::Position;
+use crate::json::{Data, Member, Value};
+use crate::problem::Position;
 
 /// Puts a later file over what the earlier ones gave.
 ///

@@ -6,10 +6,11 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use regex::Regex;
 
 use super::context::{Cx, quoted};
-use super::json::Value;
-use super::problem::At;
 use super::scalar::Texts;
-use super::table::{Decode, Kind};
+use super::schema::Kind;
+use super::table::Decode;
+use crate::json::Value;
+use crate::problem::{At, Position};
 
 const fn v4(a: u8, b: u8, c: u8, prefix: u8) -> IpNet {
     IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, 0), prefix))
@@ -199,7 +200,7 @@ impl Pattern {
         self.0.is_match(text)
     }
 
-    fn read(pattern: &str, any_case: bool, at: super::problem::Position, cx: &mut Cx<'_>) -> Option<Self> {
+    fn read(pattern: &str, any_case: bool, at: Position, cx: &mut Cx<'_>) -> Option<Self> {
         let mut builder = regex::RegexBuilder::new(pattern);
         // Half a megabyte bounds what a pattern like (a{1000}){1000} may cost.
         match builder.case_insensitive(any_case).size_limit(1 << 19).build() {

@@ -3,9 +3,10 @@
 use std::net::IpAddr;
 
 use super::context::Cx;
-use super::inbound::{Inbound, InboundProtocol, Listen, SocksAuth};
+use super::inbound::{Inbound, Listen};
 use super::net::is_private;
-use super::outbound::{Outbound, OutboundProtocol};
+use super::outbound::Outbound;
+use super::protocol::{InboundProtocol, Open, OutboundProtocol};
 use super::routing::{Routing, Rule};
 
 /// Tells of proxies that anyone can use who reaches their port.
@@ -18,16 +19,8 @@ pub(crate) fn check_open(inbounds: &[(usize, Inbound)], cx: &mut Cx<'_>) {
 }
 
 fn is_open(inbound: &Inbound, cx: &mut Cx<'_>) {
-    let (at, key, hint) = match &inbound.protocol {
-        InboundProtocol::Socks(socks) if socks.auth.value == SocksAuth::NoAuth => (
-            Some(socks.auth.at),
-            "auth",
-            "write \"listen\": \"127.0.0.1\", or \"auth\": \"password\" and `accounts`",
-        ),
-        InboundProtocol::Http(http) if http.accounts.is_empty() => {
-            (None, "accounts", "write \"listen\": \"127.0.0.1\", or `accounts`")
-        }
-        _ => return,
+    let Some(Open { key, at, hint }) = inbound.protocol.open() else {
+        return;
     };
     // Certificates of clients are accounts of another kind.
     if inbound.listen.is_this_machine() || inbound.stream.tls.as_ref().is_some_and(|tls| tls.verify_client) {
@@ -38,9 +31,7 @@ fn is_open(inbound: &Inbound, cx: &mut Cx<'_>) {
         _ => "on every address of this machine".to_owned(),
     };
     let text = format!("whoever reaches the port may use this proxy: it listens {place} and asks for no account");
-    cx.within("settings", |cx| {
-        cx.within(key, |cx| cx.warn(at.unwrap_or(inbound.at), text, hint));
-    });
+    cx.within("settings", |cx| cx.warn_in(key, at.unwrap_or(inbound.at), text, hint));
 }
 
 /// Tells of tunnels to private addresses that the guard would refuse.
@@ -86,9 +77,7 @@ pub(crate) fn check_doors(
             "allow it by `finalRules` of the freedom outbound, or by a rule with this `ip`; or listen on 127.0.0.1";
         cx.within("inbounds", |cx| {
             cx.at_index(*i, |cx| {
-                cx.within("settings", |cx| {
-                    cx.within("address", |cx| cx.warn(inbound.at, text, hint))
-                });
+                cx.within("settings", |cx| cx.warn_in("address", inbound.at, text, hint));
             });
         });
     }

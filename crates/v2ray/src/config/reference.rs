@@ -1,44 +1,13 @@
 //! The reference of all keys, made from the tables that the reading itself goes by.
 
-use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::Settings;
-use super::inbound::InboundProtocol;
-use super::outbound::OutboundProtocol;
-use super::table::{Key, Kind, Object, Presence, Why};
+use super::schema::{Key, Kind, Object, Presence, Why};
 
 /// Every table, each once, the way down from the top of a configuration.
 fn objects() -> Vec<&'static Object> {
-    let mut all: Vec<&'static Object> = Vec::new();
-    let mut seen: BTreeSet<&'static str> = BTreeSet::new();
-    fn visit(object: &'static Object, seen: &mut BTreeSet<&'static str>, all: &mut Vec<&'static Object>) {
-        if !seen.insert(object.title) {
-            return;
-        }
-        all.push(object);
-        for key in object.keys {
-            visit_kind((key.kind)(), seen, all);
-        }
-        let protocols: &[&'static Object] = match object.title {
-            "inbounds[]" => &InboundProtocol::TABLES,
-            "outbounds[]" => &OutboundProtocol::TABLES,
-            "streamSettings" => &[super::tls::TlsSettings::TABLE],
-            _ => &[],
-        };
-        for object in protocols {
-            visit(object, seen, all);
-        }
-    }
-    fn visit_kind(kind: Kind, seen: &mut BTreeSet<&'static str>, all: &mut Vec<&'static Object>) {
-        match kind {
-            Kind::Text(_) | Kind::Words(..) => {}
-            Kind::List(kind) | Kind::Map(kind) => visit_kind(*kind, seen, all),
-            Kind::Object(object) => visit(object, seen, all),
-        }
-    }
-    visit(Settings::TABLE, &mut seen, &mut all);
-    all
+    Settings::TABLE.with_all_below()
 }
 
 /// Every key that is read: the heading of its object in the [`reference()`], and its name.
@@ -46,14 +15,6 @@ pub fn keys() -> Vec<(&'static str, &'static str)> {
     let all = objects().into_iter();
     all.flat_map(|object| object.keys.iter().map(|key| (object.title, key.name)))
         .collect()
-}
-
-/// Where a key belongs that stands in the wrong object.
-pub(crate) fn home_of(key: &str, wrong: &Object) -> Option<&'static str> {
-    objects()
-        .into_iter()
-        .find(|object| object.title != wrong.title && object.keys.iter().any(|k| k.is_called(key)))
-        .map(|object| object.title)
 }
 
 /// The reference of every key of `config.json`, as Markdown.
@@ -165,6 +126,7 @@ fn kind(kind: Kind) -> String {
         Kind::List(inner) => format!("list of {}", self::kind(*inner)),
         Kind::Map(inner) => format!("names, and for each {}", self::kind(*inner)),
         Kind::Object(object) => format!("object `{}`", object.title),
+        Kind::ByProtocol(_) => "by protocol, see below".to_owned(),
     }
 }
 

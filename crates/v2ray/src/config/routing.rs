@@ -1,12 +1,14 @@
 //! `routing`: which outbound a connection takes.
 
-use super::context::{Cx, quoted};
+use super::context::{Cx, nearest, quoted};
 use super::inbound::Inbound;
-use super::json::Value;
 use super::net::{DomainMatches, IpMatches, UserMatches};
-use super::problem::{At, Position};
-use super::scalar::{Networks, Part, Ports, Texts};
-use super::table::{Decode, Kind, Loses, object, words};
+use super::ports::{Networks, Ports};
+use super::scalar::{Part, Texts};
+use super::schema::{Kind, Loses};
+use super::table::{Decode, object, words};
+use crate::json::Value;
+use crate::problem::{At, Position};
 
 words! {
     /// When rules about addresses make us resolve a name.
@@ -135,13 +137,13 @@ impl Decode for Rule {
         } else if outbound.is_none() {
             let text = format!("no outbound has the tag {}", quoted(&tag));
             let hint = near_tag(&tag, cx.tags.outbounds.keys());
-            cx.within("outboundTag", |cx| cx.error(tag.at, text, hint));
+            cx.error_in("outboundTag", tag.at, text, hint);
         }
         for name in s.inbound_tags.0.iter().flat_map(|tags| &tags.0) {
             if !cx.tags.inbounds.contains_key(name.as_str()) && !cx.is_full() {
                 let text = format!("no inbound has the tag {}", quoted(name));
                 let hint = near_tag(name, cx.tags.inbounds.keys());
-                cx.within("inboundTag", |cx| cx.warn(name.at, text, hint));
+                cx.warn_in("inboundTag", name.at, text, hint);
             }
         }
         let rule = Rule {
@@ -232,7 +234,7 @@ fn near_tag<'t>(tag: &str, tags: impl Iterator<Item = &'t String>) -> String {
     // The order of a hash table is nobody's.
     let mut tags: Vec<&str> = tags.map(String::as_str).take(1000).collect();
     tags.sort_unstable();
-    if let Some(near) = super::context::nearest(tag, tags.iter().copied()) {
+    if let Some(near) = nearest(tag, tags.iter().copied()) {
         return format!("did you mean {}?", quoted(near));
     }
     let known: Vec<String> = tags.iter().take(8).map(|tag| quoted(tag)).collect();

@@ -1,25 +1,15 @@
 //! Values without keys: numbers, texts, lists, ports, addresses.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::ops::{Deref, RangeInclusive};
+use std::ops::Deref;
 use std::time::Duration;
 
 use super::context::{Cx, quoted};
-use super::json::{Data, Value};
-use super::problem::At;
-use super::table::{Decode, Kind};
+use super::schema::Kind;
+use super::table::Decode;
+use crate::json::{Data, Value};
+use crate::problem::{At, Position};
 use crate::{Address, UserId, text};
-
-impl Decode for Value {
-    fn kind() -> Kind {
-        Kind::text("by protocol, see below")
-    }
-
-    fn decode(value: Value, _: &mut Cx<'_>) -> Option<Self> {
-        Some(value)
-    }
-}
 
 impl Decode for bool {
     fn kind() -> Kind {
@@ -164,27 +154,6 @@ impl<T: Decode> Decode for At<T> {
     }
 }
 
-/// Elements that fail are reported and the others still read; the list as a whole fails then.
-impl<T: Decode> Decode for Vec<T> {
-    fn kind() -> Kind {
-        Kind::List(Box::new(T::kind()))
-    }
-
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let Data::Array(values) = value.data else {
-            cx.wrong_type(&value, "an array");
-            return None;
-        };
-        let wanted = values.len();
-        let read: Vec<T> = values
-            .into_iter()
-            .enumerate()
-            .filter_map(|(i, value)| cx.at_index(i, |cx| T::decode(value, cx)))
-            .collect();
-        (read.len() == wanted).then_some(read)
-    }
-}
-
 /// A part of an object whose failure is reported and does not keep the rest from being read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Part<T>(
@@ -244,6 +213,19 @@ impl<T: Decode> Decode for Listed<T> {
             whole: read.len() == wanted,
             read,
         })
+    }
+}
+
+/// Elements that fail are reported and the others still read; the list as a whole fails then.
+impl<T: Decode> Decode for Vec<T> {
+    fn kind() -> Kind {
+        Listed::<T>::kind()
+    }
+
+    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
+        let list = Listed::decode(value, cx)?;
+        list.whole
+            .then(|| list.read.into_iter().map(|(_, value)| value).collect())
     }
 }
 
@@ -319,154 +301,51 @@ impl Decode for Texts {
     }
 }
 
-/// A set of ports.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Ports(Vec<RangeInclusive<u16>>);
-
-impl Ports {
-    /// One port.
-    pub fn one(port: u16) -> Self {
-        Ports(vec![port..=port])
-    }
-
-    /// The ranges in the order they were written.
-    pub fn ranges(&self) -> &[RangeInclusive<u16>] {
-        &self.0
-    }
-
-    /// Whether a port belongs to the set.
-    pub fn contains(&self, port: u16) -> bool {
-        self.0.iter().any(|range| range.contains(&port))
-    }
-
-    /// Every port, in the order they were written.
-    pub fn iter(&self) -> impl Iterator<Item = u16> {
-        self.0.iter().flat_map(Clone::clone)
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Reads `80`, `1000-2000` or `53,443,1000-2000`.
-    fn parse(text: &str) -> Result<Self, String> {
-        let port = |text: &str| {
-            let text = text.trim();
-            // Not what `parse` takes for a number besides digits: a sign.
-            let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-            let port = text.parse::<u16>().ok().filter(|_| digits);
-            port.ok_or_else(|| format!("{} is no port; a port is a number from 0 to 65535", quoted(text)))
-        };
-        let mut ranges = Vec::new();
-        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-            let (from, to) = part.split_once('-').unwrap_or((part, part));
-            let (from, to) = (port(from)?, port(to)?);
-            if from > to {
-                return Err(format!("the range {part} ends before it begins"));
-            }
-            ranges.push(from..=to);
-        }
-        if ranges.is_empty() {
-            return Err("there is no port in this list".into());
-        }
-        Ok(Ports(ranges))
-    }
-}
-
-impl fmt::Display for Ports {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, range) in self.0.iter().enumerate() {
-            if i > 0 {
-                f.write_str(",")?;
-            }
-            match (range.start(), range.end()) {
-                (from, to) if from == to => write!(f, "{from}")?,
-                (from, to) => write!(f, "{from}-{to}")?,
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Decode for Ports {
-    fn kind() -> Kind {
-        Kind::text("port: 443, \"443\", \"53,1000-2000\", \"env:NAME\"")
-    }
-
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let text = match &value.data {
-            Data::Number(text) => text.to_string(),
-            Data::String(text) => from_env(text, &value, cx)?,
-            _ => {
-                cx.wrong_type(&value, "a port");
-                return None;
-            }
-        };
-        Ports::parse(&text).map_err(|text| cx.error(value.at, text, "")).ok()
-    }
-}
-
 /// The text itself, or the value of the variable that `env:NAME` names.
-pub(crate) fn from_env(text: &str, value: &Value, cx: &mut Cx<'_>) -> Option<String> {
+pub(crate) fn from_env(text: &str, at: Position, cx: &mut Cx<'_>) -> Option<String> {
     let Some(name) = text.strip_prefix("env:") else {
         return Some(text.to_owned());
     };
     let found = cx.variable(name.trim());
     if found.is_none() {
         let text = format!("the environment has no variable {}", quoted(name.trim()));
-        cx.error(value.at, text, "set it, or write the value here");
+        cx.error(at, text, "set it, or write the value here");
     }
     found
 }
 
-/// One port.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Port(
-    /// The port.
-    pub u16,
-);
-
-impl Decode for Port {
-    fn kind() -> Kind {
-        Kind::text("port: 443, \"443\", \"env:NAME\"")
-    }
-
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let at = value.at;
-        let ports = Ports::decode(value, cx)?;
-        match ports.ranges() {
-            [range] if range.start() == range.end() => Some(Port(*range.start())),
-            _ => {
-                cx.error(at, format!("one port is expected here, not {ports}"), "");
-                None
-            }
-        }
-    }
-}
-
 /// Types that are read from a string.
 macro_rules! texts {
-    ($($(#[$meta:meta])* $Type:ty = $kind:literal, $parse:expr, $hint:literal;)*) => {$(
-        $(#[$meta])*
-        impl Decode for $Type {
-            fn kind() -> Kind {
-                Kind::text($kind)
+    ($($Type:ty = $kind:literal, $parse:expr, $hint:literal;)*) => {$(
+        impl $crate::config::table::Decode for $Type {
+            fn kind() -> $crate::config::schema::Kind {
+                $crate::config::schema::Kind::text($kind)
             }
 
-            fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-                let Data::String(text) = &value.data else {
-                    cx.wrong_type(&value, "a string");
-                    return None;
-                };
-                let text = $crate::config::scalar::from_env(text, &value, cx)?;
+            fn decode(
+                value: $crate::json::Value,
+                cx: &mut $crate::config::context::Cx<'_>,
+            ) -> Option<Self> {
                 let parse: fn(&str) -> Result<$Type, String> = $parse;
-                parse(text.trim()).map_err(|text| cx.error(value.at, text, $hint)).ok()
+                $crate::config::scalar::decode_text(value, parse, $hint, cx)
             }
         }
     )*};
 }
 pub(crate) use texts;
+
+/// Reads a string, or the variable of the environment that it names.
+pub(crate) fn decode_text<T>(
+    value: Value,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+    hint: &str,
+    cx: &mut Cx<'_>,
+) -> Option<T> {
+    let at = value.at;
+    let text = String::decode(value, cx)?;
+    let text = from_env(&text, at, cx)?;
+    parse(text.trim()).map_err(|text| cx.error(at, text, hint)).ok()
+}
 
 texts! {
     Address = "IP address or domain name", |text| Address::parse(text).map_err(|e| e.to_string()), "";
@@ -477,54 +356,38 @@ texts! {
     UserId = "UUID, or a name of 1 to 30 bytes", |text| UserId::parse(text).map_err(|e| e.to_string()), "";
 }
 
-/// The kinds of traffic a listener or a rule is for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Networks {
-    /// Streams.
-    pub tcp: bool,
-    /// Datagrams.
-    pub udp: bool,
-}
+/// A string, or a number as it was written.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ScalarText(
+    /// The text.
+    pub String,
+);
 
-impl Networks {
-    /// Whether a kind of traffic is among them.
-    pub fn contains(self, network: crate::Network) -> bool {
-        match network {
-            crate::Network::Tcp => self.tcp,
-            crate::Network::Udp => self.udp,
-        }
-    }
-}
-
-impl Decode for Networks {
+impl Decode for ScalarText {
     fn kind() -> Kind {
-        Kind::text("`tcp`, `udp`, `tcp,udp`, or a list of them")
+        Kind::text("string or number")
     }
 
     fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let at = value.at;
-        let mut networks = Networks { tcp: false, udp: false };
-        for word in &Texts::decode(value, cx)?.0 {
-            match word.to_ascii_lowercase().as_str() {
-                "tcp" => networks.tcp = true,
-                "udp" => networks.udp = true,
-                other => {
-                    cx.error(
-                        word.at,
-                        format!("{} is no network", quoted(other)),
-                        "write tcp, udp, or tcp,udp",
-                    );
-                    return None;
-                }
+        match value.data {
+            Data::String(text) => Some(ScalarText(text)),
+            Data::Number(text) => Some(ScalarText(text.into())),
+            _ => {
+                cx.wrong_type(&value, "a string or a number");
+                None
             }
         }
-        if !networks.tcp && !networks.udp {
-            cx.error(at, "there is no network in this list", "write tcp, udp, or tcp,udp");
-            return None;
-        }
-        Some(networks)
     }
 }
 
 /// Names and their texts. Numbers are taken as texts.
-pub(crate) type ScalarMap = BTreeMap<String, super::sockopt::ScalarText>;
+pub(crate) type ScalarMap = BTreeMap<String, ScalarText>;
+
+/// Header names and values.
+pub type Headers = BTreeMap<String, String>;
+
+/// Whether a request may have this header (RFC 9110 section 5).
+pub(crate) fn is_header(name: &str, value: &str) -> bool {
+    let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    !name.is_empty() && name.bytes().all(token) && !value.chars().any(char::is_control)
+}

@@ -1,21 +1,8 @@
-//! The tables of keys that reading, advice on misspelt keys and the reference all come from.
-//!
-//! [`object!`] declares a struct together with its table: each field's doc comment is its line in the reference. A
-//! default is written as JSON and read by the same decoder as a value in a file, so what the reference says is what
-//! happens. [`words!`] does the same for enumerations.
+//! What a table of keys says, for reading, for advice on misspelt keys and for the reference.
 
-use super::context::Cx;
-use super::json::{Data, Member, Value};
-use super::problem::{Position, Severity};
+use std::collections::BTreeSet;
 
-/// A type that a value of a file can be read into.
-pub(crate) trait Decode: Sized {
-    /// What the reference calls the type.
-    fn kind() -> Kind;
-
-    /// Reads the value. `None` means that the problem has been reported.
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self>;
-}
+use crate::problem::Severity;
 
 /// What a value may be, for the reference.
 #[derive(Clone, Debug)]
@@ -30,6 +17,8 @@ pub(crate) enum Kind {
     Map(Box<Kind>),
     /// An object with a table of keys.
     Object(&'static Object),
+    /// One of these, by the protocol that stands beside it.
+    ByProtocol(Vec<Kind>),
 }
 
 impl Kind {
@@ -38,12 +27,21 @@ impl Kind {
     }
 
     /// What to write, as a hint.
-    fn wanted(&self) -> String {
+    pub(crate) fn wanted(&self) -> String {
         match self {
             Kind::Text(text) => format!("it is written as {}", text.replace('`', "\"")),
             Kind::Words(words, _) => format!("write one of {}", words.join(", ")),
             Kind::List(_) => "it is a list".to_owned(),
-            Kind::Map(_) | Kind::Object(_) => "it is an object".to_owned(),
+            Kind::Map(_) | Kind::Object(_) | Kind::ByProtocol(_) => "it is an object".to_owned(),
+        }
+    }
+
+    fn visit(self, seen: &mut BTreeSet<&'static str>, all: &mut Vec<&'static Object>) {
+        match self {
+            Kind::Text(_) | Kind::Words(..) => {}
+            Kind::List(kind) | Kind::Map(kind) => kind.visit(seen, all),
+            Kind::Object(object) => object.visit(seen, all),
+            Kind::ByProtocol(kinds) => kinds.into_iter().for_each(|kind| kind.visit(seen, all)),
         }
     }
 }
@@ -150,87 +148,38 @@ impl Loses {
     }
 }
 
-/// The members of an object, matched to its table.
-pub(crate) struct Fields {
-    pub(crate) at: Position,
-    members: Vec<Member>,
-}
-
-impl Fields {
-    /// Sorts the members of an object and reports those that will not be read.
-    pub(crate) fn open(value: Value, table: &'static Object, cx: &mut Cx<'_>) -> Option<Self> {
-        let at = value.at;
-        let Data::Object(all) = value.data else {
-            cx.wrong_type(&value, "an object");
-            return None;
-        };
-        let mut members: Vec<Member> = Vec::new();
-        for mut member in all {
-            let key = table.keys.iter().find(|key| key.is_called(&member.key));
-            let Some(key) = key else {
-                match table.others.iter().find(|o| o.name.eq_ignore_ascii_case(&member.key)) {
-                    Some(other) => cx.within(&member.key, |cx| other.report(&member, cx)),
-                    None => cx.unknown_key(&member, table),
-                }
-                continue;
-            };
-            // To Go a null is the same as no key.
-            if member.value.is_null() {
-                continue;
-            }
-            let earlier = members.iter().position(|m| key.is_called(&m.key));
-            if let Some(i) = earlier {
-                let (old, new) = (&members[i], &member);
-                let same = old.key.eq_ignore_ascii_case(&new.key);
-                // Of two names of one key the first of the table counts, of equal names the later.
-                let keep_old = !same && key.rank(&old.key) < key.rank(&new.key);
-                let (kept, dropped) = if keep_old { (old, new) } else { (new, old) };
-                let text = if same {
-                    format!(
-                        "`{}` stands here again on line {}, and the last one counts",
-                        kept.key, kept.at.line
-                    )
-                } else {
-                    format!(
-                        "`{}` on line {} is the same key and counts instead",
-                        kept.key, kept.at.line
-                    )
-                };
-                let (name, place) = (dropped.key.clone(), dropped.at);
-                cx.within(&name, |cx| cx.warn(place, text, "remove one of them"));
-                if !keep_old {
-                    std::mem::swap(&mut members[i], &mut member);
-                }
-                continue;
-            }
-            members.push(member);
-        }
-        Some(Fields { at, members })
+impl Object {
+    /// Whether it has a key of this name, read or not.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        let others = || self.others.iter().any(|other| other.name.eq_ignore_ascii_case(name));
+        self.keys.iter().any(|key| key.is_called(name)) || others()
     }
 
-    /// Reads the value of a key of the table.
-    pub(crate) fn take<T: Decode>(&mut self, key: &'static Key, cx: &mut Cx<'_>) -> Option<Option<T>> {
-        if let Some(i) = self.members.iter().position(|m| key.is_called(&m.key)) {
-            let member = self.members.swap_remove(i);
-            // Forms that write configurations leave it so. Where there is a default, the type says what it means.
-            let empty = matches!(&member.value.data, Data::String(text) if text.is_empty());
-            if empty && key.presence == Presence::Optional {
-                return Some(None);
-            }
-            return cx.within(&member.key, |cx| T::decode(member.value, cx)).map(Some);
+    /// This table and every one below it, each once, in the order of the reference.
+    pub(crate) fn with_all_below(&'static self) -> Vec<&'static Object> {
+        let mut all = Vec::new();
+        self.visit(&mut BTreeSet::new(), &mut all);
+        all
+    }
+
+    fn visit(&'static self, seen: &mut BTreeSet<&'static str>, all: &mut Vec<&'static Object>) {
+        if !seen.insert(self.title) {
+            return;
         }
-        match key.presence {
-            Presence::Required => {
-                cx.error(self.at, format!("`{}` is missing", key.name), (key.kind)().wanted());
-                None
-            }
-            Presence::Default(json) => {
-                let mut value = super::json::read(json.as_bytes(), self.at.file).ok()?.value;
-                value.at = self.at;
-                cx.within(key.name, |cx| T::decode(value, cx)).map(Some)
-            }
-            Presence::Optional => Some(None),
+        all.push(self);
+        // What belongs to every protocol stands before what belongs to one.
+        let kinds = self.keys.iter().map(|key| (key.kind)());
+        let (one, every): (Vec<Kind>, Vec<Kind>) = kinds.partition(|kind| matches!(kind, Kind::ByProtocol(_)));
+        for kind in every.into_iter().chain(one) {
+            kind.visit(seen, all);
         }
+    }
+
+    /// The title of the table below `self` where a key belongs that stands in the wrong one.
+    pub(crate) fn home_of(&'static self, key: &str, wrong: &Object) -> Option<&'static str> {
+        let is_home = |object: &&Object| object.title != wrong.title && object.keys.iter().any(|k| k.is_called(key));
+        let home = self.with_all_below().into_iter().find(is_home);
+        home.map(|object| object.title)
     }
 }
 
@@ -239,7 +188,7 @@ impl Key {
         self.name.eq_ignore_ascii_case(name) || self.aliases.iter().any(|alias| alias.eq_ignore_ascii_case(name))
     }
 
-    fn rank(&self, name: &str) -> usize {
+    pub(crate) fn rank(&self, name: &str) -> usize {
         if self.name.eq_ignore_ascii_case(name) {
             return 0;
         }
@@ -249,200 +198,4 @@ impl Key {
             .take_while(|alias| !alias.eq_ignore_ascii_case(name))
             .count()
     }
-}
-
-impl Other {
-    fn report(&self, member: &Member, cx: &mut Cx<'_>) {
-        let off = match &member.value.data {
-            Data::Null | Data::Bool(false) => true,
-            Data::String(text) => text.is_empty(),
-            Data::Array(values) => values.is_empty(),
-            Data::Object(members) => members.is_empty(),
-            Data::Number(text) => text.as_ref() == "0",
-            Data::Bool(true) => false,
-        };
-        match self.why {
-            // Switched off, it asks for nothing.
-            Why::LaterError | Why::LaterService | Why::LaterWarning if off => {}
-            Why::LaterError => cx.later(Loses::Protection, member.at, self.text),
-            Why::LaterService => cx.later(Loses::Service, member.at, self.text),
-            Why::LaterWarning => cx.later(Loses::Ease, member.at, self.text),
-            Why::Accepted => {}
-            Why::Gone => cx.error(member.at, format!("`{}` is obsolete", member.key), self.text),
-        }
-    }
-}
-
-/// Declares a struct and the table of keys it is read by.
-macro_rules! object {
-    (
-        $(#[doc = $about:literal])*
-        $vis:vis struct $Name:ident : $title:literal {
-            $(
-                $(#[doc = $doc:literal])*
-                $field:ident : $Ty:ty = $key:literal $(| $alias:literal)* $(, $presence:ident $($json:literal)?)? ;
-            )*
-        }
-        $( other { $( $why:ident $other:literal : $text:literal ; )* } )?
-    ) => {
-        $(#[doc = $about])*
-        #[derive(Clone, Debug, PartialEq)]
-        #[non_exhaustive]
-        $vis struct $Name {
-            $( $(#[doc = $doc])* pub $field: $Ty, )*
-        }
-
-        impl $Name {
-            pub(crate) const TABLE: &'static $crate::config::table::Object = &$crate::config::table::Object {
-                title: $title,
-                about: &[$($about),*],
-                keys: &[$(
-                    $crate::config::table::Key {
-                        name: $key,
-                        aliases: &[$($alias),*],
-                        kind: <$Ty as $crate::config::table::Decode>::kind,
-                        presence: $crate::config::table::object!(@presence $($presence $($json)?)?),
-                        meaning: &[$($doc),*],
-                        since: "0.1.0",
-                    },
-                )*],
-                others: &[$($(
-                    $crate::config::table::Other {
-                        name: $other,
-                        why: $crate::config::table::Why::$why,
-                        text: $text,
-                    },
-                )*)?],
-            };
-        }
-
-        impl $crate::config::table::Decode for $Name {
-            fn kind() -> $crate::config::table::Kind {
-                $crate::config::table::Kind::Object(Self::TABLE)
-            }
-
-            fn decode(
-                value: $crate::config::json::Value,
-                cx: &mut $crate::config::context::Cx<'_>,
-            ) -> Option<Self> {
-                let mut fields = $crate::config::table::Fields::open(value, Self::TABLE, cx)?;
-                let mut keys = Self::TABLE.keys.iter();
-                // An object without keys uses neither.
-                let _ = (&mut fields, &mut keys);
-                // Every field is read before the first failure ends it, so that all problems are found at once.
-                $( let $field = keys.next().and_then(|key| fields.take::<$Ty>(key, cx)); )*
-                Some(Self { $( $field: $crate::config::table::object!(@value $field $($presence $($json)?)?), )* })
-            }
-        }
-    };
-    (@presence default $default:literal) => { $crate::config::table::Presence::Default($default) };
-    (@presence required) => { $crate::config::table::Presence::Required };
-    (@presence) => { $crate::config::table::Presence::Optional };
-    (@value $field:ident default $default:literal) => { $field?? };
-    (@value $field:ident required) => { $field?? };
-    (@value $field:ident) => { $field?.unwrap_or_default() };
-}
-pub(crate) use object;
-
-/// Declares an enumeration and the words for it, which compare without regard to case.
-macro_rules! words {
-    (
-        $(#[doc = $about:literal])*
-        $vis:vis enum $Name:ident {
-            $(
-                $(#[doc = $doc:literal])*
-                $Variant:ident = $word:literal $(| $alias:literal)* ;
-            )*
-        }
-        $( other { $( $why:ident $other:literal : $text:literal ; )* } )?
-    ) => {
-        $(#[doc = $about])*
-        #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-        #[non_exhaustive]
-        $vis enum $Name {
-            $( $(#[doc = $doc])* $Variant, )*
-        }
-
-        impl $Name {
-            const WORDS: &'static [(Self, &'static [&'static str])] = &[
-                $( (Self::$Variant, &[$word $(, $alias)*]), )*
-            ];
-
-            const OTHERS: &'static [$crate::config::table::Other] = &[$($(
-                $crate::config::table::Other {
-                    name: $other,
-                    why: $crate::config::table::Why::$why,
-                    text: $text,
-                },
-            )*)?];
-
-            /// The word for it.
-            #[allow(dead_code, reason = "not every enumeration is written back")]
-            $vis fn as_str(self) -> &'static str {
-                match self { $( Self::$Variant => $word, )* }
-            }
-        }
-
-        impl $crate::config::table::Decode for $Name {
-            fn kind() -> $crate::config::table::Kind {
-                $crate::config::table::words_kind(Self::WORDS, Self::OTHERS)
-            }
-
-            fn decode(
-                value: $crate::config::json::Value,
-                cx: &mut $crate::config::context::Cx<'_>,
-            ) -> Option<Self> {
-                $crate::config::table::decode_word(value, Self::WORDS, Self::OTHERS, cx)
-            }
-        }
-    };
-}
-pub(crate) use words;
-
-/// The kind of an enumeration.
-pub(crate) fn words_kind<T>(words: &[(T, &[&'static str])], others: &'static [Other]) -> Kind {
-    let names = words.iter().flat_map(|(_, names)| names.iter().copied());
-    Kind::Words(names.filter(|name| !name.is_empty()).collect(), others)
-}
-
-/// Reads a word of an enumeration.
-pub(crate) fn decode_word<T: Copy>(
-    value: Value,
-    words: &'static [(T, &[&str])],
-    others: &'static [Other],
-    cx: &mut Cx<'_>,
-) -> Option<T> {
-    let Data::String(text) = &value.data else {
-        cx.wrong_type(&value, "a string");
-        return None;
-    };
-    let text = text.trim();
-    let found = words
-        .iter()
-        .find(|(_, names)| names.iter().any(|name| name.eq_ignore_ascii_case(text)));
-    if let Some((word, _)) = found {
-        return Some(*word);
-    }
-    if let Some(other) = others.iter().find(|o| o.name.eq_ignore_ascii_case(text)) {
-        match other.why.loses() {
-            Some(loses) => cx.later(loses, value.at, other.text),
-            None => cx.error(value.at, format!("\"{}\" is obsolete", other.name), other.text),
-        }
-        return None;
-    }
-    let names: Vec<&str> = words
-        .iter()
-        .flat_map(|(_, names)| names.iter().copied())
-        .filter(|n| !n.is_empty())
-        .collect();
-    let hint = match cx.nearest(text, &names) {
-        Some(near) => format!("did you mean \"{near}\"?"),
-        None => format!("write one of {}", names.join(", ")),
-    };
-    cx.error(
-        value.at,
-        format!("{} is not known here", super::context::quoted(text)),
-        hint,
-    );
-    None
 }

@@ -1,46 +1,26 @@
-//! Links and outbounds.
+//! Share links as outbounds, and outbounds as share links.
 
 use serde_json::{Map, Value, json};
 
-use super::{Form, Link, LinkError, Scheme};
-use crate::UserId;
-use crate::config::{
-    DomainStrategy, EarlyData, Outbound, OutboundProtocol, Problem, Server, Sockopt, Tls, TlsVersion, Transport,
-    Upgrade, read_outbound,
-};
-
-/// What came of turning an outbound into a link.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Made {
-    /// The link.
-    pub link: Link,
-    /// Keys of the outbound that no link can say and that are left out.
-    pub left_out: Vec<&'static str>,
-}
+use super::outbound::Outbound;
+use super::protocol::{vless, vmess};
+use super::read_outbound;
+use super::sockopt::{DomainStrategy, Sockopt};
+use super::tls::{Tls, TlsVersion};
+use super::transport::{EarlyData, Transport, Upgrade};
+use crate::link::{Link, LinkError, Made, Scheme};
+use crate::problem::Problem;
 
 impl Link {
     /// The outbound as it stands in a configuration, with the link's name as its tag.
     pub fn to_json(&self) -> Value {
-        let mut settings = json!({
-            "address": self.address.to_string(),
-            "port": self.port,
-            "id": self.id.to_string(),
-        });
-        match self.scheme {
-            Scheme::Vless => {
-                settings["encryption"] = self.encryption.as_str().into();
-                if !self.parameter("flow").is_empty() {
-                    settings["flow"] = self.parameter("flow").into();
-                }
-            }
-            Scheme::Vmess => {
-                settings["security"] = self.encryption.as_str().into();
-                if self.alter_id != 0 {
-                    settings["alterId"] = self.alter_id.into();
-                }
-            }
-        }
+        let mut settings = match self.scheme {
+            Scheme::Vless => vless::of_link(self),
+            Scheme::Vmess => vmess::of_link(self),
+        };
+        settings["address"] = self.address.to_string().into();
+        settings["port"] = self.port.into();
+        settings["id"] = self.id.to_string().into();
         let mut outbound = json!({
             "protocol": self.scheme.as_str(),
             "settings": settings,
@@ -152,40 +132,13 @@ impl Link {
     /// # Errors
     /// [`LinkError::NoLink`] if the protocol has no links.
     pub fn from_outbound(outbound: &Outbound) -> Result<Made, LinkError> {
-        let new = |scheme, id: UserId, server: &Server| Link::new(scheme, id, server.address.clone(), server.port);
         let mut left_out = Vec::new();
-        let mut link = match &outbound.protocol {
-            OutboundProtocol::Vless(vless) => new(Scheme::Vless, vless.id, &vless.server),
-            OutboundProtocol::Vmess(vmess) => {
-                if vmess.experiments != Default::default() {
-                    left_out.push("settings.experiments");
-                }
-                let mut link = new(Scheme::Vmess, vmess.id, &vmess.server);
-                link.encryption = vmess.security.as_str().to_owned();
-                link
+        let mut link = outbound.protocol.link(&mut left_out).map_err(|protocol| {
+            let article = if protocol == "http" { "an" } else { "a" };
+            LinkError::NoLink {
+                what: format!("{article} {protocol} outbound"),
             }
-            OutboundProtocol::Freedom(_) => {
-                return Err(LinkError::NoLink {
-                    what: "a freedom outbound",
-                });
-            }
-            OutboundProtocol::Blackhole(_) => {
-                return Err(LinkError::NoLink {
-                    what: "a blackhole outbound",
-                });
-            }
-            OutboundProtocol::Socks(_) => {
-                return Err(LinkError::NoLink {
-                    what: "a socks outbound",
-                });
-            }
-            OutboundProtocol::Http(_) => {
-                return Err(LinkError::NoLink {
-                    what: "an http outbound",
-                });
-            }
-        };
-        link.form = Form::Uri;
+        })?;
         link.name = outbound.tag.clone();
         match &outbound.stream.transport {
             Transport::Raw => {}

@@ -1,10 +1,8 @@
 //! `streamSettings.sockopt`: options of sockets.
 
-use super::context::Cx;
-use super::json::{Data, Value};
-use super::problem::At;
 use super::scalar::Texts;
-use super::table::{Decode, Kind, object, words};
+use super::table::{object, words};
+use crate::problem::At;
 
 words! {
     /// How the original destination of a connection is found.
@@ -43,30 +41,6 @@ words! {
         ForceIpv4v6 = "ForceIPv4v6" | "ForceIP4v6" | "ForceIPv46" | "ForceIP46";
         /// As `UseIPv6v4`, and an error if that fails.
         ForceIpv6v4 = "ForceIPv6v4" | "ForceIP6v4" | "ForceIPv64" | "ForceIP64";
-    }
-}
-
-/// A string, or a number as it was written.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct ScalarText(
-    /// The text.
-    pub String,
-);
-
-impl Decode for ScalarText {
-    fn kind() -> Kind {
-        Kind::text("string or number")
-    }
-
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        match value.data {
-            Data::String(text) => Some(ScalarText(text)),
-            Data::Number(text) => Some(ScalarText(text.into())),
-            _ => {
-                cx.wrong_type(&value, "a string or a number");
-                None
-            }
-        }
     }
 }
 

@@ -1,15 +1,14 @@
 //! `streamSettings.tlsSettings`.
 
-use std::collections::BTreeMap;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::context::{Cx, quoted};
-use super::json::{Data, Value};
-use super::problem::{At, Position, Severity};
 use super::scalar::Texts;
-use super::table::{Decode, Kind, object, words};
+use super::schema::Kind;
+use super::table::{Decode, object, words};
+use crate::json::{Data, Value};
+use crate::problem::{At, Position};
 
 mod certificate;
 
@@ -210,49 +209,41 @@ impl Decode for Tls {
         let cipher_suites = cipher_suites(&s.cipher_suites, cx)?;
         if !s.fingerprint.is_empty() {
             let text = "the fingerprint is noted but not imitated; the hello is that of our TLS library";
-            cx.within("fingerprint", |cx| cx.warn(s.fingerprint.at, text, ""));
+            cx.warn_in("fingerprint", s.fingerprint.at, text, "");
         }
         if let Some(insecure) = s.allow_insecure.filter(|insecure| insecure.value) {
             let text = "the server's certificate will not be checked; anyone on the way can read and change everything";
             let hint = "pin the certificate with `pinnedPeerCertSha256` instead";
-            cx.within("allowInsecure", |cx| cx.warn(insecure.at, text, hint));
+            cx.warn_in("allowInsecure", insecure.at, text, hint);
         }
         if !s.key_log.is_empty() {
             let text = "session secrets are written to this file: whoever has it can read the captured connections";
-            cx.within("masterKeyLog", |cx| {
-                cx.warn(s.key_log.at, text, "take it out when you have what you need")
-            });
+            let hint = "take it out when you have what you need";
+            cx.warn_in("masterKeyLog", s.key_log.at, text, hint);
         }
         let insecure_at = s
             .allow_insecure
             .filter(|insecure| insecure.value)
             .map(|insecure| insecure.at);
+        let lists = [
+            ("pinnedPeerCertSha256", &s.pinned_certificates),
+            ("pinnedPeerCertificateChainSha256", &s.pinned_chains),
+            ("pinnedPeerCertificatePublicKeySha256", &s.pinned_public_keys),
+            ("verifyPeerCertByName", &s.verify_names),
+        ];
         let of_clients = [
             ("serverName", !s.server_name.is_empty(), s.server_name.at),
             ("fingerprint", !s.fingerprint.is_empty(), s.fingerprint.at),
-            (
-                "pinnedPeerCertSha256",
-                !s.pinned_certificates.is_empty(),
-                s.pinned_certificates.at,
-            ),
-            (
-                "pinnedPeerCertificateChainSha256",
-                !s.pinned_chains.is_empty(),
-                s.pinned_chains.at,
-            ),
-            (
-                "pinnedPeerCertificatePublicKeySha256",
-                !s.pinned_public_keys.is_empty(),
-                s.pinned_public_keys.at,
-            ),
-            ("verifyPeerCertByName", !s.verify_names.is_empty(), s.verify_names.at),
             (
                 "disableSystemRoot",
                 s.disable_system_root.value,
                 s.disable_system_root.at,
             ),
             ("allowInsecure", insecure_at.is_some(), insecure_at.unwrap_or_default()),
-        ];
+        ]
+        .into_iter()
+        .chain(lists.map(|(key, list)| (key, !list.is_empty(), list.at)))
+        .collect::<Vec<_>>();
         let of_servers = [
             ("rejectUnknownSni", s.reject_unknown_sni.value, s.reject_unknown_sni.at),
             ("verifyClientCertificate", s.verify_client.value, s.verify_client.at),
@@ -300,12 +291,26 @@ impl Decode for Tls {
     }
 }
 
+/// The settings of TLS, which are read only where it is used.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct UnreadTls(pub(crate) Value);
+
+impl Decode for UnreadTls {
+    fn kind() -> Kind {
+        Tls::kind()
+    }
+
+    fn decode(value: Value, _: &mut Cx<'_>) -> Option<Self> {
+        Some(UnreadTls(value))
+    }
+}
+
 fn versions(s: &TlsSettings, cx: &mut Cx<'_>) -> Option<(TlsVersion, TlsVersion)> {
     let mut min = TlsVersion::V12;
     if let Some(asked) = s.min_version {
         if asked.value < TlsVersion::V12 {
             let text = format!("TLS {} is never spoken; 1.2 is the lowest version here", asked.as_str());
-            cx.within("minVersion", |cx| cx.warn(asked.at, text, "write \"1.2\""));
+            cx.warn_in("minVersion", asked.at, text, "write \"1.2\"");
         }
         min = min.max(asked.value);
     }
@@ -317,7 +322,7 @@ fn versions(s: &TlsSettings, cx: &mut Cx<'_>) -> Option<(TlsVersion, TlsVersion)
             .map(|asked| asked.at)
             .unwrap_or_default();
         let text = format!("no version is left between TLS {} and {}", min.as_str(), max.as_str());
-        cx.within("maxVersion", |cx| cx.error(at, text, "1.2 and 1.3 are spoken"));
+        cx.error_in("maxVersion", at, text, "1.2 and 1.3 are spoken");
         return None;
     }
     Some((min, max))
@@ -334,15 +339,13 @@ fn cipher_suites(list: &At<String>, cx: &mut Cx<'_>) -> Option<Vec<CipherSuite>>
             Some((suite, _)) => suites.push(*suite),
             None => {
                 let text = format!("the cipher suite {} is not spoken here and left out", quoted(name));
-                cx.within("cipherSuites", |cx| cx.report_late(Severity::Warning, list.at, text));
+                cx.warn_in("cipherSuites", list.at, text, "");
             }
         }
     }
     if suites.is_empty() && names().next().is_some() {
-        let text = "no cipher suite is left";
-        cx.within("cipherSuites", |cx| {
-            cx.error(list.at, text, "name at least one AEAD suite of TLS 1.2 or 1.3")
-        });
+        let hint = "name at least one AEAD suite of TLS 1.2 or 1.3";
+        cx.error_in("cipherSuites", list.at, "no cipher suite is left", hint);
         return None;
     }
     Some(suites)
@@ -360,7 +363,7 @@ fn digests(
             Some(digest) => digests.push(digest),
             None => {
                 let text_is = format!("{} is not the 32 bytes of a SHA-256", quoted(text));
-                cx.within(key, |cx| cx.error(text.at, text_is, ""));
+                cx.error_in(key, text.at, text_is, "");
                 return None;
             }
         }
@@ -381,7 +384,7 @@ pub(crate) fn check_certificates(tls: &Tls, stream: Position, cx: &mut Cx<'_>) {
             let at = at.map_or(stream, |(_, at)| *at);
             let text = "no client could prove itself: there is no authority for clients' certificates";
             let hint = "list it under `certificates` with \"usage\": \"verifyclient\"";
-            cx.within("verifyClientCertificate", |cx| cx.error(at, text, hint));
+            cx.error_in("verifyClientCertificate", at, text, hint);
         }
     });
 }
@@ -404,6 +407,3 @@ pub(crate) fn hex32(text: &str) -> Option<[u8; 32]> {
 fn base64_32(text: &str) -> Option<[u8; 32]> {
     STANDARD.decode(text).ok()?.try_into().ok()
 }
-
-/// Header names and values.
-pub type Headers = BTreeMap<String, String>;

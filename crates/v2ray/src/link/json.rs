@@ -7,7 +7,7 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, PAD}
 use serde_json::{Map, Value};
 
 use super::{Form, Link, LinkError, Scheme, default_encryption, parse_address, parse_id, parse_port};
-use crate::config::json::{Data, Member, read as read_json};
+use crate::json::{Data, Member, read as read_json};
 
 /// Base64 with the usual alphabet; padding may be missing.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(

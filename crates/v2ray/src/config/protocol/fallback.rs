@@ -1,59 +1,15 @@
-//! `settings.fallbacks`: who answers strangers, and unix socket names.
+//! `settings.fallbacks`: who answers strangers.
 
 use std::collections::HashMap;
 
-use super::context::{Cx, quoted};
-use super::json::{Data, Value};
-use super::problem::At;
-use super::table::{Decode, Kind, Loses, object};
 use crate::Address;
+use crate::config::context::{Cx, quoted};
+use crate::config::endpoint::{UnixName, host_port};
+use crate::config::schema::{Kind, Loses};
+use crate::config::table::{Decode, object};
+use crate::json::{Data, Value};
+use crate::problem::At;
 use crate::vless::fallback::Fallback;
-
-/// The name of a unix socket.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub enum UnixName {
-    /// A path in the file system.
-    Path(String),
-    /// An abstract name (Linux), without the zero byte it begins with.
-    Abstract {
-        /// The name.
-        name: String,
-        /// Filled with zero bytes to the full length of a socket address (`@@name`).
-        padded: bool,
-    },
-}
-
-/// Longest name of a unix socket that fits into a socket address of Linux with a zero byte, bytes.
-const MAX_UNIX: usize = 107;
-
-impl UnixName {
-    /// Reads `/path`, `@name` or `@@name`. `None`: it is neither.
-    pub(crate) fn parse(text: &str) -> Option<Result<Self, String>> {
-        let name = if text.starts_with('/') {
-            UnixName::Path(text.to_owned())
-        } else if let Some(name) = text.strip_prefix("@@") {
-            UnixName::Abstract {
-                name: name.to_owned(),
-                padded: true,
-            }
-        } else if let Some(name) = text.strip_prefix('@') {
-            UnixName::Abstract {
-                name: name.to_owned(),
-                padded: false,
-            }
-        } else {
-            return None;
-        };
-        Some(if text.len() > MAX_UNIX || text.contains('\0') || text.len() < 2 {
-            Err(format!(
-                "{} is no name of a unix socket, which has at most {MAX_UNIX} bytes",
-                quoted(text)
-            ))
-        } else {
-            Ok(name)
-        })
-    }
-}
 
 /// Where strangers are sent.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -129,11 +85,11 @@ impl Decode for ReadFallback {
         let path_fits = s.path.is_empty() || s.path.starts_with('/');
         if !path_fits {
             let text = format!("{} does not begin with a slash", quoted(&s.path));
-            cx.within("path", |cx| cx.error(s.path.at, text, ""));
+            cx.error_in("path", s.path.at, text, "");
         }
         if s.xver.value > 2 {
             let text = format!("there is no version {} of the PROXY protocol", s.xver.value);
-            cx.within("xver", |cx| cx.error(s.xver.at, text, "write 0, 1 or 2"));
+            cx.error_in("xver", s.xver.at, text, "write 0, 1 or 2");
         }
         let target = FallbackTarget {
             to: to?,
@@ -177,52 +133,6 @@ fn dial(dest: &At<Dest>, kind: &At<String>, cx: &mut Cx<'_>) -> Option<FallbackD
     };
     let hint = "write a port, host:port, /path/of/a/socket or @abstract";
     read.map_err(|text| cx.error(dest.at, text, hint)).ok()
-}
-
-/// Reads `80`, `host:80`, `[::1]:80`.
-fn host_port(text: &str) -> Result<(Option<Address>, u16), String> {
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) => (Some(host), port),
-        None => (None, text),
-    };
-    let digits = !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
-    let Some(port) = port.parse::<u16>().ok().filter(|port| digits && *port != 0) else {
-        return Err(format!("{} ends in no port from 1 to 65535", quoted(text)));
-    };
-    match host {
-        None => Ok((None, port)),
-        Some(host) if host.contains(':') && !host.starts_with('[') => {
-            Err(format!("{} wants brackets around its IPv6 address", quoted(text)))
-        }
-        Some(host) => Address::parse(host)
-            .map(|host| (Some(host), port))
-            .map_err(|error| error.to_string()),
-    }
-}
-
-/// Reads `host:port`, where either may be missing, as `redirect` has it.
-pub(crate) fn optional_host_port(text: &str) -> Result<(Option<Address>, Option<u16>), String> {
-    let Some((host, port)) = text.rsplit_once(':') else {
-        return Err(format!("{} is not host:port", quoted(text)));
-    };
-    if host.contains(':') && !host.starts_with('[') {
-        return Err(format!("{} wants brackets around its IPv6 address", quoted(text)));
-    }
-    let host = match host {
-        "" => None,
-        host => Some(Address::parse(host).map_err(|error| error.to_string())?),
-    };
-    let port = match port {
-        "" => None,
-        port => {
-            let ports = port
-                .parse::<u16>()
-                .ok()
-                .filter(|_| port.bytes().all(|b| b.is_ascii_digit()));
-            Some(ports.ok_or_else(|| format!("{} ends in no port", quoted(text)))?).filter(|port| *port != 0)
-        }
-    };
-    Ok((host, port))
 }
 
 /// What is odd about a list of fallbacks.

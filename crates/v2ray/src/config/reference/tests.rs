@@ -1,7 +1,8 @@
 use super::*;
 use crate::config::context::Cx;
-use crate::config::json::read;
-use crate::config::table::{Decode, Key, Loses, Other};
+use crate::config::schema::{Loses, Other};
+use crate::config::table::Decode;
+use crate::json::read;
 
 /// The page that is kept in step with the tables.
 fn page() -> std::path::PathBuf {
@@ -66,7 +67,7 @@ fn every_key_has_a_meaning_and_every_default_is_json() {
 fn an_empty_object_has_all_defaults_without_a_problem() {
     macro_rules! check {
         ($($Type:ty),*) => {$(
-            let mut cx = Cx::new(&["f"], true, &|_| None);
+            let mut cx = Cx::new(Settings::TABLE, &["f"], true, &|_| None);
             let value = read(b"{}", 0).unwrap().value;
             assert!(<$Type>::decode(value, &mut cx).is_some(), stringify!($Type));
             assert_eq!(cx.finish(), []);
@@ -97,7 +98,7 @@ fn others() -> Vec<(String, &'static Other)> {
         match kind {
             Kind::Words(_, others) => all.extend(others.iter().map(|other| (title.to_owned(), other))),
             Kind::List(kind) | Kind::Map(kind) => words(title, *kind, all),
-            Kind::Text(_) | Kind::Object(_) => {}
+            Kind::Text(_) | Kind::Object(_) | Kind::ByProtocol(_) => {}
         }
     }
     let mut all = Vec::new();
@@ -247,7 +248,7 @@ fn an_empty_string_is_no_key_where_there_is_no_default() {
     macro_rules! check {
         ($($Type:ty),*) => {$(
             for key in <$Type>::TABLE.keys.iter().filter(|key| key.presence == Presence::Optional) {
-                let mut cx = Cx::new(&["f"], true, &|_| None);
+                let mut cx = Cx::new(Settings::TABLE, &["f"], true, &|_| None);
                 let text = format!(r#"{{"{}": ""}}"#, key.name);
                 let value = read(text.as_bytes(), 0).unwrap().value;
                 assert!(<$Type>::decode(value, &mut cx).is_some(), "{} {}", stringify!($Type), key.name);

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use super::super::context::Cx;
-use super::super::json::{Data, Value};
-use super::super::problem::{At, Position};
-use super::super::table::{Decode, Kind, Loses, object, words};
+use crate::config::context::Cx;
+use crate::config::schema::{Kind, Loses};
+use crate::config::table::{Decode, object, words};
+use crate::json::{Data, Value};
+use crate::problem::{At, Position};
 
 words! {
     /// What a certificate is for.

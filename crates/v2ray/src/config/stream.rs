@@ -1,0 +1,115 @@
+//! `streamSettings`: what carries the proxy protocol.
+
+use super::context::Cx;
+use super::schema::Kind;
+use super::sockopt::{DomainStrategy, Sockopt};
+use super::table::Decode;
+use super::tls::{Pem, Tls, UnreadTls, check_certificates};
+use super::transport::{SecurityName, StreamSettings, Transport};
+use crate::json::Value;
+use crate::problem::Position;
+
+/// What carries the proxy protocol.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Stream {
+    /// The transport.
+    pub transport: Transport,
+    /// TLS, if it is used.
+    pub tls: Option<Box<Tls>>,
+    /// Require the PROXY protocol at the begin of each connection.
+    pub accept_proxy_protocol: bool,
+    /// Options of the sockets.
+    pub sockopt: Sockopt,
+    /// Where it is configured.
+    pub at: Position,
+}
+
+impl Stream {
+    /// Whether nothing stands between the socket and the protocol.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.tls.is_none() && self.transport == Transport::Raw
+    }
+
+    /// Whether a private key stands in it, rather than in a file of its own.
+    pub(crate) fn has_keys(&self) -> bool {
+        let certificates = self.tls.iter().flat_map(|tls| &tls.certificates);
+        certificates
+            .into_iter()
+            .any(|one| matches!(one.key, Some(Pem::Inline(_))))
+    }
+}
+
+impl Decode for Stream {
+    fn kind() -> Kind {
+        Kind::Object(StreamSettings::TABLE)
+    }
+
+    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
+        let at = value.at;
+        let mut s = StreamSettings::decode(value, cx)?;
+        // Each part is read whatever became of the others, so that all problems are found at once.
+        let tls = match (s.security.0, s.tls.take()) {
+            (Some(SecurityName::None) | None, _) => Some(None),
+            (Some(SecurityName::Tls), given) => {
+                let given = given.map_or_else(|| Value::empty_object(at), |UnreadTls(given)| given);
+                let tls = cx.within("tlsSettings", |cx| Tls::decode(given, cx));
+                tls.map(|tls| Some(Box::new(tls)))
+            }
+        };
+        let transport = s.transport(cx);
+        let (sockopt, tls, (transport, accepts)) = (s.sockopt.0?, tls?, transport?);
+        s.security.0?;
+        Some(Stream {
+            transport,
+            tls,
+            accept_proxy_protocol: accepts || sockopt.accept_proxy_protocol,
+            sockopt,
+            at,
+        })
+    }
+}
+
+/// What is wrong about a stream for one side only.
+pub(crate) fn check_side(stream: &Stream, listens: bool, cx: &mut Cx<'_>) {
+    cx.within("streamSettings", |cx| {
+        let side = if listens { "an inbound" } else { "an outbound" };
+        let mut no_effect = |object: &str, key: &str, at: Position| {
+            let text = format!("`{key}` has no effect on {side}");
+            // It may be meant to protect, so it is not for us to say that it can go.
+            let hint = if listens {
+                "it belongs to the outbound at the other end"
+            } else {
+                "it belongs to the inbound at the other end"
+            };
+            cx.within(object, |cx| cx.warn_in(key, at, text, hint));
+        };
+        let sockopt = &stream.sockopt;
+        if let Some(tls) = &stream.tls {
+            let wrong = if listens { &tls.of_clients } else { &tls.of_servers };
+            for (key, at) in wrong {
+                no_effect("tlsSettings", key, *at);
+            }
+        }
+        if listens && sockopt.domain_strategy.value != DomainStrategy::AsIs {
+            no_effect("sockopt", "domainStrategy", sockopt.domain_strategy.at);
+        }
+        if !listens && sockopt.v6_only.value {
+            no_effect("sockopt", "V6Only", sockopt.v6_only.at);
+        }
+        if !listens && stream.accept_proxy_protocol {
+            let text = "`acceptProxyProtocol` has no effect on an outbound";
+            cx.warn(stream.at, text, "it belongs to the inbound at the other end");
+        }
+        let trusted = &sockopt.trusted_x_forwarded_for;
+        if !trusted.is_empty() && (!listens || stream.transport == Transport::Raw) {
+            let text = "only inbounds over ws or httpupgrade have requests with such headers; it has no effect here";
+            let at = trusted.at;
+            let hint = "it belongs to an inbound over ws or httpupgrade";
+            cx.within("sockopt", |cx| cx.warn_in("trustedXForwardedFor", at, text, hint));
+        }
+        if listens && let Some(tls) = &stream.tls {
+            check_certificates(tls, stream.at, cx);
+        }
+    });
+}

@@ -1,0 +1,127 @@
+//! The transports: a file for each below this one, and a line for each in the list here.
+
+mod httpupgrade;
+mod raw;
+mod upgrade;
+mod ws;
+
+use super::context::Cx;
+use super::scalar::Part;
+use super::sockopt::Sockopt;
+use super::table::{Decode, object, words};
+use super::tls::UnreadTls;
+use httpupgrade::HttpUpgradeSettings;
+use raw::RawSettings;
+use ws::WsSettings;
+
+pub use upgrade::{EarlyData, Upgrade};
+
+/// The settings of a transport.
+pub(crate) trait Carrier: Decode {
+    /// The transport, and whether each connection begins with the PROXY protocol. `None`: what is wrong has been reported.
+    fn transport(self, cx: &mut Cx<'_>) -> Option<(Transport, bool)>;
+}
+
+words! {
+    /// The security layers.
+    pub(crate) enum SecurityName {
+        /// None.
+        None = "none" | "";
+        /// TLS.
+        Tls = "tls";
+    }
+    other {
+        LaterError "reality": "REALITY";
+        Gone "xtls": "write tls, and \"xtls-rprx-vision\" as the users' `flow`";
+    }
+}
+
+/// Declares the transports, and `streamSettings`, in which each has a key.
+macro_rules! transports {
+    ($(
+        $(#[doc = $doc:literal])*
+        $Variant:ident $(($Payload:ty))? = $word:literal $(| $alias:literal)*,
+            $settings:literal $(| $older:literal)* as $field:ident: $Settings:ident, $about:literal;
+    )*) => {
+        words! {
+            /// The transports.
+            pub(crate) enum TransportName {
+                $( $(#[doc = $doc])* $Variant = $word $(| $alias)*; )*
+            }
+            other {
+                LaterError "grpc": "the transport grpc";
+                LaterError "gun": "the transport grpc";
+                LaterError "xhttp": "the transport xhttp";
+                LaterError "splithttp": "the transport xhttp";
+                LaterError "kcp": "the transport mkcp";
+                LaterError "mkcp": "the transport mkcp";
+                LaterError "hysteria": "the transport hysteria";
+                Gone "h2": "write grpc or xhttp on both ends";
+                Gone "http": "write grpc or xhttp on both ends";
+                Gone "quic": "write raw or ws on both ends, with tls, which quic always had";
+                Gone "domainsocket": "write raw, and a path as the inbound's `listen`";
+                Gone "ds": "write raw, and a path as the inbound's `listen`";
+            }
+        }
+
+        /// A transport.
+        #[derive(Clone, Debug, PartialEq)]
+        #[non_exhaustive]
+        pub enum Transport {
+            $( $(#[doc = $doc])* $Variant $(($Payload))?, )*
+        }
+
+        object! {
+            /// What carries the proxy protocol, and how it is protected.
+            pub(crate) struct StreamSettings: "streamSettings" {
+                /// The transport.
+                network: Part<TransportName> = "network" | "method", default "\"raw\"";
+                /// The security layer.
+                security: Part<SecurityName> = "security", default "\"none\"";
+                /// For the security layer tls.
+                tls: Option<UnreadTls> = "tlsSettings";
+                $( #[doc = $about] $field: Part<$Settings> = $settings $(| $older)*, default "{}"; )*
+                /// Options of the sockets.
+                sockopt: Part<Sockopt> = "sockopt", default "{}";
+            }
+            other {
+                Accepted "realitySettings": "Only the security layer reality has them, which is not supported yet.";
+                Accepted "grpcSettings": "Only the transport grpc has them, which is not supported yet.";
+                Accepted "gunSettings": "Only the transport grpc has them, which is not supported yet.";
+                Accepted "xhttpSettings": "Only the transport xhttp has them, which is not supported yet.";
+                Accepted "splithttpSettings": "Only the transport xhttp has them, which is not supported yet.";
+                Accepted "kcpSettings": "Only the transport mkcp has them, which is not supported yet.";
+                Accepted "hysteriaSettings": "Only the transport hysteria has them, which is not supported yet.";
+                Accepted "httpSettings": "The transport h2 is obsolete.";
+                Accepted "quicSettings": "The transport quic is obsolete.";
+                Accepted "dsSettings": "The transport domainsocket is obsolete.";
+                LaterError "finalmask": "`finalmask`";
+                Gone "xtlsSettings": "write `tlsSettings`, and \"xtls-rprx-vision\" as the users' `flow`";
+            }
+        }
+
+        impl StreamSettings {
+            /// The transport that `network` names, and whether each connection begins with the PROXY protocol.
+            pub(crate) fn transport(&mut self, cx: &mut Cx<'_>) -> Option<(Transport, bool)> {
+                match self.network.0? {
+                    $( TransportName::$Variant => {
+                        let settings = self.$field.0.take()?;
+                        cx.within($settings, |cx| settings.transport(cx))
+                    } )*
+                }
+            }
+        }
+    };
+}
+
+transports! {
+    /// Bytes as they are.
+    Raw = "raw" | "tcp" | "",
+        "rawSettings" | "tcpSettings" as raw: RawSettings, " For the transport raw.";
+    /// WebSocket (RFC 6455).
+    WebSocket(Upgrade) = "ws" | "websocket",
+        "wsSettings" as ws: WsSettings, " For the transport ws.";
+    /// An HTTP upgrade, and bytes as they are after it.
+    HttpUpgrade(Upgrade) = "httpupgrade",
+        "httpupgradeSettings" as http_upgrade: HttpUpgradeSettings, " For the transport httpupgrade.";
+}
