@@ -86,3 +86,6 @@ pub use files::{can_append, readers};
 pub use server::Server;
 pub use settings::{Parts, Timeouts};
 pub use stats::{Counter, Stats};
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub use tls::fuzzing;

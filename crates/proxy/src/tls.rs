@@ -2,6 +2,8 @@
 
 pub(crate) mod build;
 pub(crate) mod certs;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 pub(crate) mod handshake;
 pub(crate) mod hello;
 pub(crate) mod provider;

@@ -8,10 +8,10 @@ use std::fmt;
 
 use subtle::ConstantTimeEq;
 
-use crate::handshake::Role;
 use crate::record::{RecvHalf, SendHalf};
 pub use crate::session::slots::WINDOW;
 use crate::session::{Session, Slot, mac};
+use crate::terms::Role;
 use crate::{Error, Zeroizing};
 
 /// Length of a token.

@@ -5,7 +5,8 @@ use std::fmt;
 
 use sealway_aead::Fault;
 
-use crate::handshake::{Kem, Mode, Refusal};
+use crate::refusal::Refusal;
+use crate::terms::{Kem, MAX_KIND, MAX_PAYLOAD, Mode};
 
 /// Why a call failed.
 ///
@@ -118,6 +119,20 @@ impl Error {
     }
 }
 
+impl Refusal {
+    /// What the other end may be told of an error of the handshake; `None` for what only somebody in between would learn from.
+    pub fn of(error: &Error) -> Option<Self> {
+        match error {
+            Error::OtherMode { theirs: Mode::Keys } => Some(Self::WantsCode),
+            Error::OtherMode { theirs: Mode::Code } => Some(Self::WantsKeys),
+            Error::WeakKem { theirs: Kem::MlKem768 } => Some(Self::WantsStrong),
+            Error::Suites(sealway_aead::Error::NoCommonSuite) => Some(Self::NoCommonSuite),
+            Error::UnknownPeer { .. } => Some(Self::UnknownKey),
+            _ => None,
+        }
+    }
+}
+
 impl From<sealway_aead::Error> for Error {
     fn from(error: sealway_aead::Error) -> Self {
         match error {
@@ -170,16 +185,10 @@ impl fmt::Display for Error {
             Error::NotDone => f.write_str("not done yet: read and write on until it is"),
             Error::EmptyCode => f.write_str("the code phrase is empty"),
             Error::RecordLength { need, got } => write!(f, "a record buffer of {need} bytes is needed, not {got}"),
-            Error::PayloadTooLong { got } => write!(
-                f,
-                "a record holds at most {} bytes, not {got}",
-                crate::record::MAX_PAYLOAD
-            ),
-            Error::ReservedKind { kind } => write!(
-                f,
-                "applications use record kinds 0 to {}, not {kind}",
-                crate::record::MAX_KIND
-            ),
+            Error::PayloadTooLong { got } => write!(f, "a record holds at most {MAX_PAYLOAD} bytes, not {got}"),
+            Error::ReservedKind { kind } => {
+                write!(f, "applications use record kinds 0 to {MAX_KIND}, not {kind}")
+            }
             Error::Closed => f.write_str("this direction was closed; nothing can be sealed any more"),
             Error::IndexTaken { index } => write!(
                 f,

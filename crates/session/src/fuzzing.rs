@@ -3,6 +3,9 @@
 //! It checks more than that nothing panics: that cutting the input elsewhere changes nothing, that nothing more is used than was
 //! given, that an end that failed stays failed, and that nothing opens but what was sealed.
 
+#[cfg(test)]
+mod corpora;
+
 use sealway_aead::Suite;
 use sealway_aead::choose::Offer;
 
@@ -11,6 +14,12 @@ use crate::code::CodePhrase;
 use crate::handshake::{Auth, Config, Established, Handshake, Kem, Mode, PeerKey, Role, StaticKey};
 use crate::record::{HEADER_LEN, OVERHEAD, Opened, RecvHalf};
 use crate::{Error, Zeroizing};
+
+/// An entry: its name, which is also that of its fuzz target and corpus, and the function.
+pub type Entry = (&'static str, fn(&[u8]));
+
+/// All entries.
+pub const ENTRIES: &[Entry] = &[("session", session)];
 
 /// Random bytes that are always the same, so that inputs can get through a handshake.
 fn fixed(mut byte: u8) -> impl FnMut(&mut [u8]) {

@@ -16,7 +16,6 @@ mod flight;
 mod kem;
 mod machine;
 mod pake;
-mod refusal;
 mod schedule;
 mod step;
 
@@ -24,11 +23,12 @@ use std::fmt;
 
 use sealway_aead::Suite;
 
-pub use config::{Auth, Config, Mode, PeerKey, Role};
+pub use config::{Auth, Config, PeerKey};
 pub use dh::StaticKey;
-pub use kem::Kem;
 pub use machine::Handshake;
-pub use refusal::Refusal;
+
+pub use crate::refusal::Refusal;
+pub use crate::terms::{Kem, Mode, Role};
 
 use crate::record::{RecvHalf, SendHalf};
 use crate::{CheckString, Session};

@@ -68,11 +68,14 @@ pub mod attach;
 mod check;
 pub mod code;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod handshake;
 pub mod record;
+mod refusal;
 mod session;
+mod terms;
 mod wipe;
 pub mod words;
 

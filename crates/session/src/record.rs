@@ -20,6 +20,8 @@ pub use recv::{Opened, RecvHalf};
 pub use sealway_aead::RekeyPolicy;
 pub use send::SendHalf;
 
+pub use crate::terms::{MAX_KIND, MAX_PAYLOAD};
+
 use crate::Error;
 
 /// Bytes before the payload.
@@ -28,10 +30,6 @@ pub const HEADER_LEN: usize = 8;
 pub const TAG_LEN: usize = 16;
 /// What a record has beside its payload.
 pub const OVERHEAD: usize = HEADER_LEN + TAG_LEN;
-/// Longest payload, bytes.
-pub const MAX_PAYLOAD: usize = 1 << 20;
-/// Highest kind that applications may use.
-pub const MAX_KIND: u8 = 47;
 /// The kind of the closing record.
 pub(crate) const CLOSE: u8 = 63;
 

@@ -10,8 +10,8 @@ use sealway_aead::derive::{Direction, Prk};
 use zeroize::Zeroizing;
 
 use crate::Error;
-use crate::handshake::Role;
 use crate::record::{Epochs, RecvHalf, SendHalf};
+use crate::terms::Role;
 
 pub(crate) use slots::{Slot, Slots};
 

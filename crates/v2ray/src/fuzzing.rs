@@ -3,6 +3,9 @@
 //! Every entry checks more than that nothing panics: that a message is the same whatever follows it, and that no shorter
 //! beginning of it is taken for a message or for an error.
 
+#[cfg(test)]
+mod corpora;
+
 use std::fmt::Debug;
 
 use crate::address::Network;

@@ -35,6 +35,7 @@
 pub mod address;
 pub mod config;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod http;

@@ -15,8 +15,8 @@ mod request;
 mod response;
 mod users;
 
-pub use flow::{Flow, check_flow};
-pub use request::{Command, Request};
+pub use flow::Flow;
+pub use request::{Command, Request, check_flow};
 pub use response::{RESPONSE, decode_response};
 pub use users::{Match, Users};
 

@@ -11,6 +11,7 @@ mod drain;
 mod kdf;
 mod keys;
 mod lengths;
+mod nonces;
 mod open;
 mod replay;
 mod request;

@@ -40,7 +40,7 @@ pub(crate) struct Established {
 }
 
 /// What to do after one look at the connection.
-enum Next {
+pub(super) enum Next {
     /// Look again.
     Again,
     /// Write out what has been encoded, then look again.
@@ -54,7 +54,7 @@ enum Next {
 /// Largest flight that is held while it is written, bytes.
 const MAX_FLIGHT: usize = 128 << 10;
 
-fn step<Data>(
+pub(super) fn step<Data>(
     state: ConnectionState<'_, '_, Data>,
     out: &mut Vec<u8>,
     early: &mut Vec<u8>,

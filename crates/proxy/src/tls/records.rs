@@ -209,7 +209,7 @@ impl Records {
     }
 
     /// Appends a record of another kind than application data.
-    fn push(&mut self, kind: u8, message: &[u8], buffer: &mut Vec<u8>) -> Result<(), Error> {
+    pub(super) fn push(&mut self, kind: u8, message: &[u8], buffer: &mut Vec<u8>) -> Result<(), Error> {
         let at = buffer.len();
         buffer.resize(at + self.front(), 0);
         buffer.extend_from_slice(message);

@@ -1,10 +1,5 @@
 //! Two ends over a socket pair: every suite of both versions, key updates, ends, and bytes that are not authentic.
 
-use std::sync::Arc;
-
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use sealway_net::sock::Sock;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
@@ -12,37 +7,9 @@ use tokio::net::UnixStream;
 use crate::Error;
 use crate::stats::Traffic;
 use crate::stream::Stream;
+use crate::tls::fuzzing::configs;
+pub(crate) use crate::tls::fuzzing::suites;
 use crate::tls::handshake::{accept, connect};
-
-/// Both configurations with this suite only.
-fn configs(suite: rustls::SupportedCipherSuite) -> (Arc<ServerConfig>, Arc<ClientConfig>) {
-    let made = rcgen::generate_simple_self_signed(vec!["server.example".to_owned()]).unwrap();
-    let certificate = CertificateDer::from_pem_slice(made.cert.pem().as_bytes()).unwrap();
-    let key = PrivateKeyDer::from_pem_slice(made.signing_key.serialize_pem().as_bytes()).unwrap();
-    let mut provider = rustls::crypto::aws_lc_rs::default_provider();
-    provider.cipher_suites = vec![suite];
-    let provider = Arc::new(provider);
-    let versions: &[_] = match suite {
-        rustls::SupportedCipherSuite::Tls12(_) => &[&rustls::version::TLS12],
-        _ => &[&rustls::version::TLS13],
-    };
-    let mut server = ServerConfig::builder_with_provider(Arc::clone(&provider))
-        .with_protocol_versions(versions)
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.clone()], key)
-        .unwrap();
-    let mut roots = RootCertStore::empty();
-    roots.add(certificate).unwrap();
-    let mut client = ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(versions)
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    server.enable_secret_extraction = true;
-    client.enable_secret_extraction = true;
-    (Arc::new(server), Arc::new(client))
-}
 
 pub(crate) async fn ends(suite: rustls::SupportedCipherSuite) -> (Stream, Stream) {
     let (server, client) = configs(suite);
@@ -73,14 +40,6 @@ async fn pass(from: &mut Stream, to: &mut Stream, payload: &[u8]) {
     };
     let ((), got) = tokio::join!(sending, taking);
     assert!(got == payload, "{} bytes garbled", payload.len());
-}
-
-pub(crate) fn suites() -> Vec<rustls::SupportedCipherSuite> {
-    let all = rustls::crypto::aws_lc_rs::default_provider().cipher_suites;
-    let usable = |suite: &rustls::SupportedCipherSuite| !format!("{:?}", suite.suite()).contains("RSA");
-    let suites: Vec<_> = all.into_iter().filter(usable).collect();
-    assert_eq!(suites.len(), 6, "{suites:?}");
-    suites
 }
 
 #[tokio::test]

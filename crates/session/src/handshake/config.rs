@@ -3,10 +3,10 @@
 use std::fmt;
 
 use sealway_aead::choose::Offer;
-use sealway_aead::derive::Direction;
 use zeroize::Zeroizing;
 
-use super::{Kem, StaticKey};
+use super::StaticKey;
+use crate::terms::{Kem, Mode, Role};
 
 /// What an end brings to the handshake.
 #[derive(Debug)]
@@ -21,42 +21,6 @@ pub struct Config {
     pub kem: Kem,
     /// What the caller knows that both ends must have alike, such as its own protocol and version. Bound, not sent.
     pub prologue: Vec<u8>,
-}
-
-/// Which end of the handshake: whoever dialled is the initiator.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Role {
-    /// The end that dialled and speaks first.
-    Initiator,
-    /// The end that was dialled.
-    Responder,
-}
-
-impl Role {
-    /// The other end's.
-    #[must_use]
-    pub const fn other(self) -> Self {
-        match self {
-            Role::Initiator => Role::Responder,
-            Role::Responder => Role::Initiator,
-        }
-    }
-
-    /// The way in which this end seals.
-    pub const fn direction(self) -> Direction {
-        match self {
-            Role::Initiator => Direction::InitiatorToResponder,
-            Role::Responder => Direction::ResponderToInitiator,
-        }
-    }
-
-    /// Its number in what is derived.
-    pub(crate) const fn id(self) -> u8 {
-        match self {
-            Role::Initiator => 1,
-            Role::Responder => 2,
-        }
-    }
 }
 
 /// How the ends know each other.
@@ -87,32 +51,6 @@ impl fmt::Debug for Auth {
         match self {
             Auth::Code(_) => f.write_str("Code"),
             Auth::Keys { own, peer } => f.debug_struct("Keys").field("own", own).field("peer", peer).finish(),
-        }
-    }
-}
-
-/// The two kinds of [`Auth`].
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Mode {
-    /// A code phrase.
-    Code,
-    /// Static keys.
-    Keys,
-}
-
-impl Mode {
-    pub(super) const fn id(self) -> u8 {
-        match self {
-            Mode::Code => 1,
-            Mode::Keys => 2,
-        }
-    }
-
-    pub(super) const fn from_id(id: u8) -> Option<Self> {
-        match id {
-            1 => Some(Mode::Code),
-            2 => Some(Mode::Keys),
-            _ => None,
         }
     }
 }

@@ -1,35 +1,16 @@
 //! ML-KEM (FIPS 203).
 
-use std::fmt;
-
 use libcrux_ml_kem::{mlkem768, mlkem1024};
 use zeroize::Zeroizing;
 
 use crate::Error;
+use crate::terms::Kem;
 use crate::wipe::leaving_no_stack;
 
 /// Random bytes of a key.
 pub(super) const SEED_LEN: usize = 64;
 /// Random bytes of an encapsulation.
 pub(super) const ENCAPSULATION_LEN: usize = 32;
-
-/// A key encapsulation.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Kem {
-    /// ML-KEM-768: key 1184 bytes, ciphertext 1088.
-    MlKem768,
-    /// ML-KEM-1024: key 1568 bytes, ciphertext 1568.
-    MlKem1024,
-}
-
-impl fmt::Display for Kem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Kem::MlKem768 => "ml-kem-768",
-            Kem::MlKem1024 => "ml-kem-1024",
-        })
-    }
-}
 
 /// The secret that an encapsulation gives both ends, and the ciphertext that carries it.
 pub(super) struct Encapsulated {
@@ -38,21 +19,6 @@ pub(super) struct Encapsulated {
 }
 
 impl Kem {
-    pub(super) const fn id(self) -> u8 {
-        match self {
-            Kem::MlKem768 => 1,
-            Kem::MlKem1024 => 2,
-        }
-    }
-
-    pub(super) const fn from_id(id: u8) -> Option<Self> {
-        match id {
-            1 => Some(Kem::MlKem768),
-            2 => Some(Kem::MlKem1024),
-            _ => None,
-        }
-    }
-
     /// Length of a public key, bytes.
     pub const fn public_key_len(self) -> usize {
         match self {

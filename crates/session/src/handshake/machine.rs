@@ -3,10 +3,10 @@
 use std::fmt;
 
 use super::flight::{FIRST_PREFIX, First, MAGIC_INITIATOR, MAGIC_RESPONDER, SECOND_PREFIX, Second, third_len};
-use super::refusal::{MAGIC_REFUSAL, Refusal};
 use super::step::{Answered, Initiator, Responder};
 use super::{Config, Established, Mode, Role};
 use crate::Error;
+use crate::refusal::{MAGIC_REFUSAL, Refusal};
 
 /// One end of a handshake: give it what came, send what it writes, until both ends are done.
 ///

@@ -7,7 +7,7 @@ use sealway_aead::{NonceSequence, Opener, OpeningKey, Tag};
 
 use super::{CLOSE, Epochs, HEADER_LEN, Header, OVERHEAD, TAG_LEN};
 use crate::Error;
-use crate::handshake::Refusal;
+use crate::refusal::Refusal;
 
 /// Opens records of one direction, in the order in which they were sealed.
 ///

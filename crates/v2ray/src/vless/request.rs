@@ -86,6 +86,29 @@ impl Request {
     }
 }
 
+/// Whether an account may make this request with this flow.
+///
+/// `request` is the flow in the request, `account` that of the account. An account with Vision may leave it out only for
+/// UDP and, since what the mux carries shows only later, for Mux; the caller then lets such a mux carry datagrams only.
+///
+/// # Errors
+/// [`Error::Flow`] with the reason.
+pub fn check_flow(request: Flow, account: Flow, command: &Command) -> Result<(), Error> {
+    let problem = match (request, account, command) {
+        (Flow::Vision, Flow::None, _) => {
+            "the client uses xtls-rprx-vision but its account does not; set it on both ends"
+        }
+        (Flow::Vision, Flow::Vision, Command::Connect(to)) if to.network == Network::Udp => {
+            "xtls-rprx-vision does not carry UDP by itself"
+        }
+        (Flow::None, Flow::Vision, Command::Connect(to)) if to.network == Network::Tcp => {
+            "the account demands xtls-rprx-vision but the client does not use it; set it on both ends"
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::Flow { problem })
+}
+
 pub(super) fn field(field: &'static str, got: u8) -> Error {
     Error::Field {
         protocol: Protocol::Vless,
@@ -170,5 +193,32 @@ mod tests {
         bytes.truncate(21);
         bytes.extend_from_slice(&[2, 0]);
         assert_eq!(Request::decode(&bytes), Err(Error::DomainLength { got: 0 }));
+    }
+
+    #[test]
+    fn the_flow_table() {
+        let to = Address::parse("a.example").unwrap();
+        let tcp = Command::Connect(Destination::tcp(to.clone(), 1));
+        let udp = Command::Connect(Destination::udp(to, 1));
+        for (request, account, command, fine) in [
+            (Flow::None, Flow::None, &tcp, true),
+            (Flow::None, Flow::None, &udp, true),
+            (Flow::None, Flow::None, &Command::Mux, true),
+            (Flow::Vision, Flow::None, &tcp, false),
+            (Flow::Vision, Flow::None, &udp, false),
+            (Flow::Vision, Flow::None, &Command::Mux, false),
+            (Flow::Vision, Flow::Vision, &tcp, true),
+            (Flow::Vision, Flow::Vision, &udp, false),
+            (Flow::Vision, Flow::Vision, &Command::Mux, true),
+            (Flow::None, Flow::Vision, &tcp, false),
+            (Flow::None, Flow::Vision, &udp, true),
+            (Flow::None, Flow::Vision, &Command::Mux, true),
+        ] {
+            assert_eq!(
+                check_flow(request, account, command).is_ok(),
+                fine,
+                "{request:?} {account:?} {command:?}"
+            );
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! The size field before each chunk, and the length of the padding behind it.
 
-use sealway_aead::{NonceSequence, OpeningKey, SealingKey, Suite};
+use sealway_aead::{OpeningKey, SealingKey, Suite};
 use sha3::Shake128;
 use sha3::digest::{ExtendableOutput, Update, XofReader};
 
-use super::body::{Repeating, nonce_bytes};
+use super::nonces::{Repeating, nonce_bytes};
 use super::request::unauthentic;
 use crate::{Error, Protocol};
 
@@ -166,14 +166,4 @@ pub(super) fn without_padding(size: usize, draw: Draw, overhead: usize) -> Resul
             problem: "a chunk is shorter than its tag and padding",
         }),
     }
-}
-
-/// A sequence of nonces `number u16 | iv[2..12]`, from 0.
-pub(super) fn sequence(suite: Suite, iv: &[u8; 16]) -> Result<NonceSequence, Error> {
-    Ok(NonceSequence::counter_then_fixed(
-        suite,
-        2,
-        sealway_aead::CounterOrder::BigEndian,
-        &iv[2..12],
-    )?)
 }

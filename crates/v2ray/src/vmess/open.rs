@@ -5,8 +5,9 @@ use std::ops::Range;
 use sealway_aead::{OpeningKey, Tag};
 
 use super::Session;
-use super::body::{Direction, Framing, nonce_bytes};
+use super::body::{Direction, Framing};
 use super::lengths::{Draw, Draws, SizeOpener, without_padding};
+use super::nonces::nonce_bytes;
 use super::request::unauthentic;
 use crate::{Error, Protocol};
 

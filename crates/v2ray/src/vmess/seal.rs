@@ -5,8 +5,9 @@ use std::ops::Range;
 
 use sealway_aead::{SealingKey, Suite};
 
-use super::body::{Direction, Framing, Repeating};
+use super::body::{Direction, Framing};
 use super::lengths::{Draw, Draws, MAX_PADDING, SizeSealer};
+use super::nonces::Repeating;
 use super::{MAX_CHUNK_PAYLOAD, Session};
 use crate::{Error, Protocol};
 
