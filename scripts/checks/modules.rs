@@ -76,11 +76,37 @@ const PROXY: Floors = Floors {
     closed: &[],
 };
 
+// Links know nothing of configurations: `config` turns outbounds into links, and links into outbounds.
+const V2RAY: Floors = Floors {
+    modules: &[
+        ("error", 0),
+        ("problem", 0),
+        ("text", 0),
+        ("step", 1),
+        ("json", 1),
+        ("address", 2),
+        ("id", 2),
+        ("http", 3),
+        ("proxy_protocol", 3),
+        ("socks", 3),
+        ("vless", 3),
+        ("vmess", 3),
+        ("link", 3),
+        ("httpupgrade", 4),
+        ("ws", 4),
+        ("config", 5),
+        ("fuzzing", 6),
+    ],
+    exceptions: &[],
+    closed: &[],
+};
+
 /// The floors of a crate's modules, if it has any.
 pub fn floors_of(package: &str) -> Option<&'static Floors> {
     match package {
         "sealway-aead" => Some(&AEAD),
         "sealway-proxy" => Some(&PROXY),
+        "sealway-v2ray" => Some(&V2RAY),
         _ => None,
     }
 }

@@ -9,14 +9,16 @@ use crate::Suite;
 /// Longest part of a peer's text that an error repeats, in characters.
 const QUOTED_CHARS: usize = 40;
 
-/// Who has to change something.
+/// Who has to change something. Every crate of the workspace sorts its errors by it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Fault {
     /// The other end, or someone in between, sent something wrong.
     Peer,
-    /// The calling code broke a rule of this library.
+    /// The user's configuration, command or name is wrong. Nothing of this crate is.
+    User,
+    /// The calling code broke a rule of a library.
     Caller,
-    /// The machine could not do it.
+    /// The machine or the network could not do it.
     Environment,
 }
 

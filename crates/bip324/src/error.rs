@@ -4,18 +4,9 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{GARBAGE_MAX, Magic, TERMINATOR_LEN};
+use sealway_aead::Fault;
 
-/// Who has to change something.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Fault {
-    /// The other end, or someone in between, sent something wrong.
-    Peer,
-    /// The calling code broke a rule of this library.
-    Caller,
-    /// The machine could not do it.
-    Environment,
-}
+use crate::{GARBAGE_MAX, Magic, TERMINATOR_LEN};
 
 /// Why a call failed.
 ///
@@ -175,11 +166,7 @@ impl Error {
             | Error::DecoyPolicy { .. }
             | Error::MagicText
             | Error::Exhausted => Fault::Caller,
-            Error::Aead(error) => match error.fault() {
-                sealway_aead::Fault::Peer => Fault::Peer,
-                sealway_aead::Fault::Caller => Fault::Caller,
-                sealway_aead::Fault::Environment => Fault::Environment,
-            },
+            Error::Aead(error) => error.fault(),
         }
     }
 

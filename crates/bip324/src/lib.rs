@@ -86,10 +86,11 @@ mod wipe;
 pub use connection::{
     Awaiting, Connection, Contents, Counters, DEFAULT_CONTENTS_LIMIT, Event, Options, Parts, Progress,
 };
-pub use error::{Error, Fault};
+pub use error::Error;
 pub use key::{LocalKey, SessionKeys};
 pub use magic::{Magic, Role, V1_PREFIX_LEN};
 pub use packet::{Kind, PacketOpener, PacketSealer};
+pub use sealway_aead::Fault;
 
 /// Bytes of an ElligatorSwift encoding.
 pub const ELLSWIFT_LEN: usize = 64;

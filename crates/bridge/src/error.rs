@@ -6,18 +6,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use sealway_bip324::Fault;
 use sealway_bip324_tokio::TransportError;
-
-/// Who has to change something.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Fault {
-    /// The other end, or someone in between.
-    Peer,
-    /// The caller: an address, a setting.
-    Caller,
-    /// The machine or the network.
-    Environment,
-}
 
 /// An error of bridge or probe.
 #[derive(Debug)]
@@ -102,14 +92,10 @@ impl Error {
     /// Who is at fault.
     pub fn fault(&self) -> Fault {
         match self {
-            Error::Listen { .. } | Error::Target { .. } => Fault::Caller,
+            Error::Listen { .. } | Error::Target { .. } => Fault::User,
             Error::Resolve { .. } | Error::Connect { .. } | Error::Random(_) => Fault::Environment,
             Error::NoTerminator { .. } | Error::Echo => Fault::Peer,
-            Error::Handshake { source, .. } | Error::Transport { source, .. } => match source.fault() {
-                sealway_bip324::Fault::Peer => Fault::Peer,
-                sealway_bip324::Fault::Caller => Fault::Caller,
-                sealway_bip324::Fault::Environment => Fault::Environment,
-            },
+            Error::Handshake { source, .. } | Error::Transport { source, .. } => source.fault(),
             Error::Refused { .. } | Error::Idle { .. } | Error::Message { .. } | Error::Time { .. } => Fault::Peer,
         }
     }

@@ -25,8 +25,9 @@ mod stats;
 mod target;
 mod wire;
 
-pub use error::{Error, Fault};
+pub use error::Error;
 pub use probe::probe;
+pub use sealway_bip324::Fault;
 pub use server::Bridge;
 pub use settings::{Incoming, Outgoing, Settings};
 pub use stats::{Stats, Totals};

@@ -30,6 +30,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Where what is
+//!
+//! | Types | What they are for |
+//! |---|---|
+//! | [`Engine`], [`Options`], [`Report`] | jobs on buffers of the caller, copied to the device and back in chunks |
+//! | [`Batch`], [`Reserved`], [`Ticket`], [`Finished`] | messages written where the device reads them, so that nothing is copied twice |
+//! | [`Resident`] | messages that stay on the device |
+//! | [`Error`], [`Stopped`] | what can go wrong, and how far a batch got |
+//! | [`device`] | what the engine needs of a device, for tests without one |
+//!
 //! # When the device fails
 //!
 //! Every error says whether it is the caller's or the machine's ([`Error::fault`]). If a batch stops half-way, [`Stopped`] says

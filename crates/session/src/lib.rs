@@ -3,7 +3,7 @@
 //! # Where to start
 //!
 //! [`handshake::Handshake`] makes two ends agree: on who they are, by a [`code`] phrase or by static keys, on a suite by the
-//! hardware of both, and on secrets that no recording of the connection gives away later, also not to a quantum computer. It
+//! hardware of both, and on secrets that no recording of the connection gives away later, not even to a quantum computer. It
 //! ends as [`handshake::Established`]: the two halves of the connection it ran on ([`record::SendHalf`] and
 //! [`record::RecvHalf`]), a [`CheckString`] to compare by voice, and a [`Session`], which exports secrets and from which more
 //! connections follow without public-key work ([`attach`]).
@@ -50,6 +50,15 @@
 //! assert_eq!(&record[payload], b"hello");
 //! # Ok::<(), sealway_session::Error>(())
 //! ```
+//!
+//! # Where what is
+//!
+//! | Modules | What they hold |
+//! |---|---|
+//! | [`handshake`] | three flights, after which both ends share secrets and know with whom |
+//! | [`record`] | how payload is sealed and framed, and when its key is replaced |
+//! | [`attach`], [`Session`] | more connections of a session, secrets for the application |
+//! | [`code`], [`words`], [`CheckString`] | what people type and compare |
 //!
 //! # What holds everywhere
 //!

@@ -3,18 +3,7 @@
 use std::error::Error as StdError;
 use std::fmt;
 
-/// Who has to change something.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Fault {
-    /// The other end, or someone in between, sent something wrong.
-    Peer,
-    /// The user's own configuration or command is wrong.
-    User,
-    /// The calling code broke a rule of this library.
-    Caller,
-    /// The machine could not do it.
-    Environment,
-}
+use sealway_aead::Fault;
 
 /// The protocol an error speaks of.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -188,11 +177,7 @@ impl Error {
             | Error::Refused { .. } => Fault::Peer,
             Error::UserIdLength { .. } | Error::UserIdText { .. } | Error::DuplicateId => Fault::User,
             Error::Buffer { .. } | Error::DoesNotFit { .. } | Error::OutOfOrder { .. } => Fault::Caller,
-            Error::Aead(error) => match error.fault() {
-                sealway_aead::Fault::Peer => Fault::Peer,
-                sealway_aead::Fault::Caller => Fault::Caller,
-                sealway_aead::Fault::Environment => Fault::Environment,
-            },
+            Error::Aead(error) => error.fault(),
         }
     }
 }

@@ -29,6 +29,34 @@
 //! assert_eq!(&wire[used..], b"hello");
 //! # Ok::<(), sealway_v2ray::Error>(())
 //! ```
+//!
+//! # Where what is
+//!
+//! | Modules | What they hold |
+//! |---|---|
+//! | [`vless`], [`vmess`], [`socks`], [`http`] | protocols: requests, responses, bodies, users |
+//! | [`ws`], [`httpupgrade`], [`proxy_protocol`] | what stands around a protocol on the wire |
+//! | [`address`], [`id`], [`text`], [`Step`], [`Error`] | what all of them use |
+//! | [`config`] | `config.json`: from text to valid values, or to problems with line and column |
+//! | [`link`] | share links, to and from the outbounds of [`config`] |
+//!
+//! # A configuration
+//!
+//! ```
+//! use sealway_v2ray::config::{File, Options, load};
+//!
+//! let text = br#"{
+//!     // Comments may stand anywhere.
+//!     "inbounds": [{"listen": "127.0.0.1", "port": 1080, "protocol": "sokcs"}],
+//!     "outbounds": [{"protocol": "freedom"}]
+//! }"#;
+//! let loaded = load(&[File { name: "config.json", text }], &Options::default());
+//! assert!(loaded.config.is_none());
+//! assert_eq!(
+//!     loaded.problems[0].to_string(),
+//!     "config.json:3:69: error: inbounds[0].protocol: \"sokcs\" is not known here (did you mean \"socks\"?)"
+//! );
+//! ```
 
 #![forbid(unsafe_code)]
 
@@ -53,6 +81,7 @@ pub mod vmess;
 pub mod ws;
 
 pub use address::{Address, Destination, Domain, Network};
-pub use error::{Error, Fault, Protocol};
+pub use error::{Error, Protocol};
 pub use id::{UserId, same_secret};
+pub use sealway_aead::Fault;
 pub use step::Step;

@@ -23,7 +23,7 @@ fn problem(error: &Error) -> Problem {
     let exit = match error {
         Error::Listen { .. } | Error::Random(_) => Exit::Internal,
         Error::Resolve { .. } | Error::Connect { .. } => Exit::Remote,
-        error if error.fault() == Fault::Caller => Exit::Usage,
+        error if matches!(error.fault(), Fault::User | Fault::Caller) => Exit::Usage,
         _ => Exit::Remote,
     };
     Problem::new(exit, error)
