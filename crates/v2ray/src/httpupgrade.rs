@@ -1,10 +1,9 @@
 //! HTTPUpgrade: the handshake of WebSocket without its key and without its frames. After it, bytes pass as they are.
 
 use crate::http::client::push;
-use crate::http::head::{parse_request, parse_response};
-use crate::ws::early;
 use crate::ws::handshake::{
-    Answer, BAD_REQUEST, Client, Early, NOT_FOUND, Server, check_target, client_address, path_of,
+    Answer, BAD_REQUEST, Client, Early, NOT_FOUND, Server, accept_by, answered, begin, check_target, client_address,
+    early_data, end, upgrades,
 };
 use crate::{Error, Protocol, Step};
 
@@ -22,40 +21,21 @@ fn malformed(problem: &'static str) -> Error {
 
 /// Reads a handshake, as the server. Bytes behind the head are the beginning of the stream and must be kept: see `used`.
 pub fn accept(bytes: &[u8], server: &Server) -> Step<Answer> {
-    let refused = |reply, error| Answer::Refuse { reply, error };
-    let (head, used) = match parse_request(bytes, MAX_HEAD, PROTOCOL) {
-        Ok(Step::More(n)) => return Step::More(n),
-        Ok(Step::Done { value, used }) => (value, used),
-        Err(error) => {
-            let value = refused(BAD_REQUEST, error);
-            return Step::Done {
-                value,
-                used: bytes.len(),
-            };
+    accept_by(bytes, MAX_HEAD, PROTOCOL, |head| {
+        let in_path = check_target(head, server, PROTOCOL).map_err(|error| (NOT_FOUND, error))?;
+        if head.method != "GET" {
+            return Err((BAD_REQUEST, malformed("the handshake is not a GET")));
         }
-    };
-    let headers = &head.headers;
-    let value = match check_target(&head, server, PROTOCOL) {
-        Err(error) => refused(NOT_FOUND, error),
-        Ok(_) if head.method != "GET" => refused(BAD_REQUEST, malformed("the handshake is not a GET")),
-        Ok(_) if !headers.has_word("upgrade", "websocket") || !headers.has_word("connection", "upgrade") => {
-            refused(BAD_REQUEST, malformed("the request asks for no upgrade"))
+        if !upgrades(&head.headers) {
+            return Err((BAD_REQUEST, malformed("the request asks for no upgrade")));
         }
-        Ok(in_path) => {
-            let early = match &server.early {
-                Early::Path => in_path.and_then(early::decode),
-                Early::Header(name) => headers.get(name).and_then(early::decode),
-                Early::Protocol => None,
-            };
-            Answer::Upgrade {
-                reply: b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
-                    .to_vec(),
-                early: early.unwrap_or_default(),
-                client: client_address(headers, &server.trusted),
-            }
-        }
-    };
-    Step::Done { value, used }
+        let reply = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+        Ok(Answer::Upgrade {
+            reply: reply.to_vec(),
+            early: early_data(server, &head.headers, in_path).unwrap_or_default(),
+            client: client_address(&head.headers, &server.trusted),
+        })
+    })
 }
 
 /// The head of a handshake, as the client. With [`Early::Protocol`], early data is simply sent behind the head, without waiting
@@ -64,36 +44,14 @@ pub fn accept(bytes: &[u8], server: &Server) -> Step<Answer> {
 /// # Errors
 /// [`Error::DoesNotFit`] for a path, host or header that cannot be written, or if the head would be above [`MAX_HEAD`].
 pub fn request(client: &Client<'_>) -> Result<Vec<u8>, Error> {
-    let mut path = path_of(client.path)?;
-    // v2ray writes this text padded; both are read.
-    let text = if client.early_data.is_empty() {
-        String::new()
-    } else {
-        early::encode(client.early_data)
-    };
-    if client.early == Early::Path {
-        path.push_str(&text);
-    }
-    let mut head = format!("GET {path} HTTP/1.1\r\n");
-    push(&mut head, "Host", client.host)?;
-    for (name, value) in client.headers {
-        push(&mut head, name, value)?;
-    }
+    let (mut head, early) = begin(client)?;
     if let Early::Header(name) = &client.early
-        && !text.is_empty()
+        && !early.is_empty()
     {
-        push(&mut head, name, &text)?;
+        push(&mut head, name, &early)?;
     }
-    head.push_str("Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
-    if head.len() > MAX_HEAD {
-        return Err(Error::DoesNotFit {
-            protocol: PROTOCOL,
-            what: "the handshake",
-            limit: MAX_HEAD,
-            got: head.len(),
-        });
-    }
-    Ok(head.into_bytes())
+    head.push_str("Connection: Upgrade\r\nUpgrade: websocket\r\n");
+    end(head, MAX_HEAD, PROTOCOL)
 }
 
 /// Reads the server's answer. What follows is the stream.
@@ -101,20 +59,8 @@ pub fn request(client: &Client<'_>) -> Result<Vec<u8>, Error> {
 /// # Errors
 /// [`Error::Refused`] for another status than 101, [`Error::Malformed`] for an answer that upgrades to something else.
 pub fn parse_answer(bytes: &[u8]) -> Result<Step<()>, Error> {
-    let (head, used) = match parse_response(bytes, MAX_HEAD, PROTOCOL)? {
-        Step::More(n) => return Ok(Step::More(n)),
-        Step::Done { value, used } => (value, used),
-    };
-    if head.status != 101 {
-        return Err(Error::Refused {
-            protocol: PROTOCOL,
-            code: head.status,
-        });
-    }
-    if !head.headers.has_word("upgrade", "websocket") || !head.headers.has_word("connection", "upgrade") {
-        return Err(malformed("the server upgrades to something else"));
-    }
-    Ok(Step::Done { value: (), used })
+    let problem = "the server upgrades to something else";
+    answered(bytes, MAX_HEAD, PROTOCOL, problem, |_| true)
 }
 
 #[cfg(test)]

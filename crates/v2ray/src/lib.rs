@@ -54,7 +54,7 @@
 //! assert!(loaded.config.is_none());
 //! assert_eq!(
 //!     loaded.problems[0].to_string(),
-//!     "config.json:3:69: error: inbounds[0].protocol: \"sokcs\" is not known here (did you mean \"socks\"?)"
+//!     "config.json:3:68: error: inbounds[0].protocol: \"sokcs\" is not known here (did you mean \"socks\"?)"
 //! );
 //! ```
 

@@ -26,6 +26,7 @@ pub use lengths::MAX_PADDING;
 pub use open::{ChunkOpener, Opened};
 pub use replay::{ReplayGuard, Seen};
 pub use request::{Accepted, Command, Request, RequestOpener, RequestRandom};
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use request::{fnv1a, parse_header};
 pub use seal::{ChunkSealer, Slots};
 pub use session::{Options, Security, Session};

@@ -68,26 +68,43 @@ pub enum Answer {
 
 /// Reads a handshake, as the server.
 pub fn accept(bytes: &[u8], server: &Server) -> Step<Answer> {
-    let refused = |reply, error| Answer::Refuse { reply, error };
-    let (head, used) = match parse_request(bytes, MAX_HEAD, Protocol::WebSocket) {
+    accept_by(bytes, MAX_HEAD, Protocol::WebSocket, |head| answer(head, server))
+}
+
+/// What to send to a request that is refused, and why.
+type Refusal = (&'static [u8], Error);
+
+/// Reads a request and answers it.
+pub(crate) fn accept_by(
+    bytes: &[u8],
+    limit: usize,
+    protocol: Protocol,
+    answer: impl FnOnce(&RequestHead<'_>) -> Result<Answer, Refusal>,
+) -> Step<Answer> {
+    let (answer, used) = match parse_request(bytes, limit, protocol) {
         Ok(Step::More(n)) => return Step::More(n),
-        Ok(Step::Done { value, used }) => (value, used),
-        Err(error) => {
-            let value = refused(BAD_REQUEST, error);
-            return Step::Done {
-                value,
-                used: bytes.len(),
-            };
-        }
+        Ok(Step::Done { value: head, used }) => (answer(&head), used),
+        Err(error) => (Err((BAD_REQUEST, error)), bytes.len()),
     };
-    let value = match answer(&head, server) {
-        Ok(answer) => answer,
-        Err((reply, error)) => refused(reply, error),
-    };
+    let value = answer.unwrap_or_else(|(reply, error)| Answer::Refuse { reply, error });
     Step::Done { value, used }
 }
 
-fn answer(head: &RequestHead<'_>, server: &Server) -> Result<Answer, (&'static [u8], Error)> {
+/// Whether a request asks to leave HTTP, or an answer does so.
+pub(crate) fn upgrades(headers: &Headers<'_>) -> bool {
+    headers.has_word("upgrade", "websocket") && headers.has_word("connection", "upgrade")
+}
+
+/// The early data where the server was told to look for it.
+pub(crate) fn early_data(server: &Server, headers: &Headers<'_>, in_path: Option<&str>) -> Option<Vec<u8>> {
+    match &server.early {
+        Early::Path => in_path.and_then(early::decode),
+        Early::Header(name) => headers.get(name).and_then(early::decode),
+        Early::Protocol => None,
+    }
+}
+
+fn answer(head: &RequestHead<'_>, server: &Server) -> Result<Answer, Refusal> {
     let wrong = |problem| {
         (
             BAD_REQUEST,
@@ -102,7 +119,7 @@ fn answer(head: &RequestHead<'_>, server: &Server) -> Result<Answer, (&'static [
     if head.method != "GET" || head.minor != 1 {
         return Err(wrong("the handshake is not a GET of HTTP/1.1"));
     }
-    if !headers.has_word("upgrade", "websocket") || !headers.has_word("connection", "upgrade") {
+    if !upgrades(headers) {
         return Err(wrong("the request asks for no upgrade to WebSocket"));
     }
     if headers.get("sec-websocket-version") != Some("13") {
@@ -117,13 +134,10 @@ fn answer(head: &RequestHead<'_>, server: &Server) -> Result<Answer, (&'static [
         accept_of(key)
     );
     let protocol = headers.get(early::PROTOCOL_HEADER).unwrap_or_default();
-    let early = match &server.early {
-        Early::Path => in_path.and_then(early::decode),
-        Early::Header(name) => headers.get(name).and_then(early::decode),
-        Early::Protocol => None,
-    };
     // xray's clients use this header whatever the server is told. Text that is no early data is no error either.
-    let early = early.or_else(|| early::decode(protocol)).unwrap_or_default();
+    let early = early_data(server, headers, in_path)
+        .or_else(|| early::decode(protocol))
+        .unwrap_or_default();
     if !protocol.is_empty() {
         // Header values have no control characters here, so writing one back cannot fail.
         push(&mut reply, early::PROTOCOL_HEADER, protocol).map_err(|error| (BAD_REQUEST, error))?;
@@ -227,34 +241,46 @@ pub struct Client<'a> {
 /// # Errors
 /// [`Error::DoesNotFit`] for a path, host or header that cannot be written, or if the head would be above [`MAX_HEAD`].
 pub fn request(client: &Client<'_>, key: &[u8; 16]) -> Result<Vec<u8>, Error> {
+    let (mut head, early) = begin(client)?;
+    head.push_str("Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n");
+    push(&mut head, "Sec-WebSocket-Key", &BASE64.encode(key))?;
+    match &client.early {
+        _ if early.is_empty() => {}
+        Early::Protocol => push(&mut head, early::PROTOCOL_HEADER, &early)?,
+        Early::Header(name) => push(&mut head, name, &early)?,
+        Early::Path => {}
+    }
+    end(head, MAX_HEAD, Protocol::WebSocket)
+}
+
+/// A request as far as the headers that a client was told to send, and its early data as text. Where the path carries that,
+/// it is there already.
+pub(crate) fn begin(client: &Client<'_>) -> Result<(String, String), Error> {
     let mut path = path_of(client.path)?;
-    let text = if client.early_data.is_empty() {
-        String::new()
-    } else {
-        early::encode(client.early_data)
+    // v2ray writes this text padded; both are read.
+    let early = match client.early_data {
+        [] => String::new(),
+        data => early::encode(data),
     };
     if client.early == Early::Path {
-        path.push_str(&text);
+        path.push_str(&early);
     }
     let mut head = format!("GET {path} HTTP/1.1\r\n");
     push(&mut head, "Host", client.host)?;
     for (name, value) in client.headers {
         push(&mut head, name, value)?;
     }
-    head.push_str("Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n");
-    push(&mut head, "Sec-WebSocket-Key", &BASE64.encode(key))?;
-    match &client.early {
-        _ if text.is_empty() => {}
-        Early::Protocol => push(&mut head, early::PROTOCOL_HEADER, &text)?,
-        Early::Header(name) => push(&mut head, name, &text)?,
-        Early::Path => {}
-    }
+    Ok((head, early))
+}
+
+/// The whole of a head, with the empty line.
+pub(crate) fn end(mut head: String, limit: usize, protocol: Protocol) -> Result<Vec<u8>, Error> {
     head.push_str("\r\n");
-    if head.len() > MAX_HEAD {
+    if head.len() > limit {
         return Err(Error::DoesNotFit {
-            protocol: Protocol::WebSocket,
+            protocol,
             what: "the handshake",
-            limit: MAX_HEAD,
+            limit,
             got: head.len(),
         });
     }
@@ -262,7 +288,7 @@ pub fn request(client: &Client<'_>, key: &[u8; 16]) -> Result<Vec<u8>, Error> {
 }
 
 /// A configured path as it goes into a request line.
-pub(crate) fn path_of(path: &str) -> Result<String, Error> {
+fn path_of(path: &str) -> Result<String, Error> {
     if !path.bytes().all(|b| b.is_ascii_graphic() || b >= 0x80) {
         return Err(Error::DoesNotFit {
             protocol: Protocol::Http,
@@ -283,23 +309,30 @@ pub(crate) fn path_of(path: &str) -> Result<String, Error> {
 /// # Errors
 /// [`Error::Refused`] for another status than 101, [`Error::Malformed`] for an answer that is not one to our `key`.
 pub fn parse_answer(bytes: &[u8], key: &[u8; 16]) -> Result<Step<()>, Error> {
-    let (head, used) = match parse_response(bytes, MAX_HEAD, Protocol::WebSocket)? {
+    let problem = "the server's answer is not one to our handshake";
+    answered(bytes, MAX_HEAD, Protocol::WebSocket, problem, |headers| {
+        headers.get("sec-websocket-accept") == Some(accept_of(&BASE64.encode(key)).as_str())
+    })
+}
+
+/// Reads an answer that must upgrade, by headers that are `right`; `problem` says that they are not.
+pub(crate) fn answered(
+    bytes: &[u8],
+    limit: usize,
+    protocol: Protocol,
+    problem: &'static str,
+    right: impl FnOnce(&Headers<'_>) -> bool,
+) -> Result<Step<()>, Error> {
+    let (head, used) = match parse_response(bytes, limit, protocol)? {
         Step::More(n) => return Ok(Step::More(n)),
         Step::Done { value, used } => (value, used),
     };
     if head.status != 101 {
-        return Err(Error::Refused {
-            protocol: Protocol::WebSocket,
-            code: head.status,
-        });
+        let code = head.status;
+        return Err(Error::Refused { protocol, code });
     }
-    let upgraded = head.headers.has_word("upgrade", "websocket") && head.headers.has_word("connection", "upgrade");
-    let accepted = head.headers.get("sec-websocket-accept") == Some(accept_of(&BASE64.encode(key)).as_str());
-    if !upgraded || !accepted {
-        return Err(Error::Malformed {
-            protocol: Protocol::WebSocket,
-            problem: "the server's answer is not one to our handshake",
-        });
+    if !upgrades(&head.headers) || !right(&head.headers) {
+        return Err(Error::Malformed { protocol, problem });
     }
     Ok(Step::Done { value: (), used })
 }

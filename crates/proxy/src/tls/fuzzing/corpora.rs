@@ -1,5 +1,5 @@
 //! Replays the kept fuzz corpora, and changed copies of them.
-#![allow(unreachable_pub, dead_code)]
+#![allow(clippy::unwrap_used, unreachable_pub, dead_code)]
 
 #[path = "../../../../../fuzz/replay.rs"]
 mod replay;
