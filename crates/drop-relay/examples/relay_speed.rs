@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use sealway_drop::cancel::Cancel;
-use sealway_drop::relay::{Limits, Server, pair};
+use sealway_drop::relay::pair;
+use sealway_drop_relay::{Limits, Server};
 use sealway_session::handshake::Role;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -9,11 +9,11 @@ use sealway_net::Drain;
 use sealway_net::listen::{self, Seldom};
 use tokio::net::TcpListener;
 
+use super::client::{Admission, Shared, receive};
 use super::limits::Limits;
 use super::stats::{Counters, Stats, add};
-use super::visit::{Guest, Shared, receive};
-use crate::Error;
-use crate::cancel::Cancel;
+use sealway_drop::Error;
+use sealway_drop::cancel::Cancel;
 
 /// That connections are turned away is logged this often at most.
 const LOG_PAUSE: Duration = Duration::from_secs(60);
@@ -106,8 +106,8 @@ async fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     let mut log = Seldom::every(LOG_PAUSE);
     let take = |(tcp, from): (_, SocketAddr)| {
         add(&shared.counters.accepted, 1);
-        match Guest::enter(shared, from.ip()) {
-            Some(guest) => drop(tokio::spawn(receive(tcp, guest))),
+        match Admission::enter(shared, from.ip()) {
+            Some(admission) => drop(tokio::spawn(receive(tcp, admission))),
             None => {
                 add(&shared.counters.limited, 1);
                 if log.may() {

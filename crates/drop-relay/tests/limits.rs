@@ -2,15 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "support/relay.rs"]
 mod support;
 
 use std::io::{ErrorKind, Write};
 use std::time::Duration;
 
 use sealway_drop::cancel::Cancel;
-use sealway_drop::relay::Limits;
 use sealway_drop::relay::wire::{Answer, Request};
+use sealway_drop_relay::Limits;
 use sealway_session::handshake::Role;
 use support::{Relay, converse, kind};
 

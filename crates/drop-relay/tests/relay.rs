@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "support/relay.rs"]
 mod support;
 
 use std::io::{ErrorKind, Read, Write};
@@ -13,7 +12,8 @@ use std::time::Duration;
 use sealway_drop::Error;
 use sealway_drop::cancel::Cancel;
 use sealway_drop::relay::wire::{Answer, REQUEST_LEN, Request};
-use sealway_drop::relay::{Limits, Meeting, meet, pair};
+use sealway_drop::relay::{Meeting, meet, pair};
+use sealway_drop_relay::Limits;
 use sealway_session::handshake::Role;
 use support::{PATIENCE, Relay, converse, kind, opening};
 

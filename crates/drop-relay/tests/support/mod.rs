@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use sealway_drop::Error;
 use sealway_drop::cancel::Cancel;
 use sealway_drop::relay::wire::{ANSWER_LEN, Answer, Request};
-use sealway_drop::relay::{Counters, Limits, Meeting, Server, Stats, meet};
+use sealway_drop::relay::{Meeting, meet};
+use sealway_drop_relay::{Counters, Limits, Server, Stats};
 use sealway_session::handshake::Role;
 
 /// What takes longer has failed. Far more than a busy machine needs.

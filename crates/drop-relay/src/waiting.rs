@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use sealway_session::handshake::Role;
 use tokio::sync::oneshot;
 
-use super::wire::TOKEN_LEN;
+use sealway_drop::relay::wire::TOKEN_LEN;
 
 /// Nameplates have at most this many digits: far more than connections can wait.
 const DIGITS: u32 = 9;
@@ -17,63 +17,63 @@ const SMALL: u32 = 3;
 const DRAWS: usize = 16;
 
 /// A place where somebody waits, and the way of calling them: `V` is what the caller brings along.
-struct Seat<V> {
+struct Slot<V> {
     id: u64,
     call: oneshot::Sender<V>,
 }
 
 /// What somebody waits under.
 #[derive(Clone, Copy, Eq, PartialEq)]
-pub(super) enum Sign {
+pub(super) enum Key {
     Nameplate(u32),
     Token([u8; TOKEN_LEN]),
 }
 
-/// Right to be called under a sign.
+/// Right to be called under a key.
 pub(super) struct Ticket<V> {
-    pub(super) sign: Sign,
+    pub(super) key: Key,
     id: u64,
     pub(super) called: oneshot::Receiver<V>,
 }
 
-/// What became of a visitor who came with a token.
-pub(super) enum Came<V> {
+/// What became of a client that came with a token.
+pub(super) enum Paired<V> {
     /// The other end was called.
     Called,
-    /// Nobody was there: the visitor waits now. An earlier one with the same role is called no more.
+    /// Nobody was there: the client waits now. An earlier one with the same role is called no more.
     Waits(V, Ticket<V>),
 }
 
 /// Who waits for whom.
-pub(super) struct Desk<V> {
-    nameplates: HashMap<u32, Seat<V>>,
+pub(super) struct WaitingRoom<V> {
+    nameplates: HashMap<u32, Slot<V>>,
     /// The tokens are random to everyone but the two ends, and the map's hash has a random key: the time that a search takes
     /// says nothing about them.
-    tokens: HashMap<[u8; TOKEN_LEN], (Role, Seat<V>)>,
+    tokens: HashMap<[u8; TOKEN_LEN], (Role, Slot<V>)>,
     next: u64,
 }
 
-impl<V> Desk<V> {
+impl<V> WaitingRoom<V> {
     pub(super) fn new() -> Self {
-        Desk {
+        WaitingRoom {
             nameplates: HashMap::new(),
             tokens: HashMap::new(),
             next: 0,
         }
     }
 
-    fn seat(&mut self, sign: Sign) -> (Seat<V>, Ticket<V>) {
+    fn slot(&mut self, key: Key) -> (Slot<V>, Ticket<V>) {
         let id = self.next;
         self.next += 1;
         let (call, called) = oneshot::channel();
-        (Seat { id, call }, Ticket { sign, id, called })
+        (Slot { id, call }, Ticket { key, id, called })
     }
 
     /// A new nameplate: a random one of those with the fewest digits. `None` if `random` gives nothing.
     pub(super) fn open(&mut self, random: &mut dyn FnMut() -> Option<u64>) -> Option<Ticket<V>> {
         let nameplate = self.free_nameplate(random)?;
-        let (seat, ticket) = self.seat(Sign::Nameplate(nameplate));
-        self.nameplates.insert(nameplate, seat);
+        let (slot, ticket) = self.slot(Key::Nameplate(nameplate));
+        self.nameplates.insert(nameplate, slot);
         Some(ticket)
     }
 
@@ -97,40 +97,40 @@ impl<V> Desk<V> {
         None
     }
 
-    /// Calls whoever waits under a nameplate, which is gone then. Gives the visitor back if nobody does.
-    pub(super) fn claim(&mut self, nameplate: u32, visitor: V) -> Result<(), V> {
+    /// Calls whoever waits under a nameplate, which is gone then. Gives the client back if nobody does.
+    pub(super) fn claim(&mut self, nameplate: u32, client: V) -> Result<(), V> {
         match self.nameplates.remove(&nameplate) {
-            Some(seat) => seat.call.send(visitor),
-            None => Err(visitor),
+            Some(slot) => slot.call.send(client),
+            None => Err(client),
         }
     }
 
     /// Calls whoever waits with the same token and the other role, or begins to wait.
-    pub(super) fn pair(&mut self, token: &[u8; TOKEN_LEN], role: Role, mut visitor: V) -> Came<V> {
-        if let Some((other, seat)) = self.tokens.remove(token)
+    pub(super) fn pair(&mut self, token: &[u8; TOKEN_LEN], role: Role, mut client: V) -> Paired<V> {
+        if let Some((other, slot)) = self.tokens.remove(token)
             && other != role
         {
-            match seat.call.send(visitor) {
-                Ok(()) => return Came::Called,
+            match slot.call.send(client) {
+                Ok(()) => return Paired::Called,
                 // It has just given up.
-                Err(back) => visitor = back,
+                Err(back) => client = back,
             }
         }
-        let (seat, ticket) = self.seat(Sign::Token(*token));
-        self.tokens.insert(*token, (role, seat));
-        Came::Waits(visitor, ticket)
+        let (slot, ticket) = self.slot(Key::Token(*token));
+        self.tokens.insert(*token, (role, slot));
+        Paired::Waits(client, ticket)
     }
 
-    /// Ends the waiting. A visitor who was sent in the same moment is given back.
+    /// Ends the waiting. A client who was sent in the same moment is given back.
     pub(super) fn leave(&mut self, mut ticket: Ticket<V>) -> Option<V> {
-        match ticket.sign {
-            Sign::Nameplate(nameplate) => {
-                if self.nameplates.get(&nameplate).is_some_and(|seat| seat.id == ticket.id) {
+        match ticket.key {
+            Key::Nameplate(nameplate) => {
+                if self.nameplates.get(&nameplate).is_some_and(|slot| slot.id == ticket.id) {
                     self.nameplates.remove(&nameplate);
                 }
             }
-            Sign::Token(token) => {
-                if self.tokens.get(&token).is_some_and(|(_, seat)| seat.id == ticket.id) {
+            Key::Token(token) => {
+                if self.tokens.get(&token).is_some_and(|(_, slot)| slot.id == ticket.id) {
                     self.tokens.remove(&token);
                 }
             }
@@ -161,17 +161,17 @@ mod tests {
     }
 
     fn number(ticket: &Ticket<u8>) -> u32 {
-        match ticket.sign {
-            Sign::Nameplate(number) => number,
-            Sign::Token(_) => unreachable!(),
+        match ticket.key {
+            Key::Nameplate(number) => number,
+            Key::Token(_) => unreachable!(),
         }
     }
 
     #[test]
     fn small_nameplates_come_first_and_in_no_order() {
-        let mut desk = Desk::<u8>::new();
+        let mut room = WaitingRoom::<u8>::new();
         let mut random = random();
-        let tickets: Vec<_> = (0..1500).map(|_| desk.open(&mut random).unwrap()).collect();
+        let tickets: Vec<_> = (0..1500).map(|_| room.open(&mut random).unwrap()).collect();
         let numbers: Vec<_> = tickets.iter().map(number).collect();
         assert!(numbers[..9].iter().all(|n| (1..10).contains(n)));
         assert!(numbers[9..99].iter().all(|n| (10..100).contains(n)));
@@ -186,55 +186,55 @@ mod tests {
         let mut tickets = tickets;
         let back = tickets.remove(4);
         let freed = number(&back);
-        assert!(desk.leave(back).is_none());
-        assert_eq!(number(&desk.open(&mut random).unwrap()), freed);
+        assert!(room.leave(back).is_none());
+        assert_eq!(number(&room.open(&mut random).unwrap()), freed);
     }
 
     #[test]
     fn no_randomness_no_nameplate() {
-        assert!(Desk::<u8>::new().open(&mut || None).is_none());
+        assert!(WaitingRoom::<u8>::new().open(&mut || None).is_none());
     }
 
     #[test]
     fn a_nameplate_is_claimed_once() {
-        let mut desk = Desk::new();
-        let mut ticket = desk.open(&mut random()).unwrap();
+        let mut room = WaitingRoom::new();
+        let mut ticket = room.open(&mut random()).unwrap();
         let nameplate = number(&ticket);
-        assert_eq!(desk.claim(nameplate + 1, 7), Err(7));
-        assert_eq!(desk.claim(nameplate, 8), Ok(()));
-        assert_eq!(desk.claim(nameplate, 9), Err(9));
+        assert_eq!(room.claim(nameplate + 1, 7), Err(7));
+        assert_eq!(room.claim(nameplate, 8), Ok(()));
+        assert_eq!(room.claim(nameplate, 9), Err(9));
         assert_eq!(ticket.called.try_recv(), Ok(8));
     }
 
     #[test]
     fn nobody_is_lost_who_comes_as_the_other_leaves() {
-        let mut desk = Desk::new();
-        let ticket = desk.open(&mut random()).unwrap();
-        assert_eq!(desk.claim(number(&ticket), 8), Ok(()));
-        assert_eq!(desk.leave(ticket), Some(8));
+        let mut room = WaitingRoom::new();
+        let ticket = room.open(&mut random()).unwrap();
+        assert_eq!(room.claim(number(&ticket), 8), Ok(()));
+        assert_eq!(room.leave(ticket), Some(8));
 
-        let Came::Waits(1, ticket) = desk.pair(&[1; 32], Role::Initiator, 1) else {
+        let Paired::Waits(1, ticket) = room.pair(&[1; 32], Role::Initiator, 1) else {
             panic!()
         };
         drop(ticket.called);
-        let Came::Waits(2, _ticket) = desk.pair(&[1; 32], Role::Responder, 2) else {
+        let Paired::Waits(2, _ticket) = room.pair(&[1; 32], Role::Responder, 2) else {
             panic!()
         };
     }
 
     #[test]
     fn who_leaves_takes_only_the_own_seat() {
-        let mut desk = Desk::new();
-        let Came::Waits(_, first) = desk.pair(&[1; 32], Role::Initiator, 1) else {
+        let mut room = WaitingRoom::new();
+        let Paired::Waits(_, first) = room.pair(&[1; 32], Role::Initiator, 1) else {
             panic!()
         };
         // The same end again: the later connection counts.
-        let Came::Waits(_, mut second) = desk.pair(&[1; 32], Role::Initiator, 2) else {
+        let Paired::Waits(_, mut second) = room.pair(&[1; 32], Role::Initiator, 2) else {
             panic!()
         };
-        assert!(desk.leave(first).is_none());
-        assert!(matches!(desk.pair(&[2; 32], Role::Responder, 3), Came::Waits(..)));
-        assert!(matches!(desk.pair(&[1; 32], Role::Responder, 4), Came::Called));
+        assert!(room.leave(first).is_none());
+        assert!(matches!(room.pair(&[2; 32], Role::Responder, 3), Paired::Waits(..)));
+        assert!(matches!(room.pair(&[1; 32], Role::Responder, 4), Paired::Called));
         assert_eq!(second.called.try_recv(), Ok(4));
     }
 }

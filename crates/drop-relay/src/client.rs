@@ -13,19 +13,19 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use super::carry::{Ended, carry};
-use super::desk::{Came, Desk, Sign, Ticket};
 use super::limits::{Limits, Source, Sources};
-use super::socket::PATIENCE;
 use super::stats::{Counters, Now, add};
-use super::wire::{Answer, BadRequest, REQUEST_LEN, Request, may_begin_request};
-use crate::lock;
+use super::waiting::{Key, Paired, Ticket, WaitingRoom};
+use sealway_drop::lock;
+use sealway_drop::relay::PATIENCE;
+use sealway_drop::relay::wire::{Answer, BadRequest, REQUEST_LEN, Request, may_begin_request};
 
 /// What all connections share.
 pub(super) struct Shared {
     limits: Limits,
     pub(super) counters: Arc<Counters>,
     sources: Mutex<Sources>,
-    desk: Mutex<Desk<Visitor>>,
+    room: Mutex<WaitingRoom<Client>>,
     /// The end of the relay waits until the last connection has let go of all this.
     alive: Alive,
 }
@@ -37,30 +37,30 @@ impl Shared {
             limits,
             counters,
             sources,
-            desk: Mutex::new(Desk::new()),
+            room: Mutex::new(WaitingRoom::new()),
             alive,
         }
     }
 }
 
 /// A place in the books, for as long as the connection lasts.
-pub(super) struct Guest {
+pub(super) struct Admission {
     shared: Arc<Shared>,
     source: Source,
 }
 
-impl Guest {
+impl Admission {
     /// `None` if there is no room.
     pub(super) fn enter(shared: &Arc<Shared>, ip: IpAddr) -> Option<Self> {
         let source = lock(&shared.sources).enter(ip, Instant::now())?;
-        Some(Guest {
+        Some(Admission {
             shared: Arc::clone(shared),
             source,
         })
     }
 }
 
-impl Drop for Guest {
+impl Drop for Admission {
     fn drop(&mut self) {
         lock(&self.shared.sources).leave(self.source, Instant::now());
     }
@@ -91,16 +91,16 @@ impl Drop for Waiting<'_> {
 }
 
 /// A connection that has said what it wants.
-pub(super) struct Visitor {
+pub(super) struct Client {
     tcp: TcpStream,
-    guest: Guest,
+    admission: Admission,
     request: Request,
 }
 
-impl Visitor {
+impl Client {
     /// Says `answer`. It fits into the send buffer of a socket that has said one thing before, so nobody waits here long.
     async fn tell(&mut self, answer: Answer) -> io::Result<()> {
-        let limit = self.guest.shared.limits.request;
+        let limit = self.admission.shared.limits.request;
         timeout(limit, self.tcp.write_all(&answer.encode())).await?
     }
 
@@ -117,8 +117,8 @@ impl Visitor {
 }
 
 /// A new connection.
-pub(super) async fn receive(mut tcp: TcpStream, guest: Guest) {
-    let shared = Arc::clone(&guest.shared);
+pub(super) async fn receive(mut tcp: TcpStream, admission: Admission) {
+    let shared = Arc::clone(&admission.shared);
     if options::prepare(&tcp, PATIENCE).is_err() {
         return;
     }
@@ -128,7 +128,14 @@ pub(super) async fn receive(mut tcp: TcpStream, guest: Guest) {
         read = timeout(shared.limits.request, read_request(&mut tcp)) => read,
     };
     match read.ok().flatten().map(|bytes| Request::parse(&bytes)) {
-        Some(Ok(request)) => settle(Visitor { tcp, guest, request }).await,
+        Some(Ok(request)) => {
+            settle(Client {
+                tcp,
+                admission,
+                request,
+            })
+            .await
+        }
         Some(Err(BadRequest::Unsupported)) => {
             add(&shared.counters.junk, 1);
             let _ = timeout(shared.limits.request, tcp.write_all(&Answer::Refused.encode())).await;
@@ -153,39 +160,39 @@ async fn read_request(tcp: &mut TcpStream) -> Option<[u8; REQUEST_LEN]> {
     Some(bytes)
 }
 
-/// Does what a visitor wants. A boxed future, since one that waits in vain for a visitor settles him anew.
-fn settle(visitor: Visitor) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+/// Does what a client wants. A boxed future, since one that waits in vain for another settles that one anew.
+fn settle(client: Client) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(async move {
-        let shared = Arc::clone(&visitor.guest.shared);
-        let source = visitor.guest.source;
-        match visitor.request {
+        let shared = Arc::clone(&client.admission.shared);
+        let source = client.admission.source;
+        match client.request {
             Request::Open => {
                 let Some(waiting) = Waiting::begin(&shared, source) else {
-                    return limited(visitor).await;
+                    return limited(client).await;
                 };
-                let opened = lock(&shared.desk).open(&mut || getrandom::u64().ok());
+                let opened = lock(&shared.room).open(&mut || getrandom::u64().ok());
                 match opened {
-                    Some(ticket) => wait(visitor, ticket, waiting, shared.limits.nameplate).await,
-                    None => visitor.dismiss(Answer::Busy).await,
+                    Some(ticket) => wait(client, ticket, waiting, shared.limits.nameplate).await,
+                    None => client.dismiss(Answer::Busy).await,
                 }
             }
             Request::Claim(nameplate) => {
                 if !lock(&shared.sources).claim(source, Instant::now()) {
-                    return limited(visitor).await;
+                    return limited(client).await;
                 }
-                let claimed = lock(&shared.desk).claim(nameplate, visitor);
-                if let Err(visitor) = claimed {
-                    unknown(visitor).await;
+                let claimed = lock(&shared.room).claim(nameplate, client);
+                if let Err(client) = claimed {
+                    unknown(client).await;
                 }
             }
             Request::Pair { token, role } => {
-                let came = lock(&shared.desk).pair(&token, role, visitor);
-                let Came::Waits(visitor, ticket) = came else { return };
+                let paired = lock(&shared.room).pair(&token, role, client);
+                let Paired::Waits(client, ticket) = paired else { return };
                 match Waiting::begin(&shared, source) {
-                    Some(waiting) => wait(visitor, ticket, waiting, shared.limits.token).await,
+                    Some(waiting) => wait(client, ticket, waiting, shared.limits.token).await,
                     None => {
-                        let other = lock(&shared.desk).leave(ticket);
-                        limited(visitor).await;
+                        let other = lock(&shared.room).leave(ticket);
+                        limited(client).await;
                         give_back(other);
                     }
                 }
@@ -194,30 +201,30 @@ fn settle(visitor: Visitor) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     })
 }
 
-async fn limited(visitor: Visitor) {
-    add(&visitor.guest.shared.counters.limited, 1);
-    visitor.dismiss(Answer::Busy).await;
+async fn limited(client: Client) {
+    add(&client.admission.shared.counters.limited, 1);
+    client.dismiss(Answer::Busy).await;
 }
 
-async fn unknown(visitor: Visitor) {
-    add(&visitor.guest.shared.counters.unknown, 1);
-    visitor.dismiss(Answer::Unknown).await;
+async fn unknown(client: Client) {
+    add(&client.admission.shared.counters.unknown, 1);
+    client.dismiss(Answer::Unknown).await;
 }
 
-/// A visitor who was sent to somebody who is gone.
-fn give_back(visitor: Option<Visitor>) {
-    if let Some(visitor) = visitor {
-        match visitor.request {
+/// A client who was sent to somebody who is gone.
+fn give_back(client: Option<Client>) {
+    if let Some(client) = client {
+        match client.request {
             // The nameplate died with the one who opened it.
-            Request::Claim(_) | Request::Open => drop(tokio::spawn(unknown(visitor))),
-            Request::Pair { .. } => drop(tokio::spawn(settle(visitor))),
+            Request::Claim(_) | Request::Open => drop(tokio::spawn(unknown(client))),
+            Request::Pair { .. } => drop(tokio::spawn(settle(client))),
         }
     }
 }
 
 /// Why waiting ended.
 enum Why {
-    Called(Visitor),
+    Called(Client),
     /// The same end came again, on another connection.
     Replaced,
     Gone,
@@ -225,20 +232,20 @@ enum Why {
     Ending,
 }
 
-async fn wait(mut visitor: Visitor, mut ticket: Ticket<Visitor>, waiting: Waiting<'_>, limit: Duration) {
+async fn wait(mut client: Client, mut ticket: Ticket<Client>, waiting: Waiting<'_>, limit: Duration) {
     let shared = waiting.shared;
-    let number = match ticket.sign {
-        Sign::Nameplate(nameplate) => nameplate,
-        Sign::Token(_) => 0,
+    let number = match ticket.key {
+        Key::Nameplate(nameplate) => nameplate,
+        Key::Token(_) => 0,
     };
     let mut early = [0];
-    let why = match visitor.tell(Answer::Waiting(number)).await {
+    let why = match client.tell(Answer::Waiting(number)).await {
         Err(_) => Why::Gone,
         Ok(()) => tokio::select! {
             biased;
             called = &mut ticket.called => called.map_or(Why::Replaced, Why::Called),
             // Readable before its time: the client has ended, broke, or does not keep to the protocol.
-            _ = visitor.tcp.peek(&mut early) => Why::Gone,
+            _ = client.tcp.peek(&mut early) => Why::Gone,
             () = sleep(limit) => Why::Expired,
             () = shared.alive.draining() => Why::Ending,
         },
@@ -247,12 +254,12 @@ async fn wait(mut visitor: Visitor, mut ticket: Ticket<Visitor>, waiting: Waitin
     let expired = matches!(why, Why::Expired);
     let other = match why {
         Why::Called(other) => Some(other),
-        Why::Replaced => return visitor.dismiss(Answer::Refused).await,
+        Why::Replaced => return client.dismiss(Answer::Refused).await,
         // Somebody may have come in this very moment.
-        Why::Gone | Why::Expired | Why::Ending => lock(&shared.desk).leave(ticket),
+        Why::Gone | Why::Expired | Why::Ending => lock(&shared.room).leave(ticket),
     };
     match other {
-        Some(other) if !visitor.is_gone() => join(visitor, other).await,
+        Some(other) if !client.is_gone() => join(client, other).await,
         Some(other) => give_back(Some(other)),
         None if expired => add(&shared.counters.expired, 1),
         None => {}
@@ -260,8 +267,8 @@ async fn wait(mut visitor: Visitor, mut ticket: Ticket<Visitor>, waiting: Waitin
 }
 
 /// Two ends that have found each other.
-async fn join(mut one: Visitor, mut two: Visitor) {
-    let shared = Arc::clone(&one.guest.shared);
+async fn join(mut one: Client, mut two: Client) {
+    let shared = Arc::clone(&one.admission.shared);
     if one.tell(Answer::Ready).await.is_err() || two.tell(Answer::Ready).await.is_err() {
         return;
     }
@@ -274,7 +281,7 @@ async fn join(mut one: Visitor, mut two: Visitor) {
     let _ = options::prepare(&two.tcp, patience);
     add(&shared.counters.pairs, 1);
     // Dropped from the last to the first: the end of the relay waits for these two places.
-    let _places = (one.guest, two.guest);
+    let _places = (one.admission, two.admission);
     let _now = Now::one(&shared.counters.pairs_now);
     let mut ends = (Sock::Tcp(one.tcp), Sock::Tcp(two.tcp));
     let carrying = carry(&mut ends, shared.limits.idle, &shared.counters.bytes);
