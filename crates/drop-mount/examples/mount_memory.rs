@@ -5,8 +5,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sealway_drop::fuse::{Mount, MountOptions};
-use sealway_drop::tree::{MemoryTree, TreePath};
+use sealway_drop_mount::fuse::{Mount, MountOptions};
+use sealway_drop_mount::tree::{MemoryTree, TreePath};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args_os().skip(1);

@@ -16,6 +16,7 @@
 mod copy;
 mod fill;
 mod folder;
+mod pending;
 mod room;
 #[cfg(test)]
 mod tests;
@@ -30,12 +31,13 @@ use std::sync::{Arc, Mutex, Weak};
 
 use bytes::Bytes;
 
-use crate::lock;
 use crate::tree::{Attr, Kind, TreePath};
 pub(crate) use copy::{Copy, Key};
 pub(crate) use fill::Fill;
+use fill::Settling;
 use room::Room;
-use work::{Block, Settling};
+use sealway_drop::lock;
+use work::Block;
 
 /// Where and how whole files are kept.
 #[derive(Debug, Clone)]

@@ -13,6 +13,7 @@ mod copies;
 mod dirs;
 mod files;
 mod fs;
+mod invalidate;
 mod mountpoint;
 mod nodes;
 mod notices;
@@ -30,6 +31,8 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use fuser::{Config, Errno, MountOption, Session, SessionACL, SessionUnmounter};
+
+use sealway_drop::fault::{Failure, Fault};
 
 use crate::cache::{CacheError, CacheOptions, Store};
 use crate::tree::{RemoteTree, Subscription, TreeError};
@@ -121,6 +124,12 @@ impl fmt::Display for MountError {
 
 impl std::error::Error for MountError {}
 
+impl Failure for MountError {
+    fn fault(&self) -> Fault {
+        Fault::Storage
+    }
+}
+
 /// A mounted tree. Dropping it unmounts.
 pub struct Mount {
     unmounter: Unmounter,
@@ -208,7 +217,7 @@ impl Mount {
         let told = Arc::clone(&over);
         spawn("mount", move || told.set(session.run()))?;
         let weak = Arc::downgrade(&shared.core);
-        spawn("mount-notices", move || notices::run(&inbox, &weak, &notifier))?;
+        spawn("mount-notices", move || invalidate::run(&inbox, &weak, &notifier))?;
         let (weak, over) = (Arc::downgrade(&shared.core), Arc::clone(&over));
         spawn("mount-watch", move || watch(&weak, &over))?;
         mountpoint::raise_readahead(&shared.path, 1024);
@@ -371,5 +380,25 @@ fn errno(error: TreeError) -> Errno {
         TreeError::Timeout => Errno::ETIMEDOUT,
         TreeError::Cancelled => Errno::EINTR,
         TreeError::Failed | TreeError::Lost | TreeError::Protocol(_) => Errno::EIO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_other_end_is_told_no_paths_of_this_machine() {
+        let path = || PathBuf::from("/home/ann/secret");
+        let error = io::ErrorKind::PermissionDenied.into();
+        for error in [
+            MountError::NotEmpty(path()),
+            MountError::Mountpoint { path: path(), error },
+        ] {
+            let error = sealway_drop::Error::from(error);
+            assert!(error.to_string().contains("secret"), "{error}");
+            let told = error.for_peer();
+            assert!(!told.contains("secret") && told.starts_with("something"), "{told}");
+        }
     }
 }

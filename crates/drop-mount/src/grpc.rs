@@ -19,7 +19,7 @@ pub use server::{Handles, ServeOptions, serve, serve_with};
 #[allow(missing_docs, unreachable_pub, unused_qualifications, clippy::all, clippy::pedantic)]
 #[allow(unused_imports)]
 pub mod proto {
-    include!("sealway.drop.v1.rs");
+    include!("grpc/sealway.drop.v1.rs");
 }
 
 /// Bytes of file content in one message.

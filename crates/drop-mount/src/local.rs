@@ -18,11 +18,11 @@ use bytes::Bytes;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, SeekFrom, Stat};
 use rustix::io::Errno;
 
-use crate::lock;
 use crate::tree::{
     Attr, Call, Chunk, Entry, EventSink, Extent, Filled, Kind, MAX_PAGE, MAX_READ, Opened, Page, ReadDone, ReadRequest,
     RemoteTree, Space, Subscription, Time, TreeError, TreePath,
 };
+use sealway_drop::lock;
 use watch::Watcher;
 
 /// Bounds of a served folder.

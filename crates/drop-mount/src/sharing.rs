@@ -12,16 +12,19 @@ mod ending;
 mod keep;
 mod session;
 
+use std::fmt;
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 pub use self::keep::{MOUNTS, Telling, keep};
 use self::session::Life;
-use crate::Error;
-use crate::cancel::Cancel;
 use crate::fuse::{CopiesBy, MountOptions};
 use crate::grpc::KEEPALIVE;
-use crate::link::{Connected, GATHER};
+use sealway_drop::Error;
+use sealway_drop::cancel::Cancel;
+use sealway_drop::fault::{Failure, Fault};
+use sealway_drop::link::{Connected, GATHER};
 
 /// What this end shows and what it mounts; at least one of them.
 #[derive(Clone, Debug)]
@@ -60,6 +63,33 @@ pub struct Ready {
     pub copies: Option<CopiesBy>,
 }
 
+/// The folder that is to be shared cannot be opened.
+#[derive(Debug)]
+pub struct FolderError {
+    /// The folder.
+    pub path: PathBuf,
+    /// Why.
+    pub source: io::Error,
+}
+
+impl fmt::Display for FolderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: opening what is shared: {}", self.path.display(), self.source)
+    }
+}
+
+impl std::error::Error for FolderError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+impl Failure for FolderError {
+    fn fault(&self) -> Fault {
+        Fault::Storage
+    }
+}
+
 /// Shares and mounts over one session until the other end is done, the mount is taken away, or `cancel` says so. `ready` is told
 /// once what was asked for stands. Local copies of the mount are kept under the key of the other end, if it has proved one.
 ///
@@ -67,7 +97,7 @@ pub struct Ready {
 /// still have open in the mount fails from then on and is not waited for.
 ///
 /// # Errors
-/// [`Error::Usage`] if the ends do not fit each other or a folder cannot be used, [`Error::Mount`], [`Error::Network`] if the
+/// [`Error::Usage`] if the ends do not fit each other, [`FolderError`] if the folder cannot be used, [`MountError`](crate::fuse::MountError), [`Error::Network`] if the
 /// connection broke or the other end does not bring up the connections that it should, [`Error::Remote`] if it gave up.
 pub fn share(options: &Options, connected: Connected, cancel: &Cancel, ready: &dyn Fn(Ready)) -> Result<(), Error> {
     let life = Life::new(options, session::folder(options)?, false)?;

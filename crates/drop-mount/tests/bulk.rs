@@ -4,7 +4,6 @@
 
 #[path = "support/slow.rs"]
 mod slow;
-mod support;
 
 use std::net::Shutdown;
 use std::sync::Arc;
@@ -13,14 +12,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use sealway_drop::Error;
-use sealway_drop::bulk::message::{MAX_LEN, Read, content_header};
-use sealway_drop::bulk::{BulkTree, Link, OUTSTANDING, serve};
-use sealway_drop::grpc::{GrpcTree, Handles, ServeOptions, serve_with};
 use sealway_drop::link::{Connection, Place, connect};
-use sealway_drop::local::{LocalOptions, LocalTree};
-use sealway_drop::tree::{Call, Cancel, Chunk, MemoryTree, ReadRequest, RemoteTree, TreeError, TreePath};
+use sealway_drop::testing::{content, listen, setup};
 use sealway_drop::wire::kind;
-use support::{content, listen, setup};
+use sealway_drop_mount::bulk::message::{MAX_LEN, Read, content_header};
+use sealway_drop_mount::bulk::{BulkTree, Link, OUTSTANDING, serve};
+use sealway_drop_mount::grpc::{GrpcTree, Handles, ServeOptions, serve_with};
+use sealway_drop_mount::local::{LocalOptions, LocalTree};
+use sealway_drop_mount::tree::{Call, Cancel, Chunk, MemoryTree, ReadRequest, RemoteTree, TreeError, TreePath};
 
 /// Both ends of a data connection.
 fn pair() -> (Connection, Connection) {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// `SEALWAY_UPDATE_GOLDEN=1 cargo test -p sealway-drop --test proto` writes the code anew after the definition changed.
+/// `SEALWAY_UPDATE_GOLDEN=1 cargo test -p sealway-drop-mount --test proto` writes the code anew after the definition changed.
 #[test]
 fn the_service_is_generated_from_its_definition() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));

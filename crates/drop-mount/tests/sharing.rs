@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod support;
-
 use std::io::ErrorKind;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
@@ -12,11 +10,11 @@ use std::time::Duration;
 use prost::Message as _;
 use sealway_drop::cancel::Cancel;
 use sealway_drop::link::{Connected, Connection, Connections, DataConnections, Place, connect};
-use sealway_drop::sharing::{Options, share};
+use sealway_drop::testing::{listen, setup};
 use sealway_drop::wire::control::{Body, Hello, Message, Role, Stop};
 use sealway_drop::wire::kind;
 use sealway_drop::{Error, Fault};
-use support::{listen, setup};
+use sealway_drop_mount::sharing::{Options, share};
 
 /// How long anything may take.
 const LIMIT: Duration = Duration::from_secs(120);

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use super::OUTSTANDING;
 use super::message::{self, CONTENT_HEADER, MAX_LEN, Read};
 use super::pool::Pool;
-use crate::link::{Connection, OwnedRecord, Reader, Writer};
 use crate::tree::{
     Attr, Call, Chunk, EventSink, Extent, Hook, Opened, Page, ReadDone, ReadRequest, RemoteTree, Space, Subscription,
     TreeError, TreePath,
 };
-use crate::wire::kind;
-use crate::{Error, lock};
+use sealway_drop::link::{Connection, OwnedRecord, Reader, Writer};
+use sealway_drop::wire::kind;
+use sealway_drop::{Error, lock};
 
 /// A tree whose files are read by a connection of their own, and which is another tree for everything else.
 ///

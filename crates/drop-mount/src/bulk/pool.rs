@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 
-use crate::lock;
+use sealway_drop::lock;
 
 /// Vectors kept for use at most; new memory costs the system a page fault for every 4 KiB.
 const KEPT: usize = 16;

@@ -8,10 +8,10 @@ use std::time::Duration;
 use super::OUTSTANDING;
 use super::message::{self, CONTENT_HEADER, Read};
 use crate::grpc::Handles;
-use crate::link::{Connection, Reader, Writer};
 use crate::tree::{Call, RemoteTree, TreeError};
-use crate::wire::kind;
-use crate::{Error, lock};
+use sealway_drop::link::{Connection, Reader, Writer};
+use sealway_drop::wire::kind;
+use sealway_drop::{Error, lock};
 
 /// How long one read may take.
 const PATIENCE: Duration = Duration::from_secs(60);

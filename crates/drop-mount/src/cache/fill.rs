@@ -9,12 +9,18 @@ use rustix::io::Errno;
 
 use super::copy::Key;
 use super::room::Room;
-use super::work::Settling;
-use crate::lock;
-use crate::ranges::Ranges;
+use sealway_drop::lock;
+use sealway_drop::ranges::Ranges;
 
 /// Separate pieces of a file; one that is read in more pieces at random places is not kept.
 const MOST_RANGES: usize = 4096;
+
+/// A file that is whole and has its temporary name.
+pub(super) struct Settling {
+    pub(super) temporary: String,
+    pub(super) name: String,
+    pub(super) size: u64,
+}
 
 /// Takes the bytes of one version of a file, in any order, until all are there. Dropped before that, it leaves nothing.
 pub(crate) struct Fill {

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use super::work::Pending;
-use crate::lock;
+use super::pending::Pending;
+use sealway_drop::lock;
 
 const COPY: &str = "copy-";
 const ONCE: &str = "once-";

@@ -1,13 +1,14 @@
 //! The threads that write, so that nobody who reads waits for a disk.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::fill::Fill;
+use super::fill::{Fill, Settling};
+use super::pending::Pending;
 use super::room::Room;
 
 /// How long the end of a mount waits for what is being written.
@@ -31,44 +32,6 @@ impl Block {
         self.fill.write(self.offset, &self.data);
         drop(self);
         pending.end();
-    }
-}
-
-/// A file that is whole and has its temporary name.
-pub(super) struct Settling {
-    pub(super) temporary: String,
-    pub(super) name: String,
-    pub(super) size: u64,
-}
-
-/// Counts what is under way.
-#[derive(Default)]
-pub(super) struct Pending {
-    count: Mutex<usize>,
-    none: Condvar,
-}
-
-impl Pending {
-    pub(super) fn begin(&self) {
-        *crate::lock(&self.count) += 1;
-    }
-
-    pub(super) fn end(&self) {
-        let mut count = crate::lock(&self.count);
-        *count = count.saturating_sub(1);
-        if *count == 0 {
-            self.none.notify_all();
-        }
-    }
-
-    /// Waits until nothing is; `false` if something still is after `time`.
-    pub(super) fn wait(&self, time: Duration) -> bool {
-        let count = crate::lock(&self.count);
-        let (count, _) = self
-            .none
-            .wait_timeout_while(count, time, |count| *count > 0)
-            .unwrap_or_else(PoisonError::into_inner);
-        *count == 0
     }
 }
 

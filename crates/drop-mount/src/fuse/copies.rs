@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex};
 use fuser::{BackingId, InitFlags, KernelConfig};
 
 use crate::cache::{Copy, Fill, Key, Store};
-use crate::lock;
 use crate::tree::{Attr, TreeError, TreePath};
+use sealway_drop::lock;
 
 /// How reads of whole local copies are answered.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -342,7 +342,7 @@ thread_local! {
 impl File {
     fn copy(&self) -> Option<Arc<Copy>> {
         match &self.way {
-            Way::Copy(copy) => crate::lock(copy).clone(),
+            Way::Copy(copy) => sealway_drop::lock(copy).clone(),
             Way::Peer(_) | Way::Kernel => None,
         }
     }
@@ -350,7 +350,7 @@ impl File {
     /// From now on the peer is asked.
     fn leave_copy(&self) {
         if let Way::Copy(copy) = &self.way {
-            crate::lock(copy).take();
+            sealway_drop::lock(copy).take();
         }
     }
 

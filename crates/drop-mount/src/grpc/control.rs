@@ -4,13 +4,12 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-use crate::both::{AHEAD, next};
-use crate::cancel::Cancel;
-use crate::link::{Connection, Writer};
-use crate::over::Over;
-use crate::wire::control::{Accept, Body, Done, Hello, Role, VERSION};
-use crate::wire::talk::{BEAT, Pulse, greeting, say};
-use crate::{Error, lock};
+use sealway_drop::cancel::Cancel;
+use sealway_drop::ending::{AHEAD, Ending, next};
+use sealway_drop::link::{Connection, Writer};
+use sealway_drop::wire::control::{Accept, Body, Done, Hello, Role, VERSION};
+use sealway_drop::wire::talk::{BEAT, Pulse, greeting, say};
+use sealway_drop::{Error, lock};
 
 /// How long the other end may take to say whether it took what it was shown, once it has gone.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -19,7 +18,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 pub(super) struct Talk<'a> {
     control: &'a Mutex<Writer>,
     heard: &'a Receiver<Body>,
-    over: &'a Over,
+    over: &'a Ending,
 }
 
 /// Does `work` while the other end is heard, so that its end, or the throwing of `cancel`, ends both; the other end is told why.
@@ -32,7 +31,7 @@ pub(super) fn talking<T>(
     cancel: &Cancel,
     work: impl FnOnce(&Talk<'_>) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let over = Over::new(&connection, cancel)?;
+    let over = Ending::new(&connection, cancel)?;
     let (mut reader, control) = (connection.reader, Mutex::new(connection.writer));
     let pulse = Pulse::every(BEAT);
     let (tell, heard) = sync_channel(AHEAD);

@@ -1,4 +1,4 @@
-//! Files through the gRPC service, for comparing it with the records of [`crate::send`]: one end serves what it sends, the other
+//! Files through the gRPC service, for comparing it with the records of a transfer: one end serves what it sends, the other
 //! pulls it with `StreamFile`. Regular files only, no resuming.
 
 use std::net::TcpStream;
@@ -13,27 +13,25 @@ use tokio::runtime::Runtime;
 use super::control::{Talk, talking};
 use super::stream::SealedStream;
 use super::{GrpcTree, ServeOptions, serve};
-use crate::Error;
-use crate::cancel::{Cancel, Watch};
-use crate::dest::{self, Admission, Destination, Placed};
-use crate::entry::{self, Entry};
-use crate::link::{Connected, DataConnections, GATHER};
 use crate::local::{LocalOptions, LocalTree};
-use crate::names::{RelPath, Rules};
-use crate::progress::Progress;
-use crate::receive::{Consent, LISTED_NAMES, Offered};
-use crate::send::Summary;
 use crate::tree::{
     Attr, Call, EventSink, Kind, Opened, Page, ReadDone, ReadRequest, RemoteTree, Subscription, TreeError, TreePath,
 };
-use crate::wire::control::{Done, Role};
-use crate::wire::kind;
+use sealway_drop::Error;
+use sealway_drop::cancel::{Cancel, Watch};
+use sealway_drop::link::{Connected, DataConnections, GATHER};
+use sealway_drop::pull::{Listed, Remote};
+use sealway_drop::wire::control::{Done, Role};
+use sealway_drop::wire::kind;
+
+/// How long calls of a connection that is not wanted any more may take to end.
+const GOODBYE: Duration = Duration::from_secs(2);
 
 /// How long one call may take.
 const CALL: Duration = Duration::from_secs(30);
 
 /// A connection that one end serves on.
-pub enum Way {
+pub enum Channel {
     /// Sealed: the first data connection of a session.
     Sealed(Box<Connected>),
     /// Not sealed at all: what remains is the service by itself.
@@ -133,7 +131,7 @@ fn runtime() -> Result<Runtime, Error> {
 fn of_tree(error: TreeError) -> Error {
     match error {
         TreeError::Lost => Error::network("receiving")(std::io::ErrorKind::UnexpectedEof.into()),
-        error => Error::Tree(error),
+        error => error.into(),
     }
 }
 
@@ -141,7 +139,7 @@ fn of_tree(error: TreeError) -> Error {
 ///
 /// # Errors
 /// [`Error::Usage`] if it is no regular file; [`Error::Network`] if the connection breaks; why the other end ended; [`Error::Cancelled`].
-pub fn send(path: PathBuf, way: Way, cancel: &Cancel) -> Result<(), Error> {
+pub fn send(path: PathBuf, channel: Channel, cancel: &Cancel) -> Result<(), Error> {
     let usage = |text: &str| Error::Usage(format!("{}: {text}", path.display()));
     let full = std::path::absolute(&path).map_err(|error| usage(&error.to_string()))?;
     let (Some(folder), Some(name)) = (full.parent(), full.file_name()) else {
@@ -158,15 +156,15 @@ pub fn send(path: PathBuf, way: Way, cancel: &Cancel) -> Result<(), Error> {
     let runtime = runtime()?;
     let within = runtime.enter();
     let failed = Error::network("serving");
-    let sent = match way {
-        Way::Plain(stream) => plain(stream, cancel).and_then(|(stream, _watch)| {
+    let sent = match channel {
+        Channel::Plain(stream) => plain(stream, cancel).and_then(|(stream, _watch)| {
             let served = runtime.block_on(serve(stream, tree, ServeOptions::default()));
             match served {
                 Err(_) if cancel.is_set() => Err(Error::Cancelled),
                 served => served.map_err(failed),
             }
         }),
-        Way::Sealed(connected) => {
+        Channel::Sealed(connected) => {
             let Connected { peered, data } = *connected;
             talking(peered.connection, Role::Sender, cancel, |talk| {
                 let (stream, _watch) = tunnel(data, cancel)?;
@@ -184,198 +182,115 @@ pub fn send(path: PathBuf, way: Way, cancel: &Cancel) -> Result<(), Error> {
     sent
 }
 
-/// Pulls the files that the other end serves into a folder, if `consent` takes them: those that it was shown, as large as they were
-/// shown, and nothing else.
+/// Comes to an end that serves files as [`send`] does, and has `work` pull them.
 ///
 /// # Errors
-/// As [`crate::receive::receive`].
-pub fn receive(
-    output: &std::path::Path,
-    options: dest::Options,
-    way: Way,
-    progress: &Progress,
+/// [`Error::Usage`] if the ends do not fit; [`Error::Network`] if the connection breaks; why the other end ended; [`Error::Cancelled`];
+/// what `work` fails with.
+pub fn receive<T>(
+    channel: Channel,
     cancel: &Cancel,
-    consent: &dyn Consent,
-) -> Result<Summary, Error> {
+    work: impl FnOnce(&dyn Remote) -> Result<T, Error>,
+) -> Result<T, Error> {
     let runtime = runtime()?;
     let within = runtime.enter();
-    let receiving = Receiving {
-        runtime: &runtime,
-        destination: Destination::open(output, options)?,
-        rules: options.rules,
-        progress,
-        consent,
-    };
-    let received = match way {
-        Way::Plain(stream) => plain(stream, cancel)
-            .and_then(|(stream, _watch)| receiving.run(stream, None))
+    let received = match channel {
+        Channel::Plain(stream) => plain(stream, cancel)
+            .and_then(|(stream, _watch)| work(&Serving::connect(&runtime, stream, None)?))
             .map_err(|error| if cancel.is_set() { Error::Cancelled } else { error }),
-        Way::Sealed(connected) => {
+        Channel::Sealed(connected) => {
             let Connected { peered, data } = *connected;
             talking(peered.connection, Role::Receiver, cancel, |talk| {
                 let (stream, _watch) = tunnel(data, cancel)?;
-                receiving.run(stream, Some(talk))
+                work(&Serving::connect(&runtime, stream, Some(talk))?)
             })
         }
     };
     drop(within);
-    runtime.shutdown_timeout(Duration::from_secs(2));
+    runtime.shutdown_timeout(GOODBYE);
     received
 }
 
-/// The receiving end.
-struct Receiving<'a> {
+/// An end that serves files, and the control connection if there is one.
+struct Serving<'a> {
     runtime: &'a Runtime,
-    destination: Destination,
-    rules: Rules,
-    progress: &'a Progress,
-    consent: &'a dyn Consent,
+    tree: GrpcTree,
+    talk: Option<&'a Talk<'a>>,
 }
 
-impl Receiving<'_> {
-    fn run<S>(&self, stream: S, talk: Option<&Talk<'_>>) -> Result<Summary, Error>
+impl<'a> Serving<'a> {
+    fn connect<S>(runtime: &'a Runtime, stream: S, talk: Option<&'a Talk<'a>>) -> Result<Self, Error>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let tree = self.runtime.block_on(GrpcTree::connect(stream)).map_err(of_tree)?;
-        let files = listed(&tree)?;
-        let mut offered = Offered::of_files(files.iter().map(|file| (&*file.name, file.attr.size)), self.rules)?;
-        offered.free = self.destination.available().ok();
-        if let Err(reason) = self.consent.accept(&offered) {
-            // Whoever was asked may have been let go because it is over.
-            return Err(match talk.is_some_and(Talk::is_over) {
-                true => Error::Cancelled,
-                false => Error::SaidNo(reason),
-            });
-        }
-        talk.map_or(Ok(()), Talk::accept)?;
-        self.progress.begin(offered.bytes, offered.files);
-        let mut transfer = [0; 32];
-        getrandom::fill(&mut transfer)
-            .map_err(|error| Error::Usage(format!("the system gives no random bytes: {error}")))?;
-        let pulling = Pulling {
-            runtime: self.runtime,
-            tree: &tree,
-            staging: self.destination.staging(&transfer)?,
-            progress: self.progress,
-            consent: self.consent,
-        };
-        let mut summary = Summary::default();
-        for (id, found) in (0..).zip(&files) {
-            pulling.pull(id, found, &mut summary)?;
-        }
-        talk.map_or(Ok(()), Talk::settle)?;
-        if let Err(error) = pulling.staging.conclude() {
-            let Some(talk) = talk else { return Err(error.into()) };
-            talk.fail(error.into());
-            return Err(Error::Cancelled);
-        }
-        if let Some(talk) = talk {
-            talk.done(Done {
-                placed: summary.placed,
-                failed: summary.failed,
-                notes: summary.notes.clone(),
-            });
-        }
-        Ok(summary)
+        let tree = runtime.block_on(GrpcTree::connect(stream)).map_err(of_tree)?;
+        Ok(Self { runtime, tree, talk })
     }
 }
 
-/// The files right in the folder that is served.
-fn listed(tree: &GrpcTree) -> Result<Vec<crate::tree::Entry>, Error> {
-    let (mut files, mut cursor, mut pages) = (Vec::new(), Some(0), 0);
-    while let Some(at) = cursor {
-        let page = tree.list(&TreePath::root(), at, LISTED_NAMES, &Call::within(CALL));
-        let page = page.map_err(of_tree)?;
-        files.extend(page.entries.into_iter().filter(|found| found.attr.kind == Kind::File));
-        cursor = page.next;
-        pages += 1;
-        if files.len() > LISTED_NAMES || pages > LISTED_NAMES {
-            return Err(Error::Protocol("more files than can be shown"));
-        }
-    }
-    Ok(files)
-}
-
-struct Pulling<'a> {
-    runtime: &'a Runtime,
-    tree: &'a GrpcTree,
-    staging: dest::Staging,
-    progress: &'a Progress,
-    consent: &'a dyn Consent,
-}
-
-impl Pulling<'_> {
-    fn pull(&self, id: u32, found: &crate::tree::Entry, summary: &mut Summary) -> Result<(), Error> {
-        let path = RelPath::new([found.name.as_slice()], Rules::local())
-            .map_err(|_| Error::Protocol("a name that no file has"))?;
-        let mtime = entry::Time {
-            seconds: found.attr.mtime.seconds,
-            nanoseconds: found.attr.mtime.nanoseconds,
-        };
-        let entry = Entry {
-            path,
-            kind: entry::Kind::File {
+impl Remote for Serving<'_> {
+    /// The files right in the folder that is served.
+    fn files(&self, most: usize) -> Result<Vec<Listed>, Error> {
+        let (mut files, mut cursor, mut pages) = (Vec::new(), Some(0), 0);
+        while let Some(at) = cursor {
+            let page = self.tree.list(&TreePath::root(), at, most, &Call::within(CALL));
+            let page = page.map_err(of_tree)?;
+            let found = page.entries.into_iter().filter(|found| found.attr.kind == Kind::File);
+            files.extend(found.map(|found| Listed {
+                name: found.name,
                 size: found.attr.size,
-                sparse: false,
-            },
-            mode: found.attr.mode & 0o777,
-            mtime,
-        };
-        let mut admission = self.staging.admit(id, &entry)?;
-        if let Admission::Ask { existing } = &admission {
-            let answer = self.progress.asking(|| self.consent.conflict(&entry.path, existing));
-            admission = self.staging.answer(id, &entry, answer)?;
+                mode: found.attr.mode & 0o777,
+                mtime: (found.attr.mtime.seconds, found.attr.mtime.nanoseconds),
+            }));
+            cursor = page.next;
+            pages += 1;
+            if files.len() > most || pages > most {
+                return Err(Error::Protocol("more files than can be shown"));
+            }
         }
-        let placed = match admission {
-            Admission::Fetch { .. } => self.fetch(id, &entry, &found.name)?,
-            Admission::Skipped(skip) => Placed::Skipped(skip),
-            _ => {
-                self.progress.same(found.attr.size);
-                summary.placed += 1;
-                return Ok(());
-            }
-        };
-        match placed {
-            Placed::Skipped(skip) => {
-                self.progress.file_failed();
-                summary.failed += 1;
-                summary.notes.push(format!("{}: {skip}", entry.path));
-                return Ok(());
-            }
-            Placed::Renamed(name) => {
-                summary.renamed.count += 1;
-                summary.renamed.first.push((entry.path, name));
-            }
-            Placed::Named => {}
-        }
-        self.progress.file_done();
-        summary.placed += 1;
-        Ok(())
+        Ok(files)
     }
 
-    fn fetch(&self, id: u32, entry: &Entry, name: &[u8]) -> Result<Placed, Error> {
-        let file = self.staging.open_file(id, entry)?;
-        let at = TreePath::root().join(name).map_err(Error::Tree)?;
-        let (mut offset, mut failed) = (0, None);
-        let taken = self.runtime.block_on(
-            self.tree
-                .stream_file(&at, 0, |piece| match file.write_at(offset, &piece) {
-                    Ok(_) => {
-                        offset += piece.len() as u64;
-                        self.progress.moved(piece.len() as u64);
-                        Ok(())
-                    }
-                    Err(error) => {
-                        failed = Some(error);
-                        Err(std::io::ErrorKind::Other.into())
-                    }
-                }),
-        );
-        if let Some(error) = failed {
-            return Err(error.into());
+    fn accept(&self) -> Result<(), Error> {
+        self.talk.map_or(Ok(()), Talk::accept)
+    }
+
+    fn refused(&self, reason: String) -> Error {
+        // Whoever was asked may have been let go because it is over.
+        match self.talk.is_some_and(Talk::is_over) {
+            true => Error::Cancelled,
+            false => Error::SaidNo(reason),
         }
-        taken.map_err(of_tree)?;
-        Ok(file.finish(entry.mode, entry.mtime)?)
+    }
+
+    fn fetch(&self, name: &[u8], take: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+        let at = TreePath::root().join(name)?;
+        let mut failed = None;
+        let taken = self.runtime.block_on(self.tree.stream_file(&at, 0, |piece| {
+            take(&piece).map_err(|error| {
+                failed = Some(error);
+                std::io::ErrorKind::Other.into()
+            })
+        }));
+        match failed {
+            Some(error) => Err(error),
+            None => taken.map(drop).map_err(of_tree),
+        }
+    }
+
+    fn settle(&self) -> Result<(), Error> {
+        self.talk.map_or(Ok(()), Talk::settle)
+    }
+
+    fn failed(&self, error: Error) -> Error {
+        let Some(talk) = self.talk else { return error };
+        talk.fail(error);
+        Error::Cancelled
+    }
+
+    fn done(&self, done: Done) {
+        if let Some(talk) = self.talk {
+            talk.done(done);
+        }
     }
 }

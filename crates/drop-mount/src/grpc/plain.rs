@@ -3,8 +3,8 @@
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use crate::Error;
-use crate::policy::Route;
+use sealway_drop::Error;
+use sealway_drop::policy::Route;
 
 /// How long the other end may take to listen.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long an end that dials waits between two tries.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The connection to the other end at `address`; [`policy::unsealed`](crate::policy::unsealed) says which addresses may be taken.
+/// The connection to the other end at `address`; [`policy::unsealed`](sealway_drop::policy::unsealed) says which addresses may be taken.
 ///
 /// # Errors
 /// [`Error::Network`].

@@ -3,7 +3,7 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::{Error, lock};
+use sealway_drop::{Error, lock};
 
 /// Told by whoever notices that it is over; waited for by the thread that takes everything down.
 #[derive(Default)]

@@ -6,14 +6,16 @@ use std::time::{Duration, Instant};
 
 use super::session::{Life, folder};
 use super::{Options, Ready};
-use crate::cancel::Cancel;
-use crate::dial::TICK;
-use crate::link::{Again, Connected, Host, Identity, Path, Place, Returns, Setup, connect_telling};
 use crate::tree::RemoteTree;
-use crate::{Error, lock};
+use sealway_drop::cancel::Cancel;
+use sealway_drop::link::{Again, Connected, Host, Identity, Path, Place, Returns, Setup, connect_telling};
+use sealway_drop::{Error, lock};
 
 /// Ends that mount what is shared at one port at a time.
 pub const MOUNTS: usize = 16;
+
+/// How often a thread that waits looks whether it still should.
+const TICK: Duration = Duration::from_millis(50);
 
 /// Pause between two tries to find the other end again; twice as long each time, from the first to the last.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
@@ -55,7 +57,7 @@ pub trait Telling: Sync {
 /// the one end that knew it. An end that is refused by `telling` ends the sharing, unless there may be others.
 ///
 /// # Errors
-/// As [`crate::link::connect`] and [`super::share`]. That of a session which was lost, if the other end was not found again.
+/// As [`sealway_drop::link::connect`] and [`super::share`]. That of a session which was lost, if the other end was not found again.
 pub fn keep(
     options: &Options,
     place: Place,

@@ -12,19 +12,19 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::task::JoinHandle;
 
 use super::ending::Ending;
-use super::{Options, Ready};
+use super::{FolderError, Options, Ready};
 use crate::bulk::{self, BulkTree};
-use crate::cancel::{Cancel, Watch};
 use crate::fuse::Mount;
 use crate::grpc::stream::SealedStream;
 use crate::grpc::{GrpcTree, Handles, ServeOptions, serve_with};
-use crate::link::{Connected, Connection, Connections, Reader, Writer};
 use crate::local::{LocalOptions, LocalTree};
-use crate::tree::{LastingTree, RemoteTree};
-use crate::wire::control::{self, Body, Hello, Role};
-use crate::wire::kind;
-use crate::wire::talk::{BEAT, greet_or_part, hear, say};
-use crate::{Error, Fault, lock};
+use crate::tree::{LastingTree, RemoteTree, TreeError};
+use sealway_drop::cancel::{Cancel, Watch};
+use sealway_drop::link::{Connected, Connection, Connections, Reader, Writer};
+use sealway_drop::wire::control::{self, Body, Hello, Role};
+use sealway_drop::wire::kind;
+use sealway_drop::wire::talk::{BEAT, greet_or_part, hear, say};
+use sealway_drop::{Error, Fault, lock};
 
 /// How long the other end may take to say that it has heard that this one is done.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -48,11 +48,11 @@ pub(super) fn folder(options: &Options) -> Result<Option<Arc<dyn RemoteTree>>, E
     let Some(path) = &options.share else { return Ok(None) };
     match LocalTree::open(path, LocalOptions::default()) {
         Ok(tree) => Ok(Some(Arc::new(tree))),
-        Err(source) => Err(Error::Storage {
-            path: path.display().to_string(),
-            doing: "opening what is shared",
+        Err(source) => Err(FolderError {
+            path: path.clone(),
             source,
-        }),
+        }
+        .into()),
     }
 }
 
@@ -130,7 +130,7 @@ impl<'a> Life<'a> {
 
     /// Whether another session may follow one that ended like this.
     pub(super) fn goes_on(&self, error: &Error) -> bool {
-        let lost = matches!(error, Error::Network { .. } | Error::Tree(_));
+        let lost = matches!(error, Error::Network { .. }) || error.part::<TreeError>().is_some();
         lost && self.again && self.both.load(Ordering::SeqCst) && !self.gone.is_set()
     }
 
@@ -307,7 +307,7 @@ impl<'a> Life<'a> {
         content: Option<Connection>,
     ) -> Result<Arc<dyn RemoteTree>, Error> {
         let service = GrpcTree::connect_with(stream, self.options.keepalive);
-        let tree = runtime.block_on(service).map_err(Error::Tree)?;
+        let tree = runtime.block_on(service)?;
         Ok(match content {
             Some(connection) => Arc::new(BulkTree::new(tree, connection)?),
             None => Arc::new(tree),
@@ -335,7 +335,7 @@ impl<'a> Life<'a> {
         if let Some(cache) = &mut mounting.cache {
             cache.peer = peer_key;
         }
-        let mount = Mount::start(lasting.clone(), path, mounting).map_err(Error::Mount)?;
+        let mount = Mount::start(lasting.clone(), path, mounting)?;
         self.watch(&mount)?;
         let copies = mount.copies();
         *mounted = Some(Mounted { mount, tree: lasting });
@@ -346,7 +346,7 @@ impl<'a> Life<'a> {
     fn watch(&self, mount: &Mount) -> Result<(), Error> {
         let (mount, gone, why) = (mount.unmounter(), self.gone.clone(), self.why.clone());
         let waiting = move || {
-            *lock(&why) = mount.wait().map_err(Error::Mount).err();
+            *lock(&why) = mount.wait().map_err(Error::from).err();
             gone.cancel();
         };
         let thread = std::thread::Builder::new().name("mount-wait".into()).spawn(waiting);

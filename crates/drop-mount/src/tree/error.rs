@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use sealway_drop::fault::{Failure, Fault};
+
 /// Why a call on a tree failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -55,3 +57,13 @@ impl fmt::Display for TreeError {
 }
 
 impl std::error::Error for TreeError {}
+
+impl Failure for TreeError {
+    fn fault(&self) -> Fault {
+        Fault::Network
+    }
+
+    fn may_be_told(&self) -> bool {
+        true
+    }
+}

@@ -12,7 +12,7 @@ use super::{
     Attr, Call, Chunk, Event, EventSink, Extent, Hook, Opened, Page, ReadDone, ReadRequest, RemoteTree, Space,
     Subscription, TreeError, TreePath,
 };
-use crate::lock;
+use sealway_drop::lock;
 
 /// Told when the way is found to be lost. Must not block.
 pub type Lost = Arc<dyn Fn() + Send + Sync>;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealway_drop::grpc::proto::drop_client::DropClient;
-use sealway_drop::grpc::proto::{self};
-use sealway_drop::grpc::{GrpcTree, ServeOptions, serve};
-use sealway_drop::tree::{MemoryTree, RemoteTree, TreeError};
+use sealway_drop_mount::grpc::proto::drop_client::DropClient;
+use sealway_drop_mount::grpc::proto::{self};
+use sealway_drop_mount::grpc::{GrpcTree, ServeOptions, serve};
+use sealway_drop_mount::tree::{MemoryTree, RemoteTree, TreeError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tonic::Code;
 use tonic::transport::Endpoint;

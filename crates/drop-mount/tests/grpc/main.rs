@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use sealway_drop::grpc::{GrpcTree, ServeOptions, serve};
-use sealway_drop::local::{LocalOptions, LocalTree};
-use sealway_drop::tree::{
+use sealway_drop_mount::grpc::{GrpcTree, ServeOptions, serve};
+use sealway_drop_mount::local::{LocalOptions, LocalTree};
+use sealway_drop_mount::tree::{
     Attr, Call, Event, EventSink, Kind, MemoryTree, Opened, Page, ReadDone, ReadRequest, RemoteTree, Subscription,
     TreeError, TreePath,
 };

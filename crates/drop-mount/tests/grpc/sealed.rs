@@ -4,9 +4,9 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use sealway_aead::{Suite, choose::Offer};
-use sealway_drop::grpc::stream::{RECORD, SealedStream};
-use sealway_drop::grpc::{GrpcTree, ServeOptions, serve};
-use sealway_drop::tree::{MemoryTree, RemoteTree};
+use sealway_drop_mount::grpc::stream::{RECORD, SealedStream};
+use sealway_drop_mount::grpc::{GrpcTree, ServeOptions, serve};
+use sealway_drop_mount::tree::{MemoryTree, RemoteTree};
 use sealway_session::handshake::{Auth, Config, Established, Handshake, Kem, Role};
 use sealway_session::record::OVERHEAD;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};

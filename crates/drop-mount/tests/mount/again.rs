@@ -2,229 +2,20 @@
 
 use std::fs;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use rustix::io::Errno;
 use sealway_aead::choose::Offer;
 use sealway_aead::cpu::Cpu;
 use sealway_drop::Error;
-use sealway_drop::cancel::Cancel;
-use sealway_drop::fuse::MountOptions;
-use sealway_drop::link::{Connected, Place, Setup};
-use sealway_drop::relay::{Limits, Meeting};
-use sealway_drop::sharing::{Options, Ready, Telling, keep};
-
+use sealway_drop::link::Place;
+use sealway_drop::testing::{code, listen, setup};
+use sealway_drop_mount::sharing::Options;
 use sealway_session::handshake::{Auth, Config, Handshake, Kem, PeerKey, Role, StaticKey};
 
-use super::relay::Relay;
-use super::support::{code, listen, setup};
-use super::{bytes, can_mount};
-
-/// Far more than a busy machine needs.
-const LIMIT: Duration = Duration::from_secs(90);
-
-#[derive(Clone, Debug, Eq, PartialEq)]
-enum Told {
-    Connected,
-    Ready,
-    Lost,
-    Again,
-    GaveUp,
-    Left(bool),
-}
-
-struct Teller(Mutex<Sender<Told>>);
-
-impl Teller {
-    fn tell(&self, told: Told) {
-        let _ = self.0.lock().unwrap().send(told);
-    }
-}
-
-impl Telling for Teller {
-    fn turned_away(&self, _: &Error) {}
-    fn connected(&self, _: &mut Connected) -> Result<(), Error> {
-        self.tell(Told::Connected);
-        Ok(())
-    }
-    fn ready(&self, _: Ready) {
-        self.tell(Told::Ready);
-    }
-    fn lost(&self, _: &Error, _: Duration) {
-        self.tell(Told::Lost);
-    }
-    fn again(&self) {
-        self.tell(Told::Again);
-    }
-    fn gave_up(&self, _: Duration) {
-        self.tell(Told::GaveUp);
-    }
-    fn left(&self, how: &Result<(), Error>) {
-        self.tell(Told::Left(how.is_ok()));
-    }
-}
-
-/// One end; told to stop when dropped.
-struct End {
-    cancel: Cancel,
-    told: Receiver<Told>,
-    thread: Option<JoinHandle<Result<(), Error>>>,
-}
-
-impl End {
-    fn start(options: Options, place: Place, setup: Setup) -> Self {
-        let (cancel, (tell, told)) = (Cancel::new(), channel());
-        let of = cancel.clone();
-        let teller = Teller(Mutex::new(tell));
-        let thread = std::thread::spawn(move || keep(&options, place, &setup, &of, &teller));
-        Self {
-            cancel,
-            told,
-            thread: Some(thread),
-        }
-    }
-
-    fn dial(options: Options, to: SocketAddr, setup: Setup) -> Self {
-        let place = Place::Dial {
-            addresses: vec![to],
-            patience: Duration::from_secs(10),
-        };
-        Self::start(options, place, setup)
-    }
-
-    /// Waits until this is told.
-    fn until(&self, wanted: &Told) {
-        while self
-            .told
-            .recv_timeout(LIMIT)
-            .unwrap_or_else(|_| panic!("{wanted:?} is not told"))
-            != *wanted
-        {}
-    }
-
-    fn ended(&mut self) -> Result<(), Error> {
-        self.thread.take().unwrap().join().unwrap()
-    }
-}
-
-impl Drop for End {
-    fn drop(&mut self) {
-        self.cancel.cancel();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-/// Stands between two ends. What it carries can be held up, and its connections cut.
-#[derive(Clone, Default)]
-struct Wire {
-    /// Under which names ends came back.
-    names: Arc<Mutex<Vec<Vec<u8>>>>,
-    held: Arc<AtomicBool>,
-    streams: Arc<Mutex<Vec<TcpStream>>>,
-}
-
-impl Wire {
-    fn start(to: SocketAddr) -> (Self, SocketAddr) {
-        let (listener, address) = listen();
-        let wire = Self::default();
-        let carrying = wire.clone();
-        std::thread::spawn(move || {
-            for near in listener.incoming() {
-                let (near, far) = (near.unwrap(), TcpStream::connect(to).unwrap());
-                let copy = |stream: &TcpStream| stream.try_clone().unwrap();
-                carrying.streams.lock().unwrap().extend([copy(&near), copy(&far)]);
-                for (from, to) in [(copy(&near), copy(&far)), (far, near)] {
-                    let wire = carrying.clone();
-                    std::thread::spawn(move || wire.carry(from, to));
-                }
-            }
-        });
-        (wire, address)
-    }
-
-    fn hold(&self, held: bool) {
-        self.held.store(held, SeqCst);
-    }
-
-    fn carry(&self, mut from: TcpStream, mut to: TcpStream) {
-        let mut buffer = vec![0; 64 << 10];
-        let mut first = true;
-        while let Ok(read @ 1..) = from.read(&mut buffer) {
-            while self.held.load(SeqCst) {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            if std::mem::take(&mut first) && buffer[0] == b'R' && read >= 33 {
-                self.names.lock().unwrap().push(buffer[1..33].to_vec());
-            }
-            if to.write_all(&buffer[..read]).is_err() {
-                break;
-            }
-        }
-        let _ = to.shutdown(Shutdown::Write);
-    }
-
-    fn cut(&self) {
-        for stream in self.streams.lock().unwrap().drain(..) {
-            let _ = stream.shutdown(Shutdown::Both);
-        }
-    }
-}
-
-fn shares(path: &Path) -> Options {
-    Options {
-        share: Some(path.to_owned()),
-        keepalive: Duration::from_millis(500),
-        ..Options::default()
-    }
-}
-
-fn mounts(path: &Path) -> Options {
-    Options {
-        mount: Some(path.to_owned()),
-        keepalive: Duration::from_millis(500),
-        mounting: MountOptions {
-            ttl: Duration::ZERO,
-            ..MountOptions::default()
-        },
-        ..Options::default()
-    }
-}
-
-/// A folder with a file, and where it is to be mounted.
-struct Folders {
-    source: tempfile::TempDir,
-    at: tempfile::TempDir,
-    data: Vec<u8>,
-}
-
-impl Folders {
-    fn new() -> Self {
-        let (source, at) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let data = bytes(24 << 20, 3);
-        fs::write(source.path().join("file"), &data).unwrap();
-        Self { source, at, data }
-    }
-
-    fn open(&self) -> fs::File {
-        fs::File::open(self.at.path().join("file")).unwrap()
-    }
-
-    /// Reads the next part of a file that is open.
-    fn go_on(&self, file: &mut fs::File) {
-        let at = file.stream_position().unwrap() as usize;
-        let mut part = vec![0; 6 << 20];
-        file.read_exact(&mut part).unwrap();
-        assert!(part == self.data[at..at + part.len()], "other bytes at {at}");
-    }
-}
+use super::ends::{End, Folders, LIMIT, Told, Wire, mounts, shares};
+use super::support::can_mount;
 
 #[test]
 fn a_mount_by_a_code_outlives_a_silence_and_a_cut() {
@@ -398,36 +189,6 @@ fn who_is_not_found_again_is_given_up_and_reads_wait_no_longer_than_they_may() {
         "nothing is mounted any more"
     );
     wire.cut();
-}
-
-#[test]
-fn ends_that_met_at_a_relay_meet_there_again() {
-    if !can_mount() {
-        return;
-    }
-    let folders = Folders::new();
-    let relay = Relay::start(Limits::default());
-    let (wire, between) = Wire::start(relay.address.parse().unwrap());
-    let (tell, told) = channel();
-    let tell = Mutex::new(tell);
-    let opening = Place::Relay {
-        address: relay.address.clone(),
-        meeting: Meeting::Open(Arc::new(move |number| tell.lock().unwrap().send(number).unwrap())),
-    };
-    let share = End::start(shares(folders.source.path()), opening, code("one-two-three"));
-    let claiming = Place::Relay {
-        address: between.to_string(),
-        meeting: Meeting::Claim(told.recv_timeout(LIMIT).unwrap()),
-    };
-    let mount = End::start(mounts(folders.at.path()), claiming, code("one-two-three"));
-    mount.until(&Told::Ready);
-    let mut open = folders.open();
-    folders.go_on(&mut open);
-    wire.cut();
-    folders.go_on(&mut open);
-    mount.until(&Told::Again);
-    share.until(&Told::Again);
-    folders.go_on(&mut open);
 }
 
 /// Somebody who has heard the name under which an end comes back, and has a key of their own.

@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-use sealway_drop::cache::CacheOptions;
-use sealway_drop::fuse::{CopiesBy, MountError, MountOptions};
-use sealway_drop::tree::{Event, MemoryTree};
+use sealway_drop_mount::cache::CacheOptions;
+use sealway_drop_mount::fuse::{CopiesBy, MountError, MountOptions};
+use sealway_drop_mount::tree::{Event, MemoryTree};
 use tempfile::TempDir;
 
 use super::faulty::Faulty;
-use super::{Mounted, bytes, can_mount, path, until};
+use super::support::can_mount;
+use super::{Mounted, path, until};
+use sealway_drop::testing::content;
 
 /// Both ways to read copies; the kernel's is left out where it is not to be had.
 const WAYS: [CopiesBy; 2] = [CopiesBy::Program, CopiesBy::Kernel];
@@ -62,8 +64,8 @@ fn named(dir: &Path, prefix: &str) -> Vec<PathBuf> {
 
 fn tree() -> Arc<Faulty<MemoryTree>> {
     let tree = MemoryTree::new();
-    tree.put_file(&path("file"), bytes(5_000_001, 1));
-    tree.put_file(&path("small"), bytes(3000, 2));
+    tree.put_file(&path("file"), content(5_000_001, 1));
+    tree.put_file(&path("small"), content(3000, 2));
     tree.put_file(&path("empty"), "");
     Faulty::new(tree)
 }
@@ -84,8 +86,8 @@ fn a_second_reading_asks_the_peer_for_nothing() {
                 continue;
             };
             tree.reads.store(0, SeqCst);
-            assert!(read_and_keep(&cache, &mounted, "file", if round == 0 { 1 } else { 2 }) == bytes(5_000_001, 1));
-            assert!(read_and_keep(&cache, &mounted, "small", 2) == bytes(3000, 2));
+            assert!(read_and_keep(&cache, &mounted, "file", if round == 0 { 1 } else { 2 }) == content(5_000_001, 1));
+            assert!(read_and_keep(&cache, &mounted, "small", 2) == content(3000, 2));
             assert_eq!(fs::read(mounted.at("empty")).unwrap(), b"");
             assert_eq!(tree.reads.load(SeqCst) > 0, round == 0, "{by:?}");
             // Also within one mount, when nobody has the file open, and by several at once.
@@ -94,7 +96,7 @@ fn a_second_reading_asks_the_peer_for_nothing() {
             let mut part = vec![0; 100_000];
             for (at, file) in files.iter().enumerate() {
                 file.read_exact_at(&mut part, 1_000_000 * at as u64 + 77).unwrap();
-                assert!(part == bytes(5_000_001, 1)[1_000_000 * at + 77..][..100_000]);
+                assert!(part == content(5_000_001, 1)[1_000_000 * at + 77..][..100_000]);
                 assert_eq!(file.read_at(&mut part, 5_000_000).unwrap(), 1);
                 assert_eq!(file.read_at(&mut part, 5_000_001).unwrap(), 0);
             }
@@ -115,7 +117,7 @@ fn a_file_read_in_parts_is_kept_when_all_of_it_was_read() {
     let mut part = vec![0; 1 << 20];
     for at in [4, 0, 2, 3] {
         let read = file.read_at(&mut part, at << 20).unwrap();
-        assert!(part[..read] == bytes(5_000_001, 1)[(at as usize) << 20..][..read]);
+        assert!(part[..read] == content(5_000_001, 1)[(at as usize) << 20..][..read]);
     }
     drop(file);
     // Closed before it was whole; what the kernel read ahead does not make it so.
@@ -126,7 +128,7 @@ fn a_file_read_in_parts_is_kept_when_all_of_it_was_read() {
         return;
     };
     assert!(
-        read_and_keep(&cache, &mounted, "file", 1) == bytes(5_000_001, 1),
+        read_and_keep(&cache, &mounted, "file", 1) == content(5_000_001, 1),
         "{before}"
     );
 }
@@ -144,14 +146,14 @@ fn what_changed_at_the_peer_is_seen() {
         held.read_exact_at(&mut part, 0).unwrap();
         // The same length, then a longer one, while somebody has a copy of the old one open.
         for (round, len) in [(2, 5_000_001), (3, 6_000_000)] {
-            tree.inner.put_file(&path("file"), bytes(len, round));
+            tree.inner.put_file(&path("file"), content(len, round));
             // Told or not: what is opened now is the present content.
-            assert!(fs::read(mounted.at("file")).unwrap() == bytes(len, round), "{by:?}");
+            assert!(fs::read(mounted.at("file")).unwrap() == content(len, round), "{by:?}");
             until("the new length", || {
                 fs::metadata(mounted.at("file")).unwrap().len() == len as u64
             });
             assert!(
-                read_and_keep(&cache, &mounted, "file", round as usize) == bytes(len, round),
+                read_and_keep(&cache, &mounted, "file", round as usize) == content(len, round),
                 "{by:?}"
             );
         }
@@ -159,18 +161,18 @@ fn what_changed_at_the_peer_is_seen() {
             // Sees the present content, as without copies.
             CopiesBy::Program => until("the new content", || {
                 held.read_exact_at(&mut part, 1000).unwrap();
-                part == bytes(6_000_000, 3)[1000..2000]
+                part == content(6_000_000, 3)[1000..2000]
             }),
             // Sees all of what it opened: neither mixed nor cut.
             CopiesBy::Kernel => {
                 assert_eq!(held.metadata().unwrap().len(), 5_000_001);
                 let mut all = vec![0; 5_000_001];
                 held.read_exact_at(&mut all, 0).unwrap();
-                assert!(all == bytes(5_000_001, 1));
+                assert!(all == content(5_000_001, 1));
             }
         }
         drop(held);
-        assert!(fs::read(mounted.at("file")).unwrap() == bytes(6_000_000, 3));
+        assert!(fs::read(mounted.at("file")).unwrap() == content(6_000_000, 3));
         // The name goes, and another file takes it.
         tree.inner.remove(&path("file"));
         tree.inner.put_file(&path("file"), "another");
@@ -195,7 +197,7 @@ fn readers_by_both_ways_at_once_get_along() {
         let mut part = vec![0; 500_000];
         for file in [&early, &late] {
             file.read_exact_at(&mut part, 3_000_000).unwrap();
-            assert!(part == bytes(5_000_001, 1)[3_000_000..3_500_000]);
+            assert!(part == content(5_000_001, 1)[3_000_000..3_500_000]);
         }
         drop((early, late));
         tree.reads.store(0, SeqCst);
@@ -203,7 +205,7 @@ fn readers_by_both_ways_at_once_get_along() {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..20 {
-                        assert!(fs::read(mounted.at("file")).unwrap() == bytes(5_000_001, 1));
+                        assert!(fs::read(mounted.at("file")).unwrap() == content(5_000_001, 1));
                     }
                 });
             }
@@ -237,7 +239,7 @@ fn opens_succeed_while_the_file_changes_all_the_time() {
                 }
                 // Often enough there is time for a copy, and for somebody to open it.
                 let before = cache.named("copy-").len();
-                tree.inner.put_file(&path("small"), bytes(3000, round));
+                tree.inner.put_file(&path("small"), content(3000, round));
                 for _ in 0..20 {
                     if done.load(SeqCst) || cache.named("copy-").len() > before {
                         break;
@@ -247,8 +249,8 @@ fn opens_succeed_while_the_file_changes_all_the_time() {
             }
         });
         // The last change, too, is there at once.
-        tree.inner.put_file(&path("small"), bytes(3000, 77));
-        assert!(fs::read(&at).unwrap() == bytes(3000, 77));
+        tree.inner.put_file(&path("small"), content(3000, 77));
+        assert!(fs::read(&at).unwrap() == content(3000, 77));
     }
 }
 
@@ -277,10 +279,10 @@ fn a_damaged_copy_is_not_served() {
             if let Some(held) = held {
                 let mut all = vec![0; 5_000_001];
                 held.read_exact_at(&mut all, 0).unwrap();
-                assert!(all == bytes(5_000_001, 1));
+                assert!(all == content(5_000_001, 1));
                 assert!(!damaged.exists());
             } else {
-                assert!(read_and_keep(&cache, &mounted, "file", 1) == bytes(5_000_001, 1));
+                assert!(read_and_keep(&cache, &mounted, "file", 1) == content(5_000_001, 1));
             }
         }
     }
@@ -299,7 +301,7 @@ fn a_copy_damaged_while_the_kernel_reads_it_is_not_served_to_others() {
         .open(cache.named("copy-").remove(0))
         .unwrap();
     copy.set_len(10).unwrap();
-    assert!(fs::read(mounted.at("file")).unwrap() == bytes(5_000_001, 1));
+    assert!(fs::read(mounted.at("file")).unwrap() == content(5_000_001, 1));
     drop(held);
 }
 
@@ -308,7 +310,7 @@ fn old_copies_make_room_for_new_ones() {
     let (cache, tree) = (Cache::new(), tree());
     for name in ["a", "b", "c", "d"] {
         tree.inner
-            .put_file(&path(name), bytes(1_000_000, u64::from(name.as_bytes()[0])));
+            .put_file(&path(name), content(1_000_000, u64::from(name.as_bytes()[0])));
     }
     let mut options = cache.options(CopiesBy::Program);
     options.cache.as_mut().unwrap().size = 3_200_000;
@@ -319,13 +321,13 @@ fn old_copies_make_room_for_new_ones() {
         read_and_keep(&cache, &mounted, name, at + 1);
     }
     let before = cache.named("copy-");
-    assert!(fs::read(mounted.at("d")).unwrap() == bytes(1_000_000, u64::from(b'd')));
+    assert!(fs::read(mounted.at("d")).unwrap() == content(1_000_000, u64::from(b'd')));
     until("the copy of d", || {
         cache.named("copy-").iter().any(|copy| !before.contains(copy))
     });
     assert_eq!(cache.named("copy-").len(), 3);
     // Larger than all the room.
-    assert!(fs::read(mounted.at("file")).unwrap() == bytes(5_000_001, 1));
+    assert!(fs::read(mounted.at("file")).unwrap() == content(5_000_001, 1));
     drop(mounted);
     assert_eq!(cache.named("copy-").len(), 3);
     assert!(cache.named("part-").is_empty() && cache.named("mount-").is_empty());
@@ -342,8 +344,8 @@ fn two_mounts_share_a_cache() {
             for mounted in [&one, &other, &one, &other] {
                 scope.spawn(|| {
                     for _ in 0..5 {
-                        assert!(fs::read(mounted.at("file")).unwrap() == bytes(5_000_001, 1));
-                        assert!(fs::read(mounted.at("small")).unwrap() == bytes(3000, 2));
+                        assert!(fs::read(mounted.at("file")).unwrap() == content(5_000_001, 1));
+                        assert!(fs::read(mounted.at("small")).unwrap() == content(3000, 2));
                     }
                 });
             }
@@ -352,7 +354,7 @@ fn two_mounts_share_a_cache() {
         drop(one);
         tree.reads.store(0, SeqCst);
         let one = cache.mount(&tree, by).unwrap();
-        assert!(fs::read(one.at("file")).unwrap() == bytes(5_000_001, 1));
+        assert!(fs::read(one.at("file")).unwrap() == content(5_000_001, 1));
         assert_eq!(tree.reads.load(SeqCst), 0);
         drop((one, other));
         assert!(cache.named("part-").is_empty() && cache.named("mount-").is_empty());
@@ -367,7 +369,7 @@ fn a_peer_without_a_key_leaves_no_copies() {
     let Some(mounted) = Mounted::new(tree, options) else {
         return;
     };
-    assert!(fs::read(mounted.at("file")).unwrap() == bytes(5_000_001, 1));
+    assert!(fs::read(mounted.at("file")).unwrap() == content(5_000_001, 1));
     until("the copy", || cache.named("once-").len() == 1);
     drop(mounted);
     assert_eq!(cache.named(""), Vec::<PathBuf>::new());
@@ -383,6 +385,6 @@ fn a_folder_that_cannot_be_used_is_an_error() {
         cache: Some(CacheOptions::new("/proc/self/none")),
         ..MountOptions::default()
     };
-    let result = sealway_drop::fuse::Mount::start(tree(), at.path(), options);
+    let result = sealway_drop_mount::fuse::Mount::start(tree(), at.path(), options);
     assert!(matches!(result.err(), Some(MountError::Cache(_))));
 }

@@ -5,11 +5,12 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealway_drop::fuse::MountOptions;
-use sealway_drop::local::{LocalOptions, LocalTree};
-use sealway_drop::tree::MemoryTree;
+use sealway_drop_mount::fuse::MountOptions;
+use sealway_drop_mount::local::{LocalOptions, LocalTree};
+use sealway_drop_mount::tree::MemoryTree;
 
-use super::{Mounted, bytes, path, until};
+use super::{Mounted, path, until};
+use sealway_drop::testing::content;
 
 /// The kernel may keep everything for ever unless it is told otherwise.
 fn patient() -> MountOptions {
@@ -23,42 +24,43 @@ fn patient() -> MountOptions {
 fn an_open_sees_the_present_content_whatever_the_kernel_kept() {
     let tree = MemoryTree::new();
     let file = path("file");
-    tree.put_file(&file, bytes(300_000, 1));
+    tree.put_file(&file, content(300_000, 1));
     let Some(mounted) = Mounted::new(Arc::new(tree.clone()), patient()) else {
         return;
     };
     for round in 2..12 {
         // The same content twice: kept the second time, and right either way. The same length as before, then another.
         let len = 300_000 + round / 6 * 50_000;
-        tree.put_file(&file, bytes(len, round as u64));
+        tree.put_file(&file, content(len, round as u64));
         until("the new content", || {
-            fs::read(mounted.at("file")).unwrap() == bytes(len, round as u64)
+            fs::read(mounted.at("file")).unwrap() == content(len, round as u64)
         });
-        assert!(fs::read(mounted.at("file")).unwrap() == bytes(len, round as u64));
+        assert!(fs::read(mounted.at("file")).unwrap() == content(len, round as u64));
     }
 }
 
 #[test]
 fn a_file_held_open_shows_new_content_and_its_new_end() {
     let tree = MemoryTree::new();
-    tree.put_file(&path("file"), bytes(5 << 20, 1));
+    tree.put_file(&path("file"), content(5 << 20, 1));
     let Some(mounted) = Mounted::new(Arc::new(tree.clone()), patient()) else {
         return;
     };
     let file = File::open(mounted.at("file")).unwrap();
     let mut buffer = vec![0; 100_000];
     file.read_exact_at(&mut buffer, 0).unwrap();
-    assert!(buffer == bytes(5 << 20, 1)[..100_000]);
-    tree.put_file(&path("file"), bytes(1 << 20, 2));
+    assert!(buffer == content(5 << 20, 1)[..100_000]);
+    tree.put_file(&path("file"), content(1 << 20, 2));
     until("the new content", || {
         file.read_exact_at(&mut buffer, 0).unwrap();
-        buffer == bytes(1 << 20, 2)[..100_000]
+        buffer == content(1 << 20, 2)[..100_000]
     });
     until("the new end", || file.metadata().unwrap().len() == 1 << 20);
     until("the end of file", || file.read_at(&mut buffer, 2 << 20).unwrap() == 0);
-    tree.put_file(&path("file"), bytes(3 << 20, 3));
+    tree.put_file(&path("file"), content(3 << 20, 3));
     until("the longer file", || {
-        file.read_at(&mut buffer, 2 << 20).unwrap() == buffer.len() && buffer == bytes(3 << 20, 3)[2 << 20..][..100_000]
+        file.read_at(&mut buffer, 2 << 20).unwrap() == buffer.len()
+            && buffer == content(3 << 20, 3)[2 << 20..][..100_000]
     });
 }
 
@@ -100,7 +102,7 @@ fn names_that_come_and_go_are_seen_before_their_time() {
 #[test]
 fn a_file_that_was_removed_can_still_be_read_by_who_has_it_open() {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("file"), bytes(2 << 20, 5)).unwrap();
+    fs::write(folder.path().join("file"), content(2 << 20, 5)).unwrap();
     let tree = LocalTree::open(folder.path(), LocalOptions::default()).unwrap();
     let Some(mounted) = Mounted::new(Arc::new(tree), MountOptions::default()) else {
         return;
@@ -111,5 +113,5 @@ fn a_file_that_was_removed_can_still_be_read_by_who_has_it_open() {
     assert_eq!(file.metadata().unwrap().len(), 2 << 20);
     let mut buffer = vec![0; 2 << 20];
     file.read_exact_at(&mut buffer, 0).unwrap();
-    assert!(buffer == bytes(2 << 20, 5));
+    assert!(buffer == content(2 << 20, 5));
 }

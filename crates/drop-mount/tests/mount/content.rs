@@ -9,11 +9,12 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sealway_drop::fuse::MountOptions;
-use sealway_drop::local::{LocalOptions, LocalTree};
-use sealway_drop::tree::MemoryTree;
+use sealway_drop_mount::fuse::MountOptions;
+use sealway_drop_mount::local::{LocalOptions, LocalTree};
+use sealway_drop_mount::tree::MemoryTree;
 
-use super::{Mounted, bytes, path};
+use super::{Mounted, path};
+use sealway_drop::testing::content;
 
 /// Everything below a folder: what it is, how it may be used, what it says.
 fn look(root: &Path) -> BTreeMap<PathBuf, (u32, i64, i64, Vec<u8>)> {
@@ -53,7 +54,7 @@ fn a_folder_is_the_same_through_a_mount() {
         ("mib", 1 << 20),
         ("big", 9_000_001),
     ] {
-        fs::write(root.join(name), bytes(len, len as u64)).unwrap();
+        fs::write(root.join(name), content(len, len as u64)).unwrap();
     }
     fs::write(root.join("deep/er/still/here"), "here").unwrap();
     for odd in [&b"\xff\xfe\x80"[..], b"new\nline", b" ", b"-rf", b"\\040", &[b'n'; 255]] {
@@ -85,14 +86,14 @@ fn a_folder_is_the_same_through_a_mount() {
 
 #[test]
 fn any_part_of_a_file_can_be_read() {
-    let content = bytes(6_000_000, 7);
+    let data = content(6_000_000, 7);
     let tree = MemoryTree::new();
-    tree.put_file(&path("file"), content.clone());
+    tree.put_file(&path("file"), data.clone());
     let Some(mounted) = Mounted::new(Arc::new(tree), MountOptions::default()) else {
         return;
     };
     let file = File::open(mounted.at("file")).unwrap();
-    let picks = bytes(8 * 400, 99);
+    let picks = content(8 * 400, 99);
     for pick in picks.chunks_exact(8) {
         let number = |at: usize| u32::from_le_bytes(pick[at..at + 4].try_into().unwrap()) as usize;
         let (offset, len) = (number(0) % 6_100_000, number(4) % 300_000);
@@ -104,9 +105,9 @@ fn any_part_of_a_file_can_be_read() {
                 read => got += read,
             }
         }
-        let from = offset.min(content.len());
+        let from = offset.min(data.len());
         assert!(
-            buffer[..got] == content[from..(from + len).min(content.len())],
+            buffer[..got] == data[from..(from + len).min(data.len())],
             "{offset}+{len}"
         );
     }
@@ -116,7 +117,7 @@ fn any_part_of_a_file_can_be_read() {
 fn several_readers_read_in_one_go_at_once() {
     let tree = MemoryTree::new();
     for name in ["a", "b", "c", "d"] {
-        tree.put_file(&path(name), bytes(20 << 20, u64::from(name.as_bytes()[0])));
+        tree.put_file(&path(name), content(20 << 20, u64::from(name.as_bytes()[0])));
     }
     // Less memory than all want: some read without a window.
     let options = MountOptions {
@@ -132,7 +133,7 @@ fn several_readers_read_in_one_go_at_once() {
             scope.spawn(move || {
                 let mut got = Vec::new();
                 File::open(at).unwrap().read_to_end(&mut got).unwrap();
-                assert!(got == bytes(20 << 20, u64::from(name.as_bytes()[0])));
+                assert!(got == content(20 << 20, u64::from(name.as_bytes()[0])));
             });
         }
     });

@@ -9,15 +9,17 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use sealway_drop::fuse::{Mount, MountError, MountOptions};
-use sealway_drop::tree::MemoryTree;
+use sealway_drop_mount::fuse::{Mount, MountError, MountOptions};
+use sealway_drop_mount::tree::MemoryTree;
 
 use super::faulty::Faulty;
-use super::{Mounted, bytes, can_mount, path, until};
+use super::support::can_mount;
+use super::{Mounted, path, until};
+use sealway_drop::testing::content;
 
 fn one_file() -> Arc<Faulty<MemoryTree>> {
     let tree = MemoryTree::new();
-    tree.put_file(&path("file"), bytes(8 << 20, 1));
+    tree.put_file(&path("file"), content(8 << 20, 1));
     tree.put_file(&path("other"), "other");
     Faulty::new(tree)
 }
@@ -50,7 +52,7 @@ fn a_peer_that_fails_or_answers_short_gives_an_error_and_never_less() {
         assert_eq!(errno(file.read_at(&mut far, 7 << 20)), Errno::IO);
         assert_eq!(errno(read_all(&file)), Errno::IO);
         switch.store(false, SeqCst);
-        assert_eq!(fs::read(mounted.at("file")).unwrap(), bytes(8 << 20, 1));
+        assert_eq!(fs::read(mounted.at("file")).unwrap(), content(8 << 20, 1));
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sealway_drop::tree::{
+use sealway_drop_mount::tree::{
     Attr, Call, EventSink, Opened, Page, ReadDone, ReadRequest, RemoteTree, Subscription, TreeError, TreePath,
 };
 
@@ -101,7 +101,7 @@ impl<T: RemoteTree> RemoteTree for Faulty<T> {
         if !self.short_reads.load(Ordering::SeqCst) {
             return self.inner.submit(request, done);
         }
-        let shorten = |mut chunk: sealway_drop::tree::Chunk| {
+        let shorten = |mut chunk: sealway_drop_mount::tree::Chunk| {
             chunk.data.truncate(chunk.data.len() / 2);
             chunk
         };

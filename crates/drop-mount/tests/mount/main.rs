@@ -9,21 +9,19 @@ mod again;
 mod cache;
 mod changes;
 mod content;
+mod ends;
 mod failures;
 mod faulty;
-#[path = "../support/relay.rs"]
-#[allow(dead_code)]
-mod relay;
 mod sharing;
-#[path = "../support/mod.rs"]
 mod support;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sealway_drop::fuse::{Mount, MountOptions};
-use sealway_drop::tree::{RemoteTree, TreePath};
+use sealway_drop_mount::fuse::{Mount, MountOptions};
+use sealway_drop_mount::tree::{RemoteTree, TreePath};
+use support::can_mount;
 use tempfile::TempDir;
 
 /// A mounted tree; unmounted before its folder goes.
@@ -61,25 +59,6 @@ impl Drop for Mounted {
     }
 }
 
-fn can_mount() -> bool {
-    let device = std::fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open("/dev/fuse")
-        .is_ok();
-    let helper = || std::process::Command::new("fusermount3").arg("-V").output().is_ok();
-    if device && (rustix::process::geteuid().is_root() || helper()) {
-        return true;
-    }
-    let required = std::env::var("SEALWAY_REQUIRE_PEERS").is_ok_and(|value| value == "1");
-    assert!(
-        !required,
-        "nothing can be mounted here, and SEALWAY_REQUIRE_PEERS=1: /dev/fuse and root or fusermount3"
-    );
-    eprintln!("skipped: nothing can be mounted here (/dev/fuse and root or fusermount3 are needed)");
-    false
-}
-
 /// Waits for something that happens in another thread.
 fn until(what: &str, mut done: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(60);
@@ -91,21 +70,4 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
 
 fn path(text: &str) -> TreePath {
     TreePath::parse(text.as_bytes()).unwrap()
-}
-
-/// Bytes that are nowhere the same.
-fn bytes(len: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
-    let mut out = Vec::with_capacity(len + 8);
-    while out.len() < len {
-        out.extend_from_slice(&next().to_le_bytes());
-    }
-    out.truncate(len);
-    out
 }

@@ -12,13 +12,14 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use sealway_drop::Error;
-use sealway_drop::cache::CacheOptions;
 use sealway_drop::cancel::Cancel;
 use sealway_drop::link::{Place, connect};
-use sealway_drop::sharing::{Options, share};
+use sealway_drop_mount::cache::CacheOptions;
+use sealway_drop_mount::sharing::{Options, share};
 
-use super::support::{assert_same, content, listen, setup, tree};
-use super::{bytes, can_mount, until};
+use super::support::can_mount;
+use super::until;
+use sealway_drop::testing::{assert_same, content, listen, setup, tree};
 
 /// Both ends of a session; told to stop when dropped.
 struct Session {
@@ -148,7 +149,7 @@ fn either_end_that_is_told_to_stop_ends_both_in_good_order() {
     }
     for (listener_mounts, stopped) in [(false, 0), (false, 1), (true, 0), (true, 1)] {
         let (source, at) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        fs::write(source.path().join("file"), bytes(1 << 20, 7)).unwrap();
+        fs::write(source.path().join("file"), content(1 << 20, 7)).unwrap();
         let (listener, address) = listen();
         let (shares, mounts) = (shares(source.path()), mounts(at.path()));
         let session = match listener_mounts {
@@ -203,7 +204,7 @@ fn holes_and_room_are_shown_as_they_are_at_the_other_end() {
     let file = fs::File::create(source.path().join("sparse")).unwrap();
     file.set_len(64 << 20).unwrap();
     for place in [8 << 20, 40 << 20] {
-        file.write_all_at(&bytes(1 << 20, 8), place).unwrap();
+        file.write_all_at(&content(1 << 20, 8), place).unwrap();
     }
     file.sync_all().unwrap();
     let (listener, address) = listen();
@@ -315,7 +316,7 @@ fn a_cut_in_the_middle_of_a_read_is_an_error_and_never_a_short_file() {
         return;
     }
     let (source, at) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    fs::write(source.path().join("file"), bytes(32 << 20, 4)).unwrap();
+    fs::write(source.path().join("file"), content(32 << 20, 4)).unwrap();
     let (listener, address) = listen();
     let between = Between::start(address);
     let _session = Session::start(listener, shares(source.path()), between.address, mounts(at.path()));
@@ -335,7 +336,7 @@ fn without_the_connection_for_content_it_comes_by_the_other() {
         return;
     }
     let (source, at) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let content = bytes(16 << 20, 5);
+    let content = content(16 << 20, 5);
     for name in ["one", "two", "three"] {
         fs::write(source.path().join(name), &content).unwrap();
     }
@@ -363,7 +364,7 @@ fn copies_of_an_end_with_a_key_are_used_in_the_next_session() {
         return;
     }
     let [source, at, cache] = [(); 3].map(|()| tempfile::tempdir().unwrap());
-    let data = bytes(8 << 20, 6);
+    let data = content(8 << 20, 6);
     fs::write(source.path().join("file"), &data).unwrap();
     let mut options = mounts(at.path());
     options.mounting.cache = Some(CacheOptions::new(cache.path()));

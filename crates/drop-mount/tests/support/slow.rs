@@ -5,7 +5,7 @@
 use std::sync::Mutex;
 use std::sync::mpsc::Receiver;
 
-use sealway_drop::tree::{
+use sealway_drop_mount::tree::{
     Attr, Call, EventSink, MemoryTree, Opened, Page, ReadDone, ReadRequest, RemoteTree, Subscription, TreeError,
     TreePath,
 };
