@@ -6,10 +6,10 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use sealway_drop::dest::{Admission, Destination, Options};
-use sealway_drop::entry::{Entry, Kind, Time};
 use sealway_drop::names::{RelPath, Rules};
-use sealway_drop::source::{ScanOptions, scan};
+use sealway_drop_transfer::dest::{Admission, Destination, Options};
+use sealway_drop_transfer::entry::{Entry, Kind, Time};
+use sealway_drop_transfer::source::{ScanOptions, scan};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);

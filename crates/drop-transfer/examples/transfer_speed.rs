@@ -18,13 +18,13 @@ use std::time::{Duration, Instant};
 use sealway_aead::Suite;
 use sealway_aead::choose::Offer;
 use sealway_drop::cancel::Cancel;
-use sealway_drop::dest::{self, Answer, Existing};
 use sealway_drop::link::{Identity, Place, Setup, connect};
 use sealway_drop::names::RelPath;
-use sealway_drop::progress::Progress;
-use sealway_drop::receive::{self, Consent, Offered, receive};
-use sealway_drop::send::{self, send};
-use sealway_drop::source::{ScanOptions, scan};
+use sealway_drop_transfer::dest::{self, Answer, Existing};
+use sealway_drop_transfer::progress::Progress;
+use sealway_drop_transfer::receive::{self, Consent, Offered, receive};
+use sealway_drop_transfer::send::{self, send};
+use sealway_drop_transfer::source::{ScanOptions, scan};
 use zeroize::Zeroizing;
 
 struct Yes;

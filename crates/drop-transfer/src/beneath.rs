@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
-use crate::names::{Components, join};
+use sealway_drop::names::{Components, join};
 
 /// Longest path of one system call, without its end.
 const SYSTEM_PATH_MAX: usize = 4095;

@@ -10,22 +10,25 @@
 
 mod admit;
 mod conclude;
+mod decision;
 mod error;
+mod folder;
 mod handles;
 mod hidden;
 mod journal;
-mod place;
+mod links;
 mod probe;
+mod rename;
 mod staged;
 mod staging;
 mod state;
 
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use journal::{fuzz as fuzz_journal, seed as journal_seed};
 
-pub use admit::{Admission, Answer, Existing, Skip};
 pub use conclude::Conclusion;
+pub use decision::{Admission, Answer, Existing, Placed, Skip};
 pub use error::Error;
-pub use place::Placed;
 pub use staged::StagedFile;
 pub use staging::Staging;
 
@@ -36,7 +39,7 @@ use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::names::{Escaped, RelPath, Rules};
+use sealway_drop::names::{Escaped, RelPath, Rules};
 
 /// What is done with an entry whose name is taken. What is there with equal size and time counts as the same and is left
 /// alone under each of them; a directory joins one that is there.

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::names::{NameError, RelPath, Rules};
+use sealway_drop::names::{NameError, RelPath, Rules};
 
 /// The longest target of a symbolic link, in bytes: what Linux can make.
 pub const MAX_TARGET: usize = 4095;
@@ -38,17 +38,6 @@ pub enum Kind {
         /// Where it points, as it stands in the link: 1 to [`MAX_TARGET`] bytes without NUL.
         target: Box<[u8]>,
     },
-}
-
-impl Kind {
-    /// In one word, for messages.
-    pub fn noun(&self) -> &'static str {
-        match self {
-            Kind::File { .. } => "a file",
-            Kind::Directory => "a directory",
-            Kind::Symlink { .. } => "a symbolic link",
-        }
-    }
 }
 
 /// One file, directory or symbolic link.

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 
-use crate::ranges::Ranges;
+use sealway_drop::ranges::Ranges;
 
 /// Bytes of a group. A power of two of chunks, so that a group is a subtree.
 pub const GROUP: u64 = 1 << 20;

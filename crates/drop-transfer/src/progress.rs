@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate::lock;
+use sealway_drop::lock;
 
 /// Counters that the threads of a transfer add to. Read at any time; each is exact, together they may be a moment apart.
 #[derive(Default)]

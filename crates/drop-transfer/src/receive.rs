@@ -10,7 +10,9 @@ mod incoming;
 mod listed;
 mod offer;
 mod partial;
+mod pull;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver as Heard, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -20,21 +22,24 @@ use self::incoming::Incoming;
 use self::incoming::Progress as FileProgress;
 use self::listed::Listed;
 use self::offer::Bounds;
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use self::offer::fuzz as fuzz_offer;
 pub use self::offer::{Name, Offered, cut};
-use crate::both::{AHEAD, deal, next};
-use crate::cancel::Cancel;
+pub use self::pull::pull;
 use crate::dest::{self, Answer, Destination, Staging};
 use crate::entry::Entry;
-use crate::link::{Connected, Connection, Connections, Writer};
-use crate::names::{Escaped, RelPath, Rules};
-use crate::over::Over;
 use crate::progress::Progress;
 use crate::send::{Renamed, Summary};
-pub use crate::wire::control::LISTED_NAMES;
-use crate::wire::control::{self, Accept, Body, Decision, Decisions, Done, Hello, Offer, Role, Sent};
-use crate::wire::talk::{BEAT, Pulse, greeting, say};
-use crate::{Error, lock};
+use crate::workers::deal;
+use sealway_drop::cancel::Cancel;
+use sealway_drop::ending::{AHEAD, Ending, next};
+use sealway_drop::fault::{Failure, Fault};
+use sealway_drop::link::{Connected, Connection, Connections, Writer};
+use sealway_drop::names::{Escaped, RelPath, Rules};
+pub use sealway_drop::wire::control::LISTED_NAMES;
+use sealway_drop::wire::control::{self, Accept, Body, Decision, Decisions, Done, Hello, Offer, Role, Sent};
+use sealway_drop::wire::talk::{BEAT, Pulse, greeting, say};
+use sealway_drop::{Error, lock};
 
 /// Entries of a transfer at most; their names must fit into memory.
 const MAX_ENTRIES: usize = 16 << 20;
@@ -52,6 +57,29 @@ pub struct Options {
     pub dest: dest::Options,
     /// Whether files are hashed while they come in, also if the sender does not want it.
     pub hash: bool,
+}
+
+/// What arrived of a file is not what was announced.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Corrupt {
+    /// The file.
+    pub path: RelPath,
+    /// What differs, for a message after the path.
+    pub what: &'static str,
+}
+
+impl fmt::Display for Corrupt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.what)
+    }
+}
+
+impl std::error::Error for Corrupt {}
+
+impl Failure for Corrupt {
+    fn fault(&self) -> Fault {
+        Fault::Peer
+    }
 }
 
 /// What a person, or options in their place, must decide.
@@ -127,7 +155,7 @@ fn receive_beating(
     consent: &dyn Consent,
 ) -> Result<Summary, Error> {
     let Connected { peered, data } = connected;
-    let over = Over::new(&peered.connection, cancel)?;
+    let over = Ending::new(&peered.connection, cancel)?;
     let (mut reader, writer) = (peered.connection.reader, peered.connection.writer);
     let control = Mutex::new(writer);
     let pulse = Pulse::every(beat);

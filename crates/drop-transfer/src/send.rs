@@ -15,19 +15,19 @@ use std::sync::{Arc, Mutex};
 use self::queue::{Queue, Work};
 use zeroize::Zeroizing;
 
-use crate::both::{AHEAD, deal, next};
-use crate::cancel::Cancel;
+use crate::content::SMALL;
 use crate::entry::{Entry, Kind};
 use crate::groups::group_count;
-use crate::link::{Connected, Connection, Connections, Writer};
-use crate::names::{Escaped, RelPath};
-use crate::over::Over;
 use crate::progress::Progress;
 use crate::source::{self, Scan};
-use crate::wire::control::{self, Body, Decision, Done, Entries, Hello, LISTED_NAMES, Offer, Role};
-use crate::wire::data::SMALL;
-use crate::wire::talk::{BEAT, Pulse, greeting, say};
-use crate::{Error, lock};
+use crate::workers::deal;
+use sealway_drop::cancel::Cancel;
+use sealway_drop::ending::{AHEAD, Ending, next};
+use sealway_drop::link::{Connected, Connection, Connections, Writer};
+use sealway_drop::names::{Escaped, RelPath};
+use sealway_drop::wire::control::{self, Body, Decision, Done, Entries, Hello, LISTED_NAMES, Offer, Role};
+use sealway_drop::wire::talk::{BEAT, Pulse, greeting, say};
+use sealway_drop::{Error, lock};
 
 /// Why a file is left out that is not what it was when the tree was read.
 const CHANGED: &str = "it changed while it was being sent";
@@ -134,7 +134,7 @@ pub fn send(
     cancel: &Cancel,
 ) -> Result<Summary, Error> {
     let Connected { peered, data } = connected;
-    let over = Over::new(&peered.connection, cancel)?;
+    let over = Ending::new(&peered.connection, cancel)?;
     let (mut reader, control) = (peered.connection.reader, peered.connection.writer);
     let sender = Sender {
         scan,

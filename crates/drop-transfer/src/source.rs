@@ -21,7 +21,7 @@ use rustix::fs::OFlags;
 
 use crate::beneath::Beneath;
 use crate::entry::{Entry, Kind};
-use crate::names::RelPath;
+use sealway_drop::names::RelPath;
 
 /// How a tree is scanned.
 #[derive(Clone, Copy, Debug, Default)]

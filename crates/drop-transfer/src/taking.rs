@@ -1,6 +1,7 @@
 //! What a receiving person is asked.
 
-use super::Refused;
+use sealway_drop::policy::Refused;
+
 use crate::answer;
 use crate::dest::{Answer, Conflict};
 

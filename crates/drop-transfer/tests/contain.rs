@@ -9,9 +9,9 @@ use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use common::{directory, file, link, listing, names, path, place, staging};
-use sealway_drop::dest::{Admission, Conflict, Destination, Error, Options, Placed, Skip};
-use sealway_drop::entry::Entry;
-use sealway_drop::fault::Fault;
+use sealway_drop::fault::{Failure, Fault};
+use sealway_drop_transfer::dest::{Admission, Conflict, Destination, Error, Options, Placed, Skip};
+use sealway_drop_transfer::entry::Entry;
 
 /// Both ways of opening, each in a folder next to one that must stay empty.
 fn contained(test: impl Fn(&Path, &Path, Options)) {

@@ -12,9 +12,9 @@ use std::process::Command;
 use std::sync::Arc;
 
 use common::{directory, file, names, staging};
-use sealway_drop::dest::{Admission, Destination, Error, Options, Skip, StagedFile, Staging};
-use sealway_drop::entry::Entry;
-use sealway_drop::fault::Fault;
+use sealway_drop::fault::{Failure, Fault};
+use sealway_drop_transfer::dest::{Admission, Destination, Error, Options, Skip, StagedFile, Staging};
+use sealway_drop_transfer::entry::Entry;
 
 fn bytes(range: Range<u64>) -> Vec<u8> {
     range.map(|offset| (offset % 251) as u8).collect()
@@ -66,7 +66,7 @@ fn a_full_disk_is_said_and_nothing_is_lost() {
             .find_map(|at| staged.write_at(at, &bytes(at..at + 100_000)).err())
             .unwrap();
         assert!(matches!(error, Error::NoSpace { quota: false, .. }), "{error}");
-        assert_eq!(error.fault(), Fault::Environment);
+        assert_eq!(error.fault(), Fault::Storage);
         assert!(error.to_string().contains("make room and start again"), "{error}");
         staging.admit(1, &file("small", 600_000)).unwrap();
         assert!(matches!(

@@ -10,10 +10,10 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use common::{directory, file, link, listing, names, path, place, staging};
-use sealway_drop::dest::{Admission, Answer, Conflict, Destination, Error, Options, Placed, Skip, Staging};
-use sealway_drop::entry::Entry;
-use sealway_drop::fault::Fault;
+use sealway_drop::fault::{Failure, Fault};
 use sealway_drop::names::{RelPath, Rules};
+use sealway_drop_transfer::dest::{Admission, Answer, Conflict, Destination, Error, Options, Placed, Skip, Staging};
+use sealway_drop_transfer::entry::Entry;
 
 fn with(conflict: Conflict) -> (tempfile::TempDir, Staging) {
     let work = tempfile::tempdir().unwrap();
@@ -445,7 +445,7 @@ fn names_that_are_no_utf8_arrive() {
 #[test]
 fn a_destination_that_is_not_there_is_said_in_one_escaped_line() {
     let error = Destination::open(Path::new("/no\x1bwhere"), Options::default()).unwrap_err();
-    assert_eq!(error.fault(), Fault::User);
+    assert_eq!(error.fault(), Fault::Usage);
     assert!(
         error.to_string().starts_with("cannot receive into /no\\x1bwhere: "),
         "{error}"

@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use common::{file, link, names, path, place, staging};
-use sealway_drop::dest::{Admission, Conflict, Options, Placed};
+use sealway_drop_transfer::dest::{Admission, Conflict, Options, Placed};
 
 fn content(dir: &Path, name: &str) -> String {
     fs::read_to_string(dir.join(name)).unwrap()

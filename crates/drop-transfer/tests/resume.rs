@@ -10,9 +10,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use common::{directory, file, listing, names, place, staging};
-use sealway_drop::dest::{Admission, Destination, Error, Options, StagedFile, Staging};
-use sealway_drop::entry::{Entry, Kind};
-use sealway_drop::fault::Fault;
+use sealway_drop::fault::{Failure, Fault};
+use sealway_drop_transfer::dest::{Admission, Destination, Error, Options, StagedFile, Staging};
+use sealway_drop_transfer::entry::{Entry, Kind};
 
 const FOLDER: &str = ".sealway-partial-0707070707070707";
 
@@ -288,7 +288,7 @@ fn one_transfer_is_received_once_at_a_time() {
     let first = destination.staging(&[1; 32]).unwrap();
     let error = destination.staging(&[1; 32]).unwrap_err();
     assert!(matches!(error, Error::Busy { .. }), "{error}");
-    assert_eq!(error.fault(), Fault::User);
+    assert_eq!(error.fault(), Fault::Usage);
     let other = destination.staging(&[2; 32]).unwrap();
     drop(first);
     drop(destination.staging(&[1; 32]).unwrap());

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use common::{directory, file, link, path, place, staging};
-use sealway_drop::dest::{Flush, Options, Placed, Skip};
+use sealway_drop_transfer::dest::{Flush, Options, Placed, Skip};
 
 fn in_memory(dir: &Path) -> bool {
     rustix::fs::statfs(dir).unwrap().f_type == 0x0102_1994

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use common::{directory, path, place, scan_all, unprivileged};
 use rustix::fs::{CWD, FileType, Mode};
-use sealway_drop::entry::Kind;
-use sealway_drop::fault::Fault;
-use sealway_drop::source::{Error, Scan, ScanOptions, Skip, Totals, scan};
+use sealway_drop::fault::{Failure, Fault};
+use sealway_drop_transfer::entry::Kind;
+use sealway_drop_transfer::source::{Error, Scan, ScanOptions, Skip, Totals, scan};
 
 fn found(scan: &Scan) -> Vec<String> {
     scan.entries.iter().map(|entry| entry.path.to_string()).collect()
@@ -55,7 +55,7 @@ fn two_arguments_of_one_name_are_an_error_that_says_so() {
     fs::create_dir_all(work.path().join("b")).unwrap();
     fs::write(work.path().join("b/x"), b"").unwrap();
     let error = scan_with(&[work.path().join("a/x"), work.path().join("b/x")], |_| {}).unwrap_err();
-    assert_eq!(error.fault(), Fault::User);
+    assert_eq!(error.fault(), Fault::Usage);
     let text = error.to_string();
     assert!(
         text.contains("a/x and ") && text.contains("b/x would both be sent as x"),
@@ -242,7 +242,7 @@ fn what_is_swapped_after_the_scan_is_not_read() {
         for i in [1, 2, 3, 5, 7] {
             let error = scan.open(&scan.entries[i]).unwrap_err();
             assert!(matches!(error, Error::NotAFile { .. }), "{error}");
-            assert_eq!(error.fault(), Fault::Environment);
+            assert_eq!(error.fault(), Fault::Storage);
         }
     }
 }
@@ -309,7 +309,7 @@ fn extents_are_the_data_of_a_file_and_nothing_else() {
 fn progress_is_told_on_the_way() {
     let work = tempfile::tempdir().unwrap();
     let dir = work.path().join("many");
-    let staging = common::staging(work.path(), sealway_drop::dest::Options::default());
+    let staging = common::staging(work.path(), sealway_drop_transfer::dest::Options::default());
     staging.admit(0, &directory("many")).unwrap();
     for i in 1..=2500 {
         place(&staging, i, &common::file(&format!("many/{i}"), 1), b"x").unwrap();

@@ -17,11 +17,11 @@ use std::time::Duration;
 use prost::Message as _;
 use sealway_drop::Error;
 use sealway_drop::cancel::Cancel;
-use sealway_drop::entry::{Entry, Kind, Time};
 use sealway_drop::link::{Connected, Connection, DataConnections, Place, connect};
 use sealway_drop::names::{RelPath, Rules};
 use sealway_drop::wire::control::{Body, Cause, Entries, Hello, Message, Offer, Role, Stop, Top};
 use sealway_drop::wire::kind;
+use sealway_drop_transfer::entry::{Entry, Kind, Time};
 use support::{Case, assert_same, content, strays, transfer, tree};
 
 #[test]

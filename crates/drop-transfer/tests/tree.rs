@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use common::{listing, names, scan_all, staging, transfer};
-use sealway_drop::dest::{Admission, Conflict, Options, Placed};
+use sealway_drop_transfer::dest::{Admission, Conflict, Options, Placed};
 
 /// Files of several sizes, modes and times, an empty directory, one that may not be written to, links, a file with holes.
 fn make_tree(at: &Path) {

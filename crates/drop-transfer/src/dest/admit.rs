@@ -1,122 +1,21 @@
 //! What becomes of an entry, decided before anything of it is written.
 
-use std::fmt;
-use std::ops::Range;
 use std::os::fd::AsFd;
 
-use rustix::fs::{AtFlags, FileType, Mode, Stat, StatxFlags};
+use rustix::fs::{AtFlags, FileType, Mode, Stat};
 use rustix::io::Errno;
 
+use super::decision::{Admission, Answer, Existing, Skip};
+use super::folder::Folder;
 use super::journal::Record;
-use super::place::{Alternatives, what};
-use super::staging::{Inner, Staging};
+use super::links::stays_inside;
+use super::rename::Alternatives;
+use super::staging::Staging;
 use super::state::{Seen, State};
 use super::{Conflict, Error};
-use crate::entry::{Entry, Kind, Time};
-use crate::names::RelPath;
-
-/// What is to happen with an entry.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Admission {
-    /// It is there already.
-    Same,
-    /// It is left out.
-    Skipped(Skip),
-    /// The directory is there.
-    Directory {
-        /// Whether this transfer made it, now or in an earlier run, and so sets its mode and time at the end.
-        made: bool,
-    },
-    /// The symbolic link is made by [`Staging::conclude`].
-    Symlink,
-    /// The content is wanted.
-    Fetch {
-        /// What is on disk from an earlier run. It is to be compared with the sender's before it is kept;
-        /// [`super::StagedFile::discard`] takes out what differs.
-        partial: Vec<Range<u64>>,
-    },
-    /// The user is to be asked; [`Staging::answer`] goes on.
-    Ask {
-        /// What is there.
-        existing: Existing,
-    },
-}
-
-/// Why an entry is left out.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum Skip {
-    /// Something has its name, and the policy or the answer is to leave that.
-    Exists,
-    /// Something else has its name, and the policy says nothing better: the transfer is not complete.
-    Differs,
-    /// It is a directory, and something that is none has its name.
-    FileThere,
-    /// It is no directory, and a directory has its name, which is never replaced.
-    FolderThere,
-    /// It is a directory that this file system takes for another one of the transfer.
-    Alias,
-    /// The directory it is in was left out.
-    Parent,
-    /// It begins with a dot right in a home directory.
-    HiddenInHome,
-    /// It is a symbolic link that leads out of what is received.
-    OutsideLink,
-    /// The directory is there and is another file system, into which nothing can be renamed.
-    OtherFileSystem,
-}
-
-impl Skip {
-    /// For a message after the path.
-    pub fn reason(self) -> &'static str {
-        match self {
-            Skip::Exists => "something of that name is there",
-            Skip::Differs => {
-                "something else of that name is there; --conflict rename keeps both, --conflict overwrite replaces it"
-            }
-            Skip::FileThere => {
-                "a folder cannot go where a file or a link of that name is; move that away, or receive into another folder"
-            }
-            Skip::FolderThere => {
-                "a folder of that name is there, and folders are never replaced; --conflict rename keeps both"
-            }
-            Skip::Alias => "this file system takes it for another folder of the same transfer; receive it elsewhere",
-            Skip::Parent => "the folder it is in was left out",
-            Skip::HiddenInHome => "it would be a hidden name in a home directory, which programs obey",
-            Skip::OutsideLink => "it is a symbolic link that leads out of what is received",
-            Skip::OtherFileSystem => "it is another file system than the destination; receive into that folder itself",
-        }
-    }
-}
-
-/// For a message after the path.
-impl fmt::Display for Skip {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.reason())
-    }
-}
-
-/// What has the name of an entry.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Existing {
-    /// What it is, as in "a file".
-    pub what: &'static str,
-    /// Bytes.
-    pub size: u64,
-    /// When its content last changed.
-    pub mtime: Time,
-}
-
-/// What the user says to [`Admission::Ask`].
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Answer {
-    /// Leave what is there.
-    Skip,
-    /// Replace it.
-    Overwrite,
-    /// Keep both.
-    Rename,
-}
+use crate::entry::{Entry, Kind};
+use crate::stat::{identity, is_directory, mount, mtime, what};
+use sealway_drop::names::RelPath;
 
 impl Staging {
     /// Decides about an entry; `id` is what it is called from here on. A directory must be admitted before what is in it.
@@ -149,7 +48,7 @@ impl Staging {
                 Ok(admission)
             }
             Kind::Symlink { target } => {
-                if !inner.destination.options.outside_symlinks && !super::conclude::stays_inside(&entry.path, target) {
+                if !inner.destination.options.outside_symlinks && !stays_inside(&entry.path, target) {
                     return refused(&mut state, Skip::OutsideLink);
                 }
                 state.register(&entry.path, Seen::Symlink)?;
@@ -187,7 +86,7 @@ impl Staging {
     }
 }
 
-impl Inner {
+impl Folder {
     /// Makes a directory or joins one.
     fn directory(&self, state: &mut State, entry: &Entry, parent_seen: Seen) -> Result<(Seen, Admission), Error> {
         let path = &entry.path;
@@ -361,28 +260,4 @@ impl Inner {
             Kind::Symlink { .. } => Ok(false),
         }
     }
-}
-
-fn mtime(stat: &Stat) -> Time {
-    Time {
-        seconds: stat.st_mtime,
-        nanoseconds: u32::try_from(stat.st_mtime_nsec).unwrap_or_default(),
-    }
-}
-
-/// The number of the mount that something is on, where the kernel tells (Linux 5.8).
-pub(super) fn mount(parent: impl AsFd, name: &[u8], flags: AtFlags) -> Option<u64> {
-    let found = rustix::fs::statx(parent, name, flags, StatxFlags::MNT_ID).ok()?;
-    (found.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(found.stx_mnt_id)
-}
-
-pub(super) fn is_directory(stat: &Stat) -> bool {
-    FileType::from_raw_mode(stat.st_mode) == FileType::Directory
-}
-
-/// What tells a file or a directory from every other: file system and number.
-pub(super) type Identity = (u64, u64);
-
-pub(super) fn identity(stat: &Stat) -> Identity {
-    (stat.st_dev, stat.st_ino)
 }

@@ -3,13 +3,15 @@
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
-use super::admit::Skip;
-use super::place::{Alternatives, Placed, Policy, set_mode, set_time};
-use super::probe::timestamps;
-use super::staging::{Inner, LINK, Staging};
+use super::decision::{Placed, Skip};
+use super::folder::{Folder, LINK};
+use super::links::lands_in;
+use super::rename::{Alternatives, Policy};
+use super::staging::Staging;
 use super::{Error, Flush};
 use crate::entry::{Entry, Kind, Time};
-use crate::names::RelPath;
+use crate::stat::{set_mode, set_time, timestamps};
+use sealway_drop::names::RelPath;
 
 /// What [`Staging::conclude`] did.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -95,7 +97,7 @@ impl Staging {
     }
 }
 
-impl Inner {
+impl Folder {
     fn link(&self, id: u32, entry: &Entry) -> Result<Placed, Error> {
         let Kind::Symlink { target } = &entry.kind else {
             return Err(Error::NotOpen { id });
@@ -189,37 +191,13 @@ impl Inner {
             // A directory that may not be read, or a file system that syncs none.
             Ok(()) | Err(Errno::INVAL | Errno::NOENT | Errno::ACCESS) => Ok(()),
             Err(errno) => {
-                let shown = crate::names::join(key);
-                Err(Error::system(crate::names::Escaped(&shown), "bring to the disk", errno))
+                let shown = sealway_drop::names::join(key);
+                Err(Error::system(
+                    sealway_drop::names::Escaped(&shown),
+                    "bring to the disk",
+                    errno,
+                ))
             }
         }
     }
-}
-
-/// Whether a link that is at `path` leads to somewhere below the destination, whatever other links say.
-///
-/// The folder of the link is a real one, so `..` at the front climbs exactly. After a name, which may be a link itself, `..`
-/// may lead anywhere; such a target counts as leading out.
-pub(super) fn stays_inside(path: &RelPath, target: &[u8]) -> bool {
-    lands_in(path, target).is_some()
-}
-
-/// The components, from the destination on, of where a link leads.
-fn lands_in<'a>(path: &'a RelPath, target: &'a [u8]) -> Option<Vec<&'a [u8]>> {
-    if target.first() == Some(&b'/') {
-        return None;
-    }
-    let mut depth = path.depth() - 1;
-    let mut names = Vec::new();
-    for component in target.split(|b| *b == b'/') {
-        match component {
-            b"" | b"." => {}
-            b".." if !names.is_empty() => return None,
-            b".." => depth = depth.checked_sub(1)?,
-            name => names.push(name),
-        }
-    }
-    // The destination itself is more than what was sent.
-    let way: Vec<_> = path.components().take(depth).chain(names).collect();
-    (!way.is_empty()).then_some(way)
 }

@@ -6,8 +6,8 @@ use std::io;
 
 use rustix::io::Errno;
 
-use crate::fault::Fault;
-use crate::names::RelPath;
+use sealway_drop::fault::{Cause, Failure, Fault};
+use sealway_drop::names::RelPath;
 
 /// An error of receiving into a folder.
 #[derive(Debug)]
@@ -106,24 +106,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// Who is at fault.
-    pub fn fault(&self) -> Fault {
-        match self {
-            Error::Twice { .. }
-            | Error::Parent { .. }
-            | Error::Outside { .. }
-            | Error::Incomplete { .. }
-            | Error::NotOpen { .. }
-            | Error::Unfinished { .. } => Fault::Peer,
-            Error::Destination { .. } | Error::Busy { .. } | Error::Twins { .. } => Fault::User,
-            Error::NotOurs { .. }
-            | Error::Swapped { .. }
-            | Error::OtherFileSystem { .. }
-            | Error::NoSpace { .. }
-            | Error::Io { .. } => Fault::Environment,
-        }
-    }
-
     /// What a failed system call means.
     pub(super) fn system(path: impl fmt::Display, doing: &'static str, errno: Errno) -> Error {
         let path = path.to_string();
@@ -138,6 +120,33 @@ impl Error {
                 source: errno.into(),
             },
         }
+    }
+}
+
+impl Failure for Error {
+    fn fault(&self) -> Fault {
+        match self {
+            Error::Twice { .. }
+            | Error::Parent { .. }
+            | Error::Outside { .. }
+            | Error::Incomplete { .. }
+            | Error::NotOpen { .. }
+            | Error::Unfinished { .. } => Fault::Peer,
+            Error::Destination { .. } | Error::Busy { .. } | Error::Twins { .. } => Fault::Usage,
+            Error::NotOurs { .. }
+            | Error::Swapped { .. }
+            | Error::OtherFileSystem { .. }
+            | Error::NoSpace { .. }
+            | Error::Io { .. } => Fault::Storage,
+        }
+    }
+
+    fn may_be_told(&self) -> bool {
+        self.fault() == Fault::Peer || matches!(self, Error::Twins { .. })
+    }
+
+    fn cause_for_peer(&self) -> Option<Cause> {
+        matches!(self, Error::NoSpace { .. }).then_some(Cause::NoRoom)
     }
 }
 
@@ -211,5 +220,48 @@ impl StdError for Error {
             Error::Destination { source, .. } | Error::Io { source, .. } => Some(source),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_other_end_is_told_no_paths_of_this_machine() {
+        let path = || "/home/ann/secret".to_owned();
+        let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
+        for (error, cause) in [
+            (
+                Error::NoSpace {
+                    path: path(),
+                    quota: false,
+                },
+                Some(Cause::NoRoom),
+            ),
+            (
+                Error::Destination {
+                    path: path(),
+                    source: denied(),
+                },
+                None,
+            ),
+            (Error::Busy { path: path() }, None),
+        ] {
+            let error = sealway_drop::Error::from(error);
+            assert!(error.to_string().contains("secret"), "{error}");
+            let told = error.for_peer();
+            assert!(!told.contains("secret") && told.starts_with("something"), "{told}");
+            assert_eq!(error.cause(), cause);
+        }
+        let denied = Error::Destination {
+            path: path(),
+            source: denied(),
+        };
+        assert!(
+            sealway_drop::Error::from(denied)
+                .for_peer()
+                .ends_with("permission denied")
+        );
     }
 }

@@ -8,7 +8,7 @@ use rustix::fs::OFlags;
 
 use super::Error;
 use crate::beneath::Beneath;
-use crate::names::{Escaped, RelPath, join};
+use sealway_drop::names::{Escaped, RelPath, join};
 
 /// Handles kept at a time. A tree comes directory by directory, so few are enough.
 const MAX_HANDLES: usize = 128;

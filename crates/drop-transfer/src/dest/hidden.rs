@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 
 use rustix::fs::AtFlags;
 
-use super::admit::{Identity, identity};
-use crate::names::{Folding, RelPath};
+use crate::stat::{Identity, identity};
+use sealway_drop::names::{Folding, RelPath};
 
 /// Where home directories are, as paths from the destination. One that is the destination has no components.
 #[derive(Debug, Default)]
@@ -97,7 +97,7 @@ impl Homes {
 #[cfg(test)]
 mod tests {
     use super::Homes;
-    use crate::names::{RelPath, Rules};
+    use sealway_drop::names::{RelPath, Rules};
     use std::path::{Path, PathBuf};
 
     fn path(text: &str) -> RelPath {

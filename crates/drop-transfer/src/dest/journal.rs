@@ -16,8 +16,8 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 
 use crate::entry::Time;
-use crate::names::{RelPath, Rules};
-use crate::ranges::Ranges;
+use sealway_drop::names::{RelPath, Rules};
+use sealway_drop::ranges::Ranges;
 
 const MAGIC: &[u8; 8] = b"SWJOURN\x01";
 const SUM: usize = 8;
@@ -302,7 +302,7 @@ impl Journal {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Errno> {
-        super::staged::write_all(&self.file, bytes, self.len)?;
+        crate::stat::write_all(&self.file, bytes, self.len)?;
         self.len += bytes.len() as u64;
         Ok(())
     }
@@ -310,6 +310,7 @@ impl Journal {
 
 /// Whatever lies on the disk is read; records that were written are all read again, whichever they are. For fuzzing: the input
 /// is a journal, and a list of bodies with their lengths before them.
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(data: &[u8]) {
     let transfer = [7; 32];
     let _ = read(data, &transfer);
@@ -340,6 +341,7 @@ pub(crate) fn fuzz(data: &[u8]) {
 }
 
 /// An input of [`fuzz`] with every kind of record.
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn seed() -> Vec<u8> {
     let path = |name: &[u8]| RelPath::new([name], Rules::POSIX).unwrap_or_else(|error| unreachable!("{error}"));
     let mtime = Time {

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::journal::{Journal, Record, Recovered, read};
 use crate::entry::Time;
-use crate::names::{RelPath, Rules};
+use sealway_drop::names::{RelPath, Rules};
 
 const TRANSFER: [u8; 32] = [9; 32];
 

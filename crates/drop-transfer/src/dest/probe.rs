@@ -2,11 +2,11 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::entry::Time;
-use crate::names::Folding;
+use sealway_drop::names::Folding;
 
 /// With a letter that has two forms in Unicode, here the composed one.
 const PROBE: &str = "probe-a\u{e9}";
@@ -48,7 +48,7 @@ impl FileSystem {
             seconds: 1_000_000_001,
             nanoseconds: 123_456_789,
         };
-        let timed = super::place::set_time(&file, set).and_then(|()| rustix::fs::fstat(&file));
+        let timed = crate::stat::set_time(&file, set).and_then(|()| rustix::fs::fstat(&file));
         let there = |name: &str| rustix::fs::statat(staging, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
         let folding = Folding {
             case: there(upper),
@@ -107,20 +107,6 @@ pub(super) fn shows_all_as(folder: BorrowedFd<'_>, owner: u32, mode: u32) -> boo
 
 fn nanoseconds(time: Time) -> i128 {
     i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanoseconds)
-}
-
-/// For `futimens`: this modification, the access untouched.
-pub(super) fn timestamps(mtime: Time) -> Timestamps {
-    Timestamps {
-        last_access: Timespec {
-            tv_sec: 0,
-            tv_nsec: rustix::fs::UTIME_OMIT,
-        },
-        last_modification: Timespec {
-            tv_sec: mtime.seconds,
-            tv_nsec: i64::from(mtime.nanoseconds),
-        },
-    }
 }
 
 #[cfg(test)]

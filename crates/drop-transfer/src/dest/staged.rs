@@ -1,31 +1,39 @@
 //! A file that comes in pieces.
 
+use std::collections::HashMap;
 use std::ops::Range;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
+use super::Error;
+use super::decision::Placed;
+use super::folder::{Folder, STAGED, covered};
 use super::journal::{Partial, Record};
-use super::staging::{Inner, STAGED, covered};
-use super::{Error, Placed};
 use crate::entry::{Entry, Kind, Time};
-use crate::names::RelPath;
-use crate::ranges::Ranges;
+use crate::stat::{set_mode, write_all};
+use sealway_drop::lock;
+use sealway_drop::names::RelPath;
+use sealway_drop::ranges::Ranges;
 
 /// New bytes of a file after which the journal says so: what is sent twice at most after a crash.
 const JOURNAL_EVERY: u64 = 8 * 1024 * 1024;
 /// Room is asked for ahead from this size on.
 const RESERVE_FROM: u64 = 1024 * 1024;
 
+/// The files of a transfer that are being written, by their numbers.
+pub(super) type Open = Mutex<HashMap<u32, Weak<StagedFile>>>;
+
 /// A file in the staging folder, written by any number of threads.
 ///
 /// Dropped before it is finished, it has the journal say what has come.
 #[derive(Debug)]
 pub struct StagedFile {
-    inner: Arc<Inner>,
+    inner: Arc<Folder>,
+    open: Arc<Open>,
     id: u32,
     slot: u32,
     file: OwnedFd,
@@ -50,9 +58,15 @@ struct Coverage {
 }
 
 impl StagedFile {
-    pub(super) fn open(inner: &Arc<Inner>, id: u32, entry: &Entry) -> Result<Arc<StagedFile>, Error> {
+    pub(super) fn open(
+        inner: &Arc<Folder>,
+        open: &Arc<Open>,
+        id: u32,
+        entry: &Entry,
+    ) -> Result<Arc<StagedFile>, Error> {
+        let mut opened = lock(open);
         let mut state = inner.state();
-        if let Some(file) = state.open.get(&id).and_then(|file| file.upgrade()) {
+        if let Some(file) = opened.get(&id).and_then(Weak::upgrade) {
             return Ok(file);
         }
         let Kind::File { size, sparse } = entry.kind else {
@@ -86,6 +100,7 @@ impl StagedFile {
         };
         let staged = Arc::new(StagedFile {
             inner: Arc::clone(inner),
+            open: Arc::clone(open),
             id,
             slot,
             file,
@@ -96,8 +111,9 @@ impl StagedFile {
             coverage: Mutex::new(coverage),
             over: RwLock::new(false),
         });
-        state.open.insert(id, Arc::downgrade(&staged));
+        opened.insert(id, Arc::downgrade(&staged));
         drop(state);
+        drop(opened);
         rustix::fs::ftruncate(&staged.file, size).map_err(failed)?;
         if !sparse && size >= RESERVE_FROM && !inner.system.in_memory {
             staged.reserve().map_err(failed)?;
@@ -192,16 +208,6 @@ impl StagedFile {
         Ok(())
     }
 
-    /// Takes down that a range is there, written through [`StagedFile::as_fd`]; says how many of its bytes are new.
-    ///
-    /// # Errors
-    /// As [`StagedFile::write_at`].
-    pub fn note_written(&self, range: Range<u64>) -> Result<u64, Error> {
-        let range = self.range(range.start, range.end.saturating_sub(range.start))?;
-        let _writing = self.writing()?;
-        self.covers(range)
-    }
-
     fn covers(&self, range: Range<u64>) -> Result<u64, Error> {
         let mut coverage = self.coverage();
         let new = coverage.covered.insert(range.clone());
@@ -291,7 +297,7 @@ impl StagedFile {
                 missing,
             });
         }
-        super::place::set_mode(&self.file, self.inner.mode(mode)).map_err(failed)?;
+        set_mode(&self.file, self.inner.mode(mode)).map_err(failed)?;
         self.inner.stamp(&self.file, &self.path, mtime)?;
         let placed = self.inner.put(self.id, &self.path, &self.temporary())?;
         *over = true;
@@ -301,9 +307,9 @@ impl StagedFile {
         }
         drop(coverage);
         drop(over);
-        let mut state = self.inner.state();
-        state.pending.remove(&self.id);
-        state.open.remove(&self.id);
+        // Whoever opens it meanwhile finds it, not a new one.
+        self.inner.state().pending.remove(&self.id);
+        lock(&self.open).remove(&self.id);
         Ok(placed)
     }
 
@@ -378,13 +384,6 @@ impl StagedFile {
     }
 }
 
-/// For whoever writes by other means, such as `splice`; [`StagedFile::note_written`] is then to be told.
-impl AsFd for StagedFile {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.file.as_fd()
-    }
-}
-
 impl Drop for StagedFile {
     fn drop(&mut self) {
         if *self.over_mut() {
@@ -411,7 +410,7 @@ impl Drop for StagedFile {
 }
 
 /// Opens a temporary file of an earlier run, which may have given it its last mode already.
-fn reopen(inner: &Inner, slot: u32, flags: OFlags) -> Option<OwnedFd> {
+fn reopen(inner: &Folder, slot: u32, flags: OFlags) -> Option<OwnedFd> {
     let name = format!("{STAGED}{slot}");
     match rustix::fs::openat(&inner.folder, &name, flags, Mode::empty()) {
         Err(Errno::ACCESS) => {
@@ -420,20 +419,4 @@ fn reopen(inner: &Inner, slot: u32, flags: OFlags) -> Option<OwnedFd> {
         }
         opened => opened.ok(),
     }
-}
-
-/// Writes all of `bytes` at `offset`.
-pub(super) fn write_all(file: impl AsFd, mut bytes: &[u8], mut offset: u64) -> Result<(), Errno> {
-    while !bytes.is_empty() {
-        match rustix::io::pwrite(&file, bytes, offset) {
-            Ok(0) => return Err(Errno::IO),
-            Ok(n) => {
-                bytes = bytes.get(n..).unwrap_or_default();
-                offset += n as u64;
-            }
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(())
 }

@@ -1,13 +1,13 @@
 //! What is known of a transfer while it runs: every name so far, and what is to come.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Weak;
 
-use super::admit::{Admission, Answer, Identity, Skip};
+use super::Error;
+use super::decision::{Admission, Answer, Placed, Skip};
 use super::journal::Partial;
-use super::{Error, Placed, StagedFile};
 use crate::entry::{Entry, Time};
-use crate::names::{Folding, RelPath, Rules};
+use crate::stat::Identity;
+use sealway_drop::names::{Folding, RelPath, Rules};
 
 #[derive(Debug)]
 pub(super) struct State {
@@ -22,7 +22,6 @@ pub(super) struct State {
     pub(super) old_directories: HashSet<RelPath>,
     /// Files that are to come.
     pub(super) pending: HashSet<u32>,
-    pub(super) open: HashMap<u32, Weak<StagedFile>>,
     /// Entries that the user is to be asked about.
     pub(super) asked: HashSet<u32>,
     pub(super) answers: HashMap<u32, Answer>,
@@ -68,7 +67,6 @@ impl State {
             partials,
             old_directories: directories,
             pending: HashSet::new(),
-            open: HashMap::new(),
             asked: HashSet::new(),
             answers: HashMap::new(),
             links: Vec::new(),
@@ -215,7 +213,7 @@ mod tests {
 
     use super::{Seen, State};
     use crate::dest::Error;
-    use crate::names::{Folding, RelPath, Rules};
+    use sealway_drop::names::{Folding, RelPath, Rules};
 
     fn path(text: &str) -> RelPath {
         RelPath::new(text.split('/'), Rules::POSIX).unwrap()

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::Receiver;
 use super::incoming::{Incoming, Progress};
-use crate::Error;
+use crate::content::{Packed, Piece};
 use crate::groups::{GROUP, GroupHasher, group_len};
-use crate::link::Reader;
-use crate::wire::data::{Packed, Piece};
-use crate::wire::kind;
+use sealway_drop::Error;
+use sealway_drop::link::Reader;
+use sealway_drop::wire::kind;
 
 /// The group that is being hashed.
 struct Hashing {

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use super::incoming::{Incoming, Progress as FileProgress};
-use super::{NOTES, NOTES_BYTES, Receiver, Slot};
+use super::{Corrupt, NOTES, NOTES_BYTES, Receiver, Slot};
+use crate::content::{PackedFile, SMALL};
 use crate::dest::{self, Admission, Placed, StagedFile};
 use crate::entry::{Entry, Kind};
 use crate::groups::GROUP;
-use crate::names::RelPath;
-use crate::wire::control::Decision;
-use crate::wire::data::{PackedFile, SMALL};
-use crate::{Error, fault, lock};
+use sealway_drop::fault::{Failure, Fault};
+use sealway_drop::names::RelPath;
+use sealway_drop::wire::control::Decision;
+use sealway_drop::{Error, lock};
 
 impl Receiver<'_> {
     pub(super) fn admit(&self, id: u32, entry: Entry) -> Result<(Slot, Decision), Error> {
@@ -76,10 +77,8 @@ impl Receiver<'_> {
             .hash
             .is_some_and(|hash| hash != *blake3::hash(packed.bytes).as_bytes())
         {
-            return Err(Error::Integrity {
-                path: entry.path.to_string(),
-                what: "does not have the hash that was announced",
-            });
+            let what = "does not have the hash that was announced";
+            return Err(Corrupt { path: entry.path, what }.into());
         }
         let placed = self.staging.place_small(packed.file, &entry, packed.bytes);
         self.progress.moved(packed.bytes.len() as u64);
@@ -120,10 +119,9 @@ impl Receiver<'_> {
         }
         if !file.is_intact() {
             self.staging.give_up(file.id)?;
-            return Err(Error::Integrity {
-                path: file.entry.path.to_string(),
-                what: "does not have the hash that was announced; what came of it was thrown away",
-            });
+            let what = "does not have the hash that was announced; what came of it was thrown away";
+            let path = file.entry.path.clone();
+            return Err(Corrupt { path, what }.into());
         }
         let staged = match file.take_staged() {
             Some(staged) => staged,
@@ -160,13 +158,11 @@ impl Receiver<'_> {
 
     /// Something went wrong with one file. Only what concerns all of them is passed on.
     pub(super) fn file_failed(&self, file: &Incoming, error: Error) -> Result<(), Error> {
-        match error {
-            Error::Dest(error)
-                if !matches!(error, dest::Error::NoSpace { .. }) && error.fault() != fault::Fault::Peer =>
-            {
-                self.give_up(file.id, &error)
+        match error.part::<dest::Error>() {
+            Some(of_file) if of_file.cause_for_peer().is_none() && of_file.fault() != Fault::Peer => {
+                self.give_up(file.id, of_file)
             }
-            error => Err(error),
+            _ => Err(error),
         }
     }
 

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::dest::StagedFile;
 use crate::entry::Entry;
 use crate::groups::{GROUP, GroupHash, GroupHashes, group_len};
-use crate::ranges::Ranges;
-use crate::{Error, lock};
+use sealway_drop::ranges::Ranges;
+use sealway_drop::{Error, lock};
 
 /// What is known of the file at this moment.
 pub(super) struct Incoming {

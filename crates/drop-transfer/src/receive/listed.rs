@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use crate::entry::Entry;
-use crate::lock;
+use sealway_drop::lock;
 
 /// Lists that wait while nobody is asked; beyond that, the sender waits.
 const AHEAD: usize = 16;

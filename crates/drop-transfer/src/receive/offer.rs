@@ -8,10 +8,10 @@ use std::fmt;
 
 use unicode_width::UnicodeWidthChar;
 
-use crate::Error;
 use crate::entry::{Entry, Kind, MAX_LISTED_BYTES};
-use crate::names::{Escaped, Rules};
-use crate::wire::control::{self, LISTED_NAMES, Offer};
+use sealway_drop::Error;
+use sealway_drop::names::{Escaped, Rules};
+use sealway_drop::wire::control::{self, LISTED_NAMES, Offer};
 
 /// Narrower than that a name is not cut: it would say nothing any more.
 const NARROWEST: usize = 8;
@@ -167,6 +167,7 @@ pub fn cut(text: &str, columns: usize) -> String {
 }
 
 /// Reads an offer and shows it, for the fuzz targets.
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(offer: &Offer) {
     let Ok(offered) = Offered::read(offer, Rules::POSIX, None) else {
         return;
@@ -256,8 +257,8 @@ impl Bounds {
 mod tests {
     use super::*;
     use crate::entry::Time;
-    use crate::names::RelPath;
-    use crate::wire::control::Top;
+    use sealway_drop::names::RelPath;
+    use sealway_drop::wire::control::Top;
 
     fn entry(path: &str, kind: Kind) -> Entry {
         Entry {

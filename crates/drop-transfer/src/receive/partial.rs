@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::Receiver;
 use super::incoming::Incoming;
-use crate::Error;
 use crate::groups::{GROUP, GroupHash, GroupHasher, group_count, group_len};
+use sealway_drop::Error;
 
-use crate::wire::control::{Body, Have};
+use sealway_drop::wire::control::{Body, Have};
 
 /// Groups that one message names.
 const BATCH: usize = 1024;
@@ -55,8 +55,8 @@ fn say(receiver: &Receiver<'_>, file: &Incoming, named: &mut Vec<(u64, GroupHash
     file.found(&named);
     let groups = named.iter().map(|(group, _)| *group).collect();
     let hashes = named.iter().flat_map(|(_, hash)| *hash).collect();
-    crate::wire::talk::say(
-        &mut crate::lock(receiver.control),
+    sealway_drop::wire::talk::say(
+        &mut sealway_drop::lock(receiver.control),
         Body::Have(Have {
             file: file.id,
             groups,

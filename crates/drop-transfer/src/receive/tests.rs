@@ -12,10 +12,10 @@ use zeroize::Zeroizing;
 
 use super::*;
 use crate::entry::{Kind, Time};
-use crate::link::{Identity, Place, Setup, connect};
-use crate::wire::control::Entries;
-use crate::wire::kind;
-use crate::wire::talk::hear;
+use sealway_drop::link::{Identity, Place, Setup, connect};
+use sealway_drop::wire::control::Entries;
+use sealway_drop::wire::kind;
+use sealway_drop::wire::talk::hear;
 
 /// How long anything may take.
 const LIMIT: Duration = Duration::from_secs(120);

@@ -5,24 +5,24 @@ use std::sync::Arc;
 use super::file::{Layout, Sending};
 use super::queue::{PACK, Work};
 use super::{CHANGED, Sender};
-use crate::Error;
+use crate::content::{PACKED_HEADER, PIECE, PIECE_HEADER, Packed, Piece, SMALL};
 use crate::groups::{GROUP, GroupHasher, group_len};
-use crate::link::Writer;
-use crate::wire::control::{Body, FileEnd, Holes, Keep};
-use crate::wire::data::{PACKED_HEADER, PIECE, PIECE_HEADER, Packed, Piece, SMALL};
-use crate::wire::kind;
+use sealway_drop::Error;
+use sealway_drop::link::Writer;
+use sealway_drop::wire::control::{Body, FileEnd, Holes, Keep};
+use sealway_drop::wire::kind;
 
 /// Why a piece of a file was not sent.
 enum Failure {
     /// The file cannot be read or changed; the transfer goes on without it.
     File,
     /// The transfer is over.
-    Over(Error),
+    Ending(Error),
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Failure::Over(error)
+        Failure::Ending(error)
     }
 }
 
@@ -155,7 +155,7 @@ fn segment(sender: &Sender<'_>, writer: &mut Writer, file: &Sending, offset: u64
         match piece {
             Ok(_) => {}
             Err(Failure::File) => file.fail(),
-            Err(Failure::Over(error)) => return Err(error),
+            Err(Failure::Ending(error)) => return Err(error),
         }
         sender.progress.moved(want as u64);
         at += want as u64;

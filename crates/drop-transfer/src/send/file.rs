@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::groups::{GROUP, GroupHash, GroupHashes, group_count};
-use crate::lock;
 use crate::source::SourceFile;
+use sealway_drop::lock;
 
 /// Bytes of a segment: what one connection sends of a file before it looks what else there is. A multiple of the groups.
 pub(super) const SEGMENT: u64 = 8 * GROUP;

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::file::Sending;
-use crate::lock;
-use crate::wire::data::{PACKED_HEADER, SMALL};
-use crate::wire::talk::BEAT;
+use crate::content::{PACKED_HEADER, SMALL};
+use sealway_drop::lock;
+use sealway_drop::wire::talk::BEAT;
 
 /// Something for a thread to do.
 pub(super) enum Work {

@@ -4,8 +4,8 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::io;
 
-use crate::fault::Fault;
-use crate::names::{NameError, RelPath};
+use sealway_drop::fault::{Failure, Fault};
+use sealway_drop::names::{NameError, RelPath};
 
 /// An error of scanning or reading.
 #[derive(Debug)]
@@ -74,17 +74,16 @@ pub enum Error {
     },
 }
 
-impl Error {
-    /// Who is at fault.
-    pub fn fault(&self) -> Fault {
+impl Failure for Error {
+    fn fault(&self) -> Fault {
         match self {
             Error::Argument { .. }
             | Error::SameName { .. }
             | Error::Name { .. }
             | Error::Special { .. }
-            | Error::Unknown { .. } => Fault::User,
+            | Error::Unknown { .. } => Fault::Usage,
             Error::Spool { .. } | Error::Unreadable { .. } | Error::NotAFile { .. } | Error::Shorter { .. } => {
-                Fault::Environment
+                Fault::Storage
             }
         }
     }

@@ -7,9 +7,9 @@ use rustix::fs::{FileType, SeekFrom, Stat};
 use rustix::io::Errno;
 
 use super::Error;
-use super::walk::mtime;
 use crate::entry::{Entry, Kind, Time};
-use crate::names::RelPath;
+use crate::stat::mtime;
+use sealway_drop::names::RelPath;
 
 /// Holes below this many bytes are sent as zeros: a range of its own would cost more.
 const MIN_HOLE: u64 = 64 * 1024;

@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::walk::mtime;
 use super::{Error, Scan, Totals};
 use crate::beneath::Beneath;
-use crate::cancel::Cancel;
 use crate::entry::{Entry, Kind};
-use crate::names::{Escaped, RelPath, Rules};
+use crate::stat::mtime;
+use sealway_drop::cancel::Cancel;
+use sealway_drop::names::{Escaped, RelPath, Rules};
 
 /// Bytes that are read at once.
 const PIECE: usize = 256 << 10;

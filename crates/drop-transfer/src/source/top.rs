@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
 use super::{Error, ScanOptions, Top, TopLink};
-use crate::names::{Escaped, Rules};
+use sealway_drop::names::{Escaped, Rules};
 
 /// The name under which the root of the file system is sent; it has none of its own.
 const ROOT_NAME: &[u8] = b"root";

@@ -10,8 +10,9 @@ use super::error::{Error, Skip, Skipped};
 use super::top::{escaped, special};
 use super::{ScanOptions, Top, Totals};
 use crate::beneath::Beneath;
-use crate::entry::{Entry, Kind, Time};
-use crate::names::{Escaped, RelPath, Rules};
+use crate::entry::{Entry, Kind};
+use crate::stat::mtime;
+use sealway_drop::names::{Escaped, RelPath, Rules};
 
 /// Entries between two calls of the progress function.
 const PROGRESS_ENTRIES: usize = 1000;
@@ -216,11 +217,4 @@ impl<'a> Walk<'a> {
 
 fn directory_flags() -> OFlags {
     OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
-}
-
-pub(super) fn mtime(stat: &Stat) -> Time {
-    Time {
-        seconds: stat.st_mtime,
-        nanoseconds: u32::try_from(stat.st_mtime_nsec).unwrap_or_default(),
-    }
 }

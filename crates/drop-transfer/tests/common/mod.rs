@@ -6,10 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use sealway_drop::dest::{Admission, Destination, Error, Options, Placed, Staging};
-use sealway_drop::entry::{Entry, Kind, Time};
 use sealway_drop::names::{RelPath, Rules};
-use sealway_drop::source::{Scan, ScanOptions, scan};
+use sealway_drop_transfer::dest::{Admission, Destination, Error, Options, Placed, Staging};
+use sealway_drop_transfer::entry::{Entry, Kind, Time};
+use sealway_drop_transfer::source::{Scan, ScanOptions, scan};
 
 pub const TRANSFER: [u8; 32] = [7; 32];
 

@@ -1,79 +1,29 @@
-//! Files take their names.
+//! Temporary files take their names.
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use super::admit::{Answer, Identity, Skip, identity};
-use super::probe::timestamps;
-use super::staging::{Inner, SMALL, Staging};
+use super::decision::{Answer, Placed, Skip};
+use super::folder::Folder;
 use super::{Conflict, Error};
 use crate::entry::{Entry, Time};
-use crate::names::{MAX_COMPONENT, RelPath, Rules};
+use crate::stat::{Identity, identity, set_mode, set_time, write_all};
+use sealway_drop::names::{MAX_COMPONENT, RelPath, Rules};
 
 /// The most alternative names that are tried.
 const MAX_ALTERNATIVES: u32 = 10_000;
 /// A longer part after the last dot is no extension.
 const MAX_EXTENSION: usize = 32;
 
-/// Where a file went.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Placed {
-    /// It has its name.
-    Named,
-    /// Its name was taken, so it has this one in the same directory.
-    Renamed(RelPath),
-    /// Its name was taken meanwhile, and it was dropped.
-    Skipped(Skip),
-}
-
-impl Staging {
-    /// Makes a whole file at once. Meant for small ones: there is no journal and nothing to resume.
-    ///
-    /// # Errors
-    /// [`Error::NotOpen`] if [`Staging::admit`] did not say to fetch it, [`Error::Incomplete`] or [`Error::Outside`] if
-    /// `bytes` are not as many as the entry says, else what the system says. The file can be placed again after an error.
-    pub fn place_small(&self, id: u32, entry: &Entry, bytes: &[u8]) -> Result<Placed, Error> {
-        let inner = &*self.inner;
-        let (size, len) = (entry.size(), bytes.len() as u64);
-        if len < size {
-            return Err(Error::Incomplete {
-                path: entry.path.clone(),
-                missing: size - len,
-            });
-        }
-        if len > size {
-            return Err(Error::Outside {
-                path: entry.path.clone(),
-                offset: 0,
-                bytes: len,
-                size,
-            });
-        }
-        if !inner.state().pending.remove(&id) {
-            return Err(Error::NotOpen { id });
-        }
-        let temporary = format!("{SMALL}{}", inner.new_slot());
-        let placed = inner
-            .small(&temporary, entry, bytes)
-            .and_then(|()| inner.put(id, &entry.path, &temporary));
-        if placed.is_err() {
-            // The first error is the one that counts; the next run sweeps what is left.
-            let _ = inner.unlink(&temporary);
-            inner.state().pending.insert(id);
-        }
-        placed
-    }
-}
-
-impl Inner {
-    fn small(&self, temporary: &str, entry: &Entry, bytes: &[u8]) -> Result<(), Error> {
+impl Folder {
+    pub(super) fn small(&self, temporary: &str, entry: &Entry, bytes: &[u8]) -> Result<(), Error> {
         let failed = |errno| Error::system(&entry.path, "write", errno);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = self.mode(entry.mode);
         let file = rustix::fs::openat(&self.folder, temporary, flags, Mode::from_raw_mode(mode)).map_err(failed)?;
-        super::staged::write_all(&file, bytes, 0).map_err(failed)?;
+        write_all(&file, bytes, 0).map_err(failed)?;
         if mode & self.system.masked != 0 {
             set_mode(&file, mode).map_err(failed)?;
         }
@@ -288,31 +238,5 @@ impl Iterator for Alternatives<'_> {
             stem = stem.get(..cut.unwrap_or(room)).unwrap_or_default();
         }
         Some([stem, middle.as_bytes(), self.extension].concat())
-    }
-}
-
-/// What something is, in words.
-pub(super) fn what(stat: &Stat) -> &'static str {
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => "a file",
-        FileType::Directory => "a directory",
-        FileType::Symlink => "a symbolic link",
-        _ => "something special",
-    }
-}
-
-/// Sets the mode of something of ours, where the file system has such a thing.
-pub(super) fn set_mode(file: impl AsFd, mode: u32) -> Result<(), Errno> {
-    match rustix::fs::fchmod(file, Mode::from_raw_mode(mode)) {
-        Err(Errno::PERM | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Ok(()),
-        other => other,
-    }
-}
-
-/// Sets the time of something of ours, where the file system can store it.
-pub(super) fn set_time(file: impl AsFd, mtime: Time) -> Result<(), Errno> {
-    match rustix::fs::futimens(file, &timestamps(mtime)) {
-        Err(Errno::INVAL | Errno::RANGE | Errno::OVERFLOW | Errno::PERM | Errno::NOSYS | Errno::OPNOTSUPP) => Ok(()),
-        other => other,
     }
 }

@@ -1,22 +1,9 @@
-//! What both ends of a transfer do in the same way.
+//! One thread for each data connection.
 
 use std::sync::Mutex;
-use std::sync::mpsc::Receiver;
 
-use crate::link::{Connection, Connections};
-use crate::wire::control::Body;
-use crate::{Error, lock};
-
-/// What the other end says next.
-///
-/// # Errors
-/// [`Error::Cancelled`] when it is over, which was noted elsewhere.
-pub(crate) fn next(heard: &Receiver<Body>) -> Result<Body, Error> {
-    heard.recv().map_err(|_| Error::Cancelled)
-}
-
-/// Messages of the other end that were heard and are not looked at; it waits for room for more.
-pub(crate) const AHEAD: usize = 16;
+use sealway_drop::link::{Connection, Connections};
+use sealway_drop::{Error, lock};
 
 /// Gives each connection that comes up a thread, and waits for all of them. `work` says how often the keys were replaced; the
 /// sum of the keys is returned.
