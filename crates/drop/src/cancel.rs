@@ -40,7 +40,7 @@ impl End {
 }
 
 /// Keeps something under a switch until it is dropped.
-pub(crate) struct Watch {
+pub struct Watch {
     cancel: Cancel,
     number: u64,
 }
@@ -65,7 +65,7 @@ impl Cancel {
     }
 
     /// Shuts `stream` down when the switch is thrown, at once if it was, for as long as what this returns lives.
-    pub(crate) fn watch(&self, stream: &TcpStream) -> Watch {
+    pub fn watch(&self, stream: &TcpStream) -> Watch {
         let watch = self.add(stream.try_clone().ok().map(End::ShutDown));
         // Looked at after the entry: a switch thrown in between has seen the others only.
         if self.is_set() {
@@ -76,7 +76,7 @@ impl Cancel {
 
     /// Calls `tell` when the switch is thrown, at once if it was and then perhaps twice, for as long as what this returns lives.
     /// It must neither wait nor drop what this returns.
-    pub(crate) fn on_cancel(&self, tell: impl Fn() + Clone + Send + 'static) -> Watch {
+    pub fn on_cancel(&self, tell: impl Fn() + Clone + Send + 'static) -> Watch {
         let watch = self.add(Some(End::Tell(Box::new(tell.clone()))));
         if self.is_set() {
             tell();
@@ -99,7 +99,7 @@ impl Cancel {
 
 impl Watch {
     /// From now on the switch does nothing to what was kept under it.
-    pub(crate) fn release(&self) {
+    pub fn release(&self) {
         lock(&self.cancel.0.ends).ends.remove(&self.number);
     }
 }

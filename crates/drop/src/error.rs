@@ -5,29 +5,11 @@ use std::io;
 
 use sealway_session::handshake::Refusal;
 
-use crate::{dest, fault, fuse, identity, source, tree};
+use crate::fault::{Cause, Failure, Fault};
+use crate::key::PublicKey;
 
 /// How what this end asks of a relay begins.
 pub(crate) const ASKING: &str = "asking the relay";
-
-/// Whose fault an error is; programs turn it into their exit code.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Fault {
-    /// The caller asked for something that makes no sense.
-    Usage,
-    /// The other end broke the protocol, or what it sent is not what it announced.
-    Peer,
-    /// The other end is not who it should be: wrong code, unknown or changed key.
-    Identity,
-    /// The connection was refused, was lost, or took too long.
-    Network,
-    /// Files or folders of this machine: not found, not allowed, no space.
-    Storage,
-    /// The other end said no.
-    Declined,
-    /// This end was told to stop.
-    Cancelled,
-}
 
 /// Why a transfer, a share or a mount ended.
 #[derive(Debug)]
@@ -40,13 +22,6 @@ pub enum Error {
     CodeSpent,
     /// The other end broke the rules of the protocol.
     Protocol(&'static str),
-    /// What arrived is not what was announced.
-    Integrity {
-        /// The file, escaped for print.
-        path: String,
-        /// What differs.
-        what: &'static str,
-    },
     /// A system call on a connection failed.
     Network {
         /// What was being done.
@@ -54,25 +29,8 @@ pub enum Error {
         /// Why it failed.
         source: io::Error,
     },
-    /// Something is wrong with what is to be sent.
-    Source(source::Error),
-    /// Something is wrong where files are received.
-    Dest(dest::Error),
-    /// A system call on a file of this program's own failed.
-    Storage {
-        /// The file or folder, escaped for print.
-        path: String,
-        /// What was being done.
-        doing: &'static str,
-        /// Why it failed.
-        source: io::Error,
-    },
-    /// A folder of the other end could not be asked.
-    Tree(tree::TreeError),
-    /// Mounting or unmounting failed.
-    Mount(fuse::MountError),
-    /// Something is wrong with the key of this machine, or with the keys it knows.
-    Identity(identity::Error),
+    /// Something failed in what stands on these connections, such as reading or writing the files of a transfer. [`Error::part`] says what.
+    Part(Box<dyn Failure>),
     /// The other end does not accept the key of this one.
     KeyRefused {
         /// The key of this end.
@@ -88,25 +46,6 @@ pub enum Error {
     OtherEnd(Cause),
     /// This end was told to stop.
     Cancelled,
-}
-
-/// Why an end gave up, as far as the other one can do something about it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[repr(u32)]
-pub enum Cause {
-    /// Somebody stopped it.
-    Stopped = 1,
-    /// No space is left where it writes.
-    NoRoom = 2,
-}
-
-impl Cause {
-    /// What a number says; `None` for one that says nothing.
-    pub fn of(number: u32) -> Option<Self> {
-        [Self::Stopped, Self::NoRoom]
-            .into_iter()
-            .find(|cause| *cause as u32 == number)
-    }
 }
 
 impl Error {
@@ -128,14 +67,9 @@ impl Error {
             ) => Fault::Usage,
             Error::Session(_) => Fault::Peer,
             Error::CodeSpent | Error::KeyRefused { .. } => Fault::Identity,
-            Error::Protocol(_) | Error::Integrity { .. } => Fault::Peer,
+            Error::Protocol(_) => Fault::Peer,
             Error::Network { .. } | Error::Remote(_) | Error::OtherEnd(_) => Fault::Network,
-            Error::Storage { .. } | Error::Mount(_) => Fault::Storage,
-            Error::Tree(_) => Fault::Network,
-            Error::Source(error) => of_files(error.fault()),
-            Error::Dest(error) => of_files(error.fault()),
-            Error::Identity(identity::Error::OtherKey { .. }) => Fault::Identity,
-            Error::Identity(error) => of_files(error.fault()),
+            Error::Part(part) => part.fault(),
             Error::Declined(_) | Error::SaidNo(_) => Fault::Declined,
             Error::Cancelled => Fault::Cancelled,
         }
@@ -149,26 +83,34 @@ impl Error {
         }
     }
 
+    /// What failed, if it is of this kind ([`Error::Part`]).
+    pub fn part<F: Failure>(&self) -> Option<&F> {
+        let Error::Part(part) = self else { return None };
+        let part: &(dyn std::error::Error + 'static) = &**part;
+        part.downcast_ref()
+    }
+
     /// What the other end is told of it. Where things are on this machine is not for its eyes.
-    pub(crate) fn for_peer(&self) -> String {
-        let why = match self {
-            Error::Dest(error @ dest::Error::Twins { .. }) => return error.to_string(),
-            Error::Dest(error) if error.fault() == fault::Fault::Peer => return error.to_string(),
-            Error::Dest(dest::Error::NoSpace { .. }) => Some(io::ErrorKind::StorageFull),
-            Error::Storage { source, .. } => Some(source.kind()),
-            Error::Dest(_) | Error::Source(_) | Error::Identity(_) | Error::Mount(_) => root(self),
-            _ => return self.to_string(),
+    pub fn for_peer(&self) -> String {
+        let Error::Part(part) = self else {
+            return self.to_string();
+        };
+        if part.may_be_told() {
+            return part.to_string();
+        }
+        let why = match self.cause() {
+            Some(Cause::NoRoom) => Some(io::ErrorKind::StorageFull),
+            _ => root(self),
         };
         let text = "something is wrong with files or folders there";
         why.map_or_else(|| text.to_owned(), |why| format!("{text}: {why}"))
     }
 
     /// Why this end gives up, where the other one is told more than words.
-    pub(crate) fn cause(&self) -> Option<Cause> {
+    pub fn cause(&self) -> Option<Cause> {
         match self {
             Error::Cancelled => Some(Cause::Stopped),
-            Error::Dest(dest::Error::NoSpace { .. }) => Some(Cause::NoRoom),
-            Error::Storage { source, .. } if source.kind() == io::ErrorKind::StorageFull => Some(Cause::NoRoom),
+            Error::Part(part) => part.cause_for_peer(),
             _ => None,
         }
     }
@@ -191,12 +133,12 @@ impl Error {
     }
 
     /// Whether the other end said it, as against what was noticed of a connection.
-    pub(crate) fn is_said(&self) -> bool {
+    pub fn is_said(&self) -> bool {
         matches!(self, Error::Remote(_) | Error::OtherEnd(_) | Error::Declined(_))
     }
 
     /// For `map_err` on what a socket was doing.
-    pub(crate) fn network(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
+    pub fn network(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
         let doing = doing.into();
         move |source| Error::Network { doing, source }
     }
@@ -213,14 +155,6 @@ fn root(error: &Error) -> Option<io::ErrorKind> {
     }
 }
 
-fn of_files(fault: fault::Fault) -> Fault {
-    match fault {
-        fault::Fault::Peer => Fault::Peer,
-        fault::Fault::User => Fault::Usage,
-        fault::Fault::Environment => Fault::Storage,
-    }
-}
-
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -228,7 +162,7 @@ impl fmt::Display for Error {
             Error::Session(sealway_session::Error::UnknownPeer { key }) => write!(
                 f,
                 "the other end has the key {}, which is not one that was given to --peer here",
-                identity::PublicKey::new(*key)
+                PublicKey::new(*key)
             ),
             Error::Session(sealway_session::Error::Refused(Refusal::WantsStrong)) => f.write_str(
                 "the other end was told --strong, this end was not: it accepts ml-kem-1024 only; give both --strong",
@@ -258,13 +192,12 @@ impl fmt::Display for Error {
             Error::KeyRefused { own } => write!(
                 f,
                 "the other end does not accept the key of this machine, {}: it was not given to --peer there",
-                identity::PublicKey::new(*own)
+                PublicKey::new(*own)
             ),
             Error::CodeSpent => f.write_str(
                 "the code did not match, or somebody else used the one guess it allows; start again with a new code",
             ),
             Error::Protocol(what) => write!(f, "the other end broke the protocol: {what}"),
-            Error::Integrity { path, what } => write!(f, "{path}: {what}"),
             Error::Network { doing, source } => match source.kind() {
                 io::ErrorKind::UnexpectedEof
                 | io::ErrorKind::ConnectionReset
@@ -273,12 +206,7 @@ impl fmt::Display for Error {
                 io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => write!(f, "no answer in time while {doing}"),
                 _ => write!(f, "{doing}: {source}"),
             },
-            Error::Storage { path, doing, source } => write!(f, "{path}: {doing}: {source}"),
-            Error::Tree(error) => error.fmt(f),
-            Error::Mount(error) => error.fmt(f),
-            Error::Source(error) => error.fmt(f),
-            Error::Dest(error) => error.fmt(f),
-            Error::Identity(error) => error.fmt(f),
+            Error::Part(part) => part.fmt(f),
             Error::Declined(reason) if reason.is_empty() => f.write_str("the other end declined"),
             Error::Declined(reason) => write!(f, "the other end declined: {reason}"),
             Error::SaidNo(reason) => write!(f, "declined at this end: {reason}"),
@@ -294,9 +222,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::Network { source, .. } => Some(source),
-            Error::Source(error) => Some(error),
-            Error::Dest(error) => Some(error),
-            Error::Identity(error) => Some(error),
+            Error::Part(part) => Some(&**part),
             Error::Session(error) => Some(error),
             _ => None,
         }
@@ -309,21 +235,9 @@ impl From<sealway_session::Error> for Error {
     }
 }
 
-impl From<source::Error> for Error {
-    fn from(error: source::Error) -> Self {
-        Error::Source(error)
-    }
-}
-
-impl From<dest::Error> for Error {
-    fn from(error: dest::Error) -> Self {
-        Error::Dest(error)
-    }
-}
-
-impl From<identity::Error> for Error {
-    fn from(error: identity::Error) -> Self {
-        Error::Identity(error)
+impl<F: Failure> From<F> for Error {
+    fn from(part: F) -> Self {
+        Error::Part(Box::new(part))
     }
 }
 
@@ -331,48 +245,58 @@ impl From<identity::Error> for Error {
 mod tests {
     use super::*;
 
+    #[derive(Debug)]
+    struct Broken(io::Error, Option<Cause>);
+
+    impl fmt::Display for Broken {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "/home/ann/secret: {}", self.0)
+        }
+    }
+
+    impl std::error::Error for Broken {
+        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+
+    impl Failure for Broken {
+        fn fault(&self) -> Fault {
+            Fault::Storage
+        }
+
+        fn cause_for_peer(&self) -> Option<Cause> {
+            self.1
+        }
+    }
+
     #[test]
     fn the_other_end_is_told_no_paths_of_this_machine() {
-        let path = || "/home/ann/secret".to_owned();
         let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
-        let errors = [
-            Error::Storage {
-                path: path(),
-                doing: "opening",
-                source: denied(),
-            },
-            Error::Mount(fuse::MountError::NotEmpty(path().into())),
-            Error::Mount(fuse::MountError::Mountpoint {
-                path: path().into(),
-                error: denied(),
-            }),
-            Error::Dest(dest::Error::NoSpace {
-                path: path(),
-                quota: false,
-            }),
-            Error::Dest(dest::Error::Destination {
-                path: path(),
-                source: denied(),
-            }),
-            Error::Dest(dest::Error::Busy { path: path() }),
-        ];
-        for error in errors {
+        let (part, full) = (
+            Error::from(Broken(denied(), None)),
+            Error::from(Broken(denied(), Some(Cause::NoRoom))),
+        );
+        assert_eq!((part.cause(), full.cause()), (None, Some(Cause::NoRoom)));
+        for (error, end) in [(part, "permission denied"), (full, "no storage space")] {
             assert!(error.to_string().contains("secret"), "{error}");
             let told = error.for_peer();
             assert!(!told.contains("secret") && told.starts_with("something"), "{told}");
+            assert!(told.ends_with(end), "{told}");
         }
-        let full = dest::Error::NoSpace {
-            path: path(),
-            quota: false,
-        };
-        assert_eq!(Error::Dest(full).cause(), Some(Cause::NoRoom));
         assert_eq!(Error::Cancelled.cause(), Some(Cause::Stopped));
-        let denied = Error::Dest(dest::Error::Destination {
-            path: path(),
-            source: denied(),
-        });
-        assert_eq!(denied.cause(), None);
-        assert!(denied.for_peer().ends_with("permission denied"));
         assert_eq!(Error::Protocol("x").for_peer(), Error::Protocol("x").to_string());
+    }
+
+    #[test]
+    fn what_failed_is_found_again() {
+        let error = Error::from(Broken(io::ErrorKind::NotFound.into(), None));
+        assert!(
+            error
+                .part::<Broken>()
+                .is_some_and(|broken| broken.0.kind() == io::ErrorKind::NotFound)
+        );
+        assert!(Error::Cancelled.part::<Broken>().is_none());
+        assert_eq!(error.fault(), Fault::Storage);
     }
 }

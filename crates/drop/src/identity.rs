@@ -5,7 +5,6 @@
 mod error;
 mod folder;
 mod known;
-mod text;
 
 use std::fmt;
 use std::io;
@@ -15,12 +14,12 @@ use sealway_aead::derive::{Hash, Prk};
 use sealway_session::handshake::StaticKey;
 use zeroize::Zeroizing;
 
+use crate::key::{self, KeyTextError, PublicKey};
 use folder::{Care, check, failed, is_unwritable, make, malformed, read, settle, stage};
 
 pub use error::Error;
 pub use folder::config_dir;
 pub use known::{Known, KnownPeers, Remembered};
-pub use text::{KeyTextError, PublicKey, TEXT_LEN};
 
 /// Name of the file in [`config_dir`].
 const FILE: &str = "identity";
@@ -47,7 +46,7 @@ impl Identity {
     /// # Errors
     /// [`Error::Exposed`] if there is a file that is not its owner's alone, [`Error::Malformed`] if it is no identity,
     /// [`Error::Io`].
-    pub fn load_or_make() -> Result<Self, crate::Error> {
+    pub fn load_or_make() -> Result<Self, Error> {
         match config_dir() {
             Some(dir) => Self::load_or_make_in(&dir),
             None => Self::ephemeral(),
@@ -58,10 +57,10 @@ impl Identity {
     ///
     /// # Errors
     /// As there.
-    pub fn load_or_make_in(dir: &Path) -> Result<Self, crate::Error> {
+    pub fn load_or_make_in(dir: &Path) -> Result<Self, Error> {
         match Self::load_or_keep(dir) {
             Err(error) if is_unwritable(&error) => Self::ephemeral(),
-            result => Ok(result?),
+            result => result,
         }
     }
 
@@ -69,8 +68,8 @@ impl Identity {
     ///
     /// # Errors
     /// [`Error::Unable`] if the system gives no random bytes.
-    pub fn ephemeral() -> Result<Self, crate::Error> {
-        Ok(Self::fresh()?)
+    pub fn ephemeral() -> Result<Self, Error> {
+        Self::fresh()
     }
 
     fn fresh() -> Result<Self, Error> {
@@ -99,7 +98,7 @@ impl Identity {
     ///
     /// # Errors
     /// [`Error::Unable`] if the library of the derivation refuses, which it has no reason to.
-    pub fn transfer_secret(&self) -> Result<Zeroizing<[u8; 32]>, crate::Error> {
+    pub fn transfer_secret(&self) -> Result<Zeroizing<[u8; 32]>, Error> {
         let mut secret = Zeroizing::new([0; 32]);
         Prk::extract(Hash::Sha256, b"", &**self.secret)
             .export(TRANSFER, b"", &mut *secret)
@@ -145,7 +144,7 @@ impl Identity {
 
     /// What the file holds.
     fn to_text(&self) -> Zeroizing<String> {
-        let secret = text::encode(&self.secret);
+        let secret = key::encode(&self.secret);
         // Longer than what is written: a text that grows leaves copies behind.
         let mut all = Zeroizing::new(String::with_capacity(512));
         let public = self.public.to_string();
@@ -196,7 +195,7 @@ fn parse(text: &str) -> Result<Box<Zeroizing<[u8; 32]>>, (usize, String)> {
         if secret.is_some() {
             return Err((line, "there are two secrets".into()));
         }
-        let key = text::decode(key).map_err(|error| match error {
+        let key = key::decode(key).map_err(|error| match error {
             KeyTextError::Character { position, .. } => {
                 (line, format!("character {position} of the key is none of a key"))
             }

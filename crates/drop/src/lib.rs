@@ -1,58 +1,85 @@
-//! Files sent, received, shared and mounted over a sealed session.
+//! What the parts of the file drop stand on: how two ends reach each other, prove who they are, and talk.
 //!
-//! # Which module does what
+//! Files are sent and received by `sealway-drop-transfer`, folders are shared and mounted by `sealway-drop-mount`, and
+//! `sealway-drop-relay` is the relay. The three do not know each other.
 //!
-//! `link` makes a connection and a session of an address: it dials, listens or meets at a relay, and brings up more data
-//! connections for a session that stands. `wire` is what goes over them: control messages and records of file content.
-//! `send` and `receive` are the two ends of a transfer. `groups` hashes files piece by piece, in any order, to the hash
-//! that `b3sum` prints.
+//! # Map
 //!
-//! Transfers use blocking threads, one for each data connection: a thread that reads, seals and writes 256 KiB at a
-//! time has nothing to gain from a scheduler of its own.
+//! - Who: [`identity`] (the key of this machine, and keys it knows), [`key`] (keys as text), [`typing`] (a code while it is typed),
+//!   [`invite`] (what the other end is to type), [`confirm`] (check words compared by people).
+//! - Who may connect and what is asked, before anything is opened: [`policy`].
+//! - Where: [`address`], and [`relay`] for ends that cannot reach each other.
+//! - Connections: [`link`] makes a session and its connections; [`cancel`] ends them from elsewhere.
+//! - What is said: [`wire`], and how it [ends](ending). What files are called: [`names`]. What of a file is there: [`ranges`]. Files that an end serves whole:
+//!   [`pull`].
+//! - What can go wrong: [`Error`] and, of the parts, [`fault::Failure`]; [`Fault`] says whose fault it is.
+//!
+//! # Example
+//!
+//! Two ends that know the same code, over loopback:
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use sealway_aead::choose::Offer;
+//! use sealway_aead::cpu::Cpu;
+//! use sealway_drop::cancel::Cancel;
+//! use sealway_drop::link::{Identity, Place, Setup, connect};
+//! use zeroize::Zeroizing;
+//!
+//! let setup = || Setup {
+//!     identity: Identity::Code(Zeroizing::new(b"castle-lemon-opera".to_vec())),
+//!     offer: Offer::of(Cpu::get()),
+//!     strong: false,
+//! };
+//! let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+//! let there = Place::Dial {
+//!     addresses: vec![listener.local_addr()?],
+//!     patience: Duration::from_secs(10),
+//! };
+//! let other = std::thread::spawn(move || connect(there, &setup(), 1, &Cancel::new()));
+//! let mut here = connect(Place::Listen(listener), &setup(), 1, &Cancel::new())?;
+//! let mut there = other.join().expect("the thread ends")?;
+//! there.peered.connection.writer.push(1, 0, b"hello")?;
+//! there.peered.connection.writer.flush()?;
+//! let record = here.peered.connection.reader.next()?.expect("the connection stands");
+//! assert_eq!(record.payload, b"hello");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
 
 pub mod address;
-pub mod answer;
-mod beneath;
-mod both;
-pub mod bulk;
-pub mod cache;
 pub mod cancel;
 pub mod confirm;
-pub mod dest;
 mod dial;
-pub mod entry;
+pub mod ending;
 mod error;
 pub mod fault;
-pub mod fuse;
+#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
-pub mod groups;
-pub mod grpc;
 pub mod identity;
 pub mod invite;
+pub mod key;
 pub mod link;
-pub mod local;
 pub mod names;
-mod over;
 pub mod policy;
-pub mod progress;
+pub mod pull;
 pub mod ranges;
-pub mod receive;
 pub mod relay;
-pub mod send;
-pub mod sharing;
-pub mod source;
-pub mod tree;
+#[cfg(feature = "test-support")]
+#[doc(hidden)]
+pub mod testing;
 pub mod typing;
 pub mod wire;
 
-pub use error::{Error, Fault};
+pub use error::Error;
+pub use fault::Fault;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Locks; a thread that panicked while it held the lock leaves plain data behind, not broken invariants.
-fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

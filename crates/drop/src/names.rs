@@ -183,12 +183,12 @@ impl RelPath {
     }
 
     /// What identifies the directory this is in: its components with their lengths, or nothing at the top.
-    pub(crate) fn parent_key(&self) -> &[u8] {
+    pub fn parent_key(&self) -> &[u8] {
         self.split().0
     }
 
     /// What identifies this path: its components with their lengths.
-    pub(crate) fn key(&self) -> &[u8] {
+    pub fn key(&self) -> &[u8] {
         &self.packed
     }
 
@@ -237,7 +237,7 @@ impl RelPath {
 }
 
 /// Components that were packed by a [`RelPath`], with slashes between them: for system calls only.
-pub(crate) fn join(key: &[u8]) -> Vec<u8> {
+pub fn join(key: &[u8]) -> Vec<u8> {
     let mut joined = Vec::with_capacity(key.len());
     for component in (Components { rest: key }) {
         if !joined.is_empty() {
@@ -271,7 +271,8 @@ pub struct Components<'a> {
 }
 
 impl<'a> Components<'a> {
-    pub(crate) fn of(key: &'a [u8]) -> Components<'a> {
+    /// Those that were packed by a [`RelPath`].
+    pub fn of(key: &'a [u8]) -> Components<'a> {
         Components { rest: key }
     }
 }

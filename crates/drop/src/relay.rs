@@ -1,20 +1,12 @@
-//! A relay where two ends meet that cannot reach each other, and the way there.
+//! The way to a relay, where two ends meet that cannot reach each other.
 //!
 //! It is blind: it sees a small number (a nameplate) or a random token, and then bytes that only the two ends can read. What
 //! it could do, it can do to the bytes only: lose or change them, which the session notices. The messages are in [`wire`] and
-//! `docs/reference/relay.md`; [`meet`] and [`pair`] are the ends, [`Server`] is the relay.
+//! `docs/reference/relay.md`; [`meet`] and [`pair`] are the ends. The relay itself is the crate `sealway-drop-relay`.
 
-mod carry;
 mod client;
-mod desk;
-mod limits;
-mod server;
 mod socket;
-mod stats;
-mod visit;
 pub mod wire;
 
 pub use client::{Meeting, meet, pair};
-pub use limits::Limits;
-pub use server::Server;
-pub use stats::{Counters, Stats};
+pub use socket::PATIENCE;

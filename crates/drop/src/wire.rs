@@ -4,22 +4,21 @@
 //! `sealway-session`, told apart by their kind.
 
 pub mod control;
-pub mod data;
-pub(crate) mod talk;
+pub mod talk;
 
 /// Kinds of records.
 pub mod kind {
     /// One control message ([`control::Message`](super::control::Message)).
     pub const CONTROL: u8 = 1;
-    /// A piece of one file ([`data::Piece`](super::data::Piece)).
+    /// A piece of one file of a transfer.
     pub const PIECE: u8 = 2;
-    /// Small files, whole ([`data::Packed`](super::data::Packed)).
+    /// Small files of a transfer, whole.
     pub const PACK: u8 = 3;
     /// One byte that says nothing but that this end is alive.
     pub const PULSE: u8 = 5;
     /// Bytes of a stream that is carried whole: gRPC.
     pub const TUNNEL: u8 = 4;
-    /// A read of a shared file ([`crate::bulk`]); so are the next three.
+    /// A read of a shared file; so are the next three.
     pub const READ: u8 = 6;
     /// A read is called off.
     pub const CANCEL: u8 = 7;

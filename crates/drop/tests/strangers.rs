@@ -1,11 +1,6 @@
-//! Strangers at an open port and at a relay, and ends that were told what does not fit.
+//! Strangers at an open port, and ends that were told what does not fit.
 
 #![allow(clippy::unwrap_used)]
-
-#[path = "support/relay.rs"]
-#[allow(dead_code)]
-mod relay;
-mod support;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,12 +11,11 @@ use std::time::{Duration, Instant};
 use sealway_aead::Suite;
 use sealway_aead::choose::Offer;
 use sealway_drop::cancel::Cancel;
-use sealway_drop::identity::PublicKey;
+use sealway_drop::key::PublicKey;
 use sealway_drop::link::{Connected, Host, Identity, Place, Setup, connect, connect_telling};
-use sealway_drop::relay::{Limits, Meeting};
+use sealway_drop::testing::{code, listen, setup};
 use sealway_drop::{Error, Fault};
 use sealway_session::handshake::{Auth, Config, Handshake, Kem, PeerKey, Role, StaticKey};
-use support::{code, listen, setup};
 use zeroize::Zeroizing;
 
 /// How long anything may take.
@@ -251,36 +245,6 @@ fn strangers_that_join_nothing_are_no_more_than_are_let_in() {
     let (there, here) = (there.data.open(&Cancel::new()), here.data.open(&Cancel::new()));
     assert!(matches!(there.next(), Some(Ok(_))));
     assert!(matches!(here.next(), Some(Ok(_))));
-}
-
-#[test]
-fn a_stranger_at_a_relay_leads_to_another_number() {
-    let relay = relay::Relay::start(Limits::default());
-    let (meeting, numbers) = relay::opening();
-    let (address, cancel) = (relay.address.clone(), Cancel::new());
-    let of = cancel.clone();
-    let sender = std::thread::spawn(move || {
-        let place = Place::Relay { address, meeting };
-        connect(place, &code("castle-lemon-opera"), 1, &of)
-    });
-    let first = numbers.recv_timeout(LIMIT).unwrap();
-    let (mut stranger, _) = relay.claim(first).unwrap();
-    stranger.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
-    let second = numbers.recv_timeout(LIMIT).unwrap();
-    let place = Place::Relay {
-        address: relay.address.clone(),
-        meeting: Meeting::Claim(second),
-    };
-    // A number that is nobody's spends nothing. The first may be the second again: the relay draws among few.
-    let gone = Place::Relay {
-        address: relay.address.clone(),
-        meeting: Meeting::Claim(987_654),
-    };
-    let gone = connect(gone, &code("castle-lemon-opera"), 1, &Cancel::new());
-    assert!(matches!(gone, Err(error) if error.is_unknown_number()));
-    let receiver = connect(place, &code("castle-lemon-opera"), 1, &Cancel::new());
-    assert!(receiver.is_ok(), "{:?}", receiver.err());
-    assert!(sender.join().unwrap().is_ok());
 }
 
 fn keys(own: u8, peers: Option<Vec<[u8; 32]>>) -> Setup {

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod support;
-
 use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::path::Path;
@@ -14,29 +12,55 @@ use std::time::{Duration, Instant};
 
 use sealway_drop::Error;
 use sealway_drop::cancel::Cancel;
-use sealway_drop::dest::{self, Answer, Existing};
-use sealway_drop::grpc::files::{self, Way};
-use sealway_drop::grpc::{ServeOptions, serve};
 use sealway_drop::link::{Connected, Place, connect};
 use sealway_drop::names::RelPath;
-use sealway_drop::progress::Progress;
-use sealway_drop::receive::{Consent, Offered};
-use sealway_drop::send::Summary;
-use sealway_drop::tree::{MemoryTree, TreePath};
-use sealway_drop::wire::control::{Body, Cause, Hello, Message, Role, VERSION};
+use sealway_drop::testing::{content, listen, setup};
+use sealway_drop::wire::control::{Body, Cause, Hello, Role, VERSION};
 use sealway_drop::wire::kind;
-use support::{Yes, content, listen, setup};
+use sealway_drop::wire::talk::payload;
+use sealway_drop_mount::grpc::files::{self, Channel};
+use sealway_drop_mount::grpc::{ServeOptions, serve};
+use sealway_drop_mount::tree::{MemoryTree, TreePath};
+use sealway_drop_transfer::dest::{Answer, Destination, Existing, Options};
+use sealway_drop_transfer::progress::Progress;
+use sealway_drop_transfer::receive::{Consent, Offered, pull};
+use sealway_drop_transfer::send::Summary;
 
 /// How long an end that is alone now may take, on a machine that has other things to do.
 const SOON: Duration = Duration::from_secs(15);
+
+/// Takes everything.
+struct Yes;
+
+impl Consent for Yes {
+    fn accept(&self, _: &Offered) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn conflict(&self, _: &RelPath, _: &Existing) -> Answer {
+        Answer::Rename
+    }
+}
+
+/// Receives into a folder.
+fn receive(
+    output: &Path,
+    channel: Channel,
+    progress: &Progress,
+    cancel: &Cancel,
+    consent: &dyn Consent,
+) -> Result<Summary, Error> {
+    let destination = Destination::open(output, Options::default())?;
+    files::receive(channel, cancel, |remote| pull(&destination, remote, progress, consent))
+}
 
 /// An end that listens and receives, and the session with it of one that dialled.
 fn receiving(output: &Path, cancel: &Cancel) -> (Connected, JoinHandle<Result<Summary, Error>>) {
     let (listener, address) = listen();
     let (output, cancel) = (output.to_owned(), cancel.clone());
     let thread = std::thread::spawn(move || {
-        let way = Way::Sealed(Box::new(connect(Place::Listen(listener), &setup(1), 1, &cancel)?));
-        files::receive(&output, dest::Options::default(), way, &Progress::new(), &cancel, &Yes)
+        let way = Channel::Sealed(Box::new(connect(Place::Listen(listener), &setup(1), 1, &cancel)?));
+        receive(&output, way, &Progress::new(), &cancel, &Yes)
     });
     let place = Place::Dial {
         addresses: vec![address],
@@ -51,7 +75,7 @@ fn a_file_arrives() {
     let file = tree.path().join("file");
     std::fs::write(&file, content(1 << 20, 1)).unwrap();
     let (connected, receiver) = receiving(output.path(), &Cancel::new());
-    files::send(file, Way::Sealed(Box::new(connected)), &Cancel::new()).unwrap();
+    files::send(file, Channel::Sealed(Box::new(connected)), &Cancel::new()).unwrap();
     assert_eq!(receiver.join().unwrap().unwrap().placed, 1);
     assert_eq!(std::fs::read(output.path().join("file")).unwrap(), content(1 << 20, 1));
 }
@@ -88,20 +112,13 @@ fn pulled(tree: &MemoryTree, meanwhile: impl Fn() + Sync) -> (Result<Summary, Er
             serve(stream, served, ServeOptions::default()).await
         });
     });
-    let way = Way::Plain(TcpStream::connect(address).unwrap());
+    let way = Channel::Plain(TcpStream::connect(address).unwrap());
     let consent = Thinking {
         meanwhile,
         shown: Mutex::default(),
     };
     let (progress, cancel) = (Progress::new(), Cancel::new());
-    let result = files::receive(
-        output.path(),
-        dest::Options::default(),
-        way,
-        &progress,
-        &cancel,
-        &consent,
-    );
+    let result = receive(output.path(), way, &progress, &cancel, &consent);
     let there = std::fs::read_dir(output.path()).unwrap();
     let there = there.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let there = there.filter(|name| !name.starts_with(".sealway-partial"));
@@ -199,8 +216,8 @@ fn stopped(sender_stops: bool, while_asked: bool) -> (Error, Error) {
     let progress = Arc::new(Progress::new());
     let (seen, cancel, folder) = (progress.clone(), cancels[1].clone(), output.path().to_owned());
     let receiver = std::thread::spawn(move || {
-        let way = Way::Sealed(Box::new(connect(Place::Listen(listener), &setup(1), 1, &cancel)?));
-        files::receive(&folder, dest::Options::default(), way, &seen, &cancel, &consent)
+        let way = Channel::Sealed(Box::new(connect(Place::Listen(listener), &setup(1), 1, &cancel)?));
+        receive(&folder, way, &seen, &cancel, &consent)
     });
     let cancel = cancels[0].clone();
     let sender = std::thread::spawn(move || {
@@ -210,7 +227,7 @@ fn stopped(sender_stops: bool, while_asked: bool) -> (Error, Error) {
         };
         files::send(
             file,
-            Way::Sealed(Box::new(connect(place, &setup(2), 1, &cancel)?)),
+            Channel::Sealed(Box::new(connect(place, &setup(2), 1, &cancel)?)),
             &cancel,
         )
     });
@@ -261,14 +278,14 @@ fn a_no_is_said_at_the_other_end() {
             addresses: vec![address],
             patience: Duration::from_secs(60),
         };
-        let way = Way::Sealed(Box::new(connect(place, &setup(2), 1, &Cancel::new())?));
+        let way = Channel::Sealed(Box::new(connect(place, &setup(2), 1, &Cancel::new())?));
         files::send(file, way, &Cancel::new())
     });
-    let way = Way::Sealed(Box::new(
+    let way = Channel::Sealed(Box::new(
         connect(Place::Listen(listener), &setup(1), 1, &Cancel::new()).unwrap(),
     ));
     let (progress, cancel) = (Progress::new(), Cancel::new());
-    let received = files::receive(output.path(), dest::Options::default(), way, &progress, &cancel, &No);
+    let received = receive(output.path(), way, &progress, &cancel, &No);
     assert!(matches!(&received, Err(Error::SaidNo(_))), "{received:?}");
     let sent = soon(sender);
     assert!(
@@ -286,7 +303,7 @@ fn an_end_that_goes_without_a_word_ends_the_other_one_too() {
         std::fs::write(&file, content(10, 1)).unwrap();
         let (listener, address) = listen();
         let other = std::thread::spawn(move || {
-            let way = Way::Sealed(Box::new(connect(
+            let way = Channel::Sealed(Box::new(connect(
                 Place::Listen(listener),
                 &setup(1),
                 1,
@@ -296,7 +313,7 @@ fn an_end_that_goes_without_a_word_ends_the_other_one_too() {
             match role {
                 Role::Sender => {
                     let to = output.path();
-                    files::receive(to, dest::Options::default(), way, &progress, &cancel, &Yes).map(drop)
+                    receive(to, way, &progress, &cancel, &Yes).map(drop)
                 }
                 _ => files::send(file, way, &cancel),
             }
@@ -312,9 +329,7 @@ fn an_end_that_goes_without_a_word_ends_the_other_one_too() {
             role: role as i32,
             ..Hello::default()
         };
-        let hello = prost::Message::encode_to_vec(&Message {
-            body: Some(Body::Hello(hello)),
-        });
+        let hello = payload(Body::Hello(hello));
         control.writer.push(kind::CONTROL, 0, &hello).unwrap();
         control.writer.flush().unwrap();
         let connections = data.open_only(&[1], &Cancel::new());

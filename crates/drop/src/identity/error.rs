@@ -3,8 +3,8 @@
 use std::fmt;
 use std::io;
 
-use super::PublicKey;
-use crate::fault::Fault;
+use crate::fault::{Failure, Fault};
+use crate::key::PublicKey;
 
 /// Why an identity or the file of known peers cannot be used.
 #[derive(Debug)]
@@ -51,13 +51,12 @@ pub enum Error {
     Unable(String),
 }
 
-impl Error {
-    /// Who has to change something.
-    pub const fn fault(&self) -> Fault {
+impl Failure for Error {
+    fn fault(&self) -> Fault {
         match self {
-            Error::Io { .. } | Error::Unable(_) => Fault::Environment,
-            Error::Exposed { .. } | Error::Malformed { .. } | Error::Unfit(_) => Fault::User,
-            Error::OtherKey { .. } => Fault::Peer,
+            Error::Io { .. } | Error::Unable(_) => Fault::Storage,
+            Error::Exposed { .. } | Error::Malformed { .. } | Error::Unfit(_) => Fault::Usage,
+            Error::OtherKey { .. } => Fault::Identity,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Error;
 use super::folder::{Care, check, failed, make, malformed, read, settle, stage};
-use super::text::PublicKey;
+use crate::key::PublicKey;
 
 /// Name of the file in the folder.
 const FILE: &str = "known_peers";
@@ -58,7 +58,7 @@ impl KnownPeers {
     /// # Errors
     /// [`Error::Io`] if the file cannot be read, [`Error::Exposed`] if others may change it, [`Error::Malformed`] with the number
     /// of a line that is not as it should be.
-    pub fn lookup(&self, name: &str) -> Result<Option<Known>, crate::Error> {
+    pub fn lookup(&self, name: &str) -> Result<Option<Known>, Error> {
         Ok(self.list()?.into_iter().find(|known| known.name == name))
     }
 
@@ -66,12 +66,12 @@ impl KnownPeers {
     ///
     /// # Errors
     /// As [`KnownPeers::lookup`].
-    pub fn list(&self) -> Result<Vec<Known>, crate::Error> {
+    pub fn list(&self) -> Result<Vec<Known>, Error> {
         let Some(text) = read(&self.path, Care::Own)? else {
             return Ok(Vec::new());
         };
         check(&self.dir)?;
-        Ok(parse(&text).map_err(|(line, what)| malformed(&self.path, line, what))?)
+        parse(&text).map_err(|(line, what)| malformed(&self.path, line, what))
     }
 
     /// Remembers a name with its key, first seen on this day (`YYYY-MM-DD`).
@@ -79,7 +79,7 @@ impl KnownPeers {
     /// # Errors
     /// [`Error::OtherKey`] if the name is known with another key, which stays: [`forget`](KnownPeers::forget) it first.
     /// [`Error::Unfit`] for a name or a day that cannot stand in the file. What [`KnownPeers::lookup`] fails with.
-    pub fn remember(&self, name: &str, key: PublicKey, day: &str) -> Result<Remembered, crate::Error> {
+    pub fn remember(&self, name: &str, key: PublicKey, day: &str) -> Result<Remembered, Error> {
         check_name(name).and_then(|()| check_day(day)).map_err(Error::Unfit)?;
         make(&self.dir)?;
         let _turn = self.turn()?;
@@ -91,8 +91,7 @@ impl KnownPeers {
                     name: name.into(),
                     found: key,
                     known: known.key,
-                }
-                .into());
+                });
             }
             None => all.push(Known {
                 name: name.into(),
@@ -108,7 +107,7 @@ impl KnownPeers {
     ///
     /// # Errors
     /// As [`KnownPeers::lookup`].
-    pub fn forget(&self, name: &str) -> Result<bool, crate::Error> {
+    pub fn forget(&self, name: &str) -> Result<bool, Error> {
         if self.lookup(name)?.is_none() {
             return Ok(false);
         }

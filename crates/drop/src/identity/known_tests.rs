@@ -47,7 +47,7 @@ fn another_key_is_not_believed() {
     let peers = KnownPeers::at(dir.path());
     peers.remember("alice", key(1), DAY).unwrap();
     let error = peers.remember("alice", key(2), DAY).unwrap_err();
-    assert!(matches!(error, crate::Error::Identity(Error::OtherKey { found, .. }) if found == key(2)));
+    assert!(matches!(error, Error::OtherKey { found, .. } if found == key(2)));
     assert_eq!(peers.lookup("alice").unwrap().unwrap().key, key(1));
 }
 
@@ -57,10 +57,7 @@ fn what_cannot_stand_in_the_file_is_refused() {
     let peers = KnownPeers::at(dir.path());
     for name in ["", "a b", "a\nb", "#a", "a\u{7f}", "a\u{2028}b", &"x".repeat(256)] {
         assert!(
-            matches!(
-                peers.remember(name, key(1), DAY),
-                Err(crate::Error::Identity(Error::Unfit(_)))
-            ),
+            matches!(peers.remember(name, key(1), DAY), Err(Error::Unfit(_))),
             "{name:?}"
         );
     }
@@ -74,10 +71,7 @@ fn what_cannot_stand_in_the_file_is_refused() {
         "2026-01-010",
     ] {
         assert!(
-            matches!(
-                peers.remember("a", key(1), day),
-                Err(crate::Error::Identity(Error::Unfit(_)))
-            ),
+            matches!(peers.remember("a", key(1), day), Err(Error::Unfit(_))),
             "{day:?}"
         );
     }

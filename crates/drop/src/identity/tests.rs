@@ -89,7 +89,7 @@ fn a_broken_file_is_an_error_with_its_line_and_without_the_secret() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("identity");
     let secret = Identity::ephemeral().unwrap();
-    let key = text::encode(secret.secret());
+    let key = key::encode(secret.secret());
     let wrong_key = format!("{}!{}", &key[..9], &key[10..]);
     for (text, wanted) in [
         (String::new(), "line 1: it does not begin"),

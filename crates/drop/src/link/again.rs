@@ -12,8 +12,8 @@ use sealway_session::Session;
 use sealway_session::handshake::{Role, StaticKey};
 use zeroize::Zeroizing;
 
-use super::establish::{AGAIN, Deadline, Identity, Peered, Setup, handshake};
-use super::place::{Connected, DataConnections, PATIENCE, Way};
+use super::connect::{Connected, DataConnections, Origin};
+use super::establish::{AGAIN, Deadline, Identity, PATIENCE, Peered, Setup, handshake};
 use super::{race, socket};
 use crate::cancel::Cancel;
 use crate::{Error, relay};
@@ -98,7 +98,7 @@ impl Again {
             Path::Dial(addresses) => match self.keys.as_ref().filter(|_| anew) {
                 Some(keys) => {
                     let (peered, address) = race::reach(addresses, Instant::now(), keys, cancel)?;
-                    (peered, Way::Dial(address))
+                    (peered, Origin::Dial(address))
                 }
                 None => self.dial(addresses, cancel)?,
             },
@@ -107,7 +107,7 @@ impl Again {
                 socket::prepare(&stream).map_err(Error::network("the relay"))?;
                 (
                     self.shake(stream, self.role, cancel)?,
-                    Way::Relay(address.clone(), self.role),
+                    Origin::Relay(address.clone(), self.role),
                 )
             }
         };
@@ -120,11 +120,11 @@ impl Again {
     }
 
     /// One address after the other: it is one end, and has one session with this one.
-    fn dial(&self, addresses: &[SocketAddr], cancel: &Cancel) -> Result<(Peered, Way), Error> {
+    fn dial(&self, addresses: &[SocketAddr], cancel: &Cancel) -> Result<(Peered, Origin), Error> {
         let mut failed = Error::Protocol("there is no address to try");
         for &address in addresses {
             match self.dial_one(address, cancel) {
-                Ok(peered) => return Ok((peered, Way::Dial(address))),
+                Ok(peered) => return Ok((peered, Origin::Dial(address))),
                 Err(error) => failed = error,
             }
             if cancel.is_set() {

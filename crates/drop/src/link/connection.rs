@@ -33,7 +33,7 @@ impl Connection {
     ///
     /// # Errors
     /// [`Error::Network`] if the system cannot give a second handle to the stream.
-    pub(crate) fn new(
+    pub fn new(
         index: u32,
         (stream, watch): (TcpStream, Watch),
         send: SendHalf,
@@ -85,13 +85,13 @@ impl Connection {
     }
 
     /// Takes the stream from under its switch: whoever has it now ends it by itself.
-    pub(crate) fn release(&self) {
+    pub fn release(&self) {
         self.writer.watch.release();
     }
 
     /// The parts, for code that drives the stream by other means: stream, keys, what was read already, and what keeps the
     /// stream under its switch.
-    pub(crate) fn into_parts(self) -> (TcpStream, SendHalf, RecvHalf, Vec<u8>, Arc<Watch>) {
+    pub fn into_parts(self) -> (TcpStream, SendHalf, RecvHalf, Vec<u8>, Arc<Watch>) {
         let Reader {
             half,
             buffer,
@@ -251,7 +251,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`Error::Network`].
-    pub(crate) fn wait_at_most(&self, time: Option<Duration>) -> Result<(), Error> {
+    pub fn wait_at_most(&self, time: Option<Duration>) -> Result<(), Error> {
         self.stream.set_read_timeout(time).map_err(Error::network("waiting"))
     }
 
@@ -259,7 +259,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`Error::Network`].
-    pub(crate) fn is_readable(&self, time: Duration) -> Result<bool, Error> {
+    pub fn is_readable(&self, time: Duration) -> Result<bool, Error> {
         if self.end > self.start {
             return Ok(true);
         }

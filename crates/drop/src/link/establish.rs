@@ -30,6 +30,9 @@ pub(super) const JOIN: u8 = b'J';
 /// First byte of a connection on which an end comes back that has lost its session.
 pub(super) const AGAIN: u8 = b'R';
 
+/// How long a handshake may take.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
 /// A moment by which something must be done.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline(Instant);
@@ -120,6 +123,12 @@ pub struct Peered {
     pub peer_key: Option<[u8; 32]>,
     /// Words that are the same at both ends, unless somebody sits between them.
     pub check: CheckString,
+}
+
+/// The byte that says what a connection is for.
+pub(super) fn send_byte(stream: &mut TcpStream, byte: u8) -> Result<(), Error> {
+    use std::io::Write;
+    stream.write_all(&[byte]).map_err(Error::network("the handshake"))
 }
 
 /// Hands random bytes of the system to `make`.

@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use sealway_session::Session;
 use sealway_session::handshake::Role;
 
+use super::admission::{Admission, Admitted, NAMED, Named, Stage};
 use super::again::{Again, NAME_LEN};
+use super::connect::{Connected, DataConnections, Origin};
 use super::connection::Connection;
-use super::establish::{AGAIN, BEGIN, Deadline, Identity, JOIN, Moment, Peered, Setup, handshake};
-use super::guests::{Guest, Guests, NAMED, Named, Stage};
+use super::establish::{AGAIN, BEGIN, Deadline, Identity, JOIN, Moment, PATIENCE, Peered, Setup, handshake};
 use super::join;
 use super::listen::{FirstByte, Waker, accept, attend, first_byte};
-use super::place::{Connected, DataConnections, PATIENCE, Way};
 use crate::cancel::Cancel;
 use crate::dial::TICK;
 use crate::{Error, lock};
@@ -39,7 +39,7 @@ struct Inner {
     stopped: AtomicBool,
     /// Whether sessions with ends that were not there before are made.
     open: AtomicBool,
-    guests: Arc<Guests>,
+    admission: Arc<Admission>,
     /// Takes all that are named without anybody looking.
     turned_away: SyncSender<Error>,
     named: Named,
@@ -143,7 +143,7 @@ impl Host {
             cancel: cancel.clone(),
             stopped: AtomicBool::new(false),
             open: AtomicBool::new(true),
-            guests: Arc::default(),
+            admission: Arc::default(),
             turned_away,
             named: Named::default(),
             turn: Mutex::new(()),
@@ -251,27 +251,27 @@ impl Inner {
                     return;
                 }
             };
-            let Some(guest) = self.guests.admit(&stream) else {
+            let Some(admitted) = self.admission.admit(&stream) else {
                 continue;
             };
             let inner = self.clone();
-            attend("host-guest", move || inner.attend(stream, &guest));
+            attend("host-guest", move || inner.attend(stream, &admitted));
         }
     }
 
-    fn attend(&self, mut stream: TcpStream, guest: &Guest) {
+    fn attend(&self, mut stream: TcpStream, admitted: &Admitted) {
         let came = match first_byte(&mut stream, &|| self.over()) {
             FirstByte::Came(BEGIN) => {
-                guest.is_at(Stage::Begins);
-                self.begin(stream, guest)
+                admitted.is_at(Stage::Begins);
+                self.begin(stream, admitted)
             }
             FirstByte::Came(JOIN) => {
-                guest.is_at(Stage::Begins);
-                self.join(stream, guest)
+                admitted.is_at(Stage::Begins);
+                self.join(stream, admitted)
             }
             FirstByte::Came(AGAIN) => {
-                guest.is_at(Stage::Begins);
-                self.again(stream, guest)
+                admitted.is_at(Stage::Begins);
+                self.again(stream, admitted)
             }
             FirstByte::Came(_) | FirstByte::Stopped | FirstByte::Gone => return,
         };
@@ -284,7 +284,7 @@ impl Inner {
     }
 
     /// An end that was not there before.
-    fn begin(&self, stream: TcpStream, guest: &Guest) -> Result<(), Error> {
+    fn begin(&self, stream: TcpStream, admitted: &Admitted) -> Result<(), Error> {
         if !self.open.load(Ordering::SeqCst) {
             return Ok(());
         }
@@ -295,23 +295,23 @@ impl Inner {
         let go_on = |moment| {
             match moment {
                 Moment::Asked if code => {
-                    guest.is_at(Stage::Turn);
+                    admitted.is_at(Stage::Turn);
                     held.set(Some(lock(&self.turn)));
                 }
-                Moment::Asked => drop(guest.is_at(Stage::Asks)),
+                Moment::Asked => drop(admitted.is_at(Stage::Asks)),
                 Moment::Refused => {
                     held.set(None);
-                    guest.is_at(Stage::Begins);
+                    admitted.is_at(Stage::Begins);
                 }
                 Moment::Answered | Moment::Accepted => {}
             }
             // Whoever was sent away in the meantime must not spend the code.
-            self.open.load(Ordering::SeqCst) && guest.is_here()
+            self.open.load(Ordering::SeqCst) && admitted.is_here()
         };
         let deadline = Deadline::after(PATIENCE);
         match handshake(stream, &self.setup, Role::Responder, deadline, &self.cancel, &go_on) {
             Ok(peered) => {
-                guest.is_at(Stage::Stays);
+                admitted.is_at(Stage::Stays);
                 if code {
                     self.open.store(false, Ordering::SeqCst);
                 }
@@ -328,15 +328,15 @@ impl Inner {
     }
 
     /// An end that was there before.
-    fn again(&self, mut stream: TcpStream, guest: &Guest) -> Result<(), Error> {
+    fn again(&self, mut stream: TcpStream, admitted: &Admitted) -> Result<(), Error> {
         let mut name = [0; NAME_LEN];
         join::fill(&mut stream, Deadline::after(PATIENCE), &mut name, "the handshake")?;
         let again = lock(&self.returning).get(&name).map(|expected| expected.again.clone());
         // Nobody of that name: it may be one of an earlier run.
         let Some(again) = again else { return Ok(()) };
-        guest.is_at(Stage::Asks);
+        admitted.is_at(Stage::Asks);
         let peered = again.shake(stream, Role::Responder, &self.cancel)?;
-        guest.is_at(Stage::Stays);
+        admitted.is_at(Stage::Stays);
         let connected = self.connected(peered);
         if let Some(expected) = lock(&self.returning).get_mut(&name) {
             let _ = expected.back.send(connected);
@@ -360,7 +360,7 @@ impl Inner {
         Connected {
             data: DataConnections::new(
                 peered.session.clone(),
-                Way::Hosted(Mutex::new(joined), Box::new(hosted)),
+                Origin::Hosted(Mutex::new(joined), Box::new(hosted)),
                 1,
             ),
             peered,
@@ -368,10 +368,10 @@ impl Inner {
     }
 
     /// A further connection of a session, which may be about to stand.
-    fn join(&self, stream: TcpStream, guest: &Guest) -> Result<(), Error> {
+    fn join(&self, stream: TcpStream, admitted: &Admitted) -> Result<(), Error> {
         let find = |token: &[u8; 32]| {
             let until = Instant::now() + ABOUT_TO_STAND;
-            let go_on = || guest.is_here() && !self.over() && Instant::now() < until;
+            let go_on = || admitted.is_here() && !self.over() && Instant::now() < until;
             self.sessions.find(token, &go_on)
         };
         if let Some((connection, joins)) = join::respond_to(stream, find, &self.cancel)? {

@@ -3,18 +3,14 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::time::Duration;
 
 use sealway_session::Session;
 use sealway_session::attach::{ANSWER_LEN, AttachInitiator, AttachResponder, Attached, HELLO_LEN};
 
 use super::connection::Connection;
-use super::establish::{Deadline, with_random};
+use super::establish::{Deadline, PATIENCE, with_random};
 use crate::Error;
 use crate::cancel::{Cancel, Watch};
-
-/// How long joining may take.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Joins as the end that dialled.
 pub(super) fn initiate(
@@ -118,6 +114,8 @@ fn finish((stream, watch): (TcpStream, Watch), attached: Attached) -> Result<Con
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
+
+    use std::time::Duration;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Waiting for the other end to come.
 //!
 //! Whatever comes to an open port that is not the other end is let go without an end to the waiting: only a wrong guess at a code ends
-//! it, because a code allows one, and a guess is a whole first flight that was answered. `guests` bounds how many are let in.
+//! it, because a code allows one, and a guess is a whole first flight that was answered. `admission` bounds how many are let in.
 
 use std::cell::Cell;
 use std::io::Read;
@@ -10,21 +10,18 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use sealway_net::listen::is_of_one_connection;
 use sealway_session::handshake::Role;
 
-use super::establish::{BEGIN, Deadline, Identity, JOIN, Moment, Peered, Setup, handshake};
-use super::guests::{self, Guest, Guests, Named, Stage};
+use super::admission::{self, Admission, Admitted, Named, Stage};
+use super::establish::{BEGIN, Deadline, Identity, JOIN, Moment, PATIENCE, Peered, Setup, handshake};
 use super::socket;
 use crate::Error;
 use crate::cancel::Cancel;
 use crate::dial::TICK;
-
-/// How long a stranger may take to say what it wants, and how long for a handshake.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Ends a wait for connections at once, to look whether there is anything left to wait for.
 #[derive(Clone)]
@@ -127,7 +124,7 @@ pub(super) fn session(
 ) -> Result<(Peered, Vec<Early>), Error> {
     let (found, wanted) = sync_channel(1);
     let over = AtomicBool::new(false);
-    let guests: Arc<Guests> = Arc::default();
+    let admission: Arc<Admission> = Arc::default();
     let turn = Mutex::new(());
     let early = Mutex::new(Vec::new());
     let named = Named::default();
@@ -138,7 +135,9 @@ pub(super) fn session(
                 Err(error) => break Err(error),
                 Ok(None) => break answer(&wanted, cancel),
                 Ok(Some(stream)) => {
-                    let Some(guest) = guests.admit(&stream) else { continue };
+                    let Some(admitted) = admission.admit(&stream) else {
+                        continue;
+                    };
                     let waker = waker.clone();
                     let host = Host {
                         setup,
@@ -151,7 +150,7 @@ pub(super) fn session(
                     };
                     let found = found.clone();
                     let attempt = move || {
-                        host.attempt(stream, &guest, &found);
+                        host.attempt(stream, &admitted, &found);
                         waker.wake();
                     };
                     let thread = std::thread::Builder::new().name("guest".into());
@@ -161,7 +160,7 @@ pub(super) fn session(
         };
         over.store(true, Ordering::SeqCst);
         // Nobody waits for those that say no more.
-        guests.send_home();
+        admission.send_home();
         answer
     })?;
     Ok((peered, early.into_inner().unwrap_or_default()))
@@ -193,16 +192,16 @@ impl Host<'_> {
         self.over.load(Ordering::SeqCst)
     }
 
-    fn attempt(&self, mut stream: TcpStream, guest: &Guest, found: &SyncSender<Result<Peered, Error>>) {
+    fn attempt(&self, mut stream: TcpStream, admitted: &Admitted, found: &SyncSender<Result<Peered, Error>>) {
         let deadline = Deadline::after(PATIENCE);
         match first_byte(&mut stream, &|| self.is_over() || self.cancel.is_set()) {
-            FirstByte::Came(BEGIN) if guest.is_at(Stage::Begins) => {}
+            FirstByte::Came(BEGIN) if admitted.is_at(Stage::Begins) => {}
             FirstByte::Came(JOIN) => {
-                guest.is_at(Stage::Stays);
+                admitted.is_at(Stage::Stays);
                 return keep(self.early, Early { stream, joins: true });
             }
             FirstByte::Stopped => {
-                guest.is_at(Stage::Stays);
+                admitted.is_at(Stage::Stays);
                 return keep(self.early, Early { stream, joins: false });
             }
             FirstByte::Came(_) | FirstByte::Gone => return,
@@ -213,18 +212,18 @@ impl Host<'_> {
         let go_on = |moment| {
             match moment {
                 Moment::Asked if matches!(self.setup.identity, Identity::Code(_)) => {
-                    guest.is_at(Stage::Turn);
+                    admitted.is_at(Stage::Turn);
                     held.set(Some(crate::lock(self.turn)));
                 }
-                Moment::Asked => drop(guest.is_at(Stage::Asks)),
+                Moment::Asked => drop(admitted.is_at(Stage::Asks)),
                 Moment::Refused => {
                     held.set(None);
-                    guest.is_at(Stage::Begins);
+                    admitted.is_at(Stage::Begins);
                 }
                 Moment::Answered | Moment::Accepted => {}
             }
             // Whoever was sent away in the meantime must not spend the code.
-            !self.is_over() && guest.is_here()
+            !self.is_over() && admitted.is_here()
         };
         let result = handshake(stream, self.setup, Role::Responder, deadline, self.cancel, &go_on);
         let answer = match result {
@@ -234,7 +233,7 @@ impl Host<'_> {
                 return self.turn_away(&error);
             }
         };
-        guest.is_at(Stage::Stays);
+        admitted.is_at(Stage::Stays);
         match found.try_send(answer) {
             Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
                 self.over.store(true, Ordering::SeqCst)
@@ -256,7 +255,7 @@ impl Host<'_> {
 /// Keeps a connection for the session that is about to stand. Strangers that have said nothing are among them.
 fn keep(early: &Mutex<Vec<Early>>, one: Early) {
     let mut early = crate::lock(early);
-    if early.len() < guests::ALL {
+    if early.len() < admission::ALL {
         early.push(one);
     }
 }

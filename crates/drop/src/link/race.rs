@@ -14,8 +14,7 @@ use std::time::{Duration, Instant};
 
 use sealway_session::handshake::Role;
 
-use super::establish::{BEGIN, Deadline, Identity, Moment, Peered, Setup, handshake};
-use super::place::{PATIENCE, send_byte};
+use super::establish::{BEGIN, Deadline, Identity, Moment, PATIENCE, Peered, Setup, handshake, send_byte};
 use super::socket;
 use crate::Error;
 use crate::cancel::Cancel;

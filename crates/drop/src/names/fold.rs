@@ -44,7 +44,7 @@ impl Folding {
     }
 
     /// A component as [`Folding::key`] has it: one that is no UTF-8 as it is.
-    pub(crate) fn name(self, name: &[u8]) -> Cow<'_, [u8]> {
+    pub fn name(self, name: &[u8]) -> Cow<'_, [u8]> {
         match std::str::from_utf8(name) {
             Ok(text) if self != Folding::NONE => Cow::Owned(self.fold(text).into_bytes()),
             _ => Cow::Borrowed(name),

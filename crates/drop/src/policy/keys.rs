@@ -1,7 +1,8 @@
 //! Ends that are let in by their keys.
 
 use super::Refused;
-use crate::identity::{Known, PublicKey};
+use crate::identity::Known;
+use crate::key::PublicKey;
 
 /// The key that is meant: of an end that is known by this name, else the key that this text is. A name goes first, so that what a
 /// person has called an end means that end.

@@ -5,7 +5,7 @@ use std::fmt;
 use sealway_session::code::CodeError;
 
 use super::End;
-use crate::identity::KeyTextError;
+use crate::key::KeyTextError;
 
 /// Why options, or what was typed, cannot be acted on. Whoever gave them has to change something.
 #[derive(Clone, Debug, Eq, PartialEq)]

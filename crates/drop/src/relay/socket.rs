@@ -12,7 +12,7 @@ use crate::address::{self, AddressError};
 use crate::dial::{self, alternate, wait};
 
 /// An end that answers or takes nothing for this long is gone.
-pub(super) const PATIENCE: Patience = Patience {
+pub const PATIENCE: Patience = Patience {
     ask_after: Duration::from_secs(20),
     ask_every: Duration::from_secs(10),
     unread: Duration::from_secs(60),

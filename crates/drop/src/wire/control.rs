@@ -6,7 +6,7 @@
 //! follows the pieces of a file, [`Sent`] everything; [`Done`] says what became of it. [`Stop`] may come at any time from
 //! either end.
 
-pub use crate::error::Cause;
+pub use crate::fault::Cause;
 
 /// Version of the protocol that this crate speaks.
 pub const VERSION: u32 = 1;
@@ -169,7 +169,7 @@ pub struct Decline {
 /// Some of the entries, in order. They are numbered from 0 on in the order in which they come.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Entries {
-    /// The entries one after another, as [`Entry::encode`](crate::entry::Entry::encode) writes them.
+    /// The entries one after another, as the sender lists them; the reference has their bytes.
     #[prost(bytes = "vec", tag = "1")]
     pub entries: Vec<u8>,
     /// Whether these are the last.
@@ -302,7 +302,7 @@ pub struct Stop {
 
 impl Stop {
     /// What the other end is told of an error of this one.
-    pub(crate) fn of(error: &crate::Error) -> Self {
+    pub fn of(error: &crate::Error) -> Self {
         Self {
             reason: error.for_peer(),
             cause: error.cause().map_or(0, |cause| cause as u32),

@@ -13,16 +13,21 @@ use crate::names::Escaped;
 use crate::{Error, lock};
 
 /// How often a connection on which nothing else is said shows that it is alive. Relays end those that are silent for long.
-pub(crate) const BEAT: Duration = Duration::from_secs(60);
+pub const BEAT: Duration = Duration::from_secs(60);
+
+/// The payload of a control message.
+pub fn payload(body: Body) -> Vec<u8> {
+    Message { body: Some(body) }.encode_to_vec()
+}
 
 /// Sends a control message.
-pub(crate) fn say(writer: &mut Writer, body: Body) -> Result<(), Error> {
-    writer.push(kind::CONTROL, 0, &Message { body: Some(body) }.encode_to_vec())?;
+pub fn say(writer: &mut Writer, body: Body) -> Result<(), Error> {
+    writer.push(kind::CONTROL, 0, &payload(body))?;
     writer.flush()
 }
 
 /// Receives a control message. `None` at the end of the connection; those that this version does not know are passed over.
-pub(crate) fn hear(reader: &mut Reader) -> Result<Option<Body>, Error> {
+pub fn hear(reader: &mut Reader) -> Result<Option<Body>, Error> {
     if let Some(kept) = reader.take_kept() {
         return understand(kind::CONTROL, &kept);
     }
@@ -38,7 +43,7 @@ pub(crate) fn hear(reader: &mut Reader) -> Result<Option<Body>, Error> {
 ///
 /// # Errors
 /// What the other end gives as its reason to end, and [`Error::Protocol`].
-pub(crate) fn understand(kind: u8, payload: &[u8]) -> Result<Option<Body>, Error> {
+pub fn understand(kind: u8, payload: &[u8]) -> Result<Option<Body>, Error> {
     match kind {
         kind::CONTROL => {}
         kind::PULSE => return Ok(None),
@@ -56,7 +61,7 @@ pub(crate) fn understand(kind: u8, payload: &[u8]) -> Result<Option<Body>, Error
 }
 
 /// What an end that ends for this reason says last; `None` if that was said by the other one.
-pub(crate) fn last_word(error: &Error) -> Option<Body> {
+pub fn last_word(error: &Error) -> Option<Body> {
     match error {
         Error::SaidNo(reason) => Some(Body::Decline(Decline { reason: reason.clone() })),
         error if error.is_said() => None,
@@ -65,13 +70,13 @@ pub(crate) fn last_word(error: &Error) -> Option<Body> {
 }
 
 /// Says `ours`, the first message, and hears that of the other end, which must speak this version; `None` if it says goodbye instead.
-pub(crate) fn greet_or_part(writer: &mut Writer, reader: &mut Reader, ours: Hello) -> Result<Option<Hello>, Error> {
+pub fn greet_or_part(writer: &mut Writer, reader: &mut Reader, ours: Hello) -> Result<Option<Hello>, Error> {
     say(writer, Body::Hello(ours))?;
     hear(reader)?.map(greeting).transpose()
 }
 
 /// The first message of the other end, which must be a greeting in this version.
-pub(crate) fn greeting(first: Body) -> Result<Hello, Error> {
+pub fn greeting(first: Body) -> Result<Hello, Error> {
     match first {
         Body::Hello(hello) if hello.version == VERSION => Ok(hello),
         Body::Hello(hello) => Err(Error::Remote(format!(
@@ -83,7 +88,7 @@ pub(crate) fn greeting(first: Body) -> Result<Hello, Error> {
 }
 
 /// Keeps a control connection from being silent.
-pub(crate) struct Pulse {
+pub struct Pulse {
     every: Duration,
     stopped: Mutex<bool>,
     changed: Condvar,
@@ -91,7 +96,7 @@ pub(crate) struct Pulse {
 
 impl Pulse {
     /// One beat in this time.
-    pub(crate) fn every(time: Duration) -> Self {
+    pub fn every(time: Duration) -> Self {
         Self {
             every: time,
             stopped: Mutex::new(false),
@@ -100,7 +105,7 @@ impl Pulse {
     }
 
     /// Beats until it is stopped, or the connection fails.
-    pub(crate) fn beat(&self, writer: &Mutex<impl BorrowMut<Writer>>) {
+    pub fn beat(&self, writer: &Mutex<impl BorrowMut<Writer>>) {
         let mut stopped = lock(&self.stopped);
         while !*stopped {
             let (now, waited) = self
@@ -119,13 +124,13 @@ impl Pulse {
     }
 
     /// Ends it.
-    pub(crate) fn stop(&self) {
+    pub fn stop(&self) {
         *lock(&self.stopped) = true;
         self.changed.notify_all();
     }
 
     /// Ends it when what this returns is dropped.
-    pub(crate) fn stop_at_end(&self) -> impl Drop + '_ {
+    pub fn stop_at_end(&self) -> impl Drop + '_ {
         struct AtEnd<'a>(&'a Pulse);
         impl Drop for AtEnd<'_> {
             fn drop(&mut self) {

@@ -45,6 +45,12 @@ impl From<Error> for Problem {
     }
 }
 
+impl From<sealway_drop::identity::Error> for Problem {
+    fn from(error: sealway_drop::identity::Error) -> Self {
+        Error::from(error).into()
+    }
+}
+
 impl From<Refused> for Problem {
     fn from(refused: Refused) -> Problem {
         Problem::new(Exit::Usage, &refused).hint_if(refused.hint())

@@ -7,8 +7,8 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use sealway_drop::Error;
-use sealway_drop::answer;
 use sealway_drop::cancel::Cancel;
+use sealway_drop_transfer::answer;
 use zeroize::Zeroizing;
 
 /// How often somebody who waits for an answer looks whether it is still wanted, in nanoseconds.

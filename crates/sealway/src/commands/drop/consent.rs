@@ -4,12 +4,12 @@ use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
 
 use indicatif::HumanBytes;
-use sealway_drop::answer::{self, Take};
 use sealway_drop::cancel::Cancel;
-use sealway_drop::dest::{Answer, Existing};
 use sealway_drop::names::RelPath;
-use sealway_drop::policy;
-use sealway_drop::receive::{Consent, LISTED_NAMES, Offered, cut};
+use sealway_drop_transfer::answer::{self, Take};
+use sealway_drop_transfer::dest::{Answer, Existing};
+use sealway_drop_transfer::receive::{Consent, LISTED_NAMES, Offered, cut};
+use sealway_drop_transfer::taking::conflict_answered;
 
 use super::asking::ask;
 use super::events::Events;
@@ -76,7 +76,7 @@ impl Consent for Asking {
                     // Nothing comes of the transfer any more.
                     return Answer::Skip;
                 };
-                let Some((choice, for_all)) = policy::conflict_answered(&text, std::io::stdin().is_terminal()) else {
+                let Some((choice, for_all)) = conflict_answered(&text, std::io::stdin().is_terminal()) else {
                     continue;
                 };
                 if for_all {

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use sealway_drop::fuse::CopiesBy;
 use sealway_drop::invite::Invite;
 use sealway_drop::policy::Check;
-use sealway_drop::progress::{Progress, Snapshot};
-use sealway_drop::receive::Offered;
-use sealway_drop::send::Summary;
-use sealway_drop::sharing::Ready;
-use sealway_drop::source::TopLink;
+use sealway_drop_mount::fuse::CopiesBy;
+use sealway_drop_mount::sharing::Ready;
+use sealway_drop_transfer::progress::{Progress, Snapshot};
+use sealway_drop_transfer::receive::Offered;
+use sealway_drop_transfer::send::Summary;
+use sealway_drop_transfer::source::TopLink;
 use serde_json::{Value, json};
 
 use super::screen;
@@ -136,7 +136,7 @@ impl Events {
     }
 
     /// What is shared and mounted stands.
-    pub(super) fn ready(self, sharing: &sealway_drop::sharing::Options, ready: Ready) {
+    pub(super) fn ready(self, sharing: &sealway_drop_mount::sharing::Options, ready: Ready) {
         let shown = |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| path.display().to_string());
         let (share, mount) = (shown(&sharing.share), shown(&sharing.mount));
         let (copies, read_by) = match ready.copies {

@@ -1,6 +1,7 @@
 //! `sealway identity`.
 
-use sealway_drop::identity::{Identity as Own, KnownPeers, PublicKey, config_dir};
+use sealway_drop::identity::{Identity as Own, KnownPeers, config_dir};
+use sealway_drop::key::PublicKey;
 
 use crate::args::{Identity, IdentityCommand};
 use crate::exit::Exit;

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use sealway_drop::Error;
 use sealway_drop::cancel::Cancel;
-use sealway_drop::dest::{self, Conflict};
-use sealway_drop::grpc::files;
 use sealway_drop::names::Escaped;
-use sealway_drop::policy::{End, Taking};
-use sealway_drop::progress::Progress;
-use sealway_drop::receive::{Options, receive};
+use sealway_drop::policy::End;
+use sealway_drop_mount::grpc::files;
+use sealway_drop_transfer::dest::{self, Conflict};
+use sealway_drop_transfer::progress::Progress;
+use sealway_drop_transfer::receive::{Options, pull, receive};
+use sealway_drop_transfer::taking::Taking;
 
 use super::asking;
 use super::consent::Asking;
@@ -44,13 +45,13 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
     if !options.output.exists() {
         make(&options.output, options.create, taking.asks, &cancel)?;
     }
-    dest::Destination::open(&options.output, settings).map_err(Error::from)?;
+    let destination = dest::Destination::open(&options.output, settings).map_err(Error::from)?;
     let consent = Asking::new(taking.asks, events, &cancel);
     if options.link.via != ViaWord::Records {
         let way = through_grpc(&options.link, End::Receiver, events, &cancel)?;
         let progress = Arc::new(Progress::new());
         let following = events.follow(&progress);
-        let received = files::receive(&options.output, settings, way, &progress, &cancel, &consent);
+        let received = files::receive(way, &cancel, |remote| pull(&destination, remote, &progress, &consent));
         drop(following);
         let summary = received?;
         events.done("received", options.link.via != ViaWord::GrpcPlain, &summary, &progress);

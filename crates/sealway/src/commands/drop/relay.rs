@@ -2,7 +2,7 @@
 
 use indicatif::HumanBytes;
 use sealway_drop::address;
-use sealway_drop::relay::{Limits, Server};
+use sealway_drop_relay::{Limits, Server};
 
 use super::stop_on_signal_saying;
 use crate::args::Relay;

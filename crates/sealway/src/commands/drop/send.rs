@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use sealway_drop::cancel::Cancel;
 use sealway_drop::policy::End;
-use sealway_drop::progress::Progress;
-use sealway_drop::send::Options;
-use sealway_drop::source::{self, Scan, ScanOptions, Spool};
 use sealway_drop::wire::control::Cause;
 use sealway_drop::{Error, Fault};
+use sealway_drop_transfer::progress::Progress;
+use sealway_drop_transfer::send::Options;
+use sealway_drop_transfer::source::{self, Scan, ScanOptions, Spool};
 
 use super::events::Events;
 use super::session::{Met, confirm, meet, through_grpc};
@@ -38,7 +38,7 @@ pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
             ));
         };
         let way = through_grpc(&options.link, End::Sender, events, &cancel)?;
-        sealway_drop::grpc::files::send(path.clone(), way, &cancel)?;
+        sealway_drop_mount::grpc::files::send(path.clone(), way, &cancel)?;
         return Ok(Exit::Done);
     }
     let Met { hash, check, own, came } = meet(&options.link, End::Sender, None, events, &cancel)?;
@@ -52,7 +52,7 @@ pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
     let result = came.and_then(|mut connected| {
         confirm(&mut connected, check, events, &cancel)?;
         let _following = events.follow(&progress);
-        sealway_drop::send::send(&sending, &scan, connected, &progress, &cancel)
+        sealway_drop_transfer::send::send(&sending, &scan, connected, &progress, &cancel)
     });
     match result {
         Ok(mut summary) => {

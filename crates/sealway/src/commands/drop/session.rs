@@ -8,14 +8,14 @@ use sealway_aead::choose::Offer;
 use sealway_aead::cpu::Cpu;
 use sealway_drop::address::{self, AddressError};
 use sealway_drop::cancel::Cancel;
-use sealway_drop::grpc::files::Way;
-use sealway_drop::grpc::plain;
 use sealway_drop::identity::{self, KnownPeers};
 use sealway_drop::invite::Invite;
 use sealway_drop::link::{self, Connected, Identity, Place, Setup};
 use sealway_drop::policy::code::{self, Entered};
 use sealway_drop::policy::{self, Check, End, Proof, Refused, Route, Shows, Source, Wishes};
 use sealway_drop::relay::Meeting;
+use sealway_drop_mount::grpc::files::Channel;
+use sealway_drop_mount::grpc::plain;
 use sealway_session::code::CodePhrase;
 use zeroize::Zeroizing;
 
@@ -270,17 +270,17 @@ pub(super) fn ask_again(error: &sealway_drop::Error) {
 }
 
 /// The connection that the gRPC service goes over.
-pub(super) fn through_grpc(link: &DropLink, end: End, events: Events, cancel: &Cancel) -> Result<Way, Problem> {
+pub(super) fn through_grpc(link: &DropLink, end: End, events: Events, cancel: &Cancel) -> Result<Channel, Problem> {
     if link.via == ViaWord::GrpcPlain {
         let (said, address) = route(link);
         let address = address.unwrap_or_default();
         let route = policy::unsealed(said, address::is_this_machine(address))?;
-        return Ok(Way::Plain(plain::connect(address, route)?));
+        return Ok(Channel::Plain(plain::connect(address, route)?));
     }
     let Met { check, came, .. } = meet(link, end, Some(1), events, cancel)?;
     let mut connected = came?;
     confirm(&mut connected, check, events, cancel)?;
-    Ok(Way::Sealed(Box::new(connected)))
+    Ok(Channel::Sealed(Box::new(connected)))
 }
 
 /// Says that the session stands. Where nothing proves who the other end is, a person compares the check words.

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::io::Errno;
-use sealway_drop::cache::CacheOptions;
 use sealway_drop::cancel::Cancel;
-use sealway_drop::fuse::MountOptions;
 use sealway_drop::link::Connected;
 use sealway_drop::policy::{Confirmed, End, code};
-use sealway_drop::sharing::{self, Options, Ready, Telling};
+use sealway_drop_mount::cache::CacheOptions;
+use sealway_drop_mount::fuse::MountOptions;
+use sealway_drop_mount::sharing::{self, Options, Ready, Telling};
 
 use super::events::Events;
 use super::session::{Prepared, ask_again, confirm, prepare};

@@ -80,7 +80,7 @@ impl std::error::Error for KeyTextError {}
 
 /// 32 bytes as text. Which characters are looked up depends on the bytes; keys are written and read on their owner's machine
 /// only, once a run.
-pub(super) fn encode(bytes: &[u8; 32]) -> Zeroizing<String> {
+pub(crate) fn encode(bytes: &[u8; 32]) -> Zeroizing<String> {
     let mut text = Zeroizing::new(String::with_capacity(TEXT_LEN));
     let (mut bits, mut have) = (0u32, 0);
     for byte in bytes {
@@ -97,7 +97,7 @@ pub(super) fn encode(bytes: &[u8; 32]) -> Zeroizing<String> {
 }
 
 /// The bytes of a text, capital letters allowed.
-pub(super) fn decode(text: &str) -> Result<Zeroizing<[u8; 32]>, KeyTextError> {
+pub(crate) fn decode(text: &str) -> Result<Zeroizing<[u8; 32]>, KeyTextError> {
     let mut bytes = Zeroizing::new([0; 32]);
     let (mut bits, mut have, mut at) = (0u32, 0, 0);
     let got = text.chars().count();

@@ -60,14 +60,14 @@ impl Named {
 
 /// Those that are here, in the order in which they came.
 #[derive(Default)]
-pub(super) struct Guests {
+pub(super) struct Admission {
     here: Mutex<Here>,
 }
 
 #[derive(Default)]
 struct Here {
     next: u64,
-    guests: Vec<Entry>,
+    admitted: Vec<Entry>,
     /// The waiting is over.
     over: bool,
 }
@@ -97,30 +97,30 @@ pub(super) enum Stage {
 }
 
 /// One of them, until it is dropped.
-pub(super) struct Guest {
-    guests: Arc<Guests>,
+pub(super) struct Admitted {
+    admission: Arc<Admission>,
     number: u64,
 }
 
-impl Guests {
+impl Admission {
     /// Lets one in; `None` if there is no room, and none that somebody could make.
-    pub(super) fn admit(self: &Arc<Self>, stream: &TcpStream) -> Option<Guest> {
+    pub(super) fn admit(self: &Arc<Self>, stream: &TcpStream) -> Option<Admitted> {
         self.admit_at(stream, Instant::now())
     }
 
-    fn admit_at(self: &Arc<Self>, stream: &TcpStream, now: Instant) -> Option<Guest> {
+    fn admit_at(self: &Arc<Self>, stream: &TcpStream, now: Instant) -> Option<Admitted> {
         let from = stream.peer_addr().ok().map(|address| network(address.ip()));
         let stream = stream.try_clone().ok()?;
         let mut here = lock(&self.here);
         let same = |entry: &Entry| entry.from == from;
-        if here.guests.iter().filter(|entry| same(entry)).count() >= OF_ONE {
+        if here.admitted.iter().filter(|entry| same(entry)).count() >= OF_ONE {
             here.make_room(now, same)?;
-        } else if here.guests.len() >= ALL {
+        } else if here.admitted.len() >= ALL {
             here.make_room(now, |_| true)?;
         }
         let number = here.next;
         here.next += 1;
-        here.guests.push(Entry {
+        here.admitted.push(Entry {
             number,
             from,
             stream,
@@ -128,15 +128,15 @@ impl Guests {
             since: now,
         });
         drop(here);
-        let guests = self.clone();
-        Some(Guest { guests, number })
+        let admission = self.clone();
+        Some(Admitted { admission, number })
     }
 
     /// The waiting is over: sends away who has begun and does not stay. Who has said nothing may be of the session that stands.
     pub(super) fn send_home(&self) {
         let mut here = lock(&self.here);
         here.over = true;
-        for entry in &here.guests {
+        for entry in &here.admitted {
             if matches!(entry.stage, Stage::Begins | Stage::Asks | Stage::Turn) {
                 let _ = entry.stream.shutdown(Shutdown::Both);
             }
@@ -148,20 +148,20 @@ impl Here {
     /// Sends away the one of these that has been silent for longest; if there is none, one that has asked for too long.
     fn make_room(&mut self, now: Instant, of: impl Fn(&Entry) -> bool) -> Option<()> {
         let waits = |entry: &Entry| matches!(entry.stage, Stage::Silent | Stage::Begins);
-        let silent = self.guests.iter().position(|entry| waits(entry) && of(entry));
+        let silent = self.admitted.iter().position(|entry| waits(entry) && of(entry));
         let goes = silent.or_else(|| self.lingers(now, of))?;
         // Its thread wakes, and ends.
-        let _ = self.guests.remove(goes).stream.shutdown(Shutdown::Both);
+        let _ = self.admitted.remove(goes).stream.shutdown(Shutdown::Both);
         Some(())
     }
 
-    /// The one of these that has asked for longest, and for too long, of the address with the most guests: a first flight needs no
+    /// The one of these that has asked for longest, and for too long, of the address with the most connections: a first flight needs no
     /// secret.
     fn lingers(&self, now: Instant, of: impl Fn(&Entry) -> bool) -> Option<usize> {
         let late = |entry: &Entry| entry.stage == Stage::Asks && now.saturating_duration_since(entry.since) >= ASKING;
-        let beside = |entry: &Entry| self.guests.iter().filter(|other| other.from == entry.from).count();
+        let beside = |entry: &Entry| self.admitted.iter().filter(|other| other.from == entry.from).count();
         let lingering = self
-            .guests
+            .admitted
             .iter()
             .enumerate()
             .filter(|(_, entry)| late(entry) && of(entry));
@@ -171,11 +171,11 @@ impl Here {
     }
 }
 
-impl Guest {
+impl Admitted {
     /// It has come so far; false if the waiting is over.
     pub(super) fn is_at(&self, stage: Stage) -> bool {
-        let mut here = lock(&self.guests.here);
-        if let Some(entry) = here.guests.iter_mut().find(|entry| entry.number == self.number) {
+        let mut here = lock(&self.admission.here);
+        if let Some(entry) = here.admitted.iter_mut().find(|entry| entry.number == self.number) {
             entry.stage = stage;
             entry.since = Instant::now();
         }
@@ -184,15 +184,15 @@ impl Guest {
 
     /// Whether it has not been sent away.
     pub(super) fn is_here(&self) -> bool {
-        let here = lock(&self.guests.here);
-        here.guests.iter().any(|entry| entry.number == self.number)
+        let here = lock(&self.admission.here);
+        here.admitted.iter().any(|entry| entry.number == self.number)
     }
 }
 
-impl Drop for Guest {
+impl Drop for Admitted {
     fn drop(&mut self) {
-        lock(&self.guests.here)
-            .guests
+        lock(&self.admission.here)
+            .admitted
             .retain(|entry| entry.number != self.number);
     }
 }
@@ -220,12 +220,12 @@ mod tests {
 
     #[test]
     fn the_oldest_that_is_silent_makes_room() {
-        let guests: Arc<Guests> = Arc::default();
+        let admission: Arc<Admission> = Arc::default();
         let mut here: Vec<_> = (0..OF_ONE).map(|_| pair()).collect();
-        let mut admitted: Vec<_> = here.iter().map(|(here, _)| guests.admit(here).unwrap()).collect();
+        let mut admitted: Vec<_> = here.iter().map(|(here, _)| admission.admit(here).unwrap()).collect();
         assert!(admitted[0].is_at(Stage::Asks));
         let more = pair();
-        admitted.push(guests.admit(&more.0).unwrap());
+        admitted.push(admission.admit(&more.0).unwrap());
         assert_eq!(here[1].1.read(&mut [0]).unwrap(), 0, "sent away");
         for at in [0, 2] {
             here[at].1.set_nonblocking(true).unwrap();
@@ -234,23 +234,26 @@ mod tests {
         assert!(!admitted[1].is_here() && admitted[0].is_here());
         // Where all speak, there is no room.
         let now = Instant::now();
-        assert!(admitted.iter().all(|guest| guest.is_at(Stage::Asks)));
-        assert!(guests.admit_at(&more.0, now).is_none());
+        assert!(admitted.iter().all(|admitted| admitted.is_at(Stage::Asks)));
+        assert!(admission.admit_at(&more.0, now).is_none());
         admitted.clear();
-        assert!(guests.admit(&more.0).is_some());
-        assert!(lock(&guests.here).guests.is_empty());
+        assert!(admission.admit(&more.0).is_some());
+        assert!(lock(&admission.here).admitted.is_empty());
     }
 
     #[test]
     fn who_asks_for_too_long_makes_room_and_who_has_the_turn_does_not() {
-        let guests: Arc<Guests> = Arc::default();
+        let admission: Arc<Admission> = Arc::default();
         let mut here: Vec<_> = (0..OF_ONE).map(|_| pair()).collect();
-        let admitted: Vec<_> = here.iter().map(|(here, _)| guests.admit(here).unwrap()).collect();
-        assert!(admitted.iter().all(|guest| guest.is_at(Stage::Turn)));
+        let admitted: Vec<_> = here.iter().map(|(here, _)| admission.admit(here).unwrap()).collect();
+        assert!(admitted.iter().all(|admitted| admitted.is_at(Stage::Turn)));
         let (more, later) = (pair(), Instant::now() + ASKING);
-        assert!(guests.admit_at(&more.0, later).is_none(), "it has or awaits the turn");
+        assert!(
+            admission.admit_at(&more.0, later).is_none(),
+            "it has or awaits the turn"
+        );
         assert!(admitted[5].is_at(Stage::Asks));
-        assert!(guests.admit_at(&more.0, later + ASKING).is_some());
+        assert!(admission.admit_at(&more.0, later + ASKING).is_some());
         assert_eq!(here[5].1.read(&mut [0]).unwrap(), 0, "sent away");
         assert!(!admitted[5].is_here() && admitted[4].is_here());
     }
@@ -266,7 +269,7 @@ mod tests {
             since,
         };
         let here = Here {
-            guests: vec![
+            admitted: vec![
                 entry(0, 1, now),
                 entry(1, 2, now + ASKING / 2),
                 entry(2, 2, now + ASKING / 4),
@@ -308,14 +311,14 @@ mod tests {
 
     #[test]
     fn who_has_begun_goes_when_the_waiting_is_over() {
-        let guests: Arc<Guests> = Arc::default();
+        let admission: Arc<Admission> = Arc::default();
         let stages = [Stage::Silent, Stage::Begins, Stage::Asks, Stage::Turn, Stage::Stays];
         let mut here: Vec<_> = stages.iter().map(|_| pair()).collect();
-        let admitted: Vec<_> = here.iter().map(|(here, _)| guests.admit(here).unwrap()).collect();
-        for (guest, stage) in admitted.iter().zip(stages) {
-            assert!(guest.is_at(stage));
+        let admitted: Vec<_> = here.iter().map(|(here, _)| admission.admit(here).unwrap()).collect();
+        for (admitted, stage) in admitted.iter().zip(stages) {
+            assert!(admitted.is_at(stage));
         }
-        guests.send_home();
+        admission.send_home();
         assert!(!admitted[0].is_at(Stage::Begins), "too late");
         for ((_, there), stage) in here.iter_mut().zip(stages) {
             there.set_nonblocking(true).unwrap();

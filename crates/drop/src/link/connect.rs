@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use sealway_session::Session;
 use sealway_session::handshake::Role;
 
+use super::admission::Admission;
 use super::connection::Connection;
-use super::establish::{Deadline, JOIN, Peered, Setup, handshake};
-use super::guests::Guests;
+use super::establish::{Deadline, JOIN, PATIENCE, Peered, Setup, handshake, send_byte};
 use super::listen::Waker;
 use super::{join, listen, race, socket};
 use crate::cancel::Cancel;
@@ -25,10 +25,7 @@ use crate::{Error, lock};
 pub const MAX_CONNECTIONS: u32 = 16;
 
 /// How long the connections of a session may take to come up where all of them are needed before anything goes on.
-pub(crate) const GATHER: Duration = Duration::from_secs(30);
-
-/// How long a handshake may take.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+pub const GATHER: Duration = Duration::from_secs(30);
 
 /// Strangers that may come to the nameplates that an end opens at a relay, one after the other.
 const RELAY_STRANGERS: u32 = 8;
@@ -94,24 +91,24 @@ fn try_to(
     cancel: &Cancel,
     told: &(dyn Fn(&Error) + Sync),
 ) -> Result<Connected, Error> {
-    let (peered, way) = match place {
+    let (peered, origin) = match place {
         Place::Dial { addresses, patience } => {
             let (peered, address) = race::reach(&addresses, Instant::now() + patience, setup, cancel)?;
-            (peered, Way::Dial(address))
+            (peered, Origin::Dial(address))
         }
         Place::Listen(listener) => {
             let waker = Waker::new()?;
             let (peered, early) = listen::session(&listener, &waker, setup, cancel, told)?;
-            (peered, Way::Listen(listener, early, waker))
+            (peered, Origin::Listen(listener, early, waker))
         }
         Place::Relay { address, meeting } => {
             let (peered, role) = meet(&address, &meeting, setup, cancel, told)?;
-            (peered, Way::Relay(address, role))
+            (peered, Origin::Relay(address, role))
         }
     };
     // Whoever talks on it says why it ends.
     peered.connection.release();
-    let data = DataConnections::new(peered.session.clone(), way, connections);
+    let data = DataConnections::new(peered.session.clone(), origin, connections);
     Ok(Connected { peered, data })
 }
 
@@ -140,15 +137,10 @@ fn meet(
     }
 }
 
-pub(super) fn send_byte(stream: &mut TcpStream, byte: u8) -> Result<(), Error> {
-    use std::io::Write;
-    stream.write_all(&[byte]).map_err(Error::network("the handshake"))
-}
-
 /// Something that lasts as long as whoever has it.
 pub(super) type Kept = Box<dyn Send + Sync>;
 
-pub(super) enum Way {
+pub(super) enum Origin {
     /// To the address at which the session came up.
     Dial(SocketAddr),
     /// With connections that came before the session stood at this end.
@@ -161,15 +153,15 @@ pub(super) enum Way {
 /// How a session gets further connections.
 pub struct DataConnections {
     session: Arc<Session>,
-    way: Way,
+    origin: Origin,
     count: u32,
 }
 
 impl DataConnections {
-    pub(super) fn new(session: Arc<Session>, way: Way, connections: u32) -> Self {
+    pub(super) fn new(session: Arc<Session>, origin: Origin, connections: u32) -> Self {
         Self {
             session,
-            way,
+            origin,
             count: connections.clamp(1, MAX_CONNECTIONS),
         }
     }
@@ -184,15 +176,15 @@ impl DataConnections {
     pub fn open_only(self, indexes: &[u32], cancel: &Cancel) -> Connections {
         let (found, wanted) = channel();
         let stopped = Arc::new(AtomicBool::new(false));
-        let Self { session, way, .. } = self;
+        let Self { session, origin, .. } = self;
         let count = u32::try_from(indexes.len()).unwrap_or(MAX_CONNECTIONS);
         let (mut waker, mut wanted, mut hosted) = (None, wanted, None);
-        match way {
-            Way::Hosted(joined, of) => {
+        match origin {
+            Origin::Hosted(joined, of) => {
                 wanted = joined.into_inner().unwrap_or_else(PoisonError::into_inner);
                 hosted = Some(of);
             }
-            Way::Listen(listener, early, waiting) => {
+            Origin::Listen(listener, early, waiting) => {
                 waker = Some(waiting.clone());
                 let joins = Joins {
                     waker: waiting,
@@ -204,13 +196,13 @@ impl DataConnections {
                 };
                 listen::attend("joins", move || joins.wait(&listener, early, count));
             }
-            way => {
-                let way = Arc::new(way);
+            origin => {
+                let origin = Arc::new(origin);
                 for &index in indexes {
-                    let (way, session, found) = (way.clone(), session.clone(), found.clone());
+                    let (origin, session, found) = (origin.clone(), session.clone(), found.clone());
                     let (stopped, cancel) = (stopped.clone(), cancel.clone());
                     listen::attend("join", move || {
-                        let _ = found.send(go(&way, &session, index, &stopped, &cancel));
+                        let _ = found.send(go(&origin, &session, index, &stopped, &cancel));
                     });
                 }
             }
@@ -226,15 +218,21 @@ impl DataConnections {
 }
 
 /// One connection to an address or by a relay.
-fn go(way: &Way, session: &Session, index: u32, stopped: &AtomicBool, cancel: &Cancel) -> Result<Connection, Error> {
+fn go(
+    origin: &Origin,
+    session: &Session,
+    index: u32,
+    stopped: &AtomicBool,
+    cancel: &Cancel,
+) -> Result<Connection, Error> {
     let stop = || stopped.load(Ordering::SeqCst) || cancel.is_set();
-    match way {
-        Way::Dial(address) => {
+    match origin {
+        Origin::Dial(address) => {
             let mut stream = socket::dial(*address, &|| cancel.is_set())?;
             send_byte(&mut stream, JOIN)?;
             join::initiate(stream, session, index, cancel)
         }
-        Way::Relay(address, role) => {
+        Origin::Relay(address, role) => {
             let token = session.token(index)?;
             let stream = relay::pair(address, &token, *role, &stop)?;
             socket::prepare(&stream).map_err(Error::network("the relay"))?;
@@ -243,7 +241,7 @@ fn go(way: &Way, session: &Session, index: u32, stopped: &AtomicBool, cancel: &C
                 Role::Responder => join::respond(stream, session, cancel),
             }
         }
-        Way::Listen(..) | Way::Hosted(..) => Err(Error::Protocol("a listening end does not dial")),
+        Origin::Listen(..) | Origin::Hosted(..) => Err(Error::Protocol("a listening end does not dial")),
     }
 }
 
@@ -267,16 +265,16 @@ impl Joins {
                 false => joins.ask(early.stream),
             });
         }
-        let guests: Arc<Guests> = Arc::default();
+        let admission: Arc<Admission> = Arc::default();
         let enough = || self.stop() || self.joined.load(Ordering::SeqCst) >= count;
         loop {
             match listen::accept(listener, &self.waker, &enough) {
                 Ok(Some(stream)) => {
-                    // Who joins is a guest until it has.
-                    if let Some(guest) = guests.admit(&stream) {
+                    // Who joins keeps its place until it has.
+                    if let Some(admitted) = admission.admit(&stream) {
                         let joins = self.clone();
                         listen::attend("join", move || {
-                            let _guest = guest;
+                            let _place = admitted;
                             joins.ask(stream);
                         });
                     }
