@@ -54,9 +54,10 @@ impl Cancel {
     /// Ends everything that watches this switch.
     pub fn cancel(&self) {
         self.0.set.store(true, Ordering::SeqCst);
-        for end in lock(&self.0.ends).ends.values() {
-            end.reach();
-        }
+        let ends = lock(&self.0.ends);
+        // Whoever notes why it ends does so before a connection breaks because of it.
+        let (told, shut): (Vec<&End>, Vec<&End>) = ends.ends.values().partition(|end| matches!(end, End::Tell(_)));
+        told.into_iter().chain(shut).for_each(End::reach);
     }
 
     /// Whether it was thrown.
