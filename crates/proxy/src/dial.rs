@@ -45,12 +45,13 @@ pub(crate) async fn resolve(host: &Address, port: u16, strategy: DomainStrategy)
     Ok(chosen)
 }
 
-/// Orders addresses by strategy; without force, what remains if none fits is what was found.
+/// Orders addresses by strategy, families by turns if it prefers none; without force, what remains if none fits is what was
+/// found.
 pub(crate) fn choose(found: &[SocketAddr], strategy: DomainStrategy) -> Vec<SocketAddr> {
     let v4 = || found.iter().filter(|a| a.is_ipv4()).copied();
     let v6 = || found.iter().filter(|a| a.is_ipv6()).copied();
     let chosen: Vec<SocketAddr> = match strategy.families {
-        Families::Any => found.to_vec(),
+        Families::Any => alternate(found),
         Families::V4 => v4().collect(),
         Families::V6 => v6().collect(),
         Families::V4V6 => v4().chain(v6()).collect(),
@@ -144,7 +145,7 @@ pub(crate) async fn connect_any(
     options: &SocketOptions,
     source: Option<IpAddr>,
 ) -> Result<Sock, Error> {
-    let addresses = alternate(addresses);
+    let addresses = from_source(addresses, source);
     let mut pauses = (0..TRIES - 1).map(|round| FIRST_PAUSE * 2u32.pow(round));
     loop {
         let connecting = race(addresses.iter().copied(), |to| connect_to(to, options, source));
@@ -153,6 +154,17 @@ pub(crate) async fn connect_any(
             (Err(_), Some(pause)) => tokio::time::sleep(pause).await,
             (Err(error), None) => return Err(error.unwrap_or(Error::Closed)),
         }
+    }
+}
+
+/// Those of the addresses that are of the family of the source, if there are any: others would be reached from elsewhere.
+fn from_source(addresses: &[SocketAddr], source: Option<IpAddr>) -> Vec<SocketAddr> {
+    let fits = |to: &&SocketAddr| source.is_none_or(|source| source.is_ipv4() == to.is_ipv4());
+    let fitting: Vec<SocketAddr> = addresses.iter().filter(fits).copied().collect();
+    if fitting.is_empty() {
+        addresses.to_vec()
+    } else {
+        fitting
     }
 }
 
@@ -251,6 +263,34 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_source_is_not_left_while_an_address_of_its_family_is_there() {
+        let found: Vec<SocketAddr> = ["192.0.2.1:1", "[2001:db8::1]:1", "192.0.2.2:1"]
+            .iter()
+            .map(|text| text.parse().unwrap())
+            .collect();
+        let from = |source: &str| from_source(&found, Some(source.parse().unwrap()));
+        assert_eq!(from("127.0.0.1"), [found[0], found[2]]);
+        assert_eq!(from("::1"), [found[1]]);
+        assert_eq!(from_source(&found, None), found);
+        assert_eq!(
+            from_source(&found[1..2], Some("127.0.0.1".parse().unwrap())),
+            found[1..2]
+        );
+    }
+
+    #[test]
+    fn families_take_turns_only_if_none_is_preferred() {
+        let all: Vec<SocketAddr> = ["192.0.2.1:1", "192.0.2.2:1", "[2001:db8::1]:1"]
+            .iter()
+            .map(|text| text.parse().unwrap())
+            .collect();
+        let by = |families| choose(&all, DomainStrategy { families, force: false });
+        assert_eq!(by(Families::Any), [all[0], all[2], all[1]]);
+        assert_eq!(by(Families::V4V6), all);
+        assert_eq!(by(Families::V6V4), [all[2], all[0], all[1]]);
     }
 
     #[test]
