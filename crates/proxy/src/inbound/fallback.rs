@@ -121,5 +121,13 @@ async fn dial(to: &FallbackDial, listener: Option<SocketAddr>) -> Result<Sock, E
             rule: "the guard against loops: a fallback may not lead to its own inbound",
         });
     }
+    // One after the other, not beside each other: what listens on the second may be something else.
+    if let (FallbackDial::Local(_), [first, _]) = (to, addresses.as_slice()) {
+        let options = SocketOptions::default();
+        if let Ok(sock) = dial::connect_to(*first, &options, None).await {
+            return Ok(sock);
+        }
+        addresses.remove(0);
+    }
     dial::connect_any(&addresses, &SocketOptions::default(), None).await
 }
