@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use sealway_bip324_tokio::connect;
@@ -33,11 +34,21 @@ pub(crate) async fn tcp_again(target: &Target, address: SocketAddr, limit: Durat
 }
 
 async fn first(target: &Target, addresses: &[SocketAddr], limit: Duration) -> Result<(TcpStream, SocketAddr), Error> {
-    let connecting = race(alternate(addresses), TcpStream::connect);
+    // What an address said is worth more than that another one said nothing.
+    let said = Mutex::new(None);
+    let connecting = race(alternate(addresses), async |to| {
+        let connected = TcpStream::connect(to).await;
+        connected.inspect_err(|error| {
+            *said.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.kind());
+        })
+    });
     let connected = match timeout(limit, connecting).await {
         Ok(Ok((tcp, address))) => tcp.set_nodelay(true).map(|()| (tcp, address)),
         Ok(Err(error)) => Err(error.unwrap_or(io::ErrorKind::AddrNotAvailable.into())),
-        Err(_) => Err(io::ErrorKind::TimedOut.into()),
+        Err(_) => {
+            let said = said.into_inner().unwrap_or_else(PoisonError::into_inner);
+            Err(said.unwrap_or(io::ErrorKind::TimedOut).into())
+        }
     };
     connected.map_err(|source| failed_to(target, source))
 }
@@ -116,7 +127,7 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!(kind(&[dead]).await, io::ErrorKind::TimedOut);
-        assert_eq!(kind(&[dead, closed]).await, io::ErrorKind::TimedOut);
+        assert_eq!(kind(&[dead, closed]).await, io::ErrorKind::ConnectionRefused);
         assert_eq!(kind(&[closed]).await, io::ErrorKind::ConnectionRefused);
         assert_eq!(kind(&[]).await, io::ErrorKind::AddrNotAvailable);
     }

@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::dial::STAGGER;
+use crate::dial::{AT_ONCE, STAGGER};
 
 /// How often a thread that waits looks whether it still should.
 pub const TICK: Duration = Duration::from_millis(50);
@@ -54,7 +54,7 @@ pub fn connect(addresses: &[SocketAddr], limit: Duration, stop: &dyn Fn() -> boo
         if rest.is_zero() {
             return Err(Failed::Io(io::ErrorKind::TimedOut.into()));
         }
-        if trying.is_empty() || now >= next_at {
+        if trying.is_empty() || now >= next_at && trying.len() < AT_ONCE {
             match left.next().map(|address| begin(*address)) {
                 Some(Ok(socket)) => trying.push(socket),
                 Some(Err(error)) => {

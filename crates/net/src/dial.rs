@@ -13,7 +13,7 @@ pub const STAGGER: Duration = Duration::from_millis(250);
 
 /// Addresses that are tried at the same time, at most: whoever says what a name leads to does not say how many sockets are
 /// opened for it.
-const AT_ONCE: usize = 8;
+pub(crate) const AT_ONCE: usize = 8;
 
 /// The same addresses, families by turns (RFC 8305, section 4): if one family leads nowhere, the second try is of the other.
 /// The family of the first address begins, and each keeps its order.

@@ -24,7 +24,9 @@ const LOG_PAUSE: Duration = Duration::from_secs(1);
 pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
-    if address.is_ipv6() {
+    if let SocketAddr::V6(address) = address
+        && address.ip().to_ipv4_mapped().is_none()
+    {
         socket.set_only_v6(!address.ip().is_unspecified())?;
     }
     socket.set_reuse_address(true)?;

@@ -118,7 +118,8 @@ impl Pipe {
     pub fn drain(&mut self, to: BorrowedFd<'_>) -> io::Result<usize> {
         let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
         let moved = splice(&self.read, None, to, None, self.filled, flags);
-        let kept_up = moved == Ok(self.last);
+        // A small filling that was taken says nothing of what the target would do with a large one.
+        let kept_up = moved == Ok(self.last) && self.last >= self.capacity.min(CAREFUL);
         self.grant = if kept_up {
             self.capacity
         } else {
@@ -264,6 +265,10 @@ mod tests {
         target.set_nonblocking(true).unwrap();
         let mut pipe = Pipe::take().unwrap();
         let (mut largest, mut stalled, mut buffer) = (0, 0, vec![0; 1 << 20]);
+        if pipe.capacity <= CAREFUL {
+            eprintln!("skipped: pipes of this user are no larger than {} bytes", pipe.capacity);
+            return;
+        }
         while largest <= CAREFUL || stalled < 8 {
             let kept_up = pipe.grant > CAREFUL;
             let filled = pipe.fill(source.as_fd()).unwrap();
@@ -273,7 +278,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(1));
             while pipe.filled() > 0 {
                 match pipe.drain(target.as_fd()) {
-                    Ok(moved) => assert_eq!(pipe.grant > CAREFUL, pipe.filled() == 0 && moved == filled),
+                    Ok(moved) => assert_eq!(pipe.grant > CAREFUL, moved == filled && filled >= CAREFUL),
                     Err(error) => {
                         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
                         assert!(pipe.grant <= CAREFUL, "a target that takes nothing is trusted");
