@@ -21,7 +21,7 @@ pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     std::env::var_os("PATH")
         .iter()
         .flat_map(std::env::split_paths)
-        .map(|folder| folder.join(name))
+        .filter_map(|folder| std::path::absolute(folder.join(name)).ok())
         .find(|path| path.is_file())
 }
 

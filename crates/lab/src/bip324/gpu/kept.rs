@@ -1,12 +1,13 @@
 //! The file that keeps what packets cost on a GPU: measured once a machine.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::Path;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use sealway_bip324::batch::{Backend, Costs, KeptCosts, MeasureError};
 use sealway_cuda::Engine;
+use sealway_net::replace::replace;
 
 /// Costs, and where they are from.
 #[derive(Debug)]
@@ -78,18 +79,6 @@ fn write(path: &Path, kept: &KeptCosts) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    // A name that no program has that was killed in the middle of this.
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}-{}.new", std::process::id(), now.as_nanos()));
-    let new = Path::new(&name);
-    let mut file = OpenOptions::new().write(true).create_new(true).open(new)?;
-    let written = file
-        .write_all(kept.to_string().as_bytes())
-        .and_then(|()| fs::rename(new, path));
-    if written.is_err() {
-        let _ = fs::remove_file(new);
-    }
-    written
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    replace(&path, kept.to_string().as_bytes()).map_err(io::Error::other)
 }
