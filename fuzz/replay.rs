@@ -41,7 +41,7 @@ impl Numbers {
 /// Changes a few bytes, cuts, or joins the head of one input to the tail of another.
 fn changed(original: &[u8], other: &[u8], numbers: &mut Numbers) -> Vec<u8> {
     let mut bytes = original.to_vec();
-    for _ in 0..=numbers.below(3) {
+    for _ in 0..=numbers.below(4) {
         let at = numbers.below(bytes.len());
         match numbers.below(8) {
             0 if !bytes.is_empty() => bytes[at] ^= 1 << numbers.below(8),
