@@ -21,6 +21,11 @@ pub fn findings(package: &str, krate: &Crate, root: &Path) -> Vec<String> {
     }
     let names = workloads(krate);
     let nameless = |module: &[String]| module.first().is_some_and(|top| NAMELESS.contains(&top.as_str()));
+    if names.is_empty() && krate.modules.iter().any(|(module, _)| nameless(module)) {
+        return vec![format!(
+            "`{PACKAGE}`: no `{LISTED}` was found in its `{CATALOGUE}`, so nothing can be looked for in reports"
+        )];
+    }
     let mut found: Vec<(&Path, u32, &str)> = Vec::new();
     for used in krate.uses.iter().filter(|used| nameless(&used.place.module)) {
         let name = used

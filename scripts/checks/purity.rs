@@ -24,14 +24,20 @@ const REFUSED: [(&str, &str); 14] = [
 ];
 
 /// Crates that exist to do I/O, to wait or to draw random numbers. Tests may use them.
-const REFUSED_CRATES: [&str; 14] = [
+const REFUSED_CRATES: [&str; 20] = [
+    "async-io",
     "async-std",
+    "chrono",
     "getrandom",
     "hyper",
+    "jiff",
     "libc",
+    "memmap2",
     "mio",
     "nix",
     "polling",
+    "rand",
+    "reqwest",
     "rustix",
     "signal-hook",
     "smol",
@@ -46,7 +52,7 @@ pub fn dependencies(package: &Package) -> Vec<String> {
     let refused = package
         .dependencies
         .iter()
-        .filter(|dependency| dependency.kind == "normal" && REFUSED_CRATES.contains(&dependency.name.as_str()));
+        .filter(|dependency| dependency.kind != "dev" && REFUSED_CRATES.contains(&dependency.name.as_str()));
     refused
         .map(|dependency| {
             format!(
