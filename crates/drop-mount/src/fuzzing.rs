@@ -6,6 +6,12 @@
 use crate::bulk::message::{self, Read};
 use crate::tree::TreePath;
 
+#[cfg(test)]
+mod corpora;
+
+/// The fuzz target's name and its entry.
+pub const ENTRIES: &[(&str, fn(&[u8]))] = &[("drop_mount", run)];
+
 /// Reads the input after its first byte, which says as what.
 pub fn run(data: &[u8]) {
     let Some((&kind, rest)) = data.split_first() else {
@@ -55,29 +61,4 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("content", seed(0, &message::content_header(1 << 30, 2))),
         ("tree-path", seed(1, b"folder/file")),
     ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{run, seeds};
-    use sealway_drop::testing::Corpus;
-
-    fn corpus() -> Corpus {
-        Corpus::of("drop_mount", seeds, run)
-    }
-
-    #[test]
-    fn the_corpus_has_what_is_in_order() {
-        corpus().has_what_is_in_order();
-    }
-
-    #[test]
-    fn every_kept_input_is_handled() {
-        corpus().is_handled();
-    }
-
-    #[test]
-    fn every_changed_input_is_handled() {
-        corpus().is_handled_when_changed();
-    }
 }

@@ -12,6 +12,12 @@ use sealway_drop::wire::talk::{payload, understand};
 use crate::content::{Packed, Piece};
 use crate::entry::{Entry, Kind, Time};
 
+#[cfg(test)]
+mod corpora;
+
+/// The fuzz target's name and its entry.
+pub const ENTRIES: &[(&str, fn(&[u8]))] = &[("drop_transfer", run)];
+
 /// Reads the input after its first byte, which says as what.
 pub fn run(data: &[u8]) {
     let Some((&kind, rest)) = data.split_first() else {
@@ -119,29 +125,4 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("journal", seed(3, &crate::dest::journal_seed())),
         ("offer", seed(4, &offer)),
     ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{run, seeds};
-    use sealway_drop::testing::Corpus;
-
-    fn corpus() -> Corpus {
-        Corpus::of("drop_transfer", seeds, run)
-    }
-
-    #[test]
-    fn the_corpus_has_what_is_in_order() {
-        corpus().has_what_is_in_order();
-    }
-
-    #[test]
-    fn every_kept_input_is_handled() {
-        corpus().is_handled();
-    }
-
-    #[test]
-    fn every_changed_input_is_handled() {
-        corpus().is_handled_when_changed();
-    }
 }

@@ -9,6 +9,12 @@ use crate::key::PublicKey;
 use crate::relay::wire::{ANSWER_LEN, Answer, REQUEST_LEN, Request};
 use crate::wire::control::{Body, Hello, Message, Offer, Role, Top, VERSION};
 
+#[cfg(test)]
+mod corpora;
+
+/// The fuzz target's name and its entry.
+pub const ENTRIES: &[(&str, fn(&[u8]))] = &[("drop", run)];
+
 /// Reads the input after its first byte, which says as what.
 pub fn run(data: &[u8]) {
     let Some((&kind, rest)) = data.split_first() else {
@@ -82,29 +88,4 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("relay-answers", seed(1, &answers)),
         ("key", seed(2, &key)),
     ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{run, seeds};
-    use crate::testing::Corpus;
-
-    fn corpus() -> Corpus {
-        Corpus::of("drop", seeds, run)
-    }
-
-    #[test]
-    fn the_corpus_has_what_is_in_order() {
-        corpus().has_what_is_in_order();
-    }
-
-    #[test]
-    fn every_kept_input_is_handled() {
-        corpus().is_handled();
-    }
-
-    #[test]
-    fn every_changed_input_is_handled() {
-        corpus().is_handled_when_changed();
-    }
 }

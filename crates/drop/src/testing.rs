@@ -1,8 +1,6 @@
-//! What tests of the drop's crates share: ends of a session, folders to send, and the replay of a fuzz corpus.
+//! What tests of the drop's crates share: ends of a session, folders to send, paths.
 
 #![allow(clippy::unwrap_used, missing_docs)]
-
-mod corpus;
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
@@ -14,8 +12,6 @@ use proptest::prelude::*;
 use sealway_aead::choose::Offer;
 use sealway_aead::cpu::Cpu;
 use zeroize::Zeroizing;
-
-pub use corpus::Corpus;
 
 use crate::link::{Identity, Setup};
 use crate::names::{RelPath, Rules};
