@@ -152,6 +152,8 @@ impl Handshake {
 
     /// What has begun, after [`Step::Done`]. What followed the handshake and has been read comes first.
     ///
+    /// Write the whole [`Output`] before: what is left of it is dropped here, and the other end would wait for it.
+    ///
     /// # Errors
     /// [`HandshakeError`] with [`Error::Closed`] before [`Step::Done`].
     pub fn finish(mut self) -> Result<Begun, HandshakeError> {
