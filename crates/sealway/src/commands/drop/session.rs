@@ -41,9 +41,9 @@ fn usage(text: impl std::fmt::Display) -> Problem {
     Problem::new(Exit::Usage, text)
 }
 
-/// A variable that says something.
+/// A variable that is not empty. One of spaces alone is kept: as a relay it is an error, not a wish for none.
 fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// How to come together, as far as the options say, and the address that is named for it.
@@ -62,7 +62,9 @@ pub(super) fn prepare(link: &DropLink, end: End, events: Events, cancel: &Cancel
     let (said, address) = route(link);
     let direct = address.filter(|_| said != Some(Route::Relay));
     let (local, usual_relay) = (direct.is_some_and(address::is_this_machine), variable("SEALWAY_RELAY"));
-    let given = variable("SEALWAY_CODE").map(Zeroizing::new);
+    let given = variable("SEALWAY_CODE")
+        .filter(|code| !code.trim().is_empty())
+        .map(Zeroizing::new);
     let terms = Wishes {
         end,
         route: said,
