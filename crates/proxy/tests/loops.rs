@@ -77,24 +77,22 @@ async fn a_server_does_not_dial_itself_until_its_descriptors_are_gone() {
             ..HttpProxy::default()
         })
     };
-    let everywhere = free_port();
-    let (first, second) = (free_port(), free_port());
-    let (web, itself) = (free_port(), free_port());
+    let [everywhere, first, second, web, itself] = free_ports();
     let server = start(vec![
-        inbound("http", http(), ServerTransport::default()),
         Inbound {
             listen: vec![Listen::EveryAddress(everywhere)],
             ..inbound("everywhere", http(), ServerTransport::default())
         },
+        // Two doors, each to the other, for streams and for datagrams.
+        door_on("first", first, second),
+        door_on("second", second, first),
+        vless(itself, itself),
+        inbound("http", http(), ServerTransport::default()),
         inbound(
             "socks",
             InboundProtocol::Socks(Socks::default()),
             ServerTransport::default(),
         ),
-        // Two doors, each to the other, for streams and for datagrams.
-        door_on("first", first, second),
-        door_on("second", second, first),
-        vless(itself, itself),
     ])
     .await;
     let request = |to: &str| format!("GET / HTTP/1.1\r\nHost: {to}\r\n\r\n").into_bytes();

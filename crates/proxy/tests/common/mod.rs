@@ -155,8 +155,14 @@ pub fn socks() -> InboundProtocol {
 
 /// A port that was free a moment ago.
 pub fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+    let [port] = free_ports();
+    port
+}
+
+/// Ports that were free a moment ago, each another one. Bind them before any port that the system chooses, or it may be one of these.
+pub fn free_ports<const N: usize>() -> [u16; N] {
+    let listeners = [(); N].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+    listeners.map(|listener| listener.local_addr().unwrap().port())
 }
 
 /// Everything the other end says, and whether it then ends (`true`) or resets the connection.
