@@ -11,6 +11,7 @@ mod map;
 mod modules;
 mod msrv;
 mod names;
+mod orphans;
 mod purity;
 mod source;
 mod unsafety;
@@ -79,6 +80,7 @@ fn check_layers(root: &Path) -> Result<Report, String> {
             files += krate.files.len();
             findings.extend(unsafety::findings(package, target, &krate, root));
             if target.kind != workspace::TargetKind::BuildScript {
+                findings.extend(orphans::findings(&target.root, root)?);
                 findings.extend(circles::findings(&package.name, &krate));
                 findings.extend(names::findings(&package.name, &krate, root));
             }

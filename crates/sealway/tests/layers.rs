@@ -200,6 +200,27 @@ fn unsafe_outside_its_place_is_named() {
     copy.fails_with(&["crates/lab/src/lib.rs", "#![forbid(unsafe_code)]"]);
 }
 
+/// What a merge left behind is not compiled, so no compiler speaks of it.
+#[test]
+fn a_file_that_no_module_names_is_named() {
+    let copy = Copy::new();
+    fs::create_dir(copy.path("crates/session/src/record")).unwrap();
+    copy.write(
+        "crates/session/src/lib.rs",
+        "#![forbid(unsafe_code)]\nmod record;\nmod refusal;\n",
+    );
+    copy.write(
+        "crates/session/src/record.rs",
+        "#[cfg(test)]\n#[path = \"record/more.rs\"]\nmod tests;\nmod recv;\n",
+    );
+    for name in ["refusal", "record/recv", "record/more"] {
+        copy.write(&format!("crates/session/src/{name}.rs"), "fn f() {}\n");
+    }
+    assert_eq!(check(copy.0.path()).code, 0);
+    copy.write("crates/session/src/record/refusal.rs", "fn f() {}\n");
+    copy.fails_with(&["crates/session/src/record/refusal.rs", "no module names this file"]);
+}
+
 /// Modules that need each other can be neither read nor moved alone.
 #[test]
 fn a_circle_of_modules_is_named() {
