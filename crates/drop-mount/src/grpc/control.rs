@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sealway_drop::cancel::Cancel;
 use sealway_drop::ending::{AHEAD, Ending, next};
@@ -114,8 +114,10 @@ impl Talk<'_> {
     /// # Errors
     /// [`Error::Cancelled`] if it is over, for a reason that was noted; [`Error::Network`] if nothing comes in time.
     pub(super) fn answered(&self) -> Result<(), Error> {
+        let until = Instant::now() + FAREWELL;
         loop {
-            match self.heard.recv_timeout(FAREWELL) {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.heard.recv_timeout(left) {
                 Ok(Body::Accept(_)) => {}
                 Ok(Body::Done(_)) => return Ok(()),
                 Ok(_) => return Err(Error::Protocol("a message out of place")),
