@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// What goes wrong with every connection is logged this often at most.
 const LOG_PAUSE: Duration = Duration::from_secs(1);
 
-/// A listener that does not block. `[::]` takes connections over IPv4 too. A port whose connections still fade away may be
+/// A listener that does not block. `[::]` takes connections over IPv4 too, and an IPv4 address may be written as one of IPv6. A port whose connections still fade away may be
 /// taken again.
 ///
 /// # Errors
@@ -122,6 +122,21 @@ mod tests {
         assert_eq!(taken.len(), 2);
         assert_eq!(taken[0], (1, Duration::ZERO));
         assert!(taken[1].0 == 2 && taken[1].1 >= PAUSE, "{taken:?}");
+    }
+
+    #[test]
+    fn every_form_of_an_address_takes_ipv4_or_not() {
+        for (address, reached) in [
+            ("127.0.0.1:0", true),
+            ("[::ffff:127.0.0.1]:0", true),
+            ("[::]:0", true),
+            ("[::1]:0", false),
+        ] {
+            let listener = bind(address.parse().unwrap()).unwrap();
+            let port = listener.local_addr().unwrap().port();
+            let came = std::net::TcpStream::connect(("127.0.0.1", port));
+            assert_eq!(came.is_ok(), reached, "{address}");
+        }
     }
 
     #[test]

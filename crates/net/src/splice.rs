@@ -259,6 +259,17 @@ mod tests {
     }
 
     #[test]
+    fn who_takes_a_little_is_not_given_a_whole_pipe() {
+        let ((mut near, source), (target, _reader)) = (pair(), pair());
+        let mut pipe = Pipe::take().unwrap();
+        near.write_all(&[7; 4 << 10]).unwrap();
+        // Until it is there: the pipe does not wait.
+        while pipe.fill(source.as_fd()).is_err() {}
+        pipe.drain(target.as_fd()).unwrap();
+        assert_eq!((pipe.filled(), pipe.grant), (0, pipe.capacity.min(CAREFUL)));
+    }
+
+    #[test]
     fn whole_pipes_go_to_who_keeps_up_and_a_stall_ends_that() {
         let (source, writing) = flood();
         let (target, mut reader) = pair();
