@@ -121,13 +121,12 @@ async fn dial(to: &FallbackDial, listener: Option<SocketAddr>) -> Result<Sock, E
             rule: "the guard against loops: a fallback may not lead to its own inbound",
         });
     }
-    // One after the other, not beside each other: what listens on the second may be something else.
-    if let (FallbackDial::Local(_), [first, _]) = (to, addresses.as_slice()) {
-        let options = SocketOptions::default();
-        if let Ok(sock) = dial::connect_to(*first, &options, None).await {
-            return Ok(sock);
-        }
-        addresses.remove(0);
+    let options = SocketOptions::default();
+    // Not beside each other at first: what listens on the second may be something else.
+    if let (FallbackDial::Local(_), Some(&first)) = (to, addresses.first())
+        && let Ok(sock) = dial::connect_to(first, &options, None).await
+    {
+        return Ok(sock);
     }
-    dial::connect_any(&addresses, &SocketOptions::default(), None).await
+    dial::connect_any(&addresses, &options, None).await
 }
