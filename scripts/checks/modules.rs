@@ -40,6 +40,7 @@ const AEAD: Floors = Floors {
 
 const PROXY: Floors = Floors {
     modules: &[
+        ("carrier", 0),
         ("clock", 0),
         ("closing", 0),
         ("error", 0),

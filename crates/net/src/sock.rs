@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
-/// Most bytes that are taken from a peer after our end, bytes.
-const MAX_LEFT: usize = 256 << 10;
+/// Most bytes that are taken from a peer after our end.
+pub const MAX_LEFT: usize = 256 << 10;
 
 /// A connected stream socket.
 #[derive(Debug)]

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use sealway_net::sock::Sock;
 use tokio::net::UdpSocket;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::clock::unix_time;
-use crate::dispatch::Dispatcher;
+use crate::dispatch::{Dispatcher, Origin};
 use crate::error::Error;
 use crate::inbound::{Inbound, Levels};
 use crate::loops::LoopGuard;
@@ -17,6 +18,10 @@ use crate::outbound::Outbound;
 use crate::resolver::Resolver;
 use crate::settings::{Level, Settings};
 use crate::stats::{Stats, Traffic};
+use crate::transport::{Accepted, Arrival, Many};
+
+/// Streams of one connection that are served at a time.
+const MAX_STREAMS: usize = 1024;
 
 /// Inbounds, and what they hand their requests to.
 pub(crate) struct Engine {
@@ -77,11 +82,59 @@ impl Engine {
 
     /// Serves one connection to its end.
     pub(crate) async fn serve(self: Arc<Self>, inbound: Arc<Inbound>, sock: Sock, listener: Option<SocketAddr>) {
-        let mut origin = inbound.origin(sock.peer(), sock.local());
+        let origin = inbound.origin(sock.peer(), sock.local());
+        let deadline = Instant::now() + self.base.handshake;
         // What it takes to begin is freed before the long part.
-        let begun = Box::pin(async {
+        match Box::pin(inbound.accept(sock, deadline)).await {
+            Ok(Arrival::One(accepted)) => self.serve_stream(inbound, accepted, origin, listener, deadline).await,
+            Ok(Arrival::Many(many)) => Box::pin(self.serve_many(inbound, many, &origin, listener)).await,
+            Err(error) => self.dispatcher.rejected(&origin, &error),
+        }
+    }
+
+    /// Serves the streams of a connection, each as a task of its own, until the last has ended. They end with the connection.
+    async fn serve_many(
+        self: Arc<Self>,
+        inbound: Arc<Inbound>,
+        mut many: Box<dyn Many>,
+        origin: &Origin,
+        listener: Option<SocketAddr>,
+    ) {
+        let mut streams = JoinSet::new();
+        loop {
+            let mut accepted = match many.next().await {
+                Ok(Some(accepted)) => Box::new(accepted),
+                Ok(None) => break,
+                Err(error) => {
+                    self.dispatcher.rejected(origin, &error);
+                    break;
+                }
+            };
+            while streams.try_join_next().is_some() {}
+            // A client may end streams faster than what they began here ends.
+            if streams.len() >= MAX_STREAMS {
+                accepted.stream.carrier.reset_on_close();
+                continue;
+            }
             let deadline = Instant::now() + self.base.handshake;
-            let request = inbound.take(sock, listener, deadline, &mut origin).await?;
+            let (engine, inbound) = (Arc::clone(&self), Arc::clone(&inbound));
+            streams.spawn(engine.serve_stream(inbound, accepted, origin.clone(), listener, deadline));
+        }
+        drop(many);
+        while streams.join_next().await.is_some() {}
+    }
+
+    /// Serves one stream of a connection to its end.
+    async fn serve_stream(
+        self: Arc<Self>,
+        inbound: Arc<Inbound>,
+        accepted: Box<Accepted>,
+        mut origin: Origin,
+        listener: Option<SocketAddr>,
+        deadline: Instant,
+    ) {
+        let begun = Box::pin(async {
+            let request = inbound.take(*accepted, listener, deadline, &mut origin).await?;
             Ok(self.dispatcher.begin(&origin, request).await)
         });
         match begun.await {

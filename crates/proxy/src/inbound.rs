@@ -25,7 +25,7 @@ use crate::stats::{Stats, Traffic};
 use crate::stream::Stream;
 use crate::tls::certs::Certificates;
 use crate::tls::handshake::Agreed;
-use crate::transport::{Accepted, Acceptor};
+use crate::transport::{Accepted, Acceptor, Arrival};
 
 /// What an inbound speaks.
 trait Protocol: Send + Sync {
@@ -193,18 +193,22 @@ impl Inbound {
         }
     }
 
-    /// What a connection asks for. `origin` learns who the client is as soon as that is known.
+    /// Goes up to the protocol, by the deadline.
+    pub(crate) async fn accept(&self, sock: Sock, deadline: Instant) -> Result<Arrival, Error> {
+        let accepting = self.acceptor.accept(sock, self.traffic.clone());
+        tokio::time::timeout_at(deadline, accepting)
+            .await
+            .map_err(|_| Error::TimedOut("TLS and transport handshake"))?
+    }
+
+    /// What a stream asks for. `origin` learns who the client is as soon as that is known.
     pub(crate) async fn take(
         &self,
-        sock: Sock,
+        accepted: Accepted,
         listener: Option<SocketAddr>,
         deadline: Instant,
         origin: &mut Origin,
     ) -> Result<Request, Error> {
-        let accepting = self.acceptor.accept(sock, self.traffic.clone());
-        let accepted = tokio::time::timeout_at(deadline, accepting)
-            .await
-            .map_err(|_| Error::TimedOut("TLS and transport handshake"))??;
         let Accepted {
             stream,
             source,

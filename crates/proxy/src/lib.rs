@@ -50,6 +50,7 @@
 #![forbid(unsafe_code)]
 
 mod body;
+mod carrier;
 mod check;
 mod clock;
 mod closing;

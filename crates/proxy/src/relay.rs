@@ -89,7 +89,7 @@ impl Direction {
                 Phase::Done => return Poll::Ready(Ok(())),
                 Phase::Ending => {
                     if to.can_half_close() {
-                        ready!(to.sock.poll_shutdown(cx))?;
+                        ready!(to.carrier.poll_shutdown(cx))?;
                     }
                     self.phase = Phase::Done;
                     continue;
@@ -126,7 +126,7 @@ impl Direction {
                 continue;
             }
             let got = ready!(from.poll_fill(cx))?;
-            self.bulk = got >= SPLICE_FROM && !self.unable;
+            self.bulk = got >= SPLICE_FROM && !self.unable && from.carrier.is_sock() && to.carrier.is_sock();
         }
     }
 
@@ -144,7 +144,7 @@ impl Direction {
                 return Poll::Ready(Ok(()));
             }
             // Nothing is taken before there is something to move.
-            ready!(from.sock.poll_read_ready(cx))?;
+            ready!(from.carrier.poll_read_ready(cx))?;
             match Pipe::take() {
                 Ok(pipe) => self.pipe = Some(pipe),
                 Err(_) => {
@@ -157,7 +157,7 @@ impl Direction {
             return Poll::Ready(Ok(()));
         };
         if pipe.filled() == 0 {
-            let filled = from.sock.poll_io(cx, Interest::READABLE, |fd| pipe.fill(fd));
+            let filled = from.carrier.poll_io(cx, Interest::READABLE, |fd| pipe.fill(fd));
             match filled {
                 Poll::Pending => {
                     // The burst is over. After a small one, what comes next is likely small too and better copied.
@@ -188,7 +188,7 @@ impl Direction {
             }
         }
         while pipe.filled() > 0 {
-            let n = ready!(to.sock.poll_io(cx, Interest::WRITABLE, |fd| pipe.drain(fd)))?;
+            let n = ready!(to.carrier.poll_io(cx, Interest::WRITABLE, |fd| pipe.drain(fd)))?;
             to.traffic().sent(n);
             *moved += n;
         }
@@ -264,8 +264,8 @@ impl Relay {
                 }
             }
             Err(error) if error.is_reset() => {
-                self.near.sock.reset_on_close();
-                self.far.sock.reset_on_close();
+                self.near.carrier.reset_on_close();
+                self.far.carrier.reset_on_close();
             }
             Err(_) => {}
         }

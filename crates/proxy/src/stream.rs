@@ -1,4 +1,4 @@
-//! One end of a proxied connection: a socket, and what lies between its bytes and the payload.
+//! One end of a proxied connection: a socket or what stands for it, and what lies between its bytes and the payload.
 //!
 //! ```text
 //!  socket ── TLS records ── frames of a transport ── body (VMess chunks, a response header) ── payload
@@ -13,6 +13,7 @@
 //! [`BEHIND`] bytes of such answers, in no state of a connection: [`Stream::poll_fill`] is the one way to its bytes, and
 //! tries to write them first.
 
+pub(crate) mod adapter;
 #[cfg(test)]
 mod flood;
 mod rx;
@@ -23,11 +24,11 @@ use std::io;
 use std::ops::Range;
 use std::task::{Context, Poll, ready};
 
-use sealway_net::sock::Sock;
 use sealway_v2ray::Step;
 use tokio::time::Instant;
 
 use crate::Error;
+use crate::carrier::Carrier;
 use crate::closing::{LINGER, Paced, Pacer};
 use crate::layer::{Framing, Open, Seal};
 use crate::pool::{self, Buf, Class};
@@ -62,7 +63,7 @@ struct Tx {
 
 /// One end of a connection.
 pub(crate) struct Stream {
-    pub(crate) sock: Sock,
+    pub(crate) carrier: Carrier,
     rx: Rx,
     tx: Tx,
     tls: Option<Box<Records>>,
@@ -75,10 +76,10 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// A bare socket. `traffic` counts its bytes.
-    pub(crate) fn new(sock: Sock, traffic: Traffic) -> Self {
+    /// Bytes as they are. `traffic` counts them.
+    pub(crate) fn new(carrier: impl Into<Carrier>, traffic: Traffic) -> Self {
         Stream {
-            sock,
+            carrier: carrier.into(),
             rx: Rx::default(),
             tx: Tx::default(),
             tls: None,
@@ -186,12 +187,13 @@ impl Stream {
 
     /// True if the end of what we send can be said without closing the connection.
     pub(crate) fn can_half_close(&self) -> bool {
-        self.framing.as_ref().is_none_or(|framing| framing.can_half_close())
+        self.carrier.can_half_close() && self.framing.as_ref().is_none_or(|framing| framing.can_half_close())
     }
 
     /// The peer has shown who it is: from here on, large reads are worth their memory.
     pub(crate) fn trust(&mut self) {
         self.rx.most = Class::LARGEST;
+        self.carrier.trust();
         if let Some(tls) = &mut self.tls {
             tls.trust();
         }
@@ -321,13 +323,13 @@ impl Stream {
             self.rx.shrink();
             return Poll::Pending;
         }
-        if self.sock.poll_read_ready(cx)?.is_pending() {
+        if self.carrier.poll_read_ready(cx)?.is_pending() {
             self.rx.release_if_empty();
             return Poll::Pending;
         }
         let room = self.rx.make_room()?;
         let space = room.len();
-        match self.sock.poll_read(cx, room) {
+        match self.carrier.poll_read(cx, room) {
             Poll::Pending => {
                 self.rx.release_if_empty();
                 Poll::Pending
@@ -415,7 +417,7 @@ impl Stream {
     /// Writes what waits; when all is written the buffer is given back.
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
         while self.wants_flush() {
-            let wrote = ready!(self.sock.poll_write(cx, &self.tx.out[self.tx.sent..]))?;
+            let wrote = ready!(self.carrier.poll_write(cx, &self.tx.out[self.tx.sent..]))?;
             self.tx.sent += wrote;
             self.written = self.written.wrapping_add(wrote as u64);
             self.traffic.sent(wrote);
@@ -462,7 +464,7 @@ impl Stream {
             self.seal(words)?;
             self.seal_close()?;
             self.flush().await?;
-            self.sock.leave().await;
+            self.carrier.leave().await;
             Ok::<(), Error>(())
         };
         let _ = tokio::time::timeout(LINGER, leaving).await;
@@ -470,7 +472,7 @@ impl Stream {
 
     /// Writes payload that needs no sealing straight from where it lies.
     pub(crate) fn poll_write_raw(&mut self, cx: &mut Context<'_>, payload: &[u8]) -> Poll<Result<usize, Error>> {
-        let wrote = ready!(self.sock.poll_write(cx, payload))?;
+        let wrote = ready!(self.carrier.poll_write(cx, payload))?;
         self.traffic.sent(wrote);
         Poll::Ready(Ok(wrote))
     }

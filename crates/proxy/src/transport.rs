@@ -29,12 +29,18 @@ trait Transport: Send + Sync {
     /// The one application protocol that clients offer in TLS for it.
     fn alpn(&self) -> &'static str;
 
-    /// Begins as the server. Returns the client's address if a trusted server in front has told it.
-    fn accept<'a>(&'a self, stream: &'a mut Stream) -> Pending<'a, Option<IpAddr>>;
+    /// Begins as the server of a connection.
+    fn accept<'a>(&'a self, accepted: Accepted) -> Pending<'a, Arrival>;
 
-    /// Begins as the client of `host`, which is what was dialled as URLs write it. Returns how many of the bytes of `first`
-    /// went along.
-    fn connect<'a>(&'a self, stream: &'a mut Stream, host: &'a str, first: &'a [u8]) -> Pending<'a, usize>;
+    /// A stream to a server, by a connection of its own or by one of those that the transport keeps. What of `first` went
+    /// along with its making is said by the number returned. `traffic` counts the bytes of connections.
+    fn connect<'a>(
+        &'a self,
+        line: &'a Arc<Line>,
+        server: &'a (Address, u16),
+        first: &'a [u8],
+        traffic: Traffic,
+    ) -> Pending<'a, (Stream, usize)>;
 }
 
 /// The transport that the settings ask for. Without one the protocol is spoken over the socket or TLS itself.
@@ -54,7 +60,22 @@ pub(crate) struct Acceptor {
     proxy_protocol: bool,
 }
 
-/// A connection that has been accepted and is ready for the protocol.
+/// What a connection turned out to be.
+pub(crate) enum Arrival {
+    /// One stream.
+    One(Box<Accepted>),
+    /// Many streams.
+    Many(Box<dyn Many>),
+}
+
+/// A connection that carries many streams.
+pub(crate) trait Many: Send {
+    /// Drives the connection until the client opens the next stream. `None`: there will be none, and those that are left need
+    /// the connection no more. The caller asks again at once, and serves the streams meanwhile.
+    fn next(&mut self) -> Pending<'_, Option<Accepted>>;
+}
+
+/// A stream that has been accepted and is ready for the protocol.
 pub(crate) struct Accepted {
     pub(crate) stream: Stream,
     /// Who the client is.
@@ -64,6 +85,15 @@ pub(crate) struct Accepted {
     /// A server in front has said who the client is: by the PROXY protocol, or in a header.
     pub(crate) forwarded: bool,
     pub(crate) agreed: Agreed,
+}
+
+impl Accepted {
+    /// Notes whom a trusted server in front names as the client, whose port it does not say.
+    fn forwarded_for(&mut self, client: Option<IpAddr>) {
+        if let Some(client) = client {
+            (self.source, self.forwarded) = (Some(SocketAddr::new(client, 0)), true);
+        }
+    }
 }
 
 impl Acceptor {
@@ -80,7 +110,7 @@ impl Acceptor {
     }
 
     /// Goes up to the protocol. The caller sets the deadline.
-    pub(crate) async fn accept(&self, mut sock: Sock, traffic: Traffic) -> Result<Accepted, Error> {
+    pub(crate) async fn accept(&self, mut sock: Sock, traffic: Traffic) -> Result<Arrival, Error> {
         let (mut source, mut local, mut forwarded) = (sock.peer(), sock.local(), false);
         let mut read = Vec::new();
         if self.proxy_protocol {
@@ -90,7 +120,7 @@ impl Acceptor {
                 (source, local, forwarded) = (Some(from), Some(to), true);
             }
         }
-        let (mut stream, agreed) = match &self.tls {
+        let (stream, agreed) = match &self.tls {
             Some(config) => {
                 let mut established = handshake::accept(Arc::clone(config), sock, &traffic, &read).await?;
                 let agreed = std::mem::take(&mut established.agreed);
@@ -104,31 +134,24 @@ impl Acceptor {
                 (stream, Agreed::default())
             }
         };
-        if let Some(transport) = &self.transport
-            && let Some(client) = transport.accept(&mut stream).await?
-        {
-            // The server in front says who the client is, but not its port.
-            (source, forwarded) = (Some(SocketAddr::new(client, 0)), true);
-        }
-        Ok(Accepted {
+        let accepted = Accepted {
             stream,
             source,
             local,
             forwarded,
             agreed,
-        })
+        };
+        match &self.transport {
+            None => Ok(Arrival::One(Box::new(accepted))),
+            Some(transport) => transport.accept(accepted).await,
+        }
     }
 }
 
 /// An outbound's side, ready to dial.
 pub(crate) struct Connector {
     transport: Option<Box<dyn Transport>>,
-    tls: Option<(Arc<ClientConfig>, String)>,
-    pub(crate) socket: SocketOptions,
-    /// Source address of its connections.
-    pub(crate) source: Option<IpAddr>,
-    pub(crate) resolver: Arc<Resolver>,
-    place: String,
+    pub(crate) line: Arc<Line>,
 }
 
 impl Connector {
@@ -151,43 +174,59 @@ impl Connector {
             )),
             None => None,
         };
-        Ok(Connector {
-            transport,
+        let line = Arc::new(Line {
             tls,
             socket: settings.socket.clone(),
             source,
             resolver,
             place: format!("{place}.streamSettings.tlsSettings.serverName"),
-        })
+        });
+        Ok(Connector { transport, line })
     }
 
+    /// A stream to a server, ready for the protocol. What of `first` went along with its making is said by the number
+    /// returned.
+    pub(crate) async fn connect(
+        &self,
+        server: &(Address, u16),
+        first: &[u8],
+        traffic: Traffic,
+    ) -> Result<(Stream, usize), Error> {
+        match &self.transport {
+            None => Ok((self.line.dial(server, traffic).await?, 0)),
+            Some(transport) => transport.connect(&self.line, server, first, traffic).await,
+        }
+    }
+}
+
+/// The way to a server below its transport: sockets, and TLS if that is asked for.
+pub(crate) struct Line {
+    tls: Option<(Arc<ClientConfig>, String)>,
+    pub(crate) socket: SocketOptions,
+    /// Source address of its connections.
+    pub(crate) source: Option<IpAddr>,
+    pub(crate) resolver: Arc<Resolver>,
+    place: String,
+}
+
+impl Line {
     /// Whether there is TLS around its connections.
     pub(crate) fn has_tls(&self) -> bool {
         self.tls.is_some()
     }
 
-    /// Dials a server and speaks up to the protocol. What of `first` went along with that is said by the number returned.
-    pub(crate) async fn connect(
-        &self,
-        (host, port): &(Address, u16),
-        first: &[u8],
-        traffic: Traffic,
-    ) -> Result<(Stream, usize), Error> {
+    /// Dials a server, and shakes hands for TLS.
+    async fn dial(&self, (host, port): &(Address, u16), traffic: Traffic) -> Result<Stream, Error> {
         let addresses = self.resolver.resolve(host, *port, self.socket.domain_strategy).await?;
         let sock = dial::connect_any(&addresses, &self.socket, self.source).await?;
-        let mut stream = match &self.tls {
+        Ok(match &self.tls {
             None => Stream::new(sock, traffic),
             Some((config, name)) => {
                 let name = self.server_name(name, host)?;
                 let established = handshake::connect(Arc::clone(config), name, sock, &traffic).await?;
                 Stream::over_tls(established, traffic)
             }
-        };
-        let sent = match &self.transport {
-            None => 0,
-            Some(transport) => transport.connect(&mut stream, &self.host(host, *port), first).await?,
-        };
-        Ok((stream, sent))
+        })
     }
 
     fn server_name(&self, set: &str, host: &Address) -> Result<ServerName<'static>, Error> {
@@ -199,7 +238,7 @@ impl Connector {
     }
 
     /// The host for requests: the TLS server name, else where we dial, with the port unless it is the usual one.
-    fn host(&self, host: &Address, port: u16) -> String {
+    fn host(&self, (host, port): &(Address, u16)) -> String {
         let usual = if self.tls.is_some() { 443 } else { 80 };
         let bare = match &self.tls {
             Some((_, name)) if !name.is_empty() => name.clone(),
@@ -208,6 +247,6 @@ impl Connector {
                 _ => host.to_string(),
             },
         };
-        if port == usual { bare } else { format!("{bare}:{port}") }
+        if *port == usual { bare } else { format!("{bare}:{port}") }
     }
 }

@@ -83,7 +83,7 @@ impl Socks {
                                 return Err(Error::Unsupported("SOCKS datagrams on a unix socket"));
                             };
                             // Of this machine, also where a PROXY header says how the client came to the one before.
-                            let own = stream.sock.local().unwrap_or(unspecified);
+                            let own = stream.carrier.local().unwrap_or(unspecified);
                             let socket = UdpSocket::bind(SocketAddr::new(own.ip(), 0)).await?;
                             let mut bound = unmapped(socket.local_addr()?);
                             if let Some(ip) = self.udp_address {

@@ -79,8 +79,9 @@ impl Freedom {
         let elsewhere = self.redirect().of(to);
         let to = elsewhere.as_ref().unwrap_or(to);
         let Dialer { connector, traffic } = &self.dialer;
+        let line = &connector.line;
         let strategy = self.settings.domain_strategy;
-        let addresses = connector.resolver.resolve(&to.address, to.port, strategy).await?;
+        let addresses = line.resolver.resolve(&to.address, to.port, strategy).await?;
         let policy = self.policy(caller);
         let mut allowed = Vec::with_capacity(addresses.len());
         let mut refused = None;
@@ -94,7 +95,7 @@ impl Freedom {
         if let (true, Some(error)) = (allowed.is_empty(), refused) {
             return Err(error);
         }
-        let mut sock = dial::connect_any(&allowed, &connector.socket, connector.source).await?;
+        let mut sock = dial::connect_any(&allowed, &line.socket, line.source).await?;
         if self.settings.proxy_protocol > 0 {
             proxy_protocol::write(&mut sock, self.settings.proxy_protocol, caller.source, caller.local).await?;
         }

@@ -36,19 +36,23 @@ impl Socks {
         let (mut control, _) = connector.connect(&self.proxy.server, &[], Traffic::default()).await?;
         let unknown = Destination::udp(Address::from(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), 0);
         let (address, port) = self.ask(&mut control, &Command::UdpAssociate(unknown)).await?;
-        let server = control.sock.peer();
+        let server = control.carrier.peer();
         let relay = match (address.ip(), server) {
             // "Where you are connected to".
             (Some(ip), Some(server)) if ip.is_unspecified() => SocketAddr::new(server.ip(), port),
             (Some(ip), _) => SocketAddr::new(ip, port),
             (None, _) => {
-                let found = connector.resolver.resolve(&address, port, Default::default()).await?;
+                let found = connector
+                    .line
+                    .resolver
+                    .resolve(&address, port, Default::default())
+                    .await?;
                 found.first().copied().ok_or(Error::Resolve {
                     name: address.to_string(),
                 })?
             }
         };
-        let relayed = Relayed::new(control, relay, connector.source, self.dialer.traffic.clone()).await?;
+        let relayed = Relayed::new(control, relay, connector.line.source, self.dialer.traffic.clone()).await?;
         Ok(Box::new(relayed))
     }
 

@@ -21,7 +21,7 @@ pub(super) struct Vless {
 
 impl Vless {
     pub(super) fn new(place: &str, settings: VlessOut, dialer: Dialer) -> Self {
-        if !dialer.connector.has_tls() && settings.server.0.ip().is_none_or(|ip| !is_private(ip)) {
+        if !dialer.connector.line.has_tls() && settings.server.0.ip().is_none_or(|ip| !is_private(ip)) {
             tracing::warn!("{place}: VLESS without TLS sends everything in the clear");
         }
         Vless { settings, dialer }

@@ -44,7 +44,9 @@ async fn a_stalled_direction_holds_what_is_promised() {
                 (bare(a), flooding)
             };
             for stream in [&near, &far] {
-                let Sock::Unix(sock) = &stream.sock else { panic!("unix") };
+                let Some(Sock::Unix(sock)) = stream.carrier.sock() else {
+                    panic!("unix")
+                };
                 // Reads that are as large as they may be.
                 socket2::SockRef::from(sock).set_send_buffer_size(4 << 20).unwrap();
             }

@@ -63,7 +63,9 @@ async fn ends(transport: Transport) -> (Stream, Stream) {
         Transport::WsTls | Transport::Tls => tls::tests::ends(tls::tests::suites()[0]).await,
     };
     for stream in [&server, &client] {
-        let Sock::Unix(sock) = &stream.sock else { panic!("unix") };
+        let Some(Sock::Unix(sock)) = stream.carrier.sock() else {
+            panic!("unix")
+        };
         SockRef::from(sock).set_send_buffer_size(8 << 10).unwrap();
     }
     if transport != Transport::Tls {

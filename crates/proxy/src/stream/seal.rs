@@ -1,5 +1,7 @@
 //! Sealing payload: one copy, every layer around it where it lies.
 
+use std::io::IoSlice;
+
 use super::Stream;
 use crate::Error;
 use crate::pool;
@@ -46,6 +48,45 @@ impl Stream {
             }
         }
         Ok(())
+    }
+
+    /// Appends the parts of one payload, `most` bytes at most, joined into as few units of the layers as they fit in.
+    /// Returns how many bytes that were.
+    pub(super) fn seal_parts(&mut self, parts: &[IoSlice<'_>], most: usize) -> Result<usize, Error> {
+        let total = parts.iter().map(|part| part.len()).sum::<usize>().min(most);
+        if self.sealer.is_some() || self.framing.is_some() || self.holds_prefix() {
+            let whole: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).take(total).collect();
+            self.seal(&whole)?;
+            return Ok(total);
+        }
+        self.reserve(total);
+        let mut parts = parts.iter().map(|part| &**part);
+        let mut part: &[u8] = &[];
+        let mut left = total;
+        while left > 0 {
+            let at = self.tx.out.len();
+            self.tx
+                .out
+                .resize(at + self.tls.as_ref().map_or(0, |tls| tls.front()), 0);
+            let mut room = self.unit_room().min(left);
+            left -= room;
+            while room > 0 {
+                if part.is_empty() {
+                    part = match parts.next() {
+                        Some(next) => next,
+                        None => break,
+                    };
+                    continue;
+                }
+                let (now, later) = part.split_at(part.len().min(room));
+                self.tx.out.extend_from_slice(now);
+                (part, room) = (later, room - now.len());
+            }
+            if let Some(tls) = &mut self.tls {
+                tls.seal(&mut self.tx.out, at)?;
+            }
+        }
+        Ok(total)
     }
 
     /// Seals one datagram: exactly one piece of the body layer, however long.

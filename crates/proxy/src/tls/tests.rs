@@ -1,6 +1,8 @@
 //! Two ends over a socket pair: every suite of both versions, key updates, ends, and bytes that are not authentic.
 
 use sealway_net::sock::Sock;
+
+use crate::carrier::Carrier;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 
@@ -78,7 +80,7 @@ async fn a_changed_byte_ends_the_connection_and_gives_no_payload() {
     for suite in suites() {
         let (mut near, mut far) = ends(suite).await;
         pass(&mut near, &mut far, b"before").await;
-        let Sock::Unix(raw) = &mut near.sock else {
+        let Carrier::Sock(Sock::Unix(raw)) = &mut near.carrier else {
             panic!("a unix socket");
         };
         let mut record = vec![23, 3, 3, 0, 64];
@@ -92,7 +94,7 @@ async fn a_changed_byte_ends_the_connection_and_gives_no_payload() {
 #[tokio::test]
 async fn a_record_that_is_too_long_is_refused_before_it_has_come() {
     let (mut near, mut far) = ends(suites()[0]).await;
-    let Sock::Unix(raw) = &mut near.sock else {
+    let Carrier::Sock(Sock::Unix(raw)) = &mut near.carrier else {
         panic!("a unix socket");
     };
     raw.write_all(&[23, 3, 3, 0x41, 0x01]).await.unwrap();

@@ -1,14 +1,16 @@
 //! WebSocket and HTTPUpgrade: transports that begin with an HTTP/1.1 request, on either side.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use sealway_v2ray::httpupgrade;
 use sealway_v2ray::ws::frame::Role;
 use sealway_v2ray::ws::handshake::{self, Answer, Client, Early, Server};
+use sealway_v2ray::{Address, httpupgrade};
 
-use super::Transport;
 use super::ws::Frames;
+use super::{Accepted, Arrival, Line, Transport};
 use crate::error::{Error, Pending};
+use crate::stats::Traffic;
 use crate::stream::Stream;
 use crate::{random, settings};
 
@@ -116,11 +118,25 @@ impl Transport for Upgrade {
         "http/1.1"
     }
 
-    fn accept<'a>(&'a self, stream: &'a mut Stream) -> Pending<'a, Option<IpAddr>> {
-        Box::pin(self.answer(stream))
+    fn accept<'a>(&'a self, mut accepted: Accepted) -> Pending<'a, Arrival> {
+        Box::pin(async move {
+            let client = self.answer(&mut accepted.stream).await?;
+            accepted.forwarded_for(client);
+            Ok(Arrival::One(Box::new(accepted)))
+        })
     }
 
-    fn connect<'a>(&'a self, stream: &'a mut Stream, host: &'a str, first: &'a [u8]) -> Pending<'a, usize> {
-        Box::pin(self.ask(stream, host, first))
+    fn connect<'a>(
+        &'a self,
+        line: &'a Arc<Line>,
+        server: &'a (Address, u16),
+        first: &'a [u8],
+        traffic: Traffic,
+    ) -> Pending<'a, (Stream, usize)> {
+        Box::pin(async move {
+            let mut stream = line.dial(server, traffic).await?;
+            let sent = self.ask(&mut stream, &line.host(server), first).await?;
+            Ok((stream, sent))
+        })
     }
 }

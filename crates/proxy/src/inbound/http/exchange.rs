@@ -86,7 +86,7 @@ impl<'a> Exchange<'a> {
             Err(error) => {
                 if self.response.is_some() {
                     // What was passed on is not the whole: an end in good order would say that it is.
-                    self.near.sock.reset_on_close();
+                    self.near.carrier.reset_on_close();
                 } else if !error.is_reset() {
                     self.near.leave(UNAVAILABLE).await;
                 }

@@ -78,11 +78,11 @@ impl Open {
                 socket.set_only_v6(false)?;
             }
             socket.set_nonblocking(true)?;
-            set_common_options(&SockRef::from(&socket), &connector.socket)?;
+            set_common_options(&SockRef::from(&socket), &connector.line.socket)?;
             socket.bind(&SocketAddr::new(ip, 0).into())?;
             UdpSocket::from_std(socket.into())
         };
-        let socket = match connector.source {
+        let socket = match connector.line.source {
             Some(ip) => bind(ip)?,
             None => bind(Ipv6Addr::UNSPECIFIED.into()).or_else(|_| bind(Ipv4Addr::UNSPECIFIED.into()))?,
         };
@@ -95,7 +95,7 @@ impl Open {
             loops,
             elsewhere: None,
             redirect,
-            resolver: Arc::clone(&connector.resolver),
+            resolver: Arc::clone(&connector.line.resolver),
             names: HashMap::new(),
             resolving: None,
             redirected: None,
