@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Every program gets the same configuration, made here and kept in a folder that nobody else may read, with an id and a
-//! certificate (P-256) made for this route. TLS is version 1.3 with AES-128-GCM at both ends; logs, statistics, sniffing
-//! and multiplexing are off; the rest is each program's default. Programs run in process groups of their own, with up to
+//! certificate (P-256) made for this route. TLS is version 1.3 with AES-128-GCM at both ends; logs, statistics and sniffing
+//! are off, and so is multiplexing in all stacks but the one named after it; the rest is each program's default. Programs run in process groups of their own, with up to
 //! 4095 random bytes more in their environment, so that no layout of the stack is favoured, and are killed when the route
 //! is dropped. They listen on 127.0.0.1 only. Needs Linux: readiness is read from `/proc`.
 
@@ -222,6 +222,10 @@ impl Route {
     ) -> Result<Route, RouteError> {
         if !stack.has_programs() {
             return Ok(Route::direct(sink));
+        }
+        if let Some(lack) = stack.lacking(engine.name()) {
+            let what = format!("{} has no {lack}", engine.name());
+            return Err(RouteError::Unavailable { what });
         }
         proc::raise_files();
         let id = crate::run::run_id().map_err(|error| RouteError::System {

@@ -17,7 +17,8 @@
 //! first window 16 MiB each way are compared in full, in writes of all sizes, and, for stacks that authenticate, one bit is
 //! flipped on the wire: nothing wrong may be delivered. A peer that delivers it all the same has the metric `forgeable` and the
 //! mark `unauthenticated`; of our own engine it is an error. In windows one block of 4 KiB in 16 is compared, at places drawn
-//! anew, and as many bytes must arrive as were sent.
+//! anew, and as many bytes must arrive as were sent. A sender upwards begins when the sink has accepted its connection. The
+//! end of a stream is waited for half a second, for some programs do not pass it on.
 //!
 //! Programs start anew for every window and end after it. In quick runs, where that would take most of the time, they
 //! start once and are held while others are measured.

@@ -1,12 +1,14 @@
 //! The configurations of a route: the same for every program that reads V2Ray's JSON.
 //!
 //! What can be forced is: TLS 1.3 with one suite, no logs, and nothing that a configuration has to ask for, such as
-//! statistics, sniffing or multiplexing.
+//! statistics or sniffing.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use sealway_aead::Suite;
 use serde_json::{Value, json};
 
@@ -15,6 +17,9 @@ use super::tls::{AUTHORITY, CERTIFICATE, KEY, SERVER_NAME};
 
 /// The path of WebSocket requests.
 const WS_PATH: &str = "/lab";
+
+/// The path of XHTTP requests.
+const XHTTP_PATH: &str = "/lab";
 
 /// The suite of TLS.
 const TLS_SUITE: &str = "TLS_AES_128_GCM_SHA256";
@@ -41,28 +46,37 @@ impl Facts<'_> {
     /// The client: from `entry` to `sink`, by way of `server`.
     pub(super) fn client(&self, entry: u16, server: SocketAddr, sink: SocketAddr) -> Value {
         let mut user = json!({ "id": self.id });
-        let protocol = match self.stack.protocol {
+        let (address, port) = (server.ip().to_string(), server.port());
+        let (protocol, settings) = match self.stack.protocol {
             // No server: what comes in goes straight out.
             Protocol::None | Protocol::Copy => {
                 return whole(vec![door(entry, sink)], freedom());
             }
             Protocol::Vless => {
                 user["encryption"] = json!("none");
-                "vless"
+                ("vless", vnext(server, user))
             }
             Protocol::Vmess(suite) => {
                 user["alterId"] = json!(0);
                 user["security"] = json!(security(suite));
-                "vmess"
+                ("vmess", vnext(server, user))
+            }
+            Protocol::Trojan => {
+                let server = json!({ "address": address, "port": port, "password": self.id });
+                ("trojan", json!({ "servers": [server] }))
+            }
+            Protocol::Shadowsocks(_) | Protocol::Shadowsocks2022(_) => {
+                let (method, password) = self.shadowsocks();
+                let server = json!({ "address": address, "port": port, "method": method, "password": password });
+                ("shadowsocks", json!({ "servers": [server] }))
             }
         };
-        let server = json!({ "address": server.ip().to_string(), "port": server.port(), "users": [user] });
         let mut stream = self.network();
         if self.stack.tls {
             stream["security"] = json!("tls");
             stream["tlsSettings"] = json!({
                 "serverName": SERVER_NAME,
-                "alpn": ["http/1.1"],
+                "alpn": [self.stack.alpn()],
                 "minVersion": "1.3",
                 "maxVersion": "1.3",
                 "cipherSuites": TLS_SUITE,
@@ -71,12 +85,15 @@ impl Facts<'_> {
                 "certificates": [{ "usage": "verify", "certificateFile": self.file(AUTHORITY) }],
             });
         }
-        let outbound = json!({
+        let mut outbound = json!({
             "tag": "proxy",
             "protocol": protocol,
-            "settings": { "vnext": [server] },
+            "settings": settings,
             "streamSettings": stream,
         });
+        if self.stack.network == Network::Mux {
+            outbound["mux"] = json!({ "enabled": true, "concurrency": 8 });
+        }
         whole(vec![door(entry, sink)], outbound)
     }
 
@@ -87,6 +104,14 @@ impl Facts<'_> {
             Protocol::Vmess(_) => {
                 user["alterId"] = json!(0);
                 ("vmess", json!({ "clients": [user] }))
+            }
+            Protocol::Trojan => ("trojan", json!({ "clients": [{ "password": self.id }] })),
+            Protocol::Shadowsocks(_) | Protocol::Shadowsocks2022(_) => {
+                let (method, password) = self.shadowsocks();
+                (
+                    "shadowsocks",
+                    json!({ "method": method, "password": password, "network": "tcp" }),
+                )
             }
             _ => ("vless", json!({ "clients": [user], "decryption": "none" })),
         };
@@ -112,7 +137,7 @@ impl Facts<'_> {
         if self.stack.server_needs_certificate() {
             stream["security"] = json!("tls");
             stream["tlsSettings"] = json!({
-                "alpn": ["http/1.1"],
+                "alpn": [self.stack.alpn()],
                 "minVersion": "1.3",
                 "maxVersion": "1.3",
                 "cipherSuites": TLS_SUITE,
@@ -156,13 +181,44 @@ impl Facts<'_> {
         )
     }
 
+    /// Method and password of Shadowsocks. The key of 2022 is made of the id, so that both ends have it.
+    fn shadowsocks(&self) -> (&'static str, String) {
+        let key = || {
+            let mut key = [0; 32];
+            for (to, from) in key.iter_mut().zip(self.id.bytes().filter(|byte| *byte != b'-')) {
+                *to = from;
+            }
+            STANDARD.encode(key)
+        };
+        match self.stack.protocol {
+            Protocol::Shadowsocks2022(Suite::ChaCha20Poly1305) => ("2022-blake3-chacha20-poly1305", key()),
+            Protocol::Shadowsocks2022(_) => ("2022-blake3-aes-256-gcm", key()),
+            _ => ("aes-256-gcm", self.id.to_owned()),
+        }
+    }
+
     /// What the proxy protocol is carried by, without its TLS.
     fn network(&self) -> Value {
         match self.stack.network {
-            Network::Tcp => json!({ "network": "tcp" }),
+            Network::Tcp | Network::Mux => json!({ "network": "tcp" }),
+            Network::HttpHeader => json!({ "network": "tcp", "tcpSettings": { "header": { "type": "http" } } }),
+            Network::Grpc => json!({ "network": "grpc", "grpcSettings": { "serviceName": "lab" } }),
+            Network::XhttpOne => xhttp("stream-one"),
+            Network::XhttpPackets => xhttp("packet-up"),
             Network::WebSocket => json!({ "network": "ws", "wsSettings": { "path": WS_PATH } }),
         }
     }
+}
+
+/// XHTTP in a mode.
+fn xhttp(mode: &str) -> Value {
+    json!({ "network": "xhttp", "xhttpSettings": { "path": XHTTP_PATH, "mode": mode } })
+}
+
+/// The settings of VLESS and VMess for one server with one user.
+fn vnext(server: SocketAddr, user: Value) -> Value {
+    let server = json!({ "address": server.ip().to_string(), "port": server.port(), "users": [user] });
+    json!({ "vnext": [server] })
 }
 
 /// A name as nginx reads it back.
@@ -277,11 +333,20 @@ mod tests {
             let client = facts.client(1, local(2), local(9));
             let server = facts.server(2, 4);
             let out = &client["outbounds"][0];
-            let user = &out["settings"]["vnext"][0]["users"][0];
             let inbounds = server["inbounds"].as_array().unwrap();
             for inbound in inbounds {
                 assert_eq!(inbound["protocol"], out["protocol"]);
-                assert_eq!(inbound["settings"]["clients"][0]["id"], user["id"]);
+                for key in ["id", "password"] {
+                    let ours = [&inbound["settings"]["clients"][0][key], &inbound["settings"][key]];
+                    let theirs = [
+                        &out["settings"]["vnext"][0]["users"][0][key],
+                        &out["settings"]["servers"][0][key],
+                    ];
+                    assert!(
+                        theirs.iter().all(|it| it.is_null() || ours.contains(it)),
+                        "{stack} {key}"
+                    );
+                }
                 assert_eq!(inbound["listen"], "127.0.0.1");
             }
             let last = inbounds.last().unwrap();

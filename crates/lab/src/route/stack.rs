@@ -23,13 +23,27 @@ pub(super) enum Protocol {
     Copy,
     Vless,
     Vmess(Suite),
+    Trojan,
+    /// Shadowsocks of 2017.
+    Shadowsocks(Suite),
+    /// Shadowsocks of 2022.
+    Shadowsocks2022(Suite),
 }
 
 /// What the proxy protocol is carried by.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) enum Network {
     Tcp,
+    /// TCP behind one HTTP request and its answer.
+    HttpHeader,
+    /// TCP, eight streams to a connection.
+    Mux,
     WebSocket,
+    Grpc,
+    /// XHTTP, both directions in one request.
+    XhttpOne,
+    /// XHTTP, a request for each piece that goes up.
+    XhttpPackets,
 }
 
 /// Who stands where.
@@ -113,8 +127,42 @@ impl Stack {
         ..vless("fallback-path", Network::WebSocket, true)
     };
 
+    /// VLESS over TCP behind an HTTP request.
+    pub const VLESS_HTTP: Stack = vless("vless-tcp-http", Network::HttpHeader, false);
+    /// VLESS over TCP, eight streams to a connection.
+    pub const VLESS_MUX: Stack = vless("vless-mux", Network::Mux, false);
+    /// VLESS over gRPC over TLS.
+    pub const VLESS_GRPC_TLS: Stack = vless("vless-grpc-tls", Network::Grpc, true);
+    /// VLESS over XHTTP over TLS, both directions in one request.
+    pub const VLESS_XHTTP_ONE_TLS: Stack = vless("vless-xhttp-one-tls", Network::XhttpOne, true);
+    /// VLESS over XHTTP over TLS, a request for each piece that goes up.
+    pub const VLESS_XHTTP_PACKETS_TLS: Stack = vless("vless-xhttp-packets-tls", Network::XhttpPackets, true);
+    /// Trojan over TLS.
+    pub const TROJAN_TLS: Stack = pair("trojan-tls", Protocol::Trojan, Network::Tcp, true);
+    /// Shadowsocks of 2017 with AES-256-GCM.
+    pub const SS_AES: Stack = pair(
+        "ss-aes-256-gcm",
+        Protocol::Shadowsocks(Suite::Aes256Gcm),
+        Network::Tcp,
+        false,
+    );
+    /// Shadowsocks of 2022 with AES-256-GCM.
+    pub const SS_2022_AES: Stack = pair(
+        "ss-2022-aes-256-gcm",
+        Protocol::Shadowsocks2022(Suite::Aes256Gcm),
+        Network::Tcp,
+        false,
+    );
+    /// Shadowsocks of 2022 with ChaCha20-Poly1305.
+    pub const SS_2022_CHACHA: Stack = pair(
+        "ss-2022-chacha20-poly1305",
+        Protocol::Shadowsocks2022(Suite::ChaCha20Poly1305),
+        Network::Tcp,
+        false,
+    );
+
     /// Every stack, the plainest first.
-    pub const ALL: [Stack; 17] = [
+    pub const ALL: [Stack; 26] = [
         Stack::DIRECT,
         Stack::RELAY,
         Stack::VLESS_TCP,
@@ -129,6 +177,15 @@ impl Stack {
         Stack::VMESS_CHACHA_TCP_TLS,
         Stack::VMESS_CHACHA_WS,
         Stack::VMESS_CHACHA_WS_TLS,
+        Stack::VLESS_HTTP,
+        Stack::VLESS_MUX,
+        Stack::VLESS_GRPC_TLS,
+        Stack::VLESS_XHTTP_ONE_TLS,
+        Stack::VLESS_XHTTP_PACKETS_TLS,
+        Stack::TROJAN_TLS,
+        Stack::SS_AES,
+        Stack::SS_2022_AES,
+        Stack::SS_2022_CHACHA,
         Stack::FRONT_PATH,
         Stack::FRONT_SNI,
         Stack::FALLBACK_PATH,
@@ -147,7 +204,9 @@ impl Stack {
     /// The suite that seals the payload, innermost first; `None` for a stack that sends it as it is.
     pub const fn suite(&self) -> Option<Suite> {
         match (self.protocol, self.tls) {
-            (Protocol::Vmess(suite), _) => Some(suite),
+            (Protocol::Vmess(suite) | Protocol::Shadowsocks(suite) | Protocol::Shadowsocks2022(suite), _) => {
+                Some(suite)
+            }
             (_, true) => Some(Suite::Aes128Gcm),
             (_, false) => None,
         }
@@ -161,6 +220,23 @@ impl Stack {
     /// True if nginx stands before the server.
     pub const fn needs_nginx(&self) -> bool {
         matches!(self.shape, Shape::NginxPath | Shape::NginxSni)
+    }
+
+    /// What of it the program called `engine` does not have.
+    pub(super) fn lacking(&self, engine: &str) -> Option<&'static str> {
+        match (engine, self.network, self.protocol) {
+            ("v2ray", Network::XhttpOne | Network::XhttpPackets, _) => Some("XHTTP"),
+            ("v2ray", _, Protocol::Shadowsocks2022(_)) => Some("Shadowsocks of 2022"),
+            _ => None,
+        }
+    }
+
+    /// The application protocol of its TLS.
+    pub(super) const fn alpn(&self) -> &'static str {
+        match self.network {
+            Network::Grpc | Network::XhttpOne | Network::XhttpPackets => "h2",
+            _ => "http/1.1",
+        }
     }
 
     /// True if programs stand between the generator and the sink.

@@ -80,6 +80,11 @@ impl TransportCell {
         }
     }
 
+    /// Peers are forgiven what our own engine must do.
+    fn is_ours(&self) -> bool {
+        self.engine.as_ref().is_none_or(|engine| engine.name() == OURS)
+    }
+
     /// Starts the programs.
     fn line(&self, damage: Option<&mut Option<Wire>>) -> Result<Line, CellError> {
         let sink = Sink::open().map_err(|error| CellError::failed(format_args!("cannot listen: {error}")))?;
@@ -109,6 +114,7 @@ impl TransportCell {
             direction: self.spec.direction,
             limit: Some(FLIP_PAYLOAD),
             thorough: true,
+            must_end: false,
         };
         let ended = Traffic::start(line.route.entry(), &line.sink, &[order])?.finish();
         if !wire.is_some_and(|wire| wire.damaged()) {
@@ -129,16 +135,18 @@ pub(super) fn judge_flip(ended: &Result<(), Trouble>) -> Result<(), CellError> {
         Ok(()) => Err(CellError::wrong(
             "one bit was flipped on the wire and the stream went on as if nothing had happened",
         )),
-        Err(Trouble::Count { .. } | Trouble::Broken { .. } | Trouble::Stuck) => Ok(()),
+        Err(Trouble::Count { .. } | Trouble::Broken { .. } | Trouble::Stuck | Trouble::Endless) => Ok(()),
     }
 }
 
-/// Compares every byte of a stream each way at once, in writes of every size class.
-pub(super) fn verify(route: &Route, sink: &Sink) -> Result<(), CellError> {
+/// Compares every byte of a stream each way at once, in writes of every size class; `must_end` says whether their ends must
+/// arrive too.
+pub(super) fn verify(route: &Route, sink: &Sink, must_end: bool) -> Result<(), CellError> {
     let orders = [Direction::Down, Direction::Up].map(|direction| Order {
         direction,
         limit: Some(VERIFIED),
         thorough: true,
+        must_end,
     });
     Ok(flowing(route, sink, &orders)?.finish()?)
 }
@@ -165,13 +173,11 @@ fn flowing(route: &Route, sink: &Sink, orders: &[Order]) -> Result<Traffic, Cell
 impl Timed for TransportCell {
     fn prepare(&mut self) -> Result<(), CellError> {
         let line = self.line(None)?;
-        verify(&line.route, &line.sink)?;
+        verify(&line.route, &line.sink, self.is_ours())?;
         if self.spec.stack.authenticated() {
             match self.notices_a_flipped_bit() {
                 // Of a peer that is worth knowing, and its figures are still those of what its users have.
-                Err(CellError::Wrong { .. }) if self.engine.as_ref().is_some_and(|engine| engine.name() != OURS) => {
-                    self.forgeable = true
-                }
+                Err(CellError::Wrong { .. }) if !self.is_ours() => self.forgeable = true,
                 noticed => noticed?,
             }
         }
@@ -232,6 +238,7 @@ fn measure(line: &Line, spec: &Spec, warmup: Duration, window: Duration) -> Resu
         direction: spec.direction,
         limit: None,
         thorough: false,
+        must_end: false,
     };
     let route = &line.route;
     let mut traffic = flowing(route, &line.sink, &vec![order; spec.streams])?;

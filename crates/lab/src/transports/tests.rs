@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+use std::net::{TcpListener, TcpStream};
+
 use super::cells::{TransportCell, fairness, judge_flip, verify};
 use super::traffic::{Order, Sink, Traffic, Trouble};
 use super::wire::{Damage, Plan as WirePlan, Wire};
@@ -29,6 +31,7 @@ fn order(direction: Direction, thorough: bool) -> Order {
         direction,
         limit: Some(8 << 20),
         thorough,
+        must_end: true,
     }
 }
 
@@ -38,7 +41,7 @@ fn an_honest_wire_passes() {
     let (ended, damaged) = through(Damage::Flip, Direction::Up, u64::MAX, &both);
     assert_eq!((ended, damaged), (Ok(()), false));
     let sink = Sink::open().unwrap();
-    verify(&Route::direct(sink.address()), &sink).unwrap();
+    verify(&Route::direct(sink.address()), &sink, true).unwrap();
 }
 
 #[test]
@@ -77,7 +80,7 @@ fn samples_catch_everything_that_moves_a_stream() {
 #[test]
 fn a_path_that_ends_too_soon_is_caught() {
     // It accepts, and hangs up after a few bytes.
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
@@ -121,6 +124,39 @@ fn the_direct_control_is_measured() {
     assert_eq!(counted.cpu_s, 0.0, "it has no programs");
     let names: Vec<_> = counted.figures.iter().map(|(name, _)| *name).collect();
     assert_eq!(names, ["fairness"]);
+}
+
+#[test]
+fn an_end_that_is_not_passed_on_is_told_from_bytes_that_are() {
+    // A path that hands every byte on and never the end.
+    let sink = Sink::open().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (entry, to) = (listener.local_addr().unwrap(), sink.address());
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        for near in listener.incoming().take(2).flatten() {
+            let far = TcpStream::connect(to).unwrap();
+            for (mut from, mut into) in
+                [(&near, &far), (&far, &near)].map(|(a, b)| (a.try_clone().unwrap(), b.try_clone().unwrap()))
+            {
+                std::thread::spawn(move || std::io::copy(&mut from, &mut into));
+            }
+            kept.push((near, far));
+        }
+        std::thread::sleep(Duration::from_secs(30));
+        drop(kept);
+    });
+    for must_end in [true, false] {
+        let order = Order {
+            must_end,
+            ..order(Direction::Down, true)
+        };
+        let mut traffic = Traffic::start(entry, &sink, &[order]).unwrap();
+        traffic.flowing().unwrap();
+        let ended = traffic.watch(Duration::from_secs(2)).and_then(|()| Err(Trouble::Stuck));
+        let expected = if must_end { Trouble::Endless } else { Trouble::Stuck };
+        assert_eq!(ended, Err::<(), _>(expected), "{must_end}");
+    }
 }
 
 #[test]

@@ -20,6 +20,9 @@ pub(super) const PIECE: usize = 128 * 1024;
 /// How long nothing may move before a stream is given up.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How long the end of a stream of which every byte has arrived may take. Some programs never pass it on.
+const END: Duration = Duration::from_millis(500);
+
 /// What a connection begins with.
 const MAGIC: [u8; 8] = *b"swlab\0t1";
 
@@ -54,6 +57,8 @@ pub(super) struct Order {
     pub(super) limit: Option<u64>,
     /// Check every byte and write pieces of all sizes, instead of samples of whole pieces.
     pub(super) thorough: bool,
+    /// It is an error that the end of the stream is not passed on.
+    pub(super) must_end: bool,
 }
 
 /// Why a stream did not do what it should.
@@ -67,6 +72,8 @@ pub(super) enum Trouble {
     Broken { side: &'static str, what: String },
     /// Nothing moved.
     Stuck,
+    /// Everything arrived, but not the end.
+    Endless,
 }
 
 impl From<Trouble> for CellError {
@@ -79,6 +86,7 @@ impl From<Trouble> for CellError {
                 "a stream ended too soon: {received} bytes arrived, {sent} were sent so far"
             )),
             Trouble::Broken { side, what } => CellError::failed(format_args!("{side}: {what}")),
+            Trouble::Endless => CellError::wrong("every byte of a stream arrived, but its end was not passed on"),
             Trouble::Stuck => CellError::failed(format_args!("nothing moved for {} s", PATIENCE.as_secs())),
         }
     }
@@ -90,7 +98,11 @@ pub(super) struct Stream {
     key: u64,
     order: Order,
     stop: Arc<AtomicBool>,
+    /// The sink has accepted it.
+    accepted: AtomicBool,
     sent: AtomicU64,
+    /// Nothing more is sent.
+    ended: AtomicBool,
     received: AtomicU64,
     done: Sender<Result<(), Trouble>>,
 }
@@ -125,6 +137,7 @@ impl Stream {
             socket.write_all(&piece[..size]).map_err(broken("sender"))?;
             offset += size as u64;
         }
+        self.ended.store(true, Ordering::Release);
         socket.shutdown(Shutdown::Write).map_err(broken("sender"))?;
         // What the other end still says, or how it ends, is no matter of this stream.
         while matches!(socket.read(&mut piece), Ok(1..)) {}
@@ -134,12 +147,22 @@ impl Stream {
     /// Receives to the end.
     fn receive(&self, mut socket: &TcpStream) -> Result<(), Trouble> {
         let mut piece = vec![0; PIECE];
-        let mut offset = 0;
+        let (mut offset, mut since) = (0, Instant::now());
+        socket.set_read_timeout(Some(END)).map_err(broken("receiver"))?;
         loop {
             let n = match socket.read(&mut piece) {
                 Ok(0) => break,
                 Ok(n) => n,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if is_timeout(&error) && since.elapsed() < PATIENCE => {
+                    if self.ended.load(Ordering::Acquire) && self.sent.load(Ordering::Acquire) == offset {
+                        if self.order.must_end {
+                            return Err(Trouble::Endless);
+                        }
+                        break;
+                    }
+                    continue;
+                }
                 Err(error) => return Err(broken("receiver")(error)),
             };
             let wrong = if self.order.thorough {
@@ -153,6 +176,7 @@ impl Stream {
                 });
             }
             offset += n as u64;
+            since = Instant::now();
             self.received.store(offset, Ordering::Release);
         }
         let sent = self.sent.load(Ordering::Acquire);
@@ -167,10 +191,14 @@ impl Stream {
     }
 }
 
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
 fn broken(side: &'static str) -> impl Fn(io::Error) -> Trouble {
-    move |error| match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => Trouble::Stuck,
-        _ => Trouble::Broken {
+    move |error| match is_timeout(&error) {
+        true => Trouble::Stuck,
+        false => Trouble::Broken {
             side,
             what: error.to_string(),
         },
@@ -242,6 +270,7 @@ fn accept(mut socket: &TcpStream, expected: &Expected) {
     let Some(stream) = stream.filter(|_| magic == MAGIC) else {
         return;
     };
+    stream.accepted.store(true, Ordering::Release);
     let ended = match stream.order.direction {
         Direction::Down => stream.send(socket),
         Direction::Up => stream.receive(socket),
@@ -258,7 +287,17 @@ fn generate(stream: &Stream, entry: SocketAddr) -> Result<(), Trouble> {
     (&socket).write_all(&hello).map_err(broken("generator"))?;
     match stream.order.direction {
         Direction::Down => stream.receive(&socket),
-        Direction::Up => stream.send(&socket),
+        Direction::Up => {
+            // What comes before the path is open is not what is measured, and some programs cannot hold much of it.
+            let until = Instant::now() + PATIENCE;
+            while !stream.accepted.load(Ordering::Acquire) {
+                if Instant::now() >= until {
+                    return Err(Trouble::Stuck);
+                }
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            stream.send(&socket)
+        }
     }
 }
 
@@ -289,7 +328,9 @@ impl Traffic {
                 key,
                 order: *order,
                 stop: Arc::clone(&stop),
+                accepted: AtomicBool::new(false),
                 sent: AtomicU64::new(0),
+                ended: AtomicBool::new(false),
                 received: AtomicU64::new(0),
                 done: tell.clone(),
             });
