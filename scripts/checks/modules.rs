@@ -90,6 +90,7 @@ const V2RAY: Floors = Floors {
         ("http", 3),
         ("proxy_protocol", 3),
         ("socks", 3),
+        ("trojan", 3),
         ("vless", 3),
         ("vmess", 3),
         ("link", 3),

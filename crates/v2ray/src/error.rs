@@ -14,6 +14,8 @@ pub enum Protocol {
     Vmess,
     /// SOCKS 4, 4a and 5.
     Socks,
+    /// Trojan.
+    Trojan,
     /// HTTP as a proxy protocol.
     Http,
     /// The PROXY protocol, versions 1 and 2.
@@ -30,6 +32,7 @@ impl fmt::Display for Protocol {
             Protocol::Vless => "VLESS",
             Protocol::Vmess => "VMess",
             Protocol::Socks => "SOCKS",
+            Protocol::Trojan => "Trojan",
             Protocol::Http => "HTTP",
             Protocol::ProxyProtocol => "PROXY protocol",
             Protocol::WebSocket => "WebSocket",
@@ -130,6 +133,8 @@ pub enum Error {
     },
     /// Two users of one inbound have the same id.
     DuplicateId,
+    /// Two users of one inbound have the same password.
+    DuplicatePassword,
     // The caller's fault.
     /// A buffer is too small.
     Buffer {
@@ -175,7 +180,9 @@ impl Error {
             | Error::Unauthentic { .. }
             | Error::Flow { .. }
             | Error::Refused { .. } => Fault::Peer,
-            Error::UserIdLength { .. } | Error::UserIdText { .. } | Error::DuplicateId => Fault::User,
+            Error::UserIdLength { .. } | Error::UserIdText { .. } | Error::DuplicateId | Error::DuplicatePassword => {
+                Fault::User
+            }
             Error::Buffer { .. } | Error::DoesNotFit { .. } | Error::OutOfOrder { .. } => Fault::Caller,
             Error::Aead(error) => error.fault(),
         }
@@ -239,6 +246,9 @@ impl fmt::Display for Error {
                 at.saturating_add(1)
             ),
             Error::DuplicateId => f.write_str("two users of one inbound have the same id; give each its own"),
+            Error::DuplicatePassword => {
+                f.write_str("two users of one inbound have the same password; give each its own")
+            }
             Error::Buffer { need, got } => write!(f, "a buffer of {need} bytes is needed, not {got}"),
             Error::DoesNotFit {
                 protocol,

@@ -17,13 +17,15 @@ use crate::vless::fallback::{Fallback, Fallbacks};
 use crate::vmess::{self, ChunkOpener, Opened, Options, Security, Session};
 use crate::ws::frame::{Decoder, Event, Role};
 use crate::ws::handshake::{self, Answer, Early};
-use crate::{Error, Protocol, Step, UserId, httpupgrade, proxy_protocol, socks, vless};
+use crate::{Error, Protocol, Step, UserId, httpupgrade, proxy_protocol, socks, trojan, vless};
 
 /// An entry: its name, which is also that of its fuzz target and corpus, and the function.
 pub type Entry = (&'static str, fn(&[u8]));
 
 /// All entries.
 pub const ENTRIES: &[Entry] = &[
+    ("trojan_packet", trojan_packet),
+    ("trojan_request", trojan_request),
     ("vless_request", vless_request),
     ("vless_response", vless_response),
     ("vless_packet", vless_packet),
@@ -79,6 +81,38 @@ fn whole<T: Debug + PartialEq>(data: &[u8], parse: impl Fn(&[u8]) -> Result<Step
         }
         Ok(Step::More(more)) => assert!(more > 0, "nothing more was asked for"),
         Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+fn trojan_packet(data: &[u8]) {
+    whole(data, trojan::packet::decode);
+    if let Ok(Step::Done {
+        value: (peer, payload), ..
+    }) = trojan::packet::decode(data)
+    {
+        let mut again = Vec::new();
+        if trojan::packet::write_head(&peer, payload.len(), &mut again).is_err() {
+            assert!(payload.len() > trojan::packet::MAX_WRITE);
+            return;
+        }
+        let start = again.len();
+        again.extend_from_slice(&data[payload]);
+        let used = again.len();
+        let value = (peer, start..used);
+        assert_eq!(trojan::packet::decode(&again), Ok(Step::Done { value, used }));
+    }
+}
+
+fn trojan_request(data: &[u8]) {
+    whole(data, trojan::Request::decode);
+    if let Ok(Step::Done { value, .. }) = trojan::Request::decode(data) {
+        let mut users = trojan::Users::new();
+        assert!(users.insert(value.key.clone(), ()).is_ok());
+        assert_eq!(trojan::first::inspect(data, &users), trojan::first::First::User(&()));
+        let mut again = Vec::new();
+        value.encode(&mut again);
+        let used = again.len();
+        assert_eq!(trojan::Request::decode(&again), Ok(Step::Done { value, used }));
     }
 }
 

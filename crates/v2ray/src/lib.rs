@@ -34,7 +34,7 @@
 //!
 //! | Modules | What they hold |
 //! |---|---|
-//! | [`vless`], [`vmess`], [`socks`], [`http`] | protocols: requests, responses, bodies, users |
+//! | [`vless`], [`vmess`], [`trojan`], [`socks`], [`http`] | protocols: requests, responses, bodies, users |
 //! | [`ws`], [`httpupgrade`], [`proxy_protocol`] | what stands around a protocol on the wire |
 //! | [`address`], [`id`], [`text`], [`Step`], [`Error`] | what all of them use |
 //! | [`config`] | `config.json`: from text to valid values, or to problems with line and column |
@@ -76,6 +76,7 @@ pub mod proxy_protocol;
 pub mod socks;
 mod step;
 pub mod text;
+pub mod trojan;
 pub mod vless;
 pub mod vmess;
 pub mod ws;

@@ -19,6 +19,7 @@ fn every_changed_input_is_handled() {
 #[test]
 fn every_corpus_of_ours_has_an_entry() {
     let ours = [
+        "trojan_",
         "vless_",
         "vmess_",
         "socks_",
