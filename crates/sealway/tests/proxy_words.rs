@@ -155,8 +155,8 @@ fn bad_links_and_files_are_refused() {
     assert!(empty.code == 2 && empty.stderr.contains("it is empty"), "{empty:?}");
     refused(&["link", "to-config", "https://example.org"], &["vless:// or vmess://"]);
     refused(
-        &["link", "to-config", "trojan://x@a:1"],
-        &["not supported yet", "trojan"],
+        &["link", "to-config", "tuic://x@a:1"],
+        &["not supported yet", "tuic"],
     );
     refused(
         &[

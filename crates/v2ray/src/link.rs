@@ -1,6 +1,6 @@
-//! Share links: `vless://`, and `vmess://` in both of its forms.
+//! Share links: `trojan://`, `vless://`, and `vmess://` in both of its forms.
 //!
-//! The URI form is `scheme://id@host:port?query#name` with percent-encoded values. The older form of VMess is base64 of a
+//! The URI form is `scheme://user@host:port?query#name` with percent-encoded values. The older form of VMess is base64 of a
 //! JSON object. A [`Link`] holds what either says, also what this program cannot do yet, so that reading and writing a
 //! link loses nothing; turning it into an outbound is where that is told.
 
@@ -18,6 +18,8 @@ use crate::{Address, UserId, text};
 /// The protocols that links are read and written for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Scheme {
+    /// `trojan://`
+    Trojan,
     /// `vless://`
     Vless,
     /// `vmess://`
@@ -28,13 +30,14 @@ impl Scheme {
     /// The scheme, without `://`.
     pub fn as_str(self) -> &'static str {
         match self {
+            Scheme::Trojan => "trojan",
             Scheme::Vless => "vless",
             Scheme::Vmess => "vmess",
         }
     }
 }
 
-/// The two ways to write a VMess link. VLESS has the first only.
+/// The two ways to write a VMess link. The other schemes have the first only.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Form {
     /// `vmess://id@host:port?query#name`
@@ -42,6 +45,46 @@ pub enum Form {
     Uri,
     /// `vmess://` and base64 of JSON, as v2rayN began it (version 2).
     Json,
+}
+
+/// Who the user is at the server.
+#[derive(Clone, Eq, PartialEq)]
+pub enum Credential {
+    /// An id: VLESS, VMess.
+    Id(UserId),
+    /// A password: Trojan.
+    Password(String),
+}
+
+/// Does not show a password.
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Credential::Id(id) => id.fmt(f),
+            Credential::Password(_) => f.write_str("Password(…)"),
+        }
+    }
+}
+
+impl fmt::Display for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Credential::Id(id) => id.fmt(f),
+            Credential::Password(password) => f.write_str(password),
+        }
+    }
+}
+
+impl From<UserId> for Credential {
+    fn from(id: UserId) -> Self {
+        Credential::Id(id)
+    }
+}
+
+impl From<String> for Credential {
+    fn from(password: String) -> Self {
+        Credential::Password(password)
+    }
 }
 
 /// What a share link says. Texts are as the other end meant them, without percent-encoding; an empty one is the same as
@@ -59,15 +102,17 @@ pub struct Link {
     pub address: Address,
     /// Its port.
     pub port: u16,
-    /// The user's id.
-    pub id: UserId,
-    /// VLESS: its own encryption, `none` by default. VMess: how the payload is sealed (`scy`), `auto` by default.
+    /// Who the user is there (`id`).
+    pub user: Credential,
+    /// VLESS: its own encryption, `none` by default. VMess: how the payload is sealed (`scy`), `auto` by default. Trojan:
+    /// nothing.
     pub encryption: String,
     /// VMess of old (`aid`). 0 is the only value that is spoken.
     pub alter_id: u32,
     /// The transport (`type`, `net`); `raw` by default, which links also call `tcp`.
     pub network: String,
-    /// The security layer (`security`, `tls`): `none` by default, `tls`, `reality`.
+    /// The security layer (`security`, `tls`): `none`, `tls` or `reality`. The default is `tls` for Trojan and `none` for
+    /// the others.
     pub security: String,
     /// Everything else, by its name in the URI form, without empty values: `flow`; `sni`, `alpn`, `fp`, `ech`, `pcs`,
     /// `allowInsecure` for TLS; `pbk`, `sid`, `spx`, `pqv` for REALITY; `headerType`, `host`, `path`, `seed`,
@@ -121,7 +166,7 @@ impl fmt::Display for LinkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LinkError::NotSupported { scheme } => write!(f, "not supported yet: {scheme}:// links"),
-            LinkError::Scheme => f.write_str("a share link begins with vless:// or vmess://"),
+            LinkError::Scheme => f.write_str("a share link begins with trojan://, vless:// or vmess://"),
             LinkError::TooLong => write!(f, "the link is longer than {MAX_LEN} bytes"),
             LinkError::Part { part, problem } => write!(f, "{part} of the link is wrong: {problem}"),
             LinkError::NoLink { what } => write!(f, "there is no share link for {what}"),
@@ -152,19 +197,19 @@ impl LinkError {
 }
 
 impl Link {
-    /// A plain link: raw, without a security layer.
-    pub fn new(scheme: Scheme, id: UserId, address: Address, port: u16) -> Self {
+    /// A plain link: raw, with the security layer that the scheme has by default.
+    pub fn new(scheme: Scheme, user: impl Into<Credential>, address: Address, port: u16) -> Self {
         Link {
             scheme,
             form: Form::Uri,
             name: String::new(),
             address,
             port,
-            id,
+            user: user.into(),
             encryption: default_encryption(scheme).to_owned(),
             alter_id: 0,
             network: "raw".to_owned(),
-            security: "none".to_owned(),
+            security: default_security(scheme).to_owned(),
             parameters: BTreeMap::new(),
         }
     }
@@ -182,14 +227,14 @@ impl Link {
             return Err(LinkError::Scheme);
         };
         let scheme = scheme.to_ascii_lowercase();
-        if rest.is_empty() && matches!(scheme.as_str(), "vless" | "vmess") {
+        if rest.is_empty() && matches!(scheme.as_str(), "trojan" | "vless" | "vmess") {
             return Err(LinkError::part("the body", "it is empty: nothing stands behind ://"));
         }
         let link = match scheme.as_str() {
+            "trojan" => uri::read(Scheme::Trojan, rest),
             "vless" => uri::read(Scheme::Vless, rest),
             "vmess" if rest.split('#').next().is_some_and(|r| r.contains('@')) => uri::read(Scheme::Vmess, rest),
             "vmess" => json::read(rest),
-            "trojan" => Err(LinkError::NotSupported { scheme: "trojan" }),
             "ss" => Err(LinkError::NotSupported { scheme: "ss" }),
             "hysteria2" | "hy2" => Err(LinkError::NotSupported { scheme: "hysteria2" }),
             "tuic" => Err(LinkError::NotSupported { scheme: "tuic" }),
@@ -250,7 +295,7 @@ impl Link {
             other => other.to_owned(),
         };
         self.security = match security.to_ascii_lowercase().as_str() {
-            "" => "none".to_owned(),
+            "" => default_security(self.scheme).to_owned(),
             other => other.to_owned(),
         };
     }
@@ -264,8 +309,25 @@ impl Link {
 
 fn default_encryption(scheme: Scheme) -> &'static str {
     match scheme {
+        Scheme::Trojan => "",
         Scheme::Vless => "none",
         Scheme::Vmess => "auto",
+    }
+}
+
+fn default_security(scheme: Scheme) -> &'static str {
+    match scheme {
+        Scheme::Trojan => "tls",
+        Scheme::Vless | Scheme::Vmess => "none",
+    }
+}
+
+/// Who the user is, as the scheme has it.
+fn parse_user(scheme: Scheme, text: String) -> Result<Credential, LinkError> {
+    match scheme {
+        Scheme::Trojan if text.is_empty() => Err(LinkError::part("the password", "it is empty")),
+        Scheme::Trojan => Ok(text.into()),
+        Scheme::Vless | Scheme::Vmess => parse_id(&text).map(Credential::Id),
     }
 }
 

@@ -7,6 +7,7 @@ mod freedom;
 mod http;
 pub(crate) mod server;
 mod socks;
+pub(crate) mod trojan;
 mod user;
 pub(crate) mod vless;
 pub(crate) mod vmess;
@@ -26,6 +27,7 @@ pub use freedom::{FinalAction, FinalRule, FreedomSettings, Redirect};
 pub use http::{HttpSettings, ProxyOutbound};
 pub use server::Server;
 pub use socks::{SocksAuth, SocksSettings};
+pub use trojan::{TrojanInbound, TrojanOutbound, TrojanUser};
 pub use user::{Account, User};
 pub use vless::{VlessInbound, VlessOutbound};
 pub use vmess::{Experiments, VmessInbound, VmessOutbound, VmessSecurity};
@@ -142,13 +144,14 @@ protocols! {
         Socks(SocksSettings) = "socks" | "mixed";
         /// HTTP proxy.
         Http(HttpSettings) = "http";
+        /// Trojan.
+        Trojan(TrojanInbound) = "trojan";
         /// VLESS.
         Vless(VlessInbound) = "vless";
         /// VMess.
         Vmess(VmessInbound) = "vmess";
     }
     other {
-        LaterError "trojan": "the protocol trojan";
         LaterError "shadowsocks": "the protocol shadowsocks";
         LaterError "hysteria": "the protocol hysteria";
         LaterError "wireguard": "the protocol wireguard";
@@ -163,6 +166,8 @@ protocols! {
         Freedom(FreedomSettings) = "freedom" | "direct";
         /// Nowhere.
         Blackhole(BlackholeSettings) = "blackhole" | "block";
+        /// Trojan.
+        Trojan(TrojanOutbound) = "trojan";
         /// VLESS.
         Vless(VlessOutbound) = "vless";
         /// VMess.
@@ -173,7 +178,6 @@ protocols! {
         Http(ProxyOutbound) = "http";
     }
     other {
-        LaterError "trojan": "the protocol trojan";
         LaterError "shadowsocks": "the protocol shadowsocks";
         LaterError "hysteria": "the protocol hysteria";
         LaterError "wireguard": "the protocol wireguard";

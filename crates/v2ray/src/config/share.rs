@@ -3,24 +3,28 @@
 use serde_json::{Map, Value, json};
 
 use super::outbound::Outbound;
-use super::protocol::{vless, vmess};
+use super::protocol::{trojan, vless, vmess};
 use super::read_outbound;
 use super::sockopt::{DomainStrategy, Sockopt};
 use super::tls::{Tls, TlsVersion};
 use super::transport::{EarlyData, Transport, Upgrade};
-use crate::link::{Link, LinkError, Made, Scheme};
+use crate::link::{Credential, Link, LinkError, Made, Scheme};
 use crate::problem::Problem;
 
 impl Link {
     /// The outbound as it stands in a configuration, with the link's name as its tag.
     pub fn to_json(&self) -> Value {
         let mut settings = match self.scheme {
+            Scheme::Trojan => trojan::of_link(self),
             Scheme::Vless => vless::of_link(self),
             Scheme::Vmess => vmess::of_link(self),
         };
         settings["address"] = self.address.to_string().into();
         settings["port"] = self.port.into();
-        settings["id"] = self.id.to_string().into();
+        match &self.user {
+            Credential::Id(id) => settings["id"] = id.to_string().into(),
+            Credential::Password(password) => settings["password"] = password.as_str().into(),
+        }
         let mut outbound = json!({
             "protocol": self.scheme.as_str(),
             "settings": settings,

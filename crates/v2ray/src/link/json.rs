@@ -151,7 +151,7 @@ pub(super) fn write(link: &Link) -> String {
     put("ps", &link.name);
     put("add", &link.address.to_string());
     put("port", &link.port.to_string());
-    put("id", &link.id.to_string());
+    put("id", &link.user.to_string());
     put("aid", &link.alter_id.to_string());
     put("scy", &link.encryption);
     put("net", link.network_word());

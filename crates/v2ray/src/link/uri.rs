@@ -1,10 +1,10 @@
-//! `scheme://id@host:port?query#name`
+//! `scheme://user@host:port?query#name`
 
 use std::fmt::Write;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-use super::{Form, Link, LinkError, Scheme, default_encryption, parse_address, parse_id, parse_port};
+use super::{Form, Link, LinkError, Scheme, default_encryption, parse_address, parse_port, parse_user};
 use crate::Address;
 
 /// What stays as it is in a value: what JavaScript's `encodeURIComponent` leaves alone.
@@ -30,8 +30,12 @@ fn decode(part: &'static str, text: &str) -> Result<String, LinkError> {
 pub(super) fn read(scheme: Scheme, rest: &str) -> Result<Link, LinkError> {
     let (rest, name) = rest.split_once('#').unwrap_or((rest, ""));
     let (authority, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let Some((id, server)) = authority.rsplit_once('@') else {
-        return Err(LinkError::part("the id", "an \"@\" stands between it and the host"));
+    let who = match scheme {
+        Scheme::Trojan => "the password",
+        Scheme::Vless | Scheme::Vmess => "the id",
+    };
+    let Some((user, server)) = authority.rsplit_once('@') else {
+        return Err(LinkError::part(who, "an \"@\" stands between it and the host"));
     };
     // Some programs write the empty path of the URI.
     let server = server.strip_suffix('/').unwrap_or(server);
@@ -48,7 +52,12 @@ pub(super) fn read(scheme: Scheme, rest: &str) -> Result<Link, LinkError> {
         return Err(LinkError::part("the port", "there is none"));
     };
     let address = parse_address(&decode("the host", host)?)?;
-    let mut link = Link::new(scheme, parse_id(&decode("the id", id)?)?, address, parse_port(port)?);
+    let mut link = Link::new(
+        scheme,
+        parse_user(scheme, decode(who, user)?)?,
+        address,
+        parse_port(port)?,
+    );
     link.form = Form::Uri;
     link.name = decode("the name", name)?;
     let (mut network, mut security) = (String::new(), String::new());
@@ -79,7 +88,7 @@ pub(super) fn read(scheme: Scheme, rest: &str) -> Result<Link, LinkError> {
 /// Writes the whole link.
 pub(super) fn write(link: &Link) -> String {
     let value = |text: &str| utf8_percent_encode(text, VALUE).to_string();
-    let mut out = format!("{}://{}@", link.scheme.as_str(), link.id);
+    let mut out = format!("{}://{}@", link.scheme.as_str(), value(&link.user.to_string()));
     let _ = match &link.address {
         Address::Ipv6(ip) => write!(out, "[{ip}]:{}", link.port),
         address => write!(out, "{address}:{}", link.port),

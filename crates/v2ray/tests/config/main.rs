@@ -6,6 +6,7 @@ mod guards;
 mod hostile;
 mod problems;
 mod transports;
+mod trojan;
 mod values;
 
 use sealway_v2ray::config::{Config, File, Loaded, Options, load};

@@ -2,7 +2,9 @@
 
 use crate::Address;
 use crate::config::context::Cx;
+use crate::config::net::is_private;
 use crate::config::schema::{Loses, Object};
+use crate::config::stream::Stream;
 use crate::json::{Data, Member, Value};
 use crate::problem::{At, Position};
 
@@ -44,6 +46,14 @@ pub struct Server {
     pub port: u16,
 }
 
+/// For [`nest`]: a server whose own keys say who we are there.
+pub(crate) const NO_USER: &Object = &Object {
+    title: "",
+    about: &[],
+    keys: &[],
+    others: &[],
+};
+
 /// Rewrites settings in which server and user stand flat into a `list` of one server with one user. `beside` are keys that
 /// stay where they are.
 pub(crate) fn nest(settings: Value, list: &str, user: &Object, beside: &[&str]) -> Value {
@@ -81,7 +91,7 @@ pub(crate) fn nest(settings: Value, list: &str, user: &Object, beside: &[&str]) 
 }
 
 /// The one server of a list.
-fn one<T>(mut list: Vec<T>, what: &str, at: Position, cx: &mut Cx<'_>) -> Option<T> {
+pub(crate) fn one<T>(mut list: Vec<T>, what: &str, at: Position, cx: &mut Cx<'_>) -> Option<T> {
     match list.len() {
         1 => list.pop(),
         0 => {
@@ -109,6 +119,27 @@ pub(crate) fn one_user<S: Into<(Server, Vec<U>)>, U>(
         false => Some(one(users, "user", at, cx)?),
     };
     Some((server, user))
+}
+
+/// Tells of a server far away that is spoken to in the clear. `secret` is what of the user goes there.
+pub(crate) fn check_plain(
+    protocol: &str,
+    secret: &str,
+    server: &Server,
+    stream: &Stream,
+    at: Position,
+    cx: &mut Cx<'_>,
+) {
+    let address = &server.address;
+    let stays_near =
+        address.ip().is_some_and(is_private) || address.domain().is_some_and(|name| name.as_str() == "localhost");
+    if stream.tls.is_none() && !stays_near {
+        let text = format!(
+            "{protocol} does not encrypt, and there is no TLS: everything, {secret} included, can be read on the way"
+        );
+        let hint = "write \"security\": \"tls\" under `streamSettings` on both ends";
+        cx.warn(at, text, hint);
+    }
 }
 
 /// Tells of limits that are asked for by an outbound's user.

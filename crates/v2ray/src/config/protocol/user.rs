@@ -36,27 +36,48 @@ object! {
     }
 }
 
+/// Tells of users of one inbound with the same secret or e-mail.
+pub(crate) struct Distinct {
+    /// The key that holds the secret.
+    key: &'static str,
+    hint: &'static str,
+    secrets: HashMap<Vec<u8>, Position>,
+    emails: HashMap<String, Position>,
+}
+
+impl Distinct {
+    pub(crate) fn new(key: &'static str, hint: &'static str) -> Self {
+        Distinct {
+            key,
+            hint,
+            secrets: HashMap::new(),
+            emails: HashMap::new(),
+        }
+    }
+
+    /// Looks at one user.
+    pub(crate) fn check(&mut self, (secret, at): (&[u8], Position), email: &At<Name>, cx: &mut Cx<'_>) {
+        if let Some(first) = self.secrets.get(secret) {
+            let text = format!("the user on line {} has the same {}", first.line, self.key);
+            cx.error_in(self.key, at, text, self.hint);
+        } else {
+            self.secrets.insert(secret.to_vec(), at);
+        }
+        let lower = email.to_lowercase();
+        if let Some(first) = self.emails.get(&lower) {
+            let text = format!("the user on line {} has the same e-mail {}", first.line, quoted(email));
+            cx.error_in("email", email.at, text, "counters and rules tell users apart by it");
+        } else if !lower.is_empty() {
+            self.emails.insert(lower, email.at);
+        }
+    }
+}
+
 /// The users of an inbound by id, e-mail and level. Tells of those with the same id or e-mail.
 pub(crate) fn distinct(users: impl Iterator<Item = (At<UserId>, At<Name>, u32)>, cx: &mut Cx<'_>) -> Vec<User> {
-    let mut ids: HashMap<[u8; 16], Position> = HashMap::new();
-    let mut emails: HashMap<String, Position> = HashMap::new();
+    let mut seen = Distinct::new("id", "give each user an id of their own: `sealway uuid` makes one");
     let one = |(i, (id, email, level)): (usize, (At<UserId>, At<Name>, u32))| {
-        cx.at_index(i, |cx| {
-            if let Some(first) = ids.get(id.value.as_bytes()) {
-                let text = format!("the user on line {} has the same id", first.line);
-                let hint = "give each user an id of their own: `sealway uuid` makes one";
-                cx.error_in("id", id.at, text, hint);
-            } else {
-                ids.insert(*id.value.as_bytes(), id.at);
-            }
-            let lower = email.to_lowercase();
-            if let Some(first) = emails.get(&lower) {
-                let text = format!("the user on line {} has the same e-mail {}", first.line, quoted(&email));
-                cx.error_in("email", email.at, text, "counters and rules tell users apart by it");
-            } else if !lower.is_empty() {
-                emails.insert(lower, email.at);
-            }
-        });
+        cx.at_index(i, |cx| seen.check((id.value.as_bytes(), id.at), &email, cx));
         User {
             id: id.value,
             email: email.value.0,

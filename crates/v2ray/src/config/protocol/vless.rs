@@ -4,11 +4,10 @@ use serde_json::json;
 
 use super::Side;
 use super::fallback::{self, FallbackTarget, ReadFallback};
-use super::server::{Server, check_level, nest, one_user, servers};
+use super::server::{Server, check_level, check_plain, nest, one_user, servers};
 use super::user::{User, distinct};
 use crate::UserId;
 use crate::config::context::{Cx, quoted};
-use crate::config::net::is_private;
 use crate::config::scalar::{Name, Part};
 use crate::config::schema::{Kind, Loses};
 use crate::config::stream::Stream;
@@ -181,15 +180,7 @@ impl Side for VlessOutbound {
     }
 
     fn check_stream(&self, stream: &Stream, at: Position, cx: &mut Cx<'_>) {
-        let address = &self.server.address;
-        let stays_near =
-            address.ip().is_some_and(is_private) || address.domain().is_some_and(|name| name.as_str() == "localhost");
-        if stream.tls.is_none() && !stays_near {
-            let text =
-                "VLESS does not encrypt, and there is no TLS: everything, the id included, can be read on the way";
-            let hint = "write \"security\": \"tls\" under `streamSettings` on both ends";
-            cx.warn(at, text, hint);
-        }
+        check_plain("VLESS", "the id", &self.server, stream, at, cx);
     }
 
     fn link(&self, _: &mut Vec<&'static str>) -> Option<Link> {
