@@ -4,6 +4,7 @@
 //! [`Dispatcher`], which knows nothing of the protocol they came in.
 
 mod access;
+mod flows;
 mod router;
 pub(crate) mod tarpit;
 
@@ -23,6 +24,7 @@ use crate::stream::Stream;
 use crate::udp::{self, PacketEnd};
 
 use access::{Access, Chosen, Client};
+use flows::Flows;
 use router::{Question, Router};
 use tarpit::Tarpit;
 
@@ -55,12 +57,14 @@ pub(crate) enum Request {
         to: Destination,
         user: Arc<User>,
     },
-    /// Datagrams to be carried; those of an end that says so with each of them go elsewhere too.
+    /// Datagrams to be carried to one target.
     Datagrams {
         near: Box<dyn PacketEnd>,
         to: Destination,
         user: Arc<User>,
     },
+    /// Datagrams that each say where they go.
+    Packets { near: Box<dyn PacketEnd>, user: Arc<User> },
     /// A connection that asks for several things.
     Session(Box<dyn Session>),
     /// A stranger who was connected to a fallback.
@@ -210,7 +214,7 @@ impl Dispatcher {
     }
 
     /// From a request to a connection that only has to be carried. What it takes to begin can be freed before the long part.
-    pub(crate) async fn begin(&self, origin: &Origin, request: Request) -> Carry {
+    pub(crate) async fn begin(self: &Arc<Self>, origin: &Origin, request: Request) -> Carry {
         match request {
             Request::Fallback(relay) => Carry::Stream(relay),
             Request::Session(session) => Carry::Session(session),
@@ -228,6 +232,10 @@ impl Dispatcher {
                 Err(error @ Error::Forbidden { .. }) => Carry::Refused(near, error),
                 Err(error) => Carry::Failed(error),
             },
+            Request::Packets { near, user } => {
+                let far = Flows::new(Arc::clone(self), origin.clone(), Arc::clone(&user));
+                Carry::Datagrams(near, far, user)
+            }
             Request::Datagrams { near, to, user } => {
                 let route = self.route(origin, &to, &user).await;
                 associate(origin, &route, near, &to, user).await

@@ -6,6 +6,7 @@ mod fallback;
 pub(crate) mod http;
 mod local;
 mod socks;
+mod trojan;
 mod vless;
 mod vmess;
 
@@ -44,6 +45,7 @@ fn protocol(settings: &InboundProtocol, users: &mut Users<'_>) -> Result<Box<dyn
         InboundProtocol::Dokodemo(door) => Box::new(dokodemo::Dokodemo::new(door, users)),
         InboundProtocol::Socks(socks) => Box::new(socks::Socks::new(socks, users)),
         InboundProtocol::Http(http) => Box::new(http::Http::new(http, users)),
+        InboundProtocol::Trojan(trojan) => Box::new(trojan::Trojan::new(trojan, users)?),
         InboundProtocol::Vless(vless) => Box::new(vless::Vless::new(vless, users)?),
         InboundProtocol::Vmess(vmess) => Box::new(vmess::Vmess::new(vmess, users)?),
     })
@@ -91,19 +93,21 @@ impl Users<'_> {
         })
     }
 
-    /// A user with a name, which nobody else may have.
+    /// A user of VLESS or VMess.
     fn user(&mut self, settings: &settings::User) -> Result<Arc<User>, Error> {
-        let email = settings.email.to_lowercase();
-        if !email.is_empty() && !self.emails.insert(email) {
-            return Err(self.wrong(format!(
-                "two users have the e-mail {:?}; each needs its own",
-                settings.email
-            )));
+        self.named(&settings.email, settings.level)
+    }
+
+    /// A user with a name, which nobody else may have.
+    fn named(&mut self, email: &str, level: u32) -> Result<Arc<User>, Error> {
+        let lower = email.to_lowercase();
+        if !lower.is_empty() && !self.emails.insert(lower) {
+            return Err(self.wrong(format!("two users have the e-mail {email:?}; each needs its own")));
         }
-        let level = self.levels.get(settings.level);
-        let counted = !settings.email.is_empty() && (level.count_uplink || level.count_downlink);
+        let level = self.levels.get(level);
+        let counted = !email.is_empty() && (level.count_uplink || level.count_downlink);
         let mut user = User {
-            email: settings.email.clone(),
+            email: email.to_owned(),
             level,
             traffic: Traffic::default(),
         };

@@ -4,6 +4,7 @@ mod blackhole;
 mod freedom;
 mod http;
 pub(crate) mod socks;
+mod trojan;
 mod vless;
 mod vmess;
 
@@ -73,6 +74,7 @@ fn protocol(
     match settings.clone() {
         OutboundProtocol::Freedom(freedom) => Box::new(freedom::Freedom::new(freedom, dialer, loops)),
         OutboundProtocol::Blackhole { http } => Box::new(blackhole::Blackhole { http }),
+        OutboundProtocol::Trojan(trojan) => Box::new(trojan::Trojan::new(place, trojan, dialer)),
         OutboundProtocol::Vless(vless) => Box::new(vless::Vless::new(place, vless, dialer)),
         OutboundProtocol::Vmess(vmess) => Box::new(vmess::Vmess::new(vmess, dialer, clock)),
         OutboundProtocol::Socks(proxy) => Box::new(socks::Socks { proxy, dialer }),

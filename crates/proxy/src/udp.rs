@@ -1,5 +1,6 @@
 //! Carrying datagrams: between a client's packets, however they are framed, and the target.
 
+mod addressed;
 mod framed;
 
 use std::future::{Future, poll_fn};
@@ -19,6 +20,7 @@ use crate::closing::{Paced, Pacer};
 use crate::pool::{Buf, Class};
 use crate::stats::Traffic;
 
+pub(crate) use addressed::Addressed;
 pub(crate) use framed::Framed;
 
 /// Longest datagram, bytes.

@@ -34,6 +34,15 @@ fn user(user: &config::User, levels: &mut Vec<u32>) -> User {
     }
 }
 
+fn trojan_user(user: &config::TrojanUser, levels: &mut Vec<u32>) -> TrojanUser {
+    levels.push(user.level);
+    TrojanUser {
+        key: user.key.clone(),
+        email: user.email.clone(),
+        level: user.level,
+    }
+}
+
 pub(super) fn inbound(place: &str, inbound: &config::Inbound, levels: &mut Vec<u32>) -> Result<Inbound, Error> {
     let listen = match &inbound.listen {
         config::Listen::Ip { ip: Some(ip), ports } => ports
@@ -77,6 +86,10 @@ pub(super) fn inbound(place: &str, inbound: &config::Inbound, levels: &mut Vec<u
                 level: http.level,
             })
         }
+        config::InboundProtocol::Trojan(trojan) => InboundProtocol::Trojan(TrojanIn {
+            users: trojan.users.iter().map(|one| trojan_user(one, levels)).collect(),
+            fallbacks: trojan.fallbacks.iter().map(fallback).collect(),
+        }),
         config::InboundProtocol::Vless(vless) => InboundProtocol::Vless(VlessIn {
             users: vless.users.iter().map(|one| user(one, levels)).collect(),
             fallbacks: vless.fallbacks.iter().map(fallback).collect(),

@@ -2,6 +2,8 @@
 
 use sealway_v2ray::config::{self, BlackholeResponse, FinalAction, VmessSecurity as Word};
 
+use sealway_v2ray::trojan::Key;
+
 use super::{account, ips, networks, ranges, transport};
 use crate::Error;
 use crate::settings::*;
@@ -31,6 +33,10 @@ pub(super) fn outbound(place: &str, outbound: &config::Outbound) -> Result<Outbo
         config::OutboundProtocol::Blackhole(blackhole) => OutboundProtocol::Blackhole {
             http: blackhole.response.kind == BlackholeResponse::Http,
         },
+        config::OutboundProtocol::Trojan(trojan) => OutboundProtocol::Trojan(TrojanOut {
+            server: server(&trojan.server),
+            key: Key::of_password(&trojan.password),
+        }),
         config::OutboundProtocol::Vless(vless) => OutboundProtocol::Vless(VlessOut {
             server: server(&vless.server),
             id: vless.id,

@@ -1,4 +1,4 @@
-//! Strangers on a VLESS inbound are led to a web server, who answers them as if nothing else were here.
+//! Strangers on a VLESS or Trojan inbound are led to a web server, who answers them as if nothing else were here.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -84,9 +84,9 @@ async fn choose<'a>(
             Ok(Err(error)) => return Err(error),
         }
     }
-    fallbacks.choose(name, alpn, stream.payload()).map_err(|_| {
-        Error::Unauthentic("VLESS: no such user, and no fallback fits; add one with neither name, alpn nor path")
-    })
+    fallbacks
+        .choose(name, alpn, stream.payload())
+        .map_err(|_| Error::Unauthentic("no such user, and no fallback fits; add one with neither name, alpn nor path"))
 }
 
 /// A target as the configuration writes it.

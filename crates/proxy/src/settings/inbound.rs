@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use sealway_v2ray::trojan::Key;
 use sealway_v2ray::vless::fallback::Fallback;
 use sealway_v2ray::{Address, UserId};
 
@@ -56,8 +57,8 @@ impl Inbound {
     /// Whether others than this machine reach it: by what it speaks, which is for clients elsewhere, or by where it listens.
     /// They may not reach private networks unless a rule allows it.
     pub fn is_remote(&self) -> bool {
-        matches!(self.protocol, InboundProtocol::Vless(_) | InboundProtocol::Vmess(_))
-            || !self.listen.iter().all(Listen::is_this_machine)
+        use InboundProtocol::{Trojan, Vless, Vmess};
+        matches!(self.protocol, Trojan(_) | Vless(_) | Vmess(_)) || !self.listen.iter().all(Listen::is_this_machine)
     }
 }
 
@@ -70,6 +71,8 @@ pub enum InboundProtocol {
     Socks(Socks),
     /// HTTP proxy.
     Http(HttpProxy),
+    /// Trojan.
+    Trojan(TrojanIn),
     /// VLESS.
     Vless(VlessIn),
     /// VMess.
@@ -143,6 +146,26 @@ pub struct User {
     pub email: String,
     /// Level.
     pub level: u32,
+}
+
+/// A user of Trojan.
+#[derive(Clone, Debug)]
+pub struct TrojanUser {
+    /// What the password becomes on the wire.
+    pub key: Key,
+    /// Name in counters, rules and the access log, or empty.
+    pub email: String,
+    /// Level.
+    pub level: u32,
+}
+
+/// Trojan inbound.
+#[derive(Clone, Debug, Default)]
+pub struct TrojanIn {
+    /// Who may use it.
+    pub users: Vec<TrojanUser>,
+    /// Where everybody else is sent.
+    pub fallbacks: Vec<Fallback<FallbackTarget>>,
 }
 
 /// VLESS inbound.

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use sealway_v2ray::config::IpMatch;
+use sealway_v2ray::trojan::Key;
 use sealway_v2ray::{Address, UserId};
 
 use super::{Account, ClientTransport, DomainStrategy};
@@ -30,6 +31,8 @@ pub enum OutboundProtocol {
         /// Answer with `HTTP/1.1 403 Forbidden`.
         http: bool,
     },
+    /// Trojan.
+    Trojan(TrojanOut),
     /// VLESS.
     Vless(VlessOut),
     /// VMess.
@@ -66,6 +69,15 @@ pub struct FinalRule {
     pub ports: Vec<(u16, u16)>,
     /// Addresses; empty for all.
     pub ips: Vec<IpMatch>,
+}
+
+/// Trojan outbound.
+#[derive(Clone, Debug)]
+pub struct TrojanOut {
+    /// Server.
+    pub server: (Address, u16),
+    /// What our password there becomes on the wire.
+    pub key: Key,
 }
 
 /// VLESS outbound.

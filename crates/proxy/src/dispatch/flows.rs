@@ -1,0 +1,332 @@
+//! Datagrams of one client that each say where they go: the rules are asked for every target, and each outbound that they
+//! choose has an association of its own.
+
+use std::collections::{HashMap, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use sealway_v2ray::Destination;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::{Dispatcher, Origin, Route, User};
+use crate::error::{Error, Pending};
+use crate::udp::{PacketEnd, Slot};
+
+/// Associations of one client that are carried at once. An outbound that reaches every target needs one for all of them,
+/// others need one for each.
+const MAX_FLOWS: usize = 256;
+/// Targets of which one client's datagrams remember what the rules said.
+const MAX_ROUTES: usize = 1024;
+/// Bytes of one client's datagrams that wait while outbounds are reached. What comes beyond it is dropped, as a full socket
+/// would.
+const MAX_WAITING: usize = 256 << 10;
+/// How long a target that could not be reached is not tried again, while datagrams to it keep coming.
+const RETRY: Duration = Duration::from_secs(10);
+/// Shortest time between two looks at whether flows are idle.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What tells flows apart: what one rule lets pass is nothing to the targets of another.
+struct Key {
+    outbound: usize,
+    exempt: usize,
+    /// Where an outbound needs an association for each.
+    target: Option<Destination>,
+}
+
+impl Key {
+    fn is(&self, route: &Route, to: &Destination) -> bool {
+        let (outbound, exempt) = names(route);
+        self.outbound == outbound && self.exempt == exempt && self.target.as_ref().is_none_or(|own| own == to)
+    }
+}
+
+/// The outbound and the list of a rule. They are kept alive by whoever holds the engine; their addresses are only names.
+fn names(route: &Route) -> (usize, usize) {
+    let exempt = route.exempt.as_ref();
+    let exempt = exempt.map_or(0, |exempt| Arc::as_ptr(exempt).cast::<u8>() as usize);
+    (Arc::as_ptr(&route.outbound) as usize, exempt)
+}
+
+enum State {
+    /// The outbound is being reached.
+    Opening(Pending<'static, Box<dyn PacketEnd>>),
+    Open(Box<dyn PacketEnd>),
+    /// What comes is thrown away: the target is refused or, until then, not tried again.
+    Muted(Option<Instant>),
+}
+
+/// An association with one outbound.
+struct Flow {
+    key: Key,
+    state: State,
+    waiting: VecDeque<(Vec<u8>, Destination)>,
+    /// When something last moved.
+    last: Instant,
+}
+
+/// What looking after a flow found.
+enum Found {
+    /// It goes on.
+    Fine,
+    /// It is over.
+    Over,
+    /// It could not begin.
+    Failed(Error),
+}
+
+impl Flow {
+    /// Reaches the outbound, then sends what has waited for that. `waits` counts the bytes of all flows that wait.
+    fn drive(&mut self, cx: &mut Context<'_>, waits: &mut usize) -> Found {
+        if let State::Opening(opening) = &mut self.state {
+            match opening.as_mut().poll(cx) {
+                Poll::Pending => return Found::Fine,
+                Poll::Ready(Ok(end)) => self.state = State::Open(end),
+                Poll::Ready(Err(error)) => {
+                    self.forget_waiting(waits);
+                    return Found::Failed(error);
+                }
+            }
+        }
+        if let State::Open(end) = &mut self.state {
+            while let Some((bytes, to)) = self.waiting.front() {
+                match end.poll_send(cx, bytes, to) {
+                    Poll::Pending => return Found::Fine,
+                    Poll::Ready(Err(error)) => return over(&error),
+                    Poll::Ready(Ok(())) => {
+                        *waits -= size(bytes);
+                        self.waiting.pop_front();
+                    }
+                }
+            }
+            if let Poll::Ready(Err(error)) = end.poll_flush(cx) {
+                return over(&error);
+            }
+        }
+        Found::Fine
+    }
+
+    fn forget_waiting(&mut self, waits: &mut usize) {
+        *waits -= self.waiting.drain(..).map(|(bytes, _)| size(&bytes)).sum::<usize>();
+    }
+}
+
+/// What a datagram that waits takes: one of no bytes takes something too.
+fn size(bytes: &[u8]) -> usize {
+    bytes.len() + size_of::<(Vec<u8>, Destination)>()
+}
+
+fn over(error: &Error) -> Found {
+    tracing::debug!("an association of datagrams broke off: {error}");
+    Found::Over
+}
+
+/// All flows of one client, as the other end of its datagrams.
+pub(super) struct Flows {
+    dispatcher: Arc<Dispatcher>,
+    origin: Origin,
+    user: Arc<User>,
+    routes: HashMap<Destination, Route>,
+    /// The target that the rules are being asked for.
+    routing: Option<Pin<Box<dyn Future<Output = (Destination, Route)> + Send>>>,
+    flows: Vec<Flow>,
+    /// Bytes of datagrams that wait.
+    waits: usize,
+    /// Whose turn it is to be received from.
+    turn: usize,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Flows {
+    pub(super) fn new(dispatcher: Arc<Dispatcher>, origin: Origin, user: Arc<User>) -> Box<Self> {
+        let look = Instant::now() + look(&user);
+        Box::new(Flows {
+            dispatcher,
+            origin,
+            user,
+            routes: HashMap::new(),
+            routing: None,
+            flows: Vec::new(),
+            waits: 0,
+            turn: 0,
+            timer: Box::pin(sleep_until(look)),
+        })
+    }
+
+    /// What the rules say of a target.
+    fn poll_route(&mut self, cx: &mut Context<'_>, to: &Destination) -> Poll<Route> {
+        loop {
+            if let Some(route) = self.routes.get(to) {
+                return Poll::Ready(route.clone());
+            }
+            let routing = self.routing.get_or_insert_with(|| {
+                let dispatcher = Arc::clone(&self.dispatcher);
+                let (origin, user, to) = (self.origin.clone(), Arc::clone(&self.user), to.clone());
+                Box::pin(async move {
+                    let route = dispatcher.route(&origin, &to, &user).await;
+                    (to, route)
+                })
+            });
+            let (asked, route) = ready!(routing.as_mut().poll(cx));
+            self.routing = None;
+            if self.routes.len() >= MAX_ROUTES {
+                self.routes.clear();
+            }
+            self.routes.insert(asked, route);
+        }
+    }
+
+    /// The flow of a target, which is begun if there is none. `None`: there are too many.
+    fn flow(&mut self, route: Route, to: &Destination) -> Option<usize> {
+        let now = Instant::now();
+        if let Some(at) = self.flows.iter().position(|flow| flow.key.is(&route, to)) {
+            if !matches!(self.flows[at].state, State::Muted(Some(until)) if until <= now) {
+                return Some(at);
+            }
+            self.remove(at);
+        }
+        if self.flows.len() >= MAX_FLOWS {
+            // Those to refused targets carry nothing: they only keep the logs short.
+            self.flows.retain(|flow| !matches!(flow.state, State::Muted(_)));
+        }
+        if self.flows.len() >= MAX_FLOWS {
+            return None;
+        }
+        let (outbound, exempt) = names(&route);
+        let key = Key {
+            outbound,
+            exempt,
+            target: (!route.outbound.is_open_to_all()).then(|| to.clone()),
+        };
+        let (caller, to) = (route.caller(&self.origin), to.clone());
+        let opening = async move { route.outbound.associate(&to, &caller).await };
+        self.flows.push(Flow {
+            key,
+            state: State::Opening(Box::pin(opening)),
+            waiting: VecDeque::new(),
+            last: now,
+        });
+        Some(self.flows.len() - 1)
+    }
+
+    fn remove(&mut self, at: usize) {
+        let mut flow = self.flows.swap_remove(at);
+        flow.forget_waiting(&mut self.waits);
+    }
+
+    /// Looks after one flow. False: it is gone, and another may stand in its place.
+    fn drive(&mut self, cx: &mut Context<'_>, at: usize) -> bool {
+        match self.flows[at].drive(cx, &mut self.waits) {
+            Found::Fine => return true,
+            Found::Over => self.remove(at),
+            Found::Failed(error) => {
+                let refused = matches!(error, Error::Forbidden { .. } | Error::Unsupported(_));
+                self.dispatcher.failed(&self.origin, &error);
+                self.flows[at].state = State::Muted((!refused).then(|| Instant::now() + RETRY));
+                return true;
+            }
+        }
+        false
+    }
+
+    fn drive_all(&mut self, cx: &mut Context<'_>) {
+        let mut at = 0;
+        while at < self.flows.len() {
+            at += usize::from(self.drive(cx, at));
+        }
+    }
+
+    /// Drops flows that nothing has moved in for as long as a connection may be idle.
+    fn poll_idle(&mut self, cx: &mut Context<'_>) {
+        while self.timer.as_mut().poll(cx).is_ready() {
+            let (now, idle) = (Instant::now(), self.user.level.timeouts.idle);
+            let mut at = 0;
+            while at < self.flows.len() {
+                if now >= self.flows[at].last + idle {
+                    self.remove(at);
+                } else {
+                    at += 1;
+                }
+            }
+            self.timer.as_mut().reset(now + look(&self.user));
+        }
+    }
+}
+
+fn look(user: &User) -> Duration {
+    (user.level.timeouts.idle / 8).max(LOOK)
+}
+
+impl PacketEnd for Flows {
+    fn poll_recv(&mut self, cx: &mut Context<'_>, slot: &mut Slot) -> Poll<Result<bool, Error>> {
+        self.drive_all(cx);
+        let mut left = self.flows.len();
+        while left > 0 && !self.flows.is_empty() {
+            let at = self.turn % self.flows.len();
+            let flow = &mut self.flows[at];
+            if let State::Open(end) = &mut flow.state {
+                match end.poll_recv(cx, slot) {
+                    Poll::Ready(Ok(true)) => {
+                        flow.last = Instant::now();
+                        self.turn = at + 1;
+                        return Poll::Ready(Ok(true));
+                    }
+                    Poll::Ready(ended) => {
+                        tracing::debug!("an association of datagrams ended: {ended:?}");
+                        slot.clear();
+                        self.remove(at);
+                        left -= 1;
+                        continue;
+                    }
+                    Poll::Pending => {}
+                }
+            }
+            self.turn = at + 1;
+            left -= 1;
+        }
+        self.poll_idle(cx);
+        Poll::Pending
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8], to: &Destination) -> Poll<Result<(), Error>> {
+        let route = ready!(self.poll_route(cx, to));
+        let Some(at) = self.flow(route, to) else {
+            return Poll::Ready(Ok(()));
+        };
+        let flow = &mut self.flows[at];
+        match &mut flow.state {
+            State::Open(end) if flow.waiting.is_empty() => match ready!(end.poll_send(cx, bytes, to)) {
+                Ok(()) => flow.last = Instant::now(),
+                Err(error) => {
+                    over(&error);
+                    self.remove(at);
+                }
+            },
+            State::Open(_) | State::Opening(_) => {
+                flow.last = Instant::now();
+                if self.waits + size(bytes) <= MAX_WAITING {
+                    self.waits += size(bytes);
+                    flow.waiting.push_back((bytes.to_vec(), to.clone()));
+                }
+                self.drive(cx, at);
+            }
+            State::Muted(_) => flow.last = Instant::now(),
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.drive_all(cx);
+        Poll::Ready(Ok(()))
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        for flow in &mut self.flows {
+            if let State::Open(end) = &mut flow.state {
+                end.finish(cx);
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Trojan, as the client.
+
+use sealway_v2ray::Destination;
+use sealway_v2ray::trojan::Request;
+
+use super::{Caller, Dialer, Far, Protocol};
+use crate::error::{Error, Pending};
+use crate::policy::is_private;
+use crate::settings::TrojanOut;
+use crate::stream::Stream;
+use crate::udp::{Addressed, PacketEnd};
+
+/// A Trojan server.
+pub(super) struct Trojan {
+    settings: TrojanOut,
+    dialer: Dialer,
+}
+
+impl Trojan {
+    pub(super) fn new(place: &str, settings: TrojanOut, dialer: Dialer) -> Self {
+        if !dialer.connector.has_tls() && settings.server.0.ip().is_none_or(|ip| !is_private(ip)) {
+            tracing::warn!("{place}: Trojan without TLS sends everything in the clear");
+        }
+        Trojan { settings, dialer }
+    }
+
+    async fn stream(&self, to: &Destination) -> Result<Stream, Error> {
+        let request = Request {
+            key: self.settings.key.clone(),
+            to: to.clone(),
+        };
+        let mut header = Vec::with_capacity(Request::MAX_LEN);
+        request.encode(&mut header);
+        self.dialer.connect_with(&self.settings.server, header).await
+    }
+}
+
+impl Protocol for Trojan {
+    fn connect<'a>(&'a self, to: &'a Destination, _: &'a Caller) -> Pending<'a, Far> {
+        Box::pin(async { Ok(Far::Stream(Box::new(self.stream(to).await?))) })
+    }
+
+    fn associate<'a>(&'a self, to: &'a Destination, _: &'a Caller) -> Pending<'a, Box<dyn PacketEnd>> {
+        Box::pin(async { Ok(Addressed::new(self.stream(to).await?) as Box<dyn PacketEnd>) })
+    }
+
+    fn is_open_to_all(&self) -> bool {
+        true
+    }
+}
