@@ -10,6 +10,7 @@ use common::*;
 use sealway_proxy::Server;
 use sealway_proxy::settings::*;
 use sealway_v2ray::Destination;
+use sealway_v2ray::trojan::Key;
 use sealway_v2ray::vmess::{self, CommandKey, Request, RequestRandom, Security, Session};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -83,6 +84,37 @@ async fn strangers_all_see_the_same() {
             "vless, {} bytes: {:02x?}",
             sent.len(),
             &sent[..17]
+        );
+    }
+    // Trojan without fallbacks: the same.
+    let server = start(trojan(), ServerTransport::default()).await;
+    let key = |password: &str| Key::of_password(password).as_bytes().to_vec();
+    let known = |rest: &[u8]| [&key(PASSWORD)[..], b"\r\n", rest].concat();
+    for sent in [
+        pattern(1, 58),
+        junk.clone(),
+        b"GET / HTTP/1.1\r\nHost: server.example\r\nUser-Agent: as long as a key is\r\n\r\n".to_vec(),
+        [&key("wrong")[..], b"\r\n\x01\x01\x7f\0\0\x01\0\x50\r\n"].concat(),
+        [
+            &key(PASSWORD).to_ascii_uppercase()[..],
+            b"\r\n\x01\x01\x7f\0\0\x01\0\x50\r\n",
+        ]
+        .concat(),
+        [&key(PASSWORD)[..], b"\n\n\x01\x01\x7f\0\0\x01\0\x50\r\n"].concat(),
+        known(b"\x01\x02"),
+        known(b"\x01\x03\0"),
+        known(b"\x01\x01\x7f\0\0\x01\0\x50  "),
+        then([&key("wrong")[..], b"\r\n"].concat()),
+        then(known(b"\x01\x02")),
+        // Datagrams that are none.
+        known(b"\x03\x01\x7f\0\0\x01\0\x50\r\n\x02"),
+    ] {
+        assert_eq!(
+            seen(&server, &sent).await,
+            (vec![], true),
+            "trojan, {} bytes: {}",
+            sent.len(),
+            sent[..58].escape_ascii()
         );
     }
     // VMess: more than it listens to, whatever is wrong.
@@ -169,7 +201,7 @@ async fn strangers_all_see_the_same() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_within_tls_hear_its_end() {
     let (tls, certificate) = server_tls(&["server.example"]);
-    for protocol in [vless(), vmess()] {
+    for protocol in [trojan(), vless(), vmess()] {
         let transport = ServerTransport {
             tls: Some(tls.clone()),
             ..ServerTransport::default()

@@ -49,6 +49,7 @@ async fn every_outbound_carries_datagrams_and_a_lost_one_ends_nothing() {
         user: "someone".into(),
         pass: "secret".into(),
     };
+    let trojan = serve(trojan()).await;
     let closed = serve(InboundProtocol::Socks(Socks {
         accounts: vec![account.clone()],
         udp: true,
@@ -59,6 +60,7 @@ async fn every_outbound_carries_datagrams_and_a_lost_one_ends_nothing() {
     // The longest that UDP has over IPv4; less where something is written around it.
     let cases = [
         ("freedom", freedom().protocol, 65_507),
+        ("trojan", trojan_out(server(&trojan)), 8192),
         (
             "vless",
             OutboundProtocol::Vless(VlessOut {

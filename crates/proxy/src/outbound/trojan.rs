@@ -18,7 +18,7 @@ pub(super) struct Trojan {
 
 impl Trojan {
     pub(super) fn new(place: &str, settings: TrojanOut, dialer: Dialer) -> Self {
-        if !dialer.connector.has_tls() && settings.server.0.ip().is_none_or(|ip| !is_private(ip)) {
+        if !dialer.connector.line.has_tls() && settings.server.0.ip().is_none_or(|ip| !is_private(ip)) {
             tracing::warn!("{place}: Trojan without TLS sends everything in the clear");
         }
         Trojan { settings, dialer }

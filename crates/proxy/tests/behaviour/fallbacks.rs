@@ -116,6 +116,16 @@ impl rustls::client::danger::ServerCertVerifier for Anyone {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_are_led_to_the_web_server_that_fits() {
+    fit("vless", vless, vless_out).await;
+    let to = |server: SocketAddr| trojan_out((loopback(), server.port()));
+    fit("trojan", trojan_with, to).await;
+}
+
+async fn fit(
+    protocol: &str,
+    inbound: fn(Vec<Fallback<FallbackTarget>>) -> InboundProtocol,
+    outbound: fn(SocketAddr) -> OutboundProtocol,
+) {
     let (plain, path, h2, sni) = (web("plain").await, web("path").await, web("h2").await, web("sni").await);
     let (tls, certificate) = server_tls(&["server.example", "other.example"]);
     let transport = ServerTransport {
@@ -128,7 +138,7 @@ async fn strangers_are_led_to_the_web_server_that_fits() {
         fallback("", "h2", "", h2, 0),
         fallback("other.example", "", "", sni, 0),
     ];
-    let server = Server::start(server_settings(vless(fallbacks), transport))
+    let server = Server::start(server_settings(inbound(fallbacks), transport))
         .await
         .unwrap();
     let server_at = at(&server, "in");
@@ -160,6 +170,6 @@ async fn strangers_are_led_to_the_web_server_that_fits() {
         tls: Some(client_tls(&certificate)),
         ..ClientTransport::default()
     };
-    let client = client(target, vless_out(server_at), own).await;
-    exchange_all("vless in front of a web server", at(&client, "door")).await;
+    let client = client(target, outbound(server_at), own).await;
+    exchange_all(&format!("{protocol} in front of a web server"), at(&client, "door")).await;
 }

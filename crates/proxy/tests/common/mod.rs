@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use sealway_proxy::Server;
 use sealway_proxy::settings::*;
+use sealway_v2ray::trojan::Key;
+use sealway_v2ray::vless::fallback::Fallback;
 use sealway_v2ray::{Address, UserId};
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -129,6 +131,30 @@ pub fn outbound(protocol: OutboundProtocol, transport: ClientTransport) -> Outbo
         transport,
         send_through: None,
     }
+}
+
+pub const PASSWORD: &str = "password";
+
+pub fn trojan_with(fallbacks: Vec<Fallback<FallbackTarget>>) -> InboundProtocol {
+    InboundProtocol::Trojan(TrojanIn {
+        users: vec![TrojanUser {
+            key: Key::of_password(PASSWORD),
+            email: "user@example".into(),
+            level: 0,
+        }],
+        fallbacks,
+    })
+}
+
+pub fn trojan() -> InboundProtocol {
+    trojan_with(vec![])
+}
+
+pub fn trojan_out(server: (Address, u16)) -> OutboundProtocol {
+    OutboundProtocol::Trojan(TrojanOut {
+        server,
+        key: Key::of_password(PASSWORD),
+    })
 }
 
 pub fn vless() -> InboundProtocol {
@@ -269,10 +295,24 @@ pub async fn exchange<S: AsyncRead + AsyncWrite>(stream: S, up: usize, down: usi
 
 /// The same, saying what went wrong.
 pub async fn try_exchange<S: AsyncRead + AsyncWrite>(stream: S, payload: &[u8], down: usize) -> Result<(), String> {
+    try_exchange_slowly(stream, payload, down, Duration::ZERO).await
+}
+
+/// The same, with a pause between the lengths and the rest.
+pub async fn try_exchange_slowly<S: AsyncRead + AsyncWrite>(
+    stream: S,
+    payload: &[u8],
+    down: usize,
+    pause: Duration,
+) -> Result<(), String> {
     let (mut read, mut write) = tokio::io::split(stream);
     let sending = async {
         write.write_u64(payload.len() as u64).await?;
         write.write_u64(down as u64).await?;
+        if !pause.is_zero() {
+            write.flush().await?;
+            tokio::time::sleep(pause).await;
+        }
         write.write_all(payload).await?;
         write.flush().await?;
         Ok::<_, std::io::Error>(write)
@@ -331,9 +371,15 @@ pub async fn udp_target() -> SocketAddr {
 
 /// Datagrams of several sizes through a door.
 pub async fn udp_exchange(what: &str, door: SocketAddr) {
+    udp_exchange_up_to(what, door, 65_507).await;
+}
+
+/// The same, as far as they fit.
+pub async fn udp_exchange_up_to(what: &str, door: SocketAddr, longest: usize) {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     socket.connect(door).await.unwrap();
-    for len in [1, 2, 1400, 9000, 60_000] {
+    let sizes = [1, 2, 1400, 8192, 9000, 60_000];
+    for len in sizes.into_iter().filter(|len| *len <= longest) {
         let sent = pattern(len as u64, len);
         socket.send(&sent).await.unwrap();
         let mut got = vec![0; 65536];

@@ -11,8 +11,11 @@
 //! | datagrams inside Mux.Cool (XUDP) | no | by default, but for ports 53 and 443 | not yet |
 //! | a PROXY line of version 1 in pieces | no | no | yes |
 //! | bytes that come together with the head of an HTTPUpgrade | | may be lost, in both roles | kept |
+//! | Trojan: a first payload that fills a buffer | yes | breaks off, as the client | yes |
 //! | VMess: program that is silent for 100 ms | waited for | taken for ended | waited for |
 //! | end of one direction | see `ends.rs` | see `ends.rs` | passed on |
+
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -20,7 +23,7 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
 use crate::common::{pattern, target, try_exchange, udp_target, within};
 use crate::programs::{Place, Program};
-use crate::ways::{Files, PROTOCOLS, Pair, VLESS, Way, config, door, freedom, placed};
+use crate::ways::{Files, PROTOCOLS, Pair, TROJAN, VLESS, Way, config, door, freedom, placed};
 
 const ZERO: (&str, &str) = PROTOCOLS[5];
 const NONE: (&str, &str) = PROTOCOLS[4];
@@ -40,6 +43,16 @@ pub(crate) fn tries(client: Program, way: &Way) -> usize {
     }
 }
 
+/// How long a program waits behind its first bytes. Xray's Trojan client puts its header and the first payload into one
+/// buffer and breaks off if both do not fit there.
+pub(crate) fn first_pause(client: Program, way: &Way) -> Duration {
+    if client == Program::Xray && way.protocol == "trojan" {
+        Duration::from_millis(50)
+    } else {
+        Duration::ZERO
+    }
+}
+
 /// The longest datagram that surely goes both ways.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Largest {
@@ -52,6 +65,15 @@ pub(crate) fn largest_datagram(programs: [Program; 2], way: &Way) -> Largest {
     let sealed = way.protocol == "vmess" && !matches!(way.security, "none" | "zero");
     let inexact = |len| Largest { len, exact: false };
     let exact = |len| Largest { len, exact: true };
+    if way.protocol == "trojan" {
+        // Peers put the datagram and what stands before it into one buffer.
+        let head = 1 + 4 + 2 + 2 + 2;
+        return match programs {
+            _ if programs.contains(&Program::V2ray) => inexact(2048 - head),
+            _ if programs.contains(&Program::Xray) => inexact(8192 - head),
+            _ => exact(8192),
+        };
+    }
     if programs.contains(&Program::V2ray) {
         // Its buffers hold 2048 bytes, from which go lengths and, by chance, up to 63 bytes of padding.
         let sealed = sealed || way.security == "zero" && programs[0] == Program::V2ray;
@@ -161,9 +183,27 @@ async fn xray_puts_datagrams_into_a_mux_that_we_do_not_have() {
             let _ = socket.send(b"anyone there?").await;
             tokio::select! {
                 _ = &mut refused => break,
-                () = tokio::time::sleep(std::time::Duration::from_millis(200)) => {}
+                () = tokio::time::sleep(Duration::from_millis(200)) => {}
             }
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn xray_breaks_off_when_the_first_payload_of_trojan_fills_its_buffer() {
+    if !Program::Xray.there() {
+        return;
+    }
+    for (client, whole) in [(Program::Xray, false), (Program::Ours, true)] {
+        let way = Way::new(TROJAN, "tcp", false);
+        let pair = Pair::start([client, Program::Xray], &[way], (target().await, udp_target().await)).await;
+        let mut done = 0;
+        for _ in 0..5 {
+            let stream = TcpStream::connect(pair.doors[0].0).await.unwrap();
+            let exchanged = within("exchange", try_exchange(stream, &pattern(3, 65_536), 65_536)).await;
+            done += usize::from(exchanged.is_ok());
+        }
+        assert_eq!(done == 5, whole, "{client:?}: {done} of 5 went well");
     }
 }
 

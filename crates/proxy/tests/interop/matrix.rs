@@ -8,8 +8,8 @@ use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::common::{pattern, target, try_exchange, udp_target};
-use crate::lacks::{Largest, has, largest_datagram, tries};
+use crate::common::{pattern, target, try_exchange_slowly, udp_target};
+use crate::lacks::{Largest, first_pause, has, largest_datagram, tries};
 use crate::programs::Program;
 use crate::ways::{NETWORKS, PROTOCOLS, Pair, Way};
 
@@ -19,6 +19,7 @@ const SMALL: [(usize, usize); 4] = [(1, 1), (65536, 65536), (0, 65536), (1 << 20
 /// Which cipher word and which transport it is makes no difference that 1 MiB would not show.
 fn large(way: &Way) -> bool {
     [
+        "trojan  tcp tls",
         "vless  tcp",
         "vless  tcp tls",
         "vless  ws tls",
@@ -33,11 +34,21 @@ fn large(way: &Way) -> bool {
 const PATIENCE: Duration = Duration::from_secs(240);
 
 /// One exchange, begun anew if it fails and there are tries left.
-pub(crate) async fn stream(door: SocketAddr, (up, down): (usize, usize), tries: usize) -> Result<(), String> {
+pub(crate) async fn stream(door: SocketAddr, sizes: (usize, usize), tries: usize) -> Result<(), String> {
+    stream_slowly(door, sizes, tries, Duration::ZERO).await
+}
+
+/// The same, with a pause behind its first bytes.
+async fn stream_slowly(
+    door: SocketAddr,
+    (up, down): (usize, usize),
+    tries: usize,
+    pause: Duration,
+) -> Result<(), String> {
     let payload = pattern(3, up);
     for left in (0..tries).rev() {
         let stream = TcpStream::connect(door).await.unwrap();
-        let done = tokio::time::timeout(PATIENCE, try_exchange(stream, &payload, down)).await;
+        let done = tokio::time::timeout(PATIENCE, try_exchange_slowly(stream, &payload, down, pause)).await;
         match done.unwrap_or_else(|_| Err("no end".into())) {
             Err(wrong) if left == 0 => return Err(format!("{up} up, {down} down: {wrong}")),
             Err(_) => {}
@@ -114,19 +125,19 @@ async fn check([client, server]: [Program; 2]) {
     let (few, one) = (Arc::new(Semaphore::new(8)), Arc::new(Semaphore::new(1)));
     for (way, &(door, udp_door)) in ways.iter().zip(&pair.doors) {
         let name = way.name();
-        let tries = tries(client, way);
+        let (tries, pause) = (tries(client, way), first_pause(client, way));
         for sizes in SMALL {
             let (name, few) = (name.clone(), Arc::clone(&few));
             running.spawn(async move {
                 let _turn = few.acquire().await.unwrap();
-                (name, stream(door, sizes, tries).await)
+                (name, stream_slowly(door, sizes, tries, pause).await)
             });
         }
         if large(way) {
             let (name, one) = (name.clone(), Arc::clone(&one));
             running.spawn(async move {
                 let _turn = one.acquire().await.unwrap();
-                (name, stream(door, (64 << 20, 64 << 20), tries).await)
+                (name, stream_slowly(door, (64 << 20, 64 << 20), tries, pause).await)
             });
         }
         let (few, largest) = (Arc::clone(&few), largest_datagram([client, server], way));

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use crate::common::{exchange, pattern, target, within};
 use crate::curl;
 use crate::programs::{Endpoint, Place, Process, Program, Running, have, own_loopback, said};
-use crate::ways::{Files, PROTOCOLS, VLESS, Way, config, door, freedom, placed};
+use crate::ways::{Files, PROTOCOLS, TROJAN, VLESS, Way, config, door, freedom, placed};
 
 /// Where nginx is: not every PATH holds it.
 fn program() -> &'static str {
@@ -257,6 +257,12 @@ async fn behind() {
     if !(there() && curl::there()) {
         return;
     }
+    for protocol in [VLESS, TROJAN] {
+        behind_inbound_of(protocol).await;
+    }
+}
+
+async fn behind_inbound_of(protocol: (&'static str, &'static str)) {
     let (files, ours, back) = (Files::new(), Place::new(), Place::new());
     let host = back.host;
     let (page, two, named) = (back.port(), back.port(), back.port());
@@ -278,7 +284,7 @@ async fn behind() {
         says("path"),
         says("two"),
     );
-    let way = Way::new(VLESS, "tcp", true);
+    let way = Way::new(protocol, "tcp", true);
     let port = ours.port();
     let mut inbound = placed(way.inbound(&files), "in", ours.at(port));
     inbound["settings"]["fallbacks"] = json!([

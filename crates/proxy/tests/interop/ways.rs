@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::common::{ID, certificate};
+use crate::common::{ID, PASSWORD, certificate};
 use crate::programs::{Place, Program, Running};
 
 /// One way from a client to a server: what is spoken, over what.
@@ -24,16 +24,18 @@ pub(crate) struct Way {
     pub(crate) ear: Option<Ear>,
 }
 
+pub(crate) const TROJAN: (&str, &str) = ("trojan", "");
 pub(crate) const VLESS: (&str, &str) = ("vless", "");
 
 /// Every protocol and cipher word.
-pub(crate) const PROTOCOLS: [(&str, &str); 6] = [
+pub(crate) const PROTOCOLS: [(&str, &str); 7] = [
     VLESS,
     ("vmess", "aes-128-gcm"),
     ("vmess", "chacha20-poly1305"),
     ("vmess", "auto"),
     ("vmess", "none"),
     ("vmess", "zero"),
+    TROJAN,
 ];
 
 pub(crate) const NETWORKS: [&str; 3] = ["tcp", "ws", "httpupgrade"];
@@ -75,6 +77,9 @@ impl Way {
     /// An inbound, to be given its `listen`, `port` and `tag`.
     pub(crate) fn inbound(&self, files: &Files) -> Value {
         let mut settings = json!({"clients": [{"id": ID, "email": "user@example"}]});
+        if self.protocol == "trojan" {
+            settings = json!({"clients": [{"password": PASSWORD, "email": "user@example"}]});
+        }
         if self.protocol == "vless" {
             settings["decryption"] = json!("none");
         }
@@ -84,6 +89,14 @@ impl Way {
     /// An outbound, to be given its `tag`.
     pub(crate) fn outbound(&self, server: SocketAddr, files: &Files) -> Value {
         let user = match self.protocol {
+            "trojan" => {
+                let far = json!({"address": server.ip(), "port": server.port(), "password": PASSWORD});
+                return json!({
+                    "protocol": self.protocol,
+                    "settings": {"servers": [far]},
+                    "streamSettings": self.stream(1, files),
+                });
+            }
             "vless" => json!({"id": ID, "encryption": "none"}),
             _ => json!({"id": ID, "alterId": 0, "security": self.security}),
         };

@@ -1,0 +1,335 @@
+//! Trojan: what its header and its datagrams do, seen from both ends.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use common::*;
+use sealway_proxy::Server;
+use sealway_proxy::settings::*;
+use sealway_v2ray::trojan::{Key, packet};
+use sealway_v2ray::{Address, Destination, Step, trojan};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+
+async fn serve() -> Server {
+    Server::start(server_settings(trojan(), ServerTransport::default()))
+        .await
+        .unwrap()
+}
+
+fn header(password: &str, to: Destination) -> Vec<u8> {
+    let key = Key::of_password(password);
+    let mut out = Vec::new();
+    trojan::Request { key, to }.encode(&mut out);
+    out
+}
+
+fn tcp(to: SocketAddr) -> Destination {
+    Destination::tcp(Address::from(to.ip()), to.port())
+}
+
+fn udp(to: SocketAddr) -> Destination {
+    Destination::udp(Address::from(to.ip()), to.port())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_header_may_come_byte_by_byte() {
+    let server = serve().await;
+    let mut stream = TcpStream::connect(at(&server, "in")).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    for byte in header(PASSWORD, tcp(target().await)) {
+        stream.write_all(&[byte]).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    within("exchange", exchange(stream, 1000, 1000)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn any_other_command_opens_a_stream() {
+    let server = serve().await;
+    for command in [0, 2, 4, 0x7f, 0xff] {
+        let mut first = header(PASSWORD, tcp(target().await));
+        first[58] = command;
+        let mut stream = TcpStream::connect(at(&server, "in")).await.unwrap();
+        stream.write_all(&first).await.unwrap();
+        within("exchange", exchange(stream, 10, 10)).await;
+    }
+}
+
+/// A header that leaves alone, before what follows it, is what tells Trojan from other traffic.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_header_and_the_first_payload_leave_together() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = (loopback(), listener.local_addr().unwrap().port());
+    let to: SocketAddr = "192.0.2.1:80".parse().unwrap();
+    let outbound = outbound(trojan_out(server), ClientTransport::default());
+    let client = Server::start(door_settings(to, outbound)).await.unwrap();
+    let mut program = TcpStream::connect(at(&client, "door")).await.unwrap();
+    program.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+    let (mut far, _) = within("accept", listener.accept()).await.unwrap();
+    let mut got = vec![0; 4096];
+    let len = within("first read", far.read(&mut got)).await.unwrap();
+    let want = [header(PASSWORD, tcp(to)), b"GET / HTTP/1.1\r\n\r\n".to_vec()].concat();
+    assert_eq!(got[..len], want);
+    // A program that lets the other side speak first is not waited for.
+    let mut silent = TcpStream::connect(at(&client, "door")).await.unwrap();
+    let (mut far, _) = within("accept", listener.accept()).await.unwrap();
+    let len = within("header", far.read(&mut got)).await.unwrap();
+    assert_eq!(got[..len], header(PASSWORD, tcp(to)));
+    far.write_all(b"220 ready").await.unwrap();
+    within("greeting", silent.read_exact(&mut got[..9])).await.unwrap();
+    // Datagrams likewise.
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    socket.connect(client.addresses("door").last().unwrap()).await.unwrap();
+    socket.send(b"hello").await.unwrap();
+    let (mut far, _) = within("accept", listener.accept()).await.unwrap();
+    let len = within("datagram", far.read(&mut got)).await.unwrap();
+    let mut want = header(PASSWORD, udp(to));
+    packet::write_head(&udp(to), 5, &mut want).unwrap();
+    want.extend_from_slice(b"hello");
+    assert_eq!(got[..len], want);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_direction_ends_by_itself() {
+    let server = serve().await;
+    let to = counting_target().await;
+    let server = (loopback(), at(&server, "in").port());
+    let outbound = outbound(trojan_out(server), ClientTransport::default());
+    let client = Server::start(door_settings(to, outbound)).await.unwrap();
+    let mut stream = TcpStream::connect(at(&client, "door")).await.unwrap();
+    stream.write_all(&pattern(1, 300_000)).await.unwrap();
+    stream.shutdown().await.unwrap();
+    assert_eq!(to_the_end(&mut stream).await, (b"300000 bytes".to_vec(), true));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_hundred_at_once() {
+    let (server, to) = (serve().await, target().await);
+    let server = (loopback(), at(&server, "in").port());
+    let outbound = outbound(trojan_out(server), ClientTransport::default());
+    let client = Server::start(door_settings(to, outbound)).await.unwrap();
+    let door = at(&client, "door");
+    let mut all = tokio::task::JoinSet::new();
+    for _ in 0..200 {
+        all.spawn(async move {
+            let stream = TcpStream::connect(door).await.unwrap();
+            within("exchange", exchange(stream, 50_000, 50_000)).await;
+        });
+    }
+    all.join_all().await;
+}
+
+/// One end of an association, spoken by hand.
+struct Association {
+    stream: TcpStream,
+    held: Vec<u8>,
+}
+
+impl Association {
+    async fn new(server: &Server) -> Self {
+        let mut stream = TcpStream::connect(at(server, "in")).await.unwrap();
+        let unused = Destination::udp(Address::parse("unused.example").unwrap(), 9);
+        stream.write_all(&header(PASSWORD, unused)).await.unwrap();
+        Association {
+            stream,
+            held: Vec::new(),
+        }
+    }
+
+    /// What is longer than other programs write is written all the same.
+    async fn send(&mut self, to: Destination, bytes: &[u8]) {
+        let mut out = Vec::new();
+        packet::write_head(&to, 0, &mut out).unwrap();
+        let len = out.len();
+        out[len - 4..len - 2].copy_from_slice(&(bytes.len() as u16).to_be_bytes());
+        out.extend_from_slice(bytes);
+        self.stream.write_all(&out).await.unwrap();
+    }
+
+    async fn recv(&mut self) -> (Destination, Vec<u8>) {
+        loop {
+            if let Step::Done {
+                value: (from, payload),
+                used,
+            } = packet::decode(&self.held).unwrap()
+            {
+                let bytes = self.held[payload].to_vec();
+                self.held.drain(..used);
+                return (from, bytes);
+            }
+            let got = within("datagram", self.stream.read_buf(&mut self.held)).await.unwrap();
+            assert!(got > 0, "the association ended");
+        }
+    }
+
+    async fn round(&mut self, to: SocketAddr, len: usize) {
+        let sent = pattern(len as u64, len);
+        self.send(udp(to), &sent).await;
+        let (from, mut got) = self.recv().await;
+        got.reverse();
+        assert!(from == udp(to) && got == sent, "{len} from {from}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_association_reaches_every_target_and_hears_from_every_source() {
+    let server = serve().await;
+    let (one, two) = (udp_target().await, udp_target().await);
+    let mut association = Association::new(&server).await;
+    for to in [one, two, one] {
+        for len in [0, 1, 1200, 1472, 8192] {
+            association.round(to, len).await;
+        }
+    }
+    // What the client never sent to may answer too: the mapping is open to all.
+    let asked = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    association.send(udp(asked.local_addr().unwrap()), b"who?").await;
+    let mut got = [0; 10];
+    let (_, mapped) = within("question", asked.recv_from(&mut got)).await.unwrap();
+    let other = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    other.send_to(b"me", mapped).await.unwrap();
+    let from = other.local_addr().unwrap();
+    assert_eq!(association.recv().await, (udp(from), b"me".to_vec()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_too_long_is_lost_alone() {
+    let server = serve().await;
+    let echo = udp_target().await;
+    let mut association = Association::new(&server).await;
+    association.round(echo, 100).await;
+    // It gets to the target, but the answer does not fit.
+    association.send(udp(echo), &pattern(1, 8193)).await;
+    association.send(udp(echo), &pattern(1, 60_000)).await;
+    // Longer than any datagram.
+    association.send(udp(echo), &pattern(1, 65_535)).await;
+    // Names that nobody has, and ports where nobody listens.
+    let nowhere = Destination::udp(Address::parse("nobody.invalid").unwrap(), 9);
+    association.send(nowhere, b"?").await;
+    association.send(udp("127.0.0.1:9".parse().unwrap()), b"?").await;
+    association.round(echo, 8192).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_of_ours_has_full_cone() {
+    let server = serve().await;
+    let server = (loopback(), at(&server, "in").port());
+    let settings = Settings {
+        inbounds: vec![inbound("in", socks(), ServerTransport::default())],
+        outbounds: vec![outbound(trojan_out(server), ClientTransport::default())],
+        ..Settings::default()
+    };
+    let client = Server::start(settings).await.unwrap();
+    let mut control = TcpStream::connect(at(&client, "in")).await.unwrap();
+    let ask = [5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0];
+    control.write_all(&ask).await.unwrap();
+    let mut answer = [0; 12];
+    control.read_exact(&mut answer).await.unwrap();
+    let relay = SocketAddr::from(([127, 0, 0, 1], u16::from_be_bytes([answer[10], answer[11]])));
+    let own = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let head = |to: SocketAddr| [&[0, 0, 0, 1, 127, 0, 0, 1][..], &to.port().to_be_bytes()].concat();
+    let (one, two) = (udp_target().await, udp_target().await);
+    let mut got = [0; 100];
+    for to in [one, two, one, two] {
+        own.send_to(&[&head(to)[..], b"abc"].concat(), relay).await.unwrap();
+        let len = within("answer", own.recv(&mut got)).await.unwrap();
+        assert_eq!(got[..len], [&head(to)[..], b"cba"].concat());
+    }
+    // Both targets see one socket, and a third may answer to it.
+    let targets = [(); 2].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+    let mut seen = Vec::new();
+    for target in targets {
+        target.set_nonblocking(true).unwrap();
+        let target = UdpSocket::from_std(target).unwrap();
+        let to = target.local_addr().unwrap();
+        own.send_to(&[&head(to)[..], b"?"].concat(), relay).await.unwrap();
+        seen.push(within("question", target.recv_from(&mut got)).await.unwrap().1);
+    }
+    assert_eq!(seen[0], seen[1]);
+    let third = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    third.send_to(b"me", seen[0]).await.unwrap();
+    let len = within("third", own.recv(&mut got)).await.unwrap();
+    assert_eq!(got[..len], [&head(third.local_addr().unwrap())[..], b"me"].concat());
+}
+
+/// That one target may be reached opens nothing for another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_rules_are_asked_for_every_target() {
+    let (open, blocked) = (udp_target().await, UdpSocket::bind("127.0.0.1:0").await.unwrap());
+    let forbidden = blocked.local_addr().unwrap();
+    let through = Server::start(server_settings(vless(), ServerTransport::default()))
+        .await
+        .unwrap();
+    let mut settings = server_settings(trojan(), ServerTransport::default());
+    let (by_vless, by_vless_too) = (udp_target().await, udp_target().await);
+    settings.outbounds.push(Outbound {
+        tag: "nowhere".into(),
+        ..outbound(OutboundProtocol::Blackhole { http: false }, ClientTransport::default())
+    });
+    let vless = VlessOut {
+        server: (loopback(), at(&through, "in").port()),
+        id: id(),
+    };
+    settings.outbounds.push(Outbound {
+        tag: "vless".into(),
+        ..outbound(OutboundProtocol::Vless(vless), ClientTransport::default())
+    });
+    let rule = |to: SocketAddr, tag: &str| Rule {
+        ports: vec![(to.port(), to.port())],
+        outbound_tag: tag.into(),
+        ..Rule::default()
+    };
+    settings.rules = vec![
+        rule(forbidden, "nowhere"),
+        rule(by_vless, "vless"),
+        rule(by_vless_too, "vless"),
+    ];
+    let server = Server::start(settings).await.unwrap();
+    let mut association = Association::new(&server).await;
+    for _ in 0..2 {
+        association.round(open, 10).await;
+        association.send(udp(forbidden), b"b").await;
+        // An outbound whose associations have one target each has one for each.
+        association.round(by_vless, 10).await;
+        association.round(by_vless_too, 10).await;
+    }
+    assert!(blocked.try_recv(&mut [0; 10]).is_err(), "a rule was passed by");
+}
+
+/// Outbounds that need an association for each target have so many of one client and no more, and the rest goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_associations_of_one_client_are_bounded() {
+    let next = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let echo = udp_target().await;
+    let mut settings = server_settings(trojan(), ServerTransport::default());
+    let vless = VlessOut {
+        server: (loopback(), next.local_addr().unwrap().port()),
+        id: id(),
+    };
+    settings
+        .outbounds
+        .insert(0, outbound(OutboundProtocol::Vless(vless), ClientTransport::default()));
+    settings.rules = vec![Rule {
+        ports: vec![(echo.port(), echo.port())],
+        outbound_tag: "direct".into(),
+        ..Rule::default()
+    }];
+    let server = Server::start(settings).await.unwrap();
+    let mut association = Association::new(&server).await;
+    association.round(echo, 10).await;
+    for port in 10_000..10_300 {
+        association.send(udp(([127, 0, 0, 1], port).into()), b"x").await;
+    }
+    let mut open = Vec::new();
+    // One of them is the one that goes straight out.
+    while open.len() < 255 {
+        open.push(within("next server", next.accept()).await.unwrap());
+    }
+    association.round(echo, 10).await;
+    let more = tokio::time::timeout(Duration::from_millis(300), next.accept()).await;
+    assert!(more.is_err(), "more than 256 associations");
+}
