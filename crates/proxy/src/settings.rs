@@ -17,7 +17,7 @@ pub use outbound::{
     FinalRule, Freedom, Outbound, OutboundProtocol, ProxyOut, TrojanOut, VlessOut, VmessOut, VmessSecurity,
 };
 pub use transport::{
-    Certificate, CipherSuite, ClientTls, ClientTransport, Curve, DomainStrategy, Families, PemSource, ServerTls,
+    Certificate, CipherSuite, ClientTls, ClientTransport, Curve, DomainStrategy, Families, Front, PemSource, ServerTls,
     ServerTransport, SocketOptions, TransportKind, Upgrade, Versions,
 };
 

@@ -57,6 +57,8 @@ struct Tx {
     replies: usize,
     /// Bytes that precede the first payload, held so that they leave together with it.
     prefix: Vec<u8>,
+    /// What is said to a peer who is refused before anything else was said.
+    farewell: Vec<u8>,
     /// The transport has been told that nothing follows.
     closed: bool,
 }
@@ -141,9 +143,19 @@ impl Stream {
         self.sealer = Some(sealer);
     }
 
-    /// Sets bytes that leave ahead of the first payload, below the body layer, above the frames.
+    /// Sets bytes that leave ahead of the first payload, below the body layer, above the frames, and behind those that were
+    /// set before.
     pub(crate) fn set_prefix(&mut self, prefix: Vec<u8>) {
-        self.tx.prefix = prefix;
+        if self.tx.prefix.is_empty() {
+            self.tx.prefix = prefix;
+        } else {
+            self.tx.prefix.extend_from_slice(&prefix);
+        }
+    }
+
+    /// Sets last words for a peer who is refused before anything was said to him.
+    pub(crate) fn set_farewell(&mut self, words: Vec<u8>) {
+        self.tx.farewell = words;
     }
 
     /// True while bytes set with [`Stream::set_prefix`] wait for the first payload.
@@ -273,6 +285,7 @@ impl Stream {
                 }
             }
         }
+        let mut through = false;
         match &mut self.framing {
             None => self.rx.pass(TLS),
             Some(framing) => {
@@ -283,6 +296,7 @@ impl Stream {
                     let opened = framing.open(buf, out, input, &mut reply)?;
                     self.rx.moved(TLS, opened.consumed, opened.produced);
                     self.rx.end |= opened.end;
+                    through = opened.through;
                 }
                 if !reply.is_empty() && !self.tx.closed {
                     let before = self.tx.out.len();
@@ -290,6 +304,9 @@ impl Stream {
                     self.tx.replies += self.tx.out.len() - before;
                 }
             }
+        }
+        if through {
+            self.framing = None;
         }
         if let Some(opener) = &mut self.opener {
             let out = self.rx.out(FRAMES);
@@ -457,9 +474,13 @@ impl Stream {
     /// Says last words, if there are any, and leaves in good order. Without any, what was held back for a first payload is
     /// not said either.
     pub(crate) async fn leave(&mut self, words: &[u8]) {
-        if words.is_empty() {
+        let farewell = std::mem::take(&mut self.tx.farewell);
+        let words = if words.is_empty() {
             self.tx.prefix.clear();
-        }
+            &farewell
+        } else {
+            words
+        };
         let leaving = async {
             self.seal(words)?;
             self.seal_close()?;

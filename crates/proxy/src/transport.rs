@@ -1,5 +1,6 @@
 //! From a connected socket to a stream that the protocol can be spoken over: PROXY protocol, TLS, and a [`Transport`].
 
+mod front;
 mod upgrade;
 pub(crate) mod ws;
 
@@ -22,11 +23,12 @@ use crate::tls::build;
 use crate::tls::certs::Certificates;
 use crate::tls::handshake::{self, Agreed};
 
+use front::Front;
 use upgrade::{Kind, Upgrade};
 
 /// What lies between the socket, or TLS on it, and the protocol.
 trait Transport: Send + Sync {
-    /// The one application protocol that clients offer in TLS for it.
+    /// The one application protocol that clients offer in TLS for it. Empty: those that the settings say.
     fn alpn(&self) -> &'static str;
 
     /// Begins as the server of a connection.
@@ -47,6 +49,7 @@ trait Transport: Send + Sync {
 fn transport(settings: &TransportKind) -> Option<Box<dyn Transport>> {
     match settings.clone() {
         TransportKind::Raw => None,
+        TransportKind::RawHttp(front) => Some(Box::new(Front::new(front))),
         TransportKind::WebSocket(http) => Some(Box::new(Upgrade::new(http, Kind::WebSocket))),
         TransportKind::HttpUpgrade(http) => Some(Box::new(Upgrade::new(http, Kind::Plain))),
     }
@@ -164,7 +167,9 @@ impl Connector {
     ) -> Result<Self, Error> {
         let transport = transport(&settings.kind);
         let mut tls = settings.tls.clone();
-        if let (Some(tls), Some(transport)) = (&mut tls, &transport) {
+        if let (Some(tls), Some(transport)) = (&mut tls, &transport)
+            && !transport.alpn().is_empty()
+        {
             tls.alpn = vec![transport.alpn().to_owned()];
         }
         let tls = match tls {

@@ -99,6 +99,22 @@ async fn tcp_tls() {
     run(TransportKind::Raw, true).await;
 }
 
+fn front() -> TransportKind {
+    let mut front = Front::default();
+    front.request.paths = vec!["/a".into(), "/b?c".into()];
+    TransportKind::RawHttp(front)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http_header() {
+    run(front(), false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http_header_tls() {
+    run(front(), true).await;
+}
+
 fn http() -> Upgrade {
     Upgrade {
         path: "/way".into(),

@@ -11,7 +11,7 @@ use std::fmt::Debug;
 use crate::address::Network;
 use crate::config::{File, Options as LoadOptions, load};
 use crate::http::body::Body;
-use crate::http::{head, proxy};
+use crate::http::{front, head, proxy};
 use crate::link::Link;
 use crate::vless::fallback::{Fallback, Fallbacks};
 use crate::vmess::{self, ChunkOpener, Opened, Options, Security, Session};
@@ -37,6 +37,7 @@ pub const ENTRIES: &[Entry] = &[
     ("socks_server", socks_server),
     ("socks_client", socks_client),
     ("socks_udp", socks_udp),
+    ("http_front", http_front),
     ("http_request", http_request),
     ("http_response", http_response),
     ("http_body", http_body),
@@ -298,6 +299,18 @@ fn socks_udp(data: &[u8]) {
         };
         assert_eq!((to, &again[range]), (from, &data[payload]));
     }
+}
+
+fn http_front(data: &[u8]) {
+    whole(data, front::skip_response);
+    let request = front::Request::default();
+    // Refusals may come early, so only what is let in is held to the rules of whole messages.
+    if let Ok(Step::Done { .. }) = request.accept(data) {
+        whole(data, |bytes| Ok(request.accept(bytes).unwrap_or(Step::More(1))));
+    }
+    let again = request.write(&mut |n| data.len() % n);
+    let used = again.len();
+    assert_eq!(request.accept(&again), Ok(Step::Done { value: (), used }));
 }
 
 fn http_request(data: &[u8]) {

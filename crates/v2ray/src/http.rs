@@ -2,6 +2,7 @@
 
 pub mod body;
 pub mod client;
+pub mod front;
 pub mod head;
 pub mod proxy;
 

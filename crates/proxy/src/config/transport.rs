@@ -10,6 +10,12 @@ use crate::settings::*;
 pub(super) fn kind(place: &str, stream: &Stream) -> Result<TransportKind, Error> {
     let (upgrade, ws) = match &stream.transport {
         Transport::Raw => return Ok(TransportKind::Raw),
+        Transport::RawHttp(front) => {
+            return Ok(TransportKind::RawHttp(Front {
+                request: front.request.clone(),
+                response: front.response.clone(),
+            }));
+        }
         Transport::WebSocket(upgrade) => (upgrade, true),
         Transport::HttpUpgrade(upgrade) => (upgrade, false),
         _ => {
@@ -70,7 +76,7 @@ fn versions(tls: &config::Tls) -> Versions {
 /// The protocols to offer where the configuration names none.
 fn alpn(stream: &Stream, tls: &config::Tls) -> Vec<String> {
     let usual: &[&str] = match stream.transport {
-        Transport::Raw => &["h2", "http/1.1"],
+        Transport::Raw | Transport::RawHttp(_) => &["h2", "http/1.1"],
         // An upgrade is a matter of HTTP/1.1.
         _ => &["http/1.1"],
     };

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use sealway_v2ray::config::{CipherSuite, Curve};
+use sealway_v2ray::http::front;
 
 /// How an inbound's protocol is carried.
 #[derive(Clone, Debug, Default)]
@@ -35,10 +36,21 @@ pub enum TransportKind {
     /// Nothing.
     #[default]
     Raw,
+    /// Nothing, behind a made-up HTTP request and response.
+    RawHttp(Front),
     /// WebSocket.
     WebSocket(Upgrade),
     /// HTTP upgrade to a plain stream.
     HttpUpgrade(Upgrade),
+}
+
+/// A made-up HTTP request and response.
+#[derive(Clone, Debug, Default)]
+pub struct Front {
+    /// What clients write, and servers know them by.
+    pub request: front::Request,
+    /// What servers write.
+    pub response: front::Response,
 }
 
 /// Settings that WebSocket and HTTPUpgrade share.

@@ -11,6 +11,7 @@ impl Stream {
     /// Appends payload to what is to be sent, sealed by every layer.
     pub(crate) fn seal(&mut self, mut payload: &[u8]) -> Result<(), Error> {
         let prefix = std::mem::take(&mut self.tx.prefix);
+        self.tx.farewell = Vec::new();
         let unit = self.sealer.as_ref().map_or(usize::MAX, |s| s.max_payload());
         let room = self.unit_room();
         // One piece is one unit of every layer. What does not fit together goes layer by layer.
@@ -122,6 +123,7 @@ impl Stream {
 
     /// Appends bytes of the body layer as frames and records.
     fn wrap(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
+        self.tx.farewell = Vec::new();
         let room = self.unit_room();
         self.reserve(bytes.len());
         while !bytes.is_empty() {

@@ -38,7 +38,10 @@ pub(crate) const PROTOCOLS: [(&str, &str); 7] = [
     TROJAN,
 ];
 
-pub(crate) const NETWORKS: [&str; 3] = ["tcp", "ws", "httpupgrade"];
+/// A raw connection behind a made-up HTTP request and response.
+const FRONT: &str = "tcp http";
+
+pub(crate) const NETWORKS: [&str; 4] = ["tcp", FRONT, "ws", "httpupgrade"];
 
 impl Way {
     pub(crate) fn new((protocol, security): (&'static str, &'static str), network: &'static str, tls: bool) -> Way {
@@ -60,7 +63,13 @@ impl Way {
     /// `streamSettings` of the server (0) or the client (1).
     fn stream(&self, side: usize, files: &Files) -> Value {
         let mut stream = json!({"network": self.network});
-        if self.network != "tcp" {
+        if self.network == FRONT {
+            let request =
+                json!({"path": ["/a", "/b"], "headers": {"Host": ["a.example", "b.example"], "Accept": ["*/*"]}});
+            let response = json!({"status": "206", "reason": "Partial Content", "headers": {"Server": ["nginx"]}});
+            let header = json!({"type": "http", "request": request, "response": response});
+            stream = json!({"network": "tcp", "tcpSettings": {"header": header}});
+        } else if self.network != "tcp" {
             let mut http = json!({"path": "/way"});
             for (key, value) in self.extra[side].as_object().unwrap() {
                 http[key] = value.clone();

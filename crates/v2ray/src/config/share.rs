@@ -7,7 +7,8 @@ use super::protocol::{trojan, vless, vmess};
 use super::read_outbound;
 use super::sockopt::{DomainStrategy, Sockopt};
 use super::tls::{Tls, TlsVersion};
-use super::transport::{EarlyData, Transport, Upgrade};
+use super::transport::{EarlyData, Front, Transport, Upgrade};
+use crate::http::front;
 use crate::link::{Credential, Link, LinkError, Made, Scheme};
 use crate::problem::Problem;
 
@@ -77,7 +78,10 @@ impl Link {
         };
         match self.network.as_str() {
             "raw" => {
-                let header = given(&[("type", "headerType")]);
+                let mut header = given(&[("type", "headerType")]);
+                if self.parameter("headerType") == "http" {
+                    header.insert("request".into(), self.front());
+                }
                 if !header.is_empty() {
                     put(
                         "rawSettings",
@@ -146,6 +150,7 @@ impl Link {
         link.name = outbound.tag.clone();
         match &outbound.stream.transport {
             Transport::Raw => {}
+            Transport::RawHttp(front) => link.take_front(front, &mut left_out),
             Transport::WebSocket(upgrade) => link.take_upgrade("ws", upgrade, &mut left_out),
             Transport::HttpUpgrade(upgrade) => link.take_upgrade("httpupgrade", upgrade, &mut left_out),
         }
@@ -162,6 +167,56 @@ impl Link {
             left_out.push("streamSettings.sockopt");
         }
         Ok(Made { link, left_out })
+    }
+
+    /// The request of the `http` header. `host` and `path` are lists with commas.
+    fn front(&self) -> Value {
+        let list = |name: &str| -> Vec<&str> {
+            let parts = self.parameter(name).split(',').map(str::trim);
+            parts.filter(|part| !part.is_empty()).collect()
+        };
+        let mut request = Map::new();
+        if !list("path").is_empty() {
+            request.insert("path".into(), list("path").into());
+        }
+        if !list("host").is_empty() {
+            // Whoever says a header has to say all of them.
+            let usual = front::Request::default().headers;
+            let mut headers: Map<String, Value> = usual.into_iter().map(|(name, all)| (name, all.into())).collect();
+            headers.insert("Host".into(), list("host").into());
+            request.insert("headers".into(), headers.into());
+        }
+        request.into()
+    }
+
+    fn take_front(&mut self, front: &Front, left_out: &mut Vec<&'static str>) {
+        self.set_parameter("headerType", "http");
+        let (usual, own) = (front::Request::default(), &front.request);
+        let sorted = |request: &front::Request| {
+            let mut headers = request.headers.clone();
+            headers.sort();
+            headers
+        };
+        let host = |headers: &front::Headers| headers.iter().find(|(name, _)| name == "Host").cloned();
+        if own.paths != usual.paths {
+            self.set_parameter("path", own.paths.join(","));
+        }
+        let (mut headers, mut plain) = (sorted(own), sorted(&usual));
+        if let (Some(own), Some(usual)) = (host(&headers), host(&plain))
+            && own != usual
+        {
+            self.set_parameter("host", own.1.join(","));
+        }
+        headers.retain(|(name, _)| name != "Host");
+        plain.retain(|(name, _)| name != "Host");
+        let said = front::Request {
+            paths: own.paths.clone(),
+            headers: own.headers.clone(),
+            ..usual
+        };
+        if headers != plain || said != *own {
+            left_out.push("header.request");
+        }
     }
 
     fn take_upgrade(&mut self, network: &str, upgrade: &Upgrade, left_out: &mut Vec<&'static str>) {

@@ -102,7 +102,7 @@ pub(crate) fn check_side(stream: &Stream, listens: bool, cx: &mut Cx<'_>) {
             cx.warn(stream.at, text, "it belongs to the inbound at the other end");
         }
         let trusted = &sockopt.trusted_x_forwarded_for;
-        if !trusted.is_empty() && (!listens || stream.transport == Transport::Raw) {
+        if !trusted.is_empty() && (!listens || matches!(stream.transport, Transport::Raw | Transport::RawHttp(_))) {
             let text = "only inbounds over ws or httpupgrade have requests with such headers; it has no effect here";
             let at = trusted.at;
             let hint = "it belongs to an inbound over ws or httpupgrade";

@@ -14,6 +14,7 @@ use httpupgrade::HttpUpgradeSettings;
 use raw::RawSettings;
 use ws::WsSettings;
 
+pub use raw::Front;
 pub use upgrade::{EarlyData, Upgrade};
 
 /// The settings of a transport.
@@ -69,6 +70,8 @@ macro_rules! transports {
         #[non_exhaustive]
         pub enum Transport {
             $( $(#[doc = $doc])* $Variant $(($Payload))?, )*
+            /// Bytes as they are, behind a made-up HTTP request and response.
+            RawHttp(Box<Front>),
         }
 
         object! {

@@ -162,6 +162,43 @@ fn a_vmess_link_of_the_uri_form() {
 }
 
 #[test]
+fn a_link_with_the_http_header() {
+    for (query, hosts, paths) in [
+        ("", &["www.baidu.com", "www.bing.com"][..], &["/"][..]),
+        (
+            "&host=a.example%2Cb.example&path=%2Fa%2C%2Fb",
+            &["a.example", "b.example"],
+            &["/a", "/b"],
+        ),
+        ("&path=%2Fa", &["www.baidu.com", "www.bing.com"], &["/a"]),
+        ("&host=a.example", &["a.example"], &["/"]),
+    ] {
+        let text = format!("vless://{ID}@127.0.0.1:1?type=tcp&security=none&encryption=none&headerType=http{query}");
+        let link = parse(&text);
+        let (outbound, problems) = link.to_outbound().unwrap();
+        assert_eq!(problems, []);
+        let Transport::RawHttp(front) = &outbound.stream.transport else {
+            panic!()
+        };
+        assert_eq!(front.request.paths, paths);
+        let host = front.request.headers.iter().find(|(name, _)| name == "Host").unwrap();
+        assert_eq!(host.1, hosts);
+        assert_eq!(front.request.headers.len(), 5);
+        let made = Link::from_outbound(&outbound).unwrap();
+        assert_eq!((made.link, made.left_out), (link, vec![]));
+    }
+    // What no link can say.
+    let text = format!(
+        r#"{{"protocol":"vless","settings":{{"address":"127.0.0.1","port":1,"id":"{ID}","encryption":"none"}},"streamSettings":{{"rawSettings":{{"header":{{"type":"http","request":{{"method":"POST"}}}}}}}}}}"#
+    );
+    let (outbound, _) = crate::config::read_outbound(&text);
+    assert_eq!(
+        Link::from_outbound(&outbound.unwrap()).unwrap().left_out,
+        ["header.request"]
+    );
+}
+
+#[test]
 fn a_trojan_link() {
     let text = "trojan://p%40%3Aw%20%2F@[2001:db8::1]:443?type=ws&security=tls&path=%2Fa&sni=s.example#x";
     let link = parse(text);
@@ -220,7 +257,6 @@ fn what_cannot_be_done_is_named() {
             "encryption=mlkem768x25519plus.native.1rtt.k",
             "not supported yet: VLESS encryption",
         ),
-        ("headerType=http", "not supported yet: the header type http"),
         ("security=tls&ech=x", "not supported yet: encrypted client hello"),
         ("type=xhttp", "not supported yet: the transport xhttp"),
     ] {

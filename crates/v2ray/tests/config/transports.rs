@@ -70,6 +70,85 @@ fn listening_addresses() {
 }
 
 #[test]
+fn the_http_header() {
+    let read = |header: &str| {
+        let text = format!(
+            r#"{{"port":1,"protocol":"socks","listen":"::1","streamSettings":{{"tcpSettings":{{"header":{header}}}}}}}"#
+        );
+        let (config, told) = (read(&inbound(&text)).config, told(&read(&inbound(&text))));
+        config
+            .map(|mut config| config.inbounds.remove(0).stream.transport)
+            .ok_or(told)
+    };
+    let front = |header: &str| match read(header) {
+        Ok(Transport::RawHttp(front)) => *front,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(read(r#"{"type":"none"}"#), Ok(Transport::Raw));
+    assert_eq!(read("{}"), Ok(Transport::Raw));
+    assert_eq!(
+        front(r#"{"type":"HTTP","request":{},"response":{"version":""}}"#),
+        Front::default()
+    );
+    let all = front(
+        r#"{"type":"http","request":{"version":"1.0","method":"POST","path":["/a","/b?c"],"headers":{"Host":["x","y"],"A":"b, c"}},
+            "response":{"version":"1.0","status":404,"reason":"Not Found","headers":{"S":["1"]}}}"#,
+    );
+    let (request, response) = (&all.request, &all.response);
+    assert_eq!((request.version.as_str(), request.method.as_str()), ("1.0", "POST"));
+    assert_eq!(request.paths, ["/a", "/b?c"]);
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    assert_eq!(
+        request.headers,
+        [("A".into(), texts(&["b", "c"])), ("Host".into(), texts(&["x", "y"]))]
+    );
+    assert_eq!(
+        (
+            response.version.as_str(),
+            response.status.as_str(),
+            response.reason.as_str()
+        ),
+        ("1.0", "404", "Not Found")
+    );
+    assert_eq!(response.headers, [("S".into(), texts(&["1"]))]);
+    for (header, place) in [
+        (
+            r#"{"type":"http","request":{"version":"2"}}"#,
+            "header.request.version: ",
+        ),
+        (
+            r#"{"type":"http","request":{"method":"G T"}}"#,
+            "header.request.method: ",
+        ),
+        (
+            r#"{"type":"http","request":{"path":["/a b"]}}"#,
+            "header.request.path: ",
+        ),
+        (r#"{"type":"http","request":{"path":[""]}}"#, "header.request.path: "),
+        (
+            r#"{"type":"http","request":{"headers":{"A:":["b"]}}}"#,
+            "header.request.headers: ",
+        ),
+        (
+            r#"{"type":"http","request":{"headers":{"A":["b\r\nC: d"]}}}"#,
+            "header.request.headers: ",
+        ),
+        (
+            r#"{"type":"http","response":{"status":"20"}}"#,
+            "header.response.status: ",
+        ),
+        (
+            r#"{"type":"http","response":{"reason":"a\nb"}}"#,
+            "header.response.reason: ",
+        ),
+        (r#"{"type":"srtp"}"#, "header.type: "),
+    ] {
+        let told = read(header).unwrap_err();
+        assert!(told.len() == 1 && told[0].contains(place), "{header}: {told:?}");
+    }
+}
+
+#[test]
 fn fallbacks() {
     let with_list = |list: &str| {
         let text = format!(
