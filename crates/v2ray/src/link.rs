@@ -236,8 +236,10 @@ impl Link {
             "vmess" if rest.split('#').next().is_some_and(|r| r.contains('@')) => uri::read(Scheme::Vmess, rest),
             "vmess" => json::read(rest),
             "ss" => Err(LinkError::NotSupported { scheme: "ss" }),
+            "hysteria" => Err(LinkError::NotSupported { scheme: "hysteria" }),
             "hysteria2" | "hy2" => Err(LinkError::NotSupported { scheme: "hysteria2" }),
             "tuic" => Err(LinkError::NotSupported { scheme: "tuic" }),
+            "wireguard" | "wg" => Err(LinkError::NotSupported { scheme: "wireguard" }),
             _ => Err(LinkError::Scheme),
         }?;
         link.check_characters()?;

@@ -153,8 +153,9 @@ protocols! {
     }
     other {
         LaterError "shadowsocks": "the protocol shadowsocks";
-        LaterError "hysteria": "the protocol hysteria";
-        LaterError "wireguard": "the protocol wireguard";
+        LaterError "hysteria": "the protocol hysteria; write vless or trojan, with tls, on both ends";
+        LaterError "hysteria2": "the protocol hysteria2; write vless or trojan, with tls, on both ends";
+        LaterError "wireguard": "the protocol wireguard; let the system's own WireGuard take its clients";
         LaterError "tun": "the protocol tun";
     }
 }
@@ -179,8 +180,9 @@ protocols! {
     }
     other {
         LaterError "shadowsocks": "the protocol shadowsocks";
-        LaterError "hysteria": "the protocol hysteria";
-        LaterError "wireguard": "the protocol wireguard";
+        LaterError "hysteria": "the protocol hysteria; write vless or trojan, with tls, on both ends";
+        LaterError "hysteria2": "the protocol hysteria2; write vless or trojan, with tls, on both ends";
+        LaterError "wireguard": "the protocol wireguard; let the system's own WireGuard make the tunnel, and name its interface in the `sockopt` of a freedom outbound";
         LaterError "loopback": "the protocol loopback";
         LaterError "dns": "the protocol dns";
     }

@@ -60,6 +60,7 @@ impl Decode for Stream {
         let transport = s.transport(cx);
         let (sockopt, tls, (transport, accepts)) = (s.sockopt.0?, tls?, transport?);
         s.security.0?;
+        s.final_mask.0?;
         Some(Stream {
             transport,
             tls,

@@ -1,5 +1,6 @@
 //! The transports: a file for each below this one, and a line for each in the list here.
 
+mod finalmask;
 mod httpupgrade;
 mod raw;
 mod upgrade;
@@ -10,6 +11,7 @@ use super::scalar::Part;
 use super::sockopt::Sockopt;
 use super::table::{Decode, object, words};
 use super::tls::UnreadTls;
+use finalmask::FinalMask;
 use httpupgrade::HttpUpgradeSettings;
 use raw::RawSettings;
 use ws::WsSettings;
@@ -54,12 +56,13 @@ macro_rules! transports {
                 LaterError "gun": "the transport grpc";
                 LaterError "xhttp": "the transport xhttp";
                 LaterError "splithttp": "the transport xhttp";
-                LaterError "kcp": "the transport mkcp";
-                LaterError "mkcp": "the transport mkcp";
-                LaterError "hysteria": "the transport hysteria";
-                Gone "h2": "write grpc or xhttp on both ends";
-                Gone "http": "write grpc or xhttp on both ends";
-                Gone "quic": "write raw or ws on both ends, with tls, which quic always had";
+                LaterError "kcp": "the transport mkcp; write ws, grpc or xhttp with tls on both ends";
+                LaterError "mkcp": "the transport mkcp; write ws, grpc or xhttp with tls on both ends";
+                LaterError "hysteria": "the transport hysteria; write grpc or xhttp with tls on both ends";
+                LaterError "hysteria2": "the transport hysteria2; write grpc or xhttp with tls on both ends";
+                Gone "h2": "write xhttp with the mode stream-one, or grpc, on both ends";
+                Gone "http": "write xhttp with the mode stream-one, or grpc, on both ends";
+                Gone "quic": "write xhttp or raw on both ends, with tls, which quic always had";
                 Gone "domainsocket": "write raw, and a path as the inbound's `listen`";
                 Gone "ds": "write raw, and a path as the inbound's `listen`";
             }
@@ -86,6 +89,8 @@ macro_rules! transports {
                 $( #[doc = $about] $field: Part<$Settings> = $settings $(| $older)*, default "{}"; )*
                 /// Options of the sockets.
                 sockopt: Part<Sockopt> = "sockopt", default "{}";
+                /// Nothing yet: what makes the bytes of a connection look otherwise.
+                final_mask: Part<FinalMask> = "finalmask", default "{}";
             }
             other {
                 Accepted "realitySettings": "Only the security layer reality has them, which is not supported yet.";
@@ -95,10 +100,10 @@ macro_rules! transports {
                 Accepted "splithttpSettings": "Only the transport xhttp has them, which is not supported yet.";
                 Accepted "kcpSettings": "Only the transport mkcp has them, which is not supported yet.";
                 Accepted "hysteriaSettings": "Only the transport hysteria has them, which is not supported yet.";
+                Accepted "hy2Settings": "Only the transport hysteria2 has them, which is not supported yet.";
                 Accepted "httpSettings": "The transport h2 is obsolete.";
                 Accepted "quicSettings": "The transport quic is obsolete.";
                 Accepted "dsSettings": "The transport domainsocket is obsolete.";
-                LaterError "finalmask": "`finalmask`";
                 Gone "xtlsSettings": "write `tlsSettings`, and \"xtls-rprx-vision\" as the users' `flow`";
             }
         }

@@ -5,6 +5,7 @@ mod files;
 mod guards;
 mod hostile;
 mod problems;
+mod refusals;
 mod transports;
 mod trojan;
 mod values;

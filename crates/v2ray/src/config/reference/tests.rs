@@ -134,7 +134,7 @@ fn no_hint_leads_to_less_protection() {
     // Those that are known to protect are said to.
     for (title, name) in [
         ("streamSettings.security", "reality"),
-        ("streamSettings", "finalmask"),
+        ("streamSettings.finalmask", "settings"),
         ("streamSettings.network", "grpc"),
         ("streamSettings.sockopt", "dialerProxy"),
         ("streamSettings.sockopt", "customSockopt"),
