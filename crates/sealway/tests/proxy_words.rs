@@ -154,10 +154,7 @@ fn bad_links_and_files_are_refused() {
     let empty = given(&["link", "to-config", "-"], "vmess://\n");
     assert!(empty.code == 2 && empty.stderr.contains("it is empty"), "{empty:?}");
     refused(&["link", "to-config", "https://example.org"], &["vless:// or vmess://"]);
-    refused(
-        &["link", "to-config", "tuic://x@a:1"],
-        &["not supported yet", "tuic"],
-    );
+    refused(&["link", "to-config", "tuic://x@a:1"], &["not supported yet", "tuic"]);
     refused(
         &[
             "link",
