@@ -333,3 +333,50 @@ async fn the_associations_of_one_client_are_bounded() {
     let more = tokio::time::timeout(Duration::from_millis(300), next.accept()).await;
     assert!(more.is_err(), "more than 256 associations");
 }
+
+/// What comes while an outbound is reached waits, and no more of it than 256 KiB.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_waits_for_an_outbound_is_bounded() {
+    let next = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let socks = ProxyOut {
+        server: (loopback(), next.local_addr().unwrap().port()),
+        account: None,
+        headers: Vec::new(),
+    };
+    let mut settings = server_settings(trojan(), ServerTransport::default());
+    settings
+        .outbounds
+        .insert(0, outbound(OutboundProtocol::Socks(socks), ClientTransport::default()));
+    let echo = udp_target().await;
+    settings.rules = vec![Rule {
+        ports: vec![(echo.port(), echo.port())],
+        outbound_tag: "direct".into(),
+        ..Rule::default()
+    }];
+    let server = Server::start(settings).await.unwrap();
+    let mut association = Association::new(&server).await;
+    for n in 0..60 {
+        association.send(udp(([127, 0, 0, 1], 9).into()), &[n; 8192]).await;
+    }
+    // All of them have come, for what was sent behind them has, and did not wait with them.
+    association.round(echo, 10).await;
+    let relay = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    socket2::SockRef::from(&relay).set_recv_buffer_size(1 << 20).unwrap();
+    let (mut control, _) = within("next server", next.accept()).await.unwrap();
+    let mut said = [0; 3];
+    within("greeting", control.read_exact(&mut said)).await.unwrap();
+    control.write_all(&[5, 0]).await.unwrap();
+    within("request", control.read_exact(&mut [0; 10])).await.unwrap();
+    let port = relay.local_addr().unwrap().port().to_be_bytes();
+    control
+        .write_all(&[5, 0, 0, 1, 127, 0, 0, 1, port[0], port[1]])
+        .await
+        .unwrap();
+    let (mut got, mut bytes) = (0, [0; 9000]);
+    while let Ok(Ok(len)) = tokio::time::timeout(Duration::from_secs(1), relay.recv(&mut bytes)).await {
+        assert_eq!((len, bytes[10]), (10 + 8192, got), "not those that came first");
+        got += 1;
+    }
+    // 32 would fill it without what each takes besides.
+    assert!((1..32).contains(&got), "{got} datagrams waited");
+}
