@@ -146,11 +146,7 @@ impl Stream {
     /// Sets bytes that leave ahead of the first payload, below the body layer, above the frames, and behind those that were
     /// set before.
     pub(crate) fn set_prefix(&mut self, prefix: Vec<u8>) {
-        if self.tx.prefix.is_empty() {
-            self.tx.prefix = prefix;
-        } else {
-            self.tx.prefix.extend_from_slice(&prefix);
-        }
+        self.tx.prefix.extend(prefix);
     }
 
     /// Sets last words for a peer who is refused before anything was said to him.
@@ -305,9 +301,7 @@ impl Stream {
                 }
             }
         }
-        if through {
-            self.framing = None;
-        }
+        drop(self.framing.take_if(|_| through));
         if let Some(opener) = &mut self.opener {
             let out = self.rx.out(FRAMES);
             let input = self.rx.regions[FRAMES].clone();
