@@ -34,9 +34,10 @@ pub(crate) fn has(program: Program, way: &Way) -> bool {
 }
 
 /// How often a stream may be begun anew. Xray's VMess client takes a program for ended that has not spoken after 100 ms, and
-/// on a machine that is busy with something else that happens.
+/// on a machine that is busy with something else that happens. Its Trojan client breaks off if it begins so late that the pause of
+/// [`first_pause`] is over.
 pub(crate) fn tries(client: Program, way: &Way) -> usize {
-    if client == Program::Xray && way.protocol == "vmess" {
+    if client == Program::Xray && matches!(way.protocol, "trojan" | "vmess") {
         5
     } else {
         1
@@ -47,7 +48,7 @@ pub(crate) fn tries(client: Program, way: &Way) -> usize {
 /// buffer and breaks off if both do not fit there.
 pub(crate) fn first_pause(client: Program, way: &Way) -> Duration {
     if client == Program::Xray && way.protocol == "trojan" {
-        Duration::from_millis(50)
+        Duration::from_millis(200)
     } else {
         Duration::ZERO
     }
