@@ -87,6 +87,8 @@ const V2RAY: Floors = Floors {
         ("json", 1),
         ("address", 2),
         ("id", 2),
+        ("replay", 2),
+        ("shadowsocks", 3),
         ("http", 3),
         ("proxy_protocol", 3),
         ("socks", 3),

@@ -1,10 +1,10 @@
-//! What this process remembers of VMess headers: one memory for all inbounds of all servers, whatever becomes of their
+//! What this process remembers of headers: one memory for all inbounds of all servers, whatever becomes of their
 //! configurations.
 
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Instant;
 
-use sealway_v2ray::vmess::{ReplayGuard, Seen};
+use sealway_v2ray::replay::{ReplayGuard, Seen};
 
 use crate::clock::{to_next_second, unix_time, unix_time_before};
 

@@ -20,6 +20,8 @@ pub enum Protocol {
     Http,
     /// The PROXY protocol, versions 1 and 2.
     ProxyProtocol,
+    /// Shadowsocks, of 2017 and of 2022.
+    Shadowsocks,
     /// WebSocket (RFC 6455).
     WebSocket,
     /// The plain HTTP upgrade.
@@ -35,6 +37,7 @@ impl fmt::Display for Protocol {
             Protocol::Trojan => "Trojan",
             Protocol::Http => "HTTP",
             Protocol::ProxyProtocol => "PROXY protocol",
+            Protocol::Shadowsocks => "Shadowsocks",
             Protocol::WebSocket => "WebSocket",
             Protocol::HttpUpgrade => "HTTPUpgrade",
         })
@@ -86,8 +89,12 @@ pub enum Error {
         /// The protocol.
         protocol: Protocol,
     },
-    /// A known VMess user's clock is too far from ours.
+    /// A known user's clock is too far from ours.
     ClockSkew {
+        /// The protocol.
+        protocol: Protocol,
+        /// The most that may lie between them, seconds.
+        most: u64,
         /// The peer's time less ours, seconds.
         seconds: i64,
     },
@@ -96,12 +103,12 @@ pub enum Error {
         /// The protocol.
         protocol: Protocol,
     },
-    /// A VMess header was made before the server began to remember headers, so nobody knows whether it was used before.
+    /// A header was made before the server began to remember headers, so nobody knows whether it was used before.
     BeforeStart {
         /// How long before, seconds, by the clock of each end.
         seconds: u64,
     },
-    /// There was no room to remember VMess headers as old as this one, so nobody knows whether it was used before.
+    /// There was no room to remember headers as old as this one, so nobody knows whether it was used before.
     Forgotten,
     /// A seal did not authenticate.
     Unauthentic {
@@ -135,6 +142,24 @@ pub enum Error {
     DuplicateId,
     /// Two users of one inbound have the same password.
     DuplicatePassword,
+    /// A password of Shadowsocks 2022 that is not the base64 of a key.
+    KeyText,
+    /// A password of Shadowsocks 2022 that is a key of the wrong length.
+    KeyLength {
+        /// The method.
+        method: &'static str,
+        /// Bytes that its keys have.
+        need: usize,
+        /// Bytes given.
+        got: usize,
+    },
+    /// A password of no characters.
+    EmptyPassword,
+    /// Several keys with colons between where the method has one.
+    KeyCount {
+        /// The method.
+        method: &'static str,
+    },
     // The caller's fault.
     /// A buffer is too small.
     Buffer {
@@ -180,9 +205,14 @@ impl Error {
             | Error::Unauthentic { .. }
             | Error::Flow { .. }
             | Error::Refused { .. } => Fault::Peer,
-            Error::UserIdLength { .. } | Error::UserIdText { .. } | Error::DuplicateId | Error::DuplicatePassword => {
-                Fault::User
-            }
+            Error::UserIdLength { .. }
+            | Error::UserIdText { .. }
+            | Error::DuplicateId
+            | Error::DuplicatePassword
+            | Error::KeyText
+            | Error::KeyLength { .. }
+            | Error::EmptyPassword
+            | Error::KeyCount { .. } => Fault::User,
             Error::Buffer { .. } | Error::DoesNotFit { .. } | Error::OutOfOrder { .. } => Fault::Caller,
             Error::Aead(error) => error.fault(),
         }
@@ -214,9 +244,13 @@ impl fmt::Display for Error {
                     "{protocol}: no user has these credentials; compare the id or password on both ends"
                 )
             }
-            Error::ClockSkew { seconds } => write!(
+            Error::ClockSkew {
+                protocol,
+                most,
+                seconds,
+            } => write!(
                 f,
-                "VMess: the peer's clock is {} s {} ours; set both by NTP (at most 120 s may lie between them)",
+                "{protocol}: the peer's clock is {} s {} ours; set both by NTP (at most {most} s may lie between them)",
                 seconds.unsigned_abs(),
                 if *seconds < 0 { "behind" } else { "ahead of" }
             ),
@@ -225,11 +259,11 @@ impl fmt::Display for Error {
             }
             Error::BeforeStart { seconds } => write!(
                 f,
-                "VMess: the request was made {seconds} s before this server started, which cannot know whether it was used \
+                "the request was made {seconds} s before this server started, which cannot know whether it was used \
                  before; the client's clock is behind, or someone replays it"
             ),
             Error::Forgotten => f.write_str(
-                "VMess: so many requests come that those as old as this one are not remembered; the client's clock is \
+                "so many requests come that those as old as this one are not remembered; the client's clock is \
                  behind, or someone replays it",
             ),
             Error::Unauthentic { protocol } => write!(f, "{protocol}: the message is not authentic"),
@@ -248,6 +282,18 @@ impl fmt::Display for Error {
             Error::DuplicateId => f.write_str("two users of one inbound have the same id; give each its own"),
             Error::DuplicatePassword => {
                 f.write_str("two users of one inbound have the same password; give each its own")
+            }
+            Error::KeyText => f.write_str(
+                "a password of Shadowsocks 2022 is a key in base64, or several with colons between; `openssl rand -base64 32` \
+                 makes one of 32 bytes",
+            ),
+            Error::KeyLength { method, need, got } => write!(
+                f,
+                "{method} takes a key of {need} bytes in base64, not of {got}; `openssl rand -base64 {need}` makes one"
+            ),
+            Error::EmptyPassword => f.write_str("the password is empty"),
+            Error::KeyCount { method } => {
+                write!(f, "{method} takes one key: only the AES methods of 2022 have several users on a port")
             }
             Error::Buffer { need, got } => write!(f, "a buffer of {need} bytes is needed, not {got}"),
             Error::DoesNotFit {

@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 mod corpora;
+mod shadowsocks;
 
 use std::fmt::Debug;
 
@@ -34,6 +35,9 @@ pub const ENTRIES: &[Entry] = &[
     ("vmess_wire", vmess_wire),
     ("vmess_response", vmess_response),
     ("vmess_body", vmess_body),
+    ("shadowsocks_2022", shadowsocks::edition2022),
+    ("shadowsocks_packet", shadowsocks::packet),
+    ("shadowsocks_stream", shadowsocks::stream),
     ("socks_server", socks_server),
     ("socks_client", socks_client),
     ("socks_udp", socks_udp),

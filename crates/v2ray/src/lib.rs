@@ -34,9 +34,9 @@
 //!
 //! | Modules | What they hold |
 //! |---|---|
-//! | [`vless`], [`vmess`], [`trojan`], [`socks`], [`http`] | protocols: requests, responses, bodies, users |
+//! | [`vless`], [`vmess`], [`trojan`], [`shadowsocks`], [`socks`], [`http`] | protocols: requests, responses, bodies, users |
 //! | [`ws`], [`httpupgrade`], [`proxy_protocol`] | what stands around a protocol on the wire |
-//! | [`address`], [`id`], [`text`], [`Step`], [`Error`] | what all of them use |
+//! | [`address`], [`id`], [`replay`], [`text`], [`Step`], [`Error`] | what all of them use |
 //! | [`config`] | `config.json`: from text to valid values, or to problems with line and column |
 //! | [`link`] | share links, to and from the outbounds of [`config`] |
 //!
@@ -73,6 +73,8 @@ mod json;
 pub mod link;
 mod problem;
 pub mod proxy_protocol;
+pub mod replay;
+pub mod shadowsocks;
 pub mod socks;
 mod step;
 pub mod text;

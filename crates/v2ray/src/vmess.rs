@@ -13,7 +13,6 @@ mod keys;
 mod lengths;
 mod nonces;
 mod open;
-mod replay;
 mod request;
 mod response;
 mod seal;
@@ -24,7 +23,6 @@ pub use auth_id::{CommandKey, MAX_SKEW};
 pub use drain::{Drain, Profile};
 pub use lengths::MAX_PADDING;
 pub use open::{ChunkOpener, Opened};
-pub use replay::{ReplayGuard, Seen};
 pub use request::{Accepted, Command, Request, RequestOpener, RequestRandom};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use request::{fnv1a, parse_header};

@@ -22,6 +22,7 @@ fn every_corpus_of_ours_has_an_entry() {
         "trojan_",
         "vless_",
         "vmess_",
+        "shadowsocks_",
         "socks_",
         "http_",
         "proxy_protocol",

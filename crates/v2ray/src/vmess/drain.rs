@@ -48,6 +48,13 @@ pub struct Profile {
     drawn: u64,
 }
 
+impl Profile {
+    /// The profile that follows from a digest of everybody's secrets.
+    pub(crate) fn of(digest: [u8; 32]) -> Self {
+        Seed(digest).profile()
+    }
+}
+
 /// How many bytes of a refused connection are still to be thrown away before it is closed.
 ///
 /// Made when the connection begins and told of every byte that comes, before and after the refusal.

@@ -7,8 +7,9 @@ use sealway_aead::{Nonce, OpeningKey, SealingKey, Suite};
 use zeroize::Zeroizing;
 
 use super::kdf::{self, Label};
-use super::{CommandKey, Options, Security, Seen, Session, Users};
+use super::{CommandKey, Options, Security, Session, Users};
 use crate::address::{Network, read_port_first, write_port_first};
+use crate::replay::Seen;
 use crate::step::{Cursor, Stop};
 use crate::{Destination, Error, Protocol, Step, UserId};
 
@@ -196,7 +197,7 @@ impl<T: Clone> RequestOpener<T> {
     /// Looks at all bytes that have come so far; show the same bytes again with more behind them.
     ///
     /// `now` is the Unix time in seconds. `remember` is told what must not come twice, and refuses it if it did;
-    /// [`super::ReplayGuard::insert`] does that.
+    /// [`crate::replay::ReplayGuard::insert`] does that.
     ///
     /// # Errors
     /// Any error means the same to the peer, who must not be able to tell them apart: see [`super::Drain`].

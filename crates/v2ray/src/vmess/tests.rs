@@ -2,7 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::address::Network;
-use crate::{Address, Destination, Error, Step, UserId};
+use crate::replay::ReplayGuard;
+use crate::{Address, Destination, Error, Protocol, Step, UserId};
 
 /// Bytes of a hexadecimal text; white space does not count.
 pub(crate) fn hex(text: &str) -> Vec<u8> {
@@ -121,7 +122,14 @@ fn every_changed_bit_of_a_header_is_noticed() {
         assert!(got.is_err(), "byte {at}");
     }
     let late = RequestOpener::new().handle(&wire, NOW + 500, &users, &mut |_| Ok(()));
-    assert_eq!(late.unwrap_err(), Error::ClockSkew { seconds: -500 });
+    assert_eq!(
+        late.unwrap_err(),
+        Error::ClockSkew {
+            protocol: Protocol::Vmess,
+            most: MAX_SKEW,
+            seconds: -500
+        }
+    );
 }
 
 /// FNV-1a again, so that tests can make headers that the sealer would not.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::auth_id::{CommandKey, Trial, plausible_times, try_key};
+use super::auth_id::{CommandKey, MAX_SKEW, Trial, plausible_times, try_key};
 use super::drain::{Profile, Seed};
 use super::keys::{GROUP, Keys};
 use crate::{Error, Protocol, UserId};
@@ -129,7 +129,7 @@ impl<T> Users<T> {
 
     /// Finds whose authentication id this is. `now` is the Unix time in seconds.
     ///
-    /// Whether the id was seen before is not asked here: see [`super::Seen`].
+    /// Whether the id was seen before is not asked here: see [`crate::replay::Seen`].
     ///
     /// # Errors
     /// [`Error::ClockSkew`] if it is a user's but more than 120 seconds off, [`Error::UnknownUser`] if it is nobody's.
@@ -180,7 +180,11 @@ impl<T> Users<T> {
                 time,
                 tried,
             }),
-            (None, Some(seconds)) => Err(Error::ClockSkew { seconds }),
+            (None, Some(seconds)) => Err(Error::ClockSkew {
+                protocol: Protocol::Vmess,
+                most: MAX_SKEW,
+                seconds,
+            }),
             (None, None) => Err(Error::UnknownUser {
                 protocol: Protocol::Vmess,
             }),
@@ -246,7 +250,11 @@ mod tests {
         let users = Users::from_list((0..3).map(|n| (id(n), ()))).unwrap();
         assert_eq!(
             users.find(&auth_id(1, NOW - 3600), NOW).unwrap_err(),
-            Error::ClockSkew { seconds: -3600 }
+            Error::ClockSkew {
+                protocol: Protocol::Vmess,
+                most: MAX_SKEW,
+                seconds: -3600
+            }
         );
         assert!(matches!(users.find(&[7; 16], NOW), Err(Error::UnknownUser { .. })));
         assert!(users.find(&auth_id(1, NOW - 3600), NOW - 3500).is_ok());

@@ -4,50 +4,59 @@ use std::collections::{BTreeMap, HashSet};
 
 use sha2::{Digest, Sha256};
 
-use super::MAX_SKEW;
 use crate::{Error, Protocol, UserId};
+
+/// Seconds for which things are remembered after their time: the longest of any protocol, that of VMess.
+const MAX_SKEW: u64 = 120;
 
 /// Seconds of authentication ids that are forgotten together.
 const SLICE: i64 = 8;
 /// However full the memory is, what was made in this many seconds before now is never forgotten to make room.
 const KEPT: i64 = 30;
 
-/// Something that must not come twice, with the time of the authentication id that it came under.
+/// Something that must not come twice, with the time of the header that it came in.
 ///
 /// Of each, eight bytes of a hash over the user's id and the bytes themselves are kept: the same user is known again at any
 /// inbound, and even among a million entries a new one is taken for a known one less than once in ten million million times.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Seen {
+    protocol: Protocol,
     time: i64,
     entry: u64,
 }
 
 impl Seen {
     /// An authentication id of a user, made at `time`.
-    pub(super) fn auth_id(user: &UserId, time: i64, auth_id: &[u8; 16]) -> Self {
-        Self::of(b"auth", user, time, &[auth_id])
+    pub(crate) fn auth_id(user: &UserId, time: i64, auth_id: &[u8; 16]) -> Self {
+        Self::of(Protocol::Vmess, b"auth", user.as_bytes(), time, &[auth_id])
     }
 
     /// The key and IV of a body, whose header had an authentication id made at `time`.
-    pub(super) fn session(user: &UserId, time: i64, key: &[u8; 16], iv: &[u8; 16]) -> Self {
-        Self::of(b"body", user, time, &[key, iv])
+    pub(crate) fn session(user: &UserId, time: i64, key: &[u8; 16], iv: &[u8; 16]) -> Self {
+        Self::of(Protocol::Vmess, b"body", user.as_bytes(), time, &[key, iv])
     }
 
-    fn of(kind: &[u8; 4], user: &UserId, time: i64, parts: &[&[u8; 16]]) -> Self {
-        let mut hash = Sha256::new().chain_update(kind).chain_update(user.as_bytes());
+    /// The salt of a Shadowsocks request, made at `time`.
+    pub(crate) fn salt(time: i64, salt: &[u8]) -> Self {
+        Self::of(Protocol::Shadowsocks, b"salt", &[], time, &[salt])
+    }
+
+    fn of(protocol: Protocol, kind: &[u8; 4], user: &[u8], time: i64, parts: &[&[u8]]) -> Self {
+        let mut hash = Sha256::new().chain_update(kind).chain_update(user);
         for part in parts {
             hash.update(part);
         }
         let digest: [u8; 32] = hash.finalize().into();
         let [a, b, c, d, e, f, g, h, ..] = digest;
         Seen {
+            protocol,
             time,
             entry: u64::from_ne_bytes([a, b, c, d, e, f, g, h]),
         }
     }
 }
 
-/// Remembers what VMess headers brought, for as long as their authentication ids are good, in bounded memory.
+/// Remembers what headers of VMess and of Shadowsocks 2022 brought, for as long as their times are good, in bounded memory.
 ///
 /// One is enough for a process, whatever inbounds it has and however often its configuration is replaced: a header that was
 /// used on one inbound is known on all others. Only headers that a user's key has sealed get here, so strangers cannot fill
@@ -58,7 +67,7 @@ impl Seen {
 ///
 /// # Memory
 ///
-/// Two entries of 8 bytes a connection, in hash tables that are at least 7/16 full but for the youngest. An id is good
+/// Two entries of 8 bytes a connection of VMess and one a connection of Shadowsocks, in hash tables that are at least 7/16 full but for the youngest. An id is good
 /// for at most 120 seconds after its time, so 10,000 connections a second take 40 MB where clocks agree, and 73 MB where
 /// all clients are as far ahead as they may be. The number of users adds nothing: 10,000 users with one connection a
 /// second each are those 10,000 connections. It never takes more than 110 MB: see [`ReplayGuard::new`].
@@ -110,7 +119,7 @@ impl ReplayGuard {
             .is_some_and(|entries| entries.contains(&seen.entry));
         if known {
             return Err(Error::Replayed {
-                protocol: Protocol::Vmess,
+                protocol: seen.protocol,
             });
         }
         while self.held >= self.capacity && self.make_room(now) {}
@@ -210,7 +219,11 @@ mod tests {
     fn seen(n: u64, time: i64) -> Seen {
         // As good as a hash, for less.
         let entry = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        Seen { time, entry }
+        Seen {
+            protocol: Protocol::Vmess,
+            time,
+            entry,
+        }
     }
 
     #[test]
