@@ -3,8 +3,10 @@
 mod accounts;
 mod dokodemo;
 mod fallback;
+mod flows;
 pub(crate) mod http;
 mod local;
+mod shadowsocks;
 mod socks;
 mod trojan;
 mod vless;
@@ -43,6 +45,7 @@ trait Protocol: Send + Sync {
 fn protocol(settings: &InboundProtocol, users: &mut Users<'_>) -> Result<Box<dyn Protocol>, Error> {
     Ok(match settings {
         InboundProtocol::Dokodemo(door) => Box::new(dokodemo::Dokodemo::new(door, users)),
+        InboundProtocol::Shadowsocks(shadowsocks) => Box::new(shadowsocks::Shadowsocks::new(shadowsocks, users)?),
         InboundProtocol::Socks(socks) => Box::new(socks::Socks::new(socks, users)),
         InboundProtocol::Http(http) => Box::new(http::Http::new(http, users)),
         InboundProtocol::Trojan(trojan) => Box::new(trojan::Trojan::new(trojan, users)?),

@@ -3,6 +3,7 @@
 mod blackhole;
 mod freedom;
 mod http;
+mod shadowsocks;
 pub(crate) mod socks;
 mod trojan;
 mod vless;
@@ -74,6 +75,7 @@ fn protocol(
     match settings.clone() {
         OutboundProtocol::Freedom(freedom) => Box::new(freedom::Freedom::new(freedom, dialer, loops)),
         OutboundProtocol::Blackhole { http } => Box::new(blackhole::Blackhole { http }),
+        OutboundProtocol::Shadowsocks(to) => Box::new(shadowsocks::Shadowsocks::new(to, dialer, clock)),
         OutboundProtocol::Trojan(trojan) => Box::new(trojan::Trojan::new(place, trojan, dialer)),
         OutboundProtocol::Vless(vless) => Box::new(vless::Vless::new(place, vless, dialer)),
         OutboundProtocol::Vmess(vmess) => Box::new(vmess::Vmess::new(vmess, dialer, clock)),

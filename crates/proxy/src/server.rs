@@ -18,7 +18,7 @@ use crate::engine::Engine;
 use crate::listen::{self, Bound, SocketFile};
 use crate::loops::{Listener, LoopGuard};
 use crate::replay;
-use crate::settings::{AccessLog, InboundProtocol, Parts, Settings};
+use crate::settings::{AccessLog, InboundProtocol, Parts, Settings, ShadowsocksUsers};
 use crate::stats::Stats;
 use crate::tls::provider;
 use crate::{Error, sockopt};
@@ -83,7 +83,12 @@ impl Server {
             provider::seed();
         }
         let mut protocols = settings.inbounds.iter().map(|inbound| &inbound.protocol);
-        if protocols.any(|protocol| matches!(protocol, InboundProtocol::Vmess(_))) {
+        let timed = |protocol: &InboundProtocol| match protocol {
+            InboundProtocol::Vmess(_) => true,
+            InboundProtocol::Shadowsocks(shadowsocks) => !matches!(shadowsocks.users, ShadowsocksUsers::Classic(_)),
+            _ => false,
+        };
+        if protocols.any(timed) {
             // Before anything listens: who is queued by the system meanwhile would come with an id of this second.
             replay::begin().await;
         }

@@ -10,11 +10,12 @@ use std::time::Duration;
 pub use sealway_v2ray::config::{DomainMatch, Hosts, IpMatch, MaskAddress, QueryStrategy, UserMatch, UserMatches};
 
 pub use inbound::{
-    Account, Dokodemo, FallbackDial, FallbackTarget, HttpProxy, Inbound, InboundProtocol, Listen, Socks, TrojanIn,
-    TrojanUser, UnixName, User, VlessIn, VmessIn,
+    Account, Dokodemo, FallbackDial, FallbackTarget, HttpProxy, Inbound, InboundProtocol, Listen, ShadowsocksIn,
+    ShadowsocksUser, ShadowsocksUsers, Socks, TrojanIn, TrojanUser, UnixName, User, VlessIn, VmessIn,
 };
 pub use outbound::{
-    FinalRule, Freedom, Outbound, OutboundProtocol, ProxyOut, TrojanOut, VlessOut, VmessOut, VmessSecurity,
+    FinalRule, Freedom, Outbound, OutboundProtocol, ProxyOut, ShadowsocksOut, TrojanOut, VlessOut, VmessOut,
+    VmessSecurity,
 };
 pub use transport::{
     Certificate, CipherSuite, ClientTls, ClientTransport, Curve, DomainStrategy, Families, Front, PemSource, ServerTls,

@@ -31,6 +31,13 @@ pub(super) struct Datagram {
     _room: OwnedSemaphorePermit,
 }
 
+impl Datagram {
+    /// Where it goes.
+    pub(super) fn to(&self) -> &Destination {
+        &self.to
+    }
+}
+
 /// Bytes that may wait in the queues of one listener or one association together, while outbounds are dialled: what is
 /// counted in datagrams alone could be gigabytes.
 const ROOM: usize = 16 << 20;
@@ -63,6 +70,14 @@ pub(super) enum Reply {
     Plain(Arc<UdpSocket>, SocketAddr),
     /// With a SOCKS header that names the source.
     Socks(Arc<UdpSocket>, SocketAddr),
+    /// As a protocol does it.
+    Sealed(Arc<dyn Answer>),
+}
+
+/// Answers a client as its protocol has it.
+pub(super) trait Answer: Send + Sync {
+    /// Sends a datagram that comes from `peer`, at once or not at all. Returns how many bytes went out.
+    fn send(&self, bytes: &[u8], peer: &Destination) -> Result<usize, Error>;
 }
 
 /// Our end of a flow: where its datagrams are put.
@@ -126,13 +141,14 @@ impl PacketEnd for LocalClient {
 
     fn poll_send(&mut self, _: &mut Context<'_>, bytes: &[u8], peer: &Destination) -> Poll<Result<(), Error>> {
         let sent = match &self.reply {
-            Reply::Plain(socket, client) => socket.try_send_to(bytes, *client),
+            Reply::Plain(socket, client) => socket.try_send_to(bytes, *client).map_err(Error::from),
             Reply::Socks(socket, client) => {
                 let mut whole = vec![0, 0, 0];
                 sealway_v2ray::address::write_type_first(&peer.address, peer.port, &mut whole);
                 whole.extend_from_slice(bytes);
-                socket.try_send_to(&whole, *client)
+                socket.try_send_to(&whole, *client).map_err(Error::from)
             }
+            Reply::Sealed(answer) => answer.send(bytes, peer),
         };
         match sent {
             Ok(_) => self.traffic.sent(bytes.len()),

@@ -128,7 +128,7 @@ fn welcome(mut stream: Stream, user: Arc<User>, session: &Session, to: Destinati
 }
 
 /// Reads on until as many bytes have come as for any other refusal.
-async fn hear_out(stream: &mut Stream, drain: &mut Drain) {
+pub(super) async fn hear_out(stream: &mut Stream, drain: &mut Drain) {
     let mut have = stream.payload().len();
     while drain.left() > 0 {
         stream.consume(have);

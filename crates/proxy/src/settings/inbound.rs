@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use sealway_v2ray::shadowsocks;
 use sealway_v2ray::trojan::Key;
 use sealway_v2ray::vless::fallback::Fallback;
 use sealway_v2ray::{Address, UserId};
@@ -57,8 +58,9 @@ impl Inbound {
     /// Whether others than this machine reach it: by what it speaks, which is for clients elsewhere, or by where it listens.
     /// They may not reach private networks unless a rule allows it.
     pub fn is_remote(&self) -> bool {
-        use InboundProtocol::{Trojan, Vless, Vmess};
-        matches!(self.protocol, Trojan(_) | Vless(_) | Vmess(_)) || !self.listen.iter().all(Listen::is_this_machine)
+        use InboundProtocol::{Shadowsocks, Trojan, Vless, Vmess};
+        matches!(self.protocol, Shadowsocks(_) | Trojan(_) | Vless(_) | Vmess(_))
+            || !self.listen.iter().all(Listen::is_this_machine)
     }
 }
 
@@ -71,6 +73,8 @@ pub enum InboundProtocol {
     Socks(Socks),
     /// HTTP proxy.
     Http(HttpProxy),
+    /// Shadowsocks.
+    Shadowsocks(ShadowsocksIn),
     /// Trojan.
     Trojan(TrojanIn),
     /// VLESS.
@@ -84,6 +88,7 @@ impl InboundProtocol {
     pub fn networks(&self) -> (bool, bool) {
         match self {
             InboundProtocol::Dokodemo(dokodemo) => (dokodemo.tcp, dokodemo.udp),
+            InboundProtocol::Shadowsocks(shadowsocks) => (shadowsocks.tcp, shadowsocks.udp),
             _ => (true, false),
         }
     }
@@ -134,6 +139,41 @@ pub struct HttpProxy {
     /// Accept requests without an absolute URI.
     pub allow_transparent: bool,
     /// User level.
+    pub level: u32,
+}
+
+/// Shadowsocks inbound.
+#[derive(Clone, Debug)]
+pub struct ShadowsocksIn {
+    /// Who may use it.
+    pub users: ShadowsocksUsers,
+    /// Accept streams.
+    pub tcp: bool,
+    /// Accept datagrams.
+    pub udp: bool,
+    /// Of the methods of 2017: refuse salts that came before. Those of 2022 always do.
+    pub once: bool,
+}
+
+/// Who may use a Shadowsocks inbound.
+#[derive(Clone, Debug)]
+pub enum ShadowsocksUsers {
+    /// The methods of 2017: users with keys, and perhaps methods, of their own.
+    Classic(Vec<ShadowsocksUser>),
+    /// A method of 2022: whoever has this key.
+    One(ShadowsocksUser),
+    /// A method of 2022: the inbound's key, and users with keys of their own behind it.
+    Many(shadowsocks::Key, Vec<ShadowsocksUser>),
+}
+
+/// A user of Shadowsocks.
+#[derive(Clone, Debug)]
+pub struct ShadowsocksUser {
+    /// The key that the password stands for.
+    pub key: shadowsocks::Key,
+    /// Name in counters, rules and the access log, or empty.
+    pub email: String,
+    /// Level.
     pub level: u32,
 }
 

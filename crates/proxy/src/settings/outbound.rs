@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use sealway_v2ray::config::IpMatch;
+use sealway_v2ray::shadowsocks::KeyChain;
 use sealway_v2ray::trojan::Key;
 use sealway_v2ray::{Address, UserId};
 
@@ -31,6 +32,8 @@ pub enum OutboundProtocol {
         /// Answer with `HTTP/1.1 403 Forbidden`.
         http: bool,
     },
+    /// Shadowsocks.
+    Shadowsocks(ShadowsocksOut),
     /// Trojan.
     Trojan(TrojanOut),
     /// VLESS.
@@ -69,6 +72,15 @@ pub struct FinalRule {
     pub ports: Vec<(u16, u16)>,
     /// Addresses; empty for all.
     pub ips: Vec<IpMatch>,
+}
+
+/// Shadowsocks outbound.
+#[derive(Clone, Debug)]
+pub struct ShadowsocksOut {
+    /// Server. Datagrams go to the same port.
+    pub server: (Address, u16),
+    /// What the password stands for.
+    pub keys: KeyChain,
 }
 
 /// Trojan outbound.
