@@ -6,6 +6,7 @@ mod common;
 use common::*;
 use sealway_proxy::Server;
 use sealway_proxy::settings::*;
+use sealway_v2ray::shadowsocks::Method;
 
 /// A name, what the server speaks, and what the client speaks to a server at an address.
 type Case = (
@@ -28,7 +29,19 @@ fn protocols() -> Vec<Case> {
             no_end: false,
         })
     }
+    const AES: Method = Method::Aes256Gcm;
+    const MODERN: Method = Method::Blake3Aes256Gcm;
+    const CHACHA: Method = Method::Blake3ChaCha20Poly1305;
     vec![
+        ("shadowsocks aes", shadowsocks(AES, true), |server| {
+            shadowsocks_out(AES, true, server)
+        }),
+        ("shadowsocks 2022 aes", shadowsocks(MODERN, true), |server| {
+            shadowsocks_out(MODERN, true, server)
+        }),
+        ("shadowsocks 2022 chacha", shadowsocks(CHACHA, false), |server| {
+            shadowsocks_out(CHACHA, false, server)
+        }),
         ("trojan", trojan(), trojan_out),
         ("vless", vless(), |server| {
             OutboundProtocol::Vless(VlessOut { server, id: id() })

@@ -50,8 +50,9 @@ pub use ports::{Networks, Port, Ports};
 pub use protocol::{
     Account, BlackholeAnswer, BlackholeResponse, BlackholeSettings, DokodemoSettings, Experiments, FallbackDial,
     FallbackTarget, FinalAction, FinalRule, FreedomSettings, HttpSettings, InboundProtocol, OutboundProtocol,
-    ProxyOutbound, Redirect, Server, SocksAuth, SocksSettings, TrojanInbound, TrojanOutbound, TrojanUser, User,
-    VlessInbound, VlessOutbound, VmessInbound, VmessOutbound, VmessSecurity,
+    ProxyOutbound, Redirect, Server, ShadowsocksInbound, ShadowsocksOutbound, ShadowsocksUser, ShadowsocksUsers,
+    SocksAuth, SocksSettings, TrojanInbound, TrojanOutbound, TrojanUser, User, VlessInbound, VlessOutbound,
+    VmessInbound, VmessOutbound, VmessSecurity,
 };
 pub use reference::{keys, reference};
 pub use routing::{Routing, RoutingStrategy, Rule};

@@ -1,10 +1,11 @@
-//! Share links: `trojan://`, `vless://`, and `vmess://` in both of its forms.
+//! Share links: `ss://`, `trojan://`, `vless://`, and `vmess://` in both of its forms.
 //!
 //! The URI form is `scheme://user@host:port?query#name` with percent-encoded values. The older form of VMess is base64 of a
 //! JSON object. A [`Link`] holds what either says, also what this program cannot do yet, so that reading and writing a
 //! link loses nothing; turning it into an outbound is where that is told.
 
 mod json;
+mod ss;
 mod uri;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,8 @@ use crate::{Address, UserId, text};
 /// The protocols that links are read and written for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Scheme {
+    /// `ss://`, Shadowsocks.
+    Shadowsocks,
     /// `trojan://`
     Trojan,
     /// `vless://`
@@ -30,9 +33,18 @@ impl Scheme {
     /// The scheme, without `://`.
     pub fn as_str(self) -> &'static str {
         match self {
+            Scheme::Shadowsocks => "ss",
             Scheme::Trojan => "trojan",
             Scheme::Vless => "vless",
             Scheme::Vmess => "vmess",
+        }
+    }
+
+    /// The protocol, as configurations name it.
+    pub fn protocol(self) -> &'static str {
+        match self {
+            Scheme::Shadowsocks => "shadowsocks",
+            other => other.as_str(),
         }
     }
 }
@@ -52,7 +64,7 @@ pub enum Form {
 pub enum Credential {
     /// An id: VLESS, VMess.
     Id(UserId),
-    /// A password: Trojan.
+    /// A password: Shadowsocks, Trojan.
     Password(String),
 }
 
@@ -104,8 +116,8 @@ pub struct Link {
     pub port: u16,
     /// Who the user is there (`id`).
     pub user: Credential,
-    /// VLESS: its own encryption, `none` by default. VMess: how the payload is sealed (`scy`), `auto` by default. Trojan:
-    /// nothing.
+    /// VLESS: its own encryption, `none` by default. VMess: how the payload is sealed (`scy`), `auto` by default.
+    /// Shadowsocks: the method. Trojan: nothing.
     pub encryption: String,
     /// VMess of old (`aid`). 0 is the only value that is spoken.
     pub alter_id: u32,
@@ -166,7 +178,7 @@ impl fmt::Display for LinkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LinkError::NotSupported { scheme } => write!(f, "not supported yet: {scheme}:// links"),
-            LinkError::Scheme => f.write_str("a share link begins with trojan://, vless:// or vmess://"),
+            LinkError::Scheme => f.write_str("a share link begins with ss://, trojan://, vless:// or vmess://"),
             LinkError::TooLong => write!(f, "the link is longer than {MAX_LEN} bytes"),
             LinkError::Part { part, problem } => write!(f, "{part} of the link is wrong: {problem}"),
             LinkError::NoLink { what } => write!(f, "there is no share link for {what}"),
@@ -227,15 +239,15 @@ impl Link {
             return Err(LinkError::Scheme);
         };
         let scheme = scheme.to_ascii_lowercase();
-        if rest.is_empty() && matches!(scheme.as_str(), "trojan" | "vless" | "vmess") {
+        if rest.is_empty() && matches!(scheme.as_str(), "ss" | "trojan" | "vless" | "vmess") {
             return Err(LinkError::part("the body", "it is empty: nothing stands behind ://"));
         }
         let link = match scheme.as_str() {
+            "ss" => ss::read(rest),
             "trojan" => uri::read(Scheme::Trojan, rest),
             "vless" => uri::read(Scheme::Vless, rest),
             "vmess" if rest.split('#').next().is_some_and(|r| r.contains('@')) => uri::read(Scheme::Vmess, rest),
             "vmess" => json::read(rest),
-            "ss" => Err(LinkError::NotSupported { scheme: "ss" }),
             "hysteria" => Err(LinkError::NotSupported { scheme: "hysteria" }),
             "hysteria2" | "hy2" => Err(LinkError::NotSupported { scheme: "hysteria2" }),
             "tuic" => Err(LinkError::NotSupported { scheme: "tuic" }),
@@ -311,7 +323,7 @@ impl Link {
 
 fn default_encryption(scheme: Scheme) -> &'static str {
     match scheme {
-        Scheme::Trojan => "",
+        Scheme::Shadowsocks | Scheme::Trojan => "",
         Scheme::Vless => "none",
         Scheme::Vmess => "auto",
     }
@@ -320,7 +332,7 @@ fn default_encryption(scheme: Scheme) -> &'static str {
 fn default_security(scheme: Scheme) -> &'static str {
     match scheme {
         Scheme::Trojan => "tls",
-        Scheme::Vless | Scheme::Vmess => "none",
+        Scheme::Shadowsocks | Scheme::Vless | Scheme::Vmess => "none",
     }
 }
 
@@ -328,7 +340,7 @@ fn default_security(scheme: Scheme) -> &'static str {
 fn parse_user(scheme: Scheme, text: String) -> Result<Credential, LinkError> {
     match scheme {
         Scheme::Trojan if text.is_empty() => Err(LinkError::part("the password", "it is empty")),
-        Scheme::Trojan => Ok(text.into()),
+        Scheme::Shadowsocks | Scheme::Trojan => Ok(text.into()),
         Scheme::Vless | Scheme::Vmess => parse_id(&text).map(Credential::Id),
     }
 }
@@ -362,6 +374,7 @@ impl fmt::Display for Link {
     /// The link, in its [`form`](Link::form).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.scheme, self.form) {
+            (Scheme::Shadowsocks, _) => f.write_str(&ss::write(self)),
             (Scheme::Vmess, Form::Json) => f.write_str(&json::write(self)),
             _ => f.write_str(&uri::write(self)),
         }

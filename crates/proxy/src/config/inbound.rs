@@ -43,6 +43,24 @@ fn trojan_user(user: &config::TrojanUser, levels: &mut Vec<u32>) -> TrojanUser {
     }
 }
 
+fn shadowsocks_users(users: &config::ShadowsocksUsers, levels: &mut Vec<u32>) -> ShadowsocksUsers {
+    let mut one = |user: &config::ShadowsocksUser| {
+        levels.push(user.level);
+        ShadowsocksUser {
+            key: user.key.clone(),
+            email: user.email.clone(),
+            level: user.level,
+        }
+    };
+    match users {
+        config::ShadowsocksUsers::Classic(users) => ShadowsocksUsers::Classic(users.iter().map(one).collect()),
+        config::ShadowsocksUsers::One(user) => ShadowsocksUsers::One(one(user)),
+        config::ShadowsocksUsers::Many(key, users) => {
+            ShadowsocksUsers::Many(key.clone(), users.iter().map(one).collect())
+        }
+    }
+}
+
 pub(super) fn inbound(place: &str, inbound: &config::Inbound, levels: &mut Vec<u32>) -> Result<Inbound, Error> {
     let listen = match &inbound.listen {
         config::Listen::Ip { ip: Some(ip), ports } => ports
@@ -89,6 +107,12 @@ pub(super) fn inbound(place: &str, inbound: &config::Inbound, levels: &mut Vec<u
         config::InboundProtocol::Trojan(trojan) => InboundProtocol::Trojan(TrojanIn {
             users: trojan.users.iter().map(|one| trojan_user(one, levels)).collect(),
             fallbacks: trojan.fallbacks.iter().map(fallback).collect(),
+        }),
+        config::InboundProtocol::Shadowsocks(shadowsocks) => InboundProtocol::Shadowsocks(ShadowsocksIn {
+            users: shadowsocks_users(&shadowsocks.users, levels),
+            tcp: shadowsocks.networks.tcp,
+            udp: shadowsocks.networks.udp,
+            once: shadowsocks.once,
         }),
         config::InboundProtocol::Vless(vless) => InboundProtocol::Vless(VlessIn {
             users: vless.users.iter().map(|one| user(one, levels)).collect(),

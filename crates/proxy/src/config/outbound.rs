@@ -37,6 +37,10 @@ pub(super) fn outbound(place: &str, outbound: &config::Outbound) -> Result<Outbo
             server: server(&trojan.server),
             key: Key::of_password(&trojan.password),
         }),
+        config::OutboundProtocol::Shadowsocks(shadowsocks) => OutboundProtocol::Shadowsocks(ShadowsocksOut {
+            server: server(&shadowsocks.server),
+            keys: shadowsocks.keys.clone(),
+        }),
         config::OutboundProtocol::Vless(vless) => OutboundProtocol::Vless(VlessOut {
             server: server(&vless.server),
             id: vless.id,

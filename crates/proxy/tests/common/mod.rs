@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sealway_proxy::Server;
 use sealway_proxy::settings::*;
+use sealway_v2ray::shadowsocks::{self, KeyChain, Method};
 use sealway_v2ray::trojan::Key;
 use sealway_v2ray::vless::fallback::Fallback;
 use sealway_v2ray::{Address, UserId};
@@ -168,6 +169,60 @@ pub fn vmess() -> InboundProtocol {
     InboundProtocol::Vmess(VmessIn {
         users: vec![user()],
         secure_only: false,
+    })
+}
+
+/// A password for a method of Shadowsocks: for those of 2022 a key, which differs by `seed`.
+pub fn shadowsocks_password(method: Method, seed: u8) -> String {
+    use base64::Engine;
+    if !method.is_2022() {
+        return format!("password {seed}");
+    }
+    let key: Vec<u8> = (0..method.key_len() as u8).map(|n| n.wrapping_add(seed)).collect();
+    base64::engine::general_purpose::STANDARD.encode(key)
+}
+
+/// The key of that password.
+pub fn shadowsocks_key(method: Method, seed: u8) -> shadowsocks::Key {
+    shadowsocks::Key::new(method, &shadowsocks_password(method, seed)).unwrap()
+}
+
+/// Shadowsocks for streams and datagrams, with one user, or with two whose keys have the seeds 1 and 2 (behind the server's
+/// own, 0, where the method tells users apart).
+pub fn shadowsocks(method: Method, two: bool) -> InboundProtocol {
+    let one = |seed: u8| ShadowsocksUser {
+        key: shadowsocks_key(method, seed),
+        email: format!("user{seed}@example"),
+        level: 0,
+    };
+    let users = match (method.is_2022(), two) {
+        (false, false) => ShadowsocksUsers::Classic(vec![one(1)]),
+        (false, true) => ShadowsocksUsers::Classic(vec![one(2), one(1)]),
+        (true, false) => ShadowsocksUsers::One(one(1)),
+        (true, true) => ShadowsocksUsers::Many(shadowsocks_key(method, 0), vec![one(2), one(1)]),
+    };
+    InboundProtocol::Shadowsocks(ShadowsocksIn {
+        users,
+        tcp: true,
+        udp: true,
+        once: true,
+    })
+}
+
+/// What the user with the seed 1 has.
+pub fn shadowsocks_chain(method: Method, two: bool) -> KeyChain {
+    let own = shadowsocks_password(method, 1);
+    match two && method.is_2022() {
+        true => KeyChain::new(method, &format!("{}:{own}", shadowsocks_password(method, 0))).unwrap(),
+        false => KeyChain::new(method, &own).unwrap(),
+    }
+}
+
+/// The same, as an outbound.
+pub fn shadowsocks_out(method: Method, two: bool, server: (Address, u16)) -> OutboundProtocol {
+    OutboundProtocol::Shadowsocks(ShadowsocksOut {
+        server,
+        keys: shadowsocks_chain(method, two),
     })
 }
 

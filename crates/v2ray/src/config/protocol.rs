@@ -6,6 +6,7 @@ mod fallback;
 mod freedom;
 mod http;
 pub(crate) mod server;
+pub(crate) mod shadowsocks;
 mod socks;
 pub(crate) mod trojan;
 mod user;
@@ -26,6 +27,7 @@ pub use fallback::{FallbackDial, FallbackTarget};
 pub use freedom::{FinalAction, FinalRule, FreedomSettings, Redirect};
 pub use http::{HttpSettings, ProxyOutbound};
 pub use server::Server;
+pub use shadowsocks::{ShadowsocksInbound, ShadowsocksOutbound, ShadowsocksUser, ShadowsocksUsers};
 pub use socks::{SocksAuth, SocksSettings};
 pub use trojan::{TrojanInbound, TrojanOutbound, TrojanUser};
 pub use user::{Account, User};
@@ -144,6 +146,8 @@ protocols! {
         Socks(SocksSettings) = "socks" | "mixed";
         /// HTTP proxy.
         Http(HttpSettings) = "http";
+        /// Shadowsocks.
+        Shadowsocks(ShadowsocksInbound) = "shadowsocks";
         /// Trojan.
         Trojan(TrojanInbound) = "trojan";
         /// VLESS.
@@ -152,7 +156,6 @@ protocols! {
         Vmess(VmessInbound) = "vmess";
     }
     other {
-        LaterError "shadowsocks": "the protocol shadowsocks";
         LaterError "hysteria": "the protocol hysteria; write vless or trojan, with tls, on both ends";
         LaterError "hysteria2": "the protocol hysteria2; write vless or trojan, with tls, on both ends";
         LaterError "wireguard": "the protocol wireguard; let the system's own WireGuard take its clients";
@@ -167,6 +170,8 @@ protocols! {
         Freedom(FreedomSettings) = "freedom" | "direct";
         /// Nowhere.
         Blackhole(BlackholeSettings) = "blackhole" | "block";
+        /// Shadowsocks.
+        Shadowsocks(ShadowsocksOutbound) = "shadowsocks";
         /// Trojan.
         Trojan(TrojanOutbound) = "trojan";
         /// VLESS.
@@ -179,7 +184,6 @@ protocols! {
         Http(ProxyOutbound) = "http";
     }
     other {
-        LaterError "shadowsocks": "the protocol shadowsocks";
         LaterError "hysteria": "the protocol hysteria; write vless or trojan, with tls, on both ends";
         LaterError "hysteria2": "the protocol hysteria2; write vless or trojan, with tls, on both ends";
         LaterError "wireguard": "the protocol wireguard; let the system's own WireGuard make the tunnel, and name its interface in the `sockopt` of a freedom outbound";

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::outbound::Outbound;
-use super::protocol::{trojan, vless, vmess};
+use super::protocol::{shadowsocks, trojan, vless, vmess};
 use super::read_outbound;
 use super::sockopt::{DomainStrategy, Sockopt};
 use super::tls::{Tls, TlsVersion};
@@ -16,6 +16,7 @@ impl Link {
     /// The outbound as it stands in a configuration, with the link's name as its tag.
     pub fn to_json(&self) -> Value {
         let mut settings = match self.scheme {
+            Scheme::Shadowsocks => shadowsocks::of_link(self),
             Scheme::Trojan => trojan::of_link(self),
             Scheme::Vless => vless::of_link(self),
             Scheme::Vmess => vmess::of_link(self),
@@ -27,7 +28,7 @@ impl Link {
             Credential::Password(password) => settings["password"] = password.as_str().into(),
         }
         let mut outbound = json!({
-            "protocol": self.scheme.as_str(),
+            "protocol": self.scheme.protocol(),
             "settings": settings,
             "streamSettings": self.stream(),
         });

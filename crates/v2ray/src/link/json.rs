@@ -10,7 +10,7 @@ use super::{Form, Link, LinkError, Scheme, default_encryption, parse_address, pa
 use crate::json::{Data, Member, read as read_json};
 
 /// Base64 with the usual alphabet; padding may be missing.
-const LENIENT: GeneralPurpose = GeneralPurpose::new(
+pub(super) const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
         .with_decode_padding_mode(DecodePaddingMode::Indifferent)

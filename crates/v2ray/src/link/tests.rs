@@ -237,7 +237,7 @@ fn a_trojan_link() {
 
 #[test]
 fn what_cannot_be_done_is_named() {
-    for (scheme, text) in [("ss", "ss://YTpi@h:1#x"), ("hysteria2", "hy2://p@h:1")] {
+    for (scheme, text) in [("tuic", "tuic://a@h:1#x"), ("hysteria2", "hy2://p@h:1")] {
         assert_eq!(Link::parse(text), Err(LinkError::NotSupported { scheme }));
     }
     assert_eq!(Link::parse("https://a"), Err(LinkError::Scheme));
@@ -342,6 +342,75 @@ fn a_path_may_hold_a_space() {
     }
 }
 
+/// Links as other programs write them.
+#[test]
+fn shadowsocks_links() {
+    let says = |link: &str| {
+        let link = Link::parse(link).unwrap();
+        assert_eq!(Link::parse(&link.to_string()).as_ref(), Ok(&link));
+        (
+            link.encryption.clone(),
+            link.user.to_string(),
+            format!("{}:{}", link.address, link.port),
+            link.name.clone(),
+        )
+    };
+    let wants = |method: &str, password: &str, at: &str, name: &str| {
+        (method.to_owned(), password.to_owned(), at.to_owned(), name.to_owned())
+    };
+    // The examples of SIP002.
+    let one = wants("aes-128-gcm", "test", "192.168.100.1:8888", "Example1");
+    assert_eq!(says("ss://YWVzLTEyOC1nY206dGVzdA@192.168.100.1:8888#Example1"), one);
+    assert_eq!(says("ss://YWVzLTEyOC1nY206dGVzdA==@192.168.100.1:8888/#Example1"), one);
+    assert_eq!(
+        says("ss://YWVzLTEyOC1nY206dGVzdA%3D%3D@192.168.100.1:8888#Example1"),
+        one
+    );
+    let modern = wants(
+        "2022-blake3-aes-256-gcm",
+        "YctPZ6U7xPPcU+gp3u+0tx/tRizJN9K8y+uKlW2qjlI=",
+        "192.168.100.1:8888",
+        "Example3",
+    );
+    let link = "ss://2022-blake3-aes-256-gcm:YctPZ6U7xPPcU%2Bgp3u%2B0tx%2FtRizJN9K8y%2BuKlW2qjlI%3D@192.168.100.1:8888#Example3";
+    assert_eq!(says(link), modern);
+    assert_eq!(Link::parse(link).unwrap().to_string(), link);
+    assert_eq!(Link::parse(link).unwrap().to_outbound().unwrap().1, vec![]);
+    // The form of before: "method:password@host:port", all of it in base64, with an "@" in the password.
+    let old = format!(
+        "ss://{}#Example",
+        STANDARD.encode("aes-256-gcm:p@ss:w/rd@[2001:db8::1]:8888")
+    );
+    assert_eq!(
+        says(&old),
+        wants("aes-256-gcm", "p@ss:w/rd", "2001:db8::1:8888", "Example")
+    );
+    let link = Link::parse("ss://YWVzLTEyOC1nY206dGVzdA@a.b:1/?plugin=obfs-local%3Bobfs%3Dhttp").unwrap();
+    let refused = link.to_outbound().unwrap_err().to_string();
+    assert!(refused.contains(".plugin: ") && refused.contains("SIP003"), "{refused}");
+    let none = Link::parse("ss://bm9uZTp0ZXN0@a.b:1")
+        .unwrap()
+        .to_outbound()
+        .unwrap_err()
+        .to_string();
+    assert!(none.contains("\"none\" is obsolete"), "{none}");
+    for (wrong, part) in [
+        ("ss://", "the body"),
+        ("ss://####", "the body"),
+        ("ss://YWVz@a.b:1", "the password"),
+        ("ss://YWVzLTEyOC1nY206dGVzdA@a.b", "the port"),
+        ("ss://:x@a.b:1", "the method"),
+        ("ss://x:@a.b:1", "the password"),
+        ("ss://2022-x%3Ay:z@a.b:1", "the method"),
+        ("ss://!!@a.b:1", "the password"),
+    ] {
+        assert!(
+            matches!(Link::parse(wrong), Err(LinkError::Part { part: p, .. }) if p == part),
+            "{wrong}"
+        );
+    }
+}
+
 fn text() -> impl Strategy<Value = String> {
     prop_oneof!["[a-z0-9]{1,8}", "[ -~]{1,12}", "\\PC{1,6}"]
 }
@@ -372,10 +441,10 @@ fn link(form: Form) -> impl Strategy<Value = Link> {
     let words = (
         proptest::sample::select(&["raw", "ws", "httpupgrade", "xhttp"][..]),
         proptest::sample::select(&["none", "tls", "reality"][..]),
-        proptest::sample::select(&["auto", "none", "aes-128-gcm", "zero"][..]),
+        proptest::sample::select(&["auto", "none", "aes-128-gcm", "zero", "2022-blake3-aes-128-gcm"][..]),
     );
     let scheme = match form {
-        Form::Uri => &[Scheme::Trojan, Scheme::Vless, Scheme::Vmess][..],
+        Form::Uri => &[Scheme::Shadowsocks, Scheme::Trojan, Scheme::Vless, Scheme::Vmess][..],
         Form::Json => &[Scheme::Vmess][..],
     };
     (
@@ -400,7 +469,7 @@ fn link(form: Form) -> impl Strategy<Value = Link> {
                 insecure,
             )| {
                 let user = match scheme {
-                    Scheme::Trojan => Credential::Password(password),
+                    Scheme::Shadowsocks | Scheme::Trojan => Credential::Password(password),
                     Scheme::Vless | Scheme::Vmess => UserId::from_bytes(id).into(),
                 };
                 let mut link = Link::new(scheme, user, address, port);
@@ -430,13 +499,13 @@ proptest! {
     fn links_and_outbounds_say_the_same(
         id in any::<[u8; 16]>(), address in address(), port in 1u16..,
         network in proptest::sample::select(&["raw", "ws", "httpupgrade"][..]), tls in any::<bool>(), password in text(),
-        scheme in proptest::sample::select(&[Scheme::Trojan, Scheme::Vless, Scheme::Vmess][..]),
+        scheme in proptest::sample::select(&[Scheme::Shadowsocks, Scheme::Trojan, Scheme::Vless, Scheme::Vmess][..]),
         path in "/[a-z/%]{1,8}(\\?ed=[1-9][0-9]{1,2})?", host in "[a-z]{0,5}", sni in "[a-z.]{0,9}", name in text(),
         encryption in proptest::sample::select(&["auto", "none", "zero", "aes-128-gcm", "chacha20-poly1305"][..]),
         pin in proptest::option::of("[0-9a-f]{64}"), insecure in any::<bool>(), alpn in proptest::bool::ANY,
     ) {
         let user = match scheme {
-            Scheme::Trojan => Credential::Password(password),
+            Scheme::Shadowsocks | Scheme::Trojan => Credential::Password(password),
             Scheme::Vless | Scheme::Vmess => UserId::from_bytes(id).into(),
         };
         let mut link = Link::new(scheme, user, address, port);
@@ -445,6 +514,8 @@ proptest! {
         link.network = network.to_owned();
         if scheme == Scheme::Vmess {
             link.encryption = encryption.to_owned();
+        } else if scheme == Scheme::Shadowsocks {
+            link.encryption = if tls { "aes-128-gcm" } else { "xchacha20-ietf-poly1305" }.to_owned();
         }
         if network != "raw" {
             link.set_parameter("path", path);
@@ -463,7 +534,7 @@ proptest! {
     }
 
     #[test]
-    fn never_panics(text in "(trojan|vless|vmess)://\\PC{0,60}", bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+    fn never_panics(text in "(ss|trojan|vless|vmess)://\\PC{0,60}", bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
         let _ = Link::parse(&text);
         if let Ok(link) = Link::parse(&format!("vmess://{}", STANDARD.encode(bytes))) {
             let _ = link.to_outbound();

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-use super::{Form, Link, LinkError, Scheme, default_encryption, parse_address, parse_port, parse_user};
+use super::{Credential, Form, Link, LinkError, Scheme, default_encryption, parse_address, parse_port, parse_user};
 use crate::Address;
 
 /// What stays as it is in a value: what JavaScript's `encodeURIComponent` leaves alone.
@@ -19,7 +19,7 @@ const VALUE: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'(')
     .remove(b')');
 
-fn decode(part: &'static str, text: &str) -> Result<String, LinkError> {
+pub(super) fn decode(part: &'static str, text: &str) -> Result<String, LinkError> {
     let bytes = percent_decode_str(text).decode_utf8();
     bytes
         .map(|text| text.into_owned())
@@ -31,12 +31,23 @@ pub(super) fn read(scheme: Scheme, rest: &str) -> Result<Link, LinkError> {
     let (rest, name) = rest.split_once('#').unwrap_or((rest, ""));
     let (authority, query) = rest.split_once('?').unwrap_or((rest, ""));
     let who = match scheme {
-        Scheme::Trojan => "the password",
+        Scheme::Shadowsocks | Scheme::Trojan => "the password",
         Scheme::Vless | Scheme::Vmess => "the id",
     };
     let Some((user, server)) = authority.rsplit_once('@') else {
         return Err(LinkError::part(who, "an \"@\" stands between it and the host"));
     };
+    read_rest(scheme, parse_user(scheme, decode(who, user)?)?, server, query, name)
+}
+
+/// Reads what stands behind the user.
+pub(super) fn read_rest(
+    scheme: Scheme,
+    user: Credential,
+    server: &str,
+    query: &str,
+    name: &str,
+) -> Result<Link, LinkError> {
     // Some programs write the empty path of the URI.
     let server = server.strip_suffix('/').unwrap_or(server);
     let (host, port) = match server.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -52,12 +63,7 @@ pub(super) fn read(scheme: Scheme, rest: &str) -> Result<Link, LinkError> {
         return Err(LinkError::part("the port", "there is none"));
     };
     let address = parse_address(&decode("the host", host)?)?;
-    let mut link = Link::new(
-        scheme,
-        parse_user(scheme, decode(who, user)?)?,
-        address,
-        parse_port(port)?,
-    );
+    let mut link = Link::new(scheme, user, address, parse_port(port)?);
     link.form = Form::Uri;
     link.name = decode("the name", name)?;
     let (mut network, mut security) = (String::new(), String::new());
@@ -85,31 +91,52 @@ pub(super) fn read(scheme: Scheme, rest: &str) -> Result<Link, LinkError> {
     Ok(link)
 }
 
+/// A text as it stands in a link.
+pub(super) fn value(text: &str) -> String {
+    utf8_percent_encode(text, VALUE).to_string()
+}
+
 /// Writes the whole link.
 pub(super) fn write(link: &Link) -> String {
-    let value = |text: &str| utf8_percent_encode(text, VALUE).to_string();
     let mut out = format!("{}://{}@", link.scheme.as_str(), value(&link.user.to_string()));
-    let _ = match &link.address {
-        Address::Ipv6(ip) => write!(out, "[{ip}]:{}", link.port),
-        address => write!(out, "{address}:{}", link.port),
-    };
-    let _ = write!(
-        out,
-        "?type={}&security={}",
-        value(link.network_word()),
-        value(&link.security)
-    );
+    write_server(link, &mut out);
+    let mut query = String::new();
+    write_words(link, &mut query);
+    out.push('?');
+    out.push_str(query.get(1..).unwrap_or_default());
     // VLESS links always say it, as some programs want them to.
     if link.scheme == Scheme::Vless || link.encryption != default_encryption(link.scheme) {
         let _ = write!(out, "&encryption={}", value(&link.encryption));
     }
+    write_parameters(link, &mut out);
+    write_name(link, &mut out);
+    out
+}
+
+pub(super) fn write_server(link: &Link, out: &mut String) {
+    let _ = match &link.address {
+        Address::Ipv6(ip) => write!(out, "[{ip}]:{}", link.port),
+        address => write!(out, "{address}:{}", link.port),
+    };
+}
+
+/// Appends transport and security, each behind an `&`.
+pub(super) fn write_words(link: &Link, out: &mut String) {
+    let (network, security) = (value(link.network_word()), value(&link.security));
+    let _ = write!(out, "&type={network}&security={security}");
+}
+
+/// Appends the parameters, each behind an `&`.
+pub(super) fn write_parameters(link: &Link, out: &mut String) {
     for (key, text) in &link.parameters {
         if !text.is_empty() {
             let _ = write!(out, "&{}={}", value(key), value(text));
         }
     }
+}
+
+pub(super) fn write_name(link: &Link, out: &mut String) {
     if !link.name.is_empty() {
         let _ = write!(out, "#{}", value(&link.name));
     }
-    out
 }

@@ -86,6 +86,7 @@ fn json() -> impl Strategy<Value = String> {
         Just("ws"),
         Just("tls"),
         Just("none"),
+        Just("shadowsocks"),
         Just("trojan"),
         Just("vless"),
         Just("vmess"),

@@ -6,6 +6,7 @@ mod guards;
 mod hostile;
 mod problems;
 mod refusals;
+mod shadowsocks;
 mod transports;
 mod trojan;
 mod values;

@@ -47,7 +47,7 @@ fn all_problems_are_told_at_once() {
         [
             "c.json:2:10: error: inbounds[0].port: \"x\" is no port; a port is a number from 0 to 65535",
             "c.json:3:25: error: inbounds[1].protocol: \"sock\" is not known here (did you mean \"socks\"?)",
-            "c.json:4:1: error: inbounds[2]: `protocol` is missing (write one of dokodemo-door, tunnel, socks, mixed, http, trojan, vless, vmess)",
+            "c.json:4:1: error: inbounds[2]: `protocol` is missing (write one of dokodemo-door, tunnel, socks, mixed, http, shadowsocks, trojan, vless, vmess)",
             "c.json:7:32: error: outbounds[0].tag: a string is expected here, not a number",
         ]
     );

@@ -121,7 +121,7 @@ fn users(list: Vec<TrojanUserSettings>, cx: &mut Cx<'_>) -> Vec<TrojanUser> {
 
 /// A password, which is not empty.
 #[derive(Clone, PartialEq)]
-pub(crate) struct Password(String);
+pub(crate) struct Password(pub(crate) String);
 
 /// Does not show it.
 impl std::fmt::Debug for Password {

@@ -1,0 +1,206 @@
+//! Datagrams from a client that is nothing but its wire format.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use sealway_proxy::Server;
+use sealway_proxy::settings::*;
+use sealway_v2ray::shadowsocks::edition2022::packet::ClientSession;
+use sealway_v2ray::shadowsocks::{KeyChain, Method, classic};
+use sealway_v2ray::{Address, Destination};
+use tokio::net::UdpSocket;
+use tokio::time::timeout;
+
+use super::*;
+
+/// A client with a socket of its own.
+struct Client {
+    socket: UdpSocket,
+    keys: KeyChain,
+    session: Option<ClientSession>,
+    salts: u64,
+}
+
+impl Client {
+    async fn new(server: &Server, keys: KeyChain, session: u64) -> Client {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        socket.connect(server.addresses("in").last().unwrap()).await.unwrap();
+        let modern = keys.method().is_2022();
+        Client {
+            socket,
+            session: modern.then(|| ClientSession::new(&keys, session).unwrap()),
+            keys,
+            salts: session << 20,
+        }
+    }
+
+    fn seal(&mut self, to: SocketAddr, payload: &[u8], time: i64) -> Vec<u8> {
+        let mut out = Vec::new();
+        let target = &Address::from(to.ip());
+        self.salts += 1;
+        let salt = pattern(self.salts, 32);
+        match &self.session {
+            Some(session) => {
+                let nonce = <[u8; 24]>::try_from(&salt[..24]).unwrap();
+                let sealer = session.sealer();
+                sealer
+                    .seal(time, &nonce, (target, to.port()), 0, payload, &mut out)
+                    .unwrap();
+            }
+            None => {
+                let salt = &salt[..self.keys.method().salt_len()];
+                classic::packet::seal(self.keys.own(), salt, (target, to.port()), payload, &mut out).unwrap();
+            }
+        }
+        out
+    }
+
+    /// The next answer: whom it comes from, and what it says. `None` after a while without one.
+    async fn hear(&mut self, patience: Duration) -> Option<(Destination, Vec<u8>)> {
+        let mut got = vec![0; 65_536];
+        let len = timeout(patience, self.socket.recv(&mut got)).await.ok()?.unwrap();
+        got.truncate(len);
+        Some(match &mut self.session {
+            Some(session) => {
+                let (from, payload) = session.open(&mut got, now(0)).unwrap();
+                (from, got[payload].to_vec())
+            }
+            None => {
+                let mut plain = Vec::new();
+                let (from, at) = classic::packet::open(self.keys.own(), &got, &mut plain).unwrap();
+                (from, plain[at..].to_vec())
+            }
+        })
+    }
+
+    async fn round(&mut self, to: SocketAddr, payload: &[u8]) {
+        let sent = self.seal(to, payload, now(0));
+        self.socket.send(&sent).await.unwrap();
+        let (from, mut said) = self.hear(Duration::from_secs(20)).await.unwrap();
+        said.reverse();
+        assert_eq!((from.socket_addr(), said), (Some(to), payload.to_vec()));
+    }
+}
+
+const SHORT: Duration = Duration::from_millis(300);
+const LONG: Duration = Duration::from_secs(20);
+
+/// One association reaches every target, and hears whoever answers, under the address that they have.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn full_cone() {
+    let (one, two) = (udp_target().await, udp_target().await);
+    for (method, users) in cases() {
+        let server = serve(shadowsocks(method, users)).await;
+        let mut client = Client::new(&server, shadowsocks_chain(method, users), 7).await;
+        for (to, len) in [(one, 1), (two, 1200), (one, 1472), (two, 8192), (one, 0), (two, 60_000)] {
+            client.round(to, &pattern(3, len)).await;
+        }
+        // Somebody whom nobody has asked.
+        let asked = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let sent = client.seal(asked.local_addr().unwrap(), b"who am I?", now(0));
+        client.socket.send(&sent).await.unwrap();
+        let (_, seen) = within("datagram", asked.recv_from(&mut [0; 100])).await.unwrap();
+        stranger.send_to(b"hello", ("127.0.0.1", seen.port())).await.unwrap();
+        let (from, said) = client.hear(LONG).await.unwrap();
+        assert_eq!(
+            (from.socket_addr(), said),
+            (stranger.local_addr().ok(), b"hello".to_vec()),
+            "{method}"
+        );
+    }
+}
+
+/// A datagram that was right once, one that is changed, one of another time, and noise: nothing is answered, and nothing ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bad_datagrams_are_not_answered() {
+    let target = udp_target().await;
+    for (method, users) in cases() {
+        let server = serve(shadowsocks(method, users)).await;
+        let mut client = Client::new(&server, shadowsocks_chain(method, users), 8).await;
+        let good = client.seal(target, b"hello", now(0));
+        client.socket.send(&good).await.unwrap();
+        assert!(client.hear(LONG).await.is_some());
+        let mut bad = vec![
+            good.clone(),
+            vec![],
+            pattern(1, 1),
+            pattern(2, 40),
+            pattern(3, 1400),
+            vec![0; 65_000],
+        ];
+        for at in [0, 10, method.salt_len() + 1, good.len() - 1] {
+            let mut changed = client.seal(target, b"changed", now(0));
+            changed[at] ^= 1;
+            bad.push(changed);
+        }
+        bad.push(good[..good.len() - 1].to_vec());
+        if method.is_2022() {
+            bad.push(client.seal(target, b"late", now(-60)));
+            bad.push(client.seal(target, b"early", now(60)));
+        }
+        for bad in bad {
+            client.socket.send(&bad).await.unwrap();
+        }
+        // From elsewhere a captured one is no better.
+        let elsewhere = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        elsewhere
+            .send_to(&good, client.socket.peer_addr().unwrap())
+            .await
+            .unwrap();
+        assert!(
+            timeout(SHORT, elsewhere.recv(&mut [0; 100])).await.is_err(),
+            "{method} {users}"
+        );
+        assert!(client.hear(SHORT).await.is_none(), "{method} {users}");
+        client.round(target, b"still here").await;
+    }
+}
+
+/// A session goes on where its client has another address.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_of_2022_moves_with_its_client() {
+    let target = udp_target().await;
+    for method in [Method::Blake3Aes256Gcm, Method::Blake3ChaCha20Poly1305] {
+        let server = serve(shadowsocks(method, false)).await;
+        let mut client = Client::new(&server, shadowsocks_chain(method, false), 9).await;
+        client.round(target, b"here").await;
+        let moved = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        moved.connect(client.socket.peer_addr().unwrap()).await.unwrap();
+        client.socket = moved;
+        client.round(target, b"there").await;
+    }
+}
+
+/// The memory of this process that is in use, bytes.
+fn resident() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: usize = statm.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * 4096
+}
+
+/// A user who begins ten thousand sessions gets as many as there is room for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_without_end_take_bounded_memory() {
+    let method = Method::Blake3Aes128Gcm;
+    let mut settings = server_settings(shadowsocks(method, true), ServerTransport::default());
+    settings.outbounds = vec![outbound(
+        OutboundProtocol::Blackhole { http: false },
+        ClientTransport::default(),
+    )];
+    let server = Server::start(settings).await.unwrap();
+    let to = SocketAddr::from(([192, 0, 2, 1], 9));
+    let mut client = Client::new(&server, shadowsocks_chain(method, true), 0).await;
+    let before = resident();
+    for session in 1..=10_000 {
+        client.session = Some(ClientSession::new(&client.keys, session).unwrap());
+        let sent = client.seal(to, &[0; 100], now(0));
+        client.socket.send(&sent).await.unwrap();
+        if session % 64 == 0 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 64 << 20, "{grown} bytes");
+}

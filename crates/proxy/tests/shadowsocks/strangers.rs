@@ -1,0 +1,144 @@
+//! What strangers see: whatever they send, the same.
+
+use std::time::Duration;
+
+use sealway_proxy::Server;
+use sealway_proxy::settings::*;
+use sealway_v2ray::shadowsocks::Method;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use super::streams::ask;
+use super::*;
+
+/// What an outsider sees who sends this: what is said, and whether it ends in good order.
+async fn seen(server: &Server, sent: &[u8]) -> (Vec<u8>, bool) {
+    let mut stream = TcpStream::connect(at(server, "in")).await.unwrap();
+    let _ = stream.write_all(sent).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    to_the_end(&mut stream).await
+}
+
+/// Wrong beginnings of requests to a target, by what is wrong.
+fn wrong(method: Method, two: bool, target: std::net::SocketAddr) -> Vec<(&'static str, Vec<u8>)> {
+    let junk = pattern(8, 20_000);
+    let own = || shadowsocks_chain(method, two);
+    let request = |seed: u8, time: i64| ask(own(), target, b"hello", seed, time).wire;
+    let changed = |seed: u8, at: usize| {
+        let mut wire = request(seed, now(0));
+        wire[at] ^= 1;
+        wire
+    };
+    let then = |wire: Vec<u8>| [wire, junk.clone()].concat();
+    let salt = method.salt_len();
+    let mut all = vec![
+        ("junk", junk.clone()),
+        (
+            "a web browser",
+            then(b"GET / HTTP/1.1\r\nHost: server.example\r\n\r\n".to_vec()),
+        ),
+        (
+            "TLS",
+            then(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 and what follows".to_vec()),
+        ),
+        ("a changed salt", then(changed(1, 3))),
+        ("a changed length", then(changed(2, salt + 1))),
+        ("a changed tag", then(changed(3, salt + 17))),
+    ];
+    if method.is_2022() {
+        all.push(("a clock that is ahead", then(request(4, now(60)))));
+        all.push(("a clock that is behind", then(request(5, now(-60)))));
+    }
+    all
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_all_see_the_same() {
+    let target = counting_target().await;
+    for (method, two) in cases() {
+        let server = serve(shadowsocks(method, two)).await;
+        for (name, sent) in wrong(method, two, target) {
+            // In 2017 they are heard out; in 2022 the connection is reset at once, as the other servers do it.
+            assert_eq!(
+                seen(&server, &sent).await,
+                (vec![], !method.is_2022()),
+                "{method} {two}, {name}"
+            );
+        }
+    }
+}
+
+/// A request that was right once is refused like any other wrong one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn captured_requests_are_refused() {
+    let target = counting_target().await;
+    let junk = pattern(8, 20_000);
+    for (number, (method, two)) in cases().enumerate() {
+        let server = serve(shadowsocks(method, two)).await;
+        let asked = ask(
+            shadowsocks_chain(method, two),
+            target,
+            b"hello",
+            100 + number as u8,
+            now(0),
+        );
+        let mut stream = TcpStream::connect(at(&server, "in")).await.unwrap();
+        stream.write_all(&asked.wire).await.unwrap();
+        stream.shutdown().await.unwrap();
+        assert_eq!(asked.open(&to_the_end(&mut stream).await.0), b"5 bytes");
+        let again = [&asked.wire[..], &junk].concat();
+        assert_eq!(
+            seen(&server, &again).await,
+            (vec![], !method.is_2022()),
+            "{method} {two}"
+        );
+        if method.is_2022() {
+            // Not by another inbound of this process either.
+            let other = serve(shadowsocks(method, two)).await;
+            assert_eq!(seen(&other, &again).await, (vec![], false), "{method} {two}");
+        }
+    }
+}
+
+/// Whoever does not want it can have requests of 2017 come twice, as the cores let them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn captured_requests_of_2017_pass_where_nobody_remembers() {
+    let target = counting_target().await;
+    let method = Method::Aes128Gcm;
+    let InboundProtocol::Shadowsocks(mut settings) = shadowsocks(method, false) else {
+        panic!()
+    };
+    settings.once = false;
+    let server = serve(InboundProtocol::Shadowsocks(settings)).await;
+    let asked = ask(shadowsocks_chain(method, false), target, b"hello", 200, now(0));
+    for _ in 0..2 {
+        let mut stream = TcpStream::connect(at(&server, "in")).await.unwrap();
+        stream.write_all(&asked.wire).await.unwrap();
+        stream.shutdown().await.unwrap();
+        assert_eq!(asked.open(&to_the_end(&mut stream).await.0), b"5 bytes");
+    }
+}
+
+/// A beginning that never goes on ends with the time there is for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dribbling_does_not_win_time() {
+    let target = counting_target().await;
+    for method in [Method::Aes256Gcm, Method::Blake3Aes256Gcm] {
+        let mut settings = server_settings(shadowsocks(method, false), ServerTransport::default());
+        let level = Level {
+            handshake: Duration::from_millis(300),
+            ..Level::default()
+        };
+        settings.levels = vec![(0, level)];
+        let server = Server::start(settings).await.unwrap();
+        let asked = ask(shadowsocks_chain(method, false), target, b"hello", 201, now(0));
+        for len in [0, 1, 40, method.salt_len() + 30] {
+            let mut stream = TcpStream::connect(at(&server, "in")).await.unwrap();
+            stream.write_all(&asked.wire[..len]).await.unwrap();
+            let begun = std::time::Instant::now();
+            let (said, in_order) = to_the_end(&mut stream).await;
+            assert!(begun.elapsed() < Duration::from_secs(10));
+            assert_eq!((said, in_order), (vec![], !method.is_2022()), "{method} {len}");
+        }
+    }
+}

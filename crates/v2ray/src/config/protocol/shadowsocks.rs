@@ -1,0 +1,373 @@
+//! Shadowsocks.
+
+use serde_json::json;
+
+use super::Side;
+use super::server::{NO_USER, Server, check_level, nest, one};
+use super::trojan::Password;
+use super::user::Distinct;
+use crate::Address;
+use crate::config::context::Cx;
+use crate::config::ports::{Networks, Port};
+use crate::config::scalar::{Name, Part};
+use crate::config::schema::Kind;
+use crate::config::table::{Decode, object, words};
+use crate::json::Value;
+use crate::link::{Link, Scheme};
+use crate::problem::{At, Position};
+use crate::shadowsocks::{Key, KeyChain, Method};
+
+words! {
+    /// A method of Shadowsocks.
+    pub(crate) enum MethodWord {
+        /// AES-128-GCM, of 2017.
+        Aes128Gcm = "aes-128-gcm" | "aead_aes_128_gcm";
+        /// AES-256-GCM, of 2017.
+        Aes256Gcm = "aes-256-gcm" | "aead_aes_256_gcm";
+        /// ChaCha20-Poly1305, of 2017.
+        Chacha20 = "chacha20-ietf-poly1305" | "chacha20-poly1305" | "aead_chacha20_poly1305";
+        /// XChaCha20-Poly1305, of 2017.
+        Xchacha20 = "xchacha20-ietf-poly1305" | "xchacha20-poly1305" | "aead_xchacha20_poly1305";
+        /// AES-128-GCM, of 2022.
+        Blake3Aes128Gcm = "2022-blake3-aes-128-gcm";
+        /// AES-256-GCM, of 2022.
+        Blake3Aes256Gcm = "2022-blake3-aes-256-gcm";
+        /// ChaCha20-Poly1305, of 2022.
+        Blake3Chacha20 = "2022-blake3-chacha20-poly1305";
+    }
+    other {
+        Gone "none": "it encrypts nothing: write 2022-blake3-aes-256-gcm or aes-256-gcm on both ends";
+        Gone "plain": "it encrypts nothing: write 2022-blake3-aes-256-gcm or aes-256-gcm on both ends";
+        Gone "aes-128-cfb": "whoever is in between can change what it seals: write aes-128-gcm on both ends";
+        Gone "aes-256-cfb": "whoever is in between can change what it seals: write aes-256-gcm on both ends";
+        Gone "aes-256-ctr": "whoever is in between can change what it seals: write aes-256-gcm on both ends";
+        Gone "chacha20": "whoever is in between can change what it seals: write chacha20-ietf-poly1305 on both ends";
+        Gone "chacha20-ietf": "whoever is in between can change what it seals: write chacha20-ietf-poly1305 on both ends";
+        Gone "rc4-md5": "anyone can read what it seals: write aes-256-gcm on both ends";
+    }
+}
+
+impl MethodWord {
+    fn method(self) -> Method {
+        match self {
+            MethodWord::Aes128Gcm => Method::Aes128Gcm,
+            MethodWord::Aes256Gcm => Method::Aes256Gcm,
+            MethodWord::Chacha20 => Method::ChaCha20Poly1305,
+            MethodWord::Xchacha20 => Method::XChaCha20Poly1305,
+            MethodWord::Blake3Aes128Gcm => Method::Blake3Aes128Gcm,
+            MethodWord::Blake3Aes256Gcm => Method::Blake3Aes256Gcm,
+            MethodWord::Blake3Chacha20 => Method::Blake3ChaCha20Poly1305,
+        }
+    }
+}
+
+object! {
+    /// A user of a Shadowsocks inbound.
+    pub(crate) struct ShadowsocksUserSettings: "shadowsocks settings.clients[]" {
+        /// The password; with the AES methods of 2022 a key of the user's own, in base64. Clients there write the inbound's, a
+        /// colon and their own.
+        password: At<Password> = "password", required;
+        /// The method, of 2017. Absent: that of the inbound. All users of a method of 2022 have the inbound's.
+        method: Option<At<MethodWord>> = "method";
+        /// The name in counters, rules and logs.
+        email: At<Name> = "email", default "\"\"";
+        /// The level, which `policy.levels` gives a meaning.
+        level: u32 = "level", default "0";
+    }
+    other {
+        LaterError "address": "relaying a user to another Shadowsocks server (`address` and `port`)";
+        LaterError "port": "relaying a user to another Shadowsocks server (`address` and `port`)";
+    }
+}
+
+object! {
+    /// Shadowsocks. Either one user, whose keys stand here, or `clients`.
+    pub(crate) struct ShadowsocksSettings: "shadowsocks settings" {
+        /// The method.
+        method: Option<At<MethodWord>> = "method";
+        /// The password; with a method of 2022 a key of 16 or 32 bytes, by the method, in base64.
+        password: Option<At<Password>> = "password";
+        /// The name of the one user in counters, rules and logs.
+        email: At<Name> = "email", default "\"\"";
+        /// The level of the one user, which `policy.levels` gives a meaning.
+        level: u32 = "level", default "0";
+        /// What to accept. Absent: `tcp` with the methods of 2017, `tcp,udp` with those of 2022. Datagrams come to the same port
+        /// as they are, whatever carries the streams.
+        networks: Option<Networks> = "network";
+        /// Users.
+        users: Part<Vec<ShadowsocksUserSettings>> = "clients" | "users";
+        /// With the methods of 2017: refuse requests that came before, as far as they are remembered. Those of 2022 always do.
+        once: bool = "ivCheck", default "true";
+    }
+    other {
+        LaterError "plugin": "plugins of Shadowsocks (SIP003)";
+        LaterError "pluginOpts": "plugins of Shadowsocks (SIP003)";
+        LaterError "pluginArgs": "plugins of Shadowsocks (SIP003)";
+    }
+}
+
+/// A user of a Shadowsocks inbound.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ShadowsocksUser {
+    /// The key that the password stands for, and its method.
+    pub key: Key,
+    /// The name in counters, rules and logs, as it was written. Empty: none. Letter case makes no difference.
+    pub email: String,
+    /// The level, which the policy gives a meaning.
+    pub level: u32,
+    /// Where the user is configured.
+    pub at: Position,
+}
+
+/// Who may use a Shadowsocks inbound.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ShadowsocksUsers {
+    /// With the methods of 2017: users with keys, and perhaps methods, of their own.
+    Classic(Vec<ShadowsocksUser>),
+    /// With a method of 2022: whoever has this key.
+    One(ShadowsocksUser),
+    /// With a method of 2022: the inbound's key, and users with keys of their own behind it.
+    Many(Key, Vec<ShadowsocksUser>),
+}
+
+/// What a Shadowsocks inbound knows.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ShadowsocksInbound {
+    /// The users. Passwords and e-mails are unique.
+    pub users: ShadowsocksUsers,
+    /// What to accept.
+    pub networks: Networks,
+    /// With the methods of 2017: refuse requests that came before.
+    pub once: bool,
+}
+
+/// The key of a password, or what is wrong with it.
+fn key(method: Method, password: &At<Password>, cx: &mut Cx<'_>) -> Option<Key> {
+    let made = Key::new(method, &password.value.0);
+    made.map_err(|error| cx.error_in("password", password.at, error.to_string(), ""))
+        .ok()
+}
+
+impl Decode for ShadowsocksInbound {
+    fn kind() -> Kind {
+        Kind::Object(ShadowsocksSettings::TABLE)
+    }
+
+    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
+        let at = value.at;
+        let s = ShadowsocksSettings::decode(value, cx)?;
+        let list = s.users.0?;
+        let method = s.method.as_ref().map(|word| word.value.method());
+        let modern = method.is_some_and(Method::is_2022);
+        let alone = list.is_empty();
+        // Users of 2017 may have all of it themselves.
+        let own = match (method, &s.password) {
+            (Some(method), Some(password)) if alone || modern => Some(key(method, password, cx)?),
+            (None, _) if alone => {
+                cx.error(at, "`method` is missing", MethodWord::kind().wanted());
+                return None;
+            }
+            (Some(_), None) if alone || modern => {
+                let hint = "write a password, or with a method of 2022 a key in base64";
+                cx.error(at, "`password` is missing", hint);
+                return None;
+            }
+            _ => None,
+        };
+        let users = cx.within("clients", |cx| users(list, method, modern, cx));
+        let users = match own {
+            Some(key) if alone => {
+                let user = ShadowsocksUser {
+                    key,
+                    email: s.email.value.0,
+                    level: s.level,
+                    at: s.password.map_or(at, |password| password.at),
+                };
+                match modern {
+                    true => ShadowsocksUsers::One(user),
+                    false => ShadowsocksUsers::Classic(vec![user]),
+                }
+            }
+            Some(key) if !key.method().has_identities() => {
+                let text = format!("{} has one key, and no users beside it", key.method());
+                cx.error(
+                    at,
+                    text,
+                    "only the AES methods of 2022 tell users apart: write one of them, or no `clients`",
+                );
+                return None;
+            }
+            Some(key) => ShadowsocksUsers::Many(key, users?),
+            None => ShadowsocksUsers::Classic(users?),
+        };
+        let usual = Networks { tcp: true, udp: modern };
+        Some(ShadowsocksInbound {
+            users,
+            networks: s.networks.unwrap_or(usual),
+            once: s.once,
+        })
+    }
+}
+
+/// The users of a list. `None`: what is wrong has been told.
+fn users(
+    list: Vec<ShadowsocksUserSettings>,
+    method: Option<Method>,
+    modern: bool,
+    cx: &mut Cx<'_>,
+) -> Option<Vec<ShadowsocksUser>> {
+    let mut seen = Distinct::new("password", "give each user a password of their own");
+    let wanted = list.len();
+    let one = |(i, user): (usize, ShadowsocksUserSettings)| {
+        cx.at_index(i, |cx| {
+            let at = user.password.at;
+            let own = match (&user.method, method) {
+                (Some(word), Some(all)) if modern && word.value.method() != all => {
+                    let hint = "leave `method` out of the users of a method of 2022";
+                    cx.error_in("method", word.at, format!("the inbound's method is {all}"), hint);
+                    return None;
+                }
+                (Some(word), _) if !modern && word.value.method().is_2022() => {
+                    let hint = "write it, and the inbound's key as `password`, beside `clients`";
+                    cx.error_in("method", word.at, "a method of 2022 belongs to the inbound", hint);
+                    return None;
+                }
+                (Some(word), _) => word.value.method(),
+                (None, Some(all)) => all,
+                (None, None) => {
+                    cx.error(at, "`method` is missing", MethodWord::kind().wanted());
+                    return None;
+                }
+            };
+            let key = key(own, &user.password, cx)?;
+            let secret = format!("{own}:{}", user.password.value.0);
+            seen.check((secret.as_bytes(), at), &user.email, cx);
+            Some(ShadowsocksUser {
+                key,
+                email: user.email.value.0,
+                level: user.level,
+                at,
+            })
+        })
+    };
+    let users: Vec<_> = list.into_iter().enumerate().filter_map(one).collect();
+    (users.len() == wanted).then_some(users)
+}
+
+impl Side for ShadowsocksInbound {
+    fn has_secrets(&self) -> bool {
+        true
+    }
+}
+
+object! {
+    /// A Shadowsocks server, and who we are there.
+    pub(crate) struct ShadowsocksServer: "shadowsocks outbound settings.servers[]" {
+        /// Its address.
+        address: Address = "address", required;
+        /// Its port, for streams and for datagrams, which go there as they are, whatever carries the streams.
+        port: Port = "port", required;
+        /// The method.
+        method: MethodWord = "method", required;
+        /// The password; with a method of 2022 a key in base64, or the server's key, a colon and our own.
+        password: At<Password> = "password", required;
+        /// The level. The limits of the inbound's user hold.
+        level: At<u32> = "level", default "0";
+        /// A name, for the reader.
+        email: String = "email";
+    }
+    other {
+        LaterError "uot": "datagrams inside of streams (`uot`)";
+        Accepted "uotVersion": "Only `uot` has it.";
+        Accepted "ivCheck": "It is for inbounds.";
+        LaterError "plugin": "plugins of Shadowsocks (SIP003)";
+        LaterError "pluginOpts": "plugins of Shadowsocks (SIP003)";
+        LaterError "pluginArgs": "plugins of Shadowsocks (SIP003)";
+    }
+}
+
+object! {
+    /// A Shadowsocks server. It stands here, or in the keys of a server themselves (`address`, `port`, `method`, …).
+    pub(crate) struct ShadowsocksOutSettings: "shadowsocks outbound settings" {
+        /// The server: a list of one.
+        servers: Vec<ShadowsocksServer> = "servers", required;
+    }
+}
+
+/// A Shadowsocks server.
+#[derive(Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ShadowsocksOutbound {
+    /// The server.
+    pub server: Server,
+    /// What the password stands for, and its method.
+    pub keys: KeyChain,
+    /// The password. Links hold it as it is.
+    pub password: String,
+    /// A name, for the reader.
+    pub email: String,
+}
+
+/// Does not show the password.
+impl std::fmt::Debug for ShadowsocksOutbound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ShadowsocksOutbound")
+            .field("server", &self.server)
+            .field("keys", &self.keys)
+            .field("email", &self.email)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Decode for ShadowsocksOutbound {
+    fn kind() -> Kind {
+        Kind::Object(ShadowsocksOutSettings::TABLE)
+    }
+
+    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
+        let at = value.at;
+        let s = ShadowsocksOutSettings::decode(nest(value, "servers", NO_USER, &[]), cx)?;
+        let one = one(s.servers, "server", at, cx)?;
+        check_level("level", one.level, cx);
+        let password = one.password.value.0;
+        let keys = KeyChain::new(one.method.method(), &password);
+        let keys = keys.map_err(|error| {
+            cx.within("servers", |cx| {
+                cx.at_index(0, |cx| cx.error_in("password", one.password.at, error.to_string(), ""));
+            });
+        });
+        Some(ShadowsocksOutbound {
+            server: Server {
+                address: one.address,
+                port: one.port.0,
+            },
+            keys: keys.ok()?,
+            password,
+            email: one.email,
+        })
+    }
+}
+
+impl Side for ShadowsocksOutbound {
+    fn has_secrets(&self) -> bool {
+        true
+    }
+
+    fn link(&self, _: &mut Vec<&'static str>) -> Option<Link> {
+        let Server { address, port } = &self.server;
+        let mut link = Link::new(Scheme::Shadowsocks, self.password.clone(), address.clone(), *port);
+        link.encryption = self.keys.method().name().to_owned();
+        Some(link)
+    }
+}
+
+/// The settings of an outbound that a link asks for.
+pub(crate) fn of_link(link: &Link) -> serde_json::Value {
+    let mut settings = json!({ "method": link.encryption });
+    if !link.parameter("plugin").is_empty() {
+        settings["plugin"] = link.parameter("plugin").into();
+    }
+    settings
+}
