@@ -15,4 +15,5 @@ mod lacks;
 mod matrix;
 mod nginx;
 mod programs;
+mod shadowsocks;
 mod ways;

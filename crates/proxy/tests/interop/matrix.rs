@@ -74,7 +74,7 @@ async fn echoes(socket: &UdpSocket, len: usize) -> bool {
     false
 }
 
-async fn datagrams(door: SocketAddr, largest: Largest) -> Result<(), String> {
+pub(crate) async fn datagrams(door: SocketAddr, largest: Largest) -> Result<(), String> {
     let socket = UdpSocket::bind((door.ip(), 0)).await.unwrap();
     socket.connect(door).await.unwrap();
     for len in [1, 2, 700, 1400, largest.len] {

@@ -113,3 +113,64 @@ impl Sessions {
         self.all.insert(name, session);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sealway_v2ray::shadowsocks::edition2022::packet::PacketSealer;
+    use sealway_v2ray::shadowsocks::{Key, Method};
+    use tokio::net::UdpSocket;
+    use tokio::time::advance;
+
+    use super::super::answers::How;
+    use super::*;
+
+    async fn begin(sessions: &mut Sessions, socket: &Arc<UdpSocket>, number: u64) -> bool {
+        if !sessions.make_room(Instant::now()) {
+            return false;
+        }
+        let from = SocketAddr::from(([127, 0, 0, 1], 9));
+        let key = Key::new(Method::Blake3Aes128Gcm, "AAECAwQFBgcICQoLDA0ODw==").unwrap();
+        let how = How::Edition2022(PacketSealer::server(&key, 1, number).unwrap());
+        let answers = Arc::new(Answers::new(Arc::clone(socket), from, how, || 0));
+        let opening = Opening::Session {
+            key: None,
+            window: Window::default(),
+        };
+        let (queue, _) = mpsc::channel(1);
+        sessions.insert(Name::Session(0, number), 0, opening, answers, queue);
+        true
+    }
+
+    /// What is forgotten could come again, so nobody is forgotten for others' sake whose datagrams are still good.
+    #[tokio::test(start_paused = true)]
+    async fn a_full_table_refuses_rather_than_forgets_what_could_come_again() {
+        let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
+        let mut sessions = Sessions::default();
+        for number in 0..MAX_SESSIONS as u64 {
+            assert!(begin(&mut sessions, &socket, number).await);
+        }
+        let first = Name::Session(0, 0);
+        assert!(sessions.take(&first, 5) && !sessions.take(&first, 5));
+        for seconds in [0, 30, 30] {
+            advance(Duration::from_secs(seconds)).await;
+            assert!(!begin(&mut sessions, &socket, 9999).await);
+            assert!(!sessions.take(&first, 5));
+        }
+        // Two of them were heard meanwhile, and stay.
+        let from = SocketAddr::from(([127, 0, 0, 1], 10));
+        for number in [0, 7] {
+            assert!(
+                sessions
+                    .heard(&Name::Session(0, number), from, Instant::now())
+                    .is_some()
+            );
+        }
+        advance(Duration::from_secs(2)).await;
+        assert!(begin(&mut sessions, &socket, 9999).await);
+        assert_eq!(sessions.all.len(), 3);
+        assert!(!sessions.take(&first, 5));
+        advance(IDLE).await;
+        assert!(begin(&mut sessions, &socket, 1).await);
+        assert_eq!(sessions.all.len(), 1);
+    }
+}
