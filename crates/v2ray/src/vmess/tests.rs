@@ -92,7 +92,7 @@ fn the_request_vector_opens_at_every_boundary_and_only_once() {
     assert_eq!(
         again,
         Error::Replayed {
-            protocol: crate::Protocol::Vmess
+            protocol: Protocol::Vmess
         }
     );
     // A new authentication id with the same key and IV: the session filter.
@@ -106,7 +106,7 @@ fn the_request_vector_opens_at_every_boundary_and_only_once() {
     assert_eq!(
         again,
         Error::Replayed {
-            protocol: crate::Protocol::Vmess
+            protocol: Protocol::Vmess
         }
     );
 }
@@ -164,7 +164,7 @@ fn header_fields_are_checked() {
         assert_eq!(
             got,
             Err(Error::Field {
-                protocol: crate::Protocol::Vmess,
+                protocol: Protocol::Vmess,
                 field: "the security",
                 got: u64::from(security)
             })

@@ -131,10 +131,10 @@ fn a_search_tries_every_key_once_at_most() {
     assert_eq!(ask(700, 1), (Ok(Some(700)), 701));
     assert_eq!(ask(700, 2), (Ok(Some(700)), 1));
     assert_eq!(ask(3, 3), (Ok(Some(3)), 1 + 4));
-    let unknown = Err(Error::UnknownUser {
+    let unknown = Error::UnknownUser {
         protocol: Protocol::Shadowsocks,
-    });
-    assert_eq!(ask(1000, 4), (unknown.clone(), 1000));
+    };
+    assert_eq!(ask(1000, 4), (Err(unknown.clone()), 1000));
     // The same with datagrams.
     let mut datagram = Vec::new();
     classic::packet::seal(&password(999), &[1; 32], (&target().address, 53), b"hi", &mut datagram).unwrap();
@@ -145,7 +145,7 @@ fn a_search_tries_every_key_once_at_most() {
     datagram[40] ^= 1;
     assert_eq!(
         Search::new(&users).packet(&users, &datagram, &mut plain, 2000),
-        Err(unknown.unwrap_err())
+        Err(unknown)
     );
     let twice = classic::Users::from_list([(password(1), 1), (password(1), 2)]);
     assert!(matches!(twice, Err(Error::DuplicatePassword)));
