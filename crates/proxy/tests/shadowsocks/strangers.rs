@@ -15,6 +15,7 @@ use super::*;
 async fn seen(server: &Server, sent: &[u8]) -> (Vec<u8>, bool) {
     let mut stream = TcpStream::connect(at(server, "in")).await.unwrap();
     let _ = stream.write_all(sent).await;
+    let _ = stream.shutdown().await;
     tokio::time::sleep(Duration::from_millis(50)).await;
     to_the_end(&mut stream).await
 }
@@ -86,7 +87,11 @@ async fn captured_requests_are_refused() {
         stream.write_all(&asked.wire).await.unwrap();
         stream.shutdown().await.unwrap();
         assert_eq!(asked.open(&to_the_end(&mut stream).await.0), b"5 bytes");
-        let again = [&asked.wire[..], &junk].concat();
+        // In 2022 nothing follows: what is let in would be answered. In 2017 it is more than the server listens to.
+        let again = match method.is_2022() {
+            true => asked.wire.clone(),
+            false => [&asked.wire[..], &junk].concat(),
+        };
         assert_eq!(
             seen(&server, &again).await,
             (vec![], !method.is_2022()),
