@@ -75,7 +75,7 @@ pub(crate) enum Link {
     /// The answer is a whole config.json: a local SOCKS and HTTP inbound, and the link's outbound. A link holds the id, and
     /// every user of this machine can read what stands on a command line: write - and give the link on standard input.
     ToConfig {
-        /// - to read the link (trojan://, vless:// or vmess://) from standard input
+        /// - to read the link (ss://, trojan://, vless:// or vmess://) from standard input
         #[arg(value_name = "LINK")]
         link: String,
 
