@@ -88,6 +88,7 @@ const V2RAY: Floors = Floors {
         ("address", 2),
         ("id", 2),
         ("replay", 2),
+        ("gun", 3),
         ("shadowsocks", 3),
         ("http", 3),
         ("proxy_protocol", 3),

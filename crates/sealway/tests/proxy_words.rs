@@ -164,7 +164,7 @@ fn bad_links_and_files_are_refused() {
         &["the port"],
     );
     refused(
-        &["link", "to-config", &LINK.replace("type=ws", "type=grpc")],
+        &["link", "to-config", &LINK.replace("type=ws", "type=kcp")],
         &["not supported yet"],
     );
     refused(&["link", "to-config", LINK, "--port", "0"], &["--port"]);

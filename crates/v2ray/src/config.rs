@@ -60,7 +60,7 @@ pub use scalar::{Headers, ScalarText, Texts};
 pub use sockopt::{DomainStrategy, Sockopt, Tproxy};
 pub use stream::Stream;
 pub use tls::{Certificate, CertificateUsage, CipherSuite, Curve, Pem, Tls, TlsVersion};
-pub use transport::{EarlyData, Front, Transport, Upgrade};
+pub use transport::{EarlyData, Front, Grpc, Transport, Upgrade};
 
 object! {
     /// What a file may hold.

@@ -26,6 +26,8 @@ pub enum Protocol {
     WebSocket,
     /// The plain HTTP upgrade.
     HttpUpgrade,
+    /// gRPC, as a transport.
+    Grpc,
 }
 
 impl fmt::Display for Protocol {
@@ -40,6 +42,7 @@ impl fmt::Display for Protocol {
             Protocol::Shadowsocks => "Shadowsocks",
             Protocol::WebSocket => "WebSocket",
             Protocol::HttpUpgrade => "HTTPUpgrade",
+            Protocol::Grpc => "gRPC",
         })
     }
 }

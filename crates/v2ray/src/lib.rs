@@ -35,7 +35,7 @@
 //! | Modules | What they hold |
 //! |---|---|
 //! | [`vless`], [`vmess`], [`trojan`], [`shadowsocks`], [`socks`], [`http`] | protocols: requests, responses, bodies, users |
-//! | [`ws`], [`httpupgrade`], [`proxy_protocol`] | what stands around a protocol on the wire |
+//! | [`ws`], [`httpupgrade`], [`gun`], [`proxy_protocol`] | what stands around a protocol on the wire |
 //! | [`address`], [`id`], [`replay`], [`text`], [`Step`], [`Error`] | what all of them use |
 //! | [`config`] | `config.json`: from text to valid values, or to problems with line and column |
 //! | [`link`] | share links, to and from the outbounds of [`config`] |
@@ -66,6 +66,7 @@ mod error;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod gun;
 pub mod http;
 pub mod httpupgrade;
 pub mod id;

@@ -7,7 +7,7 @@ use super::protocol::{shadowsocks, trojan, vless, vmess};
 use super::read_outbound;
 use super::sockopt::{DomainStrategy, Sockopt};
 use super::tls::{Tls, TlsVersion};
-use super::transport::{EarlyData, Front, Transport, Upgrade};
+use super::transport::{EarlyData, Front, Grpc, Transport, Upgrade};
 use crate::http::front;
 use crate::link::{Credential, Link, LinkError, Made, Scheme};
 use crate::problem::Problem;
@@ -92,10 +92,13 @@ impl Link {
             }
             "ws" => put("wsSettings", http()),
             "httpupgrade" => put("httpupgradeSettings", http()),
-            "grpc" => put(
-                "grpcSettings",
-                given(&[("serviceName", "serviceName"), ("authority", "authority")]),
-            ),
+            "grpc" => {
+                let mut map = given(&[("serviceName", "serviceName"), ("authority", "authority")]);
+                if self.parameter("mode") == "multi" {
+                    map.insert("multiMode".into(), true.into());
+                }
+                put("grpcSettings", map);
+            }
             "xhttp" => put(
                 "xhttpSettings",
                 given(&[("path", "path"), ("host", "host"), ("mode", "mode")]),
@@ -150,6 +153,7 @@ impl Link {
         })?;
         link.name = outbound.tag.clone();
         match &outbound.stream.transport {
+            Transport::Grpc(grpc) => link.take_grpc(grpc, &mut left_out),
             Transport::Raw => {}
             Transport::RawHttp(front) => link.take_front(front, &mut left_out),
             Transport::WebSocket(upgrade) => link.take_upgrade("ws", upgrade, &mut left_out),
@@ -217,6 +221,23 @@ impl Link {
         };
         if headers != plain || said != *own {
             left_out.push("header.request");
+        }
+    }
+
+    fn take_grpc(&mut self, grpc: &Grpc, left_out: &mut Vec<&'static str>) {
+        self.network = "grpc".to_owned();
+        self.set_parameter("serviceName", grpc.service_name.clone());
+        self.set_parameter("authority", grpc.authority.clone().unwrap_or_default());
+        self.set_parameter("mode", if grpc.multi_mode { "multi" } else { "gun" });
+        for (set, key) in [
+            (grpc.idle.is_some(), "idle_timeout"),
+            (grpc.without_streams, "permit_without_stream"),
+            (grpc.window.is_some(), "initial_windows_size"),
+            (grpc.user_agent.is_some(), "user_agent"),
+        ] {
+            if set {
+                left_out.push(key);
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! The transports: a file for each below this one, and a line for each in the list here.
 
 mod finalmask;
+mod grpc;
 mod httpupgrade;
 mod raw;
 mod upgrade;
@@ -12,10 +13,12 @@ use super::sockopt::Sockopt;
 use super::table::{Decode, object, words};
 use super::tls::UnreadTls;
 use finalmask::FinalMask;
+use grpc::GrpcSettings;
 use httpupgrade::HttpUpgradeSettings;
 use raw::RawSettings;
 use ws::WsSettings;
 
+pub use grpc::Grpc;
 pub use raw::Front;
 pub use upgrade::{EarlyData, Upgrade};
 
@@ -52,8 +55,6 @@ macro_rules! transports {
                 $( $(#[doc = $doc])* $Variant = $word $(| $alias)*; )*
             }
             other {
-                LaterError "grpc": "the transport grpc";
-                LaterError "gun": "the transport grpc";
                 LaterError "xhttp": "the transport xhttp";
                 LaterError "splithttp": "the transport xhttp";
                 LaterError "kcp": "the transport mkcp; write ws, grpc or xhttp with tls on both ends";
@@ -94,8 +95,6 @@ macro_rules! transports {
             }
             other {
                 Accepted "realitySettings": "Only the security layer reality has them, which is not supported yet.";
-                Accepted "grpcSettings": "Only the transport grpc has them, which is not supported yet.";
-                Accepted "gunSettings": "Only the transport grpc has them, which is not supported yet.";
                 Accepted "xhttpSettings": "Only the transport xhttp has them, which is not supported yet.";
                 Accepted "splithttpSettings": "Only the transport xhttp has them, which is not supported yet.";
                 Accepted "kcpSettings": "Only the transport mkcp has them, which is not supported yet.";
@@ -123,6 +122,9 @@ macro_rules! transports {
 }
 
 transports! {
+    /// gRPC: streams of HTTP/2.
+    Grpc(Grpc) = "grpc" | "gun",
+        "grpcSettings" | "gunSettings" as grpc: GrpcSettings, " For the transport grpc.";
     /// Bytes as they are.
     Raw = "raw" | "tcp" | "",
         "rawSettings" | "tcpSettings" as raw: RawSettings, " For the transport raw.";

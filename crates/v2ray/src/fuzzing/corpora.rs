@@ -28,6 +28,7 @@ fn every_corpus_of_ours_has_an_entry() {
         "proxy_protocol",
         "ws_",
         "httpupgrade",
+        "gun",
         "user_id",
         "config",
         "link",

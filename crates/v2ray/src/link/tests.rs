@@ -236,6 +236,36 @@ fn a_trojan_link() {
 }
 
 #[test]
+fn grpc_links_come_back() {
+    let transport = |link: &Link| {
+        let (outbound, problems) = link.to_outbound().unwrap();
+        assert_eq!(problems, []);
+        let again = Link::from_outbound(&outbound).unwrap();
+        assert_eq!(again.left_out, Vec::<&str>::new());
+        for name in ["serviceName", "mode", "authority"] {
+            assert_eq!(again.link.parameter(name), link.parameter(name), "{name}");
+        }
+        match outbound.stream.transport {
+            Transport::Grpc(grpc) => grpc,
+            other => panic!("{other:?}"),
+        }
+    };
+    let uri = |query: &str| parse(&format!("vless://{ID}@h:1?type=grpc&{query}"));
+    let link = uri("serviceName=%2Fx%20y%2FT%7CM&mode=multi&authority=a.example&security=tls");
+    let grpc = transport(&link);
+    assert_eq!(grpc.service_name, "/x y/T|M");
+    assert_eq!((grpc.authority.as_deref(), grpc.multi_mode), (Some("a.example"), true));
+    let grpc = transport(&uri("serviceName=s&mode=gun"));
+    assert_eq!((grpc.authority.as_deref(), grpc.multi_mode), (None, false));
+    let json = format!(
+        r#"{{"v":"2","add":"a","port":"1","id":"{ID}","net":"grpc","path":"svc","type":"multi","host":"auth","tls":"tls"}}"#
+    );
+    let grpc = transport(&parse(&format!("vmess://{}", STANDARD.encode(json))));
+    assert_eq!(grpc.service_name, "svc");
+    assert_eq!((grpc.authority.as_deref(), grpc.multi_mode), (Some("auth"), true));
+}
+
+#[test]
 fn what_cannot_be_done_is_named() {
     for (scheme, text) in [("tuic", "tuic://a@h:1#x"), ("hysteria2", "hy2://p@h:1")] {
         assert_eq!(Link::parse(text), Err(LinkError::NotSupported { scheme }));
@@ -247,7 +277,7 @@ fn what_cannot_be_done_is_named() {
         Err(LinkError::TooLong)
     );
     for (query, what) in [
-        ("type=grpc&serviceName=x", "not supported yet: the transport grpc"),
+        ("type=kcp&seed=x", "not supported yet: the transport mkcp"),
         ("security=reality&pbk=k", "not supported yet: REALITY"),
         (
             "flow=xtls-rprx-vision&security=tls",

@@ -126,7 +126,7 @@ fn no_error_hides_another() {
     let text = r#"{"dns": {"servers": ["https://1.1.1.1/"]},
 "routing": {"rules": [{"ip": "geoip:cn", "domain": "geosite:cn", "port": 99999, "outboundTag": "gone"}]},
 "inbounds": [{"port": 1, "protocol": "vless", "settings": {"clients": [{"id": ""}]},
-  "streamSettings": {"network": "grpc", "security": "tls", "tlsSettings": {"minVersion": "9"}, "sockopt": {"mark": "x"}}},
+  "streamSettings": {"network": "kcp", "security": "tls", "tlsSettings": {"minVersion": "9"}, "sockopt": {"mark": "x"}}},
   {"tag": "right", "listen": "127.0.0.1", "port": 2, "protocol": "socks"}],
 "outbounds": [{"protocol": "vmess", "mux": 7, "settings": {"address": "a"}}, {"tag": "direct", "protocol": "freedom"}]}"#;
     let told = bad(text);

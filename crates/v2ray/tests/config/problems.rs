@@ -103,8 +103,8 @@ fn what_is_known_but_missing_is_named() {
             "the protocol wireguard",
         ),
         (
-            inbound(r#"{"port":1,"protocol":"socks","streamSettings":{"network":"grpc"}}"#),
-            "the transport grpc",
+            inbound(r#"{"port":1,"protocol":"socks","streamSettings":{"network":"kcp"}}"#),
+            "the transport mkcp",
         ),
         (
             inbound(r#"{"port":1,"protocol":"socks","streamSettings":{"security":"reality"}}"#),

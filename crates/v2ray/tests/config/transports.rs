@@ -352,3 +352,48 @@ fn sockopt() {
         DomainStrategy::UseIpv6v4
     );
 }
+
+#[test]
+fn grpc() {
+    let read = |key: &str, grpc: &str| match transport(&format!(r#""network":"grpc","{key}":{{{grpc}}}"#)) {
+        Transport::Grpc(grpc) => grpc,
+        other => panic!("{other:?}"),
+    };
+    let usual = read("grpcSettings", "");
+    assert_eq!(usual, read("gunSettings", ""));
+    assert_eq!((usual.service_name.as_str(), usual.authority), ("", None));
+    assert_eq!((usual.multi_mode, usual.parse_forwarded_for), (false, false));
+    assert_eq!((usual.idle, usual.answer), (None, Duration::from_secs(20)));
+    assert_eq!(
+        (usual.without_streams, usual.window, usual.user_agent),
+        (false, None, None)
+    );
+    let all = read(
+        "gunSettings",
+        r#""serviceName":"/a b/T|M","authority":"a.example:1","multiMode":true,"idle_timeout":3,"health_check_timeout":7,
+        "permit_without_stream":true,"initial_windows_size":65536,"user_agent":"me","parseXForwardedFor":true"#,
+    );
+    assert_eq!(all.service_name, "/a b/T|M");
+    assert_eq!(all.authority.as_deref(), Some("a.example:1"));
+    assert!(all.multi_mode && all.without_streams && all.parse_forwarded_for);
+    assert_eq!(
+        (all.idle, all.answer),
+        (Some(Duration::from_secs(10)), Duration::from_secs(7))
+    );
+    assert_eq!((all.window, all.user_agent.as_deref()), (Some(65536), Some("me")));
+    assert_eq!(
+        read("grpcSettings", r#""initial_windows_size":65534,"idle_timeout":-1"#).window,
+        None
+    );
+    for (key, wrong) in [
+        ("authority", r#""authority":"a b""#),
+        ("user_agent", r#""user_agent":"a\u0001""#),
+        ("serviceName", &format!(r#""serviceName":"{}""#, "a".repeat(2049))),
+    ] {
+        let text = format!(
+            r#"{{"port":1,"protocol":"socks","streamSettings":{{"network":"grpc","grpcSettings":{{{wrong}}}}}}}"#
+        );
+        let told = bad(&inbound(&text));
+        assert!(told[0].contains(&format!("grpcSettings.{key}: ")), "{told:?}");
+    }
+}

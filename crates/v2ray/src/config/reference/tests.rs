@@ -135,7 +135,7 @@ fn no_hint_leads_to_less_protection() {
     for (title, name) in [
         ("streamSettings.security", "reality"),
         ("streamSettings.finalmask", "settings"),
-        ("streamSettings.network", "grpc"),
+        ("streamSettings.network", "kcp"),
         ("streamSettings.sockopt", "dialerProxy"),
         ("streamSettings.sockopt", "customSockopt"),
         ("streamSettings.sockopt.tproxy", "tproxy"),
