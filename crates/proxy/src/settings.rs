@@ -18,7 +18,7 @@ pub use outbound::{
     VmessSecurity,
 };
 pub use transport::{
-    Certificate, CipherSuite, ClientTls, ClientTransport, Curve, DomainStrategy, Families, Front, PemSource, ServerTls,
+    Certificate, CipherSuite, ClientTls, ClientTransport, Curve, DomainStrategy, Families, Front, Grpc, PemSource, ServerTls,
     ServerTransport, SocketOptions, TransportKind, Upgrade, Versions,
 };
 

@@ -420,6 +420,11 @@ impl Stream {
         self.tx.sent < self.tx.out.len()
     }
 
+    /// Bytes of the buffer that holds what waits to be written, with those of it that have been.
+    pub(crate) fn collected(&self) -> usize {
+        self.tx.out.len()
+    }
+
     /// Bytes flushed so far: what is sealed has moved only once it is written.
     pub(crate) fn written(&self) -> u64 {
         self.written

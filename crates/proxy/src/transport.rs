@@ -1,6 +1,8 @@
 //! From a connected socket to a stream that the protocol can be spoken over: PROXY protocol, TLS, and a [`Transport`].
 
 mod front;
+mod grpc;
+mod http2;
 mod upgrade;
 pub(crate) mod ws;
 
@@ -24,6 +26,7 @@ use crate::tls::certs::Certificates;
 use crate::tls::handshake::{self, Agreed};
 
 use front::Front;
+use grpc::Grpc;
 use upgrade::{Kind, Upgrade};
 
 /// What lies between the socket, or TLS on it, and the protocol.
@@ -48,6 +51,7 @@ trait Transport: Send + Sync {
 /// The transport that the settings ask for. Without one the protocol is spoken over the socket or TLS itself.
 fn transport(settings: &TransportKind) -> Option<Box<dyn Transport>> {
     match settings.clone() {
+        TransportKind::Grpc(grpc) => Some(Box::new(Grpc::new(grpc))),
         TransportKind::Raw => None,
         TransportKind::RawHttp(front) => Some(Box::new(Front::new(front))),
         TransportKind::WebSocket(http) => Some(Box::new(Upgrade::new(http, Kind::WebSocket))),

@@ -9,6 +9,7 @@ use crate::settings::*;
 
 pub(super) fn kind(place: &str, stream: &Stream) -> Result<TransportKind, Error> {
     let (upgrade, ws) = match &stream.transport {
+        Transport::Grpc(settings) => return Ok(TransportKind::Grpc(grpc(settings, stream))),
         Transport::Raw => return Ok(TransportKind::Raw),
         Transport::RawHttp(front) => {
             return Ok(TransportKind::RawHttp(Front {
@@ -36,18 +37,53 @@ pub(super) fn kind(place: &str, stream: &Stream) -> Result<TransportKind, Error>
         headers: upgrade.headers.clone().into_iter().collect(),
         early_data,
         early_data_header,
-        trusted_forwarded_for: stream
-            .sockopt
-            .trusted_x_forwarded_for
-            .iter()
-            .map(str::to_owned)
-            .collect(),
+        trusted_forwarded_for: trusted(stream),
     };
     Ok(if ws {
         TransportKind::WebSocket(http)
     } else {
         TransportKind::HttpUpgrade(http)
     })
+}
+
+/// Headers whose presence says that X-Forwarded-For is to be believed.
+fn trusted(stream: &Stream) -> Vec<String> {
+    let names = stream.sockopt.trusted_x_forwarded_for.iter();
+    names.map(str::to_owned).collect()
+}
+
+fn grpc(settings: &config::Grpc, stream: &Stream) -> Grpc {
+    let mut trusted = trusted(stream);
+    if settings.parse_forwarded_for {
+        trusted.push("X-Forwarded-For".into());
+    }
+    Grpc {
+        service_name: settings.service_name.clone(),
+        authority: settings.authority.clone().unwrap_or_default(),
+        multi_mode: settings.multi_mode,
+        idle: settings.idle,
+        answer: settings.answer,
+        without_streams: settings.without_streams,
+        window: settings.window,
+        user_agent: user_agent(settings.user_agent.as_deref().unwrap_or("chrome")).to_owned(),
+        trusted_forwarded_for: trusted,
+    }
+}
+
+/// What a program says it is, by its name; any other text as it is.
+fn user_agent(name: &str) -> &str {
+    match name {
+        "chrome" => {
+            "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36"
+        }
+        "edge" => {
+            "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36 \
+             Edg/142.0.0.0"
+        }
+        "firefox" => "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:145.0) Gecko/20100101 Firefox/145.0",
+        "golang" => "Go-http-client/2.0",
+        other => other,
+    }
 }
 
 fn pem(pem: &Pem) -> PemSource {
@@ -77,6 +113,7 @@ fn versions(tls: &config::Tls) -> Versions {
 fn alpn(stream: &Stream, tls: &config::Tls) -> Vec<String> {
     let usual: &[&str] = match stream.transport {
         Transport::Raw | Transport::RawHttp(_) => &["h2", "http/1.1"],
+        Transport::Grpc(_) => &["h2"],
         // An upgrade is a matter of HTTP/1.1.
         _ => &["http/1.1"],
     };

@@ -38,6 +38,8 @@ pub enum TransportKind {
     Raw,
     /// Nothing, behind a made-up HTTP request and response.
     RawHttp(Front),
+    /// gRPC: streams of HTTP/2.
+    Grpc(Grpc),
     /// WebSocket.
     WebSocket(Upgrade),
     /// HTTP upgrade to a plain stream.
@@ -78,6 +80,45 @@ impl Default for Upgrade {
             headers: Vec::new(),
             early_data: 0,
             early_data_header: "Sec-WebSocket-Protocol".into(),
+            trusted_forwarded_for: Vec::new(),
+        }
+    }
+}
+
+/// Settings of gRPC.
+#[derive(Clone, Debug)]
+pub struct Grpc {
+    /// The name of the service, or the path of its methods: see [`sealway_v2ray::gun::Names`].
+    pub service_name: String,
+    /// What requests name as the server; if empty, the TLS server name, else what was dialled.
+    pub authority: String,
+    /// Clients call the second method.
+    pub multi_mode: bool,
+    /// Ping after this much silence. `None`: never.
+    pub idle: Option<Duration>,
+    /// Time for the answer to a ping.
+    pub answer: Duration,
+    /// Ping also while there are no streams.
+    pub without_streams: bool,
+    /// Bytes of a stream that may be on their way to us, from 65,535 to 2^31 - 1. `None`: 1 MiB.
+    pub window: Option<u32>,
+    /// What clients say they are.
+    pub user_agent: String,
+    /// If one of these headers is present, the first address in `X-Forwarded-For` is the client's.
+    pub trusted_forwarded_for: Vec<String>,
+}
+
+impl Default for Grpc {
+    fn default() -> Self {
+        Grpc {
+            service_name: String::new(),
+            authority: String::new(),
+            multi_mode: false,
+            idle: None,
+            answer: Duration::from_secs(20),
+            without_streams: false,
+            window: None,
+            user_agent: String::new(),
             trusted_forwarded_for: Vec::new(),
         }
     }

@@ -16,7 +16,8 @@ const MOST: usize = 256 << 10;
 /// write or flush.
 pub(crate) struct Io(pub(crate) Stream);
 
-fn io_error(error: Error) -> io::Error {
+/// An error of a stream, as libraries want it.
+pub(crate) fn io_error(error: Error) -> io::Error {
     match error {
         Error::Io(error) => error,
         other => io::Error::other(other),

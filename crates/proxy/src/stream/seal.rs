@@ -53,7 +53,7 @@ impl Stream {
 
     /// Appends the parts of one payload, `most` bytes at most, joined into as few units of the layers as they fit in.
     /// Returns how many bytes that were.
-    pub(super) fn seal_parts(&mut self, parts: &[IoSlice<'_>], most: usize) -> Result<usize, Error> {
+    pub(crate) fn seal_parts(&mut self, parts: &[IoSlice<'_>], most: usize) -> Result<usize, Error> {
         let total = parts.iter().map(|part| part.len()).sum::<usize>().min(most);
         if self.sealer.is_some() || self.framing.is_some() || self.holds_prefix() {
             let whole: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).take(total).collect();

@@ -1,0 +1,110 @@
+//! The connections that a client keeps.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sealway_v2ray::Address;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+
+use crate::Error;
+use crate::stats::Traffic;
+use crate::transport::Line;
+use crate::transport::http2::{Client, Options, Pings};
+
+/// Connections to one server. More streams than fit into them wait until others end.
+const MAX_CONNECTIONS: usize = 16;
+
+/// Time for a new connection, with its handshakes.
+const CONNECT: Duration = Duration::from_secs(20);
+
+/// After a failure nothing is dialled for this long, then for longer and longer.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(19);
+
+/// What is known of one server.
+struct Server {
+    name: (Address, u16),
+    connections: Vec<Arc<Client>>,
+    pause: Duration,
+    /// Nothing is dialled before this.
+    not_before: Option<Instant>,
+}
+
+/// The connections of one outbound.
+pub(super) struct Pool {
+    options: Options,
+    pings: Pings,
+    servers: Mutex<Vec<Server>>,
+}
+
+impl Pool {
+    pub(super) fn new(options: Options, pings: Pings) -> Self {
+        Pool {
+            options,
+            pings,
+            servers: Mutex::default(),
+        }
+    }
+
+    /// A connection that takes one more stream: one that is there, or a new one.
+    ///
+    /// # Errors
+    /// Those of dialling. For a while after such an error nothing is dialled, and the answer is one at once.
+    pub(super) async fn take(
+        &self,
+        line: &Line,
+        name: &(Address, u16),
+        traffic: Traffic,
+    ) -> Result<Arc<Client>, Error> {
+        let mut servers = self.servers.lock().await;
+        let at = match servers.iter().position(|server| server.name == *name) {
+            Some(at) => at,
+            None => {
+                servers.push(Server {
+                    name: name.clone(),
+                    connections: Vec::new(),
+                    pause: FIRST_PAUSE,
+                    not_before: None,
+                });
+                servers.len() - 1
+            }
+        };
+        let server = &mut servers[at];
+        server.connections.retain(|connection| !connection.is_over());
+        if let Some(connection) = server.connections.iter().find(|connection| connection.has_room()) {
+            return Ok(Arc::clone(connection));
+        }
+        let least = server.connections.iter().min_by_key(|connection| connection.streams());
+        let paused = server.not_before.is_some_and(|moment| Instant::now() < moment);
+        match least {
+            Some(least) if paused || server.connections.len() >= MAX_CONNECTIONS => return Ok(Arc::clone(least)),
+            None if paused => {
+                return Err(Error::Connect {
+                    to: format!("{}:{}", name.0, name.1),
+                    source: io::Error::new(io::ErrorKind::ConnectionRefused, "it failed a moment ago"),
+                });
+            }
+            _ => {}
+        }
+        let dialling = async {
+            let stream = line.dial(name, traffic).await?;
+            Client::open(stream, self.options, self.pings).await
+        };
+        let dialled = timeout(CONNECT, dialling).await;
+        match dialled.unwrap_or(Err(Error::TimedOut("connecting to the gRPC server"))) {
+            Ok(connection) => {
+                let connection = Arc::new(connection);
+                (server.pause, server.not_before) = (FIRST_PAUSE, None);
+                server.connections.push(Arc::clone(&connection));
+                Ok(connection)
+            }
+            Err(error) => {
+                server.not_before = Some(Instant::now() + server.pause);
+                server.pause = server.pause.mul_f32(1.5).min(LONGEST_PAUSE);
+                Err(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! What goes both ways on one stream.
+
+use std::io;
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::{Buf, Bytes};
+use h2::client::ResponseFuture;
+use h2::server::SendResponse;
+use h2::{Reason, RecvStream, SendStream};
+use http::{HeaderMap, Response};
+
+use super::server::Lease;
+use super::{PIECE, io_error};
+use crate::carrier::Virtual;
+
+/// Looks at the head of a response. An error ends the stream.
+pub(crate) type Head = Box<dyn FnOnce(&Response<()>) -> io::Result<()> + Send>;
+
+/// Looks at what stands behind the body.
+pub(crate) type Trailers = fn(&HeaderMap) -> io::Result<()>;
+
+/// What is received.
+enum From {
+    /// The head of the response has not come.
+    Asked(ResponseFuture, Option<Head>),
+    Open(RecvStream),
+    /// Its end has been read.
+    Done,
+}
+
+/// What is sent.
+enum To {
+    /// The head of the response has not been sent.
+    Held(SendResponse<Bytes>, Response<()>),
+    Open(SendStream<Bytes>),
+    /// Its end has been sent.
+    Done,
+}
+
+/// One stream: a carrier of raw bytes. Dropped, it sends its end.
+pub(crate) struct Body {
+    from: From,
+    to: To,
+    /// What has been received and not taken. Its bytes count against the window.
+    chunk: Bytes,
+    /// What is sent behind the last bytes. `None`: the last DATA frame says that it is the last.
+    trailers: Option<HeaderMap>,
+    /// What the trailers that are received must be.
+    check: Option<Trailers>,
+    reset: bool,
+    lease: Lease,
+}
+
+fn broken() -> io::Error {
+    io::ErrorKind::ConnectionReset.into()
+}
+
+impl Body {
+    /// The server's side.
+    pub(super) fn answer(
+        from: RecvStream,
+        to: SendResponse<Bytes>,
+        head: Response<()>,
+        trailers: Option<HeaderMap>,
+        lease: Lease,
+    ) -> Self {
+        Body {
+            from: From::Open(from),
+            to: To::Held(to, head),
+            chunk: Bytes::new(),
+            trailers,
+            check: None,
+            reset: false,
+            lease,
+        }
+    }
+
+    /// The client's side.
+    pub(super) fn ask(
+        from: ResponseFuture,
+        to: SendStream<Bytes>,
+        head: Head,
+        check: Option<Trailers>,
+        lease: Lease,
+    ) -> Self {
+        Body {
+            from: From::Asked(from, Some(head)),
+            to: To::Open(to),
+            chunk: Bytes::new(),
+            trailers: None,
+            check,
+            reset: false,
+            lease,
+        }
+    }
+
+    /// What has arrived and not been taken: waits until there is something. Empty: the end.
+    pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
+        while self.chunk.is_empty() {
+            match &mut self.from {
+                From::Asked(future, head) => {
+                    let response = ready!(std::pin::Pin::new(future).poll(cx)).map_err(io_error)?;
+                    let (parts, body) = response.into_parts();
+                    if let Some(head) = head.take() {
+                        head(&Response::from_parts(parts, ()))?;
+                    }
+                    self.from = From::Open(body);
+                }
+                From::Open(body) => match ready!(body.poll_data(cx)) {
+                    Some(Ok(chunk)) => self.chunk = chunk,
+                    Some(Err(error)) => return Poll::Ready(Err(io_error(error))),
+                    None => {
+                        if let Some(check) = self.check
+                            && let Some(trailers) = ready!(body.poll_trailers(cx)).map_err(io_error)?
+                        {
+                            check(&trailers)?;
+                        }
+                        self.from = From::Done;
+                    }
+                },
+                From::Done => break,
+            }
+        }
+        Poll::Ready(Ok(&self.chunk))
+    }
+
+    /// What is there already of what [`Body::poll_chunk`] waits for.
+    pub(crate) fn chunk(&self) -> &[u8] {
+        &self.chunk
+    }
+
+    /// Takes `n` bytes of the chunk away. Their place in the window is free once [`Body::release`] has been told of them.
+    pub(crate) fn consume(&mut self, n: usize) {
+        self.chunk.advance(n.min(self.chunk.len()));
+    }
+
+    /// Lets the peer send as many bytes as were consumed.
+    pub(crate) fn release(&mut self, n: usize) {
+        if let From::Open(body) = &mut self.from
+            && n > 0
+        {
+            // It fails where the stream has ended: nobody needs the window then.
+            let _ = body.flow_control().release_capacity(n);
+        }
+    }
+
+    /// Sends the head of the response if that has not been done.
+    pub(crate) fn begin(&mut self) -> io::Result<()> {
+        let To::Held(respond, head) = &mut self.to else {
+            return Ok(());
+        };
+        let head = std::mem::take(head);
+        let to = respond.send_response(head, false).map_err(io_error)?;
+        self.to = To::Open(to);
+        Ok(())
+    }
+
+    /// Waits until the peer, and our own queue, take some of `want` bytes. Returns how many.
+    pub(crate) fn poll_room(&mut self, cx: &mut Context<'_>, want: usize) -> Poll<io::Result<usize>> {
+        self.begin()?;
+        let To::Open(to) = &mut self.to else {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        };
+        let want = want.clamp(1, PIECE);
+        let room = to.capacity();
+        if room >= want {
+            return Poll::Ready(Ok(want));
+        }
+        to.reserve_capacity(want);
+        loop {
+            let room = to.capacity();
+            if room > 0 {
+                return Poll::Ready(Ok(room.min(want)));
+            }
+            match ready!(to.poll_capacity(cx)) {
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Poll::Ready(Err(io_error(error))),
+                None => return Poll::Ready(Err(broken())),
+            }
+        }
+    }
+
+    /// Sends bytes for which there is room.
+    pub(crate) fn send(&mut self, bytes: Bytes) -> io::Result<()> {
+        match &mut self.to {
+            To::Open(to) => to.send_data(bytes, false).map_err(io_error),
+            _ => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    /// Sends the end of what we send.
+    fn end(&mut self) -> io::Result<()> {
+        self.begin()?;
+        let To::Open(mut to) = std::mem::replace(&mut self.to, To::Done) else {
+            return Ok(());
+        };
+        let ended = match self.trailers.take() {
+            Some(trailers) => to.send_trailers(trailers),
+            None => to.send_data(Bytes::new(), true),
+        };
+        ended.map_err(io_error)
+    }
+
+    /// Whether the peer has taken the stream back.
+    fn is_taken_back(&mut self) -> bool {
+        let mut cx = Context::from_waker(Waker::noop());
+        let reset = match &mut self.to {
+            To::Held(to, _) => to.poll_reset(&mut cx),
+            To::Open(to) => to.poll_reset(&mut cx),
+            To::Done => return false,
+        };
+        matches!(reset, Poll::Ready(Ok(_)))
+    }
+
+    fn reset(&mut self, reason: Reason) {
+        match &mut self.to {
+            To::Held(to, _) => to.send_reset(reason),
+            To::Open(to) => to.send_reset(reason),
+            To::Done => {}
+        }
+    }
+}
+
+impl Virtual for Body {
+    fn poll_read_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_chunk(cx).map_ok(|_| ())
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+        let mut read = 0;
+        while read < into.len() {
+            let chunk = match self.poll_chunk(cx) {
+                Poll::Ready(Ok(chunk)) => chunk,
+                Poll::Ready(Err(error)) if read == 0 => return Poll::Ready(Err(error)),
+                Poll::Pending if read == 0 => return Poll::Pending,
+                // The next call meets it again.
+                _ => break,
+            };
+            let n = chunk.len().min(into.len() - read);
+            into[read..read + n].copy_from_slice(&chunk[..n]);
+            if n == 0 {
+                break;
+            }
+            self.consume(n);
+            read += n;
+        }
+        self.release(read);
+        Poll::Ready(Ok(read))
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
+        let n = ready!(self.poll_room(cx, from.len()))?.min(from.len());
+        self.send(Bytes::copy_from_slice(&from[..n]))?;
+        Poll::Ready(Ok(n))
+    }
+
+    fn poll_shutdown(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.end())
+    }
+
+    fn reset_on_close(&mut self) {
+        self.reset = true;
+    }
+
+    fn trust(&mut self) {
+        self.lease.trust();
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        if !self.lease.is_trusted() && self.is_taken_back() {
+            self.lease.strike();
+        }
+        match self.reset {
+            true => self.reset(Reason::CANCEL),
+            // If the stream is broken already, there is nothing left to say.
+            false => drop(self.end()),
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! A server's connection.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use h2::server::{Builder, Connection, SendResponse};
+use h2::{Reason, RecvStream};
+use http::request::Parts;
+use http::{HeaderMap, Response};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::body::Body;
+use super::wire::Wire;
+use super::{
+    CONNECTION_WINDOW, FRAMES_BUDGET, IDLE, MAX_FRAME, MAX_RESETS, MAX_STREAMS, MAX_UNSEEN_RESETS, Options,
+    SEND_BUFFER, STRANGERS, STRANGERS_WINDOW, failure,
+};
+use crate::Error;
+use crate::stream::Stream;
+
+/// What the streams of a connection tell its driver.
+#[derive(Default)]
+pub(super) struct Tally {
+    /// Streams that are there.
+    live: AtomicUsize,
+    /// Those of them that have not shown who they are.
+    strange: AtomicUsize,
+    /// One stream has shown who it is.
+    trusted: AtomicBool,
+    /// Streams that were taken back or refused since one has last shown who it is.
+    strikes: AtomicUsize,
+    driver: Mutex<Option<Waker>>,
+}
+
+impl Tally {
+    /// Streams that are there.
+    pub(super) fn live(&self) -> usize {
+        self.live.load(Ordering::Acquire)
+    }
+
+    /// Whom to wake when something changes.
+    pub(super) fn watch(&self, waker: &Waker) {
+        let mut driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
+        if driver.as_ref().is_none_or(|old| !old.will_wake(waker)) {
+            *driver = Some(waker.clone());
+        }
+    }
+
+    pub(super) fn wake(&self) {
+        let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+    }
+}
+
+/// A stream's part in the counts of its connection.
+pub(super) struct Lease {
+    tally: Arc<Tally>,
+    trusted: bool,
+}
+
+impl Lease {
+    pub(super) fn new(tally: &Arc<Tally>) -> Self {
+        tally.live.fetch_add(1, Ordering::AcqRel);
+        tally.strange.fetch_add(1, Ordering::AcqRel);
+        Lease {
+            tally: Arc::clone(tally),
+            trusted: false,
+        }
+    }
+
+    pub(super) fn is_trusted(&self) -> bool {
+        self.trusted
+    }
+
+    /// The stream has shown who it is.
+    pub(super) fn trust(&mut self) {
+        if std::mem::replace(&mut self.trusted, true) {
+            return;
+        }
+        self.tally.strange.fetch_sub(1, Ordering::AcqRel);
+        self.tally.strikes.store(0, Ordering::Release);
+        if !self.tally.trusted.swap(true, Ordering::AcqRel) {
+            self.tally.wake();
+        }
+    }
+
+    /// The stream cost us something and brought nothing.
+    pub(super) fn strike(&self) {
+        self.tally.strikes.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let before = self.tally.live.fetch_sub(1, Ordering::AcqRel);
+        let strange = !self.trusted && self.tally.strange.fetch_sub(1, Ordering::AcqRel) >= STRANGERS;
+        if before == 1 || strange || self.tally.strikes.load(Ordering::Acquire) > MAX_RESETS {
+            self.tally.wake();
+        }
+    }
+}
+
+/// A request, and the way to answer it.
+pub(crate) struct Exchange {
+    /// Its head.
+    pub(crate) request: Parts,
+    from: RecvStream,
+    respond: SendResponse<Bytes>,
+    lease: Lease,
+}
+
+impl Exchange {
+    /// Answers with a body, behind which `trailers` stand. The head leaves with the first bytes, or with
+    /// [`Body::begin`].
+    pub(crate) fn accept(self, head: Response<()>, trailers: Option<HeaderMap>) -> Body {
+        Body::answer(self.from, self.respond, head, trailers, self.lease)
+    }
+
+    /// Answers with a head alone.
+    pub(crate) fn refuse(mut self, head: Response<()>) {
+        self.lease.strike();
+        // The client may have gone.
+        let _ = self.respond.send_response(head, true);
+    }
+}
+
+/// A server's connection.
+pub(crate) struct Server {
+    connection: Connection<Wire, Bytes>,
+    wire: Wire,
+    tally: Arc<Tally>,
+    options: Options,
+    /// Requests that are not served yet.
+    waiting: VecDeque<Exchange>,
+    /// The peer has shown who it is, and the windows have been made larger: of the connection, of its streams.
+    grown: (bool, bool),
+    ended: bool,
+    /// When the last stream ended.
+    idle: Pin<Box<Sleep>>,
+    busy: bool,
+}
+
+impl Server {
+    /// Shakes hands and waits for the first request. The caller sets the deadline.
+    pub(crate) async fn begin(stream: Stream, options: Options) -> Result<Server, Error> {
+        let wire = Wire::new(stream);
+        let mut builder = Builder::new();
+        builder
+            .initial_window_size(STRANGERS_WINDOW)
+            .max_concurrent_streams(MAX_STREAMS)
+            .max_header_list_size(options.max_headers)
+            .max_frame_size(MAX_FRAME)
+            .max_send_buffer_size(SEND_BUFFER)
+            .max_pending_accept_reset_streams(MAX_UNSEEN_RESETS)
+            .max_concurrent_reset_streams(MAX_UNSEEN_RESETS)
+            .data_frame_budget(FRAMES_BUDGET);
+        let mut handshake = Box::pin(builder.handshake(wire.clone()));
+        let connection = poll_fn(|cx| match wire.turn(cx, |cx| handshake.as_mut().poll(cx)) {
+            Ok(polled) => polled.map_err(failure),
+            Err(error) => Poll::Ready(Err(error)),
+        })
+        .await?;
+        let mut server = Server {
+            connection,
+            wire,
+            tally: Arc::default(),
+            options,
+            waiting: VecDeque::new(),
+            grown: (false, false),
+            ended: false,
+            idle: Box::pin(sleep_until(Instant::now() + IDLE)),
+            busy: false,
+        };
+        poll_fn(|cx| match server.poll_drive(cx) {
+            Err(error) => Poll::Ready(Err(error)),
+            Ok(()) if server.ended || !server.waiting.is_empty() => Poll::Ready(Ok(())),
+            Ok(()) => Poll::Pending,
+        })
+        .await?;
+        Ok(server)
+    }
+
+    /// The next request. `None`: there will be none, and all streams have ended.
+    pub(crate) async fn next(&mut self) -> Result<Option<Exchange>, Error> {
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// See [`Server::next`].
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Exchange>, Error>> {
+        self.poll_drive(cx)?;
+        let open = self.tally.trusted.load(Ordering::Acquire);
+        // Those that wait are among the strange.
+        let served = self
+            .tally
+            .strange
+            .load(Ordering::Acquire)
+            .saturating_sub(self.waiting.len());
+        if (open || served < STRANGERS)
+            && let Some(next) = self.waiting.pop_front()
+        {
+            return Poll::Ready(Ok(Some(next)));
+        }
+        if self.ended {
+            return Poll::Ready(Ok(None));
+        }
+        Poll::Pending
+    }
+
+    /// Moves what can be moved.
+    fn poll_drive(&mut self, cx: &mut Context<'_>) -> Result<(), Error> {
+        self.tally.watch(cx.waker());
+        if self.tally.trusted.load(Ordering::Acquire) {
+            self.grow();
+        }
+        while !self.ended {
+            if self.tally.strikes.load(Ordering::Acquire) > MAX_RESETS {
+                self.connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+            }
+            let Server { connection, wire, .. } = self;
+            match wire.turn(cx, |cx| connection.poll_accept(cx))? {
+                Poll::Ready(Some(Ok((request, respond)))) => {
+                    let (request, from) = request.into_parts();
+                    self.waiting.push_back(Exchange {
+                        request,
+                        from,
+                        respond,
+                        lease: Lease::new(&self.tally),
+                    });
+                }
+                Poll::Ready(Some(Err(error))) => {
+                    self.ended = true;
+                    self.waiting.clear();
+                    return Err(failure(error));
+                }
+                Poll::Ready(None) => {
+                    self.ended = true;
+                    self.waiting.clear();
+                }
+                Poll::Pending => break,
+            }
+        }
+        self.watch_idle(cx);
+        Ok(())
+    }
+
+    /// Says good-bye when there has been no stream for [`IDLE`].
+    fn watch_idle(&mut self, cx: &mut Context<'_>) {
+        let busy = self.tally.live() > 0;
+        if self.busy && !busy {
+            self.idle.as_mut().reset(Instant::now() + IDLE);
+        }
+        self.busy = busy;
+        if !busy && !self.ended && self.idle.as_mut().poll(cx).is_ready() {
+            self.idle.as_mut().reset(Instant::now() + IDLE);
+            self.connection.graceful_shutdown();
+            cx.waker().wake_by_ref();
+        }
+    }
+
+    /// Makes the windows those of somebody we know.
+    fn grow(&mut self) {
+        if !self.grown.0 {
+            self.grown.0 = true;
+            self.wire.trust();
+            self.connection.set_target_window_size(CONNECTION_WINDOW);
+        }
+        if !self.grown.1 {
+            // It fails until the client has confirmed our first settings; whatever it says next brings us here again.
+            self.grown.1 = self.connection.set_initial_window_size(self.options.window).is_ok();
+        }
+    }
+}

@@ -1,0 +1,298 @@
+use std::future::poll_fn;
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::Reason;
+use http::{Request, Response};
+use sealway_net::sock::Sock;
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+
+use super::*;
+use crate::carrier::Virtual;
+use crate::stats::Traffic;
+use crate::stream::Stream;
+
+const NO_PINGS: Pings = Pings {
+    idle: None,
+    answer: Duration::from_secs(20),
+    without_streams: false,
+};
+
+fn stream(socket: UnixStream) -> Stream {
+    Stream::new(Sock::Unix(socket), Traffic::default())
+}
+
+fn ask() -> Request<()> {
+    Request::post("http://a.example/x").body(()).unwrap()
+}
+
+/// A server that sends back what each stream sends, and trusts them if told so.
+fn echo(socket: UnixStream, trust: bool) -> tokio::task::JoinHandle<Result<usize, Error>> {
+    tokio::spawn(async move {
+        let mut server = Server::begin(stream(socket), Options::default()).await?;
+        let mut served = 0;
+        while let Some(exchange) = server.next().await? {
+            served += 1;
+            tokio::spawn(async move {
+                let mut body = exchange.accept(Response::new(()), None);
+                if trust {
+                    body.trust();
+                }
+                let mut buffer = vec![0; 100_000];
+                loop {
+                    let n = poll_fn(|cx| body.poll_read(cx, &mut buffer)).await.unwrap_or(0);
+                    if n == 0 {
+                        break;
+                    }
+                    let mut at = 0;
+                    while at < n {
+                        match poll_fn(|cx| body.poll_write(cx, &buffer[at..n])).await {
+                            Ok(wrote) => at += wrote,
+                            Err(_) => return,
+                        }
+                    }
+                }
+            });
+        }
+        Ok(served)
+    })
+}
+
+async fn client(socket: UnixStream) -> Client {
+    Client::open(stream(socket), Options::default(), NO_PINGS)
+        .await
+        .unwrap()
+}
+
+async fn body(client: &Client) -> Body {
+    client.request(ask(), Box::new(|_| Ok(())), None).await.unwrap()
+}
+
+/// Sends a pattern and expects it back, both at once.
+async fn round(mut body: Body, seed: u8, len: usize) {
+    let payload: Vec<u8> = (0..len)
+        .map(|i| (i as u8).wrapping_mul(7) ^ seed ^ (i >> 8) as u8)
+        .collect();
+    let (mut sent, mut got, mut ended) = (0, Vec::new(), false);
+    let mut buffer = vec![0; 50_000];
+    poll_fn(|cx| {
+        while !ended {
+            if sent < payload.len() {
+                match body.poll_write(cx, &payload[sent..]) {
+                    std::task::Poll::Ready(n) => sent += n.unwrap(),
+                    std::task::Poll::Pending => break,
+                }
+            } else {
+                ended = true;
+                let _ = body.poll_shutdown(cx).map(Result::unwrap);
+            }
+        }
+        loop {
+            match body.poll_read(cx, &mut buffer) {
+                std::task::Poll::Ready(Ok(0)) => return std::task::Poll::Ready(()),
+                std::task::Poll::Ready(n) => got.extend_from_slice(&buffer[..n.unwrap()]),
+                std::task::Poll::Pending => return std::task::Poll::Pending,
+            }
+        }
+    })
+    .await;
+    assert!(got == payload, "{} of {} bytes, or others", got.len(), payload.len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_streams_echo_whole() {
+    for trust in [true, false] {
+        let (near, far) = UnixStream::pair().unwrap();
+        let serving = echo(near, trust);
+        let client = client(far).await;
+        let mut rounds = tokio::task::JoinSet::new();
+        for i in 0..40u8 {
+            let body = body(&client).await;
+            rounds.spawn(round(body, i, usize::from(i) * 20_000 + 1));
+        }
+        while let Some(done) = rounds.join_next().await {
+            done.unwrap();
+        }
+        drop(client);
+        let served = timeout(Duration::from_secs(10), serving).await.unwrap().unwrap();
+        assert_eq!(served.unwrap(), 40);
+    }
+}
+
+#[tokio::test]
+async fn a_reset_is_a_reset_and_an_end_is_an_end() {
+    let (near, far) = UnixStream::pair().unwrap();
+    tokio::spawn(async move {
+        let mut server = Server::begin(stream(near), Options::default()).await.unwrap();
+        let mut reset = true;
+        while let Ok(Some(exchange)) = server.next().await {
+            let mut body = exchange.accept(Response::new(()), None);
+            poll_fn(|cx| body.poll_write(cx, b"first")).await.unwrap();
+            if std::mem::take(&mut reset) {
+                body.reset_on_close();
+            }
+        }
+    });
+    let client = client(far).await;
+    let mut buffer = [0; 9];
+    let mut broken = body(&client).await;
+    let error = loop {
+        match poll_fn(|cx| broken.poll_read(cx, &mut buffer)).await {
+            Ok(n) => assert!(n > 0, "a reset was taken for an end"),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+    let mut whole = body(&client).await;
+    assert_eq!(poll_fn(|cx| whole.poll_read(cx, &mut buffer)).await.unwrap(), 5);
+    assert_eq!(poll_fn(|cx| whole.poll_read(cx, &mut buffer)).await.unwrap(), 0);
+}
+
+/// A foreign client, driven by the library alone.
+async fn foreign(
+    socket: UnixStream,
+) -> (
+    h2::client::SendRequest<Bytes>,
+    tokio::task::JoinHandle<Result<(), h2::Error>>,
+) {
+    let (send, connection) = h2::client::handshake(socket).await.unwrap();
+    (send, tokio::spawn(connection))
+}
+
+#[tokio::test]
+async fn streams_that_are_taken_back_one_after_the_other_end_the_connection() {
+    let (near, far) = UnixStream::pair().unwrap();
+    let serving = echo(near, false);
+    let (mut send, driving) = foreign(far).await;
+    let mut opened = 0;
+    for _ in 0..4 * MAX_RESETS {
+        send = match send.ready().await {
+            Ok(send) => send,
+            Err(_) => break,
+        };
+        let Ok((_, mut stream)) = send.send_request(ask(), false) else {
+            break;
+        };
+        opened += 1;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        stream.send_reset(Reason::CANCEL);
+    }
+    assert!((MAX_RESETS..2 * MAX_RESETS).contains(&opened), "{opened} streams");
+    let error = driving.await.unwrap().unwrap_err();
+    assert_eq!(error.reason(), Some(Reason::ENHANCE_YOUR_CALM));
+    assert!(timeout(Duration::from_secs(5), serving).await.unwrap().unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn strangers_are_served_a_few_at_a_time() {
+    let (near, far) = UnixStream::pair().unwrap();
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let mut server = Server::begin(stream(near), Options::default()).await.unwrap();
+        while let Ok(Some(exchange)) = server.next().await {
+            tell.send(exchange.accept(Response::new(()), None)).unwrap();
+        }
+    });
+    let (mut send, _driving) = foreign(far).await;
+    let mut streams = Vec::new();
+    for _ in 0..STRANGERS + 50 {
+        send = send.ready().await.unwrap();
+        streams.push(send.send_request(ask(), false).unwrap());
+        tokio::task::yield_now().await;
+    }
+    let mut served = Vec::new();
+    while let Ok(body) = timeout(Duration::from_millis(300), told.recv()).await {
+        served.push(body.unwrap());
+    }
+    assert_eq!(served.len(), STRANGERS);
+    // One that ends makes room for one.
+    served.pop();
+    served.push(timeout(Duration::from_secs(5), told.recv()).await.unwrap().unwrap());
+    assert!(timeout(Duration::from_millis(300), told.recv()).await.is_err());
+    // One that shows who it is makes room for all.
+    served[0].trust();
+    for _ in 0..49 {
+        served.push(timeout(Duration::from_secs(5), told.recv()).await.unwrap().unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_stranger_has_little_on_its_way_and_a_friend_much() {
+    let (near, far) = UnixStream::pair().unwrap();
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let mut server = Server::begin(stream(near), Options::default()).await.unwrap();
+        while let Ok(Some(exchange)) = server.next().await {
+            tell.send(exchange.accept(Response::new(()), None)).unwrap();
+        }
+    });
+    let (send, _driving) = foreign(far).await;
+    let mut send = send.ready().await.unwrap();
+    let (_, mut to) = send.send_request(ask(), false).unwrap();
+    let mut body = told.recv().await.unwrap();
+    let mut sent = 0;
+    let mut fill = async |most: usize| {
+        while sent < most {
+            to.reserve_capacity(10_000);
+            let room = match timeout(Duration::from_millis(300), poll_fn(|cx| to.poll_capacity(cx))).await {
+                Ok(room) => room.unwrap().unwrap().min(10_000),
+                Err(_) => break,
+            };
+            to.send_data(vec![0; room].into(), false).unwrap();
+            sent += room;
+        }
+        sent
+    };
+    assert_eq!(fill(1 << 20).await, STRANGERS_WINDOW as usize);
+    body.trust();
+    assert_eq!(fill(2 << 20).await, STREAM_WINDOW as usize);
+}
+
+#[tokio::test]
+async fn after_a_goaway_old_streams_run_on_and_new_ones_need_another_connection() {
+    let (near, far) = UnixStream::pair().unwrap();
+    let serving = tokio::spawn(async move {
+        let mut connection = h2::server::handshake(near).await.unwrap();
+        let (request, mut respond) = connection.accept().await.unwrap().unwrap();
+        let mut to = respond.send_response(Response::new(()), false).unwrap();
+        connection.graceful_shutdown();
+        let answering = tokio::spawn(async move {
+            let mut from = request.into_body();
+            let got = from.data().await.unwrap().unwrap();
+            to.send_data(got, true).unwrap();
+        });
+        // Those that were opened before the client heard of it are refused.
+        while let Some(late) = connection.accept().await {
+            drop(late.unwrap());
+        }
+        answering.await.unwrap();
+    });
+    let client = client(far).await;
+    let mut old = body(&client).await;
+    timeout(Duration::from_secs(5), async {
+        while client.request(ask(), Box::new(|_| Ok(())), None).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
+    .unwrap();
+    assert!(client.is_over() && !client.has_room());
+    poll_fn(|cx| old.poll_write(cx, b"still here")).await.unwrap();
+    let mut buffer = [0; 20];
+    assert_eq!(poll_fn(|cx| old.poll_read(cx, &mut buffer)).await.unwrap(), 10);
+    drop(old);
+    timeout(Duration::from_secs(5), serving).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn what_is_no_http2_ends_at_once() {
+    let (near, far) = UnixStream::pair().unwrap();
+    let serving = echo(near, false);
+    let mut far = far;
+    tokio::io::AsyncWriteExt::write_all(&mut far, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        .await
+        .unwrap();
+    let ended = timeout(Duration::from_secs(5), serving).await.unwrap().unwrap();
+    assert!(ended.is_err());
+}
