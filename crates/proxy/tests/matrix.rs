@@ -168,3 +168,21 @@ async fn early_data() {
         run(TransportKind::HttpUpgrade(http), true).await;
     }
 }
+
+fn grpc(multi_mode: bool) -> TransportKind {
+    TransportKind::Grpc(Grpc {
+        service_name: "/a b/c/Up|Many".into(),
+        multi_mode,
+        ..Grpc::default()
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn grpc_plain() {
+    run(grpc(true), false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn grpc_tls() {
+    run(grpc(false), true).await;
+}

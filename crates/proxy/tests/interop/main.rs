@@ -11,6 +11,7 @@ mod common;
 mod curl;
 mod early;
 mod ends;
+mod grpc;
 mod lacks;
 mod matrix;
 mod nginx;

@@ -70,7 +70,10 @@ impl Way {
             let header = json!({"type": "http", "request": request, "response": response});
             stream = json!({"network": "tcp", "tcpSettings": {"header": header}});
         } else if self.network != "tcp" {
-            let mut http = json!({"path": "/way"});
+            let mut http = match self.network {
+                "grpc" => json!({"serviceName": "way"}),
+                _ => json!({"path": "/way"}),
+            };
             for (key, value) in self.extra[side].as_object().unwrap() {
                 http[key] = value.clone();
             }
@@ -222,12 +225,17 @@ pub(crate) fn door(network: &str, target: SocketAddr) -> Value {
 pub(crate) struct Pair {
     /// Doors for streams and datagrams, in the order of the ways.
     pub(crate) doors: Vec<(SocketAddr, SocketAddr)>,
-    _programs: [Running; 2],
+    programs: [Option<Running>; 2],
     _places: [Place; 2],
     _files: Files,
 }
 
 impl Pair {
+    /// Ends the client (0) or the server (1); a peer is killed.
+    pub(crate) fn end(&mut self, side: usize) {
+        self.programs[side] = None;
+    }
+
     /// Starts a server and a client with one inbound and one outbound a way.
     pub(crate) async fn start(
         [client, server]: [Program; 2],
@@ -264,7 +272,7 @@ impl Pair {
         let client = client.run(&near, &config(doors, outbounds, rules)).await;
         Pair {
             doors: at,
-            _programs: [client, server],
+            programs: [Some(client), Some(server)],
             _places: [near, far],
             _files: files,
         }
