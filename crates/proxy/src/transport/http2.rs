@@ -23,8 +23,10 @@
 //! # Limits
 //!
 //! Until one stream of a connection has shown who it is ([`Virtual::trust`](crate::carrier::Virtual::trust)), the connection
-//! may have [`STRANGERS_WINDOW`] bytes on their way to us on all of its streams together, [`STRANGERS`] streams are served
-//! at a time, and the others wait as a few hundred bytes each. From then on the windows are those of [`Options`].
+//! may have [`STRANGERS_WINDOW`] bytes on their way to us on all of its streams together, and [`STRANGERS`] streams are served
+//! at a time. Others wait, as many as [`STRANGERS_WAITING`] and [`STRANGERS_HEADS`] let them, and what is more is refused in a
+//! way after which clients ask again. All connections together have room for [`STRANGERS_EVERYWHERE`] such streams, besides
+//! [`STRANGERS_ALWAYS`] of each. From then on the windows are those of [`Options`].
 
 mod body;
 mod client;
@@ -55,7 +57,19 @@ const STRANGERS_WINDOW: u32 = 65_535;
 pub(crate) const MAX_STREAMS: u32 = 1000;
 
 /// Streams of a connection that are served at a time while none of them has shown who it is.
-const STRANGERS: usize = 128;
+const STRANGERS: usize = 32;
+
+/// Streams of a connection, served or waiting, while none of them has shown who it is.
+const STRANGERS_WAITING: usize = 512;
+
+/// Bytes of the heads of requests that wait while nobody has shown who it is.
+const STRANGERS_HEADS: usize = 128 << 10;
+
+/// As [`STRANGERS_WAITING`], of all connections of this process together, besides [`STRANGERS_ALWAYS`] of each.
+const STRANGERS_EVERYWHERE: usize = 16 << 10;
+
+/// Streams that a connection has room for whatever others do.
+const STRANGERS_ALWAYS: usize = 4;
 
 /// Streams that a client may open and take back, one after the other, without any that shows who it is.
 const MAX_RESETS: usize = 200;

@@ -11,14 +11,15 @@ use bytes::Bytes;
 use h2::server::{Builder, Connection, SendResponse};
 use h2::{Reason, RecvStream};
 use http::request::Parts;
-use http::{HeaderMap, Response};
+use http::{HeaderMap, Request, Response};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::body::Body;
 use super::wire::Wire;
 use super::{
     CONNECTION_WINDOW, FRAMES_BUDGET, IDLE, MAX_FRAME, MAX_RESETS, MAX_STREAMS, MAX_UNSEEN_RESETS, Options,
-    SEND_BUFFER, STRANGERS, STRANGERS_WINDOW, failure,
+    SEND_BUFFER, STRANGERS, STRANGERS_ALWAYS, STRANGERS_EVERYWHERE, STRANGERS_HEADS, STRANGERS_WAITING,
+    STRANGERS_WINDOW, failure,
 };
 use crate::Error;
 use crate::stream::Stream;
@@ -59,10 +60,15 @@ impl Tally {
     }
 }
 
+/// Streams of strangers, but for the first few of each connection.
+static EVERYWHERE: AtomicUsize = AtomicUsize::new(0);
+
 /// A stream's part in the counts of its connection.
 pub(super) struct Lease {
     tally: Arc<Tally>,
     trusted: bool,
+    /// It is one of [`EVERYWHERE`].
+    drawn: bool,
 }
 
 impl Lease {
@@ -72,6 +78,25 @@ impl Lease {
         Lease {
             tally: Arc::clone(tally),
             trusted: false,
+            drawn: false,
+        }
+    }
+
+    /// For a stream that a client has opened. `None`: there are too many of those who have not shown who they are.
+    fn of_stranger(tally: &Arc<Tally>) -> Option<Self> {
+        let mut lease = Lease::new(tally);
+        let others = tally.strange.load(Ordering::Acquire) - 1;
+        if tally.trusted.load(Ordering::Acquire) || others < STRANGERS_ALWAYS {
+            return Some(lease);
+        }
+        lease.drawn = true;
+        let everywhere = EVERYWHERE.fetch_add(1, Ordering::AcqRel);
+        (others < STRANGERS_WAITING && everywhere < STRANGERS_EVERYWHERE).then_some(lease)
+    }
+
+    fn give_back(&mut self) {
+        if std::mem::take(&mut self.drawn) {
+            EVERYWHERE.fetch_sub(1, Ordering::AcqRel);
         }
     }
 
@@ -84,6 +109,7 @@ impl Lease {
         if std::mem::replace(&mut self.trusted, true) {
             return;
         }
+        self.give_back();
         self.tally.strange.fetch_sub(1, Ordering::AcqRel);
         self.tally.strikes.store(0, Ordering::Release);
         if !self.tally.trusted.swap(true, Ordering::AcqRel) {
@@ -99,6 +125,7 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        self.give_back();
         let before = self.tally.live.fetch_sub(1, Ordering::AcqRel);
         let strange = !self.trusted && self.tally.strange.fetch_sub(1, Ordering::AcqRel) >= STRANGERS;
         if before == 1 || strange || self.tally.strikes.load(Ordering::Acquire) > MAX_RESETS {
@@ -131,6 +158,15 @@ impl Exchange {
     }
 }
 
+/// Bytes that the head of a request takes, about.
+fn head_len(request: &Parts) -> usize {
+    let headers = request.headers.iter();
+    let headers: usize = headers
+        .map(|(name, value)| 128 + name.as_str().len() + value.len())
+        .sum();
+    512 + headers + request.uri.path().len()
+}
+
 /// A server's connection.
 pub(crate) struct Server {
     connection: Connection<Wire, Bytes>,
@@ -139,6 +175,8 @@ pub(crate) struct Server {
     options: Options,
     /// Requests that are not served yet.
     waiting: VecDeque<Exchange>,
+    /// Bytes of their heads.
+    heads: usize,
     /// The peer has shown who it is, and the windows have been made larger: of the connection, of its streams.
     grown: (bool, bool),
     ended: bool,
@@ -162,17 +200,26 @@ impl Server {
             .max_concurrent_reset_streams(MAX_UNSEEN_RESETS)
             .data_frame_budget(FRAMES_BUDGET);
         let mut handshake = Box::pin(builder.handshake(wire.clone()));
-        let connection = poll_fn(|cx| match wire.turn(cx, |cx| handshake.as_mut().poll(cx)) {
+        let begun = poll_fn(|cx| match wire.turn(cx, |cx| handshake.as_mut().poll(cx)) {
             Ok(polled) => polled.map_err(failure),
             Err(error) => Poll::Ready(Err(error)),
         })
-        .await?;
+        .await;
+        drop(handshake);
+        let connection = match begun {
+            Ok(connection) => connection,
+            Err(error) => {
+                wire.leave().await;
+                return Err(error);
+            }
+        };
         let mut server = Server {
             connection,
             wire,
             tally: Arc::default(),
             options,
             waiting: VecDeque::new(),
+            heads: 0,
             grown: (false, false),
             ended: false,
             idle: Box::pin(sleep_until(Instant::now() + IDLE)),
@@ -205,6 +252,7 @@ impl Server {
         if (open || served < STRANGERS)
             && let Some(next) = self.waiting.pop_front()
         {
+            self.heads -= head_len(&next.request);
             return Poll::Ready(Ok(Some(next)));
         }
         if self.ended {
@@ -225,15 +273,7 @@ impl Server {
             }
             let Server { connection, wire, .. } = self;
             match wire.turn(cx, |cx| connection.poll_accept(cx))? {
-                Poll::Ready(Some(Ok((request, respond)))) => {
-                    let (request, from) = request.into_parts();
-                    self.waiting.push_back(Exchange {
-                        request,
-                        from,
-                        respond,
-                        lease: Lease::new(&self.tally),
-                    });
-                }
+                Poll::Ready(Some(Ok((request, respond)))) => self.take_in(request, respond),
                 Poll::Ready(Some(Err(error))) => {
                     self.ended = true;
                     self.waiting.clear();
@@ -248,6 +288,27 @@ impl Server {
         }
         self.watch_idle(cx);
         Ok(())
+    }
+
+    /// Lets a request wait for its turn, or refuses it.
+    fn take_in(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
+        let lease = Lease::of_stranger(&self.tally);
+        let (request, from) = request.into_parts();
+        let head = head_len(&request);
+        let fits = self.tally.trusted.load(Ordering::Acquire) || self.heads + head <= STRANGERS_HEADS;
+        match lease {
+            Some(lease) if fits => {
+                self.heads += head;
+                self.waiting.push_back(Exchange {
+                    request,
+                    from,
+                    respond,
+                    lease,
+                });
+            }
+            // It is safe to ask again after this.
+            _ => respond.send_reset(Reason::REFUSED_STREAM),
+        }
     }
 
     /// Says good-bye when there has been no stream for [`IDLE`].

@@ -79,6 +79,14 @@ impl Wire {
         }
     }
 
+    /// Leaves in good order. The library must have let go of it.
+    pub(super) async fn leave(self) {
+        if let Some(inner) = Arc::into_inner(self.0) {
+            let mut inner = inner.into_inner().unwrap_or_else(PoisonError::into_inner);
+            inner.io.0.leave(&[]).await;
+        }
+    }
+
     /// Closes the connection at once, as one that broke.
     pub(super) fn reset_on_close(&self) {
         self.inner().io.0.carrier.reset_on_close();
