@@ -31,6 +31,7 @@
 mod body;
 mod client;
 mod server;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod wire;

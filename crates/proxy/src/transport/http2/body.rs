@@ -9,7 +9,7 @@ use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, Response};
 
-use super::server::Lease;
+use super::tally::Lease;
 use super::{PIECE, io_error};
 use crate::carrier::Virtual;
 

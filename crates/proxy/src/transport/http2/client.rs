@@ -14,7 +14,7 @@ use http::Request;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::body::{Body, Head, Trailers};
-use super::server::{Lease, Tally};
+use super::tally::{Lease, Tally};
 use super::wire::Wire;
 use super::{
     CONNECTION_WINDOW, FRAMES_BUDGET, IDLE, MAX_FRAME, MAX_UNSEEN_RESETS, Options, SEND_BUFFER, failure, io_error,

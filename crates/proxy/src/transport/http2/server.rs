@@ -3,9 +3,8 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use h2::server::{Builder, Connection, SendResponse};
@@ -15,124 +14,14 @@ use http::{HeaderMap, Request, Response};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::body::Body;
+use super::tally::{Lease, Tally};
 use super::wire::Wire;
 use super::{
-    CONNECTION_WINDOW, FRAMES_BUDGET, IDLE, MAX_FRAME, MAX_RESETS, MAX_STREAMS, MAX_UNSEEN_RESETS, Options,
-    SEND_BUFFER, STRANGERS, STRANGERS_ALWAYS, STRANGERS_EVERYWHERE, STRANGERS_HEADS, STRANGERS_WAITING,
-    STRANGERS_WINDOW, failure,
+    CONNECTION_WINDOW, FRAMES_BUDGET, IDLE, MAX_FRAME, MAX_STREAMS, MAX_UNSEEN_RESETS, Options, SEND_BUFFER, STRANGERS,
+    STRANGERS_HEADS, STRANGERS_WINDOW, failure,
 };
 use crate::Error;
 use crate::stream::Stream;
-
-/// What the streams of a connection tell its driver.
-#[derive(Default)]
-pub(super) struct Tally {
-    /// Streams that are there.
-    live: AtomicUsize,
-    /// Those of them that have not shown who they are.
-    strange: AtomicUsize,
-    /// One stream has shown who it is.
-    trusted: AtomicBool,
-    /// Streams that were taken back or refused since one has last shown who it is.
-    strikes: AtomicUsize,
-    driver: Mutex<Option<Waker>>,
-}
-
-impl Tally {
-    /// Streams that are there.
-    pub(super) fn live(&self) -> usize {
-        self.live.load(Ordering::Acquire)
-    }
-
-    /// Whom to wake when something changes.
-    pub(super) fn watch(&self, waker: &Waker) {
-        let mut driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
-        if driver.as_ref().is_none_or(|old| !old.will_wake(waker)) {
-            *driver = Some(waker.clone());
-        }
-    }
-
-    pub(super) fn wake(&self) {
-        let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(driver) = driver {
-            driver.wake();
-        }
-    }
-}
-
-/// Streams of strangers, but for the first few of each connection.
-static EVERYWHERE: AtomicUsize = AtomicUsize::new(0);
-
-/// A stream's part in the counts of its connection.
-pub(super) struct Lease {
-    tally: Arc<Tally>,
-    trusted: bool,
-    /// It is one of [`EVERYWHERE`].
-    drawn: bool,
-}
-
-impl Lease {
-    pub(super) fn new(tally: &Arc<Tally>) -> Self {
-        tally.live.fetch_add(1, Ordering::AcqRel);
-        tally.strange.fetch_add(1, Ordering::AcqRel);
-        Lease {
-            tally: Arc::clone(tally),
-            trusted: false,
-            drawn: false,
-        }
-    }
-
-    /// For a stream that a client has opened. `None`: there are too many of those who have not shown who they are.
-    fn of_stranger(tally: &Arc<Tally>) -> Option<Self> {
-        let mut lease = Lease::new(tally);
-        let others = tally.strange.load(Ordering::Acquire) - 1;
-        if tally.trusted.load(Ordering::Acquire) || others < STRANGERS_ALWAYS {
-            return Some(lease);
-        }
-        lease.drawn = true;
-        let everywhere = EVERYWHERE.fetch_add(1, Ordering::AcqRel);
-        (others < STRANGERS_WAITING && everywhere < STRANGERS_EVERYWHERE).then_some(lease)
-    }
-
-    fn give_back(&mut self) {
-        if std::mem::take(&mut self.drawn) {
-            EVERYWHERE.fetch_sub(1, Ordering::AcqRel);
-        }
-    }
-
-    pub(super) fn is_trusted(&self) -> bool {
-        self.trusted
-    }
-
-    /// The stream has shown who it is.
-    pub(super) fn trust(&mut self) {
-        if std::mem::replace(&mut self.trusted, true) {
-            return;
-        }
-        self.give_back();
-        self.tally.strange.fetch_sub(1, Ordering::AcqRel);
-        self.tally.strikes.store(0, Ordering::Release);
-        if !self.tally.trusted.swap(true, Ordering::AcqRel) {
-            self.tally.wake();
-        }
-    }
-
-    /// The stream cost us something and brought nothing.
-    pub(super) fn strike(&self) {
-        self.tally.strikes.fetch_add(1, Ordering::AcqRel);
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        self.give_back();
-        let before = self.tally.live.fetch_sub(1, Ordering::AcqRel);
-        let strange = !self.trusted && self.tally.strange.fetch_sub(1, Ordering::AcqRel) >= STRANGERS;
-        if before == 1 || strange || self.tally.strikes.load(Ordering::Acquire) > MAX_RESETS {
-            self.tally.wake();
-        }
-    }
-}
 
 /// A request, and the way to answer it.
 pub(crate) struct Exchange {
@@ -242,13 +131,9 @@ impl Server {
     /// See [`Server::next`].
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Exchange>, Error>> {
         self.poll_drive(cx)?;
-        let open = self.tally.trusted.load(Ordering::Acquire);
+        let open = self.tally.is_trusted();
         // Those that wait are among the strange.
-        let served = self
-            .tally
-            .strange
-            .load(Ordering::Acquire)
-            .saturating_sub(self.waiting.len());
+        let served = self.tally.strange().saturating_sub(self.waiting.len());
         if (open || served < STRANGERS)
             && let Some(next) = self.waiting.pop_front()
         {
@@ -264,11 +149,11 @@ impl Server {
     /// Moves what can be moved.
     fn poll_drive(&mut self, cx: &mut Context<'_>) -> Result<(), Error> {
         self.tally.watch(cx.waker());
-        if self.tally.trusted.load(Ordering::Acquire) {
+        if self.tally.is_trusted() {
             self.grow();
         }
         while !self.ended {
-            if self.tally.strikes.load(Ordering::Acquire) > MAX_RESETS {
+            if self.tally.is_abused() {
                 self.connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
             }
             let Server { connection, wire, .. } = self;
@@ -295,7 +180,7 @@ impl Server {
         let lease = Lease::of_stranger(&self.tally);
         let (request, from) = request.into_parts();
         let head = head_len(&request);
-        let fits = self.tally.trusted.load(Ordering::Acquire) || self.heads + head <= STRANGERS_HEADS;
+        let fits = self.tally.is_trusted() || self.heads + head <= STRANGERS_HEADS;
         match lease {
             Some(lease) if fits => {
                 self.heads += head;

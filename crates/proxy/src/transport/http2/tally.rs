@@ -1,0 +1,132 @@
+//! What is counted of the streams of a connection, and of those of all strangers.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
+
+use super::{MAX_RESETS, STRANGERS, STRANGERS_ALWAYS, STRANGERS_EVERYWHERE, STRANGERS_WAITING};
+
+/// What the streams of a connection tell its driver.
+#[derive(Default)]
+pub(super) struct Tally {
+    /// Streams that are there.
+    live: AtomicUsize,
+    /// Those of them that have not shown who they are.
+    strange: AtomicUsize,
+    /// One stream has shown who it is.
+    trusted: AtomicBool,
+    /// Streams that were taken back or refused since one has last shown who it is.
+    strikes: AtomicUsize,
+    driver: Mutex<Option<Waker>>,
+}
+
+impl Tally {
+    /// Streams that are there.
+    pub(super) fn live(&self) -> usize {
+        self.live.load(Ordering::Acquire)
+    }
+
+    /// Those of them that have not shown who they are.
+    pub(super) fn strange(&self) -> usize {
+        self.strange.load(Ordering::Acquire)
+    }
+
+    /// Whether one stream has shown who it is.
+    pub(super) fn is_trusted(&self) -> bool {
+        self.trusted.load(Ordering::Acquire)
+    }
+
+    /// Whether too many streams have cost us something and brought nothing.
+    pub(super) fn is_abused(&self) -> bool {
+        self.strikes.load(Ordering::Acquire) > MAX_RESETS
+    }
+
+    /// Whom to wake when something changes.
+    pub(super) fn watch(&self, waker: &Waker) {
+        let mut driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
+        if driver.as_ref().is_none_or(|old| !old.will_wake(waker)) {
+            *driver = Some(waker.clone());
+        }
+    }
+
+    pub(super) fn wake(&self) {
+        let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+    }
+}
+
+/// Streams of strangers, but for the first few of each connection.
+static EVERYWHERE: AtomicUsize = AtomicUsize::new(0);
+
+/// A stream's part in the counts of its connection.
+pub(super) struct Lease {
+    tally: Arc<Tally>,
+    trusted: bool,
+    /// It is one of [`EVERYWHERE`].
+    drawn: bool,
+}
+
+impl Lease {
+    pub(super) fn new(tally: &Arc<Tally>) -> Self {
+        tally.live.fetch_add(1, Ordering::AcqRel);
+        tally.strange.fetch_add(1, Ordering::AcqRel);
+        Lease {
+            tally: Arc::clone(tally),
+            trusted: false,
+            drawn: false,
+        }
+    }
+
+    /// For a stream that a client has opened. `None`: there are too many of those who have not shown who they are.
+    pub(super) fn of_stranger(tally: &Arc<Tally>) -> Option<Self> {
+        let mut lease = Lease::new(tally);
+        let others = tally.strange() - 1;
+        if tally.is_trusted() || others < STRANGERS_ALWAYS {
+            return Some(lease);
+        }
+        lease.drawn = true;
+        let everywhere = EVERYWHERE.fetch_add(1, Ordering::AcqRel);
+        (others < STRANGERS_WAITING && everywhere < STRANGERS_EVERYWHERE).then_some(lease)
+    }
+
+    fn give_back(&mut self) {
+        if std::mem::take(&mut self.drawn) {
+            EVERYWHERE.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    pub(super) fn is_trusted(&self) -> bool {
+        self.trusted
+    }
+
+    /// The stream has shown who it is.
+    pub(super) fn trust(&mut self) {
+        if std::mem::replace(&mut self.trusted, true) {
+            return;
+        }
+        self.give_back();
+        self.tally.strange.fetch_sub(1, Ordering::AcqRel);
+        self.tally.strikes.store(0, Ordering::Release);
+        if !self.tally.trusted.swap(true, Ordering::AcqRel) {
+            self.tally.wake();
+        }
+    }
+
+    /// The stream cost us something and brought nothing.
+    pub(super) fn strike(&self) {
+        self.tally.strikes.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.give_back();
+        let before = self.tally.live.fetch_sub(1, Ordering::AcqRel);
+        let strange = !self.trusted && self.tally.strange.fetch_sub(1, Ordering::AcqRel) >= STRANGERS;
+        if before == 1 || strange || self.tally.is_abused() {
+            self.tally.wake();
+        }
+    }
+}
