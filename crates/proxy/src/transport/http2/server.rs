@@ -69,6 +69,8 @@ pub(crate) struct Server {
     /// The peer has shown who it is, and the windows have been made larger: of the connection, of its streams.
     grown: (bool, bool),
     ended: bool,
+    /// We have said good-bye.
+    leaving: bool,
     /// When the last stream ended.
     idle: Pin<Box<Sleep>>,
     busy: bool,
@@ -111,6 +113,7 @@ impl Server {
             heads: 0,
             grown: (false, false),
             ended: false,
+            leaving: false,
             idle: Box::pin(sleep_until(Instant::now() + IDLE)),
             busy: false,
         };
@@ -157,21 +160,32 @@ impl Server {
                 self.connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
             }
             let Server { connection, wire, .. } = self;
-            match wire.turn(cx, |cx| connection.poll_accept(cx))? {
-                Poll::Ready(Some(Ok((request, respond)))) => self.take_in(request, respond),
-                Poll::Ready(Some(Err(error))) => {
-                    self.ended = true;
-                    self.waiting.clear();
-                    return Err(failure(error));
-                }
-                Poll::Ready(None) => {
-                    self.ended = true;
-                    self.waiting.clear();
-                }
-                Poll::Pending => break,
+            match wire.turn(cx, |cx| connection.poll_accept(cx)) {
+                Ok(Poll::Ready(Some(Ok((request, respond))))) => self.take_in(request, respond),
+                Ok(Poll::Ready(Some(Err(error)))) => self.end(Some(failure(error)))?,
+                Ok(Poll::Ready(None)) => self.end(None)?,
+                Ok(Poll::Pending) => break,
+                Err(error) => self.end(Some(error))?,
             }
         }
         self.watch_idle(cx);
+        Ok(())
+    }
+
+    /// The connection has ended. What strangers did wrong is an error; how somebody we know leaves is not.
+    fn end(&mut self, error: Option<Error>) -> Result<(), Error> {
+        self.ended = true;
+        self.waiting.clear();
+        let known = self.tally.is_trusted() || self.leaving;
+        let error = match self.tally.is_abused() {
+            true => Some(Error::protocol("HTTP/2", "streams taken back, one after the other")),
+            false => error,
+        };
+        match error {
+            Some(error) if known => tracing::debug!("an HTTP/2 connection ended: {error}"),
+            Some(error) => return Err(error),
+            None => {}
+        }
         Ok(())
     }
 
@@ -205,6 +219,7 @@ impl Server {
         self.busy = busy;
         if !busy && !self.ended && self.idle.as_mut().poll(cx).is_ready() {
             self.idle.as_mut().reset(Instant::now() + IDLE);
+            self.leaving = true;
             self.connection.graceful_shutdown();
             cx.waker().wake_by_ref();
         }

@@ -181,7 +181,8 @@ async fn streams_that_are_taken_back_one_after_the_other_end_the_connection() {
     assert!((MAX_RESETS..2 * MAX_RESETS).contains(&opened), "{opened} streams");
     let error = driving.await.unwrap().unwrap_err();
     assert_eq!(error.reason(), Some(Reason::ENHANCE_YOUR_CALM));
-    assert!(timeout(Duration::from_secs(5), serving).await.unwrap().unwrap().is_ok());
+    let ended = timeout(Duration::from_secs(5), serving).await.unwrap().unwrap();
+    assert!(ended.unwrap_err().to_string().contains("taken back"));
 }
 
 #[tokio::test]
@@ -441,4 +442,20 @@ async fn strangers_have_so_many_streams_and_no_more() {
     assert_eq!(served.len(), STRANGERS);
     // Each head counts as more than 512 bytes.
     assert!(refused > 0 && refused < all - STRANGERS, "{refused}");
+}
+
+#[tokio::test]
+async fn who_was_known_may_leave_without_a_word() {
+    for trust in [true, false] {
+        let (near, far) = UnixStream::pair().unwrap();
+        let serving = echo(near, trust);
+        let (send, driving) = foreign(far).await;
+        let mut send = send.ready().await.unwrap();
+        let (answer, mut to) = send.send_request(ask(), false).unwrap();
+        to.send_data(Bytes::from_static(b"x"), false).unwrap();
+        answer.await.unwrap();
+        driving.abort();
+        let ended = timeout(Duration::from_secs(5), serving).await.unwrap().unwrap();
+        assert!(ended.is_ok() || !trust, "{ended:?}");
+    }
 }
