@@ -10,6 +10,10 @@ use sealway_proxy::settings::*;
 use sealway_proxy::{Server, Timeouts};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::Mutex;
+
+/// One at a time: one of them looks at the memory of the process.
+static TURN: Mutex<()> = Mutex::const_new(());
 
 /// More than any socket holds.
 const FLOOD: usize = 32 << 20;
@@ -153,6 +157,7 @@ async fn frames(stream: &mut TcpStream) -> (Vec<u8>, Option<u32>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_asks_and_does_not_read_is_read_no_further() {
+    let _turn = TURN.lock().await;
     for asked in [frame(PING, 0, 0, &[7; 8]), frame(SETTINGS, 0, 0, &[])] {
         for in_a_call in [false, true] {
             let server = start().await;
@@ -168,6 +173,7 @@ async fn who_asks_and_does_not_read_is_read_no_further() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_taken_back_at_once_end_the_connection() {
+    let _turn = TURN.lock().await;
     let server = start().await;
     let mut stream = connected(&server).await;
     let mut opened = 0;
@@ -195,6 +201,7 @@ async fn streams_taken_back_at_once_end_the_connection() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn heads_without_end_end_the_connection() {
+    let _turn = TURN.lock().await;
     let server = start().await;
     // Small frames that go on and on; and large ones.
     for piece in [1, 1000] {
@@ -202,7 +209,7 @@ async fn heads_without_end_end_the_connection() {
         stream.write_all(&frame(HEADERS, 0, 1, &call(&[]))).await.unwrap();
         let more = literal("x", &"y".repeat(piece));
         let sent = flood(&mut stream, || frame(CONTINUATION, 0, 1, &more)).await;
-        assert!(sent < 1 << 20, "{sent} bytes of CONTINUATION were taken");
+        assert!(sent < FLOOD / 4, "{sent} bytes of CONTINUATION were taken");
         // A reset may overtake what was said last.
         let (_, code) = frames(&mut stream).await;
         assert!(matches!(code, None | Some(11 | 1)), "{code:?}");
@@ -211,6 +218,7 @@ async fn heads_without_end_end_the_connection() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_head_that_is_too_long_is_refused() {
+    let _turn = TURN.lock().await;
     let server = start().await;
     let mut stream = connected(&server).await;
     let long = "y".repeat(12_000);
@@ -249,6 +257,7 @@ fn held() -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_with_many_streams_hold_little() {
+    let _turn = TURN.lock().await;
     let server = start().await;
     let head = call(&[("x", &"y".repeat(8000))]);
     let before = held();
@@ -277,6 +286,7 @@ async fn strangers_with_many_streams_hold_little() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_no_http2_is_left_in_good_order() {
+    let _turn = TURN.lock().await;
     let server = start().await;
     for said in [
         &b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"[..],
