@@ -42,6 +42,20 @@ async fn dribbling_does_not_win_time() {
             ServerTransport { kind: ws(), ..plain() },
             head.clone(),
         ),
+        // No request is among its frames.
+        (
+            "grpc",
+            vless(),
+            ServerTransport {
+                kind: TransportKind::Grpc(Grpc::default()),
+                ..plain()
+            },
+            [
+                &b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"[..],
+                &b"\0\0\x04\x08\0\0\0\0\0\0\0\0\x01".repeat(100),
+            ]
+            .concat(),
+        ),
         (
             "proxy protocol",
             vless(),
