@@ -420,6 +420,13 @@ impl Stream {
         self.tx.sent < self.tx.out.len()
     }
 
+    /// Takes a buffer with room for this many sealed bytes if nothing waits to be written, so that it need not grow.
+    pub(crate) fn expect(&mut self, bytes: usize) {
+        if self.tx.out.capacity() == 0 {
+            self.tx.out = pool::take_out(bytes);
+        }
+    }
+
     /// Bytes of the buffer that holds what waits to be written, with those of it that have been.
     pub(crate) fn collected(&self) -> usize {
         self.tx.out.len()

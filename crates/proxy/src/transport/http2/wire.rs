@@ -10,12 +10,16 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::PIECE;
 use crate::Error;
 use crate::stream::Stream;
 use crate::stream::adapter::{Io, io_error};
 
 /// Sealed bytes that are collected before the socket has to take them.
 const COLLECTED: usize = 128 << 10;
+
+/// A turn that wrote this many bytes wrote much.
+const MUCH: usize = 32 << 10;
 
 /// Bytes that the library reads in one turn.
 const TURN: usize = 256 << 10;
@@ -30,6 +34,8 @@ struct Inner {
     /// Bytes read so far.
     received: u64,
     trusted: bool,
+    /// The last turn wrote much, so the next one likely does.
+    much: bool,
 }
 
 /// A stream that the library and the driver of the connection share.
@@ -43,6 +49,7 @@ impl Wire {
             left: STRANGERS_TURN,
             received: 0,
             trusted: false,
+            much: false,
         })))
     }
 
@@ -73,7 +80,9 @@ impl Wire {
             inner.left = if inner.trusted { TURN } else { STRANGERS_TURN };
         }
         let polled = poll(cx);
-        match self.inner().io.0.poll_flush(cx) {
+        let mut inner = self.inner();
+        inner.much = inner.io.0.collected() >= MUCH;
+        match inner.io.0.poll_flush(cx) {
             Poll::Ready(Err(error)) if polled.is_pending() => Err(error),
             _ => Ok(polled),
         }
@@ -119,9 +128,15 @@ impl AsyncWrite for Wire {
         cx: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let stream = &mut self.inner().io.0;
+        let mut inner = self.inner();
+        let Inner { io, much, .. } = &mut *inner;
+        let stream = &mut io.0;
         if stream.collected() >= COLLECTED {
+            *much = true;
             ready!(stream.poll_flush(cx)).map_err(io_error)?;
+        }
+        if *much {
+            stream.expect(COLLECTED + PIECE);
         }
         Poll::Ready(stream.seal_parts(parts, COLLECTED).map_err(io_error))
     }
