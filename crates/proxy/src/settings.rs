@@ -18,8 +18,8 @@ pub use outbound::{
     VmessSecurity,
 };
 pub use transport::{
-    Certificate, CipherSuite, ClientTls, ClientTransport, Curve, DomainStrategy, Families, Front, Grpc, PemSource, ServerTls,
-    ServerTransport, SocketOptions, TransportKind, Upgrade, Versions,
+    Certificate, CipherSuite, ClientTls, ClientTransport, Curve, DomainStrategy, Families, Front, Grpc, PemSource,
+    ServerTls, ServerTransport, SocketOptions, TransportKind, Upgrade, Versions,
 };
 
 /// A whole server.

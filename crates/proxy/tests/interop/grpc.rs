@@ -200,6 +200,40 @@ async fn the_end_of_the_program_arrives_and_the_answer_comes() {
     }
 }
 
+/// The end of what the target says is passed on at once, and between two of ours the other way goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_end_of_the_target_arrives() {
+    for programs in [OURS, XRAY_IN] {
+        if !there(programs) {
+            continue;
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let target = listener.local_addr().unwrap();
+        let pair = Pair::start(programs, &[way("s", false, true)], (target, target)).await;
+        let mut program = TcpStream::connect(pair.doors[0].0).await.unwrap();
+        program.write_all(b"x").await.unwrap();
+        let (mut far, _) = within("target", listener.accept()).await.unwrap();
+        far.write_all(b"all there is").await.unwrap();
+        far.shutdown().await.unwrap();
+        let mut said = Vec::new();
+        let mut buffer = [0; 100];
+        while said.len() < 12 {
+            let n = within("words", program.read(&mut buffer)).await.unwrap();
+            assert!(n > 0, "{programs:?}");
+            said.extend_from_slice(&buffer[..n]);
+        }
+        if programs == OURS {
+            // Both programs wait for a minute where only one direction is over: see `patient`.
+            assert_eq!(within("end", program.read(&mut buffer)).await.unwrap(), 0);
+            program.write_all(&pattern(1, 100_000)).await.unwrap();
+            program.shutdown().await.unwrap();
+            let mut all = Vec::new();
+            within("rest", far.read_to_end(&mut all)).await.unwrap();
+            assert_eq!(all.len(), 100_001);
+        }
+    }
+}
+
 /// What is killed is missed at once, on either side, and the next connection needs no restart of the other one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_peer_is_missed() {

@@ -22,26 +22,28 @@ pub(super) struct Messages {
     data: usize,
     /// Bytes read that the peer has not been told of.
     owed: usize,
-    /// The end of what we send does not end the call.
-    half: bool,
+    /// We are the server, and have said the status of the call. Many clients take a call for over then, and say so by a reset.
+    said: bool,
+    server: bool,
 }
 
 impl Messages {
     pub(super) fn server(body: Body, kind: Kind) -> Self {
-        Self::new(body, kind, false)
-    }
-
-    pub(super) fn client(body: Body, kind: Kind) -> Self {
         Self::new(body, kind, true)
     }
 
-    fn new(body: Body, kind: Kind, half: bool) -> Self {
+    pub(super) fn client(body: Body, kind: Kind) -> Self {
+        Self::new(body, kind, false)
+    }
+
+    fn new(body: Body, kind: Kind, server: bool) -> Self {
         Messages {
             body,
             decoder: Decoder::new(kind),
             data: 0,
             owed: 0,
-            half,
+            said: false,
+            server,
         }
     }
 
@@ -60,7 +62,11 @@ impl Messages {
             if self.owed >= OWED {
                 self.release();
             }
-            let chunk = ready!(self.body.poll_chunk(cx))?;
+            let chunk = match ready!(self.body.poll_chunk(cx)) {
+                Ok(chunk) => chunk,
+                Err(error) if self.said && error.kind() == io::ErrorKind::ConnectionReset => return Poll::Ready(Ok(0)),
+                Err(error) => return Poll::Ready(Err(error)),
+            };
             if chunk.is_empty() {
                 return Poll::Ready(match self.decoder.is_between() {
                     true => Ok(0),
@@ -119,6 +125,7 @@ impl Virtual for Messages {
     }
 
     fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.said = self.server;
         self.body.poll_shutdown(cx)
     }
 
@@ -128,10 +135,5 @@ impl Virtual for Messages {
 
     fn trust(&mut self) {
         self.body.trust();
-    }
-
-    /// A server ends a call by saying its status, after which the client sends nothing more.
-    fn can_half_close(&self) -> bool {
-        self.half
     }
 }
