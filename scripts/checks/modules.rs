@@ -91,6 +91,8 @@ const V2RAY: Floors = Floors {
         ("gun", 3),
         ("shadowsocks", 3),
         ("http", 3),
+        ("mux", 3),
+        ("packet_addr", 3),
         ("proxy_protocol", 3),
         ("socks", 3),
         ("trojan", 3),

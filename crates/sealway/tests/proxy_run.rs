@@ -152,7 +152,7 @@ fn a_warning_is_an_error_where_asked() {
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(
         ran.stderr.contains(&format!(
-            "{place}warning: outbounds[0].mux.enabled: not supported yet: "
+            "{place}warning: outbounds[0].mux.enabled: there is no server here"
         )),
         "{ran:?}"
     );

@@ -44,7 +44,7 @@ pub use locate::problem_at;
 pub use log::{Log, LogLevel, LogTarget};
 pub use mask::MaskAddress;
 pub use net::{DomainMatch, DomainMatches, IpMatch, IpMatches, Pattern, UserMatch, UserMatches, is_private};
-pub use outbound::{Mux, Outbound};
+pub use outbound::{Mux, Outbound, XudpProxyUdp443};
 pub use policy::{LevelPolicy, Levels, Policy, SystemPolicy};
 pub use ports::{Networks, Port, Ports};
 pub use protocol::{

@@ -18,6 +18,10 @@ pub enum Protocol {
     Trojan,
     /// HTTP as a proxy protocol.
     Http,
+    /// Mux.Cool, and XUDP within it.
+    Mux,
+    /// Datagrams with their address in front of them (packetaddr).
+    PacketAddr,
     /// The PROXY protocol, versions 1 and 2.
     ProxyProtocol,
     /// Shadowsocks, of 2017 and of 2022.
@@ -38,6 +42,8 @@ impl fmt::Display for Protocol {
             Protocol::Socks => "SOCKS",
             Protocol::Trojan => "Trojan",
             Protocol::Http => "HTTP",
+            Protocol::Mux => "Mux.Cool",
+            Protocol::PacketAddr => "packetaddr",
             Protocol::ProxyProtocol => "PROXY protocol",
             Protocol::Shadowsocks => "Shadowsocks",
             Protocol::WebSocket => "WebSocket",

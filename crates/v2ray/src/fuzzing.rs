@@ -18,7 +18,9 @@ use crate::vless::fallback::{Fallback, Fallbacks};
 use crate::vmess::{self, ChunkOpener, Opened, Options, Security, Session};
 use crate::ws::frame::{Decoder, Event, Role};
 use crate::ws::handshake::{self, Answer, Early};
-use crate::{Error, Protocol, Step, UserId, gun, httpupgrade, proxy_protocol, socks, trojan, vless};
+use crate::{
+    Error, Protocol, Step, UserId, gun, httpupgrade, mux, packet_addr as packets, proxy_protocol, socks, trojan, vless,
+};
 
 /// An entry: its name, which is also that of its fuzz target and corpus, and the function.
 pub type Entry = (&'static str, fn(&[u8]));
@@ -45,6 +47,8 @@ pub const ENTRIES: &[Entry] = &[
     ("http_request", http_request),
     ("http_response", http_response),
     ("http_body", http_body),
+    ("mux_frames", mux_frames),
+    ("packet_addr", packet_addr),
     ("proxy_protocol", proxy_protocol),
     ("ws_accept", ws_accept),
     ("ws_answer", ws_answer),
@@ -135,6 +139,51 @@ fn vless_request(data: &[u8]) {
 
 fn vless_response(data: &[u8]) {
     whole(data, vless::decode_response);
+}
+
+fn mux_frames(data: &[u8]) {
+    whole(data, mux::decode);
+    // All frames that follow each other, each written again: what comes back says the same, without padding.
+    let mut rest = data;
+    while let Ok(Step::Done { value, used }) = mux::decode(rest) {
+        let bytes = value.data.clone().map(|range| &rest[range]);
+        let (mut out, mut rewritten) = (Vec::new(), true);
+        match (&value.status, bytes) {
+            (mux::Status::New { to, global }, bytes) => {
+                assert!(mux::push_new(&mut out, value.id, to, *global, bytes).is_ok());
+            }
+            (mux::Status::Keep { peer: Some(peer) }, Some(bytes)) if peer.network == Network::Udp => {
+                assert!(mux::push_packet(&mut out, value.id, peer, bytes).is_ok());
+            }
+            (mux::Status::Keep { peer: None }, Some(bytes)) => {
+                assert!(mux::push_keep(&mut out, value.id, bytes).is_ok());
+            }
+            (mux::Status::End, None) => mux::push_end(&mut out, value.id, value.error),
+            _ => rewritten = false,
+        }
+        if rewritten {
+            let again = mux::decode(&out).map(Step::done);
+            let Ok(Some(again)) = again else {
+                panic!("{value:?} was written as {again:?}");
+            };
+            assert_eq!((again.id, &again.status), (value.id, &value.status));
+            assert_eq!(again.data.map(|range| &out[range]), bytes);
+        }
+        rest = &rest[used..];
+    }
+}
+
+fn packet_addr(data: &[u8]) {
+    whole(data, packets::decode_stream);
+    if let Ok((peer, at)) = packets::decode(data) {
+        let mut out = Vec::new();
+        packets::push_head(&mut out, peer);
+        out.extend_from_slice(&data[at..]);
+        assert_eq!(
+            packets::decode(&out).map(|(again, at)| (again, out[at..].to_vec())),
+            Ok((peer, data[at..].to_vec()))
+        );
+    }
 }
 
 fn vless_packet(data: &[u8]) {

@@ -35,6 +35,7 @@
 //! | Modules | What they hold |
 //! |---|---|
 //! | [`vless`], [`vmess`], [`trojan`], [`shadowsocks`], [`socks`], [`http`] | protocols: requests, responses, bodies, users |
+//! | [`mux`], [`packet_addr`] | many streams and datagrams of any target in one stream |
 //! | [`ws`], [`httpupgrade`], [`gun`], [`proxy_protocol`] | what stands around a protocol on the wire |
 //! | [`address`], [`id`], [`replay`], [`text`], [`Step`], [`Error`] | what all of them use |
 //! | [`config`] | `config.json`: from text to valid values, or to problems with line and column |
@@ -72,6 +73,8 @@ pub mod httpupgrade;
 pub mod id;
 mod json;
 pub mod link;
+pub mod mux;
+pub mod packet_addr;
 mod problem;
 pub mod proxy_protocol;
 pub mod replay;

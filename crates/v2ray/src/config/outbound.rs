@@ -8,7 +8,7 @@ use super::scalar::{Name, Part, texts};
 use super::schema::{Kind, Loses};
 use super::sockopt::DomainStrategy;
 use super::stream::{Stream, check_side};
-use super::table::{Decode, object};
+use super::table::{Decode, object, words};
 use crate::json::Value;
 use crate::problem::{At, Position};
 
@@ -24,17 +24,30 @@ texts! {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct SendThrough(IpAddr);
 
+words! {
+    /// What becomes of datagrams to port 443, which are QUIC, where there is a mux.
+    pub enum XudpProxyUdp443 {
+        /// They are dropped, so that programs fall back to TCP.
+        Reject = "reject" | "";
+        /// They go through the mux like others.
+        Allow = "allow";
+        /// They go out without the mux.
+        Skip = "skip";
+    }
+}
+
 object! {
-    /// Many connections in one. Not supported yet: each connection has its own carrier.
+    /// Many connections in one (Mux.Cool). A server takes them without any key.
     pub struct Mux: "outbounds[].mux" {
         /// Whether it is done.
         enabled: At<bool> = "enabled", default "false";
-        /// Connections in one carrier.
-        concurrency: i32 = "concurrency", default "8";
-        /// Streams of datagrams in one carrier.
-        xudp_concurrency: i32 = "xudpConcurrency", default "8";
-        /// What to do with datagrams to port 443: `reject`, `allow`, `skip`.
-        xudp_proxy_udp_443: String = "xudpProxyUDP443", default "\"reject\"";
+        /// Connections in one carrier at once. 0: 8. Negative: streams go out on their own.
+        concurrency: i16 = "concurrency", default "0";
+        /// Associations of datagrams in one carrier at once. 0: they share the carriers of streams. Negative: they go out on
+        /// their own.
+        xudp_concurrency: i16 = "xudpConcurrency", default "0";
+        /// What becomes of datagrams to port 443.
+        xudp_proxy_udp_443: XudpProxyUdp443 = "xudpProxyUDP443", default "\"reject\"";
     }
 }
 
@@ -73,7 +86,7 @@ pub struct Outbound {
     pub stream: Stream,
     /// The source address of connections. `None`: the system's choice.
     pub send_through: Option<IpAddr>,
-    /// Many connections in one. Each has its own carrier for now.
+    /// Many connections in one.
     pub mux: Mux,
     /// Where it is configured.
     pub at: Position,
@@ -91,10 +104,12 @@ impl Decode for Outbound {
             .settings
             .map_or_else(|| Value::empty_object(at), |UnreadOutbound(given)| given);
         let mut protocol = cx.within("settings", |cx| OutboundProtocol::read(s.protocol, settings, cx));
-        if let Some(mux) = s.mux.0.as_ref().filter(|mux| mux.enabled.value) {
-            let what = "`mux`; every connection has a carrier of its own";
+        if let Some(mux) = s.mux.0.as_ref().filter(|mux| mux.enabled.value)
+            && let Some(OutboundProtocol::Freedom(_) | OutboundProtocol::Blackhole(_)) = &protocol
+        {
             cx.within("mux", |cx| {
-                cx.within("enabled", |cx| cx.later(Loses::Ease, mux.enabled.at, what));
+                let text = "there is no server here that could take many connections in one: `mux` has no effect";
+                cx.warn_in("enabled", mux.enabled.at, text, "leave it out");
             });
         }
         if let Some(strategy) = s.target_strategy.0.filter(|asked| asked.value != DomainStrategy::AsIs) {

@@ -25,6 +25,8 @@ fn every_corpus_of_ours_has_an_entry() {
         "shadowsocks_",
         "socks_",
         "http_",
+        "mux_",
+        "packet_addr",
         "proxy_protocol",
         "ws_",
         "httpupgrade",

@@ -141,10 +141,18 @@ fn what_is_known_but_missing_is_named() {
     assert_eq!(
         told,
         [
-            "c.json:1:100: warning: outbounds[0].mux.enabled: not supported yet: `mux`; every connection has a carrier of its own \
-             (everything else works; take it out to be rid of this line)"
+            "c.json:1:100: warning: outbounds[0].mux.enabled: there is no server here that could take many connections in one: \
+             `mux` has no effect (leave it out)"
         ]
     );
+    for mux in [
+        r#"{"enabled":true,"xudpProxyUDP443":"deny"}"#,
+        r#"{"enabled":true,"concurrency":40000}"#,
+        r#"{"enabled":true,"xudpConcurrency":1.5}"#,
+    ] {
+        let told = bad(&outbound(&format!(r#"{{"protocol":"socks","mux":{mux},"settings":{{"servers":[{{"address":"127.0.0.1","port":1}}]}}}}"#)));
+        assert_eq!(told.len(), 1, "{told:?}");
+    }
 }
 
 #[test]
