@@ -66,6 +66,7 @@ const PROXY: Floors = Floors {
         ("relay", 4),
         ("transport", 4),
         ("udp", 4),
+        ("mux", 5),
         ("outbound", 5),
         ("dispatch", 6),
         ("inbound", 7),

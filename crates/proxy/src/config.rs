@@ -9,6 +9,8 @@ use sealway_v2ray::config::{self, Config, Draft, LogTarget, Networks, Ports, Rou
 use crate::Error;
 use crate::settings::*;
 
+use outbound::Cone;
+
 impl Settings {
     /// The settings a configuration stands for.
     ///
@@ -45,10 +47,11 @@ impl Settings {
                 .inbounds
                 .push(inbound::inbound(&format!("inbounds[{at}]"), inbound, &mut levels)?);
         }
+        let cone = Cone::from_environment()?;
         for (at, outbound) in config.outbounds.iter().enumerate() {
             settings
                 .outbounds
-                .push(outbound::outbound(&format!("outbounds[{at}]"), outbound)?);
+                .push(outbound::outbound(&format!("outbounds[{at}]"), outbound, &cone)?);
         }
         settings.rules = config.routing.rules.iter().map(rule).collect();
         levels.sort_unstable();
@@ -79,8 +82,12 @@ impl Parts {
             let made = inbound::inbound(&format!("inbounds[{at}]"), one, &mut Vec::new());
             Some((*at, made.ok()?))
         });
+        let cone = Cone {
+            full: true,
+            base_key: None,
+        };
         let outbounds = draft.outbounds.iter().filter_map(|(at, one)| {
-            let made = outbound::outbound(&format!("outbounds[{at}]"), one);
+            let made = outbound::outbound(&format!("outbounds[{at}]"), one, &cone);
             Some((*at, made.ok()?))
         });
         Parts {

@@ -39,6 +39,8 @@ pub(crate) struct Origin {
     pub(crate) local: Option<SocketAddr>,
     /// It came from outside, and has no business on this machine's networks.
     pub(crate) remote: bool,
+    /// The client's address is that of the program that sends datagrams.
+    pub(crate) is_program: bool,
 }
 
 /// A user as connections see him.
@@ -93,6 +95,7 @@ impl Route {
             source: origin.source,
             local: origin.local,
             remote: origin.remote,
+            is_program: origin.is_program,
             exempt: self.exempt.clone(),
         }
     }

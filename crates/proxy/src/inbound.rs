@@ -6,6 +6,8 @@ mod fallback;
 mod flows;
 pub(crate) mod http;
 mod local;
+mod mux;
+mod packet_addr;
 mod shadowsocks;
 mod socks;
 mod trojan;
@@ -151,6 +153,10 @@ pub(crate) struct Inbound {
     traffic: Traffic,
     /// Others than this machine reach it, by what it speaks or by where it listens.
     remote: bool,
+    /// Datagrams come from where the client's program sends them.
+    is_program: bool,
+    /// Associations that outlive their carriers.
+    associations: Arc<mux::Associations>,
 }
 
 impl Inbound {
@@ -182,6 +188,8 @@ impl Inbound {
             acceptor: Acceptor::new(&format!("{place}.streamSettings"), &settings.transport)?,
             traffic,
             remote: settings.is_remote(),
+            is_program: settings.protocol.shows_programs(),
+            associations: Arc::default(),
         })
     }
 
@@ -197,6 +205,7 @@ impl Inbound {
             source,
             local,
             remote: self.remote,
+            is_program: self.is_program,
         }
     }
 
@@ -234,7 +243,8 @@ impl Inbound {
             listener,
             deadline,
         };
-        self.protocol.take(fresh).await
+        let request = self.protocol.take(fresh).await?;
+        mux::within(request, &self.associations)
     }
 
     /// Serves a socket for datagrams until the server stops.

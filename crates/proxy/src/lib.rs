@@ -65,6 +65,7 @@ mod layer;
 mod listen;
 pub mod log;
 mod loops;
+mod mux;
 mod outbound;
 mod policy;
 mod pool;

@@ -3,6 +3,7 @@
 mod blackhole;
 mod freedom;
 mod http;
+mod mux;
 mod shadowsocks;
 pub(crate) mod socks;
 mod trojan;
@@ -38,6 +39,8 @@ pub(crate) struct Caller {
     pub(crate) local: Option<SocketAddr>,
     /// It came from outside.
     pub(crate) remote: bool,
+    /// The client's address is that of the program that sends datagrams.
+    pub(crate) is_program: bool,
     /// Private addresses that it may reach all the same.
     pub(crate) exempt: Option<Exempt>,
 }
@@ -58,8 +61,8 @@ trait Protocol: Send + Sync {
     /// Opens an association for datagrams to the target, or, if it is open to all, to any.
     fn associate<'a>(&'a self, to: &'a Destination, caller: &'a Caller) -> Pending<'a, Box<dyn PacketEnd>>;
 
-    /// True if one association serves all targets of a client.
-    fn is_open_to_all(&self) -> bool {
+    /// True if one association serves all targets of a client, of which this is the first.
+    fn is_open_to_all(&self, _: &Destination) -> bool {
         false
     }
 }
@@ -67,21 +70,26 @@ trait Protocol: Send + Sync {
 /// The protocol that the settings ask for.
 fn protocol(
     place: &str,
-    settings: &OutboundProtocol,
+    settings: &settings::Outbound,
     dialer: Dialer,
     loops: Arc<LoopGuard>,
     clock: Clock,
-) -> Box<dyn Protocol> {
-    match settings.clone() {
+) -> Result<Box<dyn Protocol>, Error> {
+    Ok(match settings.protocol.clone() {
         OutboundProtocol::Freedom(freedom) => Box::new(freedom::Freedom::new(freedom, dialer, loops)),
         OutboundProtocol::Blackhole { http } => Box::new(blackhole::Blackhole { http }),
         OutboundProtocol::Shadowsocks(to) => Box::new(shadowsocks::Shadowsocks::new(to, dialer, clock)),
         OutboundProtocol::Trojan(trojan) => Box::new(trojan::Trojan::new(place, trojan, dialer)),
-        OutboundProtocol::Vless(vless) => Box::new(vless::Vless::new(place, vless, dialer)),
+        OutboundProtocol::Vless(vless) => Box::new(vless::Vless::new(place, vless, dialer, xudp(&settings.mux)?)),
         OutboundProtocol::Vmess(vmess) => Box::new(vmess::Vmess::new(vmess, dialer, clock)),
         OutboundProtocol::Socks(proxy) => Box::new(socks::Socks { proxy, dialer }),
         OutboundProtocol::Http(proxy) => Box::new(http::Http { proxy, dialer }),
-    }
+    })
+}
+
+/// The ids for associations that serve all targets, if there are to be any.
+fn xudp(settings: &settings::MuxOut) -> Result<Option<mux::Programs>, Error> {
+    settings.full_cone.then(|| mux::Programs::new(settings)).transpose()
 }
 
 /// What protocols reach their server with.
@@ -127,15 +135,16 @@ impl Outbound {
     ) -> Result<Self, Error> {
         let connector = Connector::new(place, &settings.transport, settings.send_through, resolver)?;
         let dialer = Dialer { connector, traffic };
+        let protocol = protocol(place, settings, dialer, loops, clock)?;
         Ok(Outbound {
             tag: settings.tag.clone(),
-            protocol: protocol(place, &settings.protocol, dialer, loops, clock),
+            protocol: mux::around(protocol, settings)?,
         })
     }
 
-    /// True if one association serves all targets of a client.
-    pub(crate) fn is_open_to_all(&self) -> bool {
-        self.protocol.is_open_to_all()
+    /// True if one association serves all targets of a client for which this is true.
+    pub(crate) fn is_open_to_all(&self, to: &Destination) -> bool {
+        self.protocol.is_open_to_all(to)
     }
 
     /// Opens a stream to the target, within [`REACH`].

@@ -14,7 +14,7 @@ pub use inbound::{
     ShadowsocksUser, ShadowsocksUsers, Socks, TrojanIn, TrojanUser, UnixName, User, VlessIn, VmessIn,
 };
 pub use outbound::{
-    FinalRule, Freedom, Outbound, OutboundProtocol, ProxyOut, ShadowsocksOut, TrojanOut, VlessOut, VmessOut,
+    FinalRule, Freedom, MuxDatagrams, MuxOut, MuxPort443, Outbound, OutboundProtocol, ProxyOut, ShadowsocksOut, TrojanOut, VlessOut, VmessOut,
     VmessSecurity,
 };
 pub use transport::{

@@ -101,6 +101,17 @@ impl Slot {
         self.peer = Some(peer);
     }
 
+    /// Bytes of the datagram.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The datagram and its other end, if there is one.
+    pub(crate) fn datagram(&self) -> Option<(Destination, &[u8])> {
+        let (buf, peer) = (self.buf.as_ref()?, self.peer.as_ref()?);
+        Some((peer.clone(), &buf[..self.len]))
+    }
+
     pub(crate) fn clear(&mut self) {
         *self = Slot::default();
     }
@@ -120,11 +131,16 @@ fn poll_way(
             *moved += slot.len;
             slot.clear();
         }
-        if let Poll::Ready(Err(error)) = to.poll_flush(cx) {
-            return Poll::Ready(Err(error));
-        }
-        if !ready!(from.poll_recv(cx, slot))? {
-            return Poll::Ready(Ok(()));
+        match from.poll_recv(cx, slot) {
+            Poll::Ready(Ok(true)) => {}
+            Poll::Ready(other) => return Poll::Ready(other.map(|_| ())),
+            Poll::Pending => {
+                // Those that came together leave together, where that is possible.
+                if let Poll::Ready(Err(error)) = to.poll_flush(cx) {
+                    return Poll::Ready(Err(error));
+                }
+                return Poll::Pending;
+            }
         }
     }
 }

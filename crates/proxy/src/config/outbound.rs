@@ -1,6 +1,7 @@
 //! Outbounds.
 
-use sealway_v2ray::config::{self, BlackholeResponse, FinalAction, VmessSecurity as Word};
+use sealway_v2ray::config::{self, BlackholeResponse, FinalAction, VmessSecurity as Word, XudpProxyUdp443};
+use sealway_v2ray::mux::BaseKey;
 
 use sealway_v2ray::trojan::Key;
 
@@ -12,7 +13,7 @@ fn server(server: &config::Server) -> (sealway_v2ray::Address, u16) {
     (server.address.clone(), server.port)
 }
 
-pub(super) fn outbound(place: &str, outbound: &config::Outbound) -> Result<Outbound, Error> {
+pub(super) fn outbound(place: &str, outbound: &config::Outbound, cone: &Cone) -> Result<Outbound, Error> {
     let proxy = |proxy: &config::ProxyOutbound| ProxyOut {
         server: server(&proxy.server),
         account: proxy.account.as_ref().map(account),
@@ -73,7 +74,68 @@ pub(super) fn outbound(place: &str, outbound: &config::Outbound) -> Result<Outbo
             socket: transport::socket(place, stream)?,
         },
         send_through: outbound.send_through,
+        mux: mux(outbound, cone)?,
     })
+}
+
+/// What Xray's environment says of datagrams.
+pub(super) struct Cone {
+    /// One association serves all targets of a client.
+    pub(super) full: bool,
+    /// The key of the ids by which servers find associations again.
+    pub(super) base_key: Option<BaseKey>,
+}
+
+impl Cone {
+    /// Reads `XRAY_CONE_DISABLED` and `XRAY_XUDP_BASEKEY`.
+    pub(super) fn from_environment() -> Result<Cone, Error> {
+        let read = |name: &str, dotted: &str| std::env::var(name).or_else(|_| std::env::var(dotted)).ok();
+        let key = read(BASE_KEY, "xray.xudp.basekey").filter(|key| !key.is_empty());
+        let wrong = || {
+            Error::config(
+                BASE_KEY,
+                "is not the base64 of 32 bytes, of the kind for URLs and without padding",
+            )
+        };
+        Ok(Cone {
+            full: read("XRAY_CONE_DISABLED", "xray.cone.disabled").is_none_or(|off| off != "true"),
+            base_key: key.map(|key| BaseKey::parse(&key).ok_or_else(wrong)).transpose()?,
+        })
+    }
+}
+
+/// The variable that holds a [`BaseKey`].
+const BASE_KEY: &str = "XRAY_XUDP_BASEKEY";
+
+/// Streams in one carrier where the configuration does not say it.
+const USUAL_CONCURRENCY: u16 = 8;
+
+fn mux(outbound: &config::Outbound, cone: &Cone) -> Result<MuxOut, Error> {
+    let asked = &outbound.mux;
+    let mut mux = MuxOut {
+        full_cone: cone.full,
+        base_key: cone.base_key.clone(),
+        ..MuxOut::default()
+    };
+    if !asked.enabled.value {
+        return Ok(mux);
+    }
+    mux.streams = match u16::try_from(asked.concurrency) {
+        Ok(0) => Some(USUAL_CONCURRENCY),
+        more => more.ok(),
+    };
+    mux.datagrams = match u16::try_from(asked.xudp_concurrency) {
+        Ok(0) if mux.streams.is_some() => MuxDatagrams::Shared,
+        Ok(0) | Err(_) => MuxDatagrams::Native,
+        Ok(most) => MuxDatagrams::Own(most),
+    };
+    mux.port_443 = match asked.xudp_proxy_udp_443 {
+        XudpProxyUdp443::Reject => MuxPort443::Reject,
+        XudpProxyUdp443::Allow => MuxPort443::Allow,
+        XudpProxyUdp443::Skip => MuxPort443::Skip,
+        _ => return Err(Error::config("mux.xudpProxyUDP443", "not supported yet")),
+    };
+    Ok(mux)
 }
 
 fn final_rule(rule: &config::FinalRule) -> FinalRule {

@@ -65,7 +65,7 @@ impl Flows {
                 route
             }
         };
-        let target = (!route.outbound.is_open_to_all()).then(|| to.clone());
+        let target = (!route.outbound.is_open_to_all(&to)).then(|| to.clone());
         let Some(near) = self.push(&route, target, datagram, reply) else {
             return;
         };

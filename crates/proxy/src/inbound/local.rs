@@ -41,6 +41,8 @@ impl Datagram {
 /// Bytes that may wait in the queues of one listener or one association together, while outbounds are dialled: what is
 /// counted in datagrams alone could be gigabytes.
 const ROOM: usize = 16 << 20;
+/// The same for all associations of one carrier of a mux.
+const CARRIER_ROOM: usize = 4 << 20;
 
 /// The memory that waiting datagrams share.
 #[derive(Clone)]
@@ -49,6 +51,11 @@ pub(super) struct Room(Arc<Semaphore>);
 impl Room {
     pub(super) fn new() -> Self {
         Room(Arc::new(Semaphore::new(ROOM)))
+    }
+
+    /// For all associations of a carrier.
+    pub(super) fn of_carrier() -> Self {
+        Room(Arc::new(Semaphore::new(CARRIER_ROOM)))
     }
 
     /// A copy of a datagram that has just come; none while there is no room, as with a full socket.
@@ -64,6 +71,12 @@ impl Room {
     }
 }
 
+/// A client that is answered when there is room for it.
+pub(super) trait AnswerInTurn: Send + Sync {
+    /// Sends a datagram that came from `from`.
+    fn poll_answer(&self, cx: &mut Context<'_>, bytes: &[u8], from: &Destination) -> Poll<Result<(), Error>>;
+}
+
 /// How a client is answered.
 pub(super) enum Reply {
     /// As it is, from the socket the client sent to.
@@ -72,6 +85,10 @@ pub(super) enum Reply {
     Socks(Arc<UdpSocket>, SocketAddr),
     /// As a protocol does it.
     Sealed(Arc<dyn Answer>),
+    /// In the carrier that the client is on now.
+    Session(Arc<dyn AnswerInTurn>),
+    /// By whoever takes datagrams out of a queue, with their source.
+    Queue(mpsc::Sender<(Vec<u8>, Destination)>),
 }
 
 /// Answers a client as its protocol has it.
@@ -139,8 +156,14 @@ impl PacketEnd for LocalClient {
         Poll::Ready(Ok(true))
     }
 
-    fn poll_send(&mut self, _: &mut Context<'_>, bytes: &[u8], peer: &Destination) -> Poll<Result<(), Error>> {
+    fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8], peer: &Destination) -> Poll<Result<(), Error>> {
         let sent = match &self.reply {
+            Reply::Session(client) => return client.poll_answer(cx, bytes, peer),
+            Reply::Queue(queue) => {
+                // One that does not fit is lost, as in a full socket.
+                let _ = queue.try_send((bytes.to_vec(), peer.clone()));
+                return Poll::Ready(Ok(()));
+            }
             Reply::Plain(socket, client) => socket.try_send_to(bytes, *client).map_err(Error::from),
             Reply::Socks(socket, client) => {
                 let mut whole = vec![0, 0, 0];

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use sealway_v2ray::Network;
 use sealway_v2ray::vless::fallback::Fallbacks;
 use sealway_v2ray::vless::first::{First, Stranger, inspect};
 use sealway_v2ray::vless::{self, Command, Flow, RESPONSE, check_flow};
+use sealway_v2ray::{Network, mux};
 use tokio::time::timeout_at;
 
 use super::{Fresh, Protocol, Users, fallback};
@@ -64,7 +64,7 @@ impl Vless {
             check_flow(request.flow, Flow::None, &request.command)?;
             match request.command {
                 Command::Connect(to) => Ok(Some((user, to))),
-                Command::Mux => Err(Error::Unsupported("Mux.Cool on a VLESS inbound")),
+                Command::Mux => Ok(Some((user, mux::target()?))),
                 Command::Reverse => Err(Error::Unsupported("VLESS reverse tunnels")),
             }
         });

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Once};
 
 use sealway_v2ray::vmess::{self, Command, Drain, RequestOpener, Security, Session};
-use sealway_v2ray::{Destination, Network, Step};
+use sealway_v2ray::{Destination, Network, Step, mux};
 use tokio::time::timeout_at;
 
 use super::{Fresh, Protocol, Users};
@@ -55,8 +55,13 @@ impl Vmess {
             header
         };
         let refusal = match timeout_at(fresh.deadline, in_time).await {
-            Ok(Ok((user, session, Command::Connect(to)))) => return welcome(stream, user, &session, to),
-            Ok(Ok(_)) => Error::Unsupported("Mux.Cool on a VMess inbound"),
+            Ok(Ok((user, session, command))) => {
+                let to = match command {
+                    Command::Connect(to) => to,
+                    Command::Mux => mux::target()?,
+                };
+                return welcome(stream, user, &session, to);
+            }
             Ok(Err(error)) => error,
             Err(_) => Error::TimedOut("VMess header"),
         };

@@ -116,7 +116,7 @@ impl Protocol for Freedom {
         })
     }
 
-    fn is_open_to_all(&self) -> bool {
+    fn is_open_to_all(&self, _: &Destination) -> bool {
         true
     }
 }

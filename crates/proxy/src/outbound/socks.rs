@@ -79,7 +79,7 @@ impl Protocol for Socks {
         Box::pin(self.relayed())
     }
 
-    fn is_open_to_all(&self) -> bool {
+    fn is_open_to_all(&self, _: &Destination) -> bool {
         true
     }
 }

@@ -3,11 +3,13 @@
 use std::ops::Range;
 
 use sealway_v2ray::vless::{self, decode_response};
-use sealway_v2ray::{Destination, Step};
+use sealway_v2ray::{Destination, Step, mux};
 
+use super::mux::Programs;
 use super::{Caller, Dialer, Far, Protocol};
 use crate::error::{Error, Pending};
 use crate::layer::{Open, Opened};
+use crate::mux::Xudp;
 use crate::policy::is_private;
 use crate::settings::VlessOut;
 use crate::stream::Stream;
@@ -17,21 +19,29 @@ use crate::udp::{Framed, PacketEnd};
 pub(super) struct Vless {
     settings: VlessOut,
     dialer: Dialer,
+    /// One association serves all targets, by XUDP.
+    xudp: Option<Programs>,
 }
 
+/// Ports whose datagrams go out on their own: one question and one answer, or a connection of their own.
+const ALONE: [u16; 2] = [53, 443];
+
 impl Vless {
-    pub(super) fn new(place: &str, settings: VlessOut, dialer: Dialer) -> Self {
+    pub(super) fn new(place: &str, settings: VlessOut, dialer: Dialer, xudp: Option<Programs>) -> Self {
         if !dialer.connector.line.has_tls() && settings.server.0.ip().is_none_or(|ip| !is_private(ip)) {
             tracing::warn!("{place}: VLESS without TLS sends everything in the clear");
         }
-        Vless { settings, dialer }
+        Vless { settings, dialer, xudp }
     }
 
     async fn stream(&self, to: &Destination) -> Result<Stream, Error> {
         let request = vless::Request {
             id: self.settings.id,
             flow: vless::Flow::None,
-            command: vless::Command::Connect(to.clone()),
+            command: match mux::is_mux(to) {
+                true => vless::Command::Mux,
+                false => vless::Command::Connect(to.clone()),
+            },
         };
         let mut header = Vec::new();
         request.encode(&mut header);
@@ -46,8 +56,20 @@ impl Protocol for Vless {
         Box::pin(async { Ok(Far::Stream(Box::new(self.stream(to).await?))) })
     }
 
-    fn associate<'a>(&'a self, to: &'a Destination, _: &'a Caller) -> Pending<'a, Box<dyn PacketEnd>> {
-        Box::pin(async { Ok(Framed::vless(self.stream(to).await?, to.clone()) as Box<dyn PacketEnd>) })
+    fn associate<'a>(&'a self, to: &'a Destination, caller: &'a Caller) -> Pending<'a, Box<dyn PacketEnd>> {
+        Box::pin(async move {
+            match &self.xudp {
+                Some(programs) if !ALONE.contains(&to.port) => {
+                    let stream = self.stream(&mux::target()?).await?;
+                    Ok(Xudp::new(stream, to.clone(), programs.id(caller)) as Box<dyn PacketEnd>)
+                }
+                _ => Ok(Framed::vless(self.stream(to).await?, to.clone()) as Box<dyn PacketEnd>),
+            }
+        })
+    }
+
+    fn is_open_to_all(&self, to: &Destination) -> bool {
+        self.xudp.is_some() && !ALONE.contains(&to.port)
     }
 }
 

@@ -1,7 +1,7 @@
 //! VMess, as the client.
 
 use sealway_v2ray::vmess::{self, CommandKey, Options, RequestRandom, Security, Session};
-use sealway_v2ray::{Destination, Network};
+use sealway_v2ray::{Destination, Network, mux};
 
 use super::{Caller, Dialer, Far, Protocol};
 use crate::body::vmess::{VmessOpen, VmessSeal};
@@ -73,7 +73,10 @@ impl Vmess {
         random.padding.copy_from_slice(&drawn[12..27]);
         let request = vmess::Request {
             session: session.clone(),
-            command: vmess::Command::Connect(to.clone()),
+            command: match mux::is_mux(to) {
+                true => vmess::Command::Mux,
+                false => vmess::Command::Connect(to.clone()),
+            },
         };
         let mut header = Vec::new();
         request.seal(&self.key, (self.clock)(), &random, &mut header)?;

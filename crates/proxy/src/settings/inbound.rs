@@ -84,6 +84,11 @@ pub enum InboundProtocol {
 }
 
 impl InboundProtocol {
+    /// Whether the source address of a datagram is that of the client's program, which servers are told of by a hash.
+    pub fn shows_programs(&self) -> bool {
+        matches!(self, InboundProtocol::Dokodemo(_) | InboundProtocol::Socks(_))
+    }
+
     /// Whether it takes streams, and whether it takes datagrams on a socket of its own.
     pub fn networks(&self) -> (bool, bool) {
         match self {

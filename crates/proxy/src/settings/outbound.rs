@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use sealway_v2ray::config::IpMatch;
+use sealway_v2ray::mux::BaseKey;
 use sealway_v2ray::shadowsocks::KeyChain;
 use sealway_v2ray::trojan::Key;
 use sealway_v2ray::{Address, UserId};
@@ -20,6 +21,47 @@ pub struct Outbound {
     pub transport: ClientTransport,
     /// Source address of its connections.
     pub send_through: Option<IpAddr>,
+    /// Many connections in one.
+    pub mux: MuxOut,
+}
+
+/// Many connections in one, as the client.
+#[derive(Clone, Debug, Default)]
+pub struct MuxOut {
+    /// Streams in one carrier at once. `None`: each goes out on its own.
+    pub streams: Option<u16>,
+    /// What carries datagrams.
+    pub datagrams: MuxDatagrams,
+    /// What becomes of datagrams to port 443, which are QUIC.
+    pub port_443: MuxPort443,
+    /// One association of a VLESS outbound serves all targets of a client, by XUDP, but for ports 53 and 443.
+    pub full_cone: bool,
+    /// The key of the ids by which servers find associations again. `None`: one of this process.
+    pub base_key: Option<BaseKey>,
+}
+
+/// What carries the datagrams of an outbound.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum MuxDatagrams {
+    /// What the protocol has for them.
+    #[default]
+    Native,
+    /// The carriers of streams.
+    Shared,
+    /// Carriers of their own, with this many associations in one at once.
+    Own(u16),
+}
+
+/// What becomes of datagrams to port 443.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum MuxPort443 {
+    /// They go out without the mux.
+    #[default]
+    Skip,
+    /// They go through the mux like others.
+    Allow,
+    /// They are dropped, so that programs fall back to TCP.
+    Reject,
 }
 
 /// What an outbound speaks.

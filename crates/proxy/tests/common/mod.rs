@@ -94,6 +94,7 @@ pub fn freedom() -> Outbound {
         }),
         transport: ClientTransport::default(),
         send_through: None,
+        mux: MuxOut::default(),
     }
 }
 
@@ -131,6 +132,7 @@ pub fn outbound(protocol: OutboundProtocol, transport: ClientTransport) -> Outbo
         protocol,
         transport,
         send_through: None,
+        mux: MuxOut::default(),
     }
 }
 

@@ -150,7 +150,9 @@ fn what_is_known_but_missing_is_named() {
         r#"{"enabled":true,"concurrency":40000}"#,
         r#"{"enabled":true,"xudpConcurrency":1.5}"#,
     ] {
-        let told = bad(&outbound(&format!(r#"{{"protocol":"socks","mux":{mux},"settings":{{"servers":[{{"address":"127.0.0.1","port":1}}]}}}}"#)));
+        let told = bad(&outbound(&format!(
+            r#"{{"protocol":"socks","mux":{mux},"settings":{{"servers":[{{"address":"127.0.0.1","port":1}}]}}}}"#
+        )));
         assert_eq!(told.len(), 1, "{told:?}");
     }
 }

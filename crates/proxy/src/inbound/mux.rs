@@ -1,0 +1,161 @@
+//! Mux.Cool, as the server: a connection of any inbound that carries many sessions.
+
+mod association;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sealway_v2ray::{Network, mux, packet_addr as wire};
+use tokio::task::JoinSet;
+
+use super::local::Room;
+use super::packet_addr::{Datagrams, Within};
+use crate::closing::LINGER;
+use crate::dispatch::{Dispatcher, Origin, Request, Session, User};
+use crate::error::{Error, Pending};
+use crate::mux::{Begun, Driver, Entry, Inbox, Link, MAX_SESSIONS, Pipe, Role, SERVER_IDLE};
+use crate::stats::Traffic;
+use crate::stream::Stream;
+
+use association::Association;
+pub(super) use association::Associations;
+
+/// What a request is whose target only stands for something: a mux, or datagrams that name their own targets.
+///
+/// # Errors
+/// [`Error::Unsupported`] for a multiplexer that we do not speak.
+pub(super) fn within(request: Request, associations: &Arc<Associations>) -> Result<Request, Error> {
+    Ok(match request {
+        Request::Stream { near, to, user } if mux::is_mux(&to) => Request::Session(Box::new(Mux {
+            stream: *near,
+            user,
+            associations: Arc::clone(associations),
+        })),
+        request => without_mux(request)?,
+    })
+}
+
+/// The same of a request within a mux, where there is no other.
+fn without_mux(request: Request) -> Result<Request, Error> {
+    Ok(match request {
+        Request::Stream { to, .. } if mux::is_sing_mux(&to) => {
+            return Err(Error::Unsupported(
+                "sing-box's multiplex (smux, yamux, h2mux): turn `multiplex` off there, or use Mux.Cool",
+            ));
+        }
+        Request::Stream { to, .. } if mux::is_mux(&to) => {
+            return Err(Error::Unsupported("a mux within a mux"));
+        }
+        Request::Stream { near, to, user } if wire::is_host(&to, wire::STREAM_HOST) => {
+            Request::Session(Box::new(Datagrams::new(Within::stream(near), user)))
+        }
+        Request::Datagrams { near, to, user } if wire::is_host(&to, wire::DATAGRAM_HOST) => {
+            Request::Session(Box::new(Datagrams::new(Within::datagrams(near, to), user)))
+        }
+        other => other,
+    })
+}
+
+/// A carrier, as the server.
+struct Mux {
+    stream: Stream,
+    user: Arc<User>,
+    associations: Arc<Associations>,
+}
+
+impl Session for Mux {
+    fn serve(self: Box<Self>, dispatcher: Arc<Dispatcher>, origin: Origin) -> Pending<'static, Option<Request>> {
+        let server = Server {
+            dispatcher,
+            origin,
+            user: self.user,
+            associations: self.associations,
+            room: Room::of_carrier(),
+            alive: Arc::default(),
+            tasks: JoinSet::new(),
+        };
+        let driver = Driver::new(self.stream, Link::new(), server);
+        Box::pin(async move {
+            let (ended, mut server) = Box::pin(driver.run()).await;
+            // What was said before the end is still carried to where it goes, if that takes no long time.
+            let rest = async { while server.tasks.join_next().await.is_some() {} };
+            let _ = tokio::time::timeout(LINGER, rest).await;
+            ended.map(|()| None)
+        })
+    }
+}
+
+/// The server's end of a carrier.
+struct Server {
+    dispatcher: Arc<Dispatcher>,
+    origin: Origin,
+    user: Arc<User>,
+    associations: Arc<Associations>,
+    room: Room,
+    /// Held by every association that began here.
+    alive: Arc<()>,
+    /// Streams. They end with the carrier.
+    tasks: JoinSet<()>,
+}
+
+impl Server {
+    fn stream(&mut self, begun: Begun<'_>) -> Entry {
+        let inbox = Arc::<Inbox>::default();
+        let pipe = Pipe::theirs(Arc::clone(begun.link), Arc::clone(&inbox), begun.id, begun.serial);
+        let near = Box::new(Stream::new(pipe, Traffic::default()));
+        let (dispatcher, origin) = (Arc::clone(&self.dispatcher), self.origin.clone());
+        let (to, user) = (begun.to, Arc::clone(&self.user));
+        let task = self.tasks.spawn(async move {
+            match without_mux(Request::Stream { near, to, user }) {
+                Ok(request) => dispatcher.serve(&origin, request).await,
+                Err(error) => dispatcher.rejected(&origin, &error),
+            }
+        });
+        Entry::Stream(inbox, Some(task))
+    }
+
+    fn datagrams(&mut self, begun: Begun<'_>) -> Entry {
+        let target = begun.to.clone();
+        let found = begun
+            .global
+            .and_then(|global| self.associations.find(&self.user, global));
+        let association = match found {
+            Some(association) => association,
+            None => {
+                let association = Association::new(Arc::clone(&self.user));
+                if let Some(global) = begun.global {
+                    self.associations.add(&association, global);
+                }
+                let (dispatcher, origin) = (Arc::clone(&self.dispatcher), self.origin.clone());
+                let serving = association.serve(dispatcher, origin, self.room.clone());
+                let alive = Arc::clone(&self.alive);
+                let one = Arc::clone(&association);
+                tokio::spawn(async move {
+                    one.run(serving).await;
+                    drop(alive);
+                });
+                association
+            }
+        };
+        association.attach(Arc::clone(begun.link), begun.id, begun.serial);
+        Entry::Packets(association.inbox(), target, Some(association))
+    }
+}
+
+impl Role for Server {
+    fn begin(&mut self, begun: Begun<'_>) -> Option<Entry> {
+        while self.tasks.try_join_next().is_some() {}
+        // A client may end sessions faster than what they began here ends.
+        if self.tasks.len() + Arc::strong_count(&self.alive) > MAX_SESSIONS {
+            return None;
+        }
+        Some(match begun.to.network {
+            Network::Tcp => self.stream(begun),
+            Network::Udp => self.datagrams(begun),
+        })
+    }
+
+    fn idle(&self) -> Duration {
+        SERVER_IDLE
+    }
+}

@@ -1,0 +1,238 @@
+//! Associations of datagrams in a mux, which may outlive the carrier that they began on.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use sealway_v2ray::Destination;
+use sealway_v2ray::mux::GlobalId;
+use tokio::time::{Instant, timeout};
+
+use crate::Error;
+use crate::dispatch::{Dispatcher, Origin, User};
+use crate::inbound::flows::Flows;
+use crate::inbound::local::{AnswerInTurn, Reply, Room};
+use crate::mux::{Batch, Link, Owner, PacketInbox, Turn, push_datagram};
+use crate::stats::Traffic;
+
+/// Associations of one user that are found again.
+pub(super) const MAX_PER_USER: usize = 256;
+/// How long an association without a carrier waits for the next.
+const KEPT: Duration = Duration::from_secs(60);
+/// How often it is looked at whether an association is in use, at most.
+const LOOK: Duration = Duration::from_secs(5);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that is done under these locks can panic half way.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The associations of an inbound that are found again, by user and id: an id alone would let one user take over what
+/// belongs to another.
+#[derive(Default)]
+pub(crate) struct Associations(Mutex<HashMap<usize, HashMap<GlobalId, Arc<Association>>>>);
+
+/// The name of a user. Associations hold him, so that nobody else gets it meanwhile.
+fn name(user: &Arc<User>) -> usize {
+    Arc::as_ptr(user) as usize
+}
+
+impl Associations {
+    /// The association of this id.
+    pub(super) fn find(&self, user: &Arc<User>, global: GlobalId) -> Option<Arc<Association>> {
+        let found = lock(&self.0).get(&name(user))?.get(&global).map(Arc::clone);
+        found.filter(|association| !association.is_over())
+    }
+
+    /// Remembers an association. Where there are too many, one that has no carrier is forgotten, or this one is not found
+    /// again.
+    pub(super) fn add(self: &Arc<Self>, association: &Arc<Association>, global: GlobalId) {
+        let mut users = lock(&self.0);
+        let own = users.entry(name(&association.user)).or_default();
+        if own.len() >= MAX_PER_USER {
+            let oldest = own.iter().filter_map(|(id, other)| Some((other.without_since()?, *id)));
+            let Some((_, oldest)) = oldest.min_by_key(|(since, _)| *since) else {
+                return;
+            };
+            if let Some(oldest) = own.remove(&oldest) {
+                oldest.end();
+            }
+        }
+        lock(&association.state).found = Some((Arc::clone(self), global));
+        if let Some(old) = own.insert(global, Arc::clone(association)) {
+            old.end();
+        }
+    }
+
+    fn remove(&self, association: &Association, global: GlobalId) {
+        let mut users = lock(&self.0);
+        if let Some(own) = users.get_mut(&name(&association.user)) {
+            if own
+                .get(&global)
+                .is_some_and(|known| std::ptr::eq(&**known, association))
+            {
+                own.remove(&global);
+            }
+            if own.is_empty() {
+                users.remove(&name(&association.user));
+            }
+        }
+    }
+
+    /// How many there are.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        lock(&self.0).values().map(HashMap::len).sum()
+    }
+}
+
+/// An association: one program's datagrams, to and from any address.
+pub(super) struct Association {
+    user: Arc<User>,
+    inbox: Arc<PacketInbox>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The carrier that it is on, with its id there. `None`: it waits for one.
+    on: Option<(Arc<Link>, u16, u64)>,
+    turn: Turn,
+    /// Since when it has no carrier.
+    without: Option<Instant>,
+    /// Where it is found, under which id.
+    found: Option<(Arc<Associations>, GlobalId)>,
+    over: bool,
+}
+
+impl Association {
+    pub(super) fn new(user: Arc<User>) -> Arc<Association> {
+        Arc::new(Association {
+            user,
+            inbox: PacketInbox::new(),
+            state: Mutex::default(),
+        })
+    }
+
+    pub(super) fn inbox(&self) -> Arc<PacketInbox> {
+        Arc::clone(&self.inbox)
+    }
+
+    /// From now on the client is on this carrier. The session that it had on another is ended there.
+    pub(super) fn attach(&self, link: Arc<Link>, id: u16, serial: u64) {
+        let mut state = lock(&self.state);
+        let old = state.on.replace((link, id, serial));
+        (state.turn, state.without) = (Turn::default(), None);
+        drop(state);
+        if let Some((link, id, serial)) = old {
+            link.push_end(id, false);
+            link.leave(id, serial, false);
+        }
+    }
+
+    fn without_since(&self) -> Option<Instant> {
+        lock(&self.state).without
+    }
+
+    fn is_over(&self) -> bool {
+        lock(&self.state).over
+    }
+
+    /// Ends it: what waits is lost.
+    fn end(&self) {
+        let mut state = lock(&self.state);
+        state.over = true;
+        let on = state.on.take();
+        drop(state);
+        if let Some((link, id, serial)) = on {
+            link.push_end(id, false);
+            link.leave(id, serial, false);
+        }
+        if let Some(waker) = self.inbox.end() {
+            waker.wake();
+        }
+    }
+
+    /// Serves it to its end.
+    pub(super) async fn run(self: Arc<Self>, serving: impl Future<Output = ()>) {
+        serving.await;
+        self.end();
+        let found = lock(&self.state).found.take();
+        if let Some((associations, global)) = found {
+            associations.remove(&self, global);
+        }
+    }
+
+    /// Sends what comes to where it goes, until the client has sent nothing for as long as the policy allows and its flows
+    /// are over, or nobody waits for it.
+    pub(super) fn serve(
+        self: &Arc<Self>,
+        dispatcher: Arc<Dispatcher>,
+        origin: Origin,
+        room: Room,
+    ) -> impl Future<Output = ()> + use<> {
+        let association = Arc::clone(self);
+        async move {
+            let idle = association.user.level.timeouts.idle;
+            let mut flows = Flows::new(Arc::clone(&association.user), Traffic::default(), room);
+            let (mut batch, mut last) = (Batch::default(), Instant::now());
+            loop {
+                let taking = poll_fn(|cx| association.inbox.poll_take(cx, &mut batch));
+                match timeout(LOOK.min(idle), taking).await {
+                    Ok(true) => last = Instant::now(),
+                    Ok(false) => return,
+                    Err(_) => match association.without_since() {
+                        Some(since) if since.elapsed() >= KEPT => return,
+                        None if last.elapsed() >= idle && flows.are_over() => return,
+                        _ => continue,
+                    },
+                }
+                while let Some((to, bytes)) = batch.next() {
+                    let reply = || Reply::Session(Arc::clone(&association) as Arc<dyn AnswerInTurn>);
+                    flows.send(&dispatcher, &origin, to, bytes, reply).await;
+                }
+            }
+        }
+    }
+}
+
+impl AnswerInTurn for Association {
+    /// Sends a datagram to the client, or nowhere while it has no carrier.
+    fn poll_answer(&self, cx: &mut Context<'_>, bytes: &[u8], from: &Destination) -> Poll<Result<(), Error>> {
+        let mut state = lock(&self.state);
+        let State { on, turn, .. } = &mut *state;
+        let Some((link, id, _)) = on else {
+            return Poll::Ready(Ok(()));
+        };
+        match push_datagram(link, cx, turn, *id, from, bytes) {
+            Poll::Pending => Poll::Pending,
+            // The carrier is lost, which concerns this datagram only.
+            Poll::Ready(_) => Poll::Ready(Ok(())),
+        }
+    }
+}
+
+impl Owner for Association {
+    fn left(&self, link: &Arc<Link>, serial: u64) {
+        let mut state = lock(&self.state);
+        // It may be on another carrier already.
+        if !state
+            .on
+            .as_ref()
+            .is_some_and(|(on, _, own)| Arc::ptr_eq(on, link) && *own == serial)
+        {
+            return;
+        }
+        state.on = None;
+        if state.found.is_some() {
+            state.without = Some(Instant::now());
+            return;
+        }
+        drop(state);
+        if let Some(waker) = self.inbox.end() {
+            waker.wake();
+        }
+    }
+}
