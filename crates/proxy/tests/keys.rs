@@ -253,11 +253,11 @@ const GROUPS: &[Group] = &[
         ("sendThrough", r#""protocol":"freedom""#, r#""protocol":"freedom","sendThrough":"192.0.2.1""#, Applied),
         ("mux", r#""protocol":"freedom""#, r#""protocol":"freedom","mux":{"enabled":true}"#, Named),
         ("targetStrategy", r#""protocol":"freedom""#, r#""protocol":"freedom","targetStrategy":"UseIPv4""#, Applied)]),
-    ("outbounds[].mux", r#"{"outbounds":[{"protocol":"freedom","mux":{$}}]}"#, &[
-        ("enabled", "", r#""enabled":true"#, Named),
-        ("concurrency", "", r#""enabled":true,"concurrency":7"#, Named),
-        ("xudpConcurrency", "", r#""enabled":true,"xudpConcurrency":7"#, Named),
-        ("xudpProxyUDP443", "", r#""enabled":true,"xudpProxyUDP443":"allow""#, Named)]),
+    ("outbounds[].mux", r#"{"outbounds":[{"protocol":"socks","settings":{"servers":[{"address":"a","port":1}]},"mux":{$}}]}"#, &[
+        ("enabled", "", r#""enabled":true"#, Applied),
+        ("concurrency", r#""enabled":true"#, r#""enabled":true,"concurrency":7"#, Applied),
+        ("xudpConcurrency", r#""enabled":true"#, r#""enabled":true,"xudpConcurrency":7"#, Applied),
+        ("xudpProxyUDP443", r#""enabled":true"#, r#""enabled":true,"xudpProxyUDP443":"allow""#, Applied)]),
     ("freedom settings", r#"{"outbounds":[{"protocol":"freedom","settings":{$}}]}"#, &[
         ("domainStrategy", "", r#""domainStrategy":"UseIPv4""#, Applied),
         ("redirect", "", r#""redirect":"a:1""#, Applied),

@@ -14,6 +14,7 @@ mod ends;
 mod grpc;
 mod lacks;
 mod matrix;
+mod mux;
 mod nginx;
 mod programs;
 mod shadowsocks;

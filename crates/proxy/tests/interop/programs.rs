@@ -48,7 +48,7 @@ impl Program {
 
     /// Runs a configuration and waits until everything in it listens.
     pub(crate) async fn run(self, place: &Place, config: &Value) -> Running {
-        // Xray would send datagrams inside Mux.Cool. What comes of that is in the table of what is lacking.
+        // Xray would send datagrams inside Mux.Cool, which `mux.rs` is about.
         self.run_in(place, config, &[("XRAY_CONE_DISABLED", "true")]).await
     }
 
