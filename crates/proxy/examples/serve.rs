@@ -7,8 +7,13 @@ use sealway_proxy::settings::Settings;
 use sealway_v2ray::config::{File, Options, load};
 use tokio::signal::unix::{SignalKind, signal};
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // The same runtime as that of `sealway run`.
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.event_interval(7).enable_all().build()?.block_on(serve())
+}
+
+async fn serve() -> Result<(), Box<dyn std::error::Error>> {
     let names: Vec<String> = std::env::args().skip(1).collect();
     let texts: Result<Vec<Vec<u8>>, _> = names.iter().map(std::fs::read).collect();
     let texts = texts?;

@@ -3,11 +3,14 @@
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::task::{Context, Poll};
 
 use sealway_net::sock::{MAX_LEFT, Sock};
 use tokio::io::Interest;
+
+use crate::pool::Buf;
 
 /// What a stream lies on.
 pub(crate) enum Carrier {
@@ -33,6 +36,11 @@ pub(crate) trait Virtual: Send {
 
     /// Makes its drop say that the stream broke.
     fn reset_on_close(&mut self);
+
+    /// Hands over what has come in the buffer that it lies in, where it lies in one: a read without a copy.
+    fn take(&mut self) -> Option<(Buf, Range<usize>)> {
+        None
+    }
 
     /// The peer has shown who it is: windows and queues may have their full size.
     fn trust(&mut self) {}
@@ -93,6 +101,14 @@ impl Carrier {
     pub(crate) fn trust(&mut self) {
         if let Carrier::Virtual(stream) = self {
             stream.trust();
+        }
+    }
+
+    /// See [`Virtual::take`].
+    pub(crate) fn take(&mut self) -> Option<(Buf, Range<usize>)> {
+        match self {
+            Carrier::Sock(_) => None,
+            Carrier::Virtual(stream) => stream.take(),
         }
     }
 

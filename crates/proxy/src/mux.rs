@@ -33,10 +33,13 @@ pub(crate) use packets::{Packets, push_datagram};
 pub(crate) use pipe::Pipe;
 pub(crate) use xudp::Xudp;
 
-/// Bytes that may wait for one session to take them.
+/// Bytes of datagrams that may wait for one association to take them. What waits for a stream fits in the largest buffer,
+/// which is smaller.
 pub(crate) const MAX_WAITING: usize = 256 << 10;
-/// Bytes that may wait for all sessions of a carrier together.
-pub(crate) const MAX_WAITING_TOGETHER: usize = 1 << 20;
+/// Bytes of the buffers in which something waits for the streams of a carrier.
+pub(crate) const MAX_WAITING_TOGETHER: usize = 4 << 20;
+/// Bytes of datagrams that may wait for all associations of a carrier.
+pub(crate) const MAX_DATAGRAMS_TOGETHER: usize = 1 << 20;
 /// How long a session may stop all others of its carrier.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// Sessions that a client may have in one carrier at once.
@@ -46,16 +49,17 @@ pub(crate) const SERVER_IDLE: Duration = Duration::from_secs(60);
 /// How long a client keeps a carrier without sessions.
 pub(crate) const CLIENT_IDLE: Duration = Duration::from_secs(16);
 
-/// Room that a session must have again before the reading goes on.
-const ROOM: usize = 16 << 10;
-/// Most data in a frame that we write, and what a session may add to a batch that others write to as well.
+/// Most data in a frame that we write, and the least that a session may add to a batch.
 const QUANTUM: usize = 16 << 10;
 /// What a session may add to a batch that nobody else writes to.
 const QUANTUM_ALONE: usize = 64 << 10;
 /// What a session may add to a batch that is full otherwise, so that a short request does not wait for long ones.
 const QUANTUM_LAST: usize = 2 << 10;
 /// Bytes of a batch that is full.
-const FULL: usize = 128 << 10;
+const FULL: usize = 256 << 10;
+/// Bytes that the kernel holds of a carrier that the network has not taken: more would only wait there, in front of short
+/// requests.
+const UNSENT: u32 = 128 << 10;
 /// Bytes of a batch above which nothing is read: more could be answers to a peer that does not read them.
 const OVERFULL: usize = 768 << 10;
 /// How long the frame that begins a session waits for the first data, so that both leave together.

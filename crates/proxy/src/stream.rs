@@ -338,6 +338,14 @@ impl Stream {
             self.rx.release_if_empty();
             return Poll::Pending;
         }
+        if self.rx.is_empty()
+            && let Some((buf, came)) = self.carrier.take()
+        {
+            let got = came.len();
+            self.rx.adopt(buf, came);
+            self.traffic.received(got);
+            return Poll::Ready(Ok(got));
+        }
         let room = self.rx.make_room()?;
         let space = room.len();
         match self.carrier.poll_read(cx, room) {

@@ -18,7 +18,7 @@ use crate::stats::Traffic;
 use crate::udp::{PacketEnd, Slot};
 
 /// Datagrams of one client that may wait. More are dropped, as a full socket would.
-const QUEUE: usize = 128;
+const QUEUE: usize = 512;
 
 /// How long a target that could not be reached is not tried again, while datagrams to it keep coming.
 const RETRY: Duration = Duration::from_secs(10);

@@ -3,6 +3,7 @@
 mod association;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use sealway_v2ray::{Network, mux, packet_addr as wire};
@@ -71,6 +72,7 @@ impl Session for Mux {
             user: self.user,
             associations: self.associations,
             room: Room::of_carrier(),
+            waiting: Arc::default(),
             alive: Arc::default(),
             tasks: JoinSet::new(),
         };
@@ -92,6 +94,8 @@ struct Server {
     user: Arc<User>,
     associations: Arc<Associations>,
     room: Room,
+    /// Bytes of datagrams that have come and wait.
+    waiting: Arc<AtomicUsize>,
     /// Held by every association that began here.
     alive: Arc<()>,
     /// Streams. They end with the carrier.
@@ -122,7 +126,7 @@ impl Server {
         let association = match found {
             Some(association) => association,
             None => {
-                let association = Association::new(Arc::clone(&self.user));
+                let association = Association::new(Arc::clone(&self.user), Arc::clone(&self.waiting));
                 if let Some(global) = begun.global {
                     self.associations.add(&association, global);
                 }

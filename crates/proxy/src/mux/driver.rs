@@ -8,13 +8,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
+use sealway_net::sock::Sock;
 use sealway_v2ray::mux::{self, Frame, GlobalId, Status};
 use sealway_v2ray::{Destination, Step};
+use socket2::SockRef;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::inbox::End;
-use super::{Inbox, Link, MAX_SESSIONS, MAX_WAITING, MAX_WAITING_TOGETHER, OVERFULL, PATIENCE, PacketInbox, ROOM};
+use super::inbox::{End, Full};
+use super::{Inbox, Link, MAX_SESSIONS, OVERFULL, PATIENCE, PacketInbox, UNSENT};
 use crate::Error;
 use crate::closing::LINGER;
 use crate::pool;
@@ -63,8 +65,8 @@ pub(crate) struct Driver<R> {
     /// The batch that is being written, where that needs no sealing.
     writing: Vec<u8>,
     written: usize,
-    /// The session that takes nothing, and until when the others wait for it.
-    stopped: Option<(u16, Instant)>,
+    /// The session that takes nothing, what it has to take, and until when the others wait for it.
+    stopped: Option<(u16, usize, Instant)>,
     /// When the peer is to be told of a session that has no data yet.
     hold: Option<Instant>,
     /// Since when there is no session.
@@ -77,6 +79,10 @@ impl<R: Role> Driver<R> {
     /// A driver of a carrier that has just begun.
     pub(crate) fn new(mut stream: Stream, link: Arc<Link>, role: R) -> Self {
         stream.trust();
+        if let Some(Sock::Tcp(tcp)) = stream.carrier.sock() {
+            // Where that cannot be set, short requests wait a little longer.
+            let _ = SockRef::from(tcp).set_tcp_notsent_lowat(UNSENT);
+        }
         let now = Instant::now();
         Driver {
             stream,
@@ -138,7 +144,7 @@ impl<R: Role> Driver<R> {
                 return Poll::Ready(Ok(()));
             }
             let unused = self.unused.map(|since| since + self.role.idle());
-            let stopped = self.stopped.map(|(_, until)| until);
+            let stopped = self.stopped.map(|(.., until)| until);
             let Some(next) = [self.hold, stopped, unused].into_iter().flatten().min() else {
                 return Poll::Pending;
             };
@@ -194,8 +200,8 @@ impl<R: Role> Driver<R> {
 
     /// Hands out what has come. `Ok(false)`: the carrier has ended.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, Error>> {
-        if let Some((id, _)) = self.stopped {
-            if !self.has_room(id) {
+        if let Some((id, more, _)) = self.stopped {
+            if !self.has_room(id, more) {
                 return Poll::Pending;
             }
             self.stopped = None;
@@ -221,16 +227,16 @@ impl<R: Role> Driver<R> {
                     wakers: &mut self.wakers,
                 };
                 if !serving.serve(value, data) {
-                    break Some(id);
+                    break Some((id, data.len()));
                 }
                 used += len;
             };
             self.stream.consume(used);
-            if let Some(id) = full {
-                self.stopped = Some((id, Instant::now() + PATIENCE));
+            if let Some((id, more)) = full {
+                self.stopped = Some((id, more, Instant::now() + PATIENCE));
                 self.link.set_stopped(true);
                 // It may have taken something in this moment.
-                return if self.has_room(id) {
+                return if self.has_room(id, more) {
                     Poll::Ready(Ok(true))
                 } else {
                     Poll::Pending
@@ -254,11 +260,9 @@ impl<R: Role> Driver<R> {
     }
 
     /// Whether the session that stopped the reading has room again.
-    fn has_room(&self, id: u16) -> bool {
+    fn has_room(&self, id: u16, more: usize) -> bool {
         match self.sessions.get(&id) {
-            Some((_, Entry::Stream(inbox, _))) => {
-                inbox.waiting() + ROOM <= MAX_WAITING && self.link.waiting() + ROOM <= MAX_WAITING_TOGETHER
-            }
+            Some((_, Entry::Stream(inbox, _))) => inbox.has_room(&self.link, more),
             _ => true,
         }
     }
@@ -334,15 +338,13 @@ impl<R: Role> Serving<'_, R> {
             return true;
         }
         match self.sessions.get(&id) {
-            Some((_, Entry::Stream(inbox, _))) => {
-                if self.link.waiting() >= MAX_WAITING_TOGETHER || inbox.waiting() >= MAX_WAITING {
-                    return false;
-                }
-                self.wakers.extend(inbox.push(self.link, data));
-            }
+            Some((_, Entry::Stream(inbox, _))) => match inbox.push(self.link, data) {
+                Ok(waker) => self.wakers.extend(waker),
+                Err(Full) => return false,
+            },
             Some((_, Entry::Packets(inbox, target, _))) if !data.is_empty() => {
                 let peer = peer.unwrap_or_else(|| target.clone());
-                self.wakers.extend(inbox.push(self.link.waiting(), peer, data));
+                self.wakers.extend(inbox.push(peer, data));
             }
             Some(_) => {}
             // Its end may be on its way.

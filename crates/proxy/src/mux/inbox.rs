@@ -2,14 +2,15 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use sealway_v2ray::Destination;
 
-use super::{Link, MAX_WAITING, MAX_WAITING_TOGETHER};
-use crate::pool;
+use super::{Link, MAX_DATAGRAMS_TOGETHER, MAX_WAITING, MAX_WAITING_TOGETHER};
+use crate::pool::{Buf, Class};
 
 /// Why nothing more comes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -28,7 +29,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Bytes for a stream.
+/// Bytes for a stream, in a buffer that is handed over whole.
 #[derive(Default)]
 pub(crate) struct Inbox {
     bytes: Mutex<Bytes>,
@@ -37,33 +38,86 @@ pub(crate) struct Inbox {
 
 #[derive(Default)]
 struct Bytes {
-    held: Vec<u8>,
-    at: usize,
+    held: Option<Buf>,
+    range: Range<usize>,
+    /// Class to take next: grows while buffers are filled, shrinks when they are not.
+    want: Class,
     waker: Option<Waker>,
+}
+
+/// There is no room for what has come, before something is taken.
+#[derive(Debug)]
+pub(crate) struct Full;
+
+impl Bytes {
+    /// Makes room for `more` bytes, in a larger buffer if that is needed.
+    fn make_room(&mut self, link: &Link, more: usize) -> Result<(), Full> {
+        let len = self.range.len();
+        let old = self.held.as_ref().map_or(0, |buf| buf.len());
+        if self.range.end + more <= old {
+            return Ok(());
+        }
+        let class = Class::holding(len + more).ok_or(Full)?.max(self.want);
+        if old == 0 && link.waiting() + class.size() > MAX_WAITING_TOGETHER {
+            return Err(Full);
+        }
+        match &mut self.held {
+            Some(buf) if len + more <= old => buf.copy_within(self.range.clone(), 0),
+            held => {
+                let mut buf = Buf::take(class);
+                link.add_waiting(class.size());
+                if let Some(smaller) = held.take() {
+                    buf[..len].copy_from_slice(&smaller[self.range.clone()]);
+                    link.take_waiting(smaller.len());
+                }
+                *held = Some(buf);
+            }
+        }
+        self.range = 0..len;
+        Ok(())
+    }
+
+    /// Lets go of the buffer.
+    fn give(&mut self, link: &Link) -> Option<(Buf, Range<usize>)> {
+        let buf = self.held.take()?;
+        let range = std::mem::take(&mut self.range);
+        let class = buf.class();
+        self.want = match range.end {
+            len if len + (16 << 10) > class.size() => class.larger(),
+            len if len < class.size() / 8 => class.smaller(),
+            _ => class,
+        };
+        link.take_waiting(buf.len());
+        Some((buf, range))
+    }
 }
 
 impl Inbox {
     /// Adds what has come. Whoever waits for it is to be woken when all else has been handed out.
-    pub(crate) fn push(&self, link: &Link, data: &[u8]) -> Option<Waker> {
+    pub(crate) fn push(&self, link: &Link, data: &[u8]) -> Result<Option<Waker>, Full> {
         let mut bytes = lock(&self.bytes);
-        if self.end() != End::None {
-            return None;
+        if self.end() != End::None || data.is_empty() {
+            return Ok(None);
         }
-        if bytes.held.capacity() == 0 {
-            bytes.held = pool::take_out(data.len());
-        } else if bytes.at > 0 && bytes.held.len() + data.len() > bytes.held.capacity() {
-            let at = std::mem::take(&mut bytes.at);
-            bytes.held.drain(..at);
+        bytes.make_room(link, data.len())?;
+        let at = bytes.range.end;
+        bytes.range.end += data.len();
+        if let Some(buf) = &mut bytes.held {
+            buf[at..at + data.len()].copy_from_slice(data);
         }
-        bytes.held.extend_from_slice(data);
-        link.add_waiting(data.len());
-        bytes.waker.take()
+        Ok(bytes.waker.take())
     }
 
     /// Bytes that wait.
     pub(crate) fn waiting(&self) -> usize {
+        lock(&self.bytes).range.len()
+    }
+
+    /// Whether there is room for so many bytes more.
+    pub(crate) fn has_room(&self, link: &Link, more: usize) -> bool {
         let bytes = lock(&self.bytes);
-        bytes.held.len() - bytes.at
+        let fits = Class::holding(bytes.range.len() + more).is_some();
+        fits && (bytes.held.is_some() || link.waiting() + Class::LARGEST.size() <= MAX_WAITING_TOGETHER)
     }
 
     /// Nothing more comes.
@@ -87,11 +141,20 @@ impl Inbox {
     /// Ready when a read gives something.
     pub(crate) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut bytes = lock(&self.bytes);
-        if bytes.at < bytes.held.len() || self.end() != End::None {
+        if !bytes.range.is_empty() || self.end() != End::None {
             return Poll::Ready(());
         }
         wait(&mut bytes.waker, cx);
         Poll::Pending
+    }
+
+    /// Hands over all that has come.
+    pub(crate) fn take(&self, link: &Link) -> Option<(Buf, Range<usize>)> {
+        let mut bytes = lock(&self.bytes);
+        if bytes.range.is_empty() || self.end() == End::Broken {
+            return None;
+        }
+        bytes.give(link)
     }
 
     /// Takes what has come. 0: the peer has ended the session.
@@ -101,35 +164,29 @@ impl Inbox {
         if end == End::Broken {
             return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
         }
-        let len = into.len().min(bytes.held.len() - bytes.at);
-        if len == 0 {
+        let bytes = &mut *bytes;
+        let len = into.len().min(bytes.range.len());
+        let Some(buf) = bytes.held.as_ref().filter(|_| len > 0) else {
             if end == End::Ended {
                 return Poll::Ready(Ok(0));
             }
             wait(&mut bytes.waker, cx);
             return Poll::Pending;
+        };
+        let at = bytes.range.start;
+        into[..len].copy_from_slice(&buf[at..at + len]);
+        bytes.range.start += len;
+        if bytes.range.is_empty() {
+            bytes.give(link);
         }
-        let at = bytes.at;
-        into[..len].copy_from_slice(&bytes.held[at..at + len]);
-        bytes.at += len;
-        if bytes.at == bytes.held.len() {
-            bytes.at = 0;
-            pool::give_out(std::mem::take(&mut bytes.held));
-        }
-        drop(bytes);
-        link.take_waiting(len);
         Poll::Ready(Ok(len))
     }
 
     /// Nobody reads any more.
     pub(crate) fn clear(&self, link: &Link) {
         let mut bytes = lock(&self.bytes);
-        let waiting = bytes.held.len() - bytes.at;
-        bytes.at = 0;
-        pool::give_out(std::mem::take(&mut bytes.held));
         self.end.store(End::Broken as u8, Ordering::Release);
-        drop(bytes);
-        link.take_waiting(waiting);
+        bytes.give(link);
     }
 }
 
@@ -158,12 +215,14 @@ impl Batch {
     }
 
     fn push(&mut self, peer: Destination, bytes: &[u8]) {
-        if self.datagrams.is_empty() {
-            self.bytes.clear();
-            self.at = 0;
-        }
         self.bytes.extend_from_slice(bytes);
         self.datagrams.push_back((peer, bytes.len()));
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.datagrams.clear();
+        self.at = 0;
     }
 
     fn len(&self) -> usize {
@@ -174,7 +233,18 @@ impl Batch {
 
 /// Datagrams for a session. What does not fit is lost, as on any network, and stops nobody.
 #[derive(Debug, Default)]
-pub(crate) struct PacketInbox(Mutex<Waiting>);
+pub(crate) struct PacketInbox {
+    waiting: Mutex<Waiting>,
+    /// Bytes in all inboxes that share this.
+    together: Arc<AtomicUsize>,
+}
+
+impl Drop for PacketInbox {
+    fn drop(&mut self) {
+        let len = lock(&self.waiting).batch.len();
+        self.together.fetch_sub(len, Ordering::Relaxed);
+    }
+}
 
 #[derive(Debug, Default)]
 struct Waiting {
@@ -184,36 +254,41 @@ struct Waiting {
 }
 
 impl PacketInbox {
-    /// One with nothing in it.
-    pub(crate) fn new() -> Arc<PacketInbox> {
-        Arc::default()
+    /// One with nothing in it, which shares its memory with others.
+    pub(crate) fn new(together: Arc<AtomicUsize>) -> Arc<PacketInbox> {
+        Arc::new(PacketInbox {
+            waiting: Mutex::default(),
+            together,
+        })
     }
 
     /// Adds a datagram. Whoever waits for it is to be woken when all else has been handed out.
-    pub(crate) fn push(&self, together: usize, peer: Destination, bytes: &[u8]) -> Option<Waker> {
-        let mut waiting = lock(&self.0);
+    pub(crate) fn push(&self, peer: Destination, bytes: &[u8]) -> Option<Waker> {
+        let mut waiting = lock(&self.waiting);
         let len = waiting.batch.len();
-        if waiting.end || len + bytes.len() > MAX_WAITING || together > MAX_WAITING_TOGETHER {
+        let together = self.together.load(Ordering::Relaxed);
+        if waiting.end || len + bytes.len() > MAX_WAITING || together > MAX_DATAGRAMS_TOGETHER {
             return None;
         }
         waiting.batch.push(peer, bytes);
+        self.together.fetch_add(waiting.batch.len() - len, Ordering::Relaxed);
         waiting.waker.take()
     }
 
     /// Nothing more comes.
     pub(crate) fn end(&self) -> Option<Waker> {
-        let mut waiting = lock(&self.0);
+        let mut waiting = lock(&self.waiting);
         waiting.end = true;
         waiting.waker.take()
     }
 
     /// Takes all that has come, in exchange for a batch that has been read. False: the end.
     pub(crate) fn poll_take(&self, cx: &mut Context<'_>, batch: &mut Batch) -> Poll<bool> {
-        let mut waiting = lock(&self.0);
+        let mut waiting = lock(&self.waiting);
         if !waiting.batch.datagrams.is_empty() {
+            self.together.fetch_sub(waiting.batch.len(), Ordering::Relaxed);
             std::mem::swap(&mut waiting.batch, batch);
-            waiting.batch.datagrams.clear();
-            waiting.batch.bytes.clear();
+            waiting.batch.clear();
             return Poll::Ready(true);
         }
         if waiting.end {

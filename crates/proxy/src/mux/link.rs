@@ -31,6 +31,8 @@ pub(super) struct State {
     batch: u64,
     /// Sessions that have written to it.
     writers: usize,
+    /// Sessions that have written to the one before.
+    last: usize,
     /// Sessions that wait for the next one.
     turns: Vec<Waker>,
     task: Option<Waker>,
@@ -118,7 +120,8 @@ impl Link {
         let others = state.writers - usize::from(!first);
         let most = match state.out.len() {
             0..FULL if others == 0 => QUANTUM_ALONE,
-            0..FULL => QUANTUM,
+            // As many as wrote to the last batch will share this one.
+            0..FULL => (FULL / state.last.max(others + 1)).clamp(QUANTUM, QUANTUM_ALONE),
             _ => QUANTUM_LAST,
         };
         if first {
@@ -258,7 +261,7 @@ impl Link {
         if !state.out.is_empty() {
             std::mem::swap(&mut state.out, buffer);
             state.batch += 1;
-            state.writers = 0;
+            state.last = std::mem::take(&mut state.writers);
         }
         Taken {
             turns: std::mem::take(&mut state.turns),

@@ -1,6 +1,7 @@
 //! A stream in a carrier.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -11,6 +12,7 @@ use super::inbox::End;
 use super::{Inbox, Link, QUANTUM, Turn};
 use crate::carrier::Virtual;
 use crate::closing::LINGER;
+use crate::pool::Buf;
 
 /// A stream in a carrier, at either end.
 pub(crate) struct Pipe {
@@ -73,6 +75,10 @@ impl Virtual for Pipe {
 
     fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
         self.inbox.poll_read(&self.link, cx, into)
+    }
+
+    fn take(&mut self) -> Option<(Buf, Range<usize>)> {
+        self.inbox.take(&self.link)
     }
 
     /// What is written after the peer has ended the session goes nowhere. For a moment that is no error: what the peer sent

@@ -105,7 +105,7 @@ impl Protocol for Muxed {
             return self.inner.associate(to, caller);
         };
         Box::pin(async move {
-            let inbox = PacketInbox::new();
+            let inbox = PacketInbox::new(Arc::default());
             let target = Destination {
                 network: Network::Udp,
                 ..to.clone()

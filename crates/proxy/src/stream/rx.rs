@@ -126,6 +126,14 @@ impl Rx {
         Ok(self.buf.as_mut().map_or(&mut [], |buf| &mut buf[at..]))
     }
 
+    /// Takes over a buffer with bytes of the socket, in place of one that is empty.
+    pub(super) fn adopt(&mut self, buf: Buf, came: Range<usize>) {
+        self.regions = Default::default();
+        self.regions[SOCKET] = came;
+        self.buf = Some(buf);
+        self.fresh = true;
+    }
+
     /// Accounts for a read of `got` bytes into `room`.
     pub(super) fn filled(&mut self, got: usize, room: usize) {
         self.regions[SOCKET].end += got;

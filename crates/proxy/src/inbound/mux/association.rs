@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::poll_fn;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -108,10 +109,10 @@ struct State {
 }
 
 impl Association {
-    pub(super) fn new(user: Arc<User>) -> Arc<Association> {
+    pub(super) fn new(user: Arc<User>, waiting: Arc<AtomicUsize>) -> Arc<Association> {
         Arc::new(Association {
             user,
-            inbox: PacketInbox::new(),
+            inbox: PacketInbox::new(waiting),
             state: Mutex::default(),
         })
     }
