@@ -7,7 +7,7 @@
 //! - `up`, `down`: eight streams in one carrier, CPU seconds per GB and Gbit/s;
 //! - `alone`, `beside`: the 99th percentile of 1 KiB requests of seven sessions, without and with a bulk stream in their carrier;
 //! - `udp`: echoes of 1,200 bytes, 64 under way at once, per second and per CPU second, and the share that is lost at half
-//!   that rate.
+//!   that rate, but for those that the sockets of this program had no room for.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -18,6 +18,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use socket2::SockRef;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -80,6 +82,7 @@ fn serve(mut stream: TcpStream) -> Result<()> {
 
 fn udp_target() -> Result<SocketAddr> {
     let socket = UdpSocket::bind("127.0.0.1:0")?;
+    SockRef::from(&socket).set_recv_buffer_size(4 << 20)?;
     let at = socket.local_addr()?;
     thread::spawn(move || {
         let mut buffer = [0; 2048];
@@ -264,9 +267,23 @@ fn requests(hops: &Hops, beside: Option<u8>) -> Result<f64> {
     Ok(took[took.len() * 99 / 100])
 }
 
+/// Datagrams that the sockets at these ports, which are the load's own, had no room for.
+fn dropped(ports: [u16; 2]) -> Result<u64> {
+    let sockets = std::fs::read_to_string("/proc/net/udp")?;
+    let of_ports = sockets.lines().skip(1).filter_map(|line| {
+        let mut fields = line.split_whitespace();
+        let port = fields.nth(1)?.rsplit(':').next()?;
+        let known = ports.contains(&u16::from_str_radix(port, 16).ok()?);
+        known.then(|| fields.last()?.parse::<u64>().ok())?
+    });
+    Ok(of_ports.sum())
+}
+
 /// Echoes: per second, per CPU second, and the share that is lost at half the rate.
-fn datagrams(hops: &Hops) -> Result<(f64, f64, f64)> {
+fn datagrams(hops: &Hops, target: SocketAddr) -> Result<(f64, f64, f64)> {
     let socket = UdpSocket::bind("127.0.0.1:0")?;
+    SockRef::from(&socket).set_recv_buffer_size(4 << 20)?;
+    let own = [socket.local_addr()?.port(), target.port()];
     socket.connect(hops.udp)?;
     socket.set_read_timeout(Some(Duration::from_millis(100)))?;
     let mut buffer = [0; 2048];
@@ -293,6 +310,7 @@ fn datagrams(hops: &Hops) -> Result<(f64, f64, f64)> {
     let per_core = count as f64 / (hops.cpu()? - cpu);
     thread::sleep(Duration::from_millis(300));
     while socket.recv(&mut buffer).is_ok() {}
+    let before = dropped(own)?;
     // Half the rate, a few at a time, whatever comes back.
     let receiver = socket.try_clone()?;
     let receiving = thread::spawn(move || {
@@ -318,7 +336,8 @@ fn datagrams(hops: &Hops) -> Result<(f64, f64, f64)> {
         thread::sleep(Duration::from_micros(200));
     }
     let got = receiving.join().map_err(|_| "the receiver")?;
-    Ok((rate, per_core, 1.0 - got as f64 / sent as f64))
+    let lost = sent.saturating_sub(got + dropped(own)? - before);
+    Ok((rate, per_core, lost as f64 / sent as f64))
 }
 
 fn main() -> Result<()> {
@@ -358,7 +377,7 @@ fn main() -> Result<()> {
                 note(what, requests(&hops, beside)?);
             }
             let hops = Hops::start(program, target, udp_target)?;
-            let (rate, per_core, lost) = datagrams(&hops)?;
+            let (rate, per_core, lost) = datagrams(&hops, udp_target)?;
             note("UDP, echoes/s", rate);
             note("UDP, echoes per CPU s", per_core);
             note("UDP, lost at half the rate", lost);

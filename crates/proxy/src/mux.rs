@@ -51,8 +51,8 @@ pub(crate) const CLIENT_IDLE: Duration = Duration::from_secs(16);
 
 /// Most data in a frame that we write, and the least that a session may add to a batch.
 const QUANTUM: usize = 16 << 10;
-/// What a session may add to a batch that nobody else writes to.
-const QUANTUM_ALONE: usize = 64 << 10;
+/// What a session may add to a batch that few others write to.
+const QUANTUM_FEW: usize = 64 << 10;
 /// What a session may add to a batch that is full otherwise, so that a short request does not wait for long ones.
 const QUANTUM_LAST: usize = 2 << 10;
 /// Bytes of a batch that is full.

@@ -10,7 +10,7 @@ use sealway_v2ray::Destination;
 use sealway_v2ray::mux::{self, MAX_SESSIONS_IN_LIFE};
 use tokio::time::Instant;
 
-use super::{Entry, FULL, HOLD, QUANTUM, QUANTUM_ALONE, QUANTUM_LAST};
+use super::{Entry, FULL, HOLD, QUANTUM, QUANTUM_FEW, QUANTUM_LAST};
 use crate::pool;
 
 /// The frames that wait, and who waits for their turn.
@@ -119,9 +119,8 @@ impl Link {
         let first = turn.batch != Some(state.batch);
         let others = state.writers - usize::from(!first);
         let most = match state.out.len() {
-            0..FULL if others == 0 => QUANTUM_ALONE,
             // As many as wrote to the last batch will share this one.
-            0..FULL => (FULL / state.last.max(others + 1)).clamp(QUANTUM, QUANTUM_ALONE),
+            0..FULL => (FULL / state.last.max(others + 1)).clamp(QUANTUM, QUANTUM_FEW),
             _ => QUANTUM_LAST,
         };
         if first {

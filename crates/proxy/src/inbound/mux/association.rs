@@ -237,3 +237,43 @@ impl Owner for Association {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sealway_v2ray::mux::BaseKey;
+
+    use super::*;
+
+    fn id(number: u16) -> GlobalId {
+        let source = std::net::SocketAddr::from(([127, 0, 0, 1], number));
+        GlobalId::new(&BaseKey::from_bytes([1; 32]), source)
+    }
+
+    fn add(associations: &Arc<Associations>, user: &Arc<User>, number: u16) -> Arc<Association> {
+        let association = Association::new(Arc::clone(user), Arc::default());
+        association.attach(Link::new(), 0, 1);
+        associations.add(&association, id(number));
+        association
+    }
+
+    #[test]
+    fn a_user_has_256_associations_that_are_found_again() {
+        let associations = Arc::<Associations>::default();
+        let (one, other) = (Arc::<User>::default(), Arc::<User>::default());
+        let all: Vec<_> = (0..300).map(|number| add(&associations, &one, number)).collect();
+        assert_eq!(associations.len(), MAX_PER_USER);
+        assert!(associations.find(&one, id(255)).is_some() && associations.find(&one, id(256)).is_none());
+        // That is nothing to others, and ids are not shared.
+        assert!(associations.find(&other, id(1)).is_none());
+        add(&associations, &other, 1);
+        assert_eq!(associations.len(), MAX_PER_USER + 1);
+        // One that waits for a carrier makes room.
+        let (link, ..) = lock(&all[7].state).on.clone().unwrap();
+        all[7].left(&link, 2);
+        assert!(all[7].without_since().is_none(), "another session is not its own");
+        all[7].left(&link, 1);
+        add(&associations, &one, 300);
+        assert!(associations.find(&one, id(7)).is_none() && associations.find(&one, id(300)).is_some());
+        assert!(all[7].is_over());
+    }
+}
