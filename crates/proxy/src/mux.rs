@@ -17,8 +17,10 @@
 mod driver;
 mod inbox;
 mod link;
+mod meter;
 mod packets;
 mod pipe;
+mod session;
 mod xudp;
 
 #[cfg(test)]
@@ -26,11 +28,13 @@ mod tests;
 
 use std::time::Duration;
 
-pub(crate) use driver::{Begun, Driver, Entry, Owner, Role};
+pub(crate) use driver::{Begun, Driver, Role};
 pub(crate) use inbox::{Batch, Inbox, PacketInbox};
 pub(crate) use link::{Link, Turn};
+pub(crate) use meter::Meter;
 pub(crate) use packets::{Packets, push_datagram};
 pub(crate) use pipe::Pipe;
+pub(crate) use session::{Entry, Owner};
 pub(crate) use xudp::Xudp;
 
 /// Bytes of datagrams that may wait for one association to take them. What waits for a stream fits in the largest buffer,

@@ -12,29 +12,14 @@ use sealway_net::sock::Sock;
 use sealway_v2ray::mux::{self, Frame, GlobalId, Status};
 use sealway_v2ray::{Destination, Step};
 use socket2::SockRef;
-use tokio::task::AbortHandle;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::inbox::{End, Full};
-use super::{Inbox, Link, MAX_SESSIONS, OVERFULL, PATIENCE, PacketInbox, UNSENT};
+use super::{Entry, Link, MAX_SESSIONS, OVERFULL, PATIENCE, UNSENT};
 use crate::Error;
 use crate::closing::LINGER;
 use crate::pool;
 use crate::stream::Stream;
-
-/// A session as the driver sees it.
-pub(crate) enum Entry {
-    /// A stream, and the task that would be ended with it.
-    Stream(Arc<Inbox>, Option<AbortHandle>),
-    /// Datagrams: where they wait, and where those go that do not say it.
-    Packets(Arc<PacketInbox>, Destination, Option<Arc<dyn Owner>>),
-}
-
-/// Who outlives a session of datagrams.
-pub(crate) trait Owner: Send + Sync {
-    /// The session of this number is over, or its carrier is lost.
-    fn left(&self, link: &Arc<Link>, serial: u64);
-}
 
 /// A session that the peer begins.
 pub(crate) struct Begun<'a> {
@@ -124,7 +109,7 @@ impl<R: Role> Driver<R> {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        self.link.register(cx);
+        self.link.meter.register(cx);
         loop {
             let all_written = self.poll_write(cx)?.is_ready();
             let read = self.poll_read(cx);
@@ -205,7 +190,7 @@ impl<R: Role> Driver<R> {
                 return Poll::Pending;
             }
             self.stopped = None;
-            self.link.set_stopped(false);
+            self.link.meter.set_stopped(false);
         }
         if self.link.unwritten() > OVERFULL {
             return Poll::Pending;
@@ -234,7 +219,7 @@ impl<R: Role> Driver<R> {
             self.stream.consume(used);
             if let Some((id, more)) = full {
                 self.stopped = Some((id, more, Instant::now() + PATIENCE));
-                self.link.set_stopped(true);
+                self.link.meter.set_stopped(true);
                 // It may have taken something in this moment.
                 return if self.has_room(id, more) {
                     Poll::Ready(Ok(true))
@@ -262,7 +247,7 @@ impl<R: Role> Driver<R> {
     /// Whether the session that stopped the reading has room again.
     fn has_room(&self, id: u16, more: usize) -> bool {
         match self.sessions.get(&id) {
-            Some((_, Entry::Stream(inbox, _))) => inbox.has_room(&self.link, more),
+            Some((_, Entry::Stream(inbox, _))) => inbox.has_room(&self.link.meter, more),
             _ => true,
         }
     }
@@ -338,7 +323,7 @@ impl<R: Role> Serving<'_, R> {
             return true;
         }
         match self.sessions.get(&id) {
-            Some((_, Entry::Stream(inbox, _))) => match inbox.push(self.link, data) {
+            Some((_, Entry::Stream(inbox, _))) => match inbox.push(&self.link.meter, data) {
                 Ok(waker) => self.wakers.extend(waker),
                 Err(Full) => return false,
             },
@@ -358,7 +343,7 @@ impl<R: Role> Serving<'_, R> {
 fn lose(link: &Arc<Link>, serial: u64, entry: Entry, end: End, wakers: &mut Vec<Waker>) {
     match entry {
         Entry::Stream(inbox, _) => wakers.extend(inbox.set_end(end)),
-        Entry::Packets(_, _, Some(owner)) => owner.left(link, serial),
+        Entry::Packets(_, _, Some(owner)) => owner.left(Arc::as_ptr(link) as usize, serial),
         Entry::Packets(inbox, _, None) => wakers.extend(inbox.end()),
     }
 }
@@ -366,7 +351,7 @@ fn lose(link: &Arc<Link>, serial: u64, entry: Entry, end: End, wakers: &mut Vec<
 /// Ends a session whatever it is doing.
 fn cut(link: &Arc<Link>, serial: u64, entry: Entry, wakers: &mut Vec<Waker>) {
     if let Entry::Stream(inbox, task) = &entry {
-        inbox.clear(link);
+        inbox.clear(&link.meter);
         if let Some(task) = task {
             task.abort();
         }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use sealway_v2ray::Destination;
 
-use super::{Link, MAX_DATAGRAMS_TOGETHER, MAX_WAITING, MAX_WAITING_TOGETHER};
+use super::{MAX_DATAGRAMS_TOGETHER, MAX_WAITING, MAX_WAITING_TOGETHER, Meter};
 use crate::pool::{Buf, Class};
 
 /// Why nothing more comes.
@@ -51,24 +51,24 @@ pub(crate) struct Full;
 
 impl Bytes {
     /// Makes room for `more` bytes, in a larger buffer if that is needed.
-    fn make_room(&mut self, link: &Link, more: usize) -> Result<(), Full> {
+    fn make_room(&mut self, meter: &Meter, more: usize) -> Result<(), Full> {
         let len = self.range.len();
         let old = self.held.as_ref().map_or(0, |buf| buf.len());
         if self.range.end + more <= old {
             return Ok(());
         }
         let class = Class::holding(len + more).ok_or(Full)?.max(self.want);
-        if old == 0 && link.waiting() + class.size() > MAX_WAITING_TOGETHER {
+        if old == 0 && meter.waiting() + class.size() > MAX_WAITING_TOGETHER {
             return Err(Full);
         }
         match &mut self.held {
             Some(buf) if len + more <= old => buf.copy_within(self.range.clone(), 0),
             held => {
                 let mut buf = Buf::take(class);
-                link.add_waiting(class.size());
+                meter.add(class.size());
                 if let Some(smaller) = held.take() {
                     buf[..len].copy_from_slice(&smaller[self.range.clone()]);
-                    link.take_waiting(smaller.len());
+                    meter.take(smaller.len());
                 }
                 *held = Some(buf);
             }
@@ -78,7 +78,7 @@ impl Bytes {
     }
 
     /// Lets go of the buffer.
-    fn give(&mut self, link: &Link) -> Option<(Buf, Range<usize>)> {
+    fn give(&mut self, meter: &Meter) -> Option<(Buf, Range<usize>)> {
         let buf = self.held.take()?;
         let range = std::mem::take(&mut self.range);
         let class = buf.class();
@@ -87,19 +87,19 @@ impl Bytes {
             len if len < class.size() / 8 => class.smaller(),
             _ => class,
         };
-        link.take_waiting(buf.len());
+        meter.take(buf.len());
         Some((buf, range))
     }
 }
 
 impl Inbox {
     /// Adds what has come. Whoever waits for it is to be woken when all else has been handed out.
-    pub(crate) fn push(&self, link: &Link, data: &[u8]) -> Result<Option<Waker>, Full> {
+    pub(crate) fn push(&self, meter: &Meter, data: &[u8]) -> Result<Option<Waker>, Full> {
         let mut bytes = lock(&self.bytes);
         if self.end() != End::None || data.is_empty() {
             return Ok(None);
         }
-        bytes.make_room(link, data.len())?;
+        bytes.make_room(meter, data.len())?;
         let at = bytes.range.end;
         bytes.range.end += data.len();
         if let Some(buf) = &mut bytes.held {
@@ -114,10 +114,10 @@ impl Inbox {
     }
 
     /// Whether there is room for so many bytes more.
-    pub(crate) fn has_room(&self, link: &Link, more: usize) -> bool {
+    pub(crate) fn has_room(&self, meter: &Meter, more: usize) -> bool {
         let bytes = lock(&self.bytes);
         let fits = Class::holding(bytes.range.len() + more).is_some();
-        fits && (bytes.held.is_some() || link.waiting() + Class::LARGEST.size() <= MAX_WAITING_TOGETHER)
+        fits && (bytes.held.is_some() || meter.waiting() + Class::LARGEST.size() <= MAX_WAITING_TOGETHER)
     }
 
     /// Nothing more comes.
@@ -149,16 +149,16 @@ impl Inbox {
     }
 
     /// Hands over all that has come.
-    pub(crate) fn take(&self, link: &Link) -> Option<(Buf, Range<usize>)> {
+    pub(crate) fn take(&self, meter: &Meter) -> Option<(Buf, Range<usize>)> {
         let mut bytes = lock(&self.bytes);
         if bytes.range.is_empty() || self.end() == End::Broken {
             return None;
         }
-        bytes.give(link)
+        bytes.give(meter)
     }
 
     /// Takes what has come. 0: the peer has ended the session.
-    pub(crate) fn poll_read(&self, link: &Link, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+    pub(crate) fn poll_read(&self, meter: &Meter, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
         let mut bytes = lock(&self.bytes);
         let end = self.end();
         if end == End::Broken {
@@ -177,16 +177,16 @@ impl Inbox {
         into[..len].copy_from_slice(&buf[at..at + len]);
         bytes.range.start += len;
         if bytes.range.is_empty() {
-            bytes.give(link);
+            bytes.give(meter);
         }
         Poll::Ready(Ok(len))
     }
 
     /// Nobody reads any more.
-    pub(crate) fn clear(&self, link: &Link) {
+    pub(crate) fn clear(&self, meter: &Meter) {
         let mut bytes = lock(&self.bytes);
         self.end.store(End::Broken as u8, Ordering::Release);
-        bytes.give(link);
+        bytes.give(meter);
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -10,17 +9,15 @@ use sealway_v2ray::Destination;
 use sealway_v2ray::mux::{self, MAX_SESSIONS_IN_LIFE};
 use tokio::time::Instant;
 
-use super::{Entry, FULL, HOLD, QUANTUM, QUANTUM_FEW, QUANTUM_LAST};
+use super::{Entry, FULL, HOLD, Meter, QUANTUM, QUANTUM_FEW, QUANTUM_LAST};
 use crate::pool;
 
 /// The frames that wait, and who waits for their turn.
 #[derive(Default)]
 pub(crate) struct Link {
     state: Mutex<State>,
-    /// Bytes in the inboxes of all sessions.
-    waiting: AtomicUsize,
-    /// The driver does not read until a session has taken something.
-    stopped: AtomicBool,
+    /// What waits for its sessions, and its driver.
+    pub(crate) meter: Meter,
 }
 
 #[derive(Default)]
@@ -35,7 +32,6 @@ pub(super) struct State {
     last: usize,
     /// Sessions that wait for the next one.
     turns: Vec<Waker>,
-    task: Option<Waker>,
     /// Sessions that begin at this end.
     pub(super) begun: Vec<(u16, Entry)>,
     /// Streams that have begun here and that the peer has not been told of, and until when that waits for their first data.
@@ -76,35 +72,6 @@ impl Link {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes that wait for all sessions together.
-    pub(crate) fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn add_waiting(&self, len: usize) {
-        self.waiting.fetch_add(len, Ordering::Relaxed);
-    }
-
-    /// A session has taken bytes.
-    pub(super) fn take_waiting(&self, len: usize) {
-        self.waiting.fetch_sub(len, Ordering::SeqCst);
-        if self.stopped.load(Ordering::SeqCst) {
-            self.wake();
-        }
-    }
-
-    /// The driver waits for a session to take something, or does so no longer.
-    pub(super) fn set_stopped(&self, stopped: bool) {
-        self.stopped.store(stopped, Ordering::SeqCst);
-    }
-
-    fn wake(&self) {
-        let task = self.lock().task.take();
-        if let Some(task) = task {
-            task.wake();
-        }
-    }
-
     /// Has frames appended by `push`, which is told how much data there is room for and returns how much it took.
     pub(super) fn poll_push<T>(
         &self,
@@ -112,7 +79,8 @@ impl Link {
         turn: &mut Turn,
         push: impl FnOnce(&mut Vec<u8>, &mut VecDeque<(u16, Destination, Instant)>, usize) -> (T, usize),
     ) -> Poll<io::Result<T>> {
-        let mut state = self.lock();
+        let mut guard = self.lock();
+        let state = &mut *guard;
         if state.closed {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
@@ -134,16 +102,13 @@ impl Link {
             }
             return Poll::Pending;
         }
-        let state = &mut *state;
         if state.out.capacity() == 0 {
             state.out = pool::take_out(QUANTUM);
         }
         let (done, took) = push(&mut state.out, &mut state.unsaid, most - turn.used);
         turn.used += took;
-        let task = state.task.take();
-        if let Some(task) = task {
-            task.wake();
-        }
+        drop(guard);
+        self.meter.wake();
         Poll::Ready(Ok(done))
     }
 
@@ -152,9 +117,8 @@ impl Link {
         let mut state = self.lock();
         if !state.closed {
             mux::push_end(&mut state.out, id, error);
-            if let Some(task) = state.task.take() {
-                task.wake();
-            }
+            drop(state);
+            self.meter.wake();
         }
     }
 
@@ -168,10 +132,10 @@ impl Link {
         }
         let unsaid = state.unsaid.len();
         state.unsaid.retain(|(other, ..)| *other != id || !ours);
-        if let Some(task) = state.task.take() {
-            task.wake();
-        }
-        state.unsaid.len() < unsaid
+        let forgotten = state.unsaid.len() < unsaid;
+        drop(state);
+        self.meter.wake();
+        forgotten
     }
 
     /// Begins a session at this end, if there are fewer than `limit` and the carrier is good for one more. `to` is the target
@@ -188,9 +152,8 @@ impl Link {
             state.unsaid.push_back((id, to.clone(), Instant::now() + HOLD));
         }
         state.begun.push((id, entry()));
-        if let Some(task) = state.task.take() {
-            task.wake();
-        }
+        drop(state);
+        self.meter.wake();
         Some(id)
     }
 
@@ -212,7 +175,6 @@ impl Link {
     pub(super) fn close(&self) -> Vec<(u16, Entry)> {
         let mut state = self.lock();
         state.closed = true;
-        state.task = None;
         state.out = Vec::new();
         for turn in state.turns.drain(..) {
             turn.wake();
@@ -233,14 +195,6 @@ impl Link {
     /// Appends something of the driver's own.
     pub(super) fn push(&self, push: impl FnOnce(&mut Vec<u8>)) {
         push(&mut self.lock().out);
-    }
-
-    /// Has the driver woken when there is something to do.
-    pub(super) fn register(&self, cx: &Context<'_>) {
-        let mut state = self.lock();
-        if state.task.as_ref().is_none_or(|old| !old.will_wake(cx.waker())) {
-            state.task = Some(cx.waker().clone());
-        }
     }
 
     /// Exchanges the batch for an empty buffer, and lets those who wait have their turn.

@@ -74,11 +74,11 @@ impl Virtual for Pipe {
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
-        self.inbox.poll_read(&self.link, cx, into)
+        self.inbox.poll_read(&self.link.meter, cx, into)
     }
 
     fn take(&mut self) -> Option<(Buf, Range<usize>)> {
-        self.inbox.take(&self.link)
+        self.inbox.take(&self.link.meter)
     }
 
     /// What is written after the peer has ended the session goes nowhere. For a moment that is no error: what the peer sent
@@ -136,6 +136,6 @@ impl Drop for Pipe {
         if !unsaid && peer != End::Broken {
             self.end(self.broken || !self.shut && peer == End::None);
         }
-        self.inbox.clear(&self.link);
+        self.inbox.clear(&self.link.meter);
     }
 }

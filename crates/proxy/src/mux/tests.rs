@@ -92,7 +92,7 @@ fn ten_thousand_sessions_hold_a_bounded_memory() {
     let frame = vec![1; 65_535];
     let mut held = 0;
     for _ in 0..10_000_usize.div_ceil(MAX_SESSIONS) {
-        let link = Link::new();
+        let link = Meter::default();
         let inboxes: Vec<Inbox> = (0..MAX_SESSIONS).map(|_| Inbox::default()).collect();
         for inbox in &inboxes {
             while inbox.push(&link, &frame).is_ok() {
@@ -117,7 +117,7 @@ fn ten_thousand_sessions_hold_a_bounded_memory() {
 
 #[test]
 fn an_inbox_is_full_before_its_largest_buffer_overflows() {
-    let link = Link::new();
+    let link = Meter::default();
     let inbox = Inbox::default();
     let mut all = 0;
     while inbox.push(&link, &[3; 5000]).is_ok() {
