@@ -32,8 +32,8 @@ fn fill(pipe: &mut Pipe) -> usize {
     sent
 }
 
-fn pipes(link: &Arc<Link>, many: u16) -> Vec<Box<Pipe>> {
-    let one = |id| Pipe::theirs(Arc::clone(link), Arc::default(), id, 1);
+fn pipes(link: &Arc<Link>, many: u16) -> Vec<Pipe> {
+    let one = |id| *Pipe::theirs(Arc::clone(link), Arc::default(), id, 1);
     (0..many).map(one).collect()
 }
 
@@ -63,7 +63,7 @@ fn nobody_gets_more_than_a_share_of_a_batch_while_others_wait() {
     assert!(fill(&mut pipes[1]) >= QUANTUM, "a second one has its share at once");
     taken(&link);
     for round in 0..3 {
-        let sent: Vec<usize> = pipes.iter_mut().map(|pipe| fill(pipe)).collect();
+        let sent: Vec<usize> = pipes.iter_mut().map(fill).collect();
         let batch = taken(&link);
         assert_eq!(batch.len(), 8);
         assert!(batch.iter().all(|(id, len)| sent[usize::from(*id)] == *len));
@@ -78,7 +78,7 @@ fn nobody_gets_more_than_a_share_of_a_batch_while_others_wait() {
 fn a_full_batch_has_room_for_a_short_request_of_everybody_and_no_more() {
     let link = Link::new();
     let mut pipes = pipes(&link, MAX_SESSIONS as u16);
-    let sent: Vec<usize> = pipes.iter_mut().map(|pipe| fill(pipe)).collect();
+    let sent: Vec<usize> = pipes.iter_mut().map(fill).collect();
     assert!(sent.iter().all(|sent| *sent >= QUANTUM_LAST), "{sent:?}");
     assert!(link.unwritten() <= OVERFULL + QUANTUM_FEW, "{}", link.unwritten());
     // All have their turn again.
