@@ -198,7 +198,7 @@ impl Flows {
         let key = Key {
             outbound,
             exempt,
-            target: (!route.outbound.is_open_to_all()).then(|| to.clone()),
+            target: (!route.outbound.is_open_to_all(to)).then(|| to.clone()),
         };
         let (caller, to) = (route.caller(&self.origin), to.clone());
         let opening = async move { route.outbound.associate(&to, &caller).await };

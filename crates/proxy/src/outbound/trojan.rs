@@ -44,7 +44,7 @@ impl Protocol for Trojan {
         Box::pin(async { Ok(Addressed::new(self.stream(to).await?) as Box<dyn PacketEnd>) })
     }
 
-    fn is_open_to_all(&self) -> bool {
+    fn is_open_to_all(&self, _: &Destination) -> bool {
         true
     }
 }

@@ -21,7 +21,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::common::{pattern, target, try_exchange, within};
+use crate::common::{pattern, target, try_exchange, udp_target, within};
 use crate::programs::{Place, Program};
 use crate::ways::{Files, PROTOCOLS, Pair, TROJAN, VLESS, Way, config, door, freedom, placed};
 
