@@ -14,8 +14,8 @@ pub use inbound::{
     ShadowsocksUser, ShadowsocksUsers, Socks, TrojanIn, TrojanUser, UnixName, User, VlessIn, VmessIn,
 };
 pub use outbound::{
-    FinalRule, Freedom, MuxDatagrams, MuxOut, MuxPort443, Outbound, OutboundProtocol, ProxyOut, ShadowsocksOut, TrojanOut, VlessOut, VmessOut,
-    VmessSecurity,
+    FinalRule, Freedom, MuxDatagrams, MuxOut, MuxPort443, Outbound, OutboundProtocol, ProxyOut, ShadowsocksOut,
+    TrojanOut, VlessOut, VmessOut, VmessSecurity,
 };
 pub use transport::{
     Certificate, CipherSuite, ClientTls, ClientTransport, Curve, DomainStrategy, Families, Front, Grpc, PemSource,

@@ -173,7 +173,8 @@ impl Session for Datagrams {
 /// for as long as the policy allows and its flows are over.
 async fn serve(near: &mut Within, user: Arc<User>, dispatcher: &Arc<Dispatcher>, origin: &Origin) -> Result<(), Error> {
     let idle = user.level.timeouts.idle;
-    let mut flows = Flows::new(user, Traffic::default(), Room::of_carrier());
+    let room = Room::of_carrier();
+    let mut flows = Flows::new(Arc::clone(dispatcher), user, Traffic::default());
     let (answers, mut waiting) = mpsc::channel::<(Vec<u8>, Destination)>(QUEUE);
     let (mut slot, mut answer) = (Slot::default(), None);
     let mut last = Instant::now();
@@ -209,8 +210,9 @@ async fn serve(near: &mut Within, user: Arc<User>, dispatcher: &Arc<Dispatcher>,
         }
         if let Some((mut to, bytes)) = slot.datagram() {
             to.network = Network::Udp;
-            let reply = || Reply::Queue(answers.clone());
-            flows.send(dispatcher, origin, to, bytes, reply).await;
+            if let Some(datagram) = room.keep(bytes, to) {
+                flows.carry(origin, datagram, Reply::Queue(answers.clone())).await;
+            }
         }
         slot.clear();
     }

@@ -76,7 +76,7 @@ impl Protocol for Shadowsocks {
         Box::pin(self.relayed())
     }
 
-    fn is_open_to_all(&self) -> bool {
+    fn is_open_to_all(&self, _: &Destination) -> bool {
         true
     }
 }

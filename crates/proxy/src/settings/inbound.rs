@@ -86,7 +86,10 @@ pub enum InboundProtocol {
 impl InboundProtocol {
     /// Whether the source address of a datagram is that of the client's program, which servers are told of by a hash.
     pub fn shows_programs(&self) -> bool {
-        matches!(self, InboundProtocol::Dokodemo(_) | InboundProtocol::Socks(_))
+        matches!(
+            self,
+            InboundProtocol::Dokodemo(_) | InboundProtocol::Shadowsocks(_) | InboundProtocol::Socks(_)
+        )
     }
 
     /// Whether it takes streams, and whether it takes datagrams on a socket of its own.

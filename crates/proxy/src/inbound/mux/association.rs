@@ -177,7 +177,7 @@ impl Association {
         let association = Arc::clone(self);
         async move {
             let idle = association.user.level.timeouts.idle;
-            let mut flows = Flows::new(Arc::clone(&association.user), Traffic::default(), room);
+            let mut flows = Flows::new(dispatcher, Arc::clone(&association.user), Traffic::default());
             let (mut batch, mut last) = (Batch::default(), Instant::now());
             loop {
                 let taking = poll_fn(|cx| association.inbox.poll_take(cx, &mut batch));
@@ -191,8 +191,9 @@ impl Association {
                     },
                 }
                 while let Some((to, bytes)) = batch.next() {
-                    let reply = || Reply::Session(Arc::clone(&association) as Arc<dyn AnswerInTurn>);
-                    flows.send(&dispatcher, &origin, to, bytes, reply).await;
+                    let Some(datagram) = room.keep(bytes, to) else { continue };
+                    let reply = Reply::Session(Arc::clone(&association) as Arc<dyn AnswerInTurn>);
+                    flows.carry(&origin, datagram, reply).await;
                 }
             }
         }
