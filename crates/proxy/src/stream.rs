@@ -18,25 +18,27 @@ pub(crate) mod adapter;
 mod flood;
 mod rx;
 mod seal;
+mod tx;
 
 use std::future::poll_fn;
 use std::io;
 use std::ops::Range;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use sealway_v2ray::Step;
 use tokio::time::Instant;
 
 use crate::Error;
 use crate::carrier::Carrier;
-use crate::closing::{LINGER, Paced, Pacer};
+use crate::closing::{Paced, Pacer};
 use crate::layer::{Framing, Open, Seal};
-use crate::pool::{self, Buf, Class};
+use crate::pool::{Buf, Class};
 use crate::stats::Traffic;
 use crate::tls::handshake::Established;
 use crate::tls::records::Records;
 
 use rx::Rx;
+use tx::Tx;
 
 /// Regions of the buffer, by how many layers their bytes are through.
 const SOCKET: usize = 0;
@@ -47,21 +49,6 @@ const PAYLOAD: usize = 3;
 /// Bytes of our own answers that may wait to be written before the peer is read no further. What one read asks for comes
 /// on top, which is little: of many pings in it some are answered, and of many wishes for a new key one.
 const BEHIND: usize = 4 << 10;
-
-/// What is to be sent.
-#[derive(Default)]
-struct Tx {
-    out: Vec<u8>,
-    sent: usize,
-    /// Bytes of answers to control frames and key updates, among those that wait or were written since something waited.
-    replies: usize,
-    /// Bytes that precede the first payload, held so that they leave together with it.
-    prefix: Vec<u8>,
-    /// What is said to a peer who is refused before anything else was said.
-    farewell: Vec<u8>,
-    /// The transport has been told that nothing follows.
-    closed: bool,
-}
 
 /// One end of a connection.
 pub(crate) struct Stream {
@@ -141,22 +128,6 @@ impl Stream {
     /// Seals what is sent from here on.
     pub(crate) fn set_sealer(&mut self, sealer: Box<dyn Seal>) {
         self.sealer = Some(sealer);
-    }
-
-    /// Sets bytes that leave ahead of the first payload, below the body layer, above the frames, and behind those that were
-    /// set before.
-    pub(crate) fn set_prefix(&mut self, prefix: Vec<u8>) {
-        self.tx.prefix.extend(prefix);
-    }
-
-    /// Sets last words for a peer who is refused before anything was said to him.
-    pub(crate) fn set_farewell(&mut self, words: Vec<u8>) {
-        self.tx.farewell = words;
-    }
-
-    /// True while bytes set with [`Stream::set_prefix`] wait for the first payload.
-    pub(crate) fn holds_prefix(&self) -> bool {
-        !self.tx.prefix.is_empty()
     }
 
     /// Puts `bytes` in front of what was received, as if they had arrived now: for data that a handshake carried.
@@ -421,95 +392,6 @@ impl Stream {
             Some(tls) => tls.key_update(&mut self.tx.out, true),
             None => Ok(()),
         }
-    }
-
-    /// True if something waits to be written.
-    pub(crate) fn wants_flush(&self) -> bool {
-        self.tx.sent < self.tx.out.len()
-    }
-
-    /// Takes a buffer with room for this many sealed bytes if nothing waits to be written, so that it need not grow.
-    pub(crate) fn expect(&mut self, bytes: usize) {
-        if self.tx.out.capacity() == 0 {
-            self.tx.out = pool::take_out(bytes);
-        }
-    }
-
-    /// Bytes of the buffer that holds what waits to be written, with those of it that have been.
-    pub(crate) fn collected(&self) -> usize {
-        self.tx.out.len()
-    }
-
-    /// Bytes flushed so far: what is sealed has moved only once it is written.
-    pub(crate) fn written(&self) -> u64 {
-        self.written
-    }
-
-    /// Writes what waits; when all is written the buffer is given back.
-    pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        while self.wants_flush() {
-            let wrote = ready!(self.carrier.poll_write(cx, &self.tx.out[self.tx.sent..]))?;
-            self.tx.sent += wrote;
-            self.written = self.written.wrapping_add(wrote as u64);
-            self.traffic.sent(wrote);
-        }
-        self.tx.sent = 0;
-        self.tx.replies = 0;
-        if self.tx.out.capacity() > 0 {
-            pool::give_out(std::mem::take(&mut self.tx.out));
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    /// Writes what waits.
-    pub(crate) async fn flush(&mut self) -> Result<(), Error> {
-        poll_fn(|cx| self.poll_flush(cx)).await
-    }
-
-    /// Seals and writes.
-    pub(crate) async fn send(&mut self, payload: &[u8]) -> Result<(), Error> {
-        self.seal(payload)?;
-        self.flush().await
-    }
-
-    /// Forgets what waits to be written, after the peer has refused it.
-    pub(crate) fn discard(&mut self) {
-        self.tx.sent = self.tx.out.len();
-        self.tx.replies = 0;
-    }
-
-    /// Says on every layer that nothing follows, as far as that can be written at once; nobody waits for the peer to hear it.
-    pub(crate) fn finish(&mut self, cx: &mut Context<'_>) {
-        if self.seal_end().and_then(|()| self.seal_close()).is_ok() {
-            let _ = self.poll_flush(cx);
-        }
-    }
-
-    /// Says last words, if there are any, and leaves in good order. Without any, what was held back for a first payload is
-    /// not said either.
-    pub(crate) async fn leave(&mut self, words: &[u8]) {
-        let farewell = std::mem::take(&mut self.tx.farewell);
-        let words = if words.is_empty() {
-            self.tx.prefix.clear();
-            &farewell
-        } else {
-            words
-        };
-        let leaving = async {
-            self.seal(words)?;
-            self.seal_close()?;
-            self.flush().await?;
-            self.carrier.leave().await;
-            Ok::<(), Error>(())
-        };
-        let _ = tokio::time::timeout(LINGER, leaving).await;
-    }
-
-    /// Writes payload that needs no sealing straight from where it lies.
-    pub(crate) fn poll_write_raw(&mut self, cx: &mut Context<'_>, payload: &[u8]) -> Poll<Result<usize, Error>> {
-        let wrote = ready!(self.carrier.poll_write(cx, payload))?;
-        self.traffic.sent(wrote);
-        Poll::Ready(Ok(wrote))
     }
 
     /// Counts bytes that moved without passing through memory.
