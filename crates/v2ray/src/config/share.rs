@@ -174,21 +174,23 @@ impl Link {
         Ok(Made { link, left_out })
     }
 
+    /// The parts of a parameter that is a list with commas.
+    fn list(&self, name: &str) -> Vec<&str> {
+        let parts = self.parameter(name).split(',').map(str::trim);
+        parts.filter(|part| !part.is_empty()).collect()
+    }
+
     /// The request of the `http` header. `host` and `path` are lists with commas.
     fn front(&self) -> Value {
-        let list = |name: &str| -> Vec<&str> {
-            let parts = self.parameter(name).split(',').map(str::trim);
-            parts.filter(|part| !part.is_empty()).collect()
-        };
         let mut request = Map::new();
-        if !list("path").is_empty() {
-            request.insert("path".into(), list("path").into());
+        if !self.list("path").is_empty() {
+            request.insert("path".into(), self.list("path").into());
         }
-        if !list("host").is_empty() {
+        if !self.list("host").is_empty() {
             // Whoever says a header has to say all of them.
             let usual = front::Request::default().headers;
             let mut headers: Map<String, Value> = usual.into_iter().map(|(name, all)| (name, all.into())).collect();
-            headers.insert("Host".into(), list("host").into());
+            headers.insert("Host".into(), self.list("host").into());
             request.insert("headers".into(), headers.into());
         }
         request.into()
@@ -196,30 +198,33 @@ impl Link {
 
     fn take_front(&mut self, front: &Front, left_out: &mut Vec<&'static str>) {
         self.set_parameter("headerType", "http");
-        let (usual, own) = (front::Request::default(), &front.request);
-        let sorted = |request: &front::Request| {
-            let mut headers = request.headers.clone();
-            headers.sort();
-            headers
-        };
+        let (mut said, own) = (front::Request::default(), &front.request);
         let host = |headers: &front::Headers| headers.iter().find(|(name, _)| name == "Host").cloned();
-        if own.paths != usual.paths {
+        if own.paths != said.paths {
             self.set_parameter("path", own.paths.join(","));
         }
-        let (mut headers, mut plain) = (sorted(own), sorted(&usual));
-        if let (Some(own), Some(usual)) = (host(&headers), host(&plain))
-            && own != usual
+        if let Some(own) = host(&own.headers)
+            && host(&said.headers).as_ref() != Some(&own)
         {
             self.set_parameter("host", own.1.join(","));
         }
-        headers.retain(|(name, _)| name != "Host");
-        plain.retain(|(name, _)| name != "Host");
-        let said = front::Request {
-            paths: own.paths.clone(),
-            headers: own.headers.clone(),
-            ..usual
-        };
-        if headers != plain || said != *own {
+        // Lost is what a reader of the link would not make of it again.
+        let owned = |parts: Vec<&str>| parts.into_iter().map(str::to_owned).collect::<Vec<_>>();
+        let (paths, hosts) = (owned(self.list("path")), owned(self.list("host")));
+        if !paths.is_empty() {
+            said.paths = paths;
+        }
+        for (_, all) in said
+            .headers
+            .iter_mut()
+            .filter(|(name, _)| name == "Host" && !hosts.is_empty())
+        {
+            all.clone_from(&hosts);
+        }
+        let mut own = own.clone();
+        said.headers.sort();
+        own.headers.sort();
+        if said != own {
             left_out.push("header.request");
         }
     }

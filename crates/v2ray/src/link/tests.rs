@@ -188,14 +188,29 @@ fn a_link_with_the_http_header() {
         assert_eq!((made.link, made.left_out), (link, vec![]));
     }
     // What no link can say.
-    let text = format!(
-        r#"{{"protocol":"vless","settings":{{"address":"127.0.0.1","port":1,"id":"{ID}","encryption":"none"}},"streamSettings":{{"rawSettings":{{"header":{{"type":"http","request":{{"method":"POST"}}}}}}}}}}"#
-    );
-    let (outbound, _) = crate::config::read_outbound(&text);
-    assert_eq!(
-        Link::from_outbound(&outbound.unwrap()).unwrap().left_out,
-        ["header.request"]
-    );
+    let usual = r#""User-Agent":"a","Accept-Encoding":"gzip, deflate","Connection":"keep-alive","Pragma":"no-cache""#;
+    let defaults = crate::http::front::Request::default().headers;
+    let hostless = defaults.iter().filter(|(name, _)| name != "Host").cloned();
+    let hostless = serde_json::to_string(&hostless.collect::<std::collections::BTreeMap<_, _>>()).unwrap();
+    for request in [
+        r#"{"method":"POST"}"#.to_owned(),
+        r#"{"path":["/a,b"]}"#.to_owned(),
+        r#"{"path":["/a",",/b"]}"#.to_owned(),
+        format!(r#"{{"headers":{{"Host":"a.example",{usual}}}}}"#),
+        format!(r#"{{"headers":{hostless}}}"#),
+        format!(r#"{{"headers":{}}}"#, hostless.replacen('{', r#"{"Host":["a,b"],"#, 1)),
+        format!(r#"{{"headers":{}}}"#, hostless.replacen('{', r#"{"host":["a"],"#, 1)),
+    ] {
+        let text = format!(
+            r#"{{"protocol":"vless","settings":{{"address":"127.0.0.1","port":1,"id":"{ID}","encryption":"none"}},"streamSettings":{{"rawSettings":{{"header":{{"type":"http","request":{request}}}}}}}}}"#
+        );
+        let (outbound, _) = crate::config::read_outbound(&text);
+        assert_eq!(
+            Link::from_outbound(&outbound.unwrap()).unwrap().left_out,
+            ["header.request"],
+            "{request}"
+        );
+    }
 }
 
 #[test]
