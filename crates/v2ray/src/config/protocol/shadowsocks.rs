@@ -1,6 +1,7 @@
 //! Shadowsocks.
 
 use serde_json::json;
+use zeroize::Zeroizing;
 
 use super::Side;
 use super::server::{NO_USER, Server, check_level, nest, one};
@@ -242,7 +243,7 @@ fn users(
                 }
             };
             let key = key(own, &user.password, cx)?;
-            let secret = format!("{own}:{}", user.password.value.0);
+            let secret = Zeroizing::new(format!("{own}:{}", *user.password.value.0));
             seen.check((secret.as_bytes(), at), &user.email, cx);
             Some(ShadowsocksUser {
                 key,
@@ -304,8 +305,8 @@ pub struct ShadowsocksOutbound {
     pub server: Server,
     /// What the password stands for, and its method.
     pub keys: KeyChain,
-    /// The password. Links hold it as it is.
-    pub password: String,
+    /// The password. Links hold it as it is. Wiped when it is dropped.
+    pub password: Zeroizing<String>,
     /// A name, for the reader.
     pub email: String,
 }
@@ -357,7 +358,12 @@ impl Side for ShadowsocksOutbound {
 
     fn link(&self, _: &mut Vec<&'static str>) -> Option<Link> {
         let Server { address, port } = &self.server;
-        let mut link = Link::new(Scheme::Shadowsocks, self.password.clone(), address.clone(), *port);
+        let mut link = Link::new(
+            Scheme::Shadowsocks,
+            self.password.as_str().to_owned(),
+            address.clone(),
+            *port,
+        );
         link.encryption = self.keys.method().name().to_owned();
         Some(link)
     }

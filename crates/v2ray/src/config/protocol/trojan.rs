@@ -1,6 +1,7 @@
 //! Trojan.
 
 use serde_json::json;
+use zeroize::Zeroizing;
 
 use super::Side;
 use super::fallback::{self, FallbackTarget, ReadFallback};
@@ -119,9 +120,9 @@ fn users(list: Vec<TrojanUserSettings>, cx: &mut Cx<'_>) -> Vec<TrojanUser> {
     list.into_iter().enumerate().map(one).collect()
 }
 
-/// A password, which is not empty.
+/// A password, which is not empty. Wiped when it is dropped.
 #[derive(Clone, PartialEq)]
-pub(crate) struct Password(pub(crate) String);
+pub(crate) struct Password(pub(crate) Zeroizing<String>);
 
 /// Does not show it.
 impl std::fmt::Debug for Password {
@@ -137,7 +138,7 @@ impl Decode for Password {
 
     fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
         let at = value.at;
-        let password = String::decode(value, cx)?;
+        let password = Zeroizing::new(String::decode(value, cx)?);
         if password.is_empty() {
             let hint = "everyone would know it: write a long random one, the same at both ends";
             cx.error(at, "the password is empty", hint);
@@ -184,8 +185,8 @@ object! {
 pub struct TrojanOutbound {
     /// The server.
     pub server: Server,
-    /// Our password there. Links hold it as it is.
-    pub password: String,
+    /// Our password there. Links hold it as it is. Wiped when it is dropped.
+    pub password: Zeroizing<String>,
     /// A name, for the reader.
     pub email: String,
 }
@@ -233,7 +234,7 @@ impl Side for TrojanOutbound {
     fn link(&self, _: &mut Vec<&'static str>) -> Option<Link> {
         let mut link = Link::new(
             Scheme::Trojan,
-            self.password.clone(),
+            self.password.as_str().to_owned(),
             self.server.address.clone(),
             self.server.port,
         );

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use zeroize::Zeroize;
+
 use crate::UserId;
 use crate::config::context::{Cx, quoted};
 use crate::config::scalar::Name;
@@ -41,8 +43,17 @@ pub(crate) struct Distinct {
     /// The key that holds the secret.
     key: &'static str,
     hint: &'static str,
+    /// Wiped when it is dropped.
     secrets: HashMap<Vec<u8>, Position>,
     emails: HashMap<String, Position>,
+}
+
+impl Drop for Distinct {
+    fn drop(&mut self) {
+        for (mut secret, _) in self.secrets.drain() {
+            secret.zeroize();
+        }
+    }
 }
 
 impl Distinct {
