@@ -222,19 +222,22 @@ impl Dispatcher {
             Request::Fallback(relay) => Carry::Stream(relay),
             Request::Session(session) => Carry::Session(session),
             Request::Nothing => Carry::Nothing,
-            Request::Stream { mut near, to, user } => match self.connect(origin, &to, &user).await {
-                Ok(Far::Stream(far)) => {
-                    let relay = Relay::new(*near, *far, user.level.timeouts, user.traffic.clone());
-                    Carry::Stream(Box::new(relay))
+            Request::Stream { mut near, to, user } => {
+                near.welcome();
+                match self.connect(origin, &to, &user).await {
+                    Ok(Far::Stream(far)) => {
+                        let relay = Relay::new(*near, *far, user.level.timeouts, user.traffic.clone());
+                        Carry::Stream(Box::new(relay))
+                    }
+                    Ok(Far::Nowhere(answer)) => {
+                        // The client reads the answer before it sees the end, for it is not reset.
+                        near.leave(answer.unwrap_or_default()).await;
+                        Carry::Nothing
+                    }
+                    Err(error @ Error::Forbidden { .. }) => Carry::Refused(near, error),
+                    Err(error) => Carry::Failed(error),
                 }
-                Ok(Far::Nowhere(answer)) => {
-                    // The client reads the answer before it sees the end, for it is not reset.
-                    near.leave(answer.unwrap_or_default()).await;
-                    Carry::Nothing
-                }
-                Err(error @ Error::Forbidden { .. }) => Carry::Refused(near, error),
-                Err(error) => Carry::Failed(error),
-            },
+            }
             Request::Packets { near, user } => {
                 let far = Flows::new(Arc::clone(self), origin.clone(), Arc::clone(&user));
                 Carry::Datagrams(near, far, user)

@@ -171,6 +171,7 @@ impl Stream {
 
     /// The peer has shown who it is: from here on, large reads are worth their memory.
     pub(crate) fn trust(&mut self) {
+        self.welcome();
         self.rx.most = Class::LARGEST;
         self.carrier.trust();
         if let Some(tls) = &mut self.tls {

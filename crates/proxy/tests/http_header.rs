@@ -124,3 +124,72 @@ async fn each_direction_ends_by_itself() {
     stream.shutdown().await.unwrap();
     assert_eq!(to_the_end(&mut stream).await, (b"300000 bytes".to_vec(), true));
 }
+
+/// Last words are for strangers: a user whose traffic goes nowhere hears none of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn users_do_not_hear_what_strangers_do() {
+    for (inbound, out) in [
+        (trojan(), "trojan"),
+        (vless(), "vless"),
+        (vmess(), "vmess"),
+        (InboundProtocol::Http(HttpProxy::default()), "http"),
+        (socks(), "socks"),
+    ] {
+        let transport = ServerTransport {
+            kind: front(),
+            ..ServerTransport::default()
+        };
+        let mut settings = server_settings(inbound, transport);
+        settings.outbounds = vec![outbound(
+            OutboundProtocol::Blackhole { http: false },
+            ClientTransport::default(),
+        )];
+        let server = Server::start(settings).await.unwrap();
+        let to = (loopback(), at(&server, "in").port());
+        let proxy = |server| ProxyOut {
+            server,
+            account: None,
+            headers: Vec::new(),
+        };
+        let protocol = match out {
+            "trojan" => trojan_out(to),
+            "vless" => OutboundProtocol::Vless(VlessOut { server: to, id: id() }),
+            "vmess" => OutboundProtocol::Vmess(VmessOut {
+                server: to,
+                id: id(),
+                security: VmessSecurity::Auto,
+                authenticated_length: false,
+                no_end: false,
+            }),
+            "http" => OutboundProtocol::Http(proxy(to)),
+            _ => OutboundProtocol::Socks(proxy(to)),
+        };
+        let transport = ClientTransport {
+            kind: front(),
+            ..ClientTransport::default()
+        };
+        let client = Server::start(door_settings(
+            "192.0.2.1:80".parse().unwrap(),
+            outbound(protocol, transport),
+        ))
+        .await
+        .unwrap();
+        let mut program = TcpStream::connect(at(&client, "door")).await.unwrap();
+        program.write_all(b"hello").await.unwrap();
+        let (said, _) = to_the_end(&mut program).await;
+        assert_eq!(said.escape_ascii().to_string(), "", "{out}");
+    }
+    // As bytes: an end in good order and nothing before it.
+    let transport = ServerTransport {
+        kind: front(),
+        ..ServerTransport::default()
+    };
+    let mut settings = server_settings(vless(), transport);
+    settings.outbounds = vec![outbound(
+        OutboundProtocol::Blackhole { http: false },
+        ClientTransport::default(),
+    )];
+    let server = Server::start(settings).await.unwrap();
+    let request = [REQUEST, &vless_request("192.0.2.1:80".parse().unwrap())].concat();
+    assert_eq!(seen(&server, &request).await, (String::new(), true));
+}

@@ -122,7 +122,7 @@ impl Stream {
     }
 
     /// Appends bytes of the body layer as frames and records.
-    fn wrap(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
+    pub(super) fn wrap(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
         self.tx.farewell = Vec::new();
         let room = self.unit_room();
         self.reserve(bytes.len());

@@ -30,9 +30,14 @@ impl Stream {
         self.tx.prefix.extend(prefix);
     }
 
-    /// Sets last words for a peer who is refused before anything was said to him.
+    /// Sets last words, below the body layer, for a peer who is refused before anything was said to him.
     pub(crate) fn set_farewell(&mut self, words: Vec<u8>) {
         self.tx.farewell = words;
+    }
+
+    /// The peer has been let in: there are no last words for strangers any more.
+    pub(crate) fn welcome(&mut self) {
+        self.tx.farewell = Vec::new();
     }
 
     /// True while bytes set with [`Stream::set_prefix`] wait for the first payload.
@@ -106,14 +111,15 @@ impl Stream {
     /// not said either.
     pub(crate) async fn leave(&mut self, words: &[u8]) {
         let farewell = std::mem::take(&mut self.tx.farewell);
-        let words = if words.is_empty() {
+        if words.is_empty() {
             self.tx.prefix.clear();
-            &farewell
-        } else {
-            words
-        };
+        }
         let leaving = async {
-            self.seal(words)?;
+            match words {
+                // They are for strangers, who know of no body layer.
+                [] => self.wrap(&farewell)?,
+                words => self.seal(words)?,
+            }
             self.seal_close()?;
             self.flush().await?;
             self.carrier.leave().await;
