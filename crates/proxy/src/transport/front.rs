@@ -1,5 +1,6 @@
 //! A made-up HTTP request and response in front of a raw connection: the `http` header of the transport raw.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -59,21 +60,21 @@ impl Front {
     }
 }
 
-/// Random numbers for the parts of one head.
-struct Drawn(std::cell::Cell<u64>);
+/// Random numbers for the parts of one head: SplitMix64, begun anew for each.
+struct Drawn(Cell<u64>);
 
 fn drawn() -> Result<Drawn, Error> {
-    Ok(Drawn(std::cell::Cell::new(u64::from_le_bytes(random::bytes()?))))
+    Ok(Drawn(Cell::new(u64::from_le_bytes(random::bytes()?))))
 }
 
 impl Drawn {
     /// The next one. The lists are short, so that what dividing leaves over is next to nothing.
     fn below(&self, n: usize) -> usize {
-        let n = n.max(1) as u64;
-        let drawn = self.0.get();
-        // The quotient is as random as the remainder, until nothing is left of it; then it begins again.
-        self.0.set(drawn / n);
-        (drawn % n) as usize
+        let state = self.0.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.0.set(state);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % n.max(1) as u64) as usize
     }
 }
 
@@ -146,5 +147,28 @@ impl Framing for Skip {
 
     fn can_half_close(&self) -> bool {
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However many parts a head has, each of them varies.
+    #[test]
+    fn every_part_of_a_long_head_is_drawn() {
+        let heads: Vec<Vec<usize>> = (0..64_u64)
+            .map(|seed| {
+                let drawn = Drawn(Cell::new(seed << 32));
+                (0..200).map(|_| drawn.below(16)).collect()
+            })
+            .collect();
+        for part in 0..200 {
+            let mut seen: Vec<usize> = heads.iter().map(|head| head[part]).collect();
+            seen.sort_unstable();
+            seen.dedup();
+            assert!(seen.len() > 8, "part {part} is one of {seen:?}");
+        }
+        assert_eq!(Drawn(Cell::new(7)).below(0), 0);
     }
 }
