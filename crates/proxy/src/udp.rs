@@ -2,6 +2,7 @@
 
 mod addressed;
 mod framed;
+mod questions;
 
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
@@ -22,6 +23,7 @@ use crate::stats::Traffic;
 
 pub(crate) use addressed::Addressed;
 pub(crate) use framed::Framed;
+pub(crate) use questions::{Questions, Waiting, size, sizes};
 
 /// Longest datagram, bytes.
 const MAX: usize = 65_535;

@@ -1,7 +1,7 @@
 //! Datagrams of one client that each say where they go: the rules are asked for every target, and each outbound that they
 //! choose has an association of its own.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::{Dispatcher, Origin, Route, User};
 use crate::error::{Error, Pending};
-use crate::udp::{PacketEnd, Slot};
+use crate::udp::{PacketEnd, Questions, Slot, Waiting, size, sizes};
 
 /// Associations of one client that are carried at once. An outbound that reaches every target needs one for all of them,
 /// others need one for each.
 const MAX_FLOWS: usize = 256;
 /// Targets of which one client's datagrams remember what the rules said.
 const MAX_ROUTES: usize = 1024;
-/// Bytes of one client's datagrams that wait while outbounds are reached. What comes beyond it is dropped, as a full socket
+/// Bytes of one client's datagrams that wait while the rules look for addresses and outbounds are reached. What comes beyond it is dropped, as a full socket
 /// would.
 const MAX_WAITING: usize = 256 << 10;
 /// How long a target that could not be reached is not tried again, while datagrams to it keep coming.
@@ -62,7 +62,7 @@ enum State {
 struct Flow {
     key: Key,
     state: State,
-    waiting: VecDeque<(Vec<u8>, Destination)>,
+    waiting: Waiting,
     /// When something last moved.
     last: Instant,
 }
@@ -109,13 +109,8 @@ impl Flow {
     }
 
     fn forget_waiting(&mut self, waits: &mut usize) {
-        *waits -= self.waiting.drain(..).map(|(bytes, _)| size(&bytes)).sum::<usize>();
+        *waits -= sizes(&std::mem::take(&mut self.waiting));
     }
-}
-
-/// What a datagram that waits takes: one of no bytes takes something too.
-fn size(bytes: &[u8]) -> usize {
-    bytes.len() + size_of::<(Vec<u8>, Destination)>()
 }
 
 fn over(error: &Error) -> Found {
@@ -129,10 +124,10 @@ pub(super) struct Flows {
     origin: Origin,
     user: Arc<User>,
     routes: HashMap<Destination, Route>,
-    /// The target that the rules are being asked for.
-    routing: Option<Pin<Box<dyn Future<Output = (Destination, Route)> + Send>>>,
+    /// The targets that the rules are being asked for.
+    routing: Questions<Route>,
     flows: Vec<Flow>,
-    /// Bytes of datagrams that wait.
+    /// Bytes of datagrams that wait in flows.
     waits: usize,
     /// Whose turn it is to be received from.
     turn: usize,
@@ -147,7 +142,7 @@ impl Flows {
             origin,
             user,
             routes: HashMap::new(),
-            routing: None,
+            routing: Questions::default(),
             flows: Vec::new(),
             waits: 0,
             turn: 0,
@@ -155,26 +150,31 @@ impl Flows {
         })
     }
 
-    /// What the rules say of a target.
-    fn poll_route(&mut self, cx: &mut Context<'_>, to: &Destination) -> Poll<Route> {
-        loop {
-            if let Some(route) = self.routes.get(to) {
-                return Poll::Ready(route.clone());
-            }
-            let routing = self.routing.get_or_insert_with(|| {
-                let dispatcher = Arc::clone(&self.dispatcher);
-                let (origin, user, to) = (self.origin.clone(), Arc::clone(&self.user), to.clone());
-                Box::pin(async move {
-                    let route = dispatcher.route(&origin, &to, &user).await;
-                    (to, route)
-                })
-            });
-            let (asked, route) = ready!(routing.as_mut().poll(cx));
-            self.routing = None;
+    /// Asks the rules for a target of which they have not said anything. The datagram waits for the answer.
+    fn ask(&mut self, bytes: &[u8], to: &Destination) {
+        let room = MAX_WAITING - self.waits;
+        self.routing.put(to, (bytes, to), room, || {
+            let dispatcher = Arc::clone(&self.dispatcher);
+            let (origin, user, to) = (self.origin.clone(), Arc::clone(&self.user), to.clone());
+            Box::pin(async move { dispatcher.route(&origin, &to, &user).await })
+        });
+    }
+
+    /// Puts what has waited for the rules where they say.
+    fn take_routes(&mut self, cx: &mut Context<'_>) {
+        while let Some((to, route, waiting)) = self.routing.poll(cx) {
             if self.routes.len() >= MAX_ROUTES {
                 self.routes.clear();
             }
-            self.routes.insert(asked, route);
+            self.routes.insert(to.clone(), route.clone());
+            let Some(at) = self.flow(route, &to) else { continue };
+            let flow = &mut self.flows[at];
+            flow.last = Instant::now();
+            if !matches!(flow.state, State::Muted(_)) {
+                self.waits += sizes(&waiting);
+                flow.waiting.extend(waiting);
+                self.drive(cx, at);
+            }
         }
     }
 
@@ -205,7 +205,7 @@ impl Flows {
         self.flows.push(Flow {
             key,
             state: State::Opening(Box::pin(opening)),
-            waiting: VecDeque::new(),
+            waiting: Waiting::new(),
             last: now,
         });
         Some(self.flows.len() - 1)
@@ -232,6 +232,7 @@ impl Flows {
     }
 
     fn drive_all(&mut self, cx: &mut Context<'_>) {
+        self.take_routes(cx);
         let mut at = 0;
         while at < self.flows.len() {
             at += usize::from(self.drive(cx, at));
@@ -291,7 +292,11 @@ impl PacketEnd for Flows {
     }
 
     fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8], to: &Destination) -> Poll<Result<(), Error>> {
-        let route = ready!(self.poll_route(cx, to));
+        let Some(route) = self.routes.get(to).cloned() else {
+            self.ask(bytes, to);
+            self.take_routes(cx);
+            return Poll::Ready(Ok(()));
+        };
         let Some(at) = self.flow(route, to) else {
             return Poll::Ready(Ok(()));
         };
@@ -306,7 +311,7 @@ impl PacketEnd for Flows {
             },
             State::Open(_) | State::Opening(_) => {
                 flow.last = Instant::now();
-                if self.waits + size(bytes) <= MAX_WAITING {
+                if self.waits + self.routing.waits() + size(bytes) <= MAX_WAITING {
                     self.waits += size(bytes);
                     flow.waiting.push_back((bytes.to_vec(), to.clone()));
                 }
@@ -330,3 +335,6 @@ impl PacketEnd for Flows {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,7 @@
 //! Datagrams straight to their targets.
 
 use std::collections::HashMap;
-use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -21,12 +19,12 @@ use crate::policy::DialPolicy;
 use crate::resolver::Resolver;
 use crate::settings::DomainStrategy;
 use crate::stats::Traffic;
-use crate::udp::{PacketEnd, Slot, poll_socket};
+use crate::udp::{PacketEnd, Questions, Slot, poll_socket};
 
 /// Names whose address one association remembers.
 const MAX_NAMES: usize = 64;
-
-type Resolving = Pin<Box<dyn Future<Output = Result<Vec<SocketAddr>, Error>> + Send>>;
+/// Bytes of datagrams of one association that wait for addresses. What comes beyond it is dropped, as a full socket would.
+const MAX_WAITING: usize = 128 << 10;
 
 /// Lines a second about refused datagrams, of all associations: a client may have thousands.
 static REFUSED: Limit = Limit::new(50);
@@ -43,7 +41,7 @@ pub(super) struct Open {
     redirect: Redirect,
     resolver: Arc<Resolver>,
     names: HashMap<Destination, SocketAddr>,
-    resolving: Option<Resolving>,
+    resolving: Questions<Result<Vec<SocketAddr>, Error>>,
     /// With a redirect: where the last datagram went, and where it was meant to go.
     redirected: Option<(SocketAddr, Destination)>,
     /// Lines about refused datagrams of this association.
@@ -97,33 +95,76 @@ impl Open {
             redirect,
             resolver: Arc::clone(&connector.line.resolver),
             names: HashMap::new(),
-            resolving: None,
+            resolving: Questions::default(),
             redirected: None,
             refused: Limit::new(1),
             traffic: traffic.clone(),
         })
     }
 
-    fn poll_address(&mut self, cx: &mut Context<'_>, to: &Destination) -> Poll<Result<SocketAddr, Error>> {
-        if let Some(address) = to.socket_addr() {
-            return Poll::Ready(Ok(address));
-        }
-        if let Some(&address) = self.names.get(to) {
-            return Poll::Ready(Ok(address));
-        }
-        let resolving = self.resolving.get_or_insert_with(|| {
-            let (host, port, strategy) = (to.address.clone(), to.port, self.strategy);
+    /// Has the address of a name found. The datagram waits for it.
+    fn resolve(&mut self, name: &Destination, datagram: (&[u8], &Destination)) {
+        self.resolving.put(name, datagram, MAX_WAITING, || {
+            let (host, port, strategy) = (name.address.clone(), name.port, self.strategy);
             let resolver = Arc::clone(&self.resolver);
             Box::pin(async move { resolver.resolve(&host, port, strategy).await })
         });
-        let found = ready!(resolving.as_mut().poll(cx));
-        self.resolving = None;
-        let address = found?.into_iter().find(|a| self.v6 || a.is_ipv4());
-        let address = address.ok_or_else(|| Error::Resolve { name: to.to_string() })?;
-        if self.names.len() < MAX_NAMES {
-            self.names.insert(to.clone(), address);
+    }
+
+    /// Sends what has waited for addresses that are found. What the socket has no room for is lost.
+    fn send_resolved(&mut self, cx: &mut Context<'_>) {
+        while let Some((name, found, waiting)) = self.resolving.poll(cx) {
+            let address = found.and_then(|found| {
+                let fits = found.into_iter().find(|a| self.v6 || a.is_ipv4());
+                fits.ok_or_else(|| Error::Resolve { name: name.to_string() })
+            });
+            let address = match address {
+                Ok(address) => address,
+                // One name that does not exist is no reason to end the association.
+                Err(error) => {
+                    tracing::debug!("{} datagrams dropped: {error}", waiting.len());
+                    continue;
+                }
+            };
+            if self.names.len() >= MAX_NAMES {
+                self.names.clear();
+            }
+            self.names.insert(name, address);
+            for (bytes, to) in waiting {
+                if self.poll_out(cx, &bytes, address, &to).is_pending() {
+                    tracing::debug!("datagram to {address} dropped: the socket is full");
+                }
+            }
         }
-        Poll::Ready(Ok(address))
+    }
+
+    /// Sends a datagram meant for `to`, unless it is refused.
+    fn poll_out(&mut self, cx: &mut Context<'_>, bytes: &[u8], mut address: SocketAddr, to: &Destination) -> Poll<()> {
+        if let Err(error) = self.policy.check(address, Network::Udp) {
+            self.say(&error);
+            return Poll::Ready(());
+        }
+        if self.elsewhere != Some(address) {
+            if let Err(error) = self.loops.check(address, Network::Udp) {
+                tracing::debug!("datagram dropped: {error}");
+                return Poll::Ready(());
+            }
+            self.elsewhere = Some(address);
+        }
+        if self.redirect.of(to).is_some() {
+            self.redirected = Some((address, to.clone()));
+        }
+        if self.v6
+            && let IpAddr::V4(v4) = address.ip()
+        {
+            address.set_ip(v4.to_ipv6_mapped().into());
+        }
+        match ready!(self.socket.poll_send_to(cx, bytes, address)) {
+            Ok(sent) => self.traffic.sent(sent),
+            // Unreachable hosts and datagrams too long for the path concern this datagram only.
+            Err(error) => tracing::debug!("datagram to {address} dropped: {error}"),
+        }
+        Poll::Ready(())
     }
 
     /// Says that a datagram is refused, once a second: a client sends as many as it likes.
@@ -138,6 +179,7 @@ impl Open {
 
 impl PacketEnd for Open {
     fn poll_recv(&mut self, cx: &mut Context<'_>, slot: &mut Slot) -> Poll<Result<bool, Error>> {
+        self.send_resolved(cx);
         loop {
             if let Some((len, from)) = ready!(poll_socket(cx, &self.socket, slot))? {
                 self.traffic.received(len);
@@ -154,38 +196,19 @@ impl PacketEnd for Open {
 
     fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8], to: &Destination) -> Poll<Result<(), Error>> {
         let elsewhere = self.redirect.of(to);
-        let mut address = match ready!(self.poll_address(cx, elsewhere.as_ref().unwrap_or(to))) {
-            Ok(address) => address,
-            // One name that does not exist is no reason to end the association.
-            Err(error) => {
-                tracing::debug!("datagram dropped: {error}");
-                return Poll::Ready(Ok(()));
+        let goes_to = elsewhere.as_ref().unwrap_or(to);
+        match goes_to.socket_addr().or_else(|| self.names.get(goes_to).copied()) {
+            Some(address) => ready!(self.poll_out(cx, bytes, address, to)),
+            None => {
+                self.resolve(goes_to, (bytes, to));
+                self.send_resolved(cx);
             }
-        };
-        if let Err(error) = self.policy.check(address, Network::Udp) {
-            self.say(&error);
-            return Poll::Ready(Ok(()));
         }
-        if self.elsewhere != Some(address) {
-            if let Err(error) = self.loops.check(address, Network::Udp) {
-                tracing::debug!("datagram dropped: {error}");
-                return Poll::Ready(Ok(()));
-            }
-            self.elsewhere = Some(address);
-        }
-        if elsewhere.is_some() {
-            self.redirected = Some((address, to.clone()));
-        }
-        if self.v6
-            && let IpAddr::V4(v4) = address.ip()
-        {
-            address.set_ip(v4.to_ipv6_mapped().into());
-        }
-        match ready!(self.socket.poll_send_to(cx, bytes, address)) {
-            Ok(sent) => self.traffic.sent(sent),
-            // Unreachable hosts and datagrams too long for the path concern this datagram only.
-            Err(error) => tracing::debug!("datagram to {address} dropped: {error}"),
-        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.send_resolved(cx);
         Poll::Ready(Ok(()))
     }
 }
