@@ -380,3 +380,56 @@ async fn what_waits_for_an_outbound_is_bounded() {
     // 32 would fill it without what each takes besides.
     assert!((1..32).contains(&got), "{got} datagrams waited");
 }
+
+/// What is private stays closed to datagrams too, and what else the association carries goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn datagrams_do_not_reach_private_targets() {
+    let (closed, named) = (UdpSocket::bind("127.0.0.1:0").await.unwrap(), udp_target().await);
+    let mut settings = server_settings(trojan(), ServerTransport::default());
+    settings.outbounds[0].protocol = OutboundProtocol::Freedom(Freedom::default());
+    settings.rules = vec![Rule {
+        ips: vec![IpMatch::Net("127.0.0.0/8".parse().unwrap())],
+        ports: vec![(named.port(), named.port())],
+        outbound_tag: "direct".into(),
+        ..Rule::default()
+    }];
+    let server = Server::start(settings).await.unwrap();
+    let mut association = Association::new(&server).await;
+    let port = closed.local_addr().unwrap().port();
+    for _ in 0..3 {
+        association.send(udp(closed.local_addr().unwrap()), b"closed").await;
+        let by_name = Destination::udp(Address::parse("localhost").unwrap(), port);
+        association.send(by_name, b"closed").await;
+        // A rule names this one.
+        association.round(named, 10).await;
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(closed.try_recv(&mut [0; 10]).is_err(), "a private target was reached");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn datagrams_are_counted_for_their_user() {
+    let mut settings = server_settings(trojan(), ServerTransport::default());
+    let level = Level {
+        count_uplink: true,
+        count_downlink: true,
+        ..Level::default()
+    };
+    settings.levels = vec![(0, level)];
+    let server = Server::start(settings).await.unwrap();
+    let (one, two) = (udp_target().await, udp_target().await);
+    let mut association = Association::new(&server).await;
+    for (to, len) in [(one, 700), (two, 70), (one, 7)] {
+        association.round(to, len).await;
+    }
+    for way in ["uplink", "downlink"] {
+        let name = format!("user>>>user@example>>>traffic>>>{way}");
+        let counter = server.stats().get(&name).unwrap();
+        within(way, async {
+            while counter.get() != 777 {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        })
+        .await;
+    }
+}
