@@ -191,7 +191,7 @@ fn a_link_with_the_http_header() {
     let usual = r#""User-Agent":"a","Accept-Encoding":"gzip, deflate","Connection":"keep-alive","Pragma":"no-cache""#;
     let defaults = crate::http::front::Request::default().headers;
     let hostless = defaults.iter().filter(|(name, _)| name != "Host").cloned();
-    let hostless = serde_json::to_string(&hostless.collect::<std::collections::BTreeMap<_, _>>()).unwrap();
+    let hostless = serde_json::to_string(&hostless.collect::<BTreeMap<_, _>>()).unwrap();
     for request in [
         r#"{"method":"POST"}"#.to_owned(),
         r#"{"path":["/a,b"]}"#.to_owned(),
