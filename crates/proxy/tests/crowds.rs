@@ -127,9 +127,7 @@ async fn crowd(kind: &str, most: usize, says: &[u8], then: &[u8]) {
     user.write_all(then).await.unwrap();
     // What an HTTP response may stand before is not looked at here: that there is an answer is enough.
     user.write_all(&[0; 16]).await.unwrap();
-    within("answer", tokio::io::AsyncReadExt::read_u8(&mut user))
-        .await
-        .unwrap();
+    within("answer", user.read_u8()).await.unwrap();
     drop(strangers);
     within("end", async {
         while descriptors(&child) > open + 20 {

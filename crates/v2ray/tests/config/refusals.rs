@@ -8,8 +8,8 @@ use super::*;
 fn refused(text: &str, place: &str, said: &[&str]) {
     let told = bad(text);
     assert_eq!(told.len(), 1, "{text}: {told:?}");
-    let start = format!("c.json:2:");
-    assert!(told[0].starts_with(&start), "no line: {}", told[0]);
+    let start = "c.json:2:";
+    assert!(told[0].starts_with(start), "no line: {}", told[0]);
     assert!(told[0].contains(&format!(": error: {place}: ")), "{place}: {}", told[0]);
     for said in said {
         assert!(told[0].contains(said), "{said}: {}", told[0]);

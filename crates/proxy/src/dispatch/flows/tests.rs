@@ -20,6 +20,7 @@ fn flows(rules: Vec<Rule>) -> Box<Flows> {
             protocol: settings::OutboundProtocol::Freedom(settings::Freedom::default()),
             transport: settings::ClientTransport::default(),
             send_through: None,
+            mux: settings::MuxOut::default(),
         }],
         rules,
         domain_strategy: RouteByName::OnDemand,
@@ -40,6 +41,7 @@ fn flows(rules: Vec<Rule>) -> Box<Flows> {
         source: None,
         local: None,
         remote: false,
+        is_program: false,
     };
     Flows::new(dispatcher, origin, Arc::new(User::default()))
 }
