@@ -102,6 +102,7 @@ const V2RAY: Floors = Floors {
         ("link", 3),
         ("httpupgrade", 4),
         ("ws", 4),
+        ("xhttp", 4),
         ("config", 5),
         ("fuzzing", 6),
     ],

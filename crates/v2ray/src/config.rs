@@ -58,9 +58,9 @@ pub use reference::{keys, reference};
 pub use routing::{Routing, RoutingStrategy, Rule};
 pub use scalar::{Headers, ScalarText, Texts};
 pub use sockopt::{DomainStrategy, Sockopt, Tproxy};
-pub use stream::Stream;
+pub use stream::{Download, Stream};
 pub use tls::{Certificate, CertificateUsage, CipherSuite, Curve, Pem, Tls, TlsVersion};
-pub use transport::{EarlyData, Front, Grpc, Transport, Upgrade};
+pub use transport::{EarlyData, Front, Grpc, Transport, Upgrade, Xhttp};
 
 object! {
     /// What a file may hold.

@@ -32,6 +32,8 @@ pub enum Protocol {
     HttpUpgrade,
     /// gRPC, as a transport.
     Grpc,
+    /// XHTTP.
+    Xhttp,
 }
 
 impl fmt::Display for Protocol {
@@ -49,6 +51,7 @@ impl fmt::Display for Protocol {
             Protocol::WebSocket => "WebSocket",
             Protocol::HttpUpgrade => "HTTPUpgrade",
             Protocol::Grpc => "gRPC",
+            Protocol::Xhttp => "XHTTP",
         })
     }
 }

@@ -16,6 +16,7 @@ mod trojan;
 mod upgrade;
 mod vless;
 mod vmess;
+mod xhttp;
 
 use std::fmt::Debug;
 
@@ -55,6 +56,8 @@ pub const ENTRIES: &[Entry] = &[
     ("gun_names", gun::gun_names),
     ("mux_frames", mux::mux_frames),
     ("packet_addr", packet_addr::packet_addr),
+    ("xhttp_request", xhttp::request),
+    ("xhttp_queue", xhttp::queue),
     ("user_id", user_id),
     ("config", config::config),
     ("link", config::link),

@@ -36,7 +36,7 @@
 //! |---|---|
 //! | [`vless`], [`vmess`], [`trojan`], [`shadowsocks`], [`socks`], [`http`] | protocols: requests, responses, bodies, users |
 //! | [`mux`], [`packet_addr`] | many streams and datagrams of any target in one stream |
-//! | [`ws`], [`httpupgrade`], [`gun`], [`proxy_protocol`] | what stands around a protocol on the wire |
+//! | [`ws`], [`httpupgrade`], [`gun`], [`xhttp`], [`proxy_protocol`] | what stands around a protocol on the wire |
 //! | [`address`], [`id`], [`replay`], [`text`], [`Step`], [`Error`] | what all of them use |
 //! | [`config`] | `config.json`: from text to valid values, or to problems with line and column |
 //! | [`link`] | share links, to and from the outbounds of [`config`] |
@@ -86,6 +86,7 @@ pub mod trojan;
 pub mod vless;
 pub mod vmess;
 pub mod ws;
+pub mod xhttp;
 
 pub use address::{Address, Destination, Domain, Network};
 pub use error::{Error, Protocol};

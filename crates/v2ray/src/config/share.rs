@@ -1,5 +1,7 @@
 //! Share links as outbounds, and outbounds as share links.
 
+mod xhttp;
+
 use serde_json::{Map, Value, json};
 
 use super::outbound::Outbound;
@@ -99,10 +101,7 @@ impl Link {
                 }
                 put("grpcSettings", map);
             }
-            "xhttp" => put(
-                "xhttpSettings",
-                given(&[("path", "path"), ("host", "host"), ("mode", "mode")]),
-            ),
+            "xhttp" | "splithttp" => put("xhttpSettings", xhttp::of_link(http(), self)),
             "kcp" => put("kcpSettings", given(&[("seed", "seed")])),
             _ => {}
         }
@@ -158,6 +157,10 @@ impl Link {
             Transport::RawHttp(front) => link.take_front(front, &mut left_out),
             Transport::WebSocket(upgrade) => link.take_upgrade("ws", upgrade, &mut left_out),
             Transport::HttpUpgrade(upgrade) => link.take_upgrade("httpupgrade", upgrade, &mut left_out),
+            Transport::Xhttp(settings) => xhttp::into_link(&mut link, settings),
+        }
+        if outbound.stream.download.is_some() {
+            left_out.push("downloadSettings");
         }
         if let Some(tls) = &outbound.stream.tls {
             link.take_tls(tls, &mut left_out);

@@ -1,13 +1,17 @@
 //! `streamSettings`: what carries the proxy protocol.
 
+mod download;
+
 use super::context::Cx;
 use super::schema::Kind;
 use super::sockopt::{DomainStrategy, Sockopt};
 use super::table::Decode;
 use super::tls::{Pem, Tls, UnreadTls, check_certificates};
-use super::transport::{SecurityName, StreamSettings, Transport};
+use super::transport::{SecurityName, StreamSettings, Transport, UnreadDownload};
 use crate::json::Value;
 use crate::problem::Position;
+
+pub use download::Download;
 
 /// What carries the proxy protocol.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +23,8 @@ pub struct Stream {
     pub tls: Option<Box<Tls>>,
     /// Require the PROXY protocol at the begin of each connection.
     pub accept_proxy_protocol: bool,
+    /// Where a client of XHTTP asks for what comes down, if not where it sends what goes up.
+    pub download: Option<Box<Download>>,
     /// Options of the sockets.
     pub sockopt: Sockopt,
     /// Where it is configured.
@@ -58,12 +64,32 @@ impl Decode for Stream {
             }
         };
         let transport = s.transport(cx);
-        let (sockopt, tls, (transport, accepts)) = (s.sockopt.0?, tls?, transport?);
+        if let (Some((Transport::Xhttp(_), _)), Some(Some(tls))) = (&transport, &tls)
+            && tls.alpn == ["h3"]
+        {
+            let hint = "write \"h2\" and \"http/1.1\" as `alpn`, on both ends";
+            cx.within("tlsSettings", |cx| {
+                cx.within("alpn", |cx| cx.later_but(at, "HTTP/3 (`alpn` \"h3\")", hint));
+            });
+            return None;
+        }
+        let (sockopt, tls, (mut transport, accepts)) = (s.sockopt.0?, tls?, transport?);
+        let unread = match &mut transport {
+            Transport::Xhttp(xhttp) => xhttp.download.take(),
+            _ => None,
+        };
+        let download = match unread {
+            None => None,
+            Some(UnreadDownload(value)) => Some(cx.within("xhttpSettings", |cx| {
+                cx.within("downloadSettings", |cx| Download::read(value, cx))
+            })?),
+        };
         s.security.0?;
         s.final_mask.0?;
         Some(Stream {
             transport,
             tls,
+            download,
             accept_proxy_protocol: accepts || sockopt.accept_proxy_protocol,
             sockopt,
             at,
@@ -104,9 +130,10 @@ pub(crate) fn check_side(stream: &Stream, listens: bool, cx: &mut Cx<'_>) {
         }
         let trusted = &sockopt.trusted_x_forwarded_for;
         if !trusted.is_empty() && (!listens || matches!(stream.transport, Transport::Raw | Transport::RawHttp(_))) {
-            let text = "only inbounds over ws or httpupgrade have requests with such headers; it has no effect here";
+            let text =
+                "only inbounds over ws, httpupgrade or xhttp have requests with such headers; it has no effect here";
             let at = trusted.at;
-            let hint = "it belongs to an inbound over ws or httpupgrade";
+            let hint = "it belongs to an inbound over ws, httpupgrade or xhttp";
             cx.within("sockopt", |cx| cx.warn_in("trustedXForwardedFor", at, text, hint));
         }
         if listens && let Some(tls) = &stream.tls {

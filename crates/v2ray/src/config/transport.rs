@@ -6,6 +6,7 @@ mod httpupgrade;
 mod raw;
 mod upgrade;
 mod ws;
+mod xhttp;
 
 use super::context::Cx;
 use super::scalar::Part;
@@ -17,10 +18,13 @@ use grpc::GrpcSettings;
 use httpupgrade::HttpUpgradeSettings;
 use raw::RawSettings;
 use ws::WsSettings;
+use xhttp::XhttpSettings;
 
 pub use grpc::Grpc;
 pub use raw::Front;
 pub use upgrade::{EarlyData, Upgrade};
+pub(crate) use xhttp::UnreadDownload;
+pub use xhttp::Xhttp;
 
 /// The settings of a transport.
 pub(crate) trait Carrier: Decode {
@@ -55,8 +59,6 @@ macro_rules! transports {
                 $( $(#[doc = $doc])* $Variant = $word $(| $alias)*; )*
             }
             other {
-                LaterError "xhttp": "the transport xhttp";
-                LaterError "splithttp": "the transport xhttp";
                 LaterError "kcp": "the transport mkcp; write ws, grpc or xhttp with tls on both ends";
                 LaterError "mkcp": "the transport mkcp; write ws, grpc or xhttp with tls on both ends";
                 LaterError "hysteria": "the transport hysteria; write grpc or xhttp with tls on both ends";
@@ -95,8 +97,6 @@ macro_rules! transports {
             }
             other {
                 Accepted "realitySettings": "Only the security layer reality has them, which is not supported yet.";
-                Accepted "xhttpSettings": "Only the transport xhttp has them, which is not supported yet.";
-                Accepted "splithttpSettings": "Only the transport xhttp has them, which is not supported yet.";
                 Accepted "kcpSettings": "Only the transport mkcp has them, which is not supported yet.";
                 Accepted "hysteriaSettings": "Only the transport hysteria has them, which is not supported yet.";
                 Accepted "hy2Settings": "Only the transport hysteria2 has them, which is not supported yet.";
@@ -134,4 +134,7 @@ transports! {
     /// An HTTP upgrade, and bytes as they are after it.
     HttpUpgrade(Upgrade) = "httpupgrade",
         "httpupgradeSettings" as http_upgrade: HttpUpgradeSettings, " For the transport httpupgrade.";
+    /// XHTTP: ordinary HTTP requests.
+    Xhttp(Box<Xhttp>) = "xhttp" | "splithttp",
+        "xhttpSettings" | "splithttpSettings" as xhttp: XhttpSettings, " For the transport xhttp.";
 }

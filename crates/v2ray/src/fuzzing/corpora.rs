@@ -31,6 +31,7 @@ fn every_corpus_of_ours_has_an_entry() {
         "ws_",
         "httpupgrade",
         "gun",
+        "xhttp_",
         "user_id",
         "config",
         "link",

@@ -55,14 +55,24 @@ pub(super) fn http_body(data: &[u8]) {
     };
     let run = |step: usize| {
         let mut body = Body::of_request(&value)?;
-        let mut used = 0;
+        let (mut used, mut carried) = (0, Vec::new());
+        let mut beside = body;
         for piece in data.chunks(step) {
-            used += body.advance(piece)?;
+            let mut at = 0;
+            while at < piece.len() && !beside.is_over() {
+                let (n, range) = beside.next(&piece[at..])?;
+                assert!(n > 0, "a step that goes nowhere");
+                carried.extend_from_slice(&piece[at..][range]);
+                at += n;
+            }
+            let advanced = body.advance(piece)?;
+            assert_eq!((advanced, body), (at, beside), "two ways through a body");
+            used += at;
             if body.is_over() {
                 break;
             }
         }
-        Ok::<_, Error>((used, body.is_over()))
+        Ok::<_, Error>((used, carried, body.is_over()))
     };
     assert_eq!(run(1), run(data.len().max(1)), "pieces made a difference");
 }

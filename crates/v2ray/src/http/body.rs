@@ -1,5 +1,7 @@
 //! Where a message ends (RFC 9112 sections 6 and 7). The bytes themselves pass unchanged.
 
+use std::ops::Range;
+
 use super::head::{Headers, RequestHead, ResponseHead};
 use crate::{Error, Protocol};
 
@@ -90,6 +92,25 @@ impl Body {
         !matches!(self.0, State::Length(_) | State::UntilClose)
     }
 
+    /// The next piece of what is carried: how many bytes have been looked at, and where among them it stands. All bytes have
+    /// been looked at, or the body is over, if the piece is empty.
+    ///
+    /// # Errors
+    /// As [`Body::advance`].
+    pub fn next(&mut self, bytes: &[u8]) -> Result<(usize, Range<usize>), Error> {
+        let mut at = 0;
+        while at < bytes.len() && !self.is_over() {
+            let carries = matches!(self.0, State::Length(_) | State::UntilClose | State::Data(_));
+            let until = if carries { bytes.len() } else { at + 1 };
+            let used = self.step(&bytes[at..until])?;
+            if carries {
+                return Ok((at + used, at..at + used));
+            }
+            at += used;
+        }
+        Ok((at, at..at))
+    }
+
     /// How many of the bytes that have come belong to the body.
     ///
     /// # Errors
@@ -97,29 +118,34 @@ impl Body {
     pub fn advance(&mut self, bytes: &[u8]) -> Result<usize, Error> {
         let mut at = 0;
         while at < bytes.len() && !self.is_over() {
-            let left = (bytes.len() - at) as u64;
-            match &mut self.0 {
-                State::UntilClose => at = bytes.len(),
-                State::Length(n) => {
-                    let take = left.min(*n);
-                    *n -= take;
-                    at += take as usize;
-                }
-                State::Data(n) => {
-                    let take = left.min(*n);
-                    *n -= take;
-                    at += take as usize;
-                    if *n == 0 {
-                        self.0 = State::DataEnd(0);
-                    }
-                }
-                _ => {
-                    self.0 = self.0.after(bytes[at])?;
-                    at += 1;
-                }
-            }
+            at += self.step(&bytes[at..])?;
         }
         Ok(at)
+    }
+
+    /// Goes on as far as one state reaches. There are bytes, and the body is not over.
+    fn step(&mut self, bytes: &[u8]) -> Result<usize, Error> {
+        let left = bytes.len() as u64;
+        Ok(match &mut self.0 {
+            State::UntilClose => bytes.len(),
+            State::Length(n) => {
+                let take = left.min(*n);
+                *n -= take;
+                take as usize
+            }
+            State::Data(n) => {
+                let take = left.min(*n);
+                *n -= take;
+                if *n == 0 {
+                    self.0 = State::DataEnd(0);
+                }
+                take as usize
+            }
+            _ => {
+                self.0 = self.0.after(bytes[0])?;
+                1
+            }
+        })
     }
 }
 
@@ -321,6 +347,31 @@ mod tests {
             assert!(body.is_over());
             assert_eq!(used, bytes.len());
         }
+    }
+
+    #[test]
+    fn what_is_carried() {
+        let bytes = b"5\r\nhello\r\n1A ; x=\"y\"\r\nabcdefghijklmnopqrstuvwxyz\r\n0\r\nTrailer: x\r\n\r\nNEXT";
+        for step in 1..bytes.len() {
+            let (mut body, mut carried, mut used) = (Body(SIZE), Vec::new(), 0);
+            'all: for mut piece in bytes.chunks(step) {
+                while !piece.is_empty() {
+                    let (n, range) = body.next(piece).unwrap();
+                    carried.extend_from_slice(&piece[range]);
+                    used += n;
+                    piece = &piece[n..];
+                    if body.is_over() {
+                        break 'all;
+                    }
+                }
+            }
+            assert_eq!(carried, b"helloabcdefghijklmnopqrstuvwxyz", "{step}");
+            assert_eq!(used, bytes.len() - 4);
+        }
+        let mut body = Body(State::Length(3));
+        assert_eq!(body.next(b"abcdef"), Ok((3, 0..3)));
+        assert!(body.is_over() && body.next(b"def") == Ok((0, 0..0)));
+        assert_eq!(Body(State::UntilClose).next(b"ab"), Ok((2, 0..2)));
     }
 
     #[test]

@@ -302,7 +302,7 @@ fn what_cannot_be_done_is_named() {
             "not supported yet: VLESS encryption",
         ),
         ("security=tls&ech=x", "not supported yet: encrypted client hello"),
-        ("type=xhttp", "not supported yet: the transport xhttp"),
+        ("type=xhttp&security=tls&alpn=h3", "not supported yet: HTTP/3"),
     ] {
         let link = parse(&format!("vless://{ID}@h:1?{query}"));
         // Nothing is lost for all that.

@@ -10,6 +10,7 @@ mod shadowsocks;
 mod transports;
 mod trojan;
 mod values;
+mod xhttp;
 
 use sealway_v2ray::config::{Config, File, Loaded, Options, load};
 
