@@ -58,7 +58,7 @@ impl Server {
         for tls in settings.inbounds.iter_mut().filter_map(|i| i.transport.tls.as_mut()) {
             tls.key_log = None;
         }
-        for tls in settings.outbounds.iter_mut().filter_map(|o| o.transport.tls.as_mut()) {
+        for tls in settings.outbounds.iter_mut().flat_map(|o| o.transport.tls_mut()) {
             tls.key_log = None;
         }
         Engine::new(&settings, &Stats::default()).err().into_iter().collect()

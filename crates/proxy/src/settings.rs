@@ -19,7 +19,7 @@ pub use outbound::{
 };
 pub use transport::{
     Certificate, CipherSuite, ClientTls, ClientTransport, Curve, DomainStrategy, Families, Front, Grpc, PemSource,
-    ServerTls, ServerTransport, SocketOptions, TransportKind, Upgrade, Versions,
+    ServerTls, ServerTransport, SocketOptions, TransportKind, Upgrade, Versions, Xhttp, XhttpDownload,
 };
 
 /// A whole server.
@@ -90,7 +90,7 @@ fn pem_sources<'a>(
     outbounds: impl Iterator<Item = &'a mut Outbound>,
 ) -> impl Iterator<Item = &'a mut PemSource> {
     let inbounds = inbounds.filter_map(|one| one.transport.tls.as_mut());
-    let outbounds = outbounds.filter_map(|one| one.transport.tls.as_mut());
+    let outbounds = outbounds.flat_map(|one| one.transport.tls_mut());
     inbounds
         .flat_map(ServerTls::pem_sources)
         .chain(outbounds.flat_map(ClientTls::pem_sources))

@@ -5,6 +5,7 @@ mod grpc;
 mod http2;
 mod upgrade;
 pub(crate) mod ws;
+mod xhttp;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use crate::tls::handshake::{self, Agreed};
 use front::Front;
 use grpc::Grpc;
 use upgrade::{Kind, Upgrade};
+use xhttp::Xhttp;
 
 /// What lies between the socket, or TLS on it, and the protocol.
 trait Transport: Send + Sync {
@@ -48,14 +50,16 @@ trait Transport: Send + Sync {
     ) -> Pending<'a, (Stream, usize)>;
 }
 
-/// The transport that the settings ask for. Without one the protocol is spoken over the socket or TLS itself.
-fn transport(settings: &TransportKind) -> Option<Box<dyn Transport>> {
+/// The transport that the settings ask for. Without one the protocol is spoken over the socket or TLS itself. `download` is
+/// where a client of XHTTP asks for what comes down, if not at the server.
+fn transport(settings: &TransportKind, download: Option<Arc<Line>>) -> Option<Box<dyn Transport>> {
     match settings.clone() {
         TransportKind::Grpc(grpc) => Some(Box::new(Grpc::new(grpc))),
         TransportKind::Raw => None,
         TransportKind::RawHttp(front) => Some(Box::new(Front::new(front))),
         TransportKind::WebSocket(http) => Some(Box::new(Upgrade::new(http, Kind::WebSocket))),
         TransportKind::HttpUpgrade(http) => Some(Box::new(Upgrade::new(http, Kind::Plain))),
+        TransportKind::Xhttp(http) => Some(Box::new(Xhttp::new(*http, download))),
     }
 }
 
@@ -109,7 +113,7 @@ impl Acceptor {
         let built = settings.tls.as_ref().map(|tls| build::server(place, tls)).transpose()?;
         let (tls, certificates) = built.unzip();
         Ok(Acceptor {
-            transport: transport(&settings.kind),
+            transport: transport(&settings.kind, None),
             tls,
             certificates,
             proxy_protocol: settings.accept_proxy_protocol,
@@ -169,7 +173,19 @@ impl Connector {
         source: Option<IpAddr>,
         resolver: Arc<Resolver>,
     ) -> Result<Self, Error> {
-        let transport = transport(&settings.kind);
+        let download = match &settings.kind {
+            TransportKind::Xhttp(xhttp) => xhttp.download.as_ref(),
+            _ => None,
+        };
+        let download = match download {
+            None => None,
+            Some(download) => {
+                let place = format!("{place}.streamSettings.xhttpSettings.downloadSettings");
+                let connector = Connector::new(&place, &download.transport, source, Arc::clone(&resolver))?;
+                Some(connector.line)
+            }
+        };
+        let transport = transport(&settings.kind, download);
         let mut tls = settings.tls.clone();
         if let (Some(tls), Some(transport)) = (&mut tls, &transport)
             && !transport.alpn().is_empty()

@@ -64,15 +64,10 @@ pub(super) fn outbound(place: &str, outbound: &config::Outbound, cone: &Cone) ->
         config::OutboundProtocol::Http(http) => OutboundProtocol::Http(proxy(http)),
         _ => return Err(Error::config(place, "not supported yet: this outbound protocol")),
     };
-    let stream = &outbound.stream;
     Ok(Outbound {
         tag: outbound.tag.clone(),
         protocol,
-        transport: ClientTransport {
-            kind: transport::kind(place, stream)?,
-            tls: stream.tls.as_deref().map(|tls| transport::client_tls(stream, tls)),
-            socket: transport::socket(place, stream)?,
-        },
+        transport: transport::client(place, &outbound.stream)?,
         send_through: outbound.send_through,
         mux: mux(outbound, cone)?,
     })

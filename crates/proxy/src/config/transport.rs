@@ -19,6 +19,7 @@ pub(super) fn kind(place: &str, stream: &Stream) -> Result<TransportKind, Error>
         }
         Transport::WebSocket(upgrade) => (upgrade, true),
         Transport::HttpUpgrade(upgrade) => (upgrade, false),
+        Transport::Xhttp(settings) => return Ok(TransportKind::Xhttp(Box::new(xhttp(place, stream, settings)?))),
         _ => {
             return Err(Error::config(
                 format!("{place}.streamSettings"),
@@ -43,6 +44,25 @@ pub(super) fn kind(place: &str, stream: &Stream) -> Result<TransportKind, Error>
         TransportKind::WebSocket(http)
     } else {
         TransportKind::HttpUpgrade(http)
+    })
+}
+
+fn xhttp(place: &str, stream: &Stream, settings: &config::Xhttp) -> Result<Xhttp, Error> {
+    let download = match &stream.download {
+        None => None,
+        Some(download) => Some(XhttpDownload {
+            server: (download.address.clone(), download.port),
+            transport: client(
+                &format!("{place}.streamSettings.xhttpSettings.downloadSettings"),
+                &download.stream,
+            )?,
+        }),
+    };
+    Ok(Xhttp {
+        http: settings.settings.clone(),
+        http2: stream.tls.as_ref().is_some_and(|tls| tls.alpn != ["http/1.1"]),
+        trusted_forwarded_for: trusted(stream),
+        download,
     })
 }
 
@@ -86,6 +106,15 @@ fn user_agent(name: &str) -> &str {
     }
 }
 
+/// What carries an outbound's protocol.
+pub(super) fn client(place: &str, stream: &Stream) -> Result<ClientTransport, Error> {
+    Ok(ClientTransport {
+        kind: kind(place, stream)?,
+        tls: stream.tls.as_deref().map(|tls| client_tls(stream, tls)),
+        socket: socket(place, stream)?,
+    })
+}
+
 fn pem(pem: &Pem) -> PemSource {
     match pem {
         Pem::File(path) => PemSource::File(path.into()),
@@ -112,7 +141,7 @@ fn versions(tls: &config::Tls) -> Versions {
 /// The protocols to offer where the configuration names none.
 fn alpn(stream: &Stream, tls: &config::Tls) -> Vec<String> {
     let usual: &[&str] = match stream.transport {
-        Transport::Raw | Transport::RawHttp(_) => &["h2", "http/1.1"],
+        Transport::Raw | Transport::RawHttp(_) | Transport::Xhttp(_) => &["h2", "http/1.1"],
         Transport::Grpc(_) => &["h2"],
         // An upgrade is a matter of HTTP/1.1.
         _ => &["http/1.1"],
@@ -164,7 +193,7 @@ pub(super) fn server_tls(stream: &Stream, tls: &config::Tls) -> ServerTls {
     }
 }
 
-pub(super) fn client_tls(stream: &Stream, tls: &config::Tls) -> ClientTls {
+fn client_tls(stream: &Stream, tls: &config::Tls) -> ClientTls {
     let (certificates, entries) = own(tls);
     ClientTls {
         server_name: tls.server_name.clone().unwrap_or_default(),

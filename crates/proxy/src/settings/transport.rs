@@ -44,6 +44,30 @@ pub enum TransportKind {
     WebSocket(Upgrade),
     /// HTTP upgrade to a plain stream.
     HttpUpgrade(Upgrade),
+    /// XHTTP.
+    Xhttp(Box<Xhttp>),
+}
+
+/// Settings of XHTTP.
+#[derive(Clone, Debug, Default)]
+pub struct Xhttp {
+    /// What both ends agree on.
+    pub http: sealway_v2ray::xhttp::Settings,
+    /// A client speaks HTTP/2. A server speaks what it is asked in.
+    pub http2: bool,
+    /// If one of these headers is present, the first address in `X-Forwarded-For` is the client's.
+    pub trusted_forwarded_for: Vec<String>,
+    /// Where a client asks for what comes down, if not where it sends what goes up.
+    pub download: Option<XhttpDownload>,
+}
+
+/// Where a client of XHTTP asks for what comes down.
+#[derive(Clone, Debug)]
+pub struct XhttpDownload {
+    /// The server.
+    pub server: (sealway_v2ray::Address, u16),
+    /// What carries the requests. Its kind is XHTTP, too.
+    pub transport: ClientTransport,
 }
 
 /// A made-up HTTP request and response.
@@ -230,6 +254,18 @@ pub struct ClientTls {
 
 fn of_certificates(own: &mut [Certificate]) -> impl Iterator<Item = &mut PemSource> {
     own.iter_mut().flat_map(|one| [&mut one.certificate, &mut one.key])
+}
+
+impl ClientTransport {
+    /// The TLS of it, and that of where XHTTP asks for what comes down.
+    pub fn tls_mut(&mut self) -> impl Iterator<Item = &mut ClientTls> {
+        let below = match &mut self.kind {
+            TransportKind::Xhttp(xhttp) => xhttp.download.as_mut(),
+            _ => None,
+        };
+        let below = below.and_then(|download| download.transport.tls.as_mut());
+        self.tls.iter_mut().chain(below)
+    }
 }
 
 impl ServerTls {

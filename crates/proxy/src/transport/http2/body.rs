@@ -201,6 +201,29 @@ impl Body {
         ended.map_err(io_error)
     }
 
+    /// What the stream may hold is counted by the caller: it takes no place of a stranger.
+    pub(crate) fn excuse(&mut self) {
+        self.lease.excuse();
+    }
+
+    /// The head of the response, while it has not been sent.
+    pub(crate) fn head_mut(&mut self) -> Option<&mut Response<()>> {
+        match &mut self.to {
+            To::Held(_, head) => Some(head),
+            _ => None,
+        }
+    }
+
+    /// Ready when the peer has taken the stream back, or the connection broke. `None`: nobody can tell any more.
+    pub(crate) fn poll_taken_back(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Error>> {
+        let reset = match &mut self.to {
+            To::Held(to, _) => ready!(to.poll_reset(cx)),
+            To::Open(to) => ready!(to.poll_reset(cx)),
+            To::Done => return Poll::Ready(None),
+        };
+        Poll::Ready(Some(reset.map_or_else(io_error, |_| broken())))
+    }
+
     /// Whether the peer has taken the stream back.
     fn is_taken_back(&mut self) -> bool {
         let mut cx = Context::from_waker(Waker::noop());

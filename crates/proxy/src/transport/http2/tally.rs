@@ -64,6 +64,8 @@ static EVERYWHERE: AtomicUsize = AtomicUsize::new(0);
 pub(super) struct Lease {
     tally: Arc<Tally>,
     trusted: bool,
+    /// What it holds is counted elsewhere.
+    excused: bool,
     /// It is one of [`EVERYWHERE`].
     drawn: bool,
 }
@@ -75,6 +77,7 @@ impl Lease {
         Lease {
             tally: Arc::clone(tally),
             trusted: false,
+            excused: false,
             drawn: false,
         }
     }
@@ -107,9 +110,22 @@ impl Lease {
             return;
         }
         self.give_back();
-        self.tally.strange.fetch_sub(1, Ordering::AcqRel);
+        if !self.excused {
+            self.tally.strange.fetch_sub(1, Ordering::AcqRel);
+        }
         self.tally.strikes.store(0, Ordering::Release);
         if !self.tally.trusted.swap(true, Ordering::AcqRel) {
+            self.tally.wake();
+        }
+    }
+
+    /// What the stream may hold is counted elsewhere: it takes no place of a stranger.
+    pub(super) fn excuse(&mut self) {
+        if self.trusted || std::mem::replace(&mut self.excused, true) {
+            return;
+        }
+        self.give_back();
+        if self.tally.strange.fetch_sub(1, Ordering::AcqRel) >= STRANGERS {
             self.tally.wake();
         }
     }
@@ -124,7 +140,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         self.give_back();
         let before = self.tally.live.fetch_sub(1, Ordering::AcqRel);
-        let strange = !self.trusted && self.tally.strange.fetch_sub(1, Ordering::AcqRel) >= STRANGERS;
+        let strange = !self.trusted && !self.excused && self.tally.strange.fetch_sub(1, Ordering::AcqRel) >= STRANGERS;
         if before == 1 || strange || self.tally.is_abused() {
             self.tally.wake();
         }
