@@ -186,3 +186,40 @@ async fn grpc_plain() {
 async fn grpc_tls() {
     run(grpc(false), true).await;
 }
+
+fn xhttp(mode: sealway_v2ray::xhttp::settings::Mode, http2: bool) -> TransportKind {
+    let http = sealway_v2ray::xhttp::Settings {
+        path: "/way".into(),
+        mode,
+        ..Default::default()
+    };
+    TransportKind::Xhttp(Box::new(Xhttp {
+        http,
+        http2,
+        ..Xhttp::default()
+    }))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn xhttp_stream_one() {
+    use sealway_v2ray::xhttp::settings::Mode;
+    run(xhttp(Mode::StreamOne, false), false).await;
+    run(xhttp(Mode::StreamOne, true), true).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn xhttp_stream_up() {
+    use sealway_v2ray::xhttp::settings::Mode;
+    run(xhttp(Mode::StreamUp, false), false).await;
+    run(xhttp(Mode::StreamUp, true), true).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn xhttp_packet_up() {
+    use sealway_v2ray::xhttp::settings::Mode;
+    run(xhttp(Mode::PacketUp, false), false).await;
+    run(xhttp(Mode::PacketUp, true), true).await;
+    // HTTP/2 without TLS, by prior knowledge; HTTP/1.1 inside TLS.
+    run(xhttp(Mode::PacketUp, true), false).await;
+    run(xhttp(Mode::PacketUp, false), true).await;
+}

@@ -19,3 +19,4 @@ mod nginx;
 mod programs;
 mod shadowsocks;
 mod ways;
+mod xhttp;
