@@ -175,6 +175,7 @@ mod tests {
         assert_eq!(queue.turn(1), Turn::Later);
         queue.hold(1, vec![1; 10]).unwrap();
         assert_eq!((queue.pop(), queue.bytes()), (None, 10));
+        assert_eq!(queue.turn(1), Turn::Repeated);
         queue.finish();
         assert_eq!((queue.pop(), queue.bytes()), (Some(vec![1; 10]), 0));
         assert!(queue.is_next(2));
