@@ -50,3 +50,17 @@ pub(crate) fn remember(seen: Seen, now: i64) -> Result<(), sealway_v2ray::Error>
     let mut guard = MEMORY.guard.lock().unwrap_or_else(PoisonError::into_inner);
     guard.insert(seen, now, start)
 }
+
+/// Refuses what was made before the memory began: a process before this one may have accepted it.
+///
+/// # Errors
+/// [`sealway_v2ray::Error::BeforeStart`].
+pub(crate) fn check_start(time: i64) -> Result<(), sealway_v2ray::Error> {
+    let start = start();
+    if time > start {
+        return Ok(());
+    }
+    Err(sealway_v2ray::Error::BeforeStart {
+        seconds: start.abs_diff(time),
+    })
+}

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use sealway_v2ray::Destination;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::local::{Datagram, Flow, LocalClient, Reply};
 use crate::dispatch::{Dispatcher, Origin, Route, User};
@@ -25,6 +26,8 @@ pub(super) struct Flows {
     // The outbound and the list of a rule are kept alive by whoever holds the engine; their addresses are only names here.
     // What one rule lets pass is nothing to the targets of another.
     flows: HashMap<(usize, usize, Option<Destination>), Flow>,
+    /// What clients share: each flow takes one of every one of these.
+    limits: Vec<Arc<Semaphore>>,
 }
 
 impl Flows {
@@ -35,7 +38,14 @@ impl Flows {
             traffic,
             routes: HashMap::new(),
             flows: HashMap::new(),
+            limits: Vec::new(),
         }
+    }
+
+    /// Bounds its flows together with those of other clients.
+    pub(super) fn within(mut self, limits: Vec<Arc<Semaphore>>) -> Self {
+        self.limits = limits;
+        self
     }
 
     /// True if none is carried any more.
@@ -66,11 +76,14 @@ impl Flows {
             }
         };
         let target = (!route.outbound.is_open_to_all(&to)).then(|| to.clone());
-        let Some(near) = self.push(&route, target, datagram, reply) else {
+        let Some((near, share)) = self.push(&route, target, datagram, reply) else {
             return;
         };
         let (dispatcher, origin, user) = (Arc::clone(&self.dispatcher), origin.clone(), Arc::clone(&self.user));
-        tokio::spawn(async move { dispatcher.carry_datagrams(&origin, &route, near, &to, user).await });
+        tokio::spawn(async move {
+            dispatcher.carry_datagrams(&origin, &route, near, &to, user).await;
+            drop(share);
+        });
     }
 
     /// Hands a datagram to its flow. If that has to be made, the client's end of it is returned. What does not fit is
@@ -81,7 +94,7 @@ impl Flows {
         target: Option<Destination>,
         mut datagram: Datagram,
         reply: Reply,
-    ) -> Option<Box<LocalClient>> {
+    ) -> Option<(Box<LocalClient>, Vec<OwnedSemaphorePermit>)> {
         let exempt = route.exempt.as_ref();
         let exempt = exempt.map_or(0, |exempt| Arc::as_ptr(exempt).cast::<u8>() as usize);
         let key = (Arc::as_ptr(&route.outbound) as usize, exempt, target);
@@ -98,8 +111,13 @@ impl Flows {
                 return None;
             }
         }
+        let share = self
+            .limits
+            .iter()
+            .map(|limit| Arc::clone(limit).try_acquire_owned().ok());
+        let share = share.collect::<Option<Vec<_>>>()?;
         let (flow, near) = Flow::begin(datagram, reply, self.traffic.clone());
         self.flows.insert(key, flow);
-        Some(near)
+        Some((near, share))
     }
 }

@@ -2,12 +2,12 @@
 
 mod datagrams;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use sealway_v2ray::shadowsocks::classic::{self, Search};
 use sealway_v2ray::shadowsocks::edition2022::{self, AnswerSealer, decode_target, open_request};
 use sealway_v2ray::shadowsocks::salts::Salts;
-use sealway_v2ray::shadowsocks::{ChunkOpener, ChunkSealer, Key};
+use sealway_v2ray::shadowsocks::{ChunkOpener, ChunkSealer, Key, Opened as Chunk};
 use sealway_v2ray::vmess::Drain;
 use sealway_v2ray::{Destination, Step};
 use tokio::task::yield_now;
@@ -34,25 +34,27 @@ pub(super) struct Shadowsocks {
 
 /// Who may use it, by the rules of the method.
 enum Keys {
-    Classic(Classic),
+    Classic(Arc<Classic>),
     Edition2022(edition2022::Users<Arc<User>>),
 }
 
 /// The users of 2017.
 struct Classic {
     users: classic::Users<Arc<User>>,
-    /// Salts that came, if none may come twice.
-    salts: Option<Mutex<Salts>>,
+    /// Salts may not come twice.
+    once: bool,
 }
+
+/// Salts that came, of every inbound of the process: a request is refused wherever it comes again. Datagrams, of which one
+/// user can send any number, push no stream out.
+static STREAMS: LazyLock<Mutex<Salts>> = LazyLock::new(Mutex::default);
+static DATAGRAMS: LazyLock<Mutex<Salts>> = LazyLock::new(Mutex::default);
 
 impl Classic {
     /// Refuses a salt that came before.
-    fn remember(&self, salt: &[u8]) -> Result<(), Error> {
-        let fresh = self.salts.as_ref().is_none_or(|salts| {
-            let mut salts = salts.lock().unwrap_or_else(PoisonError::into_inner);
-            salts.take(salt)
-        });
-        if fresh {
+    fn remember(&self, memory: &Mutex<Salts>, key: &Key, salt: &[u8]) -> Result<(), Error> {
+        let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.once || memory.take(key, salt) {
             return Ok(());
         }
         Err(Error::Unauthentic(
@@ -71,10 +73,10 @@ impl Shadowsocks {
             ShadowsocksUsers::Classic(list) => {
                 let known = classic::Users::from_list(known(list)?);
                 known.map(|users| {
-                    Keys::Classic(Classic {
+                    Keys::Classic(Arc::new(Classic {
                         users,
-                        salts: settings.once.then(Mutex::default),
-                    })
+                        once: settings.once,
+                    }))
                 })
             }
             ShadowsocksUsers::One(user) => {
@@ -144,13 +146,27 @@ impl Classic {
 
     async fn request(&self, stream: &mut Stream, drain: &mut Drain) -> Result<(Destination, Arc<User>), Error> {
         while stream.payload().len() < self.users.need() {
-            let had = stream.payload().len();
-            if !stream.more().await? {
-                return Err(Error::Closed);
-            }
-            drain.consume(stream.payload().len() - had);
+            hear(stream, drain).await?;
         }
         let mut search = Search::new(&self.users);
+        let asked = self.open(stream, drain, &mut search).await;
+        if asked.is_err() {
+            // Whoever is refused waits until all keys were tried, as those do whom none fits.
+            while search.stream(&self.users, stream.payload(), TURN).is_ok() {
+                yield_now().await;
+            }
+        }
+        asked
+    }
+
+    /// Finds out whose a request is and where it goes. Until that is known nothing is taken off the stream, so that whoever is
+    /// refused can be heard out.
+    async fn open(
+        &self,
+        stream: &mut Stream,
+        drain: &mut Drain,
+        search: &mut Search,
+    ) -> Result<(Destination, Arc<User>), Error> {
         let found = loop {
             match search.stream(&self.users, stream.payload(), TURN)? {
                 Some(found) => break found,
@@ -159,8 +175,25 @@ impl Classic {
         };
         let salt_len = found.key.method().salt_len();
         let salt = &stream.payload()[..salt_len];
-        self.remember(salt)?;
+        self.remember(&STREAMS, found.key, salt)?;
+        let mut first = ChunkOpener::new(found.key, salt)?;
         let chunks = ChunkOpener::new(found.key, salt)?;
+        let (mut at, mut want) = (salt_len, 0);
+        let mut address = Vec::new();
+        while let Step::More(_) = classic::decode_target(&address)? {
+            let Some(wire) = stream.payload().get(at..at + want) else {
+                hear(stream, drain).await?;
+                continue;
+            };
+            let mut wire = wire.to_vec();
+            match first.open_next(&mut wire)? {
+                Chunk::Chunk { payload, used } => {
+                    address.extend_from_slice(&wire[payload]);
+                    (at, want) = (at + used, 0);
+                }
+                Chunk::More(more) => want += more,
+            }
+        }
         stream.consume(salt_len);
         stream.set_opener(Box::new(ShadowsocksOpen::request(chunks)));
         let to = stream.read(classic::decode_target).await?;
@@ -169,6 +202,16 @@ impl Classic {
         stream.set_prefix(salt.bytes().to_vec());
         Ok((to, Arc::clone(found.user)))
     }
+}
+
+/// Waits for more of a request, and tells `drain` of it.
+async fn hear(stream: &mut Stream, drain: &mut Drain) -> Result<(), Error> {
+    let had = stream.payload().len();
+    if !stream.more().await? {
+        return Err(Error::Closed);
+    }
+    drain.consume(stream.payload().len() - had);
+    Ok(())
 }
 
 /// Reads a request of 2022.

@@ -1,6 +1,7 @@
 //! Datagrams from a client that is nothing but its wire format.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use sealway_proxy::Server;
@@ -12,6 +13,9 @@ use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
 use super::*;
+
+/// Clients so far.
+static CLIENTS: AtomicU64 = AtomicU64::new(1);
 
 /// A client with a socket of its own.
 struct Client {
@@ -30,7 +34,8 @@ impl Client {
             socket,
             session: modern.then(|| ClientSession::new(&keys, session).unwrap()),
             keys,
-            salts: session << 20,
+            // The process remembers salts, whichever server they come to.
+            salts: CLIENTS.fetch_add(1, Relaxed) << 20,
         }
     }
 

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use sealway_proxy::Server;
 use sealway_proxy::settings::*;
-use sealway_v2ray::shadowsocks::Method;
-use tokio::io::AsyncWriteExt;
+use sealway_v2ray::shadowsocks::{ChunkSealer, Method};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::streams::ask;
 use super::*;
@@ -145,5 +147,55 @@ async fn dribbling_does_not_win_time() {
             assert!(begun.elapsed() < Duration::from_secs(10));
             assert_eq!((said, in_order), (vec![], !method.is_2022()), "{method} {len}");
         }
+    }
+}
+
+/// Bytes that are sent at a time where it is counted how many are taken.
+const PIECE: usize = 64;
+
+/// How many bytes are taken before the connection ends, in good order.
+async fn taken(to: std::net::SocketAddr, sent: Vec<u8>) -> usize {
+    let mut stream = TcpStream::connect(to).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    for (number, piece) in sent.chunks(PIECE).enumerate() {
+        stream.write_all(piece).await.unwrap();
+        if let Ok(ended) = timeout(Duration::from_millis(25), stream.read(&mut [0])).await {
+            assert_eq!(ended.unwrap(), 0);
+            return (number + 1) * PIECE;
+        }
+    }
+    panic!("all of it was taken");
+}
+
+/// A server of 2017 takes as much of a request whose length is right and nothing else as of noise.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn as_much_is_heard_of_a_good_beginning_as_of_noise() {
+    let target = counting_target().await;
+    for (method, two) in [(Method::Aes256Gcm, false), (Method::ChaCha20Poly1305, true)] {
+        let keys = shadowsocks_chain(method, two);
+        let server = serve(shadowsocks(method, two)).await;
+        let junk = pattern(8, 20_000);
+        let salt = method.salt_len();
+        let mut changed = ask(shadowsocks_chain(method, two), target, b"", 210, now(0)).wire;
+        changed[salt + 18] ^= 1;
+        let good = ask(shadowsocks_chain(method, two), target, b"", 211, now(0)).wire;
+        let salt = pattern(u64::from(target.port()) << 8, salt);
+        let mut unknown = salt.clone();
+        let mut sealer = ChunkSealer::new(keys.own(), &salt).unwrap();
+        sealer.seal(&[9; 40], &mut unknown).unwrap();
+        // Seen before.
+        let mut stream = TcpStream::connect(at(&server, "in")).await.unwrap();
+        stream.write_all(&good).await.unwrap();
+        drop(stream);
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let mut all = JoinSet::new();
+        for sent in [vec![], vec![], changed, unknown, good] {
+            let sent = [sent, junk.clone()].concat();
+            all.spawn(taken(at(&server, "in"), sent));
+        }
+        let taken = all.join_all().await;
+        let (least, most) = (taken.iter().min().unwrap(), taken.iter().max().unwrap());
+        // 64 bytes at most are drawn for each connection.
+        assert!(*least > 4 * PIECE && most - least <= 3 * PIECE, "{method}: {taken:?}");
     }
 }

@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
+use super::Key;
+
 /// Salts that came, as many as there is room for.
 ///
 /// Only salts of requests that a user's key has sealed get here, so strangers cannot fill it. Nothing in such a request says
@@ -32,9 +34,9 @@ impl Salts {
         }
     }
 
-    /// Takes a salt. False if it came before.
-    pub fn take(&mut self, salt: &[u8]) -> bool {
-        let entry = self.hasher.hash_one(salt);
+    /// Takes a salt of a user with this key. False if it came before.
+    pub fn take(&mut self, key: &Key, salt: &[u8]) -> bool {
+        let entry = self.hasher.hash_one((key.as_bytes(), salt));
         if self.old.contains(&entry) || !self.young.insert(entry) {
             return false;
         }
@@ -64,16 +66,20 @@ impl Default for Salts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shadowsocks::Method;
 
     #[test]
     fn half_of_them_at_least_are_known_again() {
+        let key = |password| Key::new(Method::Aes128Gcm, password).unwrap();
+        let (key, other) = (key("one"), key("other"));
         let mut salts = Salts::new(100);
         for n in 0..1000u32 {
-            assert!(salts.take(&n.to_be_bytes()), "{n}");
-            assert!(!salts.take(&n.to_be_bytes()), "{n}");
+            assert!(salts.take(&key, &n.to_be_bytes()), "{n}");
+            assert!(!salts.take(&key, &n.to_be_bytes()), "{n}");
             assert!(salts.len() <= 100, "{}", salts.len());
             let before = n.saturating_sub(49);
-            assert!(!salts.take(&before.to_be_bytes()), "{before} after {n}");
+            assert!(!salts.take(&key, &before.to_be_bytes()), "{before} after {n}");
         }
+        assert!(salts.take(&other, &999u32.to_be_bytes()));
     }
 }

@@ -8,6 +8,7 @@ mod sessions;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sealway_net::sock::unmapped;
 use sealway_v2ray::shadowsocks::classic::Search;
@@ -15,22 +16,82 @@ use sealway_v2ray::shadowsocks::edition2022::{self, packet::PacketSealer, packet
 use sealway_v2ray::{Destination, Protocol};
 use tokio::sync::mpsc;
 use tokio::task::yield_now;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
-use super::{Classic, Keys, Shadowsocks, TURN};
+use super::{Classic, DATAGRAMS, Keys, Shadowsocks, TURN};
 use crate::clock::Clock;
 use crate::dispatch::{Dispatcher, Origin, User};
 use crate::inbound::Datagrams;
 use crate::inbound::flows::Flows;
 use crate::inbound::local::{Datagram, Reply, Room};
 use crate::stats::Traffic;
-use crate::{Error, random};
+use crate::{Error, random, replay};
 
 use answers::{Answers, How};
 use sessions::{Name, Opening, Sessions};
 
 /// Datagrams of one client that may wait for their turn. More are dropped, as a full socket would.
 const QUEUE: usize = 128;
+
+/// Datagrams of which it is not known whose they are that wait for all keys to be tried. More are dropped.
+const SEARCHES: usize = 64;
+
+/// How long nothing is received after an error.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A datagram of which it is not known whose it is.
+struct Wanted {
+    search: Search,
+    datagram: Vec<u8>,
+    from: SocketAddr,
+}
+
+/// A datagram of which it is.
+struct Found {
+    number: usize,
+    to: Destination,
+    plain: Vec<u8>,
+    /// Where the payload begins in that.
+    at: usize,
+    /// What begins with its salt.
+    salt: Vec<u8>,
+    from: SocketAddr,
+}
+
+/// Tries all keys on one datagram after the other.
+async fn search(classic: Arc<Classic>, mut wanted: mpsc::Receiver<Wanted>, found: mpsc::Sender<Found>) {
+    while let Some(Wanted {
+        mut search,
+        datagram: salt,
+        from,
+    }) = wanted.recv().await
+    {
+        let mut plain = Vec::new();
+        let opened = loop {
+            match search.packet(&classic.users, &salt, &mut plain, TURN) {
+                Ok(Some(found)) => break Ok(found),
+                Ok(None) => yield_now().await,
+                Err(error) => break Err(error),
+            }
+        };
+        match opened {
+            Ok((number, to, at)) => {
+                let one = Found {
+                    number,
+                    to,
+                    plain,
+                    at,
+                    salt,
+                    from,
+                };
+                if found.send(one).await.is_err() {
+                    return;
+                }
+            }
+            Err(error) => tracing::debug!("datagram of {from} dropped: {error}"),
+        }
+    }
+}
 
 /// What the tasks of clients need.
 struct Shared {
@@ -59,22 +120,38 @@ pub(super) async fn serve(inbound: &Shadowsocks, datagrams: Datagrams) -> Result
         clock: inbound.clock,
         socket: Arc::clone(&socket),
     };
+    let (searches, asked) = mpsc::channel(SEARCHES);
+    let (found, mut answered) = mpsc::channel(SEARCHES);
+    if let Keys::Classic(classic) = &inbound.keys {
+        tokio::spawn(search(Arc::clone(classic), asked, found.clone()));
+    }
     let mut buffer = vec![0; 65_535];
     loop {
-        let (len, from) = match socket.recv_from(&mut buffer).await {
-            Ok(received) => received,
-            Err(error) => {
-                tracing::debug!("[{}] receiving: {error}", table.shared.origin.inbound);
-                continue;
-            }
-        };
-        let received = &mut buffer[..len];
-        let taken = match &inbound.keys {
-            Keys::Classic(classic) => table.take_classic(classic, received, from).await,
-            Keys::Edition2022(users) => table.take_2022(users, received, from),
+        let (from, taken) = tokio::select! {
+            received = socket.recv_from(&mut buffer) => match received {
+                Ok((len, from)) => {
+                    let received = &mut buffer[..len];
+                    let taken = match &inbound.keys {
+                        Keys::Classic(classic) => table.take_classic(classic, received, from, &searches),
+                        Keys::Edition2022(users) => table.take_2022(users, received, from),
+                    };
+                    (from, taken)
+                }
+                Err(error) => {
+                    tracing::debug!("[{}] receiving: {error}", table.shared.origin.inbound);
+                    // What does not pass would be asked for without end.
+                    sleep(PAUSE).await;
+                    continue;
+                }
+            },
+            Some(Found { number, to, plain, at, salt, from }) = answered.recv() => match &inbound.keys {
+                Keys::Classic(classic) => (from, table.found(classic, number, to, &plain[at..], &salt, from)),
+                Keys::Edition2022(_) => continue,
+            },
         };
         if let Err(error) = taken {
-            // Whatever is wrong, nothing is answered.
+            // Whatever is wrong, nothing is answered. Nor does it stand in the access log: who bans by that would ban whomever
+            // a stranger names as the source.
             tracing::debug!("[{}] datagram of {from} dropped: {error}", table.shared.origin.inbound);
         }
     }
@@ -90,40 +167,56 @@ struct Table {
 }
 
 impl Table {
-    /// A datagram of 2017: the user who was seen at its address is tried first, then the others.
-    async fn take_classic(&mut self, classic: &Classic, datagram: &[u8], from: SocketAddr) -> Result<(), Error> {
-        let name = Name::Address(from);
+    /// A datagram of 2017: the user who was seen at its address is tried first, then those who were seen lately. To try all of
+    /// them is for another task, so that strangers hold up nobody who is known.
+    fn take_classic(
+        &mut self,
+        classic: &Classic,
+        datagram: &[u8],
+        from: SocketAddr,
+        searches: &mpsc::Sender<Wanted>,
+    ) -> Result<(), Error> {
         let users = &classic.users;
         let mut plain = Vec::new();
-        let known = self.sessions.get(&name).map(|session| session.user);
-        let opened = known.and_then(|number| {
+        let opened = self.sessions.at(from).and_then(|number| {
             let (to, at) = users.open_packet(number, datagram, &mut plain).ok()?;
             Some((number, to, at))
         });
-        let (number, to, at) = match opened {
-            Some(opened) => opened,
-            None => {
-                let mut search = Search::new(users);
-                loop {
-                    match search.packet(users, datagram, &mut plain, TURN)? {
-                        Some(found) => break found,
-                        None => yield_now().await,
-                    }
-                }
-            }
+        let mut search = Search::new(users);
+        let opened = match opened {
+            None => search.packet(users, datagram, &mut plain, search.recent())?,
+            known => known,
         };
-        let unknown = Error::Unauthentic("Shadowsocks: no such user");
-        let found = users.user(number).ok_or(unknown)?;
-        classic.remember(datagram.get(..found.key.method().salt_len()).unwrap_or_default())?;
-        if known.is_some_and(|known| known != number) {
-            // Somebody else has the address now.
-            self.sessions.remove(&name);
+        match opened {
+            Some((number, to, at)) => self.found(classic, number, to, &plain[at..], datagram, from),
+            None => {
+                let datagram = datagram.to_vec();
+                let sent = searches.try_send(Wanted { search, datagram, from });
+                sent.map_err(|_| Error::protocol("Shadowsocks", "too many datagrams of unknown clients"))
+            }
         }
+    }
+
+    /// A datagram of 2017 that is open, and begins with this salt.
+    fn found(
+        &mut self,
+        classic: &Classic,
+        number: usize,
+        to: Destination,
+        payload: &[u8],
+        salt: &[u8],
+        from: SocketAddr,
+    ) -> Result<(), Error> {
+        let unknown = Error::Unauthentic("Shadowsocks: no such user");
+        let found = classic.users.user(number).ok_or(unknown)?;
+        let salt = salt.get(..found.key.method().salt_len()).unwrap_or_default();
+        classic.remember(&DATAGRAMS, found.key, salt)?;
+        let name = Name::Address(number, from);
         if self.sessions.get(&name).is_none() {
             let how = How::Classic(found.key.clone());
-            self.begin(&name, number, Opening::Address, how, found.user, from)?;
+            self.begin(&name, Opening::Address, how, found.user, from)?;
         }
-        self.hand_on(&name, to, &plain[at..], from);
+        self.hand_on(&name, to, payload, from);
         Ok(())
     }
 
@@ -149,6 +242,8 @@ impl Table {
         };
         let name = Name::Session(owner, packet.session);
         if self.sessions.get(&name).is_none() {
+            // Nobody knows what a process before this one has taken of it.
+            replay::check_start(packet.time)?;
             let own = PacketSealer::server(key, u64::from_ne_bytes(random::bytes()?), packet.session)?;
             // A key that all sessions have is not kept by each.
             let kept = fresh.filter(|_| users.method().has_identities());
@@ -156,7 +251,7 @@ impl Table {
                 key: kept,
                 window: Default::default(),
             };
-            self.begin(&name, 0, opening, How::Edition2022(own), user, from)?;
+            self.begin(&name, opening, How::Edition2022(own), user, from)?;
         }
         if !self.sessions.take(&name, packet.packet) {
             return Err(Error::Wire(sealway_v2ray::Error::Replayed {
@@ -171,13 +266,12 @@ impl Table {
     fn begin(
         &mut self,
         name: &Name,
-        number: usize,
         opening: Opening,
         how: How,
         user: &Arc<User>,
         from: SocketAddr,
     ) -> Result<(), Error> {
-        if !self.sessions.make_room(Instant::now()) {
+        if !self.sessions.make_room(name, Instant::now()) {
             return Err(Error::protocol(
                 "Shadowsocks",
                 "more clients at once than there is room for",
@@ -185,14 +279,11 @@ impl Table {
         }
         let answers = Arc::new(Answers::new(Arc::clone(&self.socket), from, how, self.clock));
         let (queue, waiting) = mpsc::channel(QUEUE);
-        let task = carry(
-            Arc::clone(&self.shared),
-            Arc::clone(user),
-            Arc::clone(&answers),
-            waiting,
-        );
-        tokio::spawn(task);
-        self.sessions.insert(*name, number, opening, answers, queue);
+        let limits = self.sessions.insert(*name, opening, Arc::clone(&answers), queue);
+        let (dispatcher, traffic) = (Arc::clone(&self.shared.dispatcher), self.shared.traffic.clone());
+        let flows = Flows::new(dispatcher, Arc::clone(user), traffic).within(limits);
+        let idle = user.level.timeouts.idle;
+        tokio::spawn(carry(self.shared.origin.clone(), flows, idle, answers, waiting));
         Ok(())
     }
 
@@ -209,14 +300,12 @@ impl Table {
 
 /// Sends the datagrams of one client on their way, until its place in the table is given up.
 async fn carry(
-    shared: Arc<Shared>,
-    user: Arc<User>,
+    mut origin: Origin,
+    mut flows: Flows,
+    idle: Duration,
     answers: Arc<Answers>,
     mut waiting: mpsc::Receiver<(Datagram, SocketAddr)>,
 ) {
-    let idle = user.level.timeouts.idle;
-    let mut origin = shared.origin.clone();
-    let mut flows = Flows::new(Arc::clone(&shared.dispatcher), user, shared.traffic.clone());
     loop {
         match timeout(idle, waiting.recv()).await {
             Ok(Some((datagram, from))) => {

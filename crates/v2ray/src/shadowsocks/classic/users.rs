@@ -160,6 +160,11 @@ impl Search {
         self.tried
     }
 
+    /// How many users are tried first, because they were seen lately.
+    pub fn recent(&self) -> usize {
+        self.recent.len()
+    }
+
     /// The number of the user to try next.
     fn next<T>(&mut self, users: &Users<T>) -> Option<usize> {
         loop {

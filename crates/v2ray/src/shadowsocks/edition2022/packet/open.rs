@@ -63,6 +63,8 @@ pub struct Packet {
     pub session: u64,
     /// Its number in that.
     pub packet: u64,
+    /// When it was made, Unix time in seconds.
+    pub time: i64,
     /// Of an answer: the client's session.
     pub client: Option<u64>,
     /// Where it goes, or where it comes from.
@@ -165,11 +167,12 @@ fn open(plain: Plain, key: &SessionKey, datagram: &mut [u8], now: i64, kind: u8)
         }
     };
     let at = at + text.len() - body.len();
-    let (client, peer, payload) = read_body(body, now, kind)?;
+    let (time, client, peer, payload) = read_body(body, now, kind)?;
     let (session, packet) = numbers(&block);
     Ok(Packet {
         session,
         packet,
+        time,
         client,
         peer,
         payload: at + payload..at + body.len(),
@@ -181,8 +184,8 @@ const ENDS: Error = Error::Malformed {
     problem: "a datagram is shorter than its fields",
 };
 
-/// Reads a body: of an answer the client's session, the address, and where the payload begins.
-fn read_body(body: &[u8], now: i64, kind: u8) -> Result<(Option<u64>, Destination, usize), Error> {
+/// Reads a body: the time, of an answer the client's session, the address, and where the payload begins.
+fn read_body(body: &[u8], now: i64, kind: u8) -> Result<(i64, Option<u64>, Destination, usize), Error> {
     let read = parse(body, |cursor| {
         let got = cursor.u8()?;
         if got != kind {
@@ -193,7 +196,7 @@ fn read_body(body: &[u8], now: i64, kind: u8) -> Result<(Option<u64>, Destinatio
             }
             .into());
         }
-        check_time(u64::from_be_bytes(cursor.array()?), now)?;
+        let time = check_time(u64::from_be_bytes(cursor.array()?), now)?;
         let client = match kind {
             FROM_SERVER => Some(u64::from_be_bytes(cursor.array()?)),
             _ => None,
@@ -206,13 +209,13 @@ fn read_body(body: &[u8], now: i64, kind: u8) -> Result<(Option<u64>, Destinatio
             address,
             port,
         };
-        Ok((client, peer))
+        Ok((time, client, peer))
     })?;
     match read {
         Step::Done {
-            value: (client, peer),
+            value: (time, client, peer),
             used,
-        } => Ok((client, peer, used)),
+        } => Ok((time, client, peer, used)),
         Step::More(_) => Err(malformed("a datagram is shorter than its fields")),
     }
 }
