@@ -137,6 +137,11 @@ fn shared_ports(place: &str, inbound: &Inbound, taken: &mut Taken) -> Vec<Error>
         let address = match listen {
             Listen::Port(address) => *address,
             Listen::EveryAddress(port) => SocketAddr::from((std::net::Ipv6Addr::UNSPECIFIED, *port)),
+            Listen::Unix(_) if udp && !tcp => {
+                let what = "a unix socket takes no datagrams here: listen on a port, or for tcp";
+                found.push(Error::config(format!("{place}.listen"), what));
+                continue;
+            }
             Listen::Unix(_) => continue,
         };
         if address.port() == 0 {

@@ -42,6 +42,10 @@ pub(crate) fn bind(
     udp: bool,
 ) -> io::Result<Vec<Bound>> {
     let address = match listen {
+        Listen::Unix(_) if udp && !tcp => {
+            let what = "a unix socket takes no datagrams here: listen on a port, or for tcp";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
         Listen::Unix(name) => return bind_unix(name).map(|(unix, file)| vec![Bound::Unix(unix, file)]),
         Listen::Port(address) => *address,
         Listen::EveryAddress(port) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, *port)),

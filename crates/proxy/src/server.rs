@@ -100,6 +100,10 @@ impl Server {
             let (tcp, udp) = inbound.protocol.networks();
             for listen in &inbound.listen {
                 let options = &inbound.transport.socket;
+                if let (crate::settings::Listen::Unix(_), true, true) = (listen, tcp, udp) {
+                    let name = listen::name(listen);
+                    tracing::warn!("[{}] {name} takes streams only: datagrams need a port", inbound.tag);
+                }
                 let sockets = listen::bind(listen, options, tasks, tcp, udp).map_err(|source| Error::Listen {
                     place: format!("inbounds[{at}]"),
                     on: listen::name(listen),

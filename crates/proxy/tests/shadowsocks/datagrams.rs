@@ -184,28 +184,144 @@ fn resident() -> usize {
     pages * 4096
 }
 
-/// A user who begins ten thousand sessions gets as many as there is room for.
+/// A user who begins ten thousand sessions gets as many as a user may have, and takes nothing from others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sessions_without_end_take_bounded_memory() {
+async fn sessions_without_end_take_no_room_from_others() {
+    let (target, sink) = (udp_target().await, UdpSocket::bind("127.0.0.1:0").await.unwrap());
     let method = Method::Blake3Aes128Gcm;
     let mut settings = server_settings(shadowsocks(method, true), ServerTransport::default());
-    settings.outbounds = vec![outbound(
-        OutboundProtocol::Blackhole { http: false },
-        ClientTransport::default(),
-    )];
+    // Its ports are none that other tests want.
+    settings.outbounds[0].send_through = Some([127, 0, 0, 2].into());
     let server = Server::start(settings).await.unwrap();
-    let to = SocketAddr::from(([192, 0, 2, 1], 9));
     let mut client = Client::new(&server, shadowsocks_chain(method, true), 0).await;
-    let before = resident();
+    let (memory, files) = (resident(), descriptors());
     for session in 1..=10_000 {
         client.session = Some(ClientSession::new(&client.keys, session).unwrap());
-        let sent = client.seal(to, &[0; 100], now(0));
+        let sent = client.seal(sink.local_addr().unwrap(), &[0; 100], now(0));
         client.socket.send(&sent).await.unwrap();
         if session % 64 == 0 {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    let grown = resident().saturating_sub(before);
-    assert!(grown < 64 << 20, "{grown} bytes");
+    // What the socket holds is served first.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let both = [0, 2].map(|seed| shadowsocks_password(method, seed)).join(":");
+    let mut other = Client::new(&server, KeyChain::new(method, &both).unwrap(), 1).await;
+    other.round(target, b"hello").await;
+    let grown = (resident().saturating_sub(memory), descriptors().saturating_sub(files));
+    // A user has 1,024 sessions, with a flow each. Other tests run meanwhile.
+    assert!(grown.0 < 64 << 20 && (500..1500).contains(&grown.1), "{grown:?}");
+}
+
+/// Files and sockets that this process has open.
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// Of a client that is known nothing is lost while strangers have thousands of keys tried.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_hold_up_no_client_of_2017() {
+    let target = udp_target().await;
+    let method = Method::Aes256Gcm;
+    let InboundProtocol::Shadowsocks(mut settings) = shadowsocks(method, false) else {
+        panic!()
+    };
+    let ShadowsocksUsers::Classic(users) = &mut settings.users else {
+        panic!()
+    };
+    for n in 0..2000 {
+        users.push(ShadowsocksUser {
+            key: sealway_v2ray::shadowsocks::Key::new(method, &format!("another {n}")).unwrap(),
+            email: format!("another{n}@example"),
+            level: 0,
+        });
+    }
+    let server = serve(InboundProtocol::Shadowsocks(settings)).await;
+    let mut client = Client::new(&server, shadowsocks_chain(method, false), 10).await;
+    client.round(target, b"hello").await;
+    let to = client.socket.peer_addr().unwrap();
+    let strangers = tokio::spawn(async move {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let junk = pattern(5, 1400);
+        loop {
+            for _ in 0..10 {
+                let _ = socket.send_to(&junk, to).await;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    for n in 0..200 {
+        let sent = client.seal(target, &[n; 100], now(0));
+        client.socket.send(&sent).await.unwrap();
+        let (_, said) = client.hear(Duration::from_secs(2)).await.expect("an answer");
+        assert_eq!(said, [n; 100]);
+    }
+    strangers.abort();
+}
+
+/// Two users at one address each keep what they have.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn users_at_one_address_do_not_end_each_other() {
+    let asked = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let to = asked.local_addr().unwrap();
+    let method = Method::Aes128Gcm;
+    let server = serve(shadowsocks(method, true)).await;
+    let own = shadowsocks_chain(method, true);
+    let other = KeyChain::new(method, &shadowsocks_password(method, 2)).unwrap();
+    let mut client = Client::new(&server, own, 11).await;
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        for keys in [None, Some(&other)] {
+            let own = client.keys.clone();
+            client.keys = keys.cloned().unwrap_or(own.clone());
+            let sent = client.seal(to, b"hello", now(0));
+            client.socket.send(&sent).await.unwrap();
+            seen.push(within("datagram", asked.recv_from(&mut [0; 100])).await.unwrap().1);
+            client.keys = own;
+        }
+    }
+    // Each has a socket of its own, and has it still.
+    assert!(seen[0] != seen[1] && seen[..2] == seen[2..], "{seen:?}");
+}
+
+/// What another process may have taken before this one began is refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_of_before_the_start_is_refused() {
+    let target = udp_target().await;
+    for (session, method) in [(12, Method::Blake3Aes128Gcm), (13, Method::Blake3ChaCha20Poly1305)] {
+        let server = serve(shadowsocks(method, false)).await;
+        let mut client = Client::new(&server, shadowsocks_chain(method, false), session).await;
+        // Tests that run longer than 20 seconds before this one would make it good.
+        let mut other = Client::new(&server, shadowsocks_chain(method, false), session + 100).await;
+        let old = client.seal(target, b"captured", now(-29));
+        client.socket.send(&old).await.unwrap();
+        assert!(client.hear(SHORT).await.is_none(), "{method}");
+        other.round(target, b"hello").await;
+    }
+}
+
+/// Datagrams without end push no request out of the memory of what came.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn datagrams_do_not_make_requests_forgotten() {
+    use tokio::io::AsyncWriteExt;
+    let (target, sink) = (counting_target().await, UdpSocket::bind("127.0.0.1:0").await.unwrap());
+    let method = Method::Aes128Gcm;
+    let server = serve(shadowsocks(method, false)).await;
+    let asked = super::streams::ask(shadowsocks_chain(method, false), target, b"hello", 220, now(0));
+    let again = async || {
+        let mut stream = tokio::net::TcpStream::connect(at(&server, "in")).await.unwrap();
+        stream.write_all(&asked.wire).await.unwrap();
+        stream.shutdown().await.unwrap();
+        to_the_end(&mut stream).await.0
+    };
+    assert_eq!(asked.open(&again().await), b"5 bytes");
+    let mut client = Client::new(&server, shadowsocks_chain(method, false), 14).await;
+    for n in 0..210_000 {
+        let sent = client.seal(sink.local_addr().unwrap(), b"", now(0));
+        client.socket.send(&sent).await.unwrap();
+        if n % 64 == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!(again().await, b"");
 }

@@ -39,9 +39,10 @@ impl Key {
         if !method.is_2022() {
             let first = Zeroizing::new(<[u8; 16]>::from(Md5::digest(password)));
             let second = Md5::new().chain_update(*first).chain_update(password).finalize();
+            let second = Zeroizing::new(<[u8; 16]>::from(second));
             bytes[..16].copy_from_slice(&*first);
             if method.key_len() > 16 {
-                bytes[16..].copy_from_slice(&second);
+                bytes[16..].copy_from_slice(&*second);
             }
             return Ok(Key { method, bytes });
         }

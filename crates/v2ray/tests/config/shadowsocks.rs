@@ -197,3 +197,18 @@ fn an_outbound() {
         assert!(told[0].contains(&wanted), "{rest}: {told:?}");
     }
 }
+
+/// What is written for one user says nothing of several, and is not dropped silently.
+#[test]
+fn what_clients_make_void_is_warned_about() {
+    let text = r#"{"method":"aes-128-gcm","password":"p","email":"a","level":1,"clients":[{"password":"q"}]}"#;
+    let told = warned(&settings(text));
+    for key in ["email", "level", "password"] {
+        let wanted = format!("inbounds[0].settings.{key}: beside `clients` it does nothing");
+        assert_eq!(told.iter().filter(|line| line.contains(&wanted)).count(), 1, "{told:?}");
+    }
+    let text =
+        format!(r#"{{"method":"2022-blake3-aes-128-gcm","password":"{K16}","clients":[{{"password":"{OTHER}"}}]}}"#);
+    let told = warned(&settings(&text));
+    assert!(!told.iter().any(|line| line.contains("does nothing")), "{told:?}");
+}

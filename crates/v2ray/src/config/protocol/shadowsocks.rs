@@ -91,7 +91,7 @@ object! {
         /// The name of the one user in counters, rules and logs.
         email: At<Name> = "email", default "\"\"";
         /// The level of the one user, which `policy.levels` gives a meaning.
-        level: u32 = "level", default "0";
+        level: At<u32> = "level", default "0";
         /// What to accept. Absent: `tcp` with the methods of 2017, `tcp,udp` with those of 2022. Datagrams come to the same port
         /// as they are, whatever carries the streams.
         networks: Option<Networks> = "network";
@@ -177,13 +177,32 @@ impl Decode for ShadowsocksInbound {
             }
             _ => None,
         };
+        if !alone {
+            let of_one = [
+                ("email", s.email.at, !s.email.value.0.is_empty()),
+                ("level", s.level.at, s.level.value != 0),
+            ];
+            let dropped = s
+                .password
+                .as_ref()
+                .filter(|_| !modern)
+                .map(|password| ("password", password.at, true));
+            for (key, at, _) in of_one.into_iter().chain(dropped).filter(|(.., written)| *written) {
+                cx.warn_in(
+                    key,
+                    at,
+                    "beside `clients` it does nothing",
+                    "write it for each of the clients, or take it out",
+                );
+            }
+        }
         let users = cx.within("clients", |cx| users(list, method, modern, cx));
         let users = match own {
             Some(key) if alone => {
                 let user = ShadowsocksUser {
                     key,
                     email: s.email.value.0,
-                    level: s.level,
+                    level: s.level.value,
                     at: s.password.map_or(at, |password| password.at),
                 };
                 match modern {
