@@ -178,7 +178,7 @@ async fn a_session_of_2022_moves_with_its_client() {
 }
 
 /// The memory of this process that is in use, bytes.
-fn resident() -> usize {
+pub(crate) fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: usize = statm.split(' ').nth(1).unwrap().parse().unwrap();
     pages * 4096
@@ -324,4 +324,45 @@ async fn datagrams_do_not_make_requests_forgotten() {
         }
     }
     assert_eq!(again().await, b"");
+}
+
+/// A user's datagrams are counted, and do not reach this machine unless that is allowed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn datagrams_are_counted_and_guarded() {
+    let target = udp_target().await;
+    for (session, method) in [(15, Method::Aes256Gcm), (16, Method::Blake3Aes256Gcm)] {
+        let mut settings = server_settings(shadowsocks(method, true), ServerTransport::default());
+        let level = Level {
+            count_uplink: true,
+            count_downlink: true,
+            ..Level::default()
+        };
+        settings.levels = vec![(0, level)];
+        let guarded = Settings {
+            inbounds: settings.inbounds.clone(),
+            outbounds: vec![outbound(
+                OutboundProtocol::Freedom(Freedom::default()),
+                ClientTransport::default(),
+            )],
+            ..Settings::default()
+        };
+        let server = Server::start(settings).await.unwrap();
+        let mut client = Client::new(&server, shadowsocks_chain(method, true), session).await;
+        client.round(target, b"hello").await;
+        client.round(target, b"you").await;
+        let count = |user: u8, way: &str| {
+            let name = format!("user>>>user{user}@example>>>traffic>>>{way}");
+            server.stats().get(&name).map_or(0, |counter| counter.get())
+        };
+        assert_eq!(
+            [1, 2].map(|user| (count(user, "uplink"), count(user, "downlink"))),
+            [(8, 8), (0, 0)],
+            "{method}"
+        );
+        let server = Server::start(guarded).await.unwrap();
+        let mut client = Client::new(&server, shadowsocks_chain(method, true), session + 100).await;
+        let sent = client.seal(target, b"hello", now(0));
+        client.socket.send(&sent).await.unwrap();
+        assert!(client.hear(SHORT).await.is_none(), "{method}");
+    }
 }

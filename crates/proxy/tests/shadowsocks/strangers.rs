@@ -199,3 +199,34 @@ async fn as_much_is_heard_of_a_good_beginning_as_of_noise() {
         assert!(*least > 4 * PIECE && most - least <= 3 * PIECE, "{method}: {taken:?}");
     }
 }
+
+/// Ten thousand strangers leave nothing behind.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_strangers_leave_nothing_behind() {
+    let target = counting_target().await;
+    for (seed, method) in [(221, Method::Aes128Gcm), (222, Method::Blake3Aes128Gcm)] {
+        let server = serve(shadowsocks(method, true)).await;
+        let to = at(&server, "in");
+        let before = super::datagrams::resident();
+        let mut all = JoinSet::new();
+        for n in 0..100 {
+            all.spawn(async move {
+                for m in 0..50 {
+                    let mut stream = TcpStream::connect(to).await.unwrap();
+                    let _ = stream.write_all(&pattern(n * 100 + m, 120)).await;
+                    let _ = stream.shutdown().await;
+                    assert_eq!(to_the_end(&mut stream).await.0, b"");
+                }
+            });
+        }
+        assert_eq!(all.join_all().await.len(), 100);
+        let asked = ask(shadowsocks_chain(method, true), target, b"hello", seed, now(0));
+        let mut stream = TcpStream::connect(to).await.unwrap();
+        stream.write_all(&asked.wire).await.unwrap();
+        stream.shutdown().await.unwrap();
+        assert_eq!(asked.open(&to_the_end(&mut stream).await.0), b"5 bytes");
+        let grown = super::datagrams::resident().saturating_sub(before);
+        // Other tests run meanwhile.
+        assert!(grown < 64 << 20, "{method}: {grown} bytes");
+    }
+}

@@ -399,6 +399,12 @@ fn a_client_keeps_two_sessions_of_its_server() {
         for (n, server) in [0, 0, 1, 0, 1, 2, 1, 2].into_iter().enumerate() {
             say(server, n as u8 + 1);
         }
+        // The first one made room for the third.
+        let mut late = Vec::new();
+        servers[0]
+            .seal(NOW, &[8; 24], (&to.address, 1), 0, b"x", &mut late)
+            .unwrap();
+        assert!(matches!(client.open(&mut late, NOW), Err(Error::Malformed { .. })));
         let other = PacketSealer::server(&own, 10, 2).unwrap();
         let mut datagram = Vec::new();
         other

@@ -47,7 +47,7 @@ fn one_user() {
 #[test]
 fn several_users() {
     let several = read_good(
-        r#"{"method":"aes-128-gcm","password":"unused","users":[{"password":"a","email":"a"},
+        r#"{"method":"aes-128-gcm","users":[{"password":"a","email":"a"},
             {"password":"b","method":"xchacha20-poly1305","level":1}]}"#,
     );
     let ShadowsocksUsers::Classic(users) = &several.users else {

@@ -1,5 +1,6 @@
 //! A client's session, both ways.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::open::{answer_session, open_answer};
@@ -12,6 +13,8 @@ use crate::{Destination, Error, Protocol};
 /// Sessions of the server that answers are taken from: the latest one, and the one before it, for the server may have been
 /// started again.
 const SERVERS: usize = 2;
+/// Sessions of the server that are known to be over. What they said could come again while its time is good.
+const OVER: usize = 64;
 
 /// A client's session: seals what is sent, and opens what the server answers.
 pub struct ClientSession {
@@ -20,6 +23,8 @@ pub struct ClientSession {
     block: Option<BlockCipher>,
     /// Those of the server, the latest one last.
     servers: Vec<Server>,
+    /// Those that made room for later ones, the latest last.
+    over: VecDeque<u64>,
 }
 
 struct Server {
@@ -40,6 +45,7 @@ impl ClientSession {
             block: key.method().has_identities().then(|| key.block_cipher()),
             key,
             servers: Vec::new(),
+            over: VecDeque::new(),
         })
     }
 
@@ -58,7 +64,7 @@ impl ClientSession {
     ///
     /// # Errors
     /// As [`super::Front::open`], and [`Error::Replayed`] for a number that came before; [`Error::Malformed`] for an answer to
-    /// another session.
+    /// another session, or of one of the server that is over.
     pub fn open(&mut self, datagram: &mut [u8], now: i64) -> Result<(Destination, Range<usize>), Error> {
         let shown = answer_session(datagram, self.block.as_ref())?;
         // Where sessions do not show, all have one key.
@@ -81,9 +87,15 @@ impl ClientSession {
         }
         let at = match self.servers.iter().position(|server| server.session == packet.session) {
             Some(at) => at,
+            None if self.over.contains(&packet.session) => {
+                return Err(malformed("an answer of a session of the server that is over"));
+            }
             None => {
                 if self.servers.len() >= SERVERS {
-                    self.servers.remove(0);
+                    if self.over.len() >= OVER {
+                        self.over.pop_front();
+                    }
+                    self.over.push_back(self.servers.remove(0).session);
                 }
                 self.servers.push(Server {
                     session: packet.session,
