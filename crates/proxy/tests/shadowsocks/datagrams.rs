@@ -12,6 +12,7 @@ use sealway_v2ray::{Address, Destination};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
+use super::streams::ask;
 use super::*;
 
 /// Clients so far.
@@ -307,7 +308,7 @@ async fn datagrams_do_not_make_requests_forgotten() {
     let (target, sink) = (counting_target().await, UdpSocket::bind("127.0.0.1:0").await.unwrap());
     let method = Method::Aes128Gcm;
     let server = serve(shadowsocks(method, false)).await;
-    let asked = super::streams::ask(shadowsocks_chain(method, false), target, b"hello", 220, now(0));
+    let asked = ask(shadowsocks_chain(method, false), target, b"hello", 220, now(0));
     let again = async || {
         let mut stream = tokio::net::TcpStream::connect(at(&server, "in")).await.unwrap();
         stream.write_all(&asked.wire).await.unwrap();

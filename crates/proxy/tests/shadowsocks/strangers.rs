@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::datagrams::resident;
 use super::streams::ask;
 use super::*;
 
@@ -207,7 +208,7 @@ async fn ten_thousand_strangers_leave_nothing_behind() {
     for (seed, method) in [(221, Method::Aes128Gcm), (222, Method::Blake3Aes128Gcm)] {
         let server = serve(shadowsocks(method, true)).await;
         let to = at(&server, "in");
-        let before = super::datagrams::resident();
+        let before = resident();
         let mut all = JoinSet::new();
         for n in 0..100 {
             all.spawn(async move {
@@ -225,7 +226,7 @@ async fn ten_thousand_strangers_leave_nothing_behind() {
         stream.write_all(&asked.wire).await.unwrap();
         stream.shutdown().await.unwrap();
         assert_eq!(asked.open(&to_the_end(&mut stream).await.0), b"5 bytes");
-        let grown = super::datagrams::resident().saturating_sub(before);
+        let grown = resident().saturating_sub(before);
         // Other tests run meanwhile.
         assert!(grown < 64 << 20, "{method}: {grown} bytes");
     }
