@@ -369,3 +369,17 @@ async fn datagrams_are_counted_and_guarded() {
         assert!(client.hear(SHORT).await.is_none(), "{method}");
     }
 }
+
+/// A unix socket for datagrams alone is refused: it would serve none.
+#[tokio::test]
+async fn a_unix_socket_takes_no_datagrams() {
+    let InboundProtocol::Shadowsocks(mut only) = shadowsocks(Method::Aes128Gcm, false) else {
+        panic!()
+    };
+    only.tcp = false;
+    let mut settings = server_settings(InboundProtocol::Shadowsocks(only), ServerTransport::default());
+    let path = std::env::temp_dir().join(format!("sealway-{}-datagrams", std::process::id()));
+    settings.inbounds[0].listen = vec![Listen::Unix(UnixName::Path(path.clone(), None))];
+    assert!(Server::start(settings).await.is_err());
+    assert!(!path.exists());
+}
