@@ -23,7 +23,7 @@ use crate::settings;
 use crate::stats::Traffic;
 use crate::stream::Stream;
 
-use call::Messages;
+use call::{Messages, broken};
 use pool::Pool;
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
@@ -250,7 +250,7 @@ fn client_address(headers: &HeaderMap, trusted: &[String]) -> Option<IpAddr> {
 fn check_head(head: &Response<()>) -> io::Result<()> {
     let content = head.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
     if head.status() != StatusCode::OK || !is_grpc(content) {
-        return Err(io::Error::other(format!(
+        return Err(broken(format!(
             "the gRPC server answers with HTTP status {} and no gRPC",
             head.status().as_u16()
         )));
@@ -265,13 +265,11 @@ fn check_status(headers: &HeaderMap) -> io::Result<()> {
     };
     match status.to_str().ok().and_then(|text| text.parse::<u16>().ok()) {
         Some(0) => Ok(()),
-        Some(UNIMPLEMENTED) => Err(io::Error::other(
+        Some(UNIMPLEMENTED) => Err(broken(
             "the gRPC server has no such method; compare `serviceName` on both ends",
         )),
-        Some(code) => Err(io::Error::other(format!("the gRPC server answers with status {code}"))),
-        None => Err(io::Error::other(
-            "the gRPC server answers with a status that is no number",
-        )),
+        Some(code) => Err(broken(format!("the gRPC server answers with status {code}"))),
+        None => Err(broken("the gRPC server answers with a status that is no number")),
     }
 }
 

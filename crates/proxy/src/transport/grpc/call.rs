@@ -70,10 +70,13 @@ impl Messages {
             if chunk.is_empty() {
                 return Poll::Ready(match self.decoder.is_between() {
                     true => Ok(0),
-                    false => Err(io::ErrorKind::UnexpectedEof.into()),
+                    false => Err(self.body.fail(broken("a gRPC message ends early"))),
                 });
             }
-            let (event, used) = self.decoder.handle(chunk).map_err(io::Error::other)?;
+            let (event, used) = match self.decoder.handle(chunk) {
+                Ok(handled) => handled,
+                Err(error) => return Poll::Ready(Err(self.body.fail(broken(error)))),
+            };
             match event {
                 Event::Data(range) => {
                     self.consume(range.start);
@@ -84,6 +87,11 @@ impl Messages {
         }
         Poll::Ready(Ok(self.data))
     }
+}
+
+/// The failure of a call: what was received is not whole, whatever else may have come.
+pub(super) fn broken(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionReset, why)
 }
 
 impl Virtual for Messages {

@@ -24,8 +24,10 @@ enum From {
     /// The head of the response has not come.
     Asked(ResponseFuture, Option<Head>),
     Open(RecvStream),
-    /// Its end has been read.
-    Done,
+    /// Its end has been read. What was received last may still count against the window.
+    Done(RecvStream),
+    /// It broke; every later look gives the same failure.
+    Failed(io::ErrorKind, String),
 }
 
 /// What is sent.
@@ -33,6 +35,8 @@ enum To {
     /// The head of the response has not been sent.
     Held(SendResponse<Bytes>, Response<()>),
     Open(SendStream<Bytes>),
+    /// The server has answered and does not want the rest, which is thrown away.
+    Unwanted,
     /// Its end has been sent.
     Done,
 }
@@ -48,6 +52,8 @@ pub(crate) struct Body {
     /// What the trailers that are received must be.
     check: Option<Trailers>,
     reset: bool,
+    /// We are the client.
+    asks: bool,
     lease: Lease,
 }
 
@@ -71,6 +77,7 @@ impl Body {
             trailers,
             check: None,
             reset: false,
+            asks: false,
             lease,
         }
     }
@@ -90,12 +97,29 @@ impl Body {
             trailers: None,
             check,
             reset: false,
+            asks: true,
             lease,
         }
     }
 
-    /// What has arrived and not been taken: waits until there is something. Empty: the end.
+    /// What has arrived and not been taken: waits until there is something. Empty: the end. A failure stays.
     pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
+        match ready!(self.poll_more(cx)) {
+            Ok(()) => Poll::Ready(Ok(&self.chunk)),
+            Err(error) => Poll::Ready(Err(self.fail(error))),
+        }
+    }
+
+    /// Makes every later look at what is received give this failure.
+    pub(crate) fn fail(&mut self, error: io::Error) -> io::Error {
+        if !matches!(self.from, From::Failed(..)) {
+            self.from = From::Failed(error.kind(), error.to_string());
+            self.chunk = Bytes::new();
+        }
+        error
+    }
+
+    fn poll_more(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.chunk.is_empty() {
             match &mut self.from {
                 From::Asked(future, head) => {
@@ -115,13 +139,18 @@ impl Body {
                         {
                             check(&trailers)?;
                         }
-                        self.from = From::Done;
+                        if let From::Open(body) =
+                            std::mem::replace(&mut self.from, From::Failed(broken().kind(), String::new()))
+                        {
+                            self.from = From::Done(body);
+                        }
                     }
                 },
-                From::Done => break,
+                From::Done(_) => break,
+                From::Failed(kind, what) => return Poll::Ready(Err(io::Error::new(*kind, what.clone()))),
             }
         }
-        Poll::Ready(Ok(&self.chunk))
+        Poll::Ready(Ok(()))
     }
 
     /// What is there already of what [`Body::poll_chunk`] waits for.
@@ -136,7 +165,7 @@ impl Body {
 
     /// Lets the peer send as many bytes as were consumed.
     pub(crate) fn release(&mut self, n: usize) {
-        if let From::Open(body) = &mut self.from
+        if let From::Open(body) | From::Done(body) = &mut self.from
             && n > 0
         {
             // It fails where the stream has ended: nobody needs the window then.
@@ -158,10 +187,12 @@ impl Body {
     /// Waits until the peer, and our own queue, take some of `want` bytes. Returns how many.
     pub(crate) fn poll_room(&mut self, cx: &mut Context<'_>, want: usize) -> Poll<io::Result<usize>> {
         self.begin()?;
-        let To::Open(to) = &mut self.to else {
-            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
-        };
         let want = want.clamp(1, PIECE);
+        let to = match &mut self.to {
+            To::Open(to) => to,
+            To::Unwanted => return Poll::Ready(Ok(want)),
+            _ => return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+        };
         let room = to.capacity();
         if room >= want {
             return Poll::Ready(Ok(want));
@@ -175,22 +206,47 @@ impl Body {
             match ready!(to.poll_capacity(cx)) {
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Poll::Ready(Err(io_error(error))),
+                None if self.is_unwanted() => return Poll::Ready(Ok(want)),
                 None => return Poll::Ready(Err(broken())),
             }
         }
     }
 
+    /// Whether the server has taken the stream back without an error: the answer is whole, and the rest of what we send is not
+    /// wanted (RFC 9113, 8.1).
+    fn is_unwanted(&mut self) -> bool {
+        let mut cx = Context::from_waker(Waker::noop());
+        let unwanted = match &mut self.to {
+            To::Open(to) if self.asks => matches!(to.poll_reset(&mut cx), Poll::Ready(Ok(Reason::NO_ERROR))),
+            To::Unwanted => true,
+            _ => false,
+        };
+        if unwanted {
+            self.to = To::Unwanted;
+        }
+        unwanted
+    }
+
     /// Sends bytes for which there is room.
     pub(crate) fn send(&mut self, bytes: Bytes) -> io::Result<()> {
-        match &mut self.to {
+        let sent = match &mut self.to {
             To::Open(to) => to.send_data(bytes, false).map_err(io_error),
+            To::Unwanted => Ok(()),
             _ => Err(io::ErrorKind::BrokenPipe.into()),
+        };
+        match sent {
+            // It was taken back between the look for room and now.
+            Err(_) if self.is_unwanted() => Ok(()),
+            sent => sent,
         }
     }
 
     /// Sends the end of what we send.
     fn end(&mut self) -> io::Result<()> {
         self.begin()?;
+        if self.is_unwanted() {
+            self.to = To::Done;
+        }
         let To::Open(mut to) = std::mem::replace(&mut self.to, To::Done) else {
             return Ok(());
         };
@@ -230,7 +286,7 @@ impl Body {
         let reset = match &mut self.to {
             To::Held(to, _) => to.poll_reset(&mut cx),
             To::Open(to) => to.poll_reset(&mut cx),
-            To::Done => return false,
+            To::Unwanted | To::Done => return false,
         };
         matches!(reset, Poll::Ready(Ok(_)))
     }
@@ -239,7 +295,7 @@ impl Body {
         match &mut self.to {
             To::Held(to, _) => to.send_reset(reason),
             To::Open(to) => to.send_reset(reason),
-            To::Done => {}
+            To::Unwanted | To::Done => {}
         }
     }
 }
