@@ -214,9 +214,8 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    /// Starts carrying.
-    pub(crate) fn new(mut near: Stream, mut far: Stream, timeouts: Timeouts, user: Traffic) -> Self {
-        near.trust();
+    /// Starts carrying. Whoever has said who it is has been trusted where that was read: a fallback carries strangers.
+    pub(crate) fn new(near: Stream, mut far: Stream, timeouts: Timeouts, user: Traffic) -> Self {
         far.trust();
         let now = Instant::now();
         let holding = far.holds_prefix();

@@ -94,8 +94,9 @@ impl Dokodemo {
 
 impl Protocol for Dokodemo {
     /// Nothing is read: the target is known.
-    fn take<'a>(&'a self, fresh: Fresh) -> Pending<'a, Request> {
+    fn take<'a>(&'a self, mut fresh: Fresh) -> Pending<'a, Request> {
         Box::pin(async move {
+            fresh.stream.trust();
             Ok(Request::Stream {
                 to: target(&self.settings, Network::Tcp, fresh.listener)?,
                 near: Box::new(fresh.stream),

@@ -54,14 +54,11 @@ impl Http {
         let asked = timeout_at(fresh.deadline, read(&mut near, &self.0)).await;
         match asked.map_err(|_| Error::TimedOut("HTTP request"))??.command {
             Command::Connect(to) => tunnel(near, to, Arc::clone(&self.0.user)).await,
-            Command::Forward(forward) => {
-                near.trust();
-                Ok(Request::Session(Box::new(Requests {
-                    near,
-                    forward,
-                    proxy: Arc::clone(&self.0),
-                })))
-            }
+            Command::Forward(forward) => Ok(Request::Session(Box::new(Requests {
+                near,
+                forward,
+                proxy: Arc::clone(&self.0),
+            }))),
         }
     }
 }
@@ -104,6 +101,7 @@ async fn read(stream: &mut Stream, proxy: &Proxy) -> Result<Asked, Error> {
         return Err(Error::Unauthentic("HTTP: wrong name or password, or none"));
     }
     stream.consume(used);
+    stream.trust();
     Ok(request)
 }
 

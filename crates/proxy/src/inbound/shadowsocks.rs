@@ -197,6 +197,7 @@ impl Classic {
         stream.consume(salt_len);
         stream.set_opener(Box::new(ShadowsocksOpen::request(chunks)));
         let to = stream.read(classic::decode_target).await?;
+        stream.trust();
         let salt = Salt::draw(found.key)?;
         stream.set_sealer(Box::new(ShadowsocksSeal(ChunkSealer::new(found.key, salt.bytes())?)));
         stream.set_prefix(salt.bytes().to_vec());
@@ -239,6 +240,7 @@ async fn read_2022(
     stream.set_opener(Box::new(ShadowsocksOpen::request(head.opener)));
     let second = head.second;
     let to = stream.read(|opened| decode_target(opened, second)).await?;
+    stream.trust();
     stream.set_sealer(Box::new(AnswerSeal { sealer, clock }));
     Ok((to, head.user))
 }

@@ -68,6 +68,7 @@ impl Socks {
                     return Err(error.into());
                 }
                 Event::Request { command, version } => {
+                    stream.trust();
                     let unspecified = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
                     return match command {
                         Command::Connect(to) => {

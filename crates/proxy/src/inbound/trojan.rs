@@ -62,6 +62,7 @@ impl Trojan {
             let Some(user) = self.meet(stream).await? else {
                 return Ok(None);
             };
+            stream.trust();
             let request = stream.read(trojan::Request::decode).await?;
             Ok(Some((user, request.to)))
         });

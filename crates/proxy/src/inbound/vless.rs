@@ -60,6 +60,7 @@ impl Vless {
             let Some(user) = self.meet(stream).await? else {
                 return Ok(None);
             };
+            stream.trust();
             let request = stream.read(vless::Request::decode).await?;
             check_flow(request.flow, Flow::None, &request.command)?;
             match request.command {

@@ -91,6 +91,7 @@ impl Vmess {
                         });
                     }
                     stream.consume(used);
+                    stream.trust();
                     return Ok((value.user, value.session, value.command));
                 }
             }
