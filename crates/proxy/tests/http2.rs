@@ -70,6 +70,10 @@ fn call(more: &[(&str, &str)]) -> Vec<u8> {
 }
 
 async fn start() -> Server {
+    start_with(vless()).await
+}
+
+async fn start_with(protocol: InboundProtocol) -> Server {
     let transport = ServerTransport {
         kind: TransportKind::Grpc(Grpc {
             service_name: "svc".into(),
@@ -81,7 +85,7 @@ async fn start() -> Server {
         },
         ..ServerTransport::default()
     };
-    let mut settings = server_settings(vless(), transport);
+    let mut settings = server_settings(protocol, transport);
     let long = Duration::from_secs(600);
     let level = Level {
         handshake: long,
@@ -303,4 +307,138 @@ async fn what_is_no_http2_is_left_in_good_order() {
         // Our settings, which a server says first, and nothing else.
         assert!(in_order && answer.len() < 100 && answer[3] == SETTINGS, "{answer:?}");
     }
+}
+
+/// A gRPC message with one Hunk.
+fn hunk(data: &[u8]) -> Vec<u8> {
+    assert!(data.len() < 126);
+    let head = [0, 0, 0, 0, data.len() as u8 + 2, 0x0a, data.len() as u8];
+    [&head, data].concat()
+}
+
+/// Opens a stream whose first message holds `data`.
+async fn open(stream: &mut TcpStream, id: u32, data: &[u8]) {
+    let both = [frame(HEADERS, 4, id, &call(&[])), frame(DATA, 0, id, &hunk(data))];
+    stream.write_all(&both.concat()).await.unwrap();
+}
+
+/// Reads until a frame of a kind comes on a stream.
+async fn wait_for(stream: &mut TcpStream, kind: u8, id: u32) {
+    let waiting = async {
+        loop {
+            let mut head = [0; 9];
+            stream.read_exact(&mut head).await.unwrap();
+            let mut payload = vec![0; u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize];
+            stream.read_exact(&mut payload).await.unwrap();
+            if head[3] == SETTINGS && head[4] == 0 {
+                stream.write_all(&frame(SETTINGS, 1, 0, &[])).await.unwrap();
+            }
+            if head[3] == kind && head[5..9] == id.to_be_bytes() {
+                break;
+            }
+        }
+    };
+    within(&format!("frame {kind} on stream {id}"), waiting).await;
+}
+
+/// Takes connections and says which bytes came, and how they ended.
+async fn ends() -> (
+    std::net::SocketAddr,
+    tokio::sync::mpsc::UnboundedReceiver<std::io::Result<usize>>,
+) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (tell, told) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((mut tcp, _)) = listener.accept().await {
+            let tell = tell.clone();
+            tokio::spawn(async move {
+                let _ = tell.send(tcp.read_to_end(&mut Vec::new()).await);
+            });
+        }
+    });
+    (address, told)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_ends_inside_a_message_is_a_reset_for_the_target() {
+    let _turn = TURN.lock().await;
+    let server = start().await;
+    let (target, mut told) = ends().await;
+    let mut stream = connected(&server).await;
+    open(&mut stream, 1, &vless_request(target)).await;
+    let cut = hunk(&[7; 100]);
+    stream.write_all(&frame(DATA, 1, 1, &cut[..50])).await.unwrap();
+    wait_for(&mut stream, RST_STREAM, 1).await;
+    let ended = within("the target's end", told.recv()).await.unwrap();
+    assert!(ended.is_err(), "{ended:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fallback_makes_no_friend_and_a_user_is_one_at_once() {
+    let _turn = TURN.lock().await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    // A web server that takes connections and says nothing.
+    let accepted = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = accepted.clone();
+    tokio::spawn(async move {
+        let mut held = Vec::new();
+        while let Ok((tcp, _)) = listener.accept().await {
+            count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            held.push(tcp);
+        }
+    });
+    let server = start_with(InboundProtocol::Vless(VlessIn {
+        users: vec![user()],
+        fallbacks: vec![sealway_v2ray::vless::fallback::Fallback {
+            name: String::new(),
+            alpn: String::new(),
+            path: String::new(),
+            target: FallbackTarget {
+                to: FallbackDial::Local(port),
+                xver: 0,
+            },
+        }],
+    }))
+    .await;
+    let mut stream = connected(&server).await;
+    for id in 0..40 {
+        open(&mut stream, 2 * id + 1, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    // As many as are served of strangers.
+    assert_eq!(accepted.load(std::sync::atomic::Ordering::SeqCst), 32);
+
+    // Users whose targets do not answer stop nobody.
+    let (target, mut told) = ends().await;
+    let silent = full().await;
+    let mut stream = connected(&server).await;
+    for id in 0..40 {
+        open(&mut stream, 2 * id + 1, &vless_request(silent.0)).await;
+    }
+    open(&mut stream, 81, &vless_request(target)).await;
+    stream.write_all(&frame(DATA, 1, 81, &hunk(b"hello"))).await.unwrap();
+    assert_eq!(within("the live target", told.recv()).await.unwrap().unwrap(), 5);
+}
+
+/// A target that does not answer SYNs: its queue is full. The second part keeps it so.
+async fn full() -> (std::net::SocketAddr, Vec<tokio::task::JoinHandle<()>>) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let address = listener.local_addr().unwrap();
+    let fill = (0..8).map(|_| {
+        tokio::spawn(async move {
+            let _kept = TcpStream::connect(address).await;
+            std::future::pending::<()>().await;
+        })
+    });
+    let mut fill: Vec<_> = fill.collect();
+    fill.push(tokio::spawn(async move {
+        std::future::pending::<()>().await;
+        drop(listener);
+    }));
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    (address, fill)
 }

@@ -25,8 +25,11 @@
 //! Until one stream of a connection has shown who it is ([`Virtual::trust`](crate::carrier::Virtual::trust)), the connection
 //! may have [`STRANGERS_WINDOW`] bytes on their way to us on all of its streams together, and [`STRANGERS`] streams are served
 //! at a time. Others wait, as many as [`STRANGERS_WAITING`] and [`STRANGERS_HEADS`] let them, and what is more is refused in a
-//! way after which clients ask again. All connections together have room for [`STRANGERS_EVERYWHERE`] such streams, besides
+//! way that says that nothing was done with it. All connections together have room for [`STRANGERS_EVERYWHERE`] such streams, besides
 //! [`STRANGERS_ALWAYS`] of each. From then on the windows are those of [`Options`].
+//!
+//! Such a connection lasts [`STRANGERS_IDLE`] without streams, and takes no more of them after [`STRANGERS_AGE`]. Each stream
+//! that ends without showing who it is counts; after [`MAX_RESETS`] of them the connection ends.
 
 mod body;
 mod client;
@@ -47,9 +50,6 @@ pub(crate) use server::{Exchange, Server};
 
 /// Bytes that may be on their way to us on one stream, unless the settings say otherwise.
 pub(crate) const STREAM_WINDOW: u32 = 1 << 20;
-
-/// Bytes that may be on their way to us on all streams of a connection.
-const CONNECTION_WINDOW: u32 = 8 << 20;
 
 /// Both windows while nobody has shown who it is: what HTTP/2 begins with, which no server can make smaller.
 const STRANGERS_WINDOW: u32 = 65_535;
@@ -93,6 +93,12 @@ const SEND_BUFFER: usize = 256 << 10;
 /// Most bytes that are handed to the library in one piece.
 const PIECE: usize = 64 << 10;
 
+/// A stranger's connection without streams is closed after this time. So is every other that does not answer our good-bye.
+const STRANGERS_IDLE: Duration = Duration::from_secs(10);
+
+/// A connection on which nobody has shown who it is takes no streams after this time, and ends with those that are served.
+const STRANGERS_AGE: Duration = Duration::from_secs(60);
+
 /// A connection without streams is closed after this time.
 const IDLE: Duration = Duration::from_secs(300);
 
@@ -103,6 +109,15 @@ pub(crate) struct Options {
     pub(crate) window: u32,
     /// Longest head of a request or response, bytes.
     pub(crate) max_headers: u32,
+}
+
+impl Options {
+    /// Bytes that may be on their way to us on all streams of a connection, once the peer has shown who it is: the windows of
+    /// all of them. With less, streams whose readers are slow would stop the others.
+    fn connection_window(&self) -> u32 {
+        let most = u64::from(self.window.max(STREAM_WINDOW)) * u64::from(MAX_STREAMS);
+        most.min((1 << 31) - 1) as u32
+    }
 }
 
 impl Default for Options {

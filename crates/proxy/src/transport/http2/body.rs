@@ -348,7 +348,7 @@ impl Virtual for Body {
 
 impl Drop for Body {
     fn drop(&mut self) {
-        if !self.lease.is_trusted() && self.is_taken_back() {
+        if self.lease.is_known() && !self.lease.is_trusted() && self.is_taken_back() {
             self.lease.strike();
         }
         match self.reset {

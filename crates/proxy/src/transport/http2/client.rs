@@ -16,9 +16,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::body::{Body, Head, Trailers};
 use super::tally::{Lease, Tally};
 use super::wire::Wire;
-use super::{
-    CONNECTION_WINDOW, FRAMES_BUDGET, IDLE, MAX_FRAME, MAX_UNSEEN_RESETS, Options, SEND_BUFFER, failure, io_error,
-};
+use super::{FRAMES_BUDGET, IDLE, MAX_FRAME, MAX_UNSEEN_RESETS, Options, SEND_BUFFER, failure, io_error};
 use crate::Error;
 use crate::stream::Stream;
 
@@ -72,7 +70,7 @@ impl Client {
         let mut builder = Builder::new();
         builder
             .initial_window_size(options.window)
-            .initial_connection_window_size(CONNECTION_WINDOW)
+            .initial_connection_window_size(options.connection_window())
             .max_header_list_size(options.max_headers)
             .max_frame_size(MAX_FRAME)
             .max_send_buffer_size(SEND_BUFFER)

@@ -17,8 +17,8 @@ use super::body::Body;
 use super::tally::{Lease, Tally};
 use super::wire::Wire;
 use super::{
-    CONNECTION_WINDOW, FRAMES_BUDGET, IDLE, MAX_FRAME, MAX_STREAMS, MAX_UNSEEN_RESETS, Options, SEND_BUFFER, STRANGERS,
-    STRANGERS_HEADS, STRANGERS_WINDOW, failure,
+    FRAMES_BUDGET, IDLE, MAX_FRAME, MAX_STREAMS, MAX_UNSEEN_RESETS, Options, SEND_BUFFER, STRANGERS, STRANGERS_AGE,
+    STRANGERS_HEADS, STRANGERS_IDLE, STRANGERS_WINDOW, failure,
 };
 use crate::Error;
 use crate::stream::Stream;
@@ -41,7 +41,9 @@ impl Exchange {
 
     /// Answers with a head alone.
     pub(crate) fn refuse(mut self, head: Response<()>) {
-        self.lease.strike();
+        if self.lease.is_known() {
+            self.lease.strike();
+        }
         // The client may have gone.
         let _ = self.respond.send_response(head, true);
     }
@@ -71,8 +73,12 @@ pub(crate) struct Server {
     ended: bool,
     /// We have said good-bye.
     leaving: bool,
-    /// When the last stream ended.
+    /// New streams are refused.
+    closed: bool,
+    /// When the last stream ended, and the time that is allowed from then on.
     idle: Pin<Box<Sleep>>,
+    /// The time that is allowed to those who do not show who they are.
+    age: Option<Pin<Box<Sleep>>>,
     busy: bool,
 }
 
@@ -114,7 +120,9 @@ impl Server {
             grown: (false, false),
             ended: false,
             leaving: false,
-            idle: Box::pin(sleep_until(Instant::now() + IDLE)),
+            closed: false,
+            idle: Box::pin(sleep_until(Instant::now() + STRANGERS_IDLE)),
+            age: Some(Box::pin(sleep_until(Instant::now() + STRANGERS_AGE))),
             busy: false,
         };
         poll_fn(|cx| match server.poll_drive(cx) {
@@ -157,7 +165,7 @@ impl Server {
         }
         while !self.ended {
             if self.tally.is_abused() {
-                self.connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+                self.calm();
             }
             let Server { connection, wire, .. } = self;
             match wire.turn(cx, |cx| connection.poll_accept(cx)) {
@@ -168,8 +176,23 @@ impl Server {
                 Err(error) => self.end(Some(error))?,
             }
         }
-        self.watch_idle(cx);
-        Ok(())
+        self.watch_idle(cx)
+    }
+
+    /// Ends the connection of a stranger who costs too much at once. One that carries somebody we know may carry others too (that
+    /// of a server in front): it takes no new streams, and ends with those it has.
+    fn calm(&mut self) {
+        if !self.tally.is_trusted() {
+            self.connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+        } else if !self.closed {
+            self.closed = true;
+            self.leave();
+        }
+    }
+
+    fn leave(&mut self) {
+        self.leaving = true;
+        self.connection.graceful_shutdown();
     }
 
     /// The connection has ended. What strangers did wrong is an error; how somebody we know leaves is not.
@@ -191,7 +214,10 @@ impl Server {
 
     /// Lets a request wait for its turn, or refuses it.
     fn take_in(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
-        let lease = Lease::of_stranger(&self.tally);
+        let lease = match self.closed {
+            true => None,
+            false => Lease::of_stranger(&self.tally),
+        };
         let (request, from) = request.into_parts();
         let head = head_len(&request);
         let fits = self.tally.is_trusted() || self.heads + head <= STRANGERS_HEADS;
@@ -206,31 +232,55 @@ impl Server {
                 });
             }
             // It is safe to ask again after this.
-            _ => respond.send_reset(Reason::REFUSED_STREAM),
+            lease => {
+                if let Some(mut lease) = lease {
+                    lease.turn_away();
+                }
+                respond.send_reset(Reason::REFUSED_STREAM);
+            }
         }
     }
 
-    /// Says good-bye when there has been no stream for [`IDLE`].
-    fn watch_idle(&mut self, cx: &mut Context<'_>) {
+    /// Says good-bye when there has been no stream for [`IDLE`], or [`STRANGERS_IDLE`]. Who does not answer that is left.
+    fn watch_idle(&mut self, cx: &mut Context<'_>) -> Result<(), Error> {
+        let known = self.tally.is_trusted();
+        let age = self.age.as_mut().filter(|_| !known);
+        if age.is_some_and(|age| age.as_mut().poll(cx).is_ready()) {
+            self.age = None;
+            self.closed = true;
+            // Those that are served have deadlines of their own.
+            self.waiting.clear();
+            self.heads = 0;
+            self.leave();
+            cx.waker().wake_by_ref();
+        }
         let busy = self.tally.live() > 0;
+        let allowed = match known && !self.leaving {
+            true => IDLE,
+            false => STRANGERS_IDLE,
+        };
         if self.busy && !busy {
-            self.idle.as_mut().reset(Instant::now() + IDLE);
+            self.idle.as_mut().reset(Instant::now() + allowed);
         }
         self.busy = busy;
         if !busy && !self.ended && self.idle.as_mut().poll(cx).is_ready() {
-            self.idle.as_mut().reset(Instant::now() + IDLE);
-            self.leaving = true;
-            self.connection.graceful_shutdown();
+            if self.leaving {
+                return self.end(None);
+            }
+            self.idle.as_mut().reset(Instant::now() + STRANGERS_IDLE);
+            self.leave();
             cx.waker().wake_by_ref();
         }
+        Ok(())
     }
 
     /// Makes the windows those of somebody we know.
     fn grow(&mut self) {
         if !self.grown.0 {
             self.grown.0 = true;
+            self.age = None;
             self.wire.trust();
-            self.connection.set_target_window_size(CONNECTION_WINDOW);
+            self.connection.set_target_window_size(self.options.connection_window());
         }
         if !self.grown.1 {
             // It fails until the client has confirmed our first settings; whatever it says next brings us here again.

@@ -15,7 +15,7 @@ pub(super) struct Tally {
     strange: AtomicUsize,
     /// One stream has shown who it is.
     trusted: AtomicBool,
-    /// Streams that were taken back or refused since one has last shown who it is.
+    /// Streams that ended without showing who they are since one has last done so.
     strikes: AtomicUsize,
     driver: Mutex<Option<Waker>>,
 }
@@ -68,6 +68,8 @@ pub(super) struct Lease {
     excused: bool,
     /// It is one of [`EVERYWHERE`].
     drawn: bool,
+    /// There was no room for it, which is nobody's fault.
+    turned_away: bool,
 }
 
 impl Lease {
@@ -79,6 +81,7 @@ impl Lease {
             trusted: false,
             excused: false,
             drawn: false,
+            turned_away: false,
         }
     }
 
@@ -91,7 +94,11 @@ impl Lease {
         }
         lease.drawn = true;
         let everywhere = EVERYWHERE.fetch_add(1, Ordering::AcqRel);
-        (others < STRANGERS_WAITING && everywhere < STRANGERS_EVERYWHERE).then_some(lease)
+        if others < STRANGERS_WAITING && everywhere < STRANGERS_EVERYWHERE {
+            return Some(lease);
+        }
+        lease.turn_away();
+        None
     }
 
     fn give_back(&mut self) {
@@ -102,6 +109,11 @@ impl Lease {
 
     pub(super) fn is_trusted(&self) -> bool {
         self.trusted
+    }
+
+    /// Whether one stream of its connection has shown who it is. Elsewhere each that has not is a strike when it ends.
+    pub(super) fn is_known(&self) -> bool {
+        self.tally.is_trusted()
     }
 
     /// The stream has shown who it is.
@@ -130,6 +142,11 @@ impl Lease {
         }
     }
 
+    /// There is no room for the stream.
+    pub(super) fn turn_away(&mut self) {
+        self.turned_away = true;
+    }
+
     /// The stream cost us something and brought nothing.
     pub(super) fn strike(&self) {
         self.tally.strikes.fetch_add(1, Ordering::AcqRel);
@@ -139,6 +156,10 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.give_back();
+        // On a connection of somebody we know, a stream may be one part of what another one shows; see [`Lease::strike`].
+        if !self.trusted && !self.excused && !self.turned_away && !self.tally.is_trusted() {
+            self.strike();
+        }
         let before = self.tally.live.fetch_sub(1, Ordering::AcqRel);
         let strange = !self.trusted && !self.excused && self.tally.strange.fetch_sub(1, Ordering::AcqRel) >= STRANGERS;
         if before == 1 || strange || self.tally.is_abused() {
