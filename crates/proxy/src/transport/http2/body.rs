@@ -275,7 +275,7 @@ impl Body {
         let reset = match &mut self.to {
             To::Held(to, _) => ready!(to.poll_reset(cx)),
             To::Open(to) => ready!(to.poll_reset(cx)),
-            To::Done => return Poll::Ready(None),
+            To::Unwanted | To::Done => return Poll::Ready(None),
         };
         Poll::Ready(Some(reset.map_or_else(io_error, |_| broken())))
     }

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -26,6 +27,10 @@ const RARE_PINGS: Duration = Duration::from_secs(300);
 /// As [`RARE_PINGS`], while there is no stream.
 const RAREST_PINGS: Duration = Duration::from_secs(7200);
 
+/// A server that says nothing at all for this long after a stream was opened may have gone: it is pinged, and new streams are
+/// opened elsewhere until something comes.
+const DOUBT: Duration = Duration::from_secs(8);
+
 /// When to ping.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pings {
@@ -42,6 +47,10 @@ struct Shared {
     tally: Arc<Tally>,
     /// Opens streams. When it is gone, and the last stream has ended, the connection is closed.
     send: Mutex<Option<SendRequest<Bytes>>>,
+    /// Streams opened so far.
+    opened: AtomicUsize,
+    /// The server may have gone; see [`DOUBT`].
+    doubted: AtomicBool,
 }
 
 impl Shared {
@@ -86,14 +95,19 @@ impl Client {
         let shared = Arc::new(Shared {
             tally: Arc::default(),
             send: Mutex::new(Some(send)),
+            opened: AtomicUsize::new(0),
+            doubted: AtomicBool::new(false),
         });
         let driver = Driver::new(connection, wire, Arc::clone(&shared), pings);
         tokio::spawn(driver.run());
         Ok(Client { shared })
     }
 
-    /// Whether one more stream can be opened now.
+    /// Whether one more stream can be opened now, and the server is likely there.
     pub(crate) fn has_room(&self) -> bool {
+        if self.shared.doubted.load(Ordering::Acquire) {
+            return false;
+        }
         let most = self
             .shared
             .send()
@@ -130,6 +144,7 @@ impl Client {
         };
         let opened = async {
             poll_fn(|cx| send.poll_ready(cx)).await?;
+            self.shared.opened.fetch_add(1, Ordering::AcqRel);
             send.send_request(request, false)
         };
         match opened.await {
@@ -161,6 +176,9 @@ struct Driver {
     last: Option<(Instant, u64)>,
     /// Bytes received, and when that was noticed.
     heard: (u64, Instant),
+    /// Streams that have been noticed, and when the first was opened after which nothing has come.
+    noticed: usize,
+    unanswered: Option<Instant>,
     idle_since: Instant,
     timer: Pin<Box<Sleep>>,
 }
@@ -177,6 +195,8 @@ impl Driver {
             asked: None,
             last: None,
             heard: (0, now),
+            noticed: 0,
+            unanswered: None,
             idle_since: now,
             timer: Box::pin(sleep_until(now)),
         }
@@ -201,9 +221,15 @@ impl Driver {
         }
         let now = Instant::now();
         let received = self.wire.received();
+        let opened = self.shared.opened.load(Ordering::Acquire);
         if received != self.heard.0 {
             self.heard = (received, now);
+            self.unanswered = None;
+            self.shared.doubted.store(false, Ordering::Release);
+        } else if opened != self.noticed {
+            self.unanswered.get_or_insert(now);
         }
+        self.noticed = opened;
         if let Some(pinger) = &mut self.pinger
             && self.asked.is_some()
             && pinger.poll_pong(cx).is_ready()
@@ -243,6 +269,15 @@ impl Driver {
             self.shared.end();
             wake = now + IDLE;
         }
+        if let Some(since) = self.unanswered {
+            if since + DOUBT <= now {
+                self.unanswered = None;
+                self.shared.doubted.store(true, Ordering::Release);
+                self.ping_in_doubt(now);
+            } else {
+                wake = wake.min(since + DOUBT);
+            }
+        }
         if let Some(until) = self.asked {
             return match until <= now {
                 true => Err(Error::TimedOut("the answer to an HTTP/2 ping")),
@@ -265,14 +300,30 @@ impl Driver {
         if due > now {
             return Ok(wake.min(due));
         }
-        if let Some(pinger) = &mut self.pinger
-            && pinger.send_ping(Ping::opaque()).is_ok()
-        {
-            self.asked = Some(now + self.pings.answer);
-            self.last = Some((now, received));
-            return Ok(wake.min(now + self.pings.answer));
+        match self.ping(now) {
+            true => Ok(wake.min(now + self.pings.answer)),
+            false => Ok(wake.min(now + idle)),
         }
-        Ok(wake.min(now + idle))
+    }
+
+    fn ping(&mut self, now: Instant) -> bool {
+        let pinger = self.pinger.as_mut();
+        let sent = pinger.is_some_and(|pinger| pinger.send_ping(Ping::opaque()).is_ok());
+        if sent {
+            self.asked = Some(now + self.pings.answer);
+            self.last = Some((now, self.heard.0));
+        }
+        sent
+    }
+
+    /// Pings, unless that would be more often than servers forgive.
+    fn ping_in_doubt(&mut self, now: Instant) {
+        let rare = self
+            .last
+            .is_none_or(|(last, before)| self.heard.0 > before + PING_ANSWER || last + RARE_PINGS <= now);
+        if self.asked.is_none() && rare {
+            self.ping(now);
+        }
     }
 }
 

@@ -368,6 +368,27 @@ async fn a_server_that_does_not_answer_a_ping_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_says_nothing_is_asked_for_no_more_streams() {
+    let count = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    for answer in [true, false] {
+        let (near, far) = UnixStream::pair().unwrap();
+        tokio::spawn(pinged(near, answer, count.clone()));
+        let client = Client::open(stream(far), Options::default(), NO_PINGS).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(client.has_room(), "silence alone is no sign");
+        let _body = body(&client).await;
+        tokio::time::sleep(Duration::from_secs(7)).await;
+        assert!(client.has_room());
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        // The answer to the ping says that it is there.
+        assert_eq!(client.has_room(), answer);
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        assert_eq!(client.is_over(), !answer);
+    }
+    assert_eq!(count.load(std::sync::atomic::Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_connection_without_streams_is_closed_by_either_side() {
     let (near, far) = UnixStream::pair().unwrap();
     let serving = echo(near, true);
