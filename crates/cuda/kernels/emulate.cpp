@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "keys.h"
+#include "packets.h"
 #include "parts.h"
 #include "single.h"
 
@@ -93,6 +94,16 @@ void run(u32 kernel, u32 count, const Bytes (&buffers)[BUFFERS]) {
             break;
         case 65:
             for (u32 i = 0; i < count; i++) run_end(descs, parts, i, buffers[FIRST_PART].as<u32>(), memory, status, sums);
+            break;
+        case 66:
+            for (u32 i = 0; i < count; i++) {
+                spread_packet(descs, buffers[PARTS].as<u32>(), i, buffers[SRC].as<u8>(), buffers[DST].as<Piece>());
+            }
+            break;
+        case 67:
+            for (u32 i = 0; i < count; i++) {
+                join_packet(descs, buffers[PARTS].as<u32>(), i, buffers[SRC].as<Piece>(), buffers[DST].as<u8>());
+            }
             break;
         case 128: authenticate(count, memory, false); break;
         case 129: authenticate(count, memory, true); break;

@@ -1,6 +1,7 @@
 // The entries that the host launches, in blocks of 128 threads. `src/device.rs` names them with their arguments.
 
 #include "keys.h"
+#include "packets.h"
 #include "parts.h"
 #include "single.h"
 
@@ -47,6 +48,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) sealway_ends(const Desc* d
                                                                   u8* status, const u32* sums) {
     const u32 index = group_of_launch<WARP>();
     if (index < count) run_end(descs, parts, index, first_part, Memory{src, dst, keys, aad}, status, sums);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) sealway_spread(const Desc* descs, const u32* places, u32 count, const u8* packets,
+                                                                    Piece* src) {
+    const u32 index = group_of_launch<WARP>();
+    if (index < count) spread_packet(descs, places, index, packets, src);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) sealway_join(const Desc* descs, const u32* places, u32 count, const Piece* dst,
+                                                                  u8* packets) {
+    const u32 index = group_of_launch<WARP>();
+    if (index < count) join_packet(descs, places, index, dst, packets);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) sealway_set_keys(Piece* keys, const KeyUpdate* updates, u32 count) {

@@ -192,6 +192,32 @@ pub enum Launch {
         /// What each part adds to its tag.
         sums: Span,
     },
+    /// Takes messages out of packets that lie anywhere.
+    Spread {
+        /// Messages.
+        count: u32,
+        /// Descriptors, of which `src` and the length count.
+        descs: Span,
+        /// For each of them the byte at which its text starts among the packets, in words of 32 bits.
+        places: Span,
+        /// The packets.
+        packets: Span,
+        /// The input arena.
+        src: Span,
+    },
+    /// Puts messages back into their packets, with the tags of those that were sealed.
+    Join {
+        /// Messages.
+        count: u32,
+        /// Descriptors, of which `dst` and the length count.
+        descs: Span,
+        /// As in [`Launch::Spread`].
+        places: Span,
+        /// The output arena.
+        dst: Span,
+        /// The packets.
+        packets: Span,
+    },
     /// Puts keys into the table.
     SetKeys {
         /// Keys.
@@ -211,7 +237,10 @@ impl Launch {
     pub const fn blocks(&self) -> u32 {
         let threads = match self {
             Launch::Lanes { lanes, count, .. } => *count as u64 * lanes.count() as u64,
-            Launch::Parts { count, .. } | Launch::Ends { count, .. } => *count as u64 * 32,
+            Launch::Parts { count, .. }
+            | Launch::Ends { count, .. }
+            | Launch::Spread { count, .. }
+            | Launch::Join { count, .. } => *count as u64 * 32,
             Launch::SetKeys { count, .. } => *count as u64,
         };
         threads.div_ceil(Self::BLOCK as u64) as u32
@@ -236,6 +265,20 @@ impl Launch {
                 sums,
                 ..
             } => with(messages, &[*parts, *first_part, *aad, *status, *sums]),
+            Launch::Spread {
+                descs,
+                places,
+                packets,
+                src,
+                ..
+            } => vec![*descs, *places, *packets, *src],
+            Launch::Join {
+                descs,
+                places,
+                dst,
+                packets,
+                ..
+            } => vec![*descs, *places, *dst, *packets],
             Launch::SetKeys { keys, updates, .. } => vec![*keys, *updates],
         }
     }
@@ -265,6 +308,10 @@ pub trait Device: Send + fmt::Debug {
     /// Host memory to read and write, after what is under way with it. Empty for memory that was not given out. An error if it may
     /// still be in use; one of a device that is lost is none here, for then nothing uses it.
     fn pinned(&mut self, pinned: Pinned) -> Result<&mut [u8], Error>;
+
+    /// Host memory to read, as [`Device::pinned`] would give it without waiting: `None` if something under way may use it, or if it
+    /// was not given out.
+    fn pinned_now(&self, pinned: Pinned) -> Option<&[u8]>;
 
     /// A queue.
     fn queue(&mut self) -> Result<Queue, Error>;

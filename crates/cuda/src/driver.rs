@@ -235,6 +235,18 @@ impl Device for Driver {
         })
     }
 
+    fn pinned_now(&self, pinned: Pinned) -> Option<&[u8]> {
+        let memory = self.pinned.get(pinned.0)?;
+        if let Some((queue, count)) = memory.used
+            && self.streams.get(queue).is_some_and(|stream| stream.done < count)
+        {
+            return None;
+        }
+        // SAFETY: the driver gave `len` bytes at `at`, and they were set. The device is not using them: whatever used them last
+        // is known to be done. Nothing of the host can write to them while `self` is borrowed.
+        Some(unsafe { std::slice::from_raw_parts(memory.at, memory.len) })
+    }
+
     fn queue(&mut self) -> Result<Queue, Error> {
         self.context.bind()?;
         // Not ordered with the default stream, which other code in this process may use.

@@ -15,6 +15,7 @@ use crate::device::{Device, DeviceInfo, Event, Queue};
 use crate::driver::Driver;
 use crate::error::{Error, Wrong};
 use crate::plan::Message;
+use crate::slab::Slab;
 
 pub(crate) use chunk::{Chunk, Regions, State, check_statuses, status_of, wipe};
 pub use link::Ways;
@@ -40,11 +41,12 @@ pub struct Engine {
     pub(crate) device: Box<dyn Device>,
     options: Options,
     pub(crate) ring: Vec<Chunk>,
+    pub(crate) slabs: Vec<Slab>,
     pub(crate) keys: KeyTable,
     rules: Rules,
     run: Option<Run>,
     /// The device can do nothing more.
-    lost: bool,
+    pub(crate) lost: bool,
     serial: u64,
     /// A queue and two events for measuring time, kept between batches that stay on the device.
     pub(crate) spare: Option<(Queue, Event, Event)>,
@@ -75,10 +77,15 @@ impl Engine {
         for _ in 0..options.chunks {
             ring.push(Chunk::open(&mut *device, &options)?);
         }
+        let mut slabs = Vec::with_capacity(options.slabs);
+        for _ in 0..options.slabs {
+            slabs.push(Slab::open(&mut *device, &options)?);
+        }
         Ok(Engine {
             device,
             options,
             ring,
+            slabs,
             keys,
             rules: Rules::default(),
             run: None,
@@ -211,18 +218,24 @@ impl Engine {
 
     /// Sends a chunk off as it was laid out.
     pub(crate) fn resubmit_chunk(&mut self, index: usize, report: &mut Report) -> Result<(), Error> {
-        let device = &mut *self.device;
-        let waiting = self.keys.is_waiting();
-        let before: Vec<Event> = self
-            .ring
-            .iter()
-            .filter(|chunk| waiting && matches!(chunk.state, State::UnderWay | State::Ticket { .. }))
-            .map(|chunk| chunk.worked)
-            .collect();
         self.ring[index].keys_version = self.keys.version();
-        let keys = &mut self.keys;
-        keys.flush(device, &before)
-            .and_then(|()| self.ring[index].submit(device, keys.span(), keys.under_way(), report))
+        self.flush_keys()?;
+        let (keys, sent) = (self.keys.span(), self.keys.under_way());
+        self.ring[index]
+            .submit(&mut *self.device, keys, sent, report)
+            .map_err(|error| self.failed(error))
+    }
+
+    /// Sends the keys that wait, after all kernels that are to have those before them.
+    pub(crate) fn flush_keys(&mut self) -> Result<(), Error> {
+        let mut before: Vec<Event> = Vec::new();
+        if self.keys.is_waiting() {
+            let under_way = |chunk: &&Chunk| matches!(chunk.state, State::UnderWay | State::Ticket { .. });
+            before.extend(self.ring.iter().filter(under_way).map(|chunk| chunk.worked));
+            before.extend(self.slabs.iter().filter_map(Slab::under_way));
+        }
+        self.keys
+            .flush(&mut *self.device, &before)
             .map_err(|error| self.failed(error))
     }
 
@@ -269,6 +282,9 @@ impl Drop for Engine {
     fn drop(&mut self) {
         for chunk in &mut self.ring {
             chunk.close(&mut *self.device);
+        }
+        for slab in &mut self.slabs {
+            slab.close(&mut *self.device);
         }
         self.keys.close(&mut *self.device);
     }

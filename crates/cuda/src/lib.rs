@@ -55,6 +55,7 @@ mod engine;
 mod error;
 mod plan;
 mod resident;
+mod slab;
 
 pub use batch::{Batch, Finished, Reserved, Ticket};
 pub use device::DeviceInfo;

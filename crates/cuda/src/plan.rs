@@ -292,13 +292,13 @@ impl Row {
 }
 
 /// Refuses options that would leave no room for anything.
-pub(crate) fn check_chunk_bytes(bytes: usize) -> Result<(), Error> {
+pub(crate) fn check_chunk_bytes(name: &'static str, bytes: usize) -> Result<(), Error> {
     // Statuses, descriptors and texts are found by numbers of 32 bits, of pieces.
     if (4096..=1 << 32).contains(&bytes) && bytes.is_multiple_of(PIECE) {
         return Ok(());
     }
     Err(Error::Option {
-        name: "chunk_bytes",
+        name,
         may_be: "a multiple of 16 from 4096 to 4294967296",
     })
 }

@@ -194,7 +194,9 @@ impl<'e> Resident<'e> {
         let device = &mut *self.engine.device;
         let regions = Regions {
             input: self.input,
+            tables: (self.input, self.layout.texts.end),
             output: self.output,
+            statuses: (self.output, self.layout.statuses.start),
             sums: self.sums,
             keys: self.engine.keys.span(),
         };

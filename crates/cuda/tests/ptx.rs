@@ -30,7 +30,7 @@ fn what_is_kept_has_every_kernel() {
         .filter_map(|line| line.trim().strip_prefix(".visible .entry ")?.strip_suffix('('))
         .collect();
     let source = nvrtc::source(nvrtc::KERNELS);
-    for name in ["lanes1", "parts", "ends", "set_keys"] {
+    for name in ["lanes1", "parts", "ends", "set_keys", "spread", "join"] {
         assert!(source.contains(&format!("sealway_{name}(")));
         assert!(
             entries.contains(&format!("sealway_{name}").as_str()),
@@ -44,7 +44,7 @@ fn what_is_kept_has_every_kernel() {
             "{lanes} of {entries:?}"
         );
     }
-    assert_eq!(entries.len(), 8);
+    assert_eq!(entries.len(), 10);
     // An array that is not indexed by constants would lie in memory of its own. (Registers are given out later, for each device.)
     assert!(!ptx.contains(".local "), "a kernel keeps something in local memory");
 }

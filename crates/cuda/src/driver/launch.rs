@@ -8,7 +8,7 @@ use crate::device::{Lanes, Launch, Messages, Span};
 use super::Driver;
 
 /// Kernels, by their place in [`Driver::functions`].
-pub(super) const FUNCTIONS: [&str; 8] = [
+pub(super) const FUNCTIONS: [&str; 10] = [
     "sealway_lanes1",
     "sealway_lanes4",
     "sealway_lanes8",
@@ -17,6 +17,8 @@ pub(super) const FUNCTIONS: [&str; 8] = [
     "sealway_parts",
     "sealway_ends",
     "sealway_set_keys",
+    "sealway_spread",
+    "sealway_join",
 ];
 
 pub(super) const fn function_of(launch: &Launch) -> usize {
@@ -31,6 +33,8 @@ pub(super) const fn function_of(launch: &Launch) -> usize {
         Launch::Parts { .. } => 5,
         Launch::Ends { .. } => 6,
         Launch::SetKeys { .. } => 7,
+        Launch::Spread { .. } => 8,
+        Launch::Join { .. } => 9,
     }
 }
 
@@ -100,6 +104,26 @@ impl Arguments {
                     push(at(span)?);
                 }
             }
+            Launch::Spread {
+                count,
+                descs,
+                places,
+                packets: first,
+                src: second,
+            }
+            | Launch::Join {
+                count,
+                descs,
+                places,
+                dst: first,
+                packets: second,
+            } => {
+                push(at(descs)?);
+                push(at(places)?);
+                push(u64::from(*count));
+                push(at(first)?);
+                push(at(second)?);
+            }
             Launch::SetKeys { count, keys, updates } => {
                 push(at(keys)?);
                 push(at(updates)?);
@@ -125,7 +149,7 @@ mod tests {
     #[test]
     fn the_kernels_are_there_with_as_many_parameters() {
         // Those that `Arguments::of` pushes.
-        let counts = [7, 7, 7, 7, 7, 7, MOST_ARGUMENTS, 3];
+        let counts = [7, 7, 7, 7, 7, 7, MOST_ARGUMENTS, 3, 5, 5];
         for (name, count) in FUNCTIONS.into_iter().zip(counts) {
             let entry = super::super::PTX
                 .split(".visible .entry ")

@@ -126,7 +126,9 @@ impl Chunk {
         }
         let memory = Regions {
             input: self.device_in,
+            tables: (self.device_in, layout.texts.end),
             output: self.device_out,
+            statuses: (self.device_out, layout.statuses.start),
             sums: self.sums,
             keys,
         };
@@ -213,8 +215,13 @@ pub(crate) fn wipe(device: &mut dyn Device, queue: Queue, span: Span) {
 
 /// The memory on the device that kernels work on.
 pub(crate) struct Regions {
+    /// Texts, from the first byte on.
     pub(crate) input: Buffer,
+    /// What follows the texts in a layout, and where that starts.
+    pub(crate) tables: (Buffer, usize),
     pub(crate) output: Buffer,
+    /// Statuses, and where they start.
+    pub(crate) statuses: (Buffer, usize),
     pub(crate) sums: Buffer,
     pub(crate) keys: Span,
 }
@@ -222,20 +229,24 @@ pub(crate) struct Regions {
 impl Regions {
     /// Launches what a layout asks for; gives the number of kernels.
     pub(crate) fn launch(&self, device: &mut dyn Device, queue: Queue, layout: &Layout) -> Result<u64, Error> {
-        let input = |range: &Range<usize>| Span::new(self.input, range);
+        let input = |range: &Range<usize>| {
+            let (buffer, at) = self.tables;
+            let moved = |place: usize| at + place - layout.texts.end;
+            Span::new(buffer, &(moved(range.start)..moved(range.end)))
+        };
         let aad = input(&layout.aad);
         let mut launches = 0;
         for group in &layout.groups {
             let (first, count) = (group.first as usize, group.count);
             let end = first + count as usize;
-            let (descs, statuses) = (layout.descs.start, layout.statuses.start);
+            let (descs, statuses) = (layout.descs.start, self.statuses.1);
             let messages = Messages {
                 descs: input(&(descs + first * crate::plan::DESC..descs + end * crate::plan::DESC)),
-                src: input(&layout.texts),
+                src: Span::new(self.input, &layout.texts),
                 dst: Span::new(self.output, &layout.outputs),
                 keys: self.keys,
             };
-            let status = Span::new(self.output, &(statuses + first..statuses + end));
+            let status = Span::new(self.statuses.0, &(statuses + first..statuses + end));
             let Kernel::Parts(parts_count) = group.kernel else {
                 if let Kernel::Lanes(lanes) = group.kernel {
                     device.launch(

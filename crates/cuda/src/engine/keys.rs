@@ -169,7 +169,7 @@ impl KeyTable {
     }
 
     /// What a chunk has to wait for.
-    pub(super) fn under_way(&self) -> Option<Event> {
+    pub(crate) fn under_way(&self) -> Option<Event> {
         self.under_way.then_some(self.sent)
     }
 

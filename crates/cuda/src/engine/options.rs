@@ -23,6 +23,11 @@ pub struct Options {
     pub crowded: Bins,
     /// Messages from which a chunk is crowded.
     pub crowd: usize,
+    /// Slabs of memory into which packets are written as they stand on a wire: see [`crate::Engine::slab`].
+    pub slabs: usize,
+    /// Bytes of packets in a slab; two thirds more for tables. Each takes twice as much pinned host memory, and four times
+    /// on the device. A multiple of 16, at least 4096.
+    pub slab_bytes: usize,
     /// True to measure copies and kernels: [`Report::times`]. Costs a little.
     pub timing: bool,
 }
@@ -37,6 +42,8 @@ impl Default for Options {
             bins: Bins::default(),
             crowded: Bins::CROWDED,
             crowd: 8192,
+            slabs: 0,
+            slab_bytes: 1 << 20,
             timing: false,
         }
     }
@@ -44,7 +51,14 @@ impl Default for Options {
 
 impl Options {
     pub(crate) fn check(&self) -> Result<(), Error> {
-        check_chunk_bytes(self.chunk_bytes)?;
+        check_chunk_bytes("chunk_bytes", self.chunk_bytes)?;
+        check_chunk_bytes("slab_bytes", self.slab_bytes)?;
+        if self.slabs > 1024 {
+            return Err(Error::Option {
+                name: "slabs",
+                may_be: "from 0 to 1024",
+            });
+        }
         if !(1..=64).contains(&self.chunks) {
             return Err(Error::Option {
                 name: "chunks",

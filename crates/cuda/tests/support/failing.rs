@@ -154,6 +154,10 @@ impl Device for Failing {
         self.inner.pinned(pinned)
     }
 
+    fn pinned_now(&self, pinned: Pinned) -> Option<&[u8]> {
+        self.inner.pinned_now(pinned)
+    }
+
     fn queue(&mut self) -> Result<Queue, Error> {
         self.check(Call::Queue)?;
         let queue = self.inner.queue()?;

@@ -177,6 +177,15 @@ impl Device for Fake {
         Ok(self.pinned[pinned.0 as usize].as_mut().unwrap())
     }
 
+    fn pinned_now(&self, pinned: Pinned) -> Option<&[u8]> {
+        let used = |work: &Work| match work {
+            Work::CopyIn(host, ..) | Work::CopyOut(_, host, _) => *host == pinned,
+            _ => false,
+        };
+        let race = self.lines.iter().any(|line| line.work.iter().any(used));
+        self.pinned[pinned.0 as usize].as_deref().filter(|_| !race)
+    }
+
     fn queue(&mut self) -> Result<Queue, Error> {
         self.lines.push(Line::default());
         Ok(Queue(self.lines.len() as u32 - 1))

@@ -20,6 +20,13 @@ fn words(bytes: &[u8]) -> Vec<u32> {
 pub struct Model;
 
 impl Model {
+    /// Where a message is read and written, in pieces, its bytes, and 1 if it is opened.
+    fn place(memory: &Memory, descs: Span, places: Span, index: usize) -> [usize; 4] {
+        assert_eq!(descs.len, places.len * 8);
+        let desc = words(&memory.get(descs)[index * 32..][..32]);
+        [desc[0], desc[1], desc[2], desc[7] & 1].map(|word| word as usize)
+    }
+
     fn message(memory: &mut Memory, messages: &Messages, index: usize, aads: Span, status: Span) {
         let desc = words(&memory.get(messages.descs)[index * 32..][..32]);
         let [src, dst, len, slot, n0, n1, n2, what] = desc[..] else {
@@ -117,6 +124,38 @@ impl Kernels for Model {
                     Self::message(memory, messages, index, *aad, *status);
                 }
             }
+            Launch::Spread {
+                count,
+                descs,
+                places,
+                packets,
+                src,
+            } => {
+                for index in 0..*count as usize {
+                    let [from, _, len, what] = Self::place(memory, *descs, *places, index);
+                    let at = words(&memory.get(*places)[index * 4..][..4])[0] as usize;
+                    let packet = memory.get(*packets)[at..at + len + 16 * what].to_vec();
+                    let src = &mut memory.get_mut(*src)[from * 16..];
+                    src[..len].copy_from_slice(&packet[..len]);
+                    src[len.next_multiple_of(16)..][..16 * what].copy_from_slice(&packet[len..]);
+                }
+            }
+            Launch::Join {
+                count,
+                descs,
+                places,
+                dst,
+                packets,
+            } => {
+                for index in 0..*count as usize {
+                    let [_, to, len, what] = Self::place(memory, *descs, *places, index);
+                    let at = words(&memory.get(*places)[index * 4..][..4])[0] as usize;
+                    let dst = &memory.get(*dst)[to * 16..];
+                    let tag = &dst[len.next_multiple_of(16)..][..16 * (1 - what)];
+                    let packet = [&dst[..len], tag].concat();
+                    memory.get_mut(*packets)[at..at + packet.len()].copy_from_slice(&packet);
+                }
+            }
             Launch::SetKeys { count, keys, updates } => {
                 let updates = memory.get(*updates).to_vec();
                 let mut slots = std::collections::HashSet::new();
@@ -168,6 +207,29 @@ impl Kernels for Emulator {
                 (spans[4], spans[5]) = (Some(*aad), Some(*status));
                 (spans[6], spans[7], spans[8]) = (Some(*parts), Some(*first_part), Some(*sums));
                 (65, *count)
+            }
+            Launch::Spread {
+                count,
+                descs,
+                places,
+                packets,
+                src,
+            } => {
+                // The emulator answers with what is in the place of outputs.
+                spans[0] = Some(*descs);
+                (spans[1], spans[2], spans[6]) = (Some(*packets), Some(*src), Some(*places));
+                (66, *count)
+            }
+            Launch::Join {
+                count,
+                descs,
+                places,
+                dst,
+                packets,
+            } => {
+                spans[0] = Some(*descs);
+                (spans[1], spans[2], spans[6]) = (Some(*dst), Some(*packets), Some(*places));
+                (67, *count)
             }
             Launch::SetKeys { count, keys, updates } => {
                 (spans[3], spans[9]) = (Some(*keys), Some(*updates));

@@ -8,13 +8,14 @@
 // The kernels' own source, as plain C++. Its names are its own.
 namespace kernels {
 #include "keys.h"
+#include "packets.h"
 #include "parts.h"
 #include "single.h"
 }  // namespace kernels
 
 namespace stand_in {
 
-enum class What { LANES, PARTS, ENDS, SET_KEYS };
+enum class What { LANES, PARTS, ENDS, SET_KEYS, SPREAD, JOIN };
 
 struct Kernel {
     const char* name;
@@ -27,6 +28,7 @@ constexpr Kernel KERNELS[] = {
     {"sealway_lanes1", What::LANES, 1},   {"sealway_lanes4", What::LANES, 4},   {"sealway_lanes8", What::LANES, 8},
     {"sealway_lanes16", What::LANES, 16}, {"sealway_lanes32", What::LANES, 32}, {"sealway_parts", What::PARTS, 32},
     {"sealway_ends", What::ENDS, 32},     {"sealway_set_keys", What::SET_KEYS, 1},
+    {"sealway_spread", What::SPREAD, 32}, {"sealway_join", What::JOIN, 32},
 };
 
 /// A parameter: memory from an address on.
@@ -70,6 +72,12 @@ class Launch {
                 dst = region(16), keys = region(16), aad = region(8), status = region(1), sums = region(4);
                 break;
             case What::SET_KEYS: keys = region(16), updates = region(16), count = number(); break;
+            case What::SPREAD:
+                descs = region(16), places = region(4), count = number(), packets = region(4), src = region(16);
+                break;
+            case What::JOIN:
+                descs = region(16), places = region(4), count = number(), dst = region(16), packets = region(4);
+                break;
         }
         this->arguments = nullptr;
         if (count == 0) wrong("%s: for nothing", kernel.name);
@@ -91,6 +99,8 @@ class Launch {
             case What::PARTS: check_parts(); break;
             case What::ENDS: check_ends(); break;
             case What::SET_KEYS: check_keys(); break;
+            case What::SPREAD:
+            case What::JOIN: check_packets(); break;
         }
         touch(work);
         compute();
@@ -101,12 +111,12 @@ class Launch {
     u64 context;
     void** arguments;
     u32 count = 0;
-    Region descs, src, dst, keys, aad, status, parts, first_part, sums, updates;
+    Region descs, src, dst, keys, aad, status, parts, first_part, sums, updates, places, packets;
     Touched read_descs, read_src, write_dst, read_keys, write_keys, read_aad, write_status, read_parts, read_first, read_sums,
-        write_sums, read_updates;
+        write_sums, read_updates, write_src, read_dst, read_places, read_packets, write_packets;
 
     std::vector<const Region*> regions() const {
-        return {&descs, &src, &dst, &keys, &aad, &status, &parts, &first_part, &sums, &updates};
+        return {&descs, &src, &dst, &keys, &aad, &status, &parts, &first_part, &sums, &updates, &places, &packets};
     }
 
     void* next() {
@@ -222,6 +232,20 @@ class Launch {
         if (std::adjacent_find(slots.begin(), slots.end()) != slots.end()) wrong("%s: two keys for a slot at once", kernel.name);
     }
 
+    /// All that is moved between packets and messages.
+    void check_packets() {
+        const bool out = kernel.what == What::JOIN;
+        for (u32 i = 0; i < count; i++) {
+            const kernels::Desc& message = desc(i);
+            reach(places, read_places, u64{i} * 4, 4, "a place");
+            const u32 at = places.as<u32>()[i];
+            const u64 text = u64{kernels::pieces_of(message.len)} * 16;
+            const u64 tag = kernels::opens(message) != out ? 16 : 0;
+            reach(packets, out ? write_packets : read_packets, at, message.len + tag, "a packet");
+            reach(out ? dst : src, out ? read_dst : write_src, u64{out ? message.dst : message.src} * 16, text + tag, "a message");
+        }
+    }
+
     void touch(const Work& work) {
         auto each = [&](const Region& region, const Touched& touched, bool writes) {
             if (touched.from >= touched.to) return;
@@ -230,7 +254,8 @@ class Launch {
         each(descs, read_descs, false), each(src, read_src, false), each(dst, write_dst, true), each(keys, read_keys, false);
         each(keys, write_keys, true), each(aad, read_aad, false), each(status, write_status, true), each(parts, read_parts, false);
         each(first_part, read_first, false), each(sums, read_sums, false), each(sums, write_sums, true);
-        each(updates, read_updates, false);
+        each(updates, read_updates, false), each(src, write_src, true), each(dst, read_dst, false);
+        each(places, read_places, false), each(packets, read_packets, false), each(packets, write_packets, true);
     }
 
     /// Groups run in any order.
@@ -244,7 +269,7 @@ class Launch {
 
     void compute(u32 index) {
         using namespace kernels;
-        const Memory memory{src.block ? src.as<Piece>() : nullptr, dst.block ? dst.as<Piece>() : nullptr, keys.as<Piece>(),
+        const Memory memory{src.block ? src.as<Piece>() : nullptr, dst.block ? dst.as<Piece>() : nullptr, keys.block ? keys.as<Piece>() : nullptr,
                             aad.block ? aad.as<Aad>() : nullptr};
         const Desc* from = descs.block ? descs.as<Desc>() : nullptr;
         switch (kernel.what) {
@@ -262,6 +287,8 @@ class Launch {
             case What::PARTS: return run_part(from, parts.as<Part>(), index, memory, sums.as<u32>());
             case What::ENDS:
                 return run_end(from, parts.as<Part>(), index, first_part.as<u32>(), memory, status.bytes(), sums.as<u32>());
+            case What::SPREAD: return spread_packet(from, places.as<u32>(), index, packets.bytes(), src.as<Piece>());
+            case What::JOIN: return join_packet(from, places.as<u32>(), index, dst.as<Piece>(), packets.bytes());
             case What::SET_KEYS: return set_key(keys.as<Piece>(), updates.as<KeyUpdate>()[index]);
         }
     }
