@@ -43,7 +43,12 @@ fn window(spec: Spec) -> Result<Vec<(String, Counted)>, CellError> {
 fn every_mode_and_operation_is_measured_and_right() {
     for mode in [Mode::Kernel, Mode::Pinned, Mode::Call] {
         for op in [Op::Seal, Op::Open, Op::Pair] {
-            let subjects = window(spec(mode, op)).unwrap();
+            // A batch that divides the pool: a slow machine's window may hold one batch alone, and that may be the pool's last.
+            let spec = Spec {
+                batch: 64,
+                ..spec(mode, op)
+            };
+            let subjects = window(spec).unwrap();
             let names: Vec<_> = subjects.iter().map(|(name, _)| name.as_str()).collect();
             match mode {
                 Mode::Call => assert_eq!(names, [GPU, "sealway", ALL_THREADS]),
@@ -51,7 +56,7 @@ fn every_mode_and_operation_is_measured_and_right() {
             }
             for (name, counted) in subjects {
                 assert!(
-                    counted.ops >= 40 && counted.bytes > counted.ops,
+                    counted.ops >= 64 && counted.bytes > counted.ops,
                     "{name} {mode:?} {op:?} {counted:?}"
                 );
                 // Made of memory, the device has no clock of its own.
