@@ -13,7 +13,8 @@
 //! 3. **Deliver**. Results come in order, connection by connection. A packet that is not authentic ends its own connection:
 //!    nothing of that connection is delivered from it on, its keys are wiped, and no other connection notices.
 //!
-//! There are no sockets, no clock and no threads in here, and no global state: give each thread a transport of its own.
+//! There are no sockets and no clock in here, and no global state: give each thread a transport of its own. [`Shards`] are one
+//! for each thread, and share connections out to them.
 //!
 //! ```
 //! use sealway_bip324::Kind;
@@ -97,6 +98,9 @@ mod outgoing;
 mod recv;
 mod router;
 mod send;
+mod shards;
+mod sheet;
+mod slabs;
 mod stock;
 mod transport;
 
@@ -110,6 +114,7 @@ pub use options::{BatchCounters, BatchOptions, Due, FlushPolicy};
 pub use outgoing::{Outgoing, Output};
 pub use router::Routing;
 pub use sealway_aead::batch::Backend;
+pub use shards::{ShardedId, Shards};
 pub use transport::BatchTransport;
 
 #[cfg(test)]

@@ -236,7 +236,11 @@ fn a_device_that_fails() {
                     engine.slab_mut(slab)[..load.packets.len()].copy_from_slice(&load.packets);
                 }
                 let started: Vec<bool> = (0..3)
-                    .map(|slab| engine.start_slab(slab, loads[slab].packets.len(), &loads[slab].jobs).is_ok())
+                    .map(|slab| {
+                        engine
+                            .start_slab(slab, loads[slab].packets.len(), &loads[slab].jobs)
+                            .is_ok()
+                    })
                     .collect();
                 for (slab, load) in loads.iter().enumerate() {
                     let mut statuses = vec![Status::Failed; load.jobs.len()];

@@ -121,6 +121,23 @@ impl Costs {
         }
     }
 
+    /// True if a slab is better given to the executor, which still has those under way to do.
+    ///
+    /// If other packets come after it, this thread goes on with them: one slab is given as soon as giving costs less than doing,
+    /// and the next if it is done there before the processor would have done it. The last is waited for in any case.
+    pub(super) fn pays(&self, jobs: usize, bytes: usize, under_way: &[(usize, usize)], more: bool) -> bool {
+        let alone = self.cpu.of(jobs, bytes);
+        let given = self.thread.of(jobs, bytes);
+        let before = under_way.iter().map(|&(jobs, bytes)| self.executor.of(jobs, bytes));
+        let before = before.fold(0, u128::saturating_add);
+        let waited = if more && under_way.is_empty() {
+            0
+        } else {
+            before.saturating_add(self.executor.of(jobs, bytes))
+        };
+        given.saturating_add(waited) < alone - alone / MARGIN
+    }
+
     /// Picoseconds for a batch of which the executor has the first `share` jobs.
     fn split(&self, load: &Load, share: usize) -> u128 {
         let bytes = (share as u128 * load.taken_bytes as u128).checked_div(load.taken as u128);

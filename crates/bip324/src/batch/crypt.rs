@@ -10,6 +10,7 @@ use crate::{Error, TAG_LEN};
 use super::BatchCounters;
 use super::executor::{Executor, ExecutorFailure, Stopped};
 use super::router::{Router, Routing};
+use super::slabs::Slabs;
 
 /// Packets that are worked on as soon as they wait: as many as fill the lanes, and few enough that their text is still in
 /// the second-level cache.
@@ -38,19 +39,20 @@ pub(super) fn connection_of(slot: Slot) -> usize {
 }
 
 /// An executor, and what it gets.
-struct Elsewhere {
-    executor: Box<dyn Executor>,
-    router: Router,
+pub(super) struct Elsewhere {
+    pub(super) executor: Box<dyn Executor>,
+    pub(super) router: Router,
 }
 
 /// Keys, and what works with them.
 pub(super) struct Crypt {
     keys: Keys,
     engine: Engine,
-    elsewhere: Option<Elsewhere>,
+    pub(super) elsewhere: Option<Elsewhere>,
+    pub(super) slabs: Slabs,
     failure: Option<ExecutorFailure>,
     /// True in the midst of a run, and for ever if that panicked: what is done of its jobs, nobody knows.
-    under_way: bool,
+    pub(super) under_way: bool,
     /// How many packets may wait.
     pub(super) eager: usize,
     pub(super) counters: BatchCounters,
@@ -62,6 +64,7 @@ impl Crypt {
             keys: Keys::with_slots(0),
             engine: Engine::with_backend(backend),
             elsewhere: None,
+            slabs: Slabs::default(),
             failure: None,
             under_way: false,
             eager: EAGER_JOBS,
@@ -94,8 +97,12 @@ impl Crypt {
     pub(super) fn set_executor(&mut self, executor: Option<(Box<dyn Executor>, Routing)>) {
         self.failure = None;
         self.eager = EAGER_JOBS;
+        self.save_slabs();
+        self.slabs.change(executor.as_ref().map(|(executor, _)| &**executor));
         self.elsewhere = executor.map(|(executor, routing)| {
-            self.eager = executor.preferred_jobs().max(1);
+            if executor.slabs() == 0 {
+                self.eager = executor.preferred_jobs().max(1);
+            }
             Elsewhere {
                 router: Router::new(routing, &*executor),
                 executor,
@@ -151,28 +158,35 @@ impl Crypt {
 
     /// Does jobs on the processor; true if all are done.
     fn process(&mut self, jobs: &[Job], arena: &mut [u8], statuses: &mut [Status]) -> bool {
-        if jobs.is_empty() {
-            return true;
-        }
-        let Ok(report) = self.engine.run(&self.keys, jobs, Memory::InPlace(arena), &[], statuses) else {
-            statuses.fill(Status::Failed);
+        let Crypt {
+            keys, engine, counters, ..
+        } = self;
+        process(keys, engine, counters, jobs, arena, statuses)
+    }
+
+    /// Does jobs in a slab on the processor; true if all are done.
+    pub(super) fn process_slab(&mut self, slab: u32, jobs: &[Job], statuses: &mut [Status]) -> bool {
+        if std::mem::replace(&mut self.under_way, true) {
             return false;
-        };
-        let counters = &mut self.counters;
-        counters.processor_jobs += jobs.len() as u64;
-        for (sum, lanes) in [
-            (&mut counters.cipher_lanes, report.cipher),
-            (&mut counters.mac_lanes, report.mac),
-        ] {
-            sum.used += lanes.used;
-            sum.offered += lanes.offered;
         }
-        report.refused == 0
+        let Crypt {
+            keys,
+            engine,
+            counters,
+            elsewhere,
+            slabs,
+            ..
+        } = self;
+        counters.runs += 1;
+        let arena = slabs.memory_mut(elsewhere.as_mut(), slab);
+        let done = process(keys, engine, counters, jobs, arena, statuses);
+        self.under_way = false;
+        done
     }
 
     /// Starts the executor with its share; gives how many of the first jobs that are.
     fn start(&mut self, jobs: &[Job], arena: &mut [u8]) -> usize {
-        let Some(elsewhere) = &mut self.elsewhere else {
+        let Some(elsewhere) = self.elsewhere.as_mut().filter(|_| self.slabs.bytes == 0) else {
             return 0;
         };
         let share = elsewhere.router.share(jobs).min(jobs.len());
@@ -217,11 +231,38 @@ impl Crypt {
 
     /// Drops the executor.
     #[cold]
-    fn give_up(&mut self, failure: ExecutorFailure) {
+    pub(super) fn give_up(&mut self, failure: ExecutorFailure) {
         self.counters.fallbacks += 1;
         self.set_executor(None);
         self.failure = Some(failure);
     }
+}
+
+/// Does jobs on the processor; true if all are done.
+fn process(
+    keys: &Keys,
+    engine: &mut Engine,
+    counters: &mut BatchCounters,
+    jobs: &[Job],
+    arena: &mut [u8],
+    statuses: &mut [Status],
+) -> bool {
+    if jobs.is_empty() {
+        return true;
+    }
+    let Ok(report) = engine.run(keys, jobs, Memory::InPlace(arena), &[], statuses) else {
+        statuses.fill(Status::Failed);
+        return false;
+    };
+    counters.processor_jobs += jobs.len() as u64;
+    for (sum, lanes) in [
+        (&mut counters.cipher_lanes, report.cipher),
+        (&mut counters.mac_lanes, report.mac),
+    ] {
+        sum.used += lanes.used;
+        sum.offered += lanes.offered;
+    }
+    report.refused == 0
 }
 
 /// Where the last of the jobs ends, tag included.
@@ -231,7 +272,7 @@ fn end_of(jobs: &[Job]) -> usize {
 }
 
 /// Where the tag of a job is.
-fn tag_of(job: &Job) -> std::ops::Range<usize> {
+pub(super) fn tag_of(job: &Job) -> std::ops::Range<usize> {
     let end = job.output_offset() + job.message_len();
     end..end + TAG_LEN
 }

@@ -44,6 +44,47 @@ impl Executor for Engine {
         self.slots()
     }
 
+    fn slabs(&self) -> usize {
+        self.slabs()
+    }
+
+    fn slab_bytes(&self) -> usize {
+        self.options().slab_bytes
+    }
+
+    fn slab_jobs(&self) -> usize {
+        self.slab_jobs()
+    }
+
+    fn clear_slab(&mut self, slab: usize) {
+        // If the device fails, whoever starts the slab hears of it.
+        let _ = self.clear_slab(slab);
+    }
+
+    #[inline]
+    fn slab(&self, slab: usize) -> &[u8] {
+        self.slab(slab)
+    }
+
+    #[inline]
+    fn slab_mut(&mut self, slab: usize) -> &mut [u8] {
+        self.slab_mut(slab)
+    }
+
+    fn start_slab(&mut self, slab: usize, filled: usize, jobs: &[Job]) -> Result<(), ExecutorFailure> {
+        self.start_slab(slab, filled, jobs).map_err(ExecutorFailure::new)
+    }
+
+    fn is_slab_done(&mut self, slab: usize) -> bool {
+        self.is_slab_done(slab).unwrap_or(true)
+    }
+
+    fn finish_slab(&mut self, slab: usize, statuses: &mut [Status]) -> Result<(), ExecutorFailure> {
+        self.finish_slab(slab, statuses)
+            .map(|_| ())
+            .map_err(ExecutorFailure::new)
+    }
+
     fn start(&mut self, jobs: &[Job], arena: &[u8]) -> Result<(), ExecutorFailure> {
         // If the device takes a part of them only, `finish` says so.
         self.start(jobs, arena, &[]).map(|_| ()).map_err(ExecutorFailure::new)

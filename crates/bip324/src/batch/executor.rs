@@ -70,7 +70,8 @@ impl StdError for Stopped {
 ///
 /// If they agree and it failed, the processor does the jobs that are not complete, to the same bytes. If they do not agree,
 /// nothing of the jobs it had can be used or done again: they all count as failed, what lies there is wiped, and their
-/// connections end. Either way the executor is dropped; see [`super::BatchTransport::executor_failure`]. One that panics takes the
+/// connections end. Of a slab, what it did stands apart from what it was given, so whatever it says, the processor can do all
+/// of it; only the tags must be there. Either way the executor is dropped; see [`super::BatchTransport::executor_failure`]. One that panics takes the
 /// transport with it: if somebody catches that, all further packets fail and their connections end.
 pub trait Executor: Send {
     /// A key is in a slot from now on, in place of the one that was there. To be wiped when replaced, cleared or dropped.
@@ -100,6 +101,60 @@ pub trait Executor: Send {
     /// such keys are not set here.
     fn slots(&self) -> usize {
         usize::MAX
+    }
+
+    /// Slabs that it has: memory from which it takes packets itself. With them the transport writes packets there at once, and
+    /// neither `start` nor `finish` is called.
+    ///
+    /// A slab is free until [`Executor::start_slab`], under way until [`Executor::finish_slab`], and done until
+    /// [`Executor::clear_slab`]. Its jobs are in place and in the order of their offsets.
+    fn slabs(&self) -> usize {
+        0
+    }
+
+    /// Bytes of a slab.
+    fn slab_bytes(&self) -> usize {
+        0
+    }
+
+    /// Jobs that a slab takes.
+    fn slab_jobs(&self) -> usize {
+        0
+    }
+
+    /// Makes a slab free again, whatever it is.
+    fn clear_slab(&mut self, _slab: usize) {}
+
+    /// What lies in a slab: of a free one what was written, of one that is done what the executor made of that. Empty while it is
+    /// under way.
+    fn slab(&self, _slab: usize) -> &[u8] {
+        &[]
+    }
+
+    /// The same, to be written.
+    fn slab_mut(&mut self, _slab: usize) -> &mut [u8] {
+        &mut []
+    }
+
+    /// Begins with the jobs of a free slab, of which the first `filled` bytes were written.
+    ///
+    /// # Errors
+    /// If it cannot; the slab is free, and as it was written, then.
+    fn start_slab(&mut self, _slab: usize, _filled: usize, _jobs: &[Job]) -> Result<(), ExecutorFailure> {
+        Err(ExecutorFailure::new("it has no slabs"))
+    }
+
+    /// True if [`Executor::finish_slab`] would not wait.
+    fn is_slab_done(&mut self, _slab: usize) -> bool {
+        true
+    }
+
+    /// Waits for a slab under way, and sets the status of each job. All other bytes are as they were written.
+    ///
+    /// # Errors
+    /// If it could not do all of them; the slab is free, and as it was written, then.
+    fn finish_slab(&mut self, _slab: usize, _statuses: &mut [Status]) -> Result<(), ExecutorFailure> {
+        Err(ExecutorFailure::new("it has no slabs"))
     }
 
     /// Takes the input of the jobs away and begins with them. `arena` ends with the last of them.

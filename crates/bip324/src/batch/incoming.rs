@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::ConnectionId;
+use super::crypt::Crypt;
 use super::recv::RecvSide;
 
 /// The messages of a batch, opened and authentic; decoys are counted and not among them.
@@ -11,6 +12,7 @@ use super::recv::RecvSide;
 #[derive(Clone, Copy)]
 pub struct Incoming<'a> {
     pub(super) side: &'a RecvSide,
+    pub(super) crypt: &'a Crypt,
 }
 
 /// A message that came.
@@ -25,10 +27,10 @@ pub struct Message<'a> {
 impl<'a> Incoming<'a> {
     /// The messages. Those of one connection are in order, and together if their bytes were received together.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Message<'a>> + use<'a> {
-        let side = self.side;
+        let (side, crypt) = (self.side, self.crypt);
         side.delivered().iter().map(move |delivered| Message {
             id: delivered.id,
-            contents: side.contents(delivered),
+            contents: side.contents(delivered, crypt),
         })
     }
 

@@ -132,3 +132,25 @@ pub struct BatchCounters {
     /// How full the lanes of Poly1305 were.
     pub mac_lanes: Lanes,
 }
+
+impl BatchCounters {
+    /// Adds those of another transport.
+    pub(super) const fn add(&mut self, other: &BatchCounters) {
+        self.packets_sent += other.packets_sent;
+        self.decoys_sent += other.decoys_sent;
+        self.bytes_sent += other.bytes_sent;
+        self.packets_received += other.packets_received;
+        self.decoys_received += other.decoys_received;
+        self.bytes_received += other.bytes_received;
+        self.connections_failed += other.connections_failed;
+        self.runs += other.runs;
+        self.processor_jobs += other.processor_jobs;
+        self.executor_jobs += other.executor_jobs;
+        self.splits += other.splits;
+        self.fallbacks += other.fallbacks;
+        self.cipher_lanes.used += other.cipher_lanes.used;
+        self.cipher_lanes.offered += other.cipher_lanes.offered;
+        self.mac_lanes.used += other.mac_lanes.used;
+        self.mac_lanes.offered += other.mac_lanes.offered;
+    }
+}

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::ConnectionId;
+use super::crypt::Crypt;
 use super::send::SendSide;
 
 /// The packets of a batch, sealed: for each connection, bytes to be written in this order.
@@ -11,12 +12,13 @@ use super::send::SendSide;
 #[derive(Clone, Copy)]
 pub struct Outgoing<'a> {
     pub(super) side: &'a SendSide,
+    pub(super) crypt: &'a Crypt,
 }
 
 impl<'a> Outgoing<'a> {
     /// The connections that have something to be written, in the order of their first packet.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Output<'a>> + use<'a> {
-        let side = self.side;
+        let (side, crypt) = (self.side, self.crypt);
         side.touched().iter().map(move |&index| {
             let (id, first) = side.output_of(index).unwrap_or((
                 ConnectionId {
@@ -25,7 +27,7 @@ impl<'a> Outgoing<'a> {
                 },
                 u32::MAX,
             ));
-            Output { id, side, first }
+            Output { id, side, crypt, first }
         })
     }
 
@@ -52,6 +54,7 @@ pub struct Output<'a> {
     /// The connection.
     pub id: ConnectionId,
     side: &'a SendSide,
+    crypt: &'a Crypt,
     first: u32,
 }
 
@@ -59,9 +62,9 @@ impl<'a> Output<'a> {
     /// The bytes, in order. Packets that were submitted one after the other, without one of another connection between
     /// them, are one slice.
     pub fn slices(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        let (side, mut at) = (self.side, self.first);
+        let (side, crypt, mut at) = (self.side, self.crypt, self.first);
         std::iter::from_fn(move || {
-            let (bytes, next) = side.run(at)?;
+            let (bytes, next) = side.run(at, crypt)?;
             at = next;
             Some(bytes)
         })

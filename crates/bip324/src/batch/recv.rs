@@ -6,7 +6,8 @@ use crate::fschacha::{REKEY_INTERVAL, RecvChain};
 use crate::{Error, HEADER_LEN, Kind, LENGTH_LEN, TAG_LEN};
 
 use super::ConnectionId;
-use super::crypt::{Crypt, Way, slot_of};
+use super::crypt::{Crypt, Way, connection_of, slot_of};
+use super::sheet::{Finished, Place, Sheets};
 use super::stock::Stock;
 
 /// Most bytes that are reserved beyond those that have come.
@@ -42,6 +43,7 @@ const _: () = assert!(size_of::<State>() == 64);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delivered {
     pub(super) id: ConnectionId,
+    place: Place,
     start: u32,
     len: u32,
 }
@@ -62,13 +64,11 @@ pub(super) struct RecvSide {
     chains: Vec<Option<RecvChain>>,
     /// Beginnings of packets: a length that is not whole, or what came after one that was opened.
     begun: Vec<Vec<u8>>,
-    arena: Box<[u8]>,
-    filled: usize,
+    /// Where packets are, and those that are planned and not opened.
+    sheets: Sheets,
+    /// Bytes of packets.
+    bytes: usize,
     room: Option<Room>,
-    jobs: Vec<Job>,
-    /// The connections of `jobs`.
-    ids: Vec<ConnectionId>,
-    statuses: Vec<Status>,
     retired: Vec<Slot>,
     delivered: Vec<Delivered>,
     packets: usize,
@@ -86,12 +86,9 @@ impl RecvSide {
             states: Vec::new(),
             chains: Vec::new(),
             begun: Vec::new(),
-            arena: vec![0; arena].into_boxed_slice(),
-            filled: 0,
+            sheets: Sheets::new(arena),
+            bytes: 0,
             room: None,
-            jobs: Vec::new(),
-            ids: Vec::new(),
-            statuses: Vec::new(),
             retired: Vec::new(),
             delivered: Vec::new(),
             packets: 0,
@@ -156,11 +153,7 @@ impl RecvSide {
 
     /// Packets and bytes that wait to be opened or shown.
     pub(super) const fn waiting(&self) -> (usize, usize) {
-        if self.shown {
-            (0, 0)
-        } else {
-            (self.packets, self.filled)
-        }
+        if self.shown { (0, 0) } else { (self.packets, self.bytes) }
     }
 
     /// True if there is such a connection and nothing has been wrong.
@@ -198,12 +191,17 @@ impl RecvSide {
 
     /// Room for bytes that come.
     #[inline]
-    pub(super) fn room(&mut self, id: ConnectionId, len: usize) -> Result<&mut [u8], Error> {
+    pub(super) fn room<'a>(
+        &'a mut self,
+        id: ConnectionId,
+        len: usize,
+        crypt: &'a mut Crypt,
+    ) -> Result<&'a mut [u8], Error> {
         if !self.is_live(id) {
             return Err(Error::Closed);
         }
         if self.shown {
-            self.recycle();
+            self.recycle(crypt);
         }
         let index = id.index as usize;
         let gap = if self.states[index].begun {
@@ -211,14 +209,21 @@ impl RecvSide {
         } else {
             0
         };
-        let start = self.filled + gap;
-        let limit = self.arena.len();
-        if limit.checked_sub(start).is_none_or(|left| left < len) {
-            let waiting = self.filled;
-            return Err(Error::ArenaFull { waiting, limit });
+        let limit = self.sheets.arena_len();
+        let room = len
+            .checked_add(gap)
+            .is_some_and(|all| self.sheets.make_room(all, crypt));
+        let start = self.sheets.end().1 + gap;
+        match self.sheets.open_memory(crypt).get_mut(start..start.saturating_add(len)) {
+            Some(memory) if room => {
+                self.room = Some(Room { id, gap, len });
+                Ok(memory)
+            }
+            _ => {
+                let waiting = self.bytes;
+                Err(Error::ArenaFull { waiting, limit })
+            }
         }
-        self.room = Some(Room { id, gap, len });
-        Ok(&mut self.arena[start..start + len])
     }
 
     /// Takes the first bytes of the room that was given.
@@ -233,18 +238,19 @@ impl RecvSide {
             return Err(Error::Closed);
         }
         let index = id.index as usize;
-        let start = self.filled;
+        let start = self.sheets.end().1;
         let (came, end) = (start + gap, start + gap + got);
         crypt.counters.bytes_received += got as u64;
         let state = &mut self.states[index];
         if state.begun {
             let begun = &mut self.begun[index];
+            let memory = self.sheets.open_memory(crypt);
             if state.need as usize > gap + got {
                 // Moved once into its buffer and once out of it, however many pieces it comes in.
-                extend(begun, &self.arena[came..end], state.need as usize);
+                extend(begun, &memory[came..end], state.need as usize);
                 return Ok(());
             }
-            self.arena[start..came].copy_from_slice(begun);
+            memory[start..came].copy_from_slice(begun);
             state.begun = false;
             if begun.capacity() > KEPT {
                 *begun = Vec::new();
@@ -252,7 +258,7 @@ impl RecvSide {
                 begun.clear();
             }
         }
-        self.filled = end;
+        self.sheets.set_end(end);
         let at = match self.walk(id, start, end, crypt) {
             Ok(at) => at,
             Err(error) => {
@@ -261,7 +267,8 @@ impl RecvSide {
                 end
             }
         };
-        self.filled = at;
+        self.sheets.set_end(at);
+        self.bytes += at - start;
         let state = &mut self.states[index];
         if at < end && !state.over {
             state.begun = true;
@@ -269,7 +276,7 @@ impl RecvSide {
                 0 => LENGTH_LEN,
                 need => need as usize,
             };
-            extend(&mut self.begun[index], &self.arena[at..end], need);
+            extend(&mut self.begun[index], &self.sheets.open_memory(crypt)[at..end], need);
         }
         Ok(())
     }
@@ -287,8 +294,8 @@ impl RecvSide {
             if !state.loaded || (begins && state.stock.is_empty()) {
                 self.refill(index, crypt)?;
             }
-            if self.jobs.len() >= crypt.eager {
-                self.crypt(crypt);
+            if self.sheets.is_due(crypt) {
+                self.relieve(crypt);
             }
             let state = &mut self.states[index];
             if state.over {
@@ -296,7 +303,10 @@ impl RecvSide {
             }
             let number = state.stock.number().ok_or(Error::Exhausted)?;
             if begins {
-                let (Some([a, b, c]), Some(mask)) = (self.arena[at..end].first_chunk(), state.stock.take_mask()) else {
+                let (Some([a, b, c]), Some(mask)) = (
+                    self.sheets.open_memory(crypt)[at..end].first_chunk(),
+                    state.stock.take_mask(),
+                ) else {
                     return Ok(at);
                 };
                 at += LENGTH_LEN;
@@ -315,9 +325,8 @@ impl RecvSide {
             }
             let slot = slot_of(index, Way::Recv, number.epoch());
             let text = at as u32..(at + need) as u32;
-            self.jobs
+            self.sheets
                 .push(Job::open(slot, &number.nonce(), text.clone(), text.start)?);
-            self.ids.push(id);
             self.packets += 1;
             at += need;
             state.need = 0;
@@ -349,7 +358,7 @@ impl RecvSide {
         let slot = slot_of(index, Way::Recv, number.epoch());
         // Packets of two epochs before wait for the key that is there.
         if self.retired.contains(&slot) {
-            self.crypt(crypt);
+            self.crypt(crypt, false);
         }
         let key = self.chains[index].as_ref().and_then(|chain| chain.key_of(number));
         crypt.load(slot, key.ok_or(Error::Closed)?)?;
@@ -357,57 +366,87 @@ impl RecvSide {
         Ok(())
     }
 
-    /// Opens what waits, lists what is to be delivered, and wipes the keys of epochs that are over.
-    pub(super) fn crypt(&mut self, crypt: &mut Crypt) {
-        if self.jobs.is_empty() {
+    /// Opens what waits, lists what is to be delivered, and wipes the keys of epochs that are over. `last` says that nothing
+    /// follows for now.
+    pub(super) fn crypt(&mut self, crypt: &mut Crypt, last: bool) {
+        if self.sheets.is_idle() {
             return;
         }
-        let arena = &mut self.arena[..self.filled];
-        let all = crypt.run(&self.jobs, arena, &mut self.statuses);
+        self.take(crypt, |sheets, crypt, each| sheets.finish(crypt, last, each));
+    }
+
+    /// Opens what waits where the next bytes go.
+    #[cold]
+    fn relieve(&mut self, crypt: &mut Crypt) {
+        self.take(crypt, |sheets, crypt, each| sheets.relieve(crypt, each));
+    }
+
+    /// Lists what is to be delivered of the jobs that `work` shows as done.
+    fn take(&mut self, crypt: &mut Crypt, work: impl FnOnce(&mut Sheets, &mut Crypt, &mut dyn FnMut(Finished<'_>))) {
+        let RecvSide {
+            sheets,
+            states,
+            doomed,
+            failed,
+            delivered,
+            retired,
+            ..
+        } = self;
         let (mut opened, mut decoys) = (0, 0);
-        for ((job, &id), &status) in self.jobs.iter().zip(&self.ids).zip(&self.statuses) {
-            let start = job.output_offset();
-            let text = &mut arena[start..start + job.message_len()];
-            if !all {
-                let state = &mut self.states[id.index as usize];
-                if status != Status::Done && !state.failed {
-                    (state.over, state.failed) = (true, true);
-                    // What is too long came after this one.
-                    self.doomed.retain(|(doomed, _)| *doomed != id);
-                    let error = match status {
-                        Status::Unauthentic => Error::Unauthentic,
-                        _ => Error::Aead(sealway_aead::Error::Backend),
-                    };
-                    self.failed.push((id, error));
+        work(sheets, crypt, &mut |done| {
+            for (job, &status) in done.jobs.iter().zip(done.statuses) {
+                let index = connection_of(job.slot());
+                let state = &mut states[index];
+                let id = ConnectionId {
+                    index: index as u32,
+                    generation: state.generation,
+                };
+                let start = job.output_offset();
+                let text = done.memory.get_mut(start..start + job.message_len());
+                if !done.all || text.is_none() {
+                    if (status != Status::Done || text.is_none()) && !state.failed {
+                        (state.over, state.failed) = (true, true);
+                        // What is too long came after this one.
+                        doomed.retain(|(doomed, _)| *doomed != id);
+                        let error = match status {
+                            Status::Unauthentic => Error::Unauthentic,
+                            _ => Error::Aead(sealway_aead::Error::Backend),
+                        };
+                        failed.push((id, error));
+                    }
+                    if state.failed {
+                        text.into_iter().for_each(|text| text.fill(0));
+                        continue;
+                    }
                 }
-                if state.failed {
-                    text.fill(0);
+                let Some(&mut [header, ref contents @ ..]) = text else {
                     continue;
+                };
+                opened += 1;
+                match Kind::of_header(header) {
+                    Kind::Genuine => delivered.push(Delivered {
+                        id,
+                        place: done.place,
+                        start: (start + HEADER_LEN) as u32,
+                        len: contents.len() as u32,
+                    }),
+                    Kind::Decoy => decoys += 1,
                 }
             }
-            opened += 1;
-            match Kind::of_header(text[0]) {
-                Kind::Genuine => self.delivered.push(Delivered {
-                    id,
-                    start: (start + HEADER_LEN) as u32,
-                    len: (text.len() - HEADER_LEN) as u32,
-                }),
-                Kind::Decoy => decoys += 1,
-            }
-        }
+        });
         crypt.counters.packets_received += opened;
         crypt.counters.decoys_received += decoys;
-        self.jobs.clear();
-        self.ids.clear();
-        for slot in self.retired.drain(..) {
-            crypt.clear(slot);
+        if sheets.is_idle() {
+            for slot in retired.drain(..) {
+                crypt.clear(slot);
+            }
         }
     }
 
     /// Says that the batch is complete and has been shown.
-    pub(super) fn show(&mut self) {
+    pub(super) fn show(&mut self, crypt: &mut Crypt) {
         if self.shown {
-            self.recycle();
+            self.recycle(crypt);
         }
         self.shown = true;
         // It lies where the next batch starts: what is planned there now would be overwritten.
@@ -420,9 +459,10 @@ impl RecvSide {
     }
 
     /// Starts a new batch.
-    fn recycle(&mut self) {
+    fn recycle(&mut self, crypt: &mut Crypt) {
         self.delivered.clear();
-        self.filled = 0;
+        self.sheets.recycle(crypt);
+        self.bytes = 0;
         self.packets = 0;
         self.shown = false;
     }
@@ -432,9 +472,9 @@ impl RecvSide {
     }
 
     #[inline]
-    pub(super) fn contents(&self, delivered: &Delivered) -> &[u8] {
+    pub(super) fn contents<'a>(&'a self, delivered: &Delivered, crypt: &'a Crypt) -> &'a [u8] {
         let start = delivered.start as usize;
-        &self.arena[start..start + delivered.len as usize]
+        &self.sheets.memory(delivered.place, crypt)[start..start + delivered.len as usize]
     }
 }
 

@@ -67,6 +67,16 @@ impl Router {
         }
     }
 
+    /// True if the executor is to have a slab with jobs of so many bytes, while others with these loads are under way there.
+    /// `more` says that this thread goes on with other packets meanwhile.
+    pub(super) fn takes(&self, jobs: usize, bytes: usize, under_way: &[(usize, usize)], more: bool) -> bool {
+        match self.routing {
+            Routing::Always => true,
+            Routing::Threshold { jobs: least } => jobs >= least || !under_way.is_empty(),
+            Routing::Measured(costs) => costs.pays(jobs, bytes, under_way, more),
+        }
+    }
+
     fn load(&self, jobs: &[Job]) -> Load {
         let takes = |job: &&Job| job.message_len() <= self.longest && self.has(job.slot());
         let (mut taken, mut taken_bytes) = (0, 0);

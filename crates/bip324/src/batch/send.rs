@@ -8,6 +8,7 @@ use crate::{CONTENTS_MAX, Error, HEADER_LEN, Kind, LENGTH_LEN, OVERHEAD, TAG_LEN
 
 use super::ConnectionId;
 use super::crypt::{Crypt, Way, connection_of, slot_of};
+use super::sheet::{Finished, Place, Sheets};
 use super::stock::Stock;
 
 /// No run.
@@ -28,11 +29,12 @@ struct State {
 
 const _: () = assert!(size_of::<State>() == 64);
 
-/// A stretch of the arena with packets of one connection.
+/// A stretch of memory with packets of one connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
-    pub(super) start: u32,
-    pub(super) end: u32,
+    place: Place,
+    start: u32,
+    end: u32,
     next: u32,
 }
 
@@ -41,18 +43,16 @@ pub(super) struct SendSide {
     states: Vec<State>,
     /// Where the numbers come from; `None` if there is no connection.
     chains: Vec<Option<SendChain>>,
-    arena: Box<[u8]>,
-    /// Bytes of the arena in use.
-    filled: usize,
-    /// Packets that are planned and not sealed.
-    jobs: Vec<Job>,
-    statuses: Vec<Status>,
-    /// Slots of keys whose last packet is among `jobs`.
+    /// Where packets are, and those that are planned and not sealed.
+    sheets: Sheets,
+    /// Bytes of packets.
+    bytes: usize,
+    /// Slots of keys whose last packet is planned and not sealed.
     retired: Vec<Slot>,
     runs: Vec<Run>,
     /// Connections with runs, in the order of their first.
     touched: Vec<u32>,
-    /// Packets in the arena.
+    /// Packets in memory.
     packets: usize,
     /// True once the runs have been shown: what comes next starts a new batch.
     shown: bool,
@@ -65,10 +65,8 @@ impl SendSide {
         SendSide {
             states: Vec::new(),
             chains: Vec::new(),
-            arena: vec![0; arena].into_boxed_slice(),
-            filled: 0,
-            jobs: Vec::new(),
-            statuses: Vec::new(),
+            sheets: Sheets::new(arena),
+            bytes: 0,
             retired: Vec::new(),
             runs: Vec::new(),
             touched: Vec::new(),
@@ -130,11 +128,7 @@ impl SendSide {
 
     /// Packets and bytes that wait to be sealed or shown.
     pub(super) const fn waiting(&self) -> (usize, usize) {
-        if self.shown {
-            (0, 0)
-        } else {
-            (self.packets, self.filled)
-        }
+        if self.shown { (0, 0) } else { (self.packets, self.bytes) }
     }
 
     /// True if there is such a connection.
@@ -151,18 +145,18 @@ impl SendSide {
 
     /// Plans a packet; gives the place of its contents.
     #[inline]
-    pub(super) fn reserve(
-        &mut self,
+    pub(super) fn reserve<'a>(
+        &'a mut self,
         id: ConnectionId,
         kind: Kind,
         len: usize,
-        crypt: &mut Crypt,
-    ) -> Result<&mut [u8], Error> {
-        if len > CONTENTS_MAX.min(self.arena.len() - OVERHEAD) {
+        crypt: &'a mut Crypt,
+    ) -> Result<&'a mut [u8], Error> {
+        if len > CONTENTS_MAX.min(self.sheets.arena_len() - OVERHEAD) {
             return Err(self.too_long(len));
         }
         if self.shown {
-            self.recycle();
+            self.recycle(crypt);
         }
         let index = id.index as usize;
         match self.states.get(index) {
@@ -173,14 +167,13 @@ impl SendSide {
             }
             _ => return Err(Error::Closed),
         }
-        if self.jobs.len() >= crypt.eager {
-            self.crypt(crypt);
+        if self.sheets.is_due(crypt) {
+            self.relieve(crypt);
         }
-        let start = self.filled;
-        if len + OVERHEAD > self.arena.len() - start {
+        if !self.sheets.make_room(len + OVERHEAD, crypt) {
             return Err(self.full());
         }
-        let packet = &mut self.arena[start..start + len + OVERHEAD];
+        let (place, start) = self.sheets.end();
         let state = &mut self.states[index];
         let length = length_bytes(len)?;
         let (Some(number), Some(mask)) = (state.stock.number(), state.stock.take_mask()) else {
@@ -188,17 +181,10 @@ impl SendSide {
         };
         state.stock.advance();
         let slot = slot_of(index, Way::Send, number.epoch());
-        let end = (start + packet.len()) as u32;
+        let end = (start + len + OVERHEAD) as u32;
         let text = (start + LENGTH_LEN) as u32..end - TAG_LEN as u32;
         let nonce = Nonce::assume_unique(Suite::ChaCha20Poly1305, &number.nonce())?;
-        self.jobs.push(Job::seal(slot, nonce, text.clone(), text.start));
-        let (head, rest) = packet.split_at_mut(LENGTH_LEN + HEADER_LEN);
-        head.copy_from_slice(&[
-            length[0] ^ mask[0],
-            length[1] ^ mask[1],
-            length[2] ^ mask[2],
-            kind.header(),
-        ]);
+        self.sheets.push(Job::seal(slot, nonce, text.clone(), text.start));
         // The key is in its slot: the chain may go on, and the slot is emptied once this packet is sealed.
         if number.slot() + 1 == REKEY_INTERVAL {
             self.retired.push(slot);
@@ -209,7 +195,7 @@ impl SendSide {
         }
         let next = self.runs.len() as u32;
         match self.runs.get_mut(state.last as usize) {
-            Some(run) if run.end as usize == start => run.end = end,
+            Some(run) if run.end as usize == start && run.place == place => run.end = end,
             last => {
                 let start = start as u32;
                 match last {
@@ -220,16 +206,36 @@ impl SendSide {
                     }
                 }
                 state.last = next;
-                self.runs.push(Run { start, end, next: NONE });
+                self.runs.push(Run {
+                    place,
+                    start,
+                    end,
+                    next: NONE,
+                });
             }
         }
-        self.filled = end as usize;
+        self.sheets.set_end(end as usize);
         self.packets += 1;
+        self.bytes += len + OVERHEAD;
         let counters = &mut crypt.counters;
         counters.packets_sent += 1;
         counters.decoys_sent += u64::from(kind == Kind::Decoy);
         counters.bytes_sent += (len + OVERHEAD) as u64;
-        Ok(&mut rest[..len])
+        let memory = self.sheets.open_memory(crypt);
+        let packet = memory.get_mut(start..end as usize).ok_or(Error::Closed)?;
+        let (head, rest) = packet.split_at_mut(LENGTH_LEN + HEADER_LEN);
+        head.copy_from_slice(&[
+            length[0] ^ mask[0],
+            length[1] ^ mask[1],
+            length[2] ^ mask[2],
+            kind.header(),
+        ]);
+        let (contents, tag) = rest.split_at_mut(len);
+        if place != Place::Arena {
+            // By what stands here afterwards, an executor that left it out is found.
+            tag.fill(0);
+        }
+        Ok(contents)
     }
 
     /// Sees that there are numbers at hand, and the key of the epoch in its slot.
@@ -248,7 +254,7 @@ impl SendSide {
         let slot = slot_of(index, Way::Send, number.epoch());
         // Packets of two epochs before wait for the key that is there.
         if self.retired.contains(&slot) {
-            self.crypt(crypt);
+            self.crypt(crypt, false);
         }
         let key = self.chains[index].as_ref().and_then(|chain| chain.key_of(number));
         crypt.load(slot, key.ok_or(Error::Closed)?)?;
@@ -256,52 +262,47 @@ impl SendSide {
         Ok(())
     }
 
-    /// Seals what waits, and wipes the keys of epochs that are over.
-    pub(super) fn crypt(&mut self, crypt: &mut Crypt) {
-        if self.jobs.is_empty() {
+    /// Seals what waits, and wipes the keys of epochs that are over. `last` says that no packet follows for now.
+    pub(super) fn crypt(&mut self, crypt: &mut Crypt, last: bool) {
+        if self.sheets.is_idle() {
             return;
         }
-        if !crypt.run(&self.jobs, &mut self.arena[..self.filled], &mut self.statuses) {
-            self.fail();
-        }
-        self.jobs.clear();
+        let (states, failed) = (&self.states, &mut self.failed);
+        self.sheets.finish(crypt, last, |done| take(states, failed, done));
         for slot in self.retired.drain(..) {
             crypt.clear(slot);
         }
     }
 
-    /// Notes the connections of which a packet is not sealed, and wipes those packets.
+    /// Seals what waits where the next packet goes.
     #[cold]
-    fn fail(&mut self) {
-        for (job, status) in self.jobs.iter().zip(&self.statuses) {
-            if *status != Status::Done {
-                let start = job.output_offset();
-                self.arena[start..start + job.output_len()].fill(0);
-                let index = connection_of(job.slot());
-                let generation = self.states[index].generation;
-                let index = index as u32;
-                let error = Error::Aead(sealway_aead::Error::Backend);
-                self.failed.push((ConnectionId { index, generation }, error));
+    fn relieve(&mut self, crypt: &mut Crypt) {
+        let (states, failed) = (&self.states, &mut self.failed);
+        self.sheets.relieve(crypt, |done| take(states, failed, done));
+        if self.sheets.is_idle() {
+            for slot in self.retired.drain(..) {
+                crypt.clear(slot);
             }
         }
     }
 
     /// Says that the batch is complete and has been shown.
-    pub(super) fn show(&mut self) {
+    pub(super) fn show(&mut self, crypt: &mut Crypt) {
         if self.shown {
-            self.recycle();
+            self.recycle(crypt);
         }
         self.shown = true;
     }
 
     /// Starts a new batch.
-    fn recycle(&mut self) {
+    fn recycle(&mut self, crypt: &mut Crypt) {
         for index in self.touched.drain(..) {
             let state = &mut self.states[index as usize];
             (state.first, state.last) = (NONE, NONE);
         }
         self.runs.clear();
-        self.filled = 0;
+        self.sheets.recycle(crypt);
+        self.bytes = 0;
         self.packets = 0;
         self.shown = false;
     }
@@ -319,22 +320,44 @@ impl SendSide {
     }
 
     /// The bytes of a run, and the number of the one after it.
-    pub(super) fn run(&self, run: u32) -> Option<(&[u8], u32)> {
+    #[inline]
+    pub(super) fn run<'a>(&'a self, run: u32, crypt: &'a Crypt) -> Option<(&'a [u8], u32)> {
         let run = self.runs.get(run as usize)?;
-        Some((self.arena.get(run.start as usize..run.end as usize)?, run.next))
+        let memory = self.sheets.memory(run.place, crypt);
+        Some((memory.get(run.start as usize..run.end as usize)?, run.next))
     }
 
     #[cold]
     fn too_long(&self, got: usize) -> Error {
-        let limit = CONTENTS_MAX.min(self.arena.len() - OVERHEAD);
+        let limit = CONTENTS_MAX.min(self.sheets.arena_len() - OVERHEAD);
         Error::ContentsTooLong { got, limit }
     }
 
     #[cold]
     const fn full(&self) -> Error {
         Error::ArenaFull {
-            waiting: self.filled,
-            limit: self.arena.len(),
+            waiting: self.bytes,
+            limit: self.sheets.arena_len(),
+        }
+    }
+}
+
+/// Notes the connections of which a packet is not sealed, and wipes those packets.
+fn take(states: &[State], failed: &mut Vec<(ConnectionId, Error)>, done: Finished<'_>) {
+    if done.all {
+        return;
+    }
+    for (job, status) in done.jobs.iter().zip(done.statuses) {
+        if *status != Status::Done {
+            let start = job.output_offset();
+            if let Some(packet) = done.memory.get_mut(start..start + job.output_len()) {
+                packet.fill(0);
+            }
+            let index = connection_of(job.slot());
+            let generation = states[index].generation;
+            let index = index as u32;
+            let error = Error::Aead(sealway_aead::Error::Backend);
+            failed.push((ConnectionId { index, generation }, error));
         }
     }
 }

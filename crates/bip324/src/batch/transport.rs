@@ -120,7 +120,7 @@ impl BatchTransport {
         self.recv.insert(id, recv, unread);
         self.live += 1;
         // If the arena is full, it is looked at when more comes.
-        if !unread.is_empty() && self.recv.room(id, 0).is_ok() {
+        if !unread.is_empty() && self.recv.room(id, 0, &mut self.crypt).is_ok() {
             self.receive_commit(0)?;
         }
         Ok(id)
@@ -195,11 +195,14 @@ impl BatchTransport {
     /// A connection of which a packet could not be sealed, because memory ran out, is told by
     /// [`BatchTransport::poll_closed`].
     pub fn seal(&mut self) -> Outgoing<'_> {
-        self.send.crypt(&mut self.crypt);
+        self.send.crypt(&mut self.crypt, true);
         self.settle();
-        self.send.show();
+        self.send.show(&mut self.crypt);
         self.seal_by = None;
-        Outgoing { side: &self.send }
+        Outgoing {
+            side: &self.send,
+            crypt: &self.crypt,
+        }
     }
 
     /// Takes bytes that came, in any pieces. Whole packets are planned; of one that is not whole, what came is kept.
@@ -220,7 +223,7 @@ impl BatchTransport {
     /// As [`BatchTransport::receive`].
     #[inline]
     pub fn receive_room(&mut self, id: ConnectionId, len: usize) -> Result<&mut [u8], Error> {
-        self.recv.room(id, len)
+        self.recv.room(id, len, &mut self.crypt)
     }
 
     /// Takes the first `got` bytes of the room that was given last.
@@ -237,22 +240,31 @@ impl BatchTransport {
     ///
     /// Connections that ended are told by [`BatchTransport::poll_closed`]; what came on them before is among the messages.
     pub fn open(&mut self) -> Incoming<'_> {
-        self.recv.crypt(&mut self.crypt);
+        self.recv.crypt(&mut self.crypt, true);
         self.recv.failed.append(&mut self.recv.doomed);
         self.settle();
-        self.recv.show();
+        self.recv.show(&mut self.crypt);
         self.open_by = None;
-        Incoming { side: &self.recv }
+        Incoming {
+            side: &self.recv,
+            crypt: &self.crypt,
+        }
     }
 
     /// What was sealed last, until something is submitted; nothing while something waits.
     pub const fn outgoing(&self) -> Outgoing<'_> {
-        Outgoing { side: &self.send }
+        Outgoing {
+            side: &self.send,
+            crypt: &self.crypt,
+        }
     }
 
     /// What was opened last, until something is received.
     pub const fn incoming(&self) -> Incoming<'_> {
-        Incoming { side: &self.recv }
+        Incoming {
+            side: &self.recv,
+            crypt: &self.crypt,
+        }
     }
 
     /// Says what has waited long enough by the [`FlushPolicy`]. `now` is the time since whatever the caller counts from; the
@@ -304,8 +316,8 @@ impl BatchTransport {
 
     /// Does everything that waits.
     fn work(&mut self) {
-        self.send.crypt(&mut self.crypt);
-        self.recv.crypt(&mut self.crypt);
+        self.send.crypt(&mut self.crypt, false);
+        self.recv.crypt(&mut self.crypt, false);
         self.settle();
     }
 
@@ -323,8 +335,8 @@ impl BatchTransport {
     /// Wipes a connection and frees its place.
     fn end(&mut self, id: ConnectionId) {
         // Jobs that wait may name its keys. What fails among them is noted.
-        self.send.crypt(&mut self.crypt);
-        self.recv.crypt(&mut self.crypt);
+        self.send.crypt(&mut self.crypt, false);
+        self.recv.crypt(&mut self.crypt, false);
         self.send.remove(id.index(), &mut self.crypt);
         self.recv.remove(id.index(), &mut self.crypt);
         self.live -= 1;

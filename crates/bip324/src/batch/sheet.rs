@@ -1,0 +1,289 @@
+//! Where the packets of a direction lie: in its own arena, or in slabs of an executor.
+
+use std::collections::VecDeque;
+
+use sealway_aead::batch::{Job, Status};
+
+use super::crypt::Crypt;
+
+/// Memory that packets lie in.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Place {
+    Arena,
+    Slab(u32),
+}
+
+/// What has become of the jobs of a sheet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Stage {
+    Planned,
+    /// The executor has them.
+    UnderWay,
+    /// The processor has done them, all or not.
+    Done(bool),
+}
+
+/// Packets that were planned one after the other in one place.
+#[derive(Debug)]
+struct Sheet {
+    place: Place,
+    /// Bytes of the place that are in use.
+    filled: usize,
+    jobs: Vec<Job>,
+    statuses: Vec<Status>,
+    stage: Stage,
+    /// True if jobs that were done wait to be shown in the same slab, which therefore stays here.
+    stays: bool,
+}
+
+impl Sheet {
+    const fn new() -> Self {
+        Sheet {
+            place: Place::Arena,
+            filled: 0,
+            jobs: Vec::new(),
+            statuses: Vec::new(),
+            stage: Stage::Planned,
+            stays: false,
+        }
+    }
+
+    /// Gives it to the executor, if it is in a slab and better done there.
+    fn start(&mut self, crypt: &mut Crypt, more: bool) -> bool {
+        if let Place::Slab(slab) = self.place
+            && !self.stays
+            && crypt.start_slab(slab, self.filled, &self.jobs, more)
+        {
+            self.stage = Stage::UnderWay;
+            return true;
+        }
+        false
+    }
+}
+
+/// Jobs that are done, in the order in which they were planned.
+pub(super) struct Finished<'a> {
+    pub(super) place: Place,
+    pub(super) memory: &'a mut [u8],
+    pub(super) jobs: &'a [Job],
+    pub(super) statuses: &'a [Status],
+    /// True if all of them are [`Status::Done`].
+    pub(super) all: bool,
+}
+
+/// All sheets of a batch.
+#[derive(Debug)]
+pub(super) struct Sheets {
+    arena: Box<[u8]>,
+    /// Bytes of the arena in use by sheets before the one that is written.
+    own: usize,
+    /// The one that is written.
+    open: Sheet,
+    /// Those before it whose jobs were not taken yet.
+    closed: VecDeque<Sheet>,
+    /// Slabs of this batch.
+    held: Vec<u32>,
+    /// Empty ones with room for jobs.
+    spare: Vec<Sheet>,
+}
+
+impl Sheets {
+    pub(super) fn new(arena: usize) -> Self {
+        Sheets {
+            arena: vec![0; arena].into_boxed_slice(),
+            own: 0,
+            open: Sheet::new(),
+            closed: VecDeque::new(),
+            held: Vec::new(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// Bytes of the arena.
+    pub(super) const fn arena_len(&self) -> usize {
+        self.arena.len()
+    }
+
+    /// Where the next packet goes: the place, and the byte.
+    #[inline]
+    pub(super) const fn end(&self) -> (Place, usize) {
+        (self.open.place, self.open.filled)
+    }
+
+    /// Sets where the next packet goes in the same place.
+    #[inline]
+    pub(super) const fn set_end(&mut self, filled: usize) {
+        self.open.filled = filled;
+    }
+
+    /// Adds the job of a packet in the place that is written.
+    #[inline]
+    pub(super) fn push(&mut self, job: Job) {
+        self.open.jobs.push(job);
+    }
+
+    /// True if the next job has to wait until those before are worked on.
+    #[inline]
+    pub(super) fn is_due(&self, crypt: &Crypt) -> bool {
+        let most = match self.open.place {
+            Place::Arena => crypt.eager,
+            Place::Slab(_) => crypt.slabs.jobs,
+        };
+        self.open.jobs.len() >= most
+    }
+
+    #[inline]
+    pub(super) fn memory<'a>(&'a self, place: Place, crypt: &'a Crypt) -> &'a [u8] {
+        match place {
+            Place::Arena => &self.arena,
+            Place::Slab(slab) => crypt.slab(slab),
+        }
+    }
+
+    /// The memory that is written.
+    #[inline]
+    pub(super) fn open_memory<'a>(&'a mut self, crypt: &'a mut Crypt) -> &'a mut [u8] {
+        match self.open.place {
+            Place::Arena => &mut self.arena,
+            Place::Slab(slab) => crypt.slab_mut(slab),
+        }
+    }
+
+    /// Sees that so many bytes fit behind [`Sheets::end`]; false if there is no room in any place.
+    #[inline]
+    pub(super) fn make_room(&mut self, len: usize, crypt: &mut Crypt) -> bool {
+        let limit = match self.open.place {
+            Place::Arena if crypt.slabs.has_free() && len <= crypt.slabs.bytes => 0,
+            Place::Arena => self.arena.len(),
+            Place::Slab(_) => crypt.slabs.bytes,
+        };
+        limit.checked_sub(self.open.filled).is_some_and(|left| len <= left) || self.turn(len, crypt)
+    }
+
+    /// Goes on in another place.
+    #[cold]
+    fn turn(&mut self, len: usize, crypt: &mut Crypt) -> bool {
+        let slab = len <= crypt.slabs.bytes && crypt.slabs.has_free();
+        if !slab && (self.open.place == Place::Arena || self.arena.len() - self.own < len) {
+            return false;
+        }
+        self.close(crypt, true);
+        // The executor may have gone meanwhile.
+        if slab && let Some(slab) = crypt.take_slab() {
+            self.held.push(slab);
+            (self.open.place, self.open.filled) = (Place::Slab(slab), 0);
+        }
+        self.open.filled + len <= self.open_memory(crypt).len()
+    }
+
+    /// Has the jobs of what is written done, here or elsewhere, and goes on in the arena.
+    fn close(&mut self, crypt: &mut Crypt, more: bool) {
+        let next = self.spare.pop().unwrap_or(Sheet::new());
+        let mut sheet = std::mem::replace(&mut self.open, next);
+        if sheet.place == Place::Arena {
+            self.own = sheet.filled;
+        }
+        sheet.start(crypt, more);
+        (self.open.place, self.open.filled) = (Place::Arena, self.own);
+        if sheet.jobs.is_empty() {
+            self.spare.push(sheet);
+            return;
+        }
+        if sheet.stage == Stage::Planned {
+            self.process(&mut sheet, crypt);
+        }
+        self.closed.push_back(sheet);
+    }
+
+    /// Has the processor, or an executor that has no slabs, do the jobs of a sheet.
+    fn process(&mut self, sheet: &mut Sheet, crypt: &mut Crypt) {
+        let (jobs, statuses) = (&sheet.jobs, &mut sheet.statuses);
+        sheet.stage = Stage::Done(match sheet.place {
+            Place::Arena => crypt.run(jobs, &mut self.arena[..sheet.filled], statuses),
+            Place::Slab(slab) => {
+                statuses.clear();
+                statuses.resize(jobs.len(), Status::Failed);
+                crypt.process_slab(slab, jobs, statuses)
+            }
+        });
+    }
+
+    /// Has the jobs of the arena done as soon as there are enough, and shows them if none before them is under way.
+    pub(super) fn relieve(&mut self, crypt: &mut Crypt, each: impl FnMut(Finished<'_>)) {
+        if self.closed.is_empty() {
+            return self.finish(crypt, false, each);
+        }
+        let (place, filled) = self.end();
+        let mut sheet = std::mem::replace(&mut self.open, self.spare.pop().unwrap_or(Sheet::new()));
+        self.process(&mut sheet, crypt);
+        self.closed.push_back(sheet);
+        (self.open.place, self.open.filled, self.open.stays) = (place, filled, true);
+    }
+
+    /// Has all jobs done, and shows them. `last` says that no packet follows for now.
+    pub(super) fn finish(&mut self, crypt: &mut Crypt, last: bool, mut each: impl FnMut(Finished<'_>)) {
+        if last && matches!(self.open.place, Place::Slab(_)) {
+            self.close_last(crypt);
+        }
+        let mut open = std::mem::replace(&mut self.open, Sheet::new());
+        if !open.jobs.is_empty() {
+            // While others are under way.
+            self.process(&mut open, crypt);
+        }
+        while let Some(mut sheet) = self.closed.pop_front() {
+            let all = match (sheet.stage, sheet.place) {
+                (Stage::UnderWay, Place::Slab(slab)) => crypt.finish_slab(slab, &sheet.jobs, &mut sheet.statuses),
+                (Stage::Done(all), _) => all,
+                _ => false,
+            };
+            self.show(&mut sheet, all, crypt, &mut each);
+            self.spare.push(sheet);
+        }
+        if let Stage::Done(all) = open.stage {
+            self.show(&mut open, all, crypt, &mut each);
+        }
+        self.open = open;
+    }
+
+    /// Gives the last slab to the executor, if that is better than to do it here.
+    fn close_last(&mut self, crypt: &mut Crypt) {
+        if self.open.start(crypt, false) {
+            let next = self.spare.pop().unwrap_or(Sheet::new());
+            let sheet = std::mem::replace(&mut self.open, next);
+            self.closed.push_back(sheet);
+            (self.open.place, self.open.filled) = (Place::Arena, self.own);
+        }
+    }
+
+    /// Shows the jobs of a sheet, and forgets them.
+    fn show(&mut self, sheet: &mut Sheet, all: bool, crypt: &mut Crypt, each: &mut impl FnMut(Finished<'_>)) {
+        let memory = match sheet.place {
+            Place::Arena => &mut self.arena,
+            Place::Slab(slab) => crypt.slab_mut(slab),
+        };
+        each(Finished {
+            place: sheet.place,
+            memory,
+            jobs: &sheet.jobs,
+            statuses: &sheet.statuses,
+            all,
+        });
+        sheet.jobs.clear();
+        sheet.statuses.clear();
+        (sheet.stage, sheet.stays) = (Stage::Planned, false);
+    }
+
+    /// True if there is nothing to be done.
+    pub(super) fn is_idle(&self) -> bool {
+        self.open.jobs.is_empty() && self.closed.is_empty()
+    }
+
+    /// Forgets all packets, which are done.
+    pub(super) fn recycle(&mut self, crypt: &mut Crypt) {
+        for slab in self.held.drain(..) {
+            crypt.release_slab(slab);
+        }
+        self.own = 0;
+        (self.open.place, self.open.filled) = (Place::Arena, 0);
+    }
+}

@@ -1,0 +1,206 @@
+//! Slabs of an executor: which are in use, and what is under way in them.
+
+use sealway_aead::batch::{Job, Status};
+
+use super::crypt::{Crypt, Elsewhere, tag_of};
+use super::executor::{Executor, ExecutorFailure};
+
+/// What a slab is used for.
+#[derive(Debug, Default)]
+struct Use {
+    held: bool,
+    /// What lay in it when its executor went.
+    saved: Option<Box<[u8]>>,
+}
+
+/// A slab that the executor works on.
+#[derive(Debug)]
+struct UnderWay {
+    slab: u32,
+    jobs: usize,
+    bytes: usize,
+}
+
+/// All slabs of an executor, and those of one before that are still in use.
+#[derive(Debug, Default)]
+pub(super) struct Slabs {
+    /// Slabs of the executor.
+    count: usize,
+    /// Bytes of one, and jobs that it takes; 0 without.
+    pub(super) bytes: usize,
+    pub(super) jobs: usize,
+    free: Vec<u32>,
+    uses: Vec<Use>,
+    under_way: Vec<UnderWay>,
+    /// Scratch.
+    loads: Vec<(usize, usize)>,
+}
+
+impl Slabs {
+    /// Those of another executor, or none. What is in use was saved.
+    pub(super) fn change(&mut self, executor: Option<&dyn Executor>) {
+        self.count = executor.map_or(0, Executor::slabs);
+        self.bytes = executor.filter(|_| self.count > 0).map_or(0, Executor::slab_bytes);
+        self.jobs = executor.map_or(0, Executor::slab_jobs).max(1);
+        if self.uses.len() < self.count {
+            self.uses.resize_with(self.count, Use::default);
+        }
+        self.under_way.clear();
+        self.free.clear();
+        let free = (0..self.count).rev().filter(|&slab| !self.uses[slab].held);
+        self.free.extend(free.map(|slab| slab as u32));
+    }
+
+    /// True if there is one to be had.
+    #[inline]
+    pub(super) fn has_free(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    #[inline]
+    pub(super) fn memory<'a>(&'a self, elsewhere: Option<&'a Elsewhere>, slab: u32) -> &'a [u8] {
+        match self.uses.get(slab as usize) {
+            Some(Use { saved: Some(saved), .. }) => saved,
+            _ => elsewhere.map_or(&[], |elsewhere| elsewhere.executor.slab(slab as usize)),
+        }
+    }
+
+    #[inline]
+    pub(super) fn memory_mut<'a>(&'a mut self, elsewhere: Option<&'a mut Elsewhere>, slab: u32) -> &'a mut [u8] {
+        match self.uses.get_mut(slab as usize) {
+            Some(Use { saved: Some(saved), .. }) => saved,
+            _ => elsewhere.map_or(&mut [], |elsewhere| elsewhere.executor.slab_mut(slab as usize)),
+        }
+    }
+}
+
+impl Crypt {
+    /// A slab to write packets to.
+    pub(super) fn take_slab(&mut self) -> Option<u32> {
+        let slab = self.slabs.free.pop()?;
+        self.slabs.uses[slab as usize].held = true;
+        if let Some(elsewhere) = &mut self.elsewhere {
+            elsewhere.executor.clear_slab(slab as usize);
+        }
+        Some(slab)
+    }
+
+    /// Gives a slab back.
+    pub(super) fn release_slab(&mut self, slab: u32) {
+        let slabs = &mut self.slabs;
+        slabs.uses[slab as usize] = Use::default();
+        if (slab as usize) < slabs.count {
+            slabs.free.push(slab);
+        }
+    }
+
+    /// What lies in a slab; empty while it is under way.
+    #[inline]
+    pub(super) fn slab(&self, slab: u32) -> &[u8] {
+        self.slabs.memory(self.elsewhere.as_ref(), slab)
+    }
+
+    #[inline]
+    pub(super) fn slab_mut(&mut self, slab: u32) -> &mut [u8] {
+        self.slabs.memory_mut(self.elsewhere.as_mut(), slab)
+    }
+
+    /// Copies what is in use, since the executor is about to go.
+    pub(super) fn save_slabs(&mut self) {
+        let Some(elsewhere) = &mut self.elsewhere else {
+            return;
+        };
+        for UnderWay { slab, .. } in self.slabs.under_way.drain(..) {
+            elsewhere.executor.clear_slab(slab as usize);
+        }
+        for (slab, used) in self.slabs.uses.iter_mut().enumerate() {
+            if used.held && used.saved.is_none() {
+                used.saved = Some((&*elsewhere.executor.slab_mut(slab)).into());
+            }
+        }
+    }
+
+    /// Gives the jobs of a slab to the executor, if it is to have them. `more` says that other packets come after them.
+    pub(super) fn start_slab(&mut self, slab: u32, filled: usize, jobs: &[Job], more: bool) -> bool {
+        let slabs = &mut self.slabs;
+        let Some(elsewhere) = self.elsewhere.as_mut().filter(|_| !jobs.is_empty()) else {
+            return false;
+        };
+        if self.under_way || slabs.uses[slab as usize].saved.is_some() {
+            return false;
+        }
+        let (executor, router) = (&mut elsewhere.executor, &elsewhere.router);
+        if !jobs.iter().all(|job| router.has(job.slot())) {
+            return false;
+        }
+        let bytes = jobs.iter().map(Job::message_len).sum();
+        slabs.loads.clear();
+        for UnderWay { slab, jobs, bytes } in &slabs.under_way {
+            if !executor.is_slab_done(*slab as usize) {
+                slabs.loads.push((*jobs, *bytes));
+            }
+        }
+        if !router.takes(jobs.len(), bytes, &slabs.loads, more) {
+            return false;
+        }
+        self.under_way = true;
+        let started = executor.start_slab(slab as usize, filled, jobs);
+        self.under_way = false;
+        match started {
+            Ok(()) => {
+                self.counters.runs += 1;
+                let jobs = jobs.len();
+                slabs.under_way.push(UnderWay { slab, jobs, bytes });
+                true
+            }
+            Err(failure) => {
+                self.give_up(failure);
+                false
+            }
+        }
+    }
+
+    /// Takes the results of a slab that was started, or has the processor do it; true if all are [`Status::Done`].
+    pub(super) fn finish_slab(&mut self, slab: u32, jobs: &[Job], statuses: &mut Vec<Status>) -> bool {
+        statuses.clear();
+        statuses.resize(jobs.len(), Status::Failed);
+        let place = slab as usize;
+        if let Some(elsewhere) = &mut self.elsewhere
+            && self.slabs.uses[place].saved.is_none()
+        {
+            if std::mem::replace(&mut self.under_way, true) {
+                return false;
+            }
+            let finished = elsewhere.executor.finish_slab(place, statuses);
+            self.under_way = false;
+            self.slabs.under_way.retain(|under_way| under_way.slab != slab);
+            let failure = match finished {
+                Ok(()) if is_right(jobs, elsewhere.executor.slab(place), statuses) => {
+                    self.counters.executor_jobs += jobs.len() as u64;
+                    return statuses.iter().all(|&status| status == Status::Done);
+                }
+                Ok(()) => ExecutorFailure::new("what it did is not what it says"),
+                Err(failure) => failure,
+            };
+            // As it was written.
+            elsewhere.executor.clear_slab(place);
+            statuses.fill(Status::Failed);
+            self.give_up(failure);
+        }
+        self.process_slab(slab, jobs, statuses)
+    }
+}
+
+/// True if an executor did all jobs, as far as can be seen: the tags of those that seal were zeros.
+fn is_right(jobs: &[Job], memory: &[u8], statuses: &[Status]) -> bool {
+    jobs.iter().zip(statuses).all(|(job, status)| match status {
+        Status::Done => {
+            job.opens()
+                || memory
+                    .get(tag_of(job))
+                    .is_some_and(|tag| tag.iter().any(|&byte| byte != 0))
+        }
+        Status::Unauthentic => job.opens(),
+        Status::Failed => false,
+    })
+}
