@@ -6,7 +6,7 @@
 //! out over the threads. Each thread has 65,536 packets, contents and all, and takes them batch by batch.
 //!
 //! `THREADS=1,16`, `BATCH=4096,16384`, `MODE=cpu,gpu,routed` and `ROUNDS=3` choose; `SECONDS_EACH=0.5` is how long a window is. Subjects
-//! take turns. Each window is a line of JSON. `SLABS=16` and `SLAB_KIB=1024` are the engine's; `SLABS=0` has it gather and scatter.
+//! take turns. Each window is a line of JSON. `SLABS=8` and `SLAB_KIB=2048` are the engine's; `SLABS=0` has it gather and scatter.
 //! Mode `host` is the engine over a device that does nothing: what is left is what the host spends, by sealing and by opening.
 
 #![allow(clippy::unwrap_used)]
@@ -80,13 +80,13 @@ fn number(name: &str, or: usize) -> usize {
 }
 
 fn options() -> Options {
-    let slabs = number("SLABS", 16);
+    let slabs = number("SLABS", 8);
     let mut options = Options {
         slots: 4 * CONNECTIONS,
         ..Options::default()
     };
     options.slabs = slabs;
-    options.slab_bytes = number("SLAB_KIB", 1024) << 10;
+    options.slab_bytes = number("SLAB_KIB", 2048) << 10;
     if slabs > 0 {
         (options.chunks, options.chunk_bytes) = (1, 1 << 16);
     }

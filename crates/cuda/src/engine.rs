@@ -232,7 +232,6 @@ impl Engine {
         if self.keys.is_waiting() {
             let under_way = |chunk: &&Chunk| matches!(chunk.state, State::UnderWay | State::Ticket { .. });
             before.extend(self.ring.iter().filter(under_way).map(|chunk| chunk.worked));
-            before.extend(self.slabs.iter().filter_map(Slab::under_way));
         }
         self.keys
             .flush(&mut *self.device, &before)
@@ -284,7 +283,7 @@ impl Drop for Engine {
             chunk.close(&mut *self.device);
         }
         for slab in &mut self.slabs {
-            slab.close(&mut *self.device);
+            slab.close(&mut *self.device, self.keys.queue());
         }
         self.keys.close(&mut *self.device);
     }

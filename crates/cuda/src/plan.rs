@@ -54,6 +54,11 @@ impl Bins {
         up_to: [3, 14, 30, 62, 256],
     };
 
+    /// Blocks of the longest message that is not worked on in parts.
+    fn whole(&self) -> usize {
+        self.up_to.into_iter().max().unwrap_or(0) as usize
+    }
+
     /// The kernel of a message; one above the number of [`Lanes::ALL`] for parts.
     #[inline]
     fn of(&self, blocks: usize) -> usize {
@@ -192,6 +197,8 @@ pub(crate) struct Plan {
     bins: Bins,
     crowded: Bins,
     crowd: usize,
+    /// Blocks of the longest message that is in parts by neither of the bins.
+    whole: usize,
     rows: Vec<Row>,
     taken: Taken,
 }
@@ -204,15 +211,14 @@ impl Plan {
             bins,
             crowded,
             crowd,
+            whole: bins.whole().min(crowded.whole()),
             rows: Vec::new(),
             taken: Taken::default(),
         }
     }
 
-    fn in_parts(&self, message: &Message) -> bool {
-        [&self.bins, &self.crowded]
-            .iter()
-            .any(|bins| bins.of(message.blocks()) == Lanes::ALL.len())
+    const fn in_parts(&self, message: &Message) -> bool {
+        message.blocks() > self.whole
     }
 
     /// Refuses a message for which an empty chunk is too small.

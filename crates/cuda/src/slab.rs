@@ -14,7 +14,12 @@ use zeroize::Zeroize;
 use crate::Error;
 use crate::device::{Buffer, Device, Event, Launch, Pinned, Queue, Span};
 use crate::engine::{Engine, Options, Regions, Report, check_statuses, wipe};
-use crate::plan::{DESC, Layout, Limits, Message, PIECE, Plan, SUM, round};
+use crate::plan::{Bins, DESC, Layout, Limits, Message, PIECE, Plan, SUM, round};
+
+/// Which kernel takes messages of which length: few, since every launch costs the host as much as planning some hundred messages.
+const BINS: Bins = Bins {
+    up_to: [0, 14, 0, 0, 256],
+};
 
 /// Bytes of packets for which there is room for a message.
 const BYTES_A_JOB: usize = 64;
@@ -43,10 +48,7 @@ pub(crate) struct Slab {
     dst: Buffer,
     sums: Buffer,
     sizes: Sizes,
-    queue: Queue,
     done: Event,
-    /// Kernels are through: the key table may change.
-    worked: Event,
     plan: Plan,
     layout: Layout,
     state: State,
@@ -91,11 +93,8 @@ impl Sizes {
 impl Slab {
     pub(crate) fn open(device: &mut dyn Device, options: &Options) -> Result<Self, Error> {
         let (sizes, limits) = Sizes::of(options);
-        let queue = device.queue()?;
         Ok(Slab {
-            queue,
             done: device.event(false)?,
-            worked: device.event(false)?,
             host_in: device.allocate_pinned(sizes.all)?,
             host_out: device.allocate_pinned(sizes.all)?,
             packets: device.allocate(sizes.all)?,
@@ -103,17 +102,12 @@ impl Slab {
             dst: device.allocate(sizes.text)?,
             sums: device.allocate(sizes.sums)?,
             sizes,
-            plan: Plan::new(limits, options.bins, options.crowded, options.crowd),
+            plan: Plan::new(limits, BINS, BINS, 0),
             layout: Layout::default(),
             state: State::Free,
             statuses: 0..0,
             report: Report::default(),
         })
-    }
-
-    /// What a change of keys has to wait for.
-    pub(crate) fn under_way(&self) -> Option<Event> {
-        (self.state == State::UnderWay).then_some(self.worked)
     }
 
     /// Plans messages and writes their tables behind the packets; gives where those end.
@@ -167,6 +161,8 @@ impl Slab {
             .split_at_mut_checked(places.start)
             .ok_or_else(|| refuse(0, JobError::Input))?;
         self.plan.write_tables(layout, &mut front[tables..]);
+        // What no kernel has touched must not pass for done.
+        front[statuses.clone()].fill(0);
         let words = behind.as_chunks_mut::<PLACE>().0;
         for (index, job) in jobs.iter().enumerate() {
             words[layout.position(index)] = (job.input_offset() as u32).to_le_bytes();
@@ -179,18 +175,10 @@ impl Slab {
         })
     }
 
-    fn submit(
-        &mut self,
-        device: &mut dyn Device,
-        keys: Span,
-        keys_sent: Option<Event>,
-        tables: &Tables,
-    ) -> Result<(), Error> {
-        let (queue, layout) = (self.queue, &self.layout);
+    fn submit(&mut self, device: &mut dyn Device, queue: Queue, keys: Span, tables: &Tables) -> Result<(), Error> {
+        let layout = &self.layout;
         let all = 0..tables.places.end;
         device.copy_in(queue, self.host_in, all.clone(), self.packets, 0)?;
-        // What no kernel has touched must not pass for done.
-        device.clear(queue, Span::new(self.packets, &self.statuses))?;
         let descs = tables.at + layout.descs.start - layout.texts.end;
         let descs = Span::new(self.packets, &(descs..descs + tables.count as usize * DESC));
         let places = Span::new(self.packets, &tables.places);
@@ -205,9 +193,6 @@ impl Slab {
                 src: Span::new(self.src, &layout.texts),
             },
         )?;
-        if let Some(event) = keys_sent {
-            device.queue_wait(queue, event)?;
-        }
         let regions = Regions {
             input: self.src,
             tables: (self.packets, tables.at),
@@ -222,7 +207,6 @@ impl Slab {
             link_out: self.statuses.end as u64,
             ..Report::default()
         };
-        device.record(queue, self.worked)?;
         device.launch(
             queue,
             &Launch::Join {
@@ -239,7 +223,7 @@ impl Slab {
     }
 
     /// Wipes everything and gives it back.
-    pub(crate) fn close(&mut self, device: &mut dyn Device) {
+    pub(crate) fn close(&mut self, device: &mut dyn Device, queue: Queue) {
         let Sizes { all, text, sums, .. } = self.sizes;
         for (buffer, bytes) in [
             (self.packets, all),
@@ -247,9 +231,9 @@ impl Slab {
             (self.dst, text),
             (self.sums, sums),
         ] {
-            wipe(device, self.queue, Span::new(buffer, &(0..bytes)));
+            wipe(device, queue, Span::new(buffer, &(0..bytes)));
         }
-        let _ = device.finish(self.queue);
+        let _ = device.finish(queue);
         for pinned in [self.host_in, self.host_out] {
             if let Ok(memory) = device.pinned(pinned) {
                 memory.zeroize();
@@ -289,7 +273,7 @@ impl Engine {
             return Err(Error::NotStarted);
         };
         if own.state == State::UnderWay {
-            self.device.finish(own.queue)?;
+            self.device.finish(self.keys.queue())?;
         }
         own.state = State::Free;
         Ok(())
@@ -344,16 +328,17 @@ impl Engine {
         let keys = &self.keys;
         let tables = own.lay_out(&mut *self.device, |job| keys.has(job.slot()), filled, jobs)?;
         self.flush_keys()?;
-        let (keys, sent) = (self.keys.span(), self.keys.under_way());
+        // In the queue in which keys are sent: what comes after them has them, and what came before had those before.
+        let (keys, queue) = (self.keys.span(), self.keys.queue());
         let own = &mut self.slabs[slab];
-        match own.submit(&mut *self.device, keys, sent, &tables) {
+        match own.submit(&mut *self.device, queue, keys, &tables) {
             Ok(()) => {
                 own.state = State::UnderWay;
                 Ok(())
             }
             Err(error) => {
                 // Some of it may be under way.
-                if self.device.finish(own.queue).is_err() {
+                if self.device.finish(queue).is_err() {
                     self.lost = true;
                 }
                 Err(self.failed(error))
@@ -396,7 +381,7 @@ impl Engine {
             check_statuses(&output[own.statuses.clone()])
         });
         if let Err(error) = waited.and_then(|()| self.keys.tidy(&mut *self.device)) {
-            let queue = self.slabs[slab].queue;
+            let queue = self.keys.queue();
             if self.device.finish(queue).is_err() {
                 self.lost = true;
             }

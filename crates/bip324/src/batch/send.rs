@@ -233,7 +233,7 @@ impl SendSide {
         let (contents, tag) = rest.split_at_mut(len);
         if place != Place::Arena {
             // By what stands here afterwards, an executor that left it out is found.
-            tag.fill(0);
+            tag.copy_from_slice(&[0; TAG_LEN]);
         }
         Ok(contents)
     }

@@ -119,6 +119,11 @@ impl KeyTable {
         Ok(())
     }
 
+    /// The queue in which keys are sent.
+    pub(crate) const fn queue(&self) -> Queue {
+        self.queue
+    }
+
     /// A number that grows with every change.
     pub(super) const fn version(&self) -> u64 {
         self.version
@@ -169,7 +174,7 @@ impl KeyTable {
     }
 
     /// What a chunk has to wait for.
-    pub(crate) fn under_way(&self) -> Option<Event> {
+    pub(super) fn under_way(&self) -> Option<Event> {
         self.under_way.then_some(self.sent)
     }
 

@@ -43,7 +43,7 @@ impl Default for Options {
             crowded: Bins::CROWDED,
             crowd: 8192,
             slabs: 0,
-            slab_bytes: 1 << 20,
+            slab_bytes: 2 << 20,
             timing: false,
         }
     }

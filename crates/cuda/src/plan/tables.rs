@@ -108,8 +108,11 @@ impl Plan {
         layout.counts.clear();
         layout.counts.resize(2 * KERNELS * CLASSES, 0);
         let mut parts = 0;
+        layout.positions.clear();
         for row in &self.rows {
             let key = key(&row.message);
+            // Each message's place in the order for now.
+            layout.positions.push(key as u32);
             layout.counts[key] += 1;
             if key >= 2 * (KERNELS - 1) * CLASSES {
                 parts += row.message.blocks().div_ceil(PART_BLOCKS) as u32;
@@ -132,10 +135,9 @@ impl Plan {
                 });
             }
         }
-        layout.positions.clear();
-        for row in &self.rows {
-            let place = &mut layout.counts[key(&row.message)];
-            layout.positions.push(*place);
+        for position in &mut layout.positions {
+            let place = &mut layout.counts[*position as usize];
+            *position = *place;
             *place += 1;
         }
     }
