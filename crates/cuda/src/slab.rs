@@ -272,10 +272,12 @@ impl Engine {
         let Some(own) = self.slabs.get_mut(slab) else {
             return Err(Error::NotStarted);
         };
-        if own.state == State::UnderWay {
-            self.device.finish(self.keys.queue())?;
+        // Whatever becomes of the call: what was written is there, and nobody wants results.
+        if std::mem::replace(&mut own.state, State::Free) == State::UnderWay {
+            let queue = self.keys.queue();
+            let finished = self.device.finish(queue).or_else(|_| self.device.finish(queue));
+            finished.map_err(|error| self.noted(error))?;
         }
-        own.state = State::Free;
         Ok(())
     }
 

@@ -375,6 +375,13 @@ impl RecvSide {
         self.take(crypt, |sheets, crypt, each| sheets.finish(crypt, last, each));
     }
 
+    /// Gives what waits to the executor, if it is to have it.
+    pub(super) fn begin(&mut self, crypt: &mut Crypt) {
+        // What comes next lies elsewhere.
+        self.room = None;
+        self.sheets.begin(crypt);
+    }
+
     /// Opens what waits where the next bytes go.
     #[cold]
     fn relieve(&mut self, crypt: &mut Crypt) {

@@ -167,11 +167,11 @@ impl SendSide {
             }
             _ => return Err(Error::Closed),
         }
-        if self.sheets.is_due(crypt) {
-            self.relieve(crypt);
-        }
         if !self.sheets.make_room(len + OVERHEAD, crypt) {
             return Err(self.full());
+        }
+        if self.sheets.is_due(crypt) {
+            self.relieve(crypt);
         }
         let (place, start) = self.sheets.end();
         let state = &mut self.states[index];
@@ -254,6 +254,7 @@ impl SendSide {
         let slot = slot_of(index, Way::Send, number.epoch());
         // Packets of two epochs before wait for the key that is there.
         if self.retired.contains(&slot) {
+            self.begin(crypt);
             self.crypt(crypt, false);
         }
         let key = self.chains[index].as_ref().and_then(|chain| chain.key_of(number));
@@ -272,6 +273,11 @@ impl SendSide {
         for slot in self.retired.drain(..) {
             crypt.clear(slot);
         }
+    }
+
+    /// Gives what waits to the executor, if it is to have it.
+    pub(super) fn begin(&mut self, crypt: &mut Crypt) {
+        self.sheets.begin(crypt);
     }
 
     /// Seals what waits where the next packet goes.

@@ -59,6 +59,43 @@ impl Sheet {
         }
         false
     }
+
+    /// Has the processor, or an executor that has no slabs, do its jobs.
+    fn process(&mut self, arena: &mut [u8], crypt: &mut Crypt) {
+        let Sheet { jobs, statuses, .. } = self;
+        if jobs.is_empty() {
+            return;
+        }
+        self.stage = Stage::Done(match self.place {
+            Place::Arena => crypt.run(jobs, &mut arena[..self.filled], statuses),
+            Place::Slab(slab) => {
+                statuses.clear();
+                statuses.resize(jobs.len(), Status::Failed);
+                crypt.process_slab(slab, jobs, statuses)
+            }
+        });
+    }
+
+    /// Shows its jobs, if they are done, and forgets them.
+    fn show(&mut self, arena: &mut [u8], crypt: &mut Crypt, each: &mut impl FnMut(Finished<'_>)) {
+        let Stage::Done(all) = self.stage else {
+            return;
+        };
+        let memory = match self.place {
+            Place::Arena => arena,
+            Place::Slab(slab) => crypt.slab_mut(slab),
+        };
+        each(Finished {
+            place: self.place,
+            memory,
+            jobs: &self.jobs,
+            statuses: &self.statuses,
+            all,
+        });
+        self.jobs.clear();
+        self.statuses.clear();
+        (self.stage, self.stays) = (Stage::Planned, false);
+    }
 }
 
 /// Jobs that are done, in the order in which they were planned.
@@ -155,6 +192,7 @@ impl Sheets {
         let limit = match self.open.place {
             Place::Arena if crypt.slabs.has_free() && len <= crypt.slabs.bytes => 0,
             Place::Arena => self.arena.len(),
+            Place::Slab(_) if self.is_due(crypt) => 0,
             Place::Slab(_) => crypt.slabs.bytes,
         };
         limit.checked_sub(self.open.filled).is_some_and(|left| len <= left) || self.turn(len, crypt)
@@ -178,99 +216,62 @@ impl Sheets {
 
     /// Has the jobs of what is written done, here or elsewhere, and goes on in the arena.
     fn close(&mut self, crypt: &mut Crypt, more: bool) {
-        let next = self.spare.pop().unwrap_or(Sheet::new());
-        let mut sheet = std::mem::replace(&mut self.open, next);
-        if sheet.place == Place::Arena {
-            self.own = sheet.filled;
+        if !self.open.start(crypt, more) {
+            self.open.process(&mut self.arena, crypt);
         }
-        sheet.start(crypt, more);
-        (self.open.place, self.open.filled) = (Place::Arena, self.own);
+        self.turn_over();
+    }
+
+    /// Puts what was written behind what was written before, and goes on in the arena.
+    fn turn_over(&mut self) {
+        if self.open.place == Place::Arena {
+            self.own = self.open.filled;
+        }
+        let mut next = self.spare.pop().unwrap_or(Sheet::new());
+        (next.place, next.filled) = (Place::Arena, self.own);
+        let sheet = std::mem::replace(&mut self.open, next);
         if sheet.jobs.is_empty() {
             self.spare.push(sheet);
-            return;
+        } else {
+            self.closed.push_back(sheet);
         }
-        if sheet.stage == Stage::Planned {
-            self.process(&mut sheet, crypt);
-        }
-        self.closed.push_back(sheet);
     }
 
-    /// Has the processor, or an executor that has no slabs, do the jobs of a sheet.
-    fn process(&mut self, sheet: &mut Sheet, crypt: &mut Crypt) {
-        let (jobs, statuses) = (&sheet.jobs, &mut sheet.statuses);
-        sheet.stage = Stage::Done(match sheet.place {
-            Place::Arena => crypt.run(jobs, &mut self.arena[..sheet.filled], statuses),
-            Place::Slab(slab) => {
-                statuses.clear();
-                statuses.resize(jobs.len(), Status::Failed);
-                crypt.process_slab(slab, jobs, statuses)
-            }
-        });
+    /// Gives what is written to the executor, if it is to have it, and does not wait.
+    pub(super) fn begin(&mut self, crypt: &mut Crypt) {
+        if self.open.start(crypt, true) {
+            self.turn_over();
+        }
     }
 
-    /// Has the jobs of the arena done as soon as there are enough, and shows them if none before them is under way.
+    /// Has the jobs of what is written done as soon as there are enough, and shows them if none before them is under way.
     pub(super) fn relieve(&mut self, crypt: &mut Crypt, each: impl FnMut(Finished<'_>)) {
         if self.closed.is_empty() {
             return self.finish(crypt, false, each);
         }
         let (place, filled) = self.end();
-        let mut sheet = std::mem::replace(&mut self.open, self.spare.pop().unwrap_or(Sheet::new()));
-        self.process(&mut sheet, crypt);
-        self.closed.push_back(sheet);
+        self.open.process(&mut self.arena, crypt);
+        self.turn_over();
         (self.open.place, self.open.filled, self.open.stays) = (place, filled, true);
     }
 
     /// Has all jobs done, and shows them. `last` says that no packet follows for now.
+    ///
+    /// Jobs stay where they are until they are done: if an executor panics, nothing of them passes for done.
     pub(super) fn finish(&mut self, crypt: &mut Crypt, last: bool, mut each: impl FnMut(Finished<'_>)) {
-        if last && matches!(self.open.place, Place::Slab(_)) {
-            self.close_last(crypt);
+        if last && self.open.start(crypt, false) {
+            self.turn_over();
         }
-        let mut open = std::mem::replace(&mut self.open, Sheet::new());
-        if !open.jobs.is_empty() {
-            // While others are under way.
-            self.process(&mut open, crypt);
+        // While others are under way.
+        self.open.process(&mut self.arena, crypt);
+        while let Some(sheet) = self.closed.front_mut() {
+            if let (Stage::UnderWay, Place::Slab(slab)) = (sheet.stage, sheet.place) {
+                sheet.stage = Stage::Done(crypt.finish_slab(slab, &sheet.jobs, &mut sheet.statuses));
+            }
+            sheet.show(&mut self.arena, crypt, &mut each);
+            self.spare.extend(self.closed.pop_front());
         }
-        while let Some(mut sheet) = self.closed.pop_front() {
-            let all = match (sheet.stage, sheet.place) {
-                (Stage::UnderWay, Place::Slab(slab)) => crypt.finish_slab(slab, &sheet.jobs, &mut sheet.statuses),
-                (Stage::Done(all), _) => all,
-                _ => false,
-            };
-            self.show(&mut sheet, all, crypt, &mut each);
-            self.spare.push(sheet);
-        }
-        if let Stage::Done(all) = open.stage {
-            self.show(&mut open, all, crypt, &mut each);
-        }
-        self.open = open;
-    }
-
-    /// Gives the last slab to the executor, if that is better than to do it here.
-    fn close_last(&mut self, crypt: &mut Crypt) {
-        if self.open.start(crypt, false) {
-            let next = self.spare.pop().unwrap_or(Sheet::new());
-            let sheet = std::mem::replace(&mut self.open, next);
-            self.closed.push_back(sheet);
-            (self.open.place, self.open.filled) = (Place::Arena, self.own);
-        }
-    }
-
-    /// Shows the jobs of a sheet, and forgets them.
-    fn show(&mut self, sheet: &mut Sheet, all: bool, crypt: &mut Crypt, each: &mut impl FnMut(Finished<'_>)) {
-        let memory = match sheet.place {
-            Place::Arena => &mut self.arena,
-            Place::Slab(slab) => crypt.slab_mut(slab),
-        };
-        each(Finished {
-            place: sheet.place,
-            memory,
-            jobs: &sheet.jobs,
-            statuses: &sheet.statuses,
-            all,
-        });
-        sheet.jobs.clear();
-        sheet.statuses.clear();
-        (sheet.stage, sheet.stays) = (Stage::Planned, false);
+        self.open.show(&mut self.arena, crypt, &mut each);
     }
 
     /// True if there is nothing to be done.

@@ -205,6 +205,17 @@ impl BatchTransport {
         }
     }
 
+    /// Has an executor begin to seal what was submitted, if it has slabs and that pays, and does not wait for it: time for something
+    /// else, [`BatchTransport::open`] for instance, before [`BatchTransport::seal`] shows all of it. More may be submitted.
+    pub fn begin_seal(&mut self) {
+        self.send.begin(&mut self.crypt);
+    }
+
+    /// The same for what came, before [`BatchTransport::open`]. Room that was given and not used is gone.
+    pub fn begin_open(&mut self) {
+        self.recv.begin(&mut self.crypt);
+    }
+
     /// Takes bytes that came, in any pieces. Whole packets are planned; of one that is not whole, what came is kept.
     ///
     /// # Errors
@@ -229,7 +240,7 @@ impl BatchTransport {
     /// Takes the first `got` bytes of the room that was given last.
     ///
     /// # Errors
-    /// [`Error::OutOfOrder`] without room, or after [`BatchTransport::open`], [`Error::Buffer`] if that had fewer bytes, [`Error::Closed`] if the connection has
+    /// [`Error::OutOfOrder`] without room, or after [`BatchTransport::open`] or [`BatchTransport::begin_open`], [`Error::Buffer`] if that had fewer bytes, [`Error::Closed`] if the connection has
     /// ended since.
     #[inline]
     pub fn receive_commit(&mut self, got: usize) -> Result<(), Error> {
