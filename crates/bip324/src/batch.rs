@@ -50,7 +50,7 @@
 //! Each direction has one arena of a fixed size. What does not fit is refused with [`crate::Error::ArenaFull`] before a
 //! number is given out: the caller seals or opens, and goes on. A packet that has not come whole costs what has come of it
 //! and at most 256 KiB more. At most two keys of a direction are in memory: those of the epoch it is in and of the one
-//! before or after, until the last packet of that is done.
+//! before or after, until the last packet of that is done. Slabs of an executor come on top: as many as it has.
 //!
 //! # What a number is worth
 //!
@@ -67,6 +67,11 @@
 //! times, so that any job can be done by either, and [`BatchCounters`] tell what went where. [`KeptCosts`] are the text of a
 //! file of costs, by which a program measures once and not at every start. With cargo feature `cuda`, the engine of
 //! `sealway-cuda` is such an executor.
+//!
+//! One that has slabs ([`Executor::slabs`]) gets packets without a copy: they are submitted and received into its memory,
+//! and read from there. A full slab is begun with at once, the last when results are asked for, or before that with
+//! [`BatchTransport::begin_seal`] and [`BatchTransport::begin_open`], so that this thread has something else to do meanwhile.
+//! A slab goes there whole or stays whole.
 //!
 //! ```no_run
 //! # use sealway_bip324::batch::{Backend, BatchTransport, Costs, Executor, MeasureError, Routing};
@@ -100,7 +105,6 @@ mod router;
 mod send;
 mod shards;
 mod sheet;
-mod slabs;
 mod stock;
 mod transport;
 

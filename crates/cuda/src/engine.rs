@@ -5,6 +5,7 @@ mod keys;
 mod link;
 mod options;
 mod run;
+mod slab;
 
 use std::fmt;
 
@@ -15,7 +16,6 @@ use crate::device::{Device, DeviceInfo, Event, Queue};
 use crate::driver::Driver;
 use crate::error::{Error, Wrong};
 use crate::plan::Message;
-use crate::slab::Slab;
 
 pub(crate) use chunk::{Chunk, Regions, State, check_statuses, status_of, wipe};
 pub use link::Ways;
@@ -24,6 +24,7 @@ pub use run::Started;
 
 use keys::KeyTable;
 use run::Run;
+use slab::Slab;
 
 /// Seals and opens batches of messages on a GPU; owns the key table and the memory on both sides of the link.
 ///
@@ -41,12 +42,12 @@ pub struct Engine {
     pub(crate) device: Box<dyn Device>,
     options: Options,
     pub(crate) ring: Vec<Chunk>,
-    pub(crate) slabs: Vec<Slab>,
+    slabs: Vec<Slab>,
     pub(crate) keys: KeyTable,
     rules: Rules,
     run: Option<Run>,
     /// The device can do nothing more.
-    pub(crate) lost: bool,
+    lost: bool,
     serial: u64,
     /// A queue and two events for measuring time, kept between batches that stay on the device.
     pub(crate) spare: Option<(Queue, Event, Event)>,

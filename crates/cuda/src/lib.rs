@@ -36,6 +36,7 @@
 //! |---|---|
 //! | [`Engine`], [`Options`], [`Report`] | jobs on buffers of the caller, copied to the device and back in chunks |
 //! | [`Batch`], [`Reserved`], [`Ticket`], [`Finished`] | messages written where the device reads them, so that nothing is copied twice |
+//! | [`Engine::slab_mut`], [`Engine::start_slab`], [`Engine::finish_slab`] | packets written there as they stand on a wire, and left there sealed |
 //! | [`Resident`] | messages that stay on the device |
 //! | [`Error`], [`Stopped`] | what can go wrong, and how far a batch got |
 //! | [`device`] | what the engine needs of a device, for tests without one |
@@ -55,7 +56,6 @@ mod engine;
 mod error;
 mod plan;
 mod resident;
-mod slab;
 
 pub use batch::{Batch, Finished, Reserved, Ticket};
 pub use device::DeviceInfo;

@@ -15,7 +15,7 @@ use sealway_cuda::{Engine, Error, Message, Options, Stopped, Ticket, Ways, probe
 
 use driver::{StandIn, with_driver};
 use support::mix::{Mix, Noise, key, set_keys};
-use support::small;
+use support::{packets, small};
 
 /// As late as can be, and several orders of what may come earlier.
 const SEEDS: std::ops::Range<u64> = 0..6;
@@ -82,6 +82,30 @@ fn long_messages_go_in_parts() {
                 (lens[20], lens[31]) = (giant, 16_384);
                 Mix::new(seed, &lens, 16, seed % 2 == 1).check(&mut engine);
             }
+        });
+    });
+}
+
+#[test]
+fn slabs_equal_the_processors() {
+    with_driver("slabs_equal_the_processors", |driver| {
+        each_seed(driver, |seed| {
+            let mut engine = Engine::open(packets::options()).unwrap();
+            let mut noise = packets::Noise(seed);
+            for turn in 0..2 {
+                let load =
+                    |slab: u64| packets::load(seed * 9 + turn * 3 + slab, &packets::lens(&mut noise), slab as u32);
+                let loads: Vec<_> = (0..3).map(load).collect();
+                for (slab, load) in loads.iter().enumerate() {
+                    packets::set_keys(&mut engine, slab as u32);
+                    packets::start(&mut engine, slab, load);
+                }
+                for slab in [2, 0, 1] {
+                    packets::finish(&mut engine, slab, &loads[slab]);
+                }
+            }
+            // One under way when it is dropped.
+            packets::start(&mut engine, 1, &packets::load(seed, &[40, 900], 2));
         });
     });
 }

@@ -1,5 +1,7 @@
 //! Who does the jobs: the processor, or something else with the processor to fall back on.
 
+mod slabs;
+
 use std::fmt;
 
 use sealway_aead::Suite;
@@ -10,7 +12,8 @@ use crate::{Error, TAG_LEN};
 use super::BatchCounters;
 use super::executor::{Executor, ExecutorFailure, Stopped};
 use super::router::{Router, Routing};
-use super::slabs::Slabs;
+
+use slabs::Slabs;
 
 /// Packets that are worked on as soon as they wait: as many as fill the lanes, and few enough that their text is still in
 /// the second-level cache.
@@ -39,20 +42,20 @@ pub(super) fn connection_of(slot: Slot) -> usize {
 }
 
 /// An executor, and what it gets.
-pub(super) struct Elsewhere {
-    pub(super) executor: Box<dyn Executor>,
-    pub(super) router: Router,
+struct Elsewhere {
+    executor: Box<dyn Executor>,
+    router: Router,
 }
 
 /// Keys, and what works with them.
 pub(super) struct Crypt {
     keys: Keys,
     engine: Engine,
-    pub(super) elsewhere: Option<Elsewhere>,
+    elsewhere: Option<Elsewhere>,
     pub(super) slabs: Slabs,
     failure: Option<ExecutorFailure>,
     /// True in the midst of a run, and for ever if that panicked: what is done of its jobs, nobody knows.
-    pub(super) under_way: bool,
+    under_way: bool,
     /// How many packets may wait.
     pub(super) eager: usize,
     pub(super) counters: BatchCounters,
@@ -231,7 +234,7 @@ impl Crypt {
 
     /// Drops the executor.
     #[cold]
-    pub(super) fn give_up(&mut self, failure: ExecutorFailure) {
+    fn give_up(&mut self, failure: ExecutorFailure) {
         self.counters.fallbacks += 1;
         self.set_executor(None);
         self.failure = Some(failure);
@@ -272,7 +275,7 @@ fn end_of(jobs: &[Job]) -> usize {
 }
 
 /// Where the tag of a job is.
-pub(super) fn tag_of(job: &Job) -> std::ops::Range<usize> {
+fn tag_of(job: &Job) -> std::ops::Range<usize> {
     let end = job.output_offset() + job.message_len();
     end..end + TAG_LEN
 }

@@ -9,7 +9,9 @@ use super::executor::Executor;
 ///
 /// The executor gets the first jobs of a batch: none, some or all of them. It never gets more than it takes: the first
 /// message longer than [`Executor::longest`], or with a key beyond [`Executor::slots`], and everything behind it stay with the
-/// processor, so that what goes elsewhere is always one stretch in the order of the batch.
+/// processor, so that what goes elsewhere is always one stretch in the order of the batch. Of an executor with slabs, each slab
+/// goes there whole or stays: by the number of its jobs, or by what it and those under way there cost. A slab in which a key is beyond
+/// its slots stays.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Routing {
     /// All that the executor takes. For tests and measurements.

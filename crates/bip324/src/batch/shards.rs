@@ -1,7 +1,6 @@
 //! Connections shared out over threads.
 
 use std::num::NonZeroUsize;
-use std::thread;
 
 use crate::Error;
 use crate::fschacha::{RecvChain, SendChain};
@@ -21,7 +20,7 @@ pub struct ShardedId {
 ///
 /// Shards have nothing in common, so a packet meets no lock and no memory that another thread writes to, and what is true
 /// of a [`BatchTransport`] is true of each: results in order, connection by connection. Each may have an executor of its
-/// own; several engines on one device share that device. With one shard everything happens on the calling thread.
+/// own; several engines on one device share it. Threads are the caller's: one shard, or many, is used alike.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -38,13 +37,21 @@ pub struct ShardedId {
 ///     ids.push(shards.add(send, RecvChain::new(&length_key, &content_key)?, &[])?);
 /// }
 /// // Every thread with the connections of its shard.
-/// let sent = shards.run(|shard, transport| -> Result<usize, sealway_bip324::Error> {
-///     for own in ids.iter().filter(|own| own.shard == shard) {
-///         transport.submit(own.id, Kind::Genuine, b"\x12one ping")?;
-///     }
-///     Ok(transport.seal().iter().map(|output| output.byte_count()).sum())
+/// let ids = &ids;
+/// let sent: usize = std::thread::scope(|scope| {
+///     let threads = shards.iter_mut().enumerate().map(|(shard, transport)| {
+///         scope.spawn(move || {
+///             for own in ids.iter().filter(|own| own.shard == shard) {
+///                 transport.submit(own.id, Kind::Genuine, b"\x12one ping")?;
+///             }
+///             Ok(transport.seal().iter().map(|output| output.byte_count()).sum::<usize>())
+///         })
+///     });
+///     let threads: Vec<_> = threads.collect();
+///     let sent = |thread: std::thread::ScopedJoinHandle<'_, Result<_, sealway_bip324::Error>>| thread.join().ok()?.ok();
+///     threads.into_iter().filter_map(sent).sum()
 /// });
-/// assert_eq!(sent, [Ok(2 * 29), Ok(2 * 29)]);
+/// assert_eq!(sent, 4 * 29);
 /// # Ok::<(), sealway_bip324::Error>(())
 /// ```
 #[derive(Debug)]
@@ -91,28 +98,6 @@ impl Shards {
     /// All transports, to be handed to threads.
     pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = &mut BatchTransport> {
         self.shards.iter_mut()
-    }
-
-    /// Runs `work` for every shard at once, each on a thread of its own, and gives what they return in the order of shards. For
-    /// work that takes long: what it starts are new threads. With one shard it is called here.
-    ///
-    /// # Panics
-    /// If `work` does.
-    pub fn run<T: Send>(&mut self, work: impl Fn(usize, &mut BatchTransport) -> T + Sync) -> Vec<T> {
-        if let [only] = &mut self.shards[..] {
-            return vec![work(0, only)];
-        }
-        let work = &work;
-        thread::scope(|scope| {
-            let shards = self.shards.iter_mut().enumerate();
-            let threads: Vec<_> = shards
-                .map(|(shard, transport)| scope.spawn(move || work(shard, transport)))
-                .collect();
-            let join = |thread: thread::ScopedJoinHandle<'_, T>| {
-                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            threads.into_iter().map(join).collect()
-        })
     }
 
     /// What all of them have done, added up.

@@ -13,6 +13,8 @@ pub mod fake;
 pub mod kernels;
 #[path = "mix.rs"]
 pub mod mix;
+#[path = "packets.rs"]
+pub mod packets;
 
 use std::sync::{Arc, Mutex};
 

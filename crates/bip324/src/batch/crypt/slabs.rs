@@ -2,8 +2,8 @@
 
 use sealway_aead::batch::{Job, Status};
 
-use super::crypt::{Crypt, Elsewhere, tag_of};
-use super::executor::{Executor, ExecutorFailure};
+use super::super::executor::{Executor, ExecutorFailure};
+use super::{Crypt, Elsewhere, tag_of};
 
 /// What a slab is used for.
 #[derive(Debug, Default)]
@@ -23,12 +23,12 @@ struct UnderWay {
 
 /// All slabs of an executor, and those of one before that are still in use.
 #[derive(Debug, Default)]
-pub(super) struct Slabs {
+pub(in super::super) struct Slabs {
     /// Slabs of the executor.
     count: usize,
     /// Bytes of one, and jobs that it takes; 0 without.
-    pub(super) bytes: usize,
-    pub(super) jobs: usize,
+    pub(in super::super) bytes: usize,
+    pub(in super::super) jobs: usize,
     free: Vec<u32>,
     uses: Vec<Use>,
     under_way: Vec<UnderWay>,
@@ -53,7 +53,7 @@ impl Slabs {
 
     /// True if there is one to be had.
     #[inline]
-    pub(super) fn has_free(&self) -> bool {
+    pub(in super::super) fn has_free(&self) -> bool {
         !self.free.is_empty()
     }
 
@@ -76,7 +76,7 @@ impl Slabs {
 
 impl Crypt {
     /// A slab to write packets to.
-    pub(super) fn take_slab(&mut self) -> Option<u32> {
+    pub(in super::super) fn take_slab(&mut self) -> Option<u32> {
         let slab = self.slabs.free.pop()?;
         self.slabs.uses[slab as usize].held = true;
         if let Some(elsewhere) = &mut self.elsewhere {
@@ -86,7 +86,7 @@ impl Crypt {
     }
 
     /// Gives a slab back.
-    pub(super) fn release_slab(&mut self, slab: u32) {
+    pub(in super::super) fn release_slab(&mut self, slab: u32) {
         let slabs = &mut self.slabs;
         slabs.uses[slab as usize] = Use::default();
         if (slab as usize) < slabs.count {
@@ -96,17 +96,17 @@ impl Crypt {
 
     /// What lies in a slab; empty while it is under way.
     #[inline]
-    pub(super) fn slab(&self, slab: u32) -> &[u8] {
+    pub(in super::super) fn slab(&self, slab: u32) -> &[u8] {
         self.slabs.memory(self.elsewhere.as_ref(), slab)
     }
 
     #[inline]
-    pub(super) fn slab_mut(&mut self, slab: u32) -> &mut [u8] {
+    pub(in super::super) fn slab_mut(&mut self, slab: u32) -> &mut [u8] {
         self.slabs.memory_mut(self.elsewhere.as_mut(), slab)
     }
 
     /// Copies what is in use, since the executor is about to go.
-    pub(super) fn save_slabs(&mut self) {
+    pub(in super::super) fn save_slabs(&mut self) {
         let Some(elsewhere) = &mut self.elsewhere else {
             return;
         };
@@ -121,7 +121,7 @@ impl Crypt {
     }
 
     /// Gives the jobs of a slab to the executor, if it is to have them. `more` says that other packets come after them.
-    pub(super) fn start_slab(&mut self, slab: u32, filled: usize, jobs: &[Job], more: bool) -> bool {
+    pub(in super::super) fn start_slab(&mut self, slab: u32, filled: usize, jobs: &[Job], more: bool) -> bool {
         let slabs = &mut self.slabs;
         let Some(elsewhere) = self.elsewhere.as_mut().filter(|_| !jobs.is_empty()) else {
             return false;
@@ -161,7 +161,7 @@ impl Crypt {
     }
 
     /// Takes the results of a slab that was started, or has the processor do it; true if all are [`Status::Done`].
-    pub(super) fn finish_slab(&mut self, slab: u32, jobs: &[Job], statuses: &mut Vec<Status>) -> bool {
+    pub(in super::super) fn finish_slab(&mut self, slab: u32, jobs: &[Job], statuses: &mut Vec<Status>) -> bool {
         statuses.clear();
         statuses.resize(jobs.len(), Status::Failed);
         let place = slab as usize;

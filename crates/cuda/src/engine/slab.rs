@@ -13,8 +13,9 @@ use zeroize::Zeroize;
 
 use crate::Error;
 use crate::device::{Buffer, Device, Event, Launch, Pinned, Queue, Span};
-use crate::engine::{Engine, Options, Regions, Report, check_statuses, wipe};
 use crate::plan::{Bins, DESC, Layout, Limits, Message, PIECE, Plan, SUM, round};
+
+use super::{Engine, Options, Regions, Report, check_statuses, wipe};
 
 /// Which kernel takes messages of which length: few, since every launch costs the host as much as planning some hundred messages.
 const BINS: Bins = Bins {
