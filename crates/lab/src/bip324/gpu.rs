@@ -9,7 +9,7 @@
 //!
 //! Metrics besides: `gpu_share`, the part of packets that the GPU did. A GPU that fails ends its cells; that the processor would
 //! have gone on in its place is no result. Engines are open for their own windows only, so that the pinned memory of one cell is
-//! enough: some 70 MiB for each end.
+//! enough: some 64 MiB for each end.
 
 mod kept;
 #[cfg(test)]
@@ -86,10 +86,6 @@ pub(super) fn specs(profile: Profile) -> Vec<Spec> {
 fn options() -> Options {
     Options {
         slots: 4 * MANY,
-        // Packets are written to slabs at once; chunks are for what is gathered, and that is nothing here.
-        slabs: 8,
-        chunks: 1,
-        chunk_bytes: 1 << 16,
         ..Options::default()
     }
 }
