@@ -69,6 +69,19 @@ fn what_was_begun_early_is_the_same() {
     }
 }
 
+/// A packet that begins at the byte at which the one before ended, but elsewhere, is a slice of its own.
+#[test]
+fn one_offset_in_two_places() {
+    let mut both = Both::new(2);
+    both.set(engine(1), Routing::Always);
+    let mut want = vec![Vec::new(); 2];
+    // 100 bytes of the slab, all but 72 of the rest, 100 bytes of the arena, and on from there.
+    for (which, len) in [(0, 80), (1, 8000), (1, 80), (0, 50)] {
+        want[which].extend(both.submit(which, &vec![len as u8; len]));
+    }
+    assert!(both.sealed() == want);
+}
+
 /// Room that was given lies in a slab that is gone, once that was begun.
 #[test]
 fn room_ends_when_its_slab_is_begun() {
