@@ -246,3 +246,27 @@ fn threads_with_devices_that_fail() {
         }
     }
 }
+
+/// Packets of one connection, in three slabs of which the first has a forged one; then in a slab that is under way and in what
+/// the processor did behind it. Nothing of it is delivered from the forged packet on.
+#[test]
+fn nothing_follows_a_forged_packet() {
+    for slabs in [3, 1] {
+        let mut both = Both::new(2);
+        let mut wire = Vec::new();
+        for _ in 0..22 {
+            wire.extend(both.submit(0, &[7; 1000]));
+        }
+        let _ = both.batch.seal();
+        both.set(engine(slabs), Routing::Always);
+        wire[2 * 1020 + 100] ^= 1;
+        let id = both.ids[0];
+        for piece in wire.chunks(8000) {
+            both.batch.receive(id, piece).unwrap();
+        }
+        assert_eq!(both.batch.open().len(), 2, "{slabs}");
+        assert_eq!(both.batch.poll_closed(), Some((id, Error::Unauthentic)));
+        assert_eq!(both.batch.poll_closed(), None);
+        assert_eq!(both.batch.counters().packets_received, 2);
+    }
+}

@@ -410,21 +410,21 @@ impl RecvSide {
                 };
                 let start = job.output_offset();
                 let text = done.memory.get_mut(start..start + job.message_len());
-                if !done.all || text.is_none() {
-                    if (status != Status::Done || text.is_none()) && !state.failed {
-                        (state.over, state.failed) = (true, true);
-                        // What is too long came after this one.
-                        doomed.retain(|(doomed, _)| *doomed != id);
-                        let error = match status {
-                            Status::Unauthentic => Error::Unauthentic,
-                            _ => Error::Aead(sealway_aead::Error::Backend),
-                        };
-                        failed.push((id, error));
-                    }
-                    if state.failed {
-                        text.into_iter().for_each(|text| text.fill(0));
-                        continue;
-                    }
+                let is_bad = (!done.all && status != Status::Done) || text.is_none();
+                if is_bad && !state.failed {
+                    (state.over, state.failed) = (true, true);
+                    // What is too long came after this one.
+                    doomed.retain(|(doomed, _)| *doomed != id);
+                    let error = match status {
+                        Status::Unauthentic => Error::Unauthentic,
+                        _ => Error::Aead(sealway_aead::Error::Backend),
+                    };
+                    failed.push((id, error));
+                }
+                // Packets of other sheets were planned before anybody knew of this one.
+                if state.failed {
+                    text.into_iter().for_each(|text| text.fill(0));
+                    continue;
                 }
                 let Some(&mut [header, ref contents @ ..]) = text else {
                     continue;
