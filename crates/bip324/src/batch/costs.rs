@@ -123,17 +123,20 @@ impl Costs {
 
     /// True if a slab is better given to the executor, which still has those under way to do.
     ///
-    /// If other packets come after it, this thread goes on with them: one slab is given as soon as giving costs less than doing,
-    /// and the next if it is done there before the processor would have done it. The last is waited for in any case.
+    /// If other packets come after it, this thread goes on with them for as long as it would have taken for these: of one slab,
+    /// only what the executor needs beyond that is waited for. The next is given if it is done there before the processor would
+    /// have done it. The last is waited for in any case.
     pub(super) fn pays(&self, jobs: usize, bytes: usize, under_way: &[(usize, usize)], more: bool) -> bool {
         let alone = self.cpu.of(jobs, bytes);
         let given = self.thread.of(jobs, bytes);
         let before = under_way.iter().map(|&(jobs, bytes)| self.executor.of(jobs, bytes));
         let before = before.fold(0, u128::saturating_add);
+        let there = self.executor.of(jobs, bytes);
         let waited = if more && under_way.is_empty() {
-            0
+            // As much again may be done here meanwhile.
+            there.saturating_sub(alone)
         } else {
-            before.saturating_add(self.executor.of(jobs, bytes))
+            before.saturating_add(there)
         };
         given.saturating_add(waited) < alone - alone / MARGIN
     }
