@@ -159,7 +159,11 @@ impl Driver {
             Err(error) if error.is_lost() => Ok(()),
             waited => waited,
         };
-        wait().or_else(|_| wait())
+        wait().or_else(|_| wait())?;
+        if let Some(stream) = self.streams.get_mut(queue) {
+            stream.done = stream.put;
+        }
+        Ok(())
     }
 }
 

@@ -142,3 +142,34 @@ fn a_device_that_fails() {
     }
     assert!(failed > 100, "{failed} failures");
 }
+
+/// Results that never came are not those of the slab before.
+#[test]
+fn a_copy_that_does_nothing() {
+    let (mut engine, seen) = model(options());
+    set_keys(&mut engine, 0);
+    let load = load(7, &[10, 20, 300], 0);
+    seen.lock().unwrap().mute = Some(1);
+    start(&mut engine, 0, &load);
+    finish(&mut engine, 0, &load);
+    start(&mut engine, 0, &load);
+    let mut statuses = vec![Status::Failed; load.jobs.len()];
+    assert!(engine.finish_slab(0, &mut statuses).is_err());
+    assert!(statuses.iter().all(|&status| status == Status::Failed));
+    assert!(engine.slab(0)[..load.packets.len()] == load.packets);
+}
+
+/// A wrong number of statuses changes nothing.
+#[test]
+fn statuses_of_another_number() {
+    let (mut engine, _) = model(options());
+    set_keys(&mut engine, 0);
+    let load = load(8, &[10, 20, 300], 0);
+    start(&mut engine, 0, &load);
+    let (jobs, statuses) = (3, 2);
+    assert_eq!(
+        engine.finish_slab(0, &mut [Status::Failed; 2]).err(),
+        Some(Error::StatusCount { jobs, statuses })
+    );
+    finish(&mut engine, 0, &load);
+}

@@ -55,6 +55,8 @@ pub(crate) struct Slab {
     state: State,
     /// Where the statuses of the messages under way lie.
     statuses: Range<usize>,
+    /// Where the tables behind them end, in what the host writes to.
+    tables_end: usize,
     report: Report,
 }
 
@@ -107,6 +109,7 @@ impl Slab {
             layout: Layout::default(),
             state: State::Free,
             statuses: 0..0,
+            tables_end: 0,
             report: Report::default(),
         })
     }
@@ -168,7 +171,10 @@ impl Slab {
         for (index, job) in jobs.iter().enumerate() {
             words[layout.position(index)] = (job.input_offset() as u32).to_le_bytes();
         }
-        self.statuses = statuses;
+        // Nor what never came back: those of a slab before would.
+        let results = device.pinned(self.host_out)?.get_mut(statuses.clone());
+        results.ok_or_else(|| refuse(0, JobError::Input))?.fill(0);
+        (self.statuses, self.tables_end) = (statuses, places.end);
         Ok(Tables {
             at: tables,
             places,
@@ -279,6 +285,13 @@ impl Engine {
             let finished = self.device.finish(queue).or_else(|_| self.device.finish(queue));
             finished.map_err(|error| self.noted(error))?;
         }
+        // The tables lie where packets will.
+        let own = &mut self.slabs[slab];
+        let tables = own.statuses.start..std::mem::take(&mut own.tables_end).min(own.sizes.bytes);
+        let memory = self.device.pinned(own.host_in)?;
+        if let Some(tables) = memory.get_mut(tables) {
+            tables.zeroize();
+        }
         Ok(())
     }
 
@@ -366,19 +379,19 @@ impl Engine {
     /// Waits for a slab and says what became of its jobs. [`Engine::slab`] is what the device made of its packets then.
     ///
     /// # Errors
-    /// [`Error::NotStarted`] for a slab that is not under way, [`Error::StatusCount`]; those of the device. The packets
-    /// are as they were written, and no status is touched.
+    /// [`Error::NotStarted`] for a slab that is not under way; [`Error::StatusCount`], and it stays under way; those of the
+    /// device. The packets are as they were written, and no status is touched.
     pub fn finish_slab(&mut self, slab: usize, statuses: &mut [Status]) -> Result<Report, Error> {
         let Some(own) = self.slabs.get_mut(slab).filter(|own| own.state == State::UnderWay) else {
             return Err(Error::NotStarted);
         };
-        own.state = State::Free;
         if statuses.len() != own.statuses.len() {
             return Err(Error::StatusCount {
                 jobs: own.statuses.len(),
                 statuses: statuses.len(),
             });
         }
+        own.state = State::Free;
         let waited = self.device.wait(own.done).and_then(|()| {
             let output = self.device.pinned(own.host_out)?;
             check_statuses(&output[own.statuses.clone()])
