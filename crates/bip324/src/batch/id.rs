@@ -16,7 +16,8 @@ impl ConnectionId {
         self.index as usize
     }
 
-    /// Which of the connections in that place it is.
+    /// Which of the connections in that place it is. No two in one place have the same, nor two in one place of different
+    /// [`super::Shards`].
     pub const fn generation(self) -> u32 {
         self.generation
     }

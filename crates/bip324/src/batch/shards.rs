@@ -12,7 +12,7 @@ use super::{BatchCounters, BatchOptions, BatchTransport, ConnectionId};
 pub struct ShardedId {
     /// The shard that has it.
     pub shard: usize,
-    /// Its id there.
+    /// Its id there. The other shards refuse it with [`Error::Closed`].
     pub id: ConnectionId,
 }
 
@@ -65,8 +65,13 @@ impl Shards {
     /// # Errors
     /// As [`BatchTransport::new`].
     pub fn new(options: &BatchOptions, count: NonZeroUsize) -> Result<Self, Error> {
-        let shard = |_| BatchTransport::new(options.clone());
-        let shards = (0..count.get()).map(shard).collect::<Result<_, _>>()?;
+        let of = u32::try_from(count.get()).unwrap_or(u32::MAX);
+        let shard = |number| {
+            let mut shard = BatchTransport::new(options.clone())?;
+            shard.share_ids(number, of);
+            Ok(shard)
+        };
+        let shards = (0..of).map(shard).collect::<Result<_, Error>>()?;
         Ok(Shards { shards })
     }
 

@@ -28,6 +28,8 @@ pub struct BatchTransport {
     /// Places without a connection.
     free: Vec<u32>,
     live: usize,
+    /// Generation of the first connection in a place, and how much is added for each after it.
+    generations: (u32, u32),
     connections_limit: usize,
     closed: VecDeque<(ConnectionId, Error)>,
     flush: FlushPolicy,
@@ -57,12 +59,18 @@ impl BatchTransport {
             crypt: Crypt::new(backend),
             free: Vec::new(),
             live: 0,
+            generations: (0, 1),
             connections_limit: options.connections_limit.min(u32::MAX as usize / 8),
             closed: VecDeque::new(),
             flush: options.flush,
             seal_by: None,
             open_by: None,
         })
+    }
+
+    /// Has its ids differ from those of the other transports of `of`: it is the one with this number. No connection was added yet.
+    pub(super) fn share_ids(&mut self, number: u32, of: u32) {
+        self.generations = (number, of);
     }
 
     /// The backend that works on the processor.
@@ -112,8 +120,8 @@ impl BatchTransport {
             None => self.new_place(),
         };
         let generation = match self.recv.generation(index as usize) {
-            Some(before) => before.wrapping_add(1),
-            None => 0,
+            Some(before) => before.wrapping_add(self.generations.1),
+            None => self.generations.0,
         };
         let id = ConnectionId { index, generation };
         self.send.insert(id, send);
@@ -351,7 +359,7 @@ impl BatchTransport {
         self.send.remove(id.index(), &mut self.crypt);
         self.recv.remove(id.index(), &mut self.crypt);
         self.live -= 1;
-        if id.generation < u32::MAX {
+        if id.generation.checked_add(self.generations.1).is_some() {
             self.free.push(id.index);
         }
     }
