@@ -12,7 +12,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use both::{Both, HALF, chains};
-use sealway_bip324::batch::{BatchOptions, BatchTransport, Routing, Shards};
+use sealway_aead::batch::{Job, Slot, Status};
+use sealway_bip324::batch::{BatchOptions, BatchTransport, Executor, ExecutorFailure, Routing, Shards, Stopped};
 use sealway_bip324::{Error, Kind, PacketSealer};
 use sealway_cuda::{Engine, Options};
 use support::failing::{Call, Failing};
@@ -268,5 +269,154 @@ fn nothing_follows_a_forged_packet() {
         assert_eq!(both.batch.poll_closed(), Some((id, Error::Unauthentic)));
         assert_eq!(both.batch.poll_closed(), None);
         assert_eq!(both.batch.counters().packets_received, 2);
+    }
+}
+
+/// Room for a packet holds nothing of the packets before, of either direction, wherever those were worked on.
+#[test]
+fn room_in_a_slab_is_empty() {
+    let never = Routing::Threshold { jobs: usize::MAX };
+    for routing in [Routing::Always, never] {
+        let mut both = Both::new(2);
+        both.set(engine(1), routing);
+        let id = both.ids[0];
+        for (turn, len) in [300, 700, 90].into_iter().enumerate() {
+            let wire = both.submit(turn % 2, &vec![7; len]);
+            assert!(both.sealed()[turn % 2] == wire);
+            both.batch.receive(both.ids[turn % 2], &wire).unwrap();
+            assert_eq!(both.batch.open().len(), 1);
+        }
+        // Gives back the slab of what was opened, and of what was sealed.
+        both.batch.receive(id, &[]).unwrap();
+        assert!(both.batch.open().is_empty());
+        let room = both.batch.reserve(id, Kind::Genuine, 2000).unwrap();
+        assert!(room.iter().all(|&byte| byte == 0));
+    }
+}
+
+/// Packets of a connection that changes its key twice while they wait in slabs.
+#[test]
+fn two_epochs_in_slabs() {
+    for (call, routing) in [
+        (None, Routing::Always),
+        (Some(Call::Wait), Routing::Always),
+        (Some(Call::Finish), Routing::Always),
+        (None, HALF),
+    ] {
+        let mut both = Both::new(1);
+        let (device, trigger) = Failing::new(Fake::new(Model));
+        both.set(Engine::with_device(Box::new(device), options(64)).unwrap(), routing);
+        if let Some(call) = call {
+            trigger.arm(call, 0, true);
+        }
+        let mut want = Vec::new();
+        for n in 0..700 {
+            want.extend(both.submit(0, &[n as u8; 40]));
+            if n % 100 == 0 {
+                both.batch.begin_seal();
+            }
+        }
+        both.batch.begin_seal();
+        assert!(both.sealed()[0] == want);
+        for (n, piece) in want.chunks(3000).enumerate() {
+            both.batch.receive(both.ids[0], piece).unwrap();
+            if n % 3 == 0 {
+                both.batch.begin_open();
+            }
+        }
+        both.batch.begin_open();
+        let incoming = both.batch.open();
+        assert!(incoming.iter().map(|message| message.contents).eq((0..700).map(|n| [n as u8; 40])));
+        assert_eq!(both.batch.poll_closed(), None);
+        let fallbacks = both.batch.counters().fallbacks;
+        assert_eq!(fallbacks, u64::from(call.is_some() && trigger.happened()));
+    }
+}
+
+/// An id of one shard means nothing to another.
+#[test]
+fn ids_of_other_shards() {
+    let mut shards = Shards::new(&BatchOptions::default(), NonZeroUsize::new(3).unwrap()).unwrap();
+    let mut add = || {
+        let (send, recv) = chains(1);
+        shards.add(send, recv, &[]).unwrap()
+    };
+    let mut ids = vec![add(), add(), add()];
+    // Places that had connections before have others.
+    for id in ids.clone() {
+        let own = shards.shard(id.shard).unwrap();
+        assert!(own.remove(id.id) && !own.contains(id.id));
+        let (send, recv) = chains(2);
+        let again = shards.shard(id.shard).unwrap().add(send, recv, &[]).unwrap();
+        assert_eq!(again.index(), id.id.index());
+        ids.push(sealway_bip324::batch::ShardedId { id: again, ..id });
+    }
+    for (n, id) in ids.iter().enumerate() {
+        for shard in 0..3 {
+            let there = shard == id.shard && n >= 3;
+            let shard = shards.shard(shard).unwrap();
+            assert_eq!(shard.contains(id.id), there);
+            let submitted = shard.submit(id.id, Kind::Genuine, b"abc");
+            assert!(if there { submitted.is_ok() } else { submitted == Err(Error::Closed) });
+            assert_eq!(shard.receive(id.id, b"").is_ok(), there);
+            assert!(there || !shard.remove(id.id));
+        }
+    }
+}
+
+/// An executor that says it has slabs and has no memory for them.
+struct Empty(usize);
+
+impl Executor for Empty {
+    fn set_key(&mut self, _: Slot, _: &[u8; 32]) {}
+    fn clear_key(&mut self, _: Slot) {}
+    fn slabs(&self) -> usize {
+        2
+    }
+    fn slab_bytes(&self) -> usize {
+        self.0
+    }
+    fn slab_jobs(&self) -> usize {
+        100
+    }
+    fn start(&mut self, _: &[Job], _: &[u8]) -> Result<(), ExecutorFailure> {
+        Err(ExecutorFailure::new("nobody"))
+    }
+    fn finish(&mut self, _: &[Job], _: &mut [u8], _: &mut [Status]) -> Result<(), Stopped> {
+        Ok(())
+    }
+}
+
+/// It is dropped before a number is used up.
+#[test]
+fn slabs_that_are_not_there() {
+    for bytes in [8192, 4 << 30, usize::MAX] {
+        let mut both = Both::new(2);
+        both.set(Empty(bytes), Routing::Always);
+        both.round(100);
+        assert!(both.batch.executor_failure().is_some());
+        assert_eq!(both.batch.counters().fallbacks, 1);
+    }
+}
+
+/// What was worked on because too much waited does not keep later packets from the executor.
+#[test]
+fn slabs_are_given_after_much_has_waited() {
+    let mut both = Both::new(50);
+    both.set(engine(1), Routing::Always);
+    // The slab is under way, and 2048 jobs of the arena are done behind it.
+    let mut want = vec![Vec::new(); 50];
+    for n in 0..2300 {
+        want[n % 50].extend(both.submit(n % 50, &[n as u8; 40]));
+        if both.batch.counters().processor_jobs > 0 {
+            break;
+        }
+    }
+    assert!(both.sealed() == want);
+    let before = both.batch.counters().executor_jobs;
+    for turn in 1..5 {
+        let want = both.submit(0, &[1; 50]);
+        assert!(both.sealed()[0] == want);
+        assert_eq!(both.batch.counters().executor_jobs, before + turn);
     }
 }

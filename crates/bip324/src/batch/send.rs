@@ -174,8 +174,14 @@ impl SendSide {
             self.relieve(crypt);
         }
         let (place, start) = self.sheets.end();
-        let state = &mut self.states[index];
         let length = length_bytes(len)?;
+        let (waiting, limit) = (self.bytes, self.sheets.arena_len());
+        // Nothing is used up if an executor's memory is gone.
+        let (packet, jobs, counters) = self
+            .sheets
+            .next(len + OVERHEAD, crypt)
+            .ok_or(Error::ArenaFull { waiting, limit })?;
+        let state = &mut self.states[index];
         let (Some(number), Some(mask)) = (state.stock.number(), state.stock.take_mask()) else {
             return Err(Error::Closed);
         };
@@ -184,7 +190,7 @@ impl SendSide {
         let end = (start + len + OVERHEAD) as u32;
         let text = (start + LENGTH_LEN) as u32..end - TAG_LEN as u32;
         let nonce = Nonce::assume_unique(Suite::ChaCha20Poly1305, &number.nonce())?;
-        self.sheets.push(Job::seal(slot, nonce, text.clone(), text.start));
+        jobs.push(Job::seal(slot, nonce, text.clone(), text.start));
         // The key is in its slot: the chain may go on, and the slot is emptied once this packet is sealed.
         if number.slot() + 1 == REKEY_INTERVAL {
             self.retired.push(slot);
@@ -214,15 +220,11 @@ impl SendSide {
                 });
             }
         }
-        self.sheets.set_end(end as usize);
         self.packets += 1;
         self.bytes += len + OVERHEAD;
-        let counters = &mut crypt.counters;
         counters.packets_sent += 1;
         counters.decoys_sent += u64::from(kind == Kind::Decoy);
         counters.bytes_sent += (len + OVERHEAD) as u64;
-        let memory = self.sheets.open_memory(crypt);
-        let packet = memory.get_mut(start..end as usize).ok_or(Error::Closed)?;
         let (head, rest) = packet.split_at_mut(LENGTH_LEN + HEADER_LEN);
         head.copy_from_slice(&[
             length[0] ^ mask[0],

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use sealway_aead::batch::{Job, Status};
 
+use super::BatchCounters;
 use super::crypt::Crypt;
 
 /// Memory that packets lie in.
@@ -118,8 +119,8 @@ pub(super) struct Sheets {
     open: Sheet,
     /// Those before it whose jobs were not taken yet.
     closed: VecDeque<Sheet>,
-    /// Slabs of this batch.
-    held: Vec<u32>,
+    /// Slabs of this batch, in the order in which they were written, and bytes of each that are in use.
+    held: Vec<(u32, usize)>,
     /// Empty ones with room for jobs.
     spare: Vec<Sheet>,
 }
@@ -186,6 +187,25 @@ impl Sheets {
         }
     }
 
+    /// The place of a packet of so many bytes, which is taken from now on; the jobs there, and the counters. `None` if an executor
+    /// gives less than it said.
+    #[inline]
+    pub(super) fn next<'a>(
+        &'a mut self,
+        len: usize,
+        crypt: &'a mut Crypt,
+    ) -> Option<(&'a mut [u8], &'a mut Vec<Job>, &'a mut BatchCounters)> {
+        let Sheets { arena, open, .. } = self;
+        let (memory, counters) = match open.place {
+            Place::Arena => (&mut **arena, &mut crypt.counters),
+            Place::Slab(slab) => crypt.slab_and_counters(slab),
+        };
+        let end = open.filled + len;
+        let packet = memory.get_mut(open.filled..end)?;
+        open.filled = end;
+        Some((packet, &mut open.jobs, counters))
+    }
+
     /// Sees that so many bytes fit behind [`Sheets::end`]; false if there is no room in any place.
     #[inline]
     pub(super) fn make_room(&mut self, len: usize, crypt: &mut Crypt) -> bool {
@@ -208,7 +228,7 @@ impl Sheets {
         self.close(crypt, true);
         // The executor may have gone meanwhile.
         if slab && let Some(slab) = crypt.take_slab() {
-            self.held.push(slab);
+            self.held.push((slab, 0));
             (self.open.place, self.open.filled) = (Place::Slab(slab), 0);
         }
         self.open.filled + len <= self.open_memory(crypt).len()
@@ -224,16 +244,27 @@ impl Sheets {
 
     /// Puts what was written behind what was written before, and goes on in the arena.
     fn turn_over(&mut self) {
-        if self.open.place == Place::Arena {
-            self.own = self.open.filled;
+        match self.open.place {
+            Place::Arena => self.own = self.open.filled,
+            Place::Slab(_) => self.note(),
         }
         let mut next = self.spare.pop().unwrap_or(Sheet::new());
         (next.place, next.filled) = (Place::Arena, self.own);
+        (next.stage, next.stays) = (Stage::Planned, false);
         let sheet = std::mem::replace(&mut self.open, next);
         if sheet.jobs.is_empty() {
             self.spare.push(sheet);
         } else {
             self.closed.push_back(sheet);
+        }
+    }
+
+    /// Notes how much of the slab that is written is in use.
+    fn note(&mut self) {
+        if let (Place::Slab(open), Some((slab, filled))) = (self.open.place, self.held.last_mut())
+            && *slab == open
+        {
+            *filled = self.open.filled;
         }
     }
 
@@ -272,6 +303,7 @@ impl Sheets {
             self.spare.extend(self.closed.pop_front());
         }
         self.open.show(&mut self.arena, crypt, &mut each);
+        self.open.stays = false;
     }
 
     /// True if there is nothing to be done.
@@ -281,10 +313,12 @@ impl Sheets {
 
     /// Forgets all packets, which are done.
     pub(super) fn recycle(&mut self, crypt: &mut Crypt) {
-        for slab in self.held.drain(..) {
-            crypt.release_slab(slab);
+        self.note();
+        for (slab, filled) in self.held.drain(..) {
+            crypt.release_slab(slab, filled);
         }
         self.own = 0;
         (self.open.place, self.open.filled) = (Place::Arena, 0);
+        self.open.stays = false;
     }
 }

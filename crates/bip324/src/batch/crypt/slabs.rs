@@ -1,7 +1,9 @@
 //! Slabs of an executor: which are in use, and what is under way in them.
 
 use sealway_aead::batch::{Job, Status};
+use zeroize::{Zeroize, Zeroizing};
 
+use super::super::BatchCounters;
 use super::super::executor::{Executor, ExecutorFailure};
 use super::{Crypt, Elsewhere, tag_of};
 
@@ -10,7 +12,7 @@ use super::{Crypt, Elsewhere, tag_of};
 struct Use {
     held: bool,
     /// What lay in it when its executor went.
-    saved: Option<Box<[u8]>>,
+    saved: Option<Zeroizing<Box<[u8]>>>,
 }
 
 /// A slab that the executor works on.
@@ -40,7 +42,9 @@ impl Slabs {
     /// Those of another executor, or none. What is in use was saved.
     pub(super) fn change(&mut self, executor: Option<&dyn Executor>) {
         self.count = executor.map_or(0, Executor::slabs);
-        self.bytes = executor.filter(|_| self.count > 0).map_or(0, Executor::slab_bytes);
+        let bytes = executor.filter(|_| self.count > 0).map_or(0, Executor::slab_bytes);
+        // Offsets are of 32 bits.
+        self.bytes = bytes.min(u32::MAX as usize);
         self.jobs = executor.map_or(0, Executor::slab_jobs).max(1);
         if self.uses.len() < self.count {
             self.uses.resize_with(self.count, Use::default);
@@ -78,17 +82,32 @@ impl Crypt {
     /// A slab to write packets to.
     pub(in super::super) fn take_slab(&mut self) -> Option<u32> {
         let slab = self.slabs.free.pop()?;
-        self.slabs.uses[slab as usize].held = true;
-        if let Some(elsewhere) = &mut self.elsewhere {
-            elsewhere.executor.clear_slab(slab as usize);
+        let elsewhere = self.elsewhere.as_mut()?;
+        elsewhere.executor.clear_slab(slab as usize);
+        if elsewhere.executor.slab_mut(slab as usize).len() < self.slabs.bytes {
+            self.give_up(ExecutorFailure::new("a slab is shorter than it says"));
+            return None;
         }
+        self.slabs.uses[slab as usize].held = true;
         Some(slab)
     }
 
-    /// Gives a slab back.
-    pub(in super::super) fn release_slab(&mut self, slab: u32) {
+    /// Gives a slab back, of which the first `filled` bytes were in use, and wipes them: packets of the other direction come next.
+    pub(in super::super) fn release_slab(&mut self, slab: u32, filled: usize) {
         let slabs = &mut self.slabs;
-        slabs.uses[slab as usize] = Use::default();
+        let used = std::mem::take(&mut slabs.uses[slab as usize]);
+        if let (Some(elsewhere), None) = (&mut self.elsewhere, used.saved) {
+            let executor = &mut elsewhere.executor;
+            // What the executor made of the packets, and the packets.
+            for done in [true, false] {
+                if !done {
+                    executor.clear_slab(slab as usize);
+                }
+                let memory = executor.slab_mut(slab as usize);
+                let filled = filled.min(memory.len());
+                memory[..filled].zeroize();
+            }
+        }
         if (slab as usize) < slabs.count {
             slabs.free.push(slab);
         }
@@ -102,7 +121,14 @@ impl Crypt {
 
     #[inline]
     pub(in super::super) fn slab_mut(&mut self, slab: u32) -> &mut [u8] {
-        self.slabs.memory_mut(self.elsewhere.as_mut(), slab)
+        self.slab_and_counters(slab).0
+    }
+
+    /// What lies in a slab, and beside it the counters.
+    #[inline]
+    pub(in super::super) fn slab_and_counters(&mut self, slab: u32) -> (&mut [u8], &mut BatchCounters) {
+        let memory = self.slabs.memory_mut(self.elsewhere.as_mut(), slab);
+        (memory, &mut self.counters)
     }
 
     /// Copies what is in use, since the executor is about to go.
@@ -115,7 +141,7 @@ impl Crypt {
         }
         for (slab, used) in self.slabs.uses.iter_mut().enumerate() {
             if used.held && used.saved.is_none() {
-                used.saved = Some((&*elsewhere.executor.slab_mut(slab)).into());
+                used.saved = Some(Zeroizing::new((&*elsewhere.executor.slab_mut(slab)).into()));
             }
         }
     }
@@ -194,12 +220,9 @@ impl Crypt {
 /// True if an executor did all jobs, as far as can be seen: the tags of those that seal were zeros.
 fn is_right(jobs: &[Job], memory: &[u8], statuses: &[Status]) -> bool {
     jobs.iter().zip(statuses).all(|(job, status)| match status {
-        Status::Done => {
-            job.opens()
-                || memory
-                    .get(tag_of(job))
-                    .is_some_and(|tag| tag.iter().any(|&byte| byte != 0))
-        }
+        Status::Done => memory
+            .get(tag_of(job))
+            .is_some_and(|tag| job.opens() || tag.iter().any(|&byte| byte != 0)),
         Status::Unauthentic => job.opens(),
         Status::Failed => false,
     })

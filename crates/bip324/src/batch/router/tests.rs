@@ -218,3 +218,21 @@ fn lines_that_are_refused() {
         assert!(error.unwrap_err().to_string().contains("costs"));
     }
 }
+
+#[test]
+fn slabs_follow_the_costs() {
+    // 4096 jobs: here 410 us, given 164, there 102.
+    assert!(COSTS.pays(4096, 0, &[], true) && COSTS.pays(4096, 0, &[], false));
+    // 300 jobs: here 30 us, given 12, there 26. Only if something else is done meanwhile.
+    assert!(COSTS.pays(300, 0, &[], true) && !COSTS.pays(300, 0, &[], false));
+    // Behind one under way both are waited for.
+    assert!(!COSTS.pays(300, 0, &[(300, 0)], true) && COSTS.pays(4096, 0, &[(4096, 0)], true));
+    assert!(!COSTS.pays(4096, 0, &[(8192, 0)], true));
+    let slow = Costs {
+        executor: line(0, 1000 * COSTS.cpu.job, 0),
+        ..COSTS
+    };
+    for jobs in [1, 300, 4096] {
+        assert!(!slow.pays(jobs, 0, &[], true) && !slow.pays(jobs, 0, &[], false));
+    }
+}
