@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use both::{Both, HALF};
-use sealway_bip324::batch::{Backend, Costs, Executor, Routing};
+use sealway_bip324::batch::{Backend, Costs, Executor, KeptCosts, MeasureError, Routing};
 use sealway_cuda::{Engine, Error, Options};
 use support::failing::{Call, Failing};
 use support::fake::Fake;
@@ -144,4 +144,34 @@ fn a_gpu_of_this_machine() {
         "{:?}",
         both.batch.executor_failure()
     );
+}
+
+/// What was measured is of one size of memory.
+#[test]
+fn a_setting_names_slabs() {
+    let setting = |options: Options| {
+        let engine = Engine::with_device(Box::new(Fake::new(Model)), options).unwrap();
+        KeptCosts::setting_of_gpu(&engine, Backend::Portable)
+    };
+    let longer = Options {
+        slab_bytes: 16_384,
+        ..slabs()
+    };
+    let all = [setting(options()), setting(slabs()), setting(longer)];
+    assert!(all[0] != all[1] && all[1] != all[2] && all[0] != all[2]);
+}
+
+/// Slabs too small to be measured are told, and not something else measured in their place.
+#[test]
+fn small_slabs_are_not_measured() {
+    let mut engine = Engine::with_device(Box::new(Fake::new(Model)), slabs()).unwrap();
+    let begin = Instant::now();
+    let measured = Costs::measure(&mut engine, Backend::Portable, &mut || begin.elapsed());
+    assert!(matches!(
+        measured,
+        Err(MeasureError::Slab {
+            bytes: 303_104,
+            jobs: 512
+        })
+    ));
 }

@@ -102,15 +102,17 @@ impl Executor for Engine {
 
 impl KeptCosts {
     /// The setting of a GPU's engine beside this processor: the processor (by its name, which only x86-64 has), the backend, the
-    /// device with its place and its driver, and the version of this library.
+    /// device with its place and its driver, its memory for packets, and the version of this library.
     pub fn setting_of_gpu(engine: &Engine, backend: Backend) -> String {
         let (device, options) = (engine.device(), engine.options());
         format!(
-            "{}; {backend}; {device} at {}; {} chunks of {} bytes; {}",
+            "{}; {backend}; {device} at {}; {} chunks of {} bytes; {} slabs of {} bytes; {}",
             cpu::model(),
             device.pci,
             options.chunks,
             options.chunk_bytes,
+            options.slabs,
+            if options.slabs > 0 { options.slab_bytes } else { 0 },
             concat!("sealway ", env!("CARGO_PKG_VERSION")),
         )
     }

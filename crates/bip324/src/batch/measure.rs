@@ -48,6 +48,13 @@ pub enum MeasureError {
         /// Slots it has.
         slots: usize,
     },
+    /// The executor has slabs, and one is too small for the batches that are measured.
+    Slab {
+        /// Bytes that it has to have, at least.
+        bytes: usize,
+        /// Jobs that it has to take, at least.
+        jobs: usize,
+    },
     /// The processor failed, because memory ran out.
     Processor(sealway_aead::Error),
 }
@@ -61,6 +68,10 @@ impl fmt::Display for MeasureError {
             MeasureError::Limits { longest, slots } => write!(
                 f,
                 "an executor of messages up to {longest} bytes with {slots} slots of keys cannot be measured"
+            ),
+            MeasureError::Slab { bytes, jobs } => write!(
+                f,
+                "an executor can be measured by slabs of at least {bytes} bytes and {jobs} jobs"
             ),
             MeasureError::Processor(_) => f.write_str("the processor failed while its costs were measured"),
         }
@@ -99,6 +110,10 @@ impl Costs {
         if long <= short || slots == 0 {
             let slots = executor.slots();
             return Err(MeasureError::Limits { longest, slots });
+        }
+        let (bytes, jobs) = (JOBS[1] * (long + TAG_LEN), JOBS[1]);
+        if executor.slabs() > 0 && (executor.slab_bytes() < bytes || executor.slab_jobs() < jobs) {
+            return Err(MeasureError::Slab { bytes, jobs });
         }
         let mut keys = Keys::with_slots(slots);
         for slot in 0..slots {
@@ -250,11 +265,9 @@ impl Bench<'_> {
         }
     }
 
-    /// True if batches of all shapes fit into a slab: then they go by one, as those of a transport do.
+    /// True if batches go by a slab, as those of a transport do.
     fn by_slab(&self) -> bool {
-        let longest = JOBS[1] * (LENGTHS[1] + TAG_LEN);
-        let executor = &self.executor;
-        executor.slabs() > 0 && executor.slab_bytes() >= longest && executor.slab_jobs() >= JOBS[1]
+        self.executor.slabs() > 0
     }
 
     /// What a transport writes to a slab, off the clock.
