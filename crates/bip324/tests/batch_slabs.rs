@@ -326,7 +326,12 @@ fn two_epochs_in_slabs() {
         }
         both.batch.begin_open();
         let incoming = both.batch.open();
-        assert!(incoming.iter().map(|message| message.contents).eq((0..700).map(|n| [n as u8; 40])));
+        assert!(
+            incoming
+                .iter()
+                .map(|message| message.contents)
+                .eq((0..700).map(|n| [n as u8; 40]))
+        );
         assert_eq!(both.batch.poll_closed(), None);
         let fallbacks = both.batch.counters().fallbacks;
         assert_eq!(fallbacks, u64::from(call.is_some() && trigger.happened()));
@@ -357,7 +362,11 @@ fn ids_of_other_shards() {
             let shard = shards.shard(shard).unwrap();
             assert_eq!(shard.contains(id.id), there);
             let submitted = shard.submit(id.id, Kind::Genuine, b"abc");
-            assert!(if there { submitted.is_ok() } else { submitted == Err(Error::Closed) });
+            assert!(if there {
+                submitted.is_ok()
+            } else {
+                submitted == Err(Error::Closed)
+            });
             assert_eq!(shard.receive(id.id, b"").is_ok(), there);
             assert!(there || !shard.remove(id.id));
         }

@@ -2,6 +2,8 @@
 
 use sealway_aead::batch::{Job, Slot};
 
+use crate::{LENGTH_LEN, TAG_LEN};
+
 use super::costs::{Costs, Load};
 use super::executor::Executor;
 
@@ -16,7 +18,7 @@ use super::executor::Executor;
 pub enum Routing {
     /// All that the executor takes. For tests and measurements.
     Always,
-    /// All that the executor takes, if it takes at least so many.
+    /// All that the executor takes, if it takes at least so many; a slab also if it is full.
     Threshold {
         /// The number of jobs.
         jobs: usize,
@@ -41,6 +43,8 @@ pub(super) struct Router {
     longest: usize,
     capacity: usize,
     slots: usize,
+    slab_bytes: usize,
+    slab_jobs: usize,
 }
 
 impl Router {
@@ -50,6 +54,8 @@ impl Router {
             longest: executor.longest(),
             capacity: executor.capacity(),
             slots: executor.slots(),
+            slab_bytes: executor.slab_bytes(),
+            slab_jobs: executor.slab_jobs(),
         }
     }
 
@@ -74,9 +80,16 @@ impl Router {
     pub(super) fn takes(&self, jobs: usize, bytes: usize, under_way: &[(usize, usize)], more: bool) -> bool {
         match self.routing {
             Routing::Always => true,
-            Routing::Threshold { jobs: least } => jobs >= least || !under_way.is_empty(),
+            Routing::Threshold { jobs: least } => jobs >= least.min(self.full(jobs, bytes)) || !under_way.is_empty(),
             Routing::Measured(costs) => costs.pays(jobs, bytes, under_way, more),
         }
+    }
+
+    /// How many jobs like these a slab takes, less one in eight: what does not fit any more leaves room.
+    fn full(&self, jobs: usize, bytes: usize) -> usize {
+        let each = bytes.checked_div(jobs).unwrap_or(0) + LENGTH_LEN + TAG_LEN;
+        let most = self.slab_jobs.min(self.slab_bytes / each);
+        most - most / 8
     }
 
     fn load(&self, jobs: &[Job]) -> Load {

@@ -236,3 +236,13 @@ fn slabs_follow_the_costs() {
         assert!(!slow.pays(jobs, 0, &[], true) && !slow.pays(jobs, 0, &[], false));
     }
 }
+
+/// A full slab reaches a threshold that no slab with such packets has room for.
+#[test]
+fn a_full_slab_is_enough() {
+    let mut router = Router::new(Routing::Threshold { jobs: 4096 }, &Nobody);
+    (router.slab_bytes, router.slab_jobs) = (1 << 20, 16_384);
+    assert!(router.takes(730, 730 * 1400, &[], false) && !router.takes(400, 400 * 1400, &[], false));
+    assert!(!router.takes(4095, 4095 * 40, &[], true) && router.takes(4096, 4096 * 40, &[], true));
+    assert!(!router.takes(1, 0, &[], true) && router.takes(1, 0, &[(1, 0)], true));
+}
