@@ -17,7 +17,7 @@ use crate::driver::Driver;
 use crate::error::{Error, Wrong};
 use crate::plan::Message;
 
-pub(crate) use chunk::{Chunk, Regions, State, check_statuses, status_of, wipe};
+pub(crate) use chunk::{Chunk, DONE, Regions, State, check_statuses, status_of, wipe};
 pub use link::Ways;
 pub use options::{Options, Report, Times};
 pub use run::Started;
@@ -29,12 +29,13 @@ use slab::Slab;
 /// Seals and opens batches of messages on a GPU; owns the key table and the memory on both sides of the link.
 ///
 /// A batch is cut into chunks, contiguous ranges of its jobs, which go over the link one after another while those before
-/// them are worked on. There are three ways to use it:
+/// them are worked on. There are four ways to use it:
 ///
 /// - [`Engine::run`] does what [`sealway_aead::batch::Engine::run`] does, with the same rules and results.
 /// - [`Engine::start`] and [`Engine::finish`] are its two halves, with time for something else in between.
 /// - [`Engine::batch`] gives room in the memory from which the device reads, so that messages are written only once, and
 ///   their outputs are read where the device put them.
+/// - [`Engine::slab_mut`] and [`Engine::start_slab`] do the same with packets as they stand on a wire.
 ///
 /// If the device fails, the jobs that are complete are the first ones of the batch, and all others are as they were. Keys,
 /// and whatever else was secret, are wiped on both sides when the engine is dropped.

@@ -288,7 +288,7 @@ impl Regions {
     }
 }
 
-const DONE: u8 = 1;
+pub(crate) const DONE: u8 = 1;
 const UNAUTHENTIC: u8 = 2;
 
 /// An error if a message was not worked on.

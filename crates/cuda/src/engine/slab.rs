@@ -15,7 +15,7 @@ use crate::Error;
 use crate::device::{Buffer, Device, Event, Launch, Pinned, Queue, Span};
 use crate::plan::{Bins, DESC, Layout, Limits, Message, PIECE, Plan, SUM, round};
 
-use super::{Engine, Options, Regions, Report, check_statuses, wipe};
+use super::{DONE, Engine, Options, Regions, Report, check_statuses, wipe};
 
 /// Which kernel takes messages of which length: few, since every launch costs the host as much as planning some hundred messages.
 const BINS: Bins = Bins {
@@ -328,7 +328,7 @@ impl Engine {
     }
 
     /// Sends the first `filled` bytes of a slab to the device, with the jobs whose messages lie in them: in place, in the
-    /// order of their offsets, without associated data. Does not wait for anything.
+    /// order of their offsets, without associated data. Waits for nothing but keys that were sent before, if others follow them.
     ///
     /// # Errors
     /// [`Error::Job`] for a job that is not like that, [`Error::Busy`] for a slab under way or done, [`Error::NotStarted`] for one
@@ -408,7 +408,7 @@ impl Engine {
         let codes = &output[own.statuses.clone()];
         let mut report = std::mem::take(&mut own.report);
         for (index, status) in statuses.iter_mut().enumerate() {
-            *status = if codes[own.layout.position(index)] == 1 {
+            *status = if codes[own.layout.position(index)] == DONE {
                 Status::Done
             } else {
                 Status::Unauthentic
