@@ -215,6 +215,7 @@ impl BatchTransport {
 
     /// Has an executor begin to seal what was submitted, if it has slabs and that pays, and does not wait for it: time for something
     /// else, [`BatchTransport::open`] for instance, before [`BatchTransport::seal`] shows all of it. More may be submitted.
+    /// Keys are sent to a device through one buffer: if some changed since the last slab, those before them are waited for.
     pub fn begin_seal(&mut self) {
         self.send.begin(&mut self.crypt);
     }
