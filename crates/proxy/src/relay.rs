@@ -210,7 +210,18 @@ pub(crate) struct Relay {
     pacer: &'static Pacer,
     /// A request header waits for the first payload.
     holding: bool,
+    /// It has not come to its end.
+    cut: bool,
     timer: Pin<Box<Sleep>>,
+}
+
+impl Drop for Relay {
+    /// Where the carrier of the near end is lost, nobody waits for the end: what was not said to the end must not look whole.
+    fn drop(&mut self) {
+        if self.cut && self.up.phase != Phase::Done && !self.near.carrier.is_sock() {
+            self.far.carrier.reset_on_close();
+        }
+    }
 }
 
 impl Relay {
@@ -235,6 +246,7 @@ impl Relay {
             paced: Paced::default(),
             pacer: Pacer::shared(),
             holding,
+            cut: true,
             timer: Box::pin(sleep_until(now + first)),
         }
     }
@@ -252,6 +264,7 @@ impl Relay {
     /// Carries to the end. On return both sockets are closed; after a reset, with a reset.
     pub(crate) async fn run(mut self) -> Result<Ended, Error> {
         let ended = std::future::poll_fn(|cx| self.poll(cx)).await;
+        self.cut = false;
         self.paced.wait(self.pacer, self.last).await;
         match &ended {
             Ok(Ended::Done | Ended::Idle) => {
