@@ -67,8 +67,8 @@ impl Class {
     }
 
     /// Bytes of a buffer of this class.
-    pub(crate) fn size(self) -> usize {
-        SIZES[usize::from(self.0)]
+    pub(crate) const fn size(self) -> usize {
+        SIZES[self.0 as usize]
     }
 
     /// The next larger class, or itself.

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sealway_v2ray::Destination;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::local::{Datagram, Flow, LocalClient, Reply};
+use super::local::{Datagram, Flow, LocalClient, Reply, Room};
 use crate::dispatch::{Dispatcher, Origin, Route, User};
 use crate::stats::Traffic;
 
@@ -16,13 +17,77 @@ const MAX_FLOWS: usize = 256;
 /// Targets of which is remembered what the rules said, for one client.
 const MAX_ROUTES: usize = 1024;
 
+/// Flows of all associations of one carrier of a mux that are served at once.
+const MAX_FLOWS_OF_CARRIER: usize = 512;
+/// Targets of which all associations of a carrier remember what the rules said, before each has to do with a few.
+const MAX_ROUTES_OF_CARRIER: usize = 4096;
+/// Those few.
+const FEW_ROUTES: usize = 16;
+
+/// What the associations of one carrier share.
+#[derive(Clone)]
+pub(super) struct Shares {
+    /// For datagrams on their way to targets.
+    pub(super) asked: Room,
+    /// For those on their way back, where they wait in a queue.
+    pub(super) answers: Room,
+    flows: Arc<Semaphore>,
+    routes: Arc<AtomicUsize>,
+}
+
+impl Shares {
+    /// Those of a carrier that has just begun.
+    pub(super) fn of_carrier() -> Shares {
+        Shares {
+            asked: Room::of_carrier(),
+            answers: Room::of_carrier(),
+            flows: Arc::new(Semaphore::new(MAX_FLOWS_OF_CARRIER)),
+            routes: Arc::default(),
+        }
+    }
+}
+
+/// What the rules said of targets, up to a number of them.
+#[derive(Default)]
+struct Routes {
+    of: HashMap<Destination, Route>,
+    /// How many all who share this remember.
+    together: Arc<AtomicUsize>,
+}
+
+impl Routes {
+    fn remember(&mut self, to: Destination, route: Route) {
+        let most = match self.together.load(Ordering::Relaxed) {
+            0..MAX_ROUTES_OF_CARRIER => MAX_ROUTES,
+            _ => FEW_ROUTES,
+        };
+        if self.of.len() >= most {
+            self.clear();
+        }
+        if self.of.insert(to, route).is_none() {
+            self.together.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.together.fetch_sub(self.of.len(), Ordering::Relaxed);
+        self.of = HashMap::new();
+    }
+}
+
+impl Drop for Routes {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
 /// The flows of one client.
 pub(super) struct Flows {
     dispatcher: Arc<Dispatcher>,
     user: Arc<User>,
     /// Bytes of the inbound.
     traffic: Traffic,
-    routes: HashMap<Destination, Route>,
+    routes: Routes,
     // The outbound and the list of a rule are kept alive by whoever holds the engine; their addresses are only names here.
     // What one rule lets pass is nothing to the targets of another.
     flows: HashMap<(usize, usize, Option<Destination>), Flow>,
@@ -36,7 +101,7 @@ impl Flows {
             dispatcher,
             user,
             traffic,
-            routes: HashMap::new(),
+            routes: Routes::default(),
             flows: HashMap::new(),
             limits: Vec::new(),
         }
@@ -48,6 +113,12 @@ impl Flows {
         self
     }
 
+    /// Bounds its flows and what it remembers together with those of other associations of a carrier.
+    pub(super) fn sharing(mut self, shares: &Shares) -> Self {
+        self.routes.together = Arc::clone(&shares.routes);
+        self.within(vec![Arc::clone(&shares.flows)])
+    }
+
     /// True if none is carried any more.
     pub(super) fn are_over(&self) -> bool {
         self.flows.values().all(Flow::is_over)
@@ -55,7 +126,7 @@ impl Flows {
 
     /// Forgets those that are over, and what the rules said.
     pub(super) fn forget(&mut self) {
-        self.routes = HashMap::new();
+        self.routes.clear();
         self.flows.retain(|_, flow| !flow.is_over());
         self.flows.shrink_to_fit();
     }
@@ -64,14 +135,11 @@ impl Flows {
     pub(super) async fn carry(&mut self, origin: &Origin, datagram: Datagram, reply: Reply) {
         let to = datagram.to().clone();
         // Every target is asked for: that one of them may go straight out says nothing of the others.
-        let route = match self.routes.get(&to) {
+        let route = match self.routes.of.get(&to) {
             Some(route) => route.clone(),
             None => {
-                if self.routes.len() >= MAX_ROUTES {
-                    self.routes.clear();
-                }
                 let route = self.dispatcher.route(origin, &to, &self.user).await;
-                self.routes.insert(to.clone(), route.clone());
+                self.routes.remember(to.clone(), route.clone());
                 route
             }
         };
@@ -111,11 +179,13 @@ impl Flows {
                 return None;
             }
         }
-        let share = self
-            .limits
-            .iter()
-            .map(|limit| Arc::clone(limit).try_acquire_owned().ok());
-        let share = share.collect::<Option<Vec<_>>>()?;
+        let limits = self.limits.iter();
+        let share = limits.map(|limit| Arc::clone(limit).try_acquire_owned().ok());
+        let Some(share) = share.collect::<Option<Vec<_>>>() else {
+            // Places for flows that carry something, when these have ended.
+            self.flows.retain(|_, flow| !flow.is_muted());
+            return None;
+        };
         let (flow, near) = Flow::begin(datagram, reply, self.traffic.clone());
         self.flows.insert(key, flow);
         Some((near, share))

@@ -14,6 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
 use crate::Error;
+use crate::mux::Turn;
 use crate::stats::Traffic;
 use crate::udp::{PacketEnd, Slot};
 
@@ -32,7 +33,12 @@ pub(super) struct Datagram {
 }
 
 impl Datagram {
-    /// Where it goes.
+    /// Its bytes.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Where it goes, or where it came from.
     pub(super) fn to(&self) -> &Destination {
         &self.to
     }
@@ -73,8 +79,14 @@ impl Room {
 
 /// A client that is answered when there is room for it.
 pub(super) trait AnswerInTurn: Send + Sync {
-    /// Sends a datagram that came from `from`.
-    fn poll_answer(&self, cx: &mut Context<'_>, bytes: &[u8], from: &Destination) -> Poll<Result<(), Error>>;
+    /// Sends a datagram that came from `from`, when it is the `turn` of the flow that it came by.
+    fn poll_answer(
+        &self,
+        cx: &mut Context<'_>,
+        turn: &mut Turn,
+        bytes: &[u8],
+        from: &Destination,
+    ) -> Poll<Result<(), Error>>;
 }
 
 /// How a client is answered.
@@ -87,8 +99,8 @@ pub(super) enum Reply {
     Sealed(Arc<dyn Answer>),
     /// In the carrier that the client is on now.
     Session(Arc<dyn AnswerInTurn>),
-    /// By whoever takes datagrams out of a queue, with their source.
-    Queue(mpsc::Sender<(Vec<u8>, Destination)>),
+    /// By whoever takes datagrams out of a queue, with their source. They wait in this room.
+    Queue(mpsc::Sender<Datagram>, Room),
 }
 
 /// Answers a client as its protocol has it.
@@ -113,6 +125,7 @@ impl Flow {
         let client = LocalClient {
             waiting,
             reply,
+            turn: Turn::default(),
             traffic,
             muted: Arc::clone(&muted),
         };
@@ -142,6 +155,7 @@ impl Flow {
 pub(super) struct LocalClient {
     waiting: mpsc::Receiver<Datagram>,
     reply: Reply,
+    turn: Turn,
     traffic: Traffic,
     muted: Arc<AtomicBool>,
 }
@@ -158,10 +172,12 @@ impl PacketEnd for LocalClient {
 
     fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8], peer: &Destination) -> Poll<Result<(), Error>> {
         let sent = match &self.reply {
-            Reply::Session(client) => return client.poll_answer(cx, bytes, peer),
-            Reply::Queue(queue) => {
+            Reply::Session(client) => return client.poll_answer(cx, &mut self.turn, bytes, peer),
+            Reply::Queue(queue, room) => {
                 // One that does not fit is lost, as in a full socket.
-                let _ = queue.try_send((bytes.to_vec(), peer.clone()));
+                if let Some(answer) = room.keep(bytes, peer.clone()) {
+                    let _ = queue.try_send(answer);
+                }
                 return Poll::Ready(Ok(()));
             }
             Reply::Plain(socket, client) => socket.try_send_to(bytes, *client).map_err(Error::from),
@@ -223,5 +239,31 @@ mod tests {
                 .len(),
             most
         );
+    }
+
+    #[test]
+    fn answers_that_wait_share_the_room_of_their_carrier() {
+        let room = Room::of_carrier();
+        let peer = || Destination::udp(std::net::IpAddr::from([127, 0, 0, 1]), 53);
+        let bytes = vec![0; 65_507];
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        let mut sessions = Vec::new();
+        for _ in 0..256 {
+            let (answers, waiting) = mpsc::channel(128);
+            let first = Room::new().keep(b"x", peer()).unwrap();
+            let reply = Reply::Queue(answers, room.clone());
+            let (flow, mut client) = Flow::begin(first, reply, Traffic::default());
+            for _ in 0..200 {
+                assert!(client.poll_send(&mut cx, &bytes, &peer()).is_ready());
+            }
+            sessions.push((flow, client, waiting));
+        }
+        let mut held = 0;
+        for (_, _, waiting) in &mut sessions {
+            while let Ok(answer) = waiting.try_recv() {
+                held += answer.bytes().len();
+            }
+        }
+        assert!(held <= CARRIER_ROOM && held > CARRIER_ROOM / 2, "{held}");
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use sealway_v2ray::{Network, mux, packet_addr as wire};
 use tokio::task::JoinSet;
 
-use super::local::Room;
+use super::flows::Shares;
 use super::packet_addr::{Datagrams, Within};
 use crate::closing::LINGER;
 use crate::dispatch::{Dispatcher, Origin, Request, Session, User};
@@ -32,12 +32,12 @@ pub(super) fn within(request: Request, associations: &Arc<Associations>) -> Resu
             user,
             associations: Arc::clone(associations),
         })),
-        request => without_mux(request)?,
+        request => without_mux(request, Shares::of_carrier)?,
     })
 }
 
 /// The same of a request within a mux, where there is no other.
-fn without_mux(request: Request) -> Result<Request, Error> {
+fn without_mux(request: Request, shares: impl FnOnce() -> Shares) -> Result<Request, Error> {
     Ok(match request {
         Request::Stream { to, .. } if mux::is_sing_mux(&to) => {
             return Err(Error::Unsupported(
@@ -48,10 +48,10 @@ fn without_mux(request: Request) -> Result<Request, Error> {
             return Err(Error::Unsupported("a mux within a mux"));
         }
         Request::Stream { near, to, user } if wire::is_host(&to, wire::STREAM_HOST) => {
-            Request::Session(Box::new(Datagrams::new(Within::stream(near), user)))
+            Request::Session(Box::new(Datagrams::new(Within::stream(near), user, shares())))
         }
         Request::Datagrams { near, to, user } if wire::is_host(&to, wire::DATAGRAM_HOST) => {
-            Request::Session(Box::new(Datagrams::new(Within::datagrams(near, to), user)))
+            Request::Session(Box::new(Datagrams::new(Within::datagrams(near, to), user, shares())))
         }
         other => other,
     })
@@ -71,7 +71,7 @@ impl Session for Mux {
             origin,
             user: self.user,
             associations: self.associations,
-            room: Room::of_carrier(),
+            shares: Shares::of_carrier(),
             waiting: Arc::default(),
             alive: Arc::default(),
             tasks: JoinSet::new(),
@@ -93,7 +93,7 @@ struct Server {
     origin: Origin,
     user: Arc<User>,
     associations: Arc<Associations>,
-    room: Room,
+    shares: Shares,
     /// Bytes of datagrams that have come and wait.
     waiting: Arc<AtomicUsize>,
     /// Held by every association that began here.
@@ -108,9 +108,9 @@ impl Server {
         let pipe = Pipe::theirs(Arc::clone(begun.link), Arc::clone(&inbox), begun.id, begun.serial);
         let near = Box::new(Stream::new(pipe, Traffic::default()));
         let (dispatcher, origin) = (Arc::clone(&self.dispatcher), self.origin.clone());
-        let (to, user) = (begun.to, Arc::clone(&self.user));
+        let (to, user, shares) = (begun.to, Arc::clone(&self.user), self.shares.clone());
         let task = self.tasks.spawn(async move {
-            match without_mux(Request::Stream { near, to, user }) {
+            match without_mux(Request::Stream { near, to, user }, || shares) {
                 Ok(request) => dispatcher.serve(&origin, request).await,
                 Err(error) => dispatcher.rejected(&origin, &error),
             }
@@ -120,28 +120,26 @@ impl Server {
 
     fn datagrams(&mut self, begun: Begun<'_>) -> Entry {
         let target = begun.to.clone();
-        let found = begun
+        let attach =
+            |association: &Arc<Association>| association.attach(Arc::clone(begun.link), begun.id, begun.serial);
+        let known = begun
             .global
             .and_then(|global| self.associations.find(&self.user, global));
-        let association = match found {
-            Some(association) => association,
-            None => {
-                let association = Association::new(Arc::clone(&self.user), Arc::clone(&self.waiting));
-                if let Some(global) = begun.global {
-                    self.associations.add(&association, global);
-                }
-                let (dispatcher, origin) = (Arc::clone(&self.dispatcher), self.origin.clone());
-                let serving = association.serve(dispatcher, origin, self.room.clone());
-                let alive = Arc::clone(&self.alive);
-                let one = Arc::clone(&association);
-                tokio::spawn(async move {
-                    one.run(serving).await;
-                    drop(alive);
-                });
-                association
-            }
-        };
-        association.attach(Arc::clone(begun.link), begun.id, begun.serial);
+        if let Some(association) = known.filter(attach) {
+            return Entry::Packets(association.inbox(), target, Some(association));
+        }
+        let association = Association::new(Arc::clone(&self.user), Arc::clone(&self.waiting));
+        attach(&association);
+        if let Some(global) = begun.global {
+            self.associations.add(&association, global);
+        }
+        let (dispatcher, origin) = (Arc::clone(&self.dispatcher), self.origin.clone());
+        let serving = association.serve(dispatcher, origin, self.shares.clone());
+        let (alive, one) = (Arc::clone(&self.alive), Arc::clone(&association));
+        self.associations.spawn(async move {
+            one.run(serving).await;
+            drop(alive);
+        });
         Entry::Packets(association.inbox(), target, Some(association))
     }
 }

@@ -9,8 +9,8 @@ use sealway_v2ray::{Address, Destination, Network, Step, packet_addr as wire};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
-use super::flows::Flows;
-use super::local::{Reply, Room};
+use super::flows::{Flows, Shares};
+use super::local::{Datagram, Reply};
 use crate::Error;
 use crate::dispatch::{Dispatcher, Origin, Request, Session, User};
 use crate::error::Pending;
@@ -146,19 +146,20 @@ impl PacketEnd for Within {
 pub(super) struct Datagrams {
     near: Within,
     user: Arc<User>,
+    shares: Shares,
 }
 
 impl Datagrams {
-    pub(super) fn new(near: Within, user: Arc<User>) -> Datagrams {
-        Datagrams { near, user }
+    pub(super) fn new(near: Within, user: Arc<User>, shares: Shares) -> Datagrams {
+        Datagrams { near, user, shares }
     }
 }
 
 impl Session for Datagrams {
     fn serve(self: Box<Self>, dispatcher: Arc<Dispatcher>, origin: Origin) -> Pending<'static, Option<Request>> {
         Box::pin(async move {
-            let Datagrams { mut near, user } = *self;
-            let served = serve(&mut near, user, &dispatcher, &origin).await;
+            let Datagrams { mut near, user, shares } = *self;
+            let served = serve(&mut near, user, shares, &dispatcher, &origin).await;
             poll_fn(|cx| {
                 near.finish(cx);
                 Poll::Ready(())
@@ -171,12 +172,17 @@ impl Session for Datagrams {
 
 /// Sends what comes to where it goes and returns what comes back, until the client ends the association, or has sent nothing
 /// for as long as the policy allows and its flows are over.
-async fn serve(near: &mut Within, user: Arc<User>, dispatcher: &Arc<Dispatcher>, origin: &Origin) -> Result<(), Error> {
+async fn serve(
+    near: &mut Within,
+    user: Arc<User>,
+    shares: Shares,
+    dispatcher: &Arc<Dispatcher>,
+    origin: &Origin,
+) -> Result<(), Error> {
     let idle = user.level.timeouts.idle;
-    let room = Room::of_carrier();
-    let mut flows = Flows::new(Arc::clone(dispatcher), user, Traffic::default());
-    let (answers, mut waiting) = mpsc::channel::<(Vec<u8>, Destination)>(QUEUE);
-    let (mut slot, mut answer) = (Slot::default(), None);
+    let mut flows = Flows::new(Arc::clone(dispatcher), user, Traffic::default()).sharing(&shares);
+    let (answers, mut waiting) = mpsc::channel::<Datagram>(QUEUE);
+    let (mut slot, mut answer) = (Slot::default(), None::<Datagram>);
     let mut last = Instant::now();
     loop {
         let moving = poll_fn(|cx| {
@@ -187,8 +193,8 @@ async fn serve(near: &mut Within, user: Arc<User>, dispatcher: &Arc<Dispatcher>,
                         Poll::Pending => break,
                     };
                 }
-                let Some((bytes, from)) = &answer else { break };
-                if near.poll_send(cx, bytes, from)?.is_pending() {
+                let Some(one) = &answer else { break };
+                if near.poll_send(cx, one.bytes(), one.to())?.is_pending() {
                     break;
                 }
                 answer = None;
@@ -210,8 +216,10 @@ async fn serve(near: &mut Within, user: Arc<User>, dispatcher: &Arc<Dispatcher>,
         }
         if let Some((mut to, bytes)) = slot.datagram() {
             to.network = Network::Udp;
-            if let Some(datagram) = room.keep(bytes, to) {
-                flows.carry(origin, datagram, Reply::Queue(answers.clone())).await;
+            if let Some(datagram) = shares.asked.keep(bytes, to) {
+                flows
+                    .carry(origin, datagram, Reply::Queue(answers.clone(), shares.answers.clone()))
+                    .await;
             }
         }
         slot.clear();

@@ -40,18 +40,45 @@ pub(crate) trait Role: Send {
     fn idle(&self) -> Duration;
 }
 
+/// The sessions of a carrier, which break when it goes, however it goes.
+struct Sessions {
+    link: Arc<Link>,
+    of: HashMap<u16, (u64, Entry)>,
+}
+
+impl Drop for Sessions {
+    fn drop(&mut self) {
+        let late = self.link.close().into_iter().map(|(id, entry)| (id, (0, entry)));
+        let mut wakers = Vec::new();
+        for (_, (serial, entry)) in self.of.drain().chain(late) {
+            lose(&self.link, serial, entry, End::Broken, &mut wakers);
+        }
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// Nothing is read, for a session has no room.
+struct Stopped {
+    id: u16,
+    /// Bytes that it has to have room for.
+    more: usize,
+    since: Instant,
+    /// How long the others wait for it.
+    until: Instant,
+}
+
 /// Reads and writes a carrier.
 pub(crate) struct Driver<R> {
     stream: Stream,
     link: Arc<Link>,
     role: R,
-    sessions: HashMap<u16, (u64, Entry)>,
+    sessions: Sessions,
     serial: u64,
     /// The batch that is being written, where that needs no sealing.
     writing: Vec<u8>,
     written: usize,
-    /// The session that takes nothing, what it has to take, and until when the others wait for it.
-    stopped: Option<(u16, usize, Instant)>,
+    /// The session that has no room, and what for.
+    stopped: Option<Stopped>,
     /// When the peer is to be told of a session that has no data yet.
     hold: Option<Instant>,
     /// Since when there is no session.
@@ -71,10 +98,13 @@ impl<R: Role> Driver<R> {
         let now = Instant::now();
         Driver {
             stream,
+            sessions: Sessions {
+                link: Arc::clone(&link),
+                of: HashMap::new(),
+            },
             link,
             timer: Box::pin(sleep_until(now + role.idle())),
             role,
-            sessions: HashMap::new(),
             serial: 0,
             writing: Vec::new(),
             written: 0,
@@ -91,11 +121,7 @@ impl<R: Role> Driver<R> {
     /// Those of the connection, and of a peer that breaks the protocol.
     pub(crate) async fn run(mut self) -> (Result<(), Error>, R) {
         let ended = poll_fn(|cx| self.poll(cx)).await;
-        let late = self.link.close().into_iter().map(|(id, entry)| (id, (0, entry)));
-        for (_, (serial, entry)) in self.sessions.drain().chain(late) {
-            lose(&self.link, serial, entry, End::Broken, &mut self.wakers);
-        }
-        self.wakers.drain(..).for_each(Waker::wake);
+        drop(self.sessions);
         if ended.is_ok() {
             let stream = &mut self.stream;
             poll_fn(|cx| {
@@ -112,6 +138,7 @@ impl<R: Role> Driver<R> {
         self.link.meter.register(cx);
         loop {
             let all_written = self.poll_write(cx)?.is_ready();
+            self.hear();
             let read = self.poll_read(cx);
             self.wakers.drain(..).for_each(Waker::wake);
             match read? {
@@ -120,16 +147,16 @@ impl<R: Role> Driver<R> {
                 Poll::Pending if all_written && self.link.unwritten() > 0 => continue,
                 Poll::Pending => {}
             }
-            match (self.sessions.is_empty(), self.unused) {
+            match (self.sessions.of.is_empty(), self.unused) {
                 (true, None) => self.unused = Some(Instant::now()),
                 (false, Some(_)) => self.unused = None,
                 _ => {}
             }
-            if self.sessions.is_empty() && self.link.is_spent() && self.link.close_if_unused() {
+            if self.sessions.of.is_empty() && self.link.is_spent() && self.link.close_if_unused() {
                 return Poll::Ready(Ok(()));
             }
             let unused = self.unused.map(|since| since + self.role.idle());
-            let stopped = self.stopped.map(|(.., until)| until);
+            let stopped = self.stopped.as_ref().map(|stopped| stopped.until);
             let Some(next) = [self.hold, stopped, unused].into_iter().flatten().min() else {
                 return Poll::Pending;
             };
@@ -142,11 +169,25 @@ impl<R: Role> Driver<R> {
                 return Poll::Ready(Ok(()));
             }
             if stopped.is_some_and(|at| now >= at) {
-                self.end_slowest();
+                self.end_slowest(now);
             }
             // What was held is said with the next batch, and what has become unused is looked at again.
             if unused.is_some_and(|at| now >= at) {
                 self.unused = Some(now);
+            }
+        }
+    }
+
+    /// Hears which sessions have begun here and which nobody holds any more. That waits for nothing: a peer that reads nothing
+    /// could have as many of them as it likes.
+    fn hear(&mut self) {
+        let (begun, gone) = self.link.heard();
+        for (id, entry) in begun {
+            self.sessions.of.insert(id, (0, entry));
+        }
+        for (id, serial) in gone {
+            if self.sessions.of.get(&id).is_some_and(|(other, _)| *other == serial) {
+                self.sessions.of.remove(&id);
             }
         }
     }
@@ -162,14 +203,6 @@ impl<R: Role> Driver<R> {
             self.written = 0;
             self.writing.clear();
             let taken = self.link.take(&mut self.writing);
-            for (id, entry) in taken.begun {
-                self.sessions.insert(id, (0, entry));
-            }
-            for (id, serial) in taken.gone {
-                if self.sessions.get(&id).is_some_and(|(other, _)| *other == serial) {
-                    self.sessions.remove(&id);
-                }
-            }
             self.hold = taken.hold;
             taken.turns.into_iter().for_each(Waker::wake);
             if self.writing.is_empty() {
@@ -185,9 +218,12 @@ impl<R: Role> Driver<R> {
 
     /// Hands out what has come. `Ok(false)`: the carrier has ended.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, Error>> {
-        if let Some((id, more, _)) = self.stopped {
+        if let Some(Stopped { id, more, since, .. }) = self.stopped {
             if !self.has_room(id, more) {
                 return Poll::Pending;
+            }
+            if let Some((_, Entry::Stream(inbox, _))) = self.sessions.of.get(&id) {
+                inbox.has_stopped_others(since.elapsed());
             }
             self.stopped = None;
             self.link.meter.set_stopped(false);
@@ -207,7 +243,7 @@ impl<R: Role> Driver<R> {
                 let mut serving = Serving {
                     link: &self.link,
                     role: &mut self.role,
-                    sessions: &mut self.sessions,
+                    sessions: &mut self.sessions.of,
                     serial: &mut self.serial,
                     wakers: &mut self.wakers,
                 };
@@ -218,7 +254,13 @@ impl<R: Role> Driver<R> {
             };
             self.stream.consume(used);
             if let Some((id, more)) = full {
-                self.stopped = Some((id, more, Instant::now() + PATIENCE));
+                let since = Instant::now();
+                let patience = match self.sessions.of.get(&id) {
+                    Some((_, Entry::Stream(inbox, _))) => inbox.patience(),
+                    _ => PATIENCE,
+                };
+                let until = since + patience;
+                self.stopped = Some(Stopped { id, more, since, until });
                 self.link.meter.set_stopped(true);
                 // It may have taken something in this moment.
                 return if self.has_room(id, more) {
@@ -246,24 +288,39 @@ impl<R: Role> Driver<R> {
 
     /// Whether the session that stopped the reading has room again.
     fn has_room(&self, id: u16, more: usize) -> bool {
-        match self.sessions.get(&id) {
+        match self.sessions.of.get(&id) {
             Some((_, Entry::Stream(inbox, _))) => inbox.has_room(&self.link.meter, more),
             _ => true,
         }
     }
 
-    /// Ends the session that has stopped all others for too long: of those that take nothing, the one with the most.
-    fn end_slowest(&mut self) {
-        let slowest = self.sessions.iter().filter_map(|(id, (_, entry))| match entry {
-            Entry::Stream(inbox, _) => Some((inbox.waiting(), *id)),
+    /// Ends the session that has stopped all others for too long: the one that has no room, or where it waits for a buffer
+    /// that others hold, of those that hold one and take little the one with the most. Where all take enough, it waits on.
+    fn end_slowest(&mut self, now: Instant) {
+        let Some(stopped) = &mut self.stopped else { return };
+        let is_slow = |entry: &Entry| match entry {
+            Entry::Stream(inbox, _) => inbox.slow(now),
             Entry::Packets(..) => None,
-        });
-        let Some((_, id)) = slowest.max() else { return };
+        };
+        let itself = self.sessions.of.get(&stopped.id);
+        let slowest = match itself {
+            Some((_, Entry::Stream(inbox, _))) if inbox.is_full() => Some(stopped.id),
+            _ => {
+                let slow = self.sessions.of.iter();
+                let slow = slow.filter_map(|(id, (_, entry))| Some((is_slow(entry)?, *id)));
+                slow.max().map(|(_, id)| id)
+            }
+        };
+        let Some(id) = slowest else {
+            stopped.until = now + PATIENCE / 5;
+            return;
+        };
+        stopped.until = now + PATIENCE;
         tracing::debug!(
-            "mux: session {id} took nothing for {} s and is ended",
+            "mux: session {id} took too little for {} s and is ended",
             PATIENCE.as_secs()
         );
-        if let Some((serial, entry)) = self.sessions.remove(&id) {
+        if let Some((serial, entry)) = self.sessions.of.remove(&id) {
             self.link.push_end(id, true);
             cut(&self.link, serial, entry, &mut self.wakers);
         }

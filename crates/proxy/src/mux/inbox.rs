@@ -6,10 +6,12 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
-use sealway_v2ray::Destination;
+use sealway_v2ray::{Address, Destination};
+use tokio::time::Instant;
 
-use super::{MAX_DATAGRAMS_TOGETHER, MAX_WAITING, MAX_WAITING_TOGETHER, Meter};
+use super::{MAX_DATAGRAMS_TOGETHER, MAX_WAITING, MAX_WAITING_TOGETHER, Meter, PATIENCE};
 use crate::pool::{Buf, Class};
 
 /// Why nothing more comes.
@@ -43,7 +45,14 @@ struct Bytes {
     /// Class to take next: grows while buffers are filled, shrinks when they are not.
     want: Class,
     waker: Option<Waker>,
+    /// Bytes taken, and how long the reading was stopped for it, since there was nothing left or enough was taken.
+    taken: usize,
+    stopped: Duration,
+    since: Option<Instant>,
 }
+
+/// Bytes that a session has to take within [`PATIENCE`] if others wait for it.
+const ENOUGH: usize = Class::LARGEST.size() / 2;
 
 /// There is no room for what has come, before something is taken.
 #[derive(Debug)]
@@ -77,6 +86,15 @@ impl Bytes {
         Ok(())
     }
 
+    /// The session has taken something.
+    fn took(&mut self, len: usize) {
+        self.taken += len;
+        if self.range.is_empty() || self.taken >= ENOUGH {
+            (self.taken, self.stopped) = (0, Duration::ZERO);
+            self.since = Some(Instant::now());
+        }
+    }
+
     /// Lets go of the buffer.
     fn give(&mut self, meter: &Meter) -> Option<(Buf, Range<usize>)> {
         let buf = self.held.take()?;
@@ -100,6 +118,9 @@ impl Inbox {
             return Ok(None);
         }
         bytes.make_room(meter, data.len())?;
+        if bytes.range.is_empty() {
+            bytes.since = Some(Instant::now());
+        }
         let at = bytes.range.end;
         bytes.range.end += data.len();
         if let Some(buf) = &mut bytes.held {
@@ -108,7 +129,34 @@ impl Inbox {
         Ok(bytes.waker.take())
     }
 
+    /// Whether it was full itself when it had no room. Else buffers of others left none for it.
+    pub(crate) fn is_full(&self) -> bool {
+        lock(&self.bytes).held.is_some()
+    }
+
+    /// The reading was stopped for so long because this was full.
+    pub(crate) fn has_stopped_others(&self, how_long: Duration) {
+        let mut bytes = lock(&self.bytes);
+        // What has been forgiven meanwhile is so for good.
+        if bytes.held.is_some() && bytes.taken > 0 {
+            bytes.stopped += how_long;
+        }
+    }
+
+    /// How long others may have to wait for it from now on.
+    pub(crate) fn patience(&self) -> Duration {
+        PATIENCE.saturating_sub(lock(&self.bytes).stopped)
+    }
+
+    /// Bytes that wait for a session that has taken too little for [`PATIENCE`]. `None`: it takes enough.
+    pub(crate) fn slow(&self, now: Instant) -> Option<usize> {
+        let bytes = lock(&self.bytes);
+        let is_slow = bytes.since.is_some_and(|since| since + PATIENCE <= now);
+        (is_slow && bytes.held.is_some()).then_some(bytes.range.len())
+    }
+
     /// Bytes that wait.
+    #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {
         lock(&self.bytes).range.len()
     }
@@ -154,7 +202,9 @@ impl Inbox {
         if bytes.range.is_empty() || self.end() == End::Broken {
             return None;
         }
-        bytes.give(meter)
+        let given = bytes.give(meter)?;
+        bytes.took(given.1.len());
+        Some(given)
     }
 
     /// Takes what has come. 0: the peer has ended the session.
@@ -176,6 +226,7 @@ impl Inbox {
         let at = bytes.range.start;
         into[..len].copy_from_slice(&buf[at..at + len]);
         bytes.range.start += len;
+        bytes.took(len);
         if bytes.range.is_empty() {
             bytes.give(meter);
         }
@@ -203,6 +254,8 @@ pub(crate) struct Batch {
     at: usize,
     /// Whom each is for or from, and how long it is.
     datagrams: VecDeque<(Destination, usize)>,
+    /// Bytes of memory that they take: an empty one takes some too, and so does a name.
+    size: usize,
 }
 
 impl Batch {
@@ -215,6 +268,7 @@ impl Batch {
     }
 
     fn push(&mut self, peer: Destination, bytes: &[u8]) {
+        self.size += Batch::size_of(&peer, bytes);
         self.bytes.extend_from_slice(bytes);
         self.datagrams.push_back((peer, bytes.len()));
     }
@@ -222,12 +276,15 @@ impl Batch {
     fn clear(&mut self) {
         self.bytes.clear();
         self.datagrams.clear();
-        self.at = 0;
+        (self.at, self.size) = (0, 0);
     }
 
-    fn len(&self) -> usize {
-        // An empty datagram takes memory too.
-        self.bytes.len() + self.datagrams.len() * size_of::<(Destination, usize)>()
+    fn size_of(peer: &Destination, bytes: &[u8]) -> usize {
+        let name = match &peer.address {
+            Address::Domain(name) => name.as_str().len(),
+            Address::Ipv4(_) | Address::Ipv6(_) => 0,
+        };
+        bytes.len() + name + size_of::<(Destination, usize)>()
     }
 }
 
@@ -241,14 +298,17 @@ pub(crate) struct PacketInbox {
 
 impl Drop for PacketInbox {
     fn drop(&mut self) {
-        let len = lock(&self.waiting).batch.len();
-        self.together.fetch_sub(len, Ordering::Relaxed);
+        let waiting = lock(&self.waiting);
+        self.together
+            .fetch_sub(waiting.batch.size + waiting.taken, Ordering::Relaxed);
     }
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
     batch: Batch,
+    /// Bytes of the batch that was taken last, which may still be held.
+    taken: usize,
     end: bool,
     waker: Option<Waker>,
 }
@@ -265,13 +325,13 @@ impl PacketInbox {
     /// Adds a datagram. Whoever waits for it is to be woken when all else has been handed out.
     pub(crate) fn push(&self, peer: Destination, bytes: &[u8]) -> Option<Waker> {
         let mut waiting = lock(&self.waiting);
-        let len = waiting.batch.len();
+        let size = Batch::size_of(&peer, bytes);
         let together = self.together.load(Ordering::Relaxed);
-        if waiting.end || len + bytes.len() > MAX_WAITING || together > MAX_DATAGRAMS_TOGETHER {
+        if waiting.end || waiting.batch.size + size > MAX_WAITING || together + size > MAX_DATAGRAMS_TOGETHER {
             return None;
         }
         waiting.batch.push(peer, bytes);
-        self.together.fetch_add(waiting.batch.len() - len, Ordering::Relaxed);
+        self.together.fetch_add(size, Ordering::Relaxed);
         waiting.waker.take()
     }
 
@@ -285,8 +345,11 @@ impl PacketInbox {
     /// Takes all that has come, in exchange for a batch that has been read. False: the end.
     pub(crate) fn poll_take(&self, cx: &mut Context<'_>, batch: &mut Batch) -> Poll<bool> {
         let mut waiting = lock(&self.waiting);
+        let read = std::mem::take(&mut waiting.taken);
+        self.together.fetch_sub(read, Ordering::Relaxed);
         if !waiting.batch.datagrams.is_empty() {
-            self.together.fetch_sub(waiting.batch.len(), Ordering::Relaxed);
+            // It counts until it has been read.
+            waiting.taken = waiting.batch.size;
             std::mem::swap(&mut waiting.batch, batch);
             waiting.batch.clear();
             return Poll::Ready(true);

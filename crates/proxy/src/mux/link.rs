@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -18,6 +19,8 @@ pub(crate) struct Link {
     state: Mutex<State>,
     /// What waits for its sessions, and its driver.
     pub(crate) meter: Meter,
+    /// Bytes of datagrams that have come and wait for sessions which began at this end.
+    pub(crate) datagrams: Arc<AtomicUsize>,
 }
 
 #[derive(Default)]
@@ -47,16 +50,29 @@ pub(super) struct State {
 /// What a session has written to the batch that waits.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
+    /// Which of the carriers it is on that it may have one after another.
+    carrier: u64,
     batch: Option<u64>,
     used: usize,
     waiting: Option<Waker>,
 }
 
+impl Turn {
+    /// It is on this carrier now, by a number that no other has that it was on. What it wrote to another counts no more.
+    pub(crate) fn on(&mut self, carrier: u64) -> &mut Turn {
+        if self.carrier != carrier {
+            *self = Turn {
+                carrier,
+                ..Turn::default()
+            };
+        }
+        self
+    }
+}
+
 /// A batch that was taken to be written.
 pub(super) struct Taken {
     pub(super) turns: Vec<Waker>,
-    pub(super) begun: Vec<(u16, Entry)>,
-    pub(super) gone: Vec<(u16, u64)>,
     /// When the next session has to be told of.
     pub(super) hold: Option<Instant>,
 }
@@ -112,6 +128,12 @@ impl Link {
         Poll::Ready(Ok(done))
     }
 
+    /// Has those who wait for their turn look whether they still do: some may be on another carrier now.
+    pub(crate) fn nudge(&self) {
+        let turns = self.lock().turns.clone();
+        turns.into_iter().for_each(Waker::wake);
+    }
+
     /// Appends the end of a session, which always has room.
     pub(crate) fn push_end(&self, id: u16, error: bool) {
         let mut state = self.lock();
@@ -140,7 +162,7 @@ impl Link {
 
     /// Begins a session at this end, if there are fewer than `limit` and the carrier is good for one more. `to` is the target
     /// of a stream, of which the peer is told in a moment.
-    pub(crate) fn begin(&self, limit: usize, to: Option<&Destination>, entry: &dyn Fn() -> Entry) -> Option<u16> {
+    pub(crate) fn begin(&self, limit: usize, to: Option<&Destination>, entry: &dyn Fn(&Link) -> Entry) -> Option<u16> {
         let mut state = self.lock();
         if state.closed || state.live >= limit || state.opened >= MAX_SESSIONS_IN_LIFE {
             return None;
@@ -151,7 +173,7 @@ impl Link {
         if let Some(to) = to {
             state.unsaid.push_back((id, to.clone(), Instant::now() + HOLD));
         }
-        state.begun.push((id, entry()));
+        state.begun.push((id, entry(self)));
         drop(state);
         self.meter.wake();
         Some(id)
@@ -197,6 +219,12 @@ impl Link {
         push(&mut self.lock().out);
     }
 
+    /// The sessions that have begun here since the last time, and those that nobody holds any more.
+    pub(super) fn heard(&self) -> (Vec<(u16, Entry)>, Vec<(u16, u64)>) {
+        let mut state = self.lock();
+        (std::mem::take(&mut state.begun), std::mem::take(&mut state.gone))
+    }
+
     /// Exchanges the batch for an empty buffer, and lets those who wait have their turn.
     pub(super) fn take(&self, buffer: &mut Vec<u8>) -> Taken {
         let mut state = self.lock();
@@ -218,8 +246,6 @@ impl Link {
         }
         Taken {
             turns: std::mem::take(&mut state.turns),
-            begun: std::mem::take(&mut state.begun),
-            gone: std::mem::take(&mut state.gone),
             hold: state.unsaid.front().map(|(.., at)| *at),
         }
     }

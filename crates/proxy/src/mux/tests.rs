@@ -7,7 +7,7 @@ use std::time::Duration;
 use sealway_net::sock::Sock;
 use sealway_v2ray::mux::{self, Status};
 use sealway_v2ray::{Destination, Step};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::Instant;
 
@@ -193,7 +193,7 @@ async fn a_carrier_without_sessions_is_kept_for_its_time_and_then_takes_none() {
         let (driver, far) = driver(&link, idle);
         let (began, inbox) = (Instant::now(), Arc::<Inbox>::default());
         let id = link
-            .begin(8, Some(&here(1)), &|| Entry::Stream(Arc::clone(&inbox), None))
+            .begin(8, Some(&here(1)), &|_| Entry::Stream(Arc::clone(&inbox), None))
             .unwrap();
         let pipe = Pipe::ours(Arc::clone(&link), Arc::clone(&inbox), id);
         let session = async {
@@ -210,7 +210,7 @@ async fn a_carrier_without_sessions_is_kept_for_its_time_and_then_takes_none() {
         let took = began.elapsed();
         assert!(took >= idle + Duration::from_secs(100), "{took:?}");
         assert!(took < idle + Duration::from_secs(103), "{took:?}");
-        assert!(link.is_spent() && link.begin(8, None, &|| unreachable!()).is_none());
+        assert!(link.is_spent() && link.begin(8, None, &|_| unreachable!()).is_none());
         // The peer was told of the session without data, and of its end.
         let Step::Done { value, used } = mux::decode(&said).unwrap() else {
             panic!("{said:?}");
@@ -234,7 +234,7 @@ async fn first_data_goes_with_the_frame_that_begins_the_session() {
     let driving = tokio::spawn(driver.run());
     let inbox = Arc::<Inbox>::default();
     let id = link
-        .begin(8, Some(&here(1)), &|| Entry::Stream(Arc::clone(&inbox), None))
+        .begin(8, Some(&here(1)), &|_| Entry::Stream(Arc::clone(&inbox), None))
         .unwrap();
     let mut pipe = Pipe::ours(Arc::clone(&link), inbox, id);
     tokio::time::sleep(Duration::from_millis(5)).await;
@@ -268,7 +268,7 @@ async fn first_data_goes_with_the_frame_that_begins_the_session() {
 fn a_client_has_as_many_sessions_as_are_allowed() {
     let link = Link::new();
     let inbox = Arc::<Inbox>::default();
-    let entry = || Entry::Stream(Arc::clone(&inbox), None);
+    let entry = |_: &Link| Entry::Stream(Arc::clone(&inbox), None);
     let begin = || link.begin(3, Some(&here(1)), &entry);
     assert_eq!([begin(), begin(), begin(), begin()], [Some(1), Some(2), Some(3), None]);
     // One that the peer was never told of is forgotten without a word.
@@ -281,4 +281,222 @@ fn a_client_has_as_many_sessions_as_are_allowed() {
     }
     drop(Pipe::ours(Arc::clone(&link), Arc::clone(&inbox), 1));
     assert!(begin().is_none() && link.is_spent());
+}
+
+/// A server that lets go of each session at once.
+#[derive(Debug)]
+struct Forgetful;
+
+impl Role for Forgetful {
+    fn begin(&mut self, begun: Begun<'_>) -> Option<Entry> {
+        let inbox = Arc::<Inbox>::default();
+        inbox.set_end(End::Broken);
+        let link = Arc::clone(begun.link);
+        drop(Pipe::theirs(link, Arc::clone(&inbox), begun.id, begun.serial));
+        Some(Entry::Stream(inbox, None))
+    }
+
+    fn idle(&self) -> Duration {
+        SERVER_IDLE
+    }
+}
+
+#[tokio::test]
+async fn sessions_that_are_over_hold_nothing_while_the_peer_reads_nothing() {
+    let link = Link::new();
+    let (near, mut far) = UnixStream::pair().unwrap();
+    let stream = Stream::new(Sock::Unix(near), Traffic::default());
+    let driver = Driver::new(stream, Arc::clone(&link), Forgetful);
+    link.push(|out| out.resize(OVERFULL, 0));
+    let driving = tokio::spawn(driver.run());
+    let mut pair = Vec::new();
+    for id in 0..100 {
+        mux::push_new(&mut pair, id, &here(1), None, None).unwrap();
+        mux::push_end(&mut pair, id, true);
+    }
+    for _ in 0..1000 {
+        far.write_all(&pair).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(link.heard().1.len() < 5000, "what the driver has not heard of");
+    driving.abort();
+    // However the driver ends, its carrier is lost.
+    assert!(driving.await.unwrap_err().is_cancelled() && link.is_spent());
+}
+
+#[test]
+fn flows_that_wait_for_their_turn_wait_once() {
+    struct Nobody;
+    impl std::task::Wake for Nobody {
+        fn wake(self: Arc<Self>) {}
+    }
+    let link = Link::new();
+    let waker = Arc::new(Nobody).into();
+    let mut cx = Context::from_waker(&waker);
+    let from = Destination::udp(IpAddr::from([127, 0, 0, 1]), 53);
+    let mut turns = [Turn::default(), Turn::default()];
+    for turn in &mut turns {
+        while push_datagram(&link, &mut cx, turn.on(1), 0, &from, &[1; 1000]).is_ready() {}
+    }
+    for _ in 0..10_000 {
+        for turn in &mut turns {
+            assert!(push_datagram(&link, &mut cx, turn.on(1), 0, &from, &[1; 1000]).is_pending());
+        }
+    }
+    assert!(link.take(&mut Vec::new()).turns.len() <= 2);
+    // What was written to one carrier says nothing of the next, whose batch may have the same number.
+    let (first, second) = (Link::new(), Link::new());
+    let mut turn = Turn::default();
+    while push_datagram(&first, &mut cx, turn.on(1), 0, &from, &[1; 1000]).is_ready() {}
+    assert!(push_datagram(&second, &mut cx, turn.on(2), 0, &from, &[1; 1000]).is_ready());
+}
+
+#[test]
+fn what_stalled_owners_hold_counts_with_what_waits_for_them() {
+    let together = Arc::<AtomicUsize>::default();
+    let name = sealway_v2ray::Address::parse(&"a".repeat(60)).unwrap();
+    let peer = Destination::udp(name, 53);
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut owners = Vec::new();
+    for _ in 0..256 {
+        let inbox = PacketInbox::new(Arc::clone(&together));
+        let mut batch = Batch::default();
+        // It takes what has come once, and then nothing.
+        for round in 0..2 {
+            for _ in 0..300 {
+                inbox.push(peer.clone(), &[1; 1000]);
+                inbox.push(peer.clone(), &[]);
+            }
+            if round == 0 {
+                let _ = inbox.poll_take(&mut cx, &mut batch);
+            }
+        }
+        owners.push((inbox, batch));
+    }
+    let held = |batch: &mut Batch| {
+        let mut sum = 0;
+        while let Some((to, bytes)) = batch.next() {
+            sum += bytes.len() + to.address.to_string().len() + size_of::<(Destination, usize)>();
+        }
+        sum
+    };
+    let mut sum = 0;
+    for (inbox, batch) in &mut owners {
+        sum += held(batch);
+        let mut rest = Batch::default();
+        if inbox.poll_take(&mut cx, &mut rest) == Poll::Ready(true) {
+            sum += held(&mut rest);
+        }
+    }
+    assert!(sum <= MAX_DATAGRAMS_TOGETHER, "{sum}");
+    drop(owners);
+    assert_eq!(together.load(Ordering::Relaxed), 0);
+}
+
+/// A server whose sessions lie in these inboxes, in the order in which they begin.
+struct Given(Vec<Arc<Inbox>>);
+
+impl Role for Given {
+    fn begin(&mut self, _: Begun<'_>) -> Option<Entry> {
+        (!self.0.is_empty()).then(|| Entry::Stream(self.0.remove(0), None))
+    }
+
+    fn idle(&self) -> Duration {
+        SERVER_IDLE
+    }
+}
+
+fn given(inboxes: &[Arc<Inbox>]) -> (Arc<Link>, UnixStream) {
+    let link = Link::new();
+    let (near, far) = UnixStream::pair().unwrap();
+    let stream = Stream::new(Sock::Unix(near), Traffic::default());
+    let driver = Driver::new(stream, Arc::clone(&link), Given(inboxes.to_vec()));
+    tokio::spawn(driver.run());
+    (link, far)
+}
+
+/// Sends to one session until the carrier is stopped, and then a byte to another.
+async fn overfill(far: UnixStream, id: u16, other: u16) -> UnixStream {
+    let (mut far, mut out) = (far, Vec::new());
+    for _ in 0..20 {
+        mux::push_keep(&mut out, id, &[1; 16 << 10]).unwrap();
+    }
+    mux::push_keep(&mut out, other, b"x").unwrap();
+    far.write_all(&out).await.unwrap();
+    far
+}
+
+async fn begin(far: &mut UnixStream, many: u16) {
+    let mut out = Vec::new();
+    for id in 0..many {
+        mux::push_new(&mut out, id, &here(1), None, None).unwrap();
+    }
+    far.write_all(&out).await.unwrap();
+}
+
+/// Takes so many bytes every so often.
+async fn drain(link: &Link, inbox: &Inbox, len: usize, every: Duration) {
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut into = vec![0; len];
+    while inbox.end() == End::None {
+        tokio::time::sleep(every).await;
+        let _ = inbox.poll_read(&link.meter, &mut cx, &mut into);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_takes_little_stops_the_others_no_longer_than_one_that_takes_nothing() {
+    for (every, ends) in [(Duration::from_secs(4), true), (Duration::from_millis(400), false)] {
+        let inboxes = [Arc::<Inbox>::default(), Arc::default()];
+        let (link, mut far) = given(&inboxes);
+        begin(&mut far, 2).await;
+        let sending = tokio::spawn(overfill(far, 0, 1));
+        let since = Instant::now();
+        tokio::select! {
+            () = drain(&link, &inboxes[0], 16 << 10, every) => {}
+            () = std::future::poll_fn(|cx| inboxes[1].poll_ready(cx)) => {}
+        }
+        std::future::poll_fn(|cx| inboxes[1].poll_ready(cx)).await;
+        assert!(since.elapsed() <= Duration::from_secs(7), "{:?}", since.elapsed());
+        assert_eq!(inboxes[0].end() == End::Broken, ends, "{every:?}");
+        sending.await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_buffers_are_short_the_session_ends_that_takes_nothing() {
+    // 18 largest buffers are all there are: 17 are held by sessions that take enough, one with less in it by one that rests.
+    let inboxes: Vec<Arc<Inbox>> = (0..19).map(|_| Arc::default()).collect();
+    let (link, mut far) = given(&inboxes);
+    begin(&mut far, 19).await;
+    let mut out = Vec::new();
+    for id in 0..18 {
+        for _ in 0..if id == 7 { 6 } else { 14 } {
+            mux::push_keep(&mut out, id, &[1; 16 << 10]).unwrap();
+        }
+    }
+    mux::push_keep(&mut out, 18, &[1; 60_000]).unwrap();
+    let sending = tokio::spawn(async move {
+        far.write_all(&out).await.unwrap();
+        far
+    });
+    let lively = async {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut into = vec![0; 60 << 10];
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            for (at, inbox) in inboxes[..18].iter().enumerate() {
+                if at != 7 && inbox.waiting() > 110 << 10 {
+                    let _ = inbox.poll_read(&link.meter, &mut cx, &mut into);
+                }
+            }
+        }
+    };
+    tokio::select! {
+        () = lively => {}
+        () = std::future::poll_fn(|cx| inboxes[18].poll_ready(cx)) => {}
+    }
+    let ended: Vec<usize> = (0..19).filter(|at| inboxes[*at].end() != End::None).collect();
+    assert_eq!(ended, [7]);
+    sending.await.unwrap();
 }

@@ -1,5 +1,6 @@
 //! Many connections in one: carriers that an outbound keeps and shares out.
 
+use std::cell::OnceCell;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -86,7 +87,7 @@ impl Protocol for Muxed {
         };
         Box::pin(async move {
             let inbox = Arc::<Inbox>::default();
-            let (link, id, ready) = pool.begin(Some(to), &|| Entry::Stream(Arc::clone(&inbox), None))?;
+            let (link, id, ready) = pool.begin(Some(to), &|_| Entry::Stream(Arc::clone(&inbox), None))?;
             let stream = Stream::new(Pipe::ours(link, inbox, id), Traffic::default());
             connected(ready).await?;
             Ok(Far::Stream(Box::new(stream)))
@@ -105,14 +106,20 @@ impl Protocol for Muxed {
             return self.inner.associate(to, caller);
         };
         Box::pin(async move {
-            let inbox = PacketInbox::new(Arc::default());
             let target = Destination {
                 network: Network::Udp,
                 ..to.clone()
             };
-            let entry = || Entry::Packets(Arc::clone(&inbox), target.clone(), None);
-            let (link, id, ready) = pool.begin(None, &entry)?;
-            let packets = Packets::new(link, inbox, id, self.programs.id(caller));
+            let (packets, ready) = {
+                let inbox = OnceCell::new();
+                let entry = |link: &Link| {
+                    let inbox = inbox.get_or_init(|| PacketInbox::new(Arc::clone(&link.datagrams)));
+                    Entry::Packets(Arc::clone(inbox), target.clone(), None)
+                };
+                let (link, id, ready) = pool.begin(None, &entry)?;
+                let inbox = inbox.into_inner().unwrap_or_default();
+                (Packets::new(link, inbox, id, self.programs.id(caller)), ready)
+            };
             connected(ready).await?;
             Ok(packets as Box<dyn PacketEnd>)
         })
@@ -154,7 +161,11 @@ impl Pool {
     }
 
     /// Begins a session in the first carrier that has room, or in a new one.
-    fn begin(&self, to: Option<&Destination>, entry: &dyn Fn() -> Entry) -> Result<(Arc<Link>, u16, Ready), Error> {
+    fn begin(
+        &self,
+        to: Option<&Destination>,
+        entry: &dyn Fn(&Link) -> Entry,
+    ) -> Result<(Arc<Link>, u16, Ready), Error> {
         // Nothing that is done under this lock can panic half way.
         let mut carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner);
         while carriers.tasks.try_join_next().is_some() {}

@@ -124,3 +124,29 @@ async fn packetaddr_in_both_forms() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_association_ends_with_its_server() {
+    let server = direct().await;
+    let target = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let to = target.local_addr().unwrap();
+    let mut carrier = Carrier::open(at(&server, "in")).await;
+    let mut got = [0; 100];
+    for (session, program) in [(0, 1), (1, 2)] {
+        carrier.new_packets(session, to, program, b"a").await;
+        let from = within("first", target.recv_from(&mut got)).await.unwrap().1;
+        if session == 0 {
+            // One waits for its next carrier.
+            carrier.send(|out| mux::push_end(out, 0, false)).await;
+            continue;
+        }
+        drop(server);
+        let free = async {
+            while UdpSocket::bind(("0.0.0.0", from.port())).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        within("port", free).await;
+        return;
+    }
+}

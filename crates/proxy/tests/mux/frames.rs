@@ -99,6 +99,7 @@ async fn a_session_that_takes_nothing_stops_the_others_for_five_seconds_only() {
         carrier.send(|out| mux::push_keep(out, 1, &chunk).unwrap()).await;
     }
     carrier.send(|out| mux::push_keep(out, 2, b"after").unwrap()).await;
+    let (mut upload, _) = silent.accept().await.unwrap();
     let mut ended = false;
     loop {
         match carrier.frame().await.unwrap() {
@@ -118,6 +119,9 @@ async fn a_session_that_takes_nothing_stops_the_others_for_five_seconds_only() {
         ended && took > Duration::from_secs(4) && took < Duration::from_secs(9),
         "{took:?}"
     );
+    // What came only in part does not look whole.
+    let (_, whole) = to_the_end(&mut upload).await;
+    assert!(!whole, "the upload broke off");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -154,4 +158,36 @@ async fn every_session_has_a_line_in_the_access_log() {
         );
     }
     assert!(!text.contains("mux"), "a carrier is no connection: {text}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn associations_of_a_carrier_share_their_flows() {
+    // An outbound that needs a connection for each target, to a server that says nothing.
+    let next = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut settings = server_settings(vless(), ServerTransport::default());
+    let protocol = OutboundProtocol::Vless(VlessOut {
+        server: (loopback(), next.local_addr().unwrap().port()),
+        id: id(),
+    });
+    settings.outbounds = vec![outbound(protocol, ClientTransport::default())];
+    let server = Server::start(settings).await.unwrap();
+    let mut carrier = Carrier::open(at(&server, "in")).await;
+    for session in 0..200_u16 {
+        let to = |port| sealway_v2ray::Destination::udp(loopback(), port);
+        carrier
+            .send(|out| {
+                mux::push_new(out, session, &to(1), None, Some(b"x")).unwrap();
+                for port in 2..6 {
+                    mux::push_packet(out, session, &to(port), b"x").unwrap();
+                }
+            })
+            .await;
+    }
+    let mut dialled = Vec::new();
+    while let Ok(accepted) = tokio::time::timeout(Duration::from_secs(1), next.accept()).await {
+        dialled.push(accepted.unwrap());
+    }
+    assert_eq!(dialled.len(), 512);
+    // All else goes on, and with the carrier its flows end.
+    drop((carrier, dialled));
 }

@@ -3,18 +3,19 @@
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use sealway_v2ray::Destination;
 use sealway_v2ray::mux::GlobalId;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 use crate::Error;
 use crate::dispatch::{Dispatcher, Origin, User};
-use crate::inbound::flows::Flows;
-use crate::inbound::local::{AnswerInTurn, Reply, Room};
+use crate::inbound::flows::{Flows, Shares};
+use crate::inbound::local::{AnswerInTurn, Reply};
 use crate::mux::{Batch, Link, Owner, PacketInbox, Turn, push_datagram};
 use crate::stats::Traffic;
 
@@ -33,7 +34,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The associations of an inbound that are found again, by user and id: an id alone would let one user take over what
 /// belongs to another.
 #[derive(Default)]
-pub(crate) struct Associations(Mutex<HashMap<usize, HashMap<GlobalId, Arc<Association>>>>);
+pub(crate) struct Associations {
+    known: Mutex<HashMap<usize, HashMap<GlobalId, Arc<Association>>>>,
+    /// All that are served, known or not. They end with the inbound.
+    tasks: Mutex<JoinSet<()>>,
+}
 
 /// The name of a user. Associations hold him, so that nobody else gets it meanwhile.
 fn name(user: &Arc<User>) -> usize {
@@ -43,14 +48,14 @@ fn name(user: &Arc<User>) -> usize {
 impl Associations {
     /// The association of this id.
     pub(super) fn find(&self, user: &Arc<User>, global: GlobalId) -> Option<Arc<Association>> {
-        let found = lock(&self.0).get(&name(user))?.get(&global).map(Arc::clone);
+        let found = lock(&self.known).get(&name(user))?.get(&global).map(Arc::clone);
         found.filter(|association| !association.is_over())
     }
 
     /// Remembers an association. Where there are too many, one that has no carrier is forgotten, or this one is not found
     /// again.
     pub(super) fn add(self: &Arc<Self>, association: &Arc<Association>, global: GlobalId) {
-        let mut users = lock(&self.0);
+        let mut users = lock(&self.known);
         let own = users.entry(name(&association.user)).or_default();
         if own.len() >= MAX_PER_USER {
             let oldest = own.iter().filter_map(|(id, other)| Some((other.without_since()?, *id)));
@@ -61,14 +66,14 @@ impl Associations {
                 oldest.end();
             }
         }
-        lock(&association.state).found = Some((Arc::clone(self), global));
+        lock(&association.state).found = Some((Arc::downgrade(self), global));
         if let Some(old) = own.insert(global, Arc::clone(association)) {
             old.end();
         }
     }
 
     fn remove(&self, association: &Association, global: GlobalId) {
-        let mut users = lock(&self.0);
+        let mut users = lock(&self.known);
         if let Some(own) = users.get_mut(&name(&association.user)) {
             if own
                 .get(&global)
@@ -82,10 +87,17 @@ impl Associations {
         }
     }
 
+    /// Serves an association.
+    pub(super) fn spawn(&self, serving: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = lock(&self.tasks);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(serving);
+    }
+
     /// How many there are.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        lock(&self.0).values().map(HashMap::len).sum()
+        lock(&self.known).values().map(HashMap::len).sum()
     }
 }
 
@@ -100,11 +112,12 @@ pub(super) struct Association {
 struct State {
     /// The carrier that it is on, with its id there. `None`: it waits for one.
     on: Option<(Arc<Link>, u16, u64)>,
-    turn: Turn,
+    /// How many it has been on.
+    carriers: u64,
     /// Since when it has no carrier.
     without: Option<Instant>,
     /// Where it is found, under which id.
-    found: Option<(Arc<Associations>, GlobalId)>,
+    found: Option<(Weak<Associations>, GlobalId)>,
     over: bool,
 }
 
@@ -121,16 +134,23 @@ impl Association {
         Arc::clone(&self.inbox)
     }
 
-    /// From now on the client is on this carrier. The session that it had on another is ended there.
-    pub(super) fn attach(&self, link: Arc<Link>, id: u16, serial: u64) {
+    /// From now on the client is on this carrier. The session that it had on another is ended there. False: it is over.
+    pub(super) fn attach(&self, link: Arc<Link>, id: u16, serial: u64) -> bool {
         let mut state = lock(&self.state);
+        if state.over {
+            return false;
+        }
         let old = state.on.replace((link, id, serial));
-        (state.turn, state.without) = (Turn::default(), None);
+        state.carriers += 1;
+        state.without = None;
         drop(state);
         if let Some((link, id, serial)) = old {
             link.push_end(id, false);
             link.leave(id, serial, false);
+            // Answers may wait for their turn there.
+            link.nudge();
         }
+        true
     }
 
     fn without_since(&self) -> Option<Instant> {
@@ -161,7 +181,9 @@ impl Association {
         serving.await;
         self.end();
         let found = lock(&self.state).found.take();
-        if let Some((associations, global)) = found {
+        if let Some((associations, global)) = found
+            && let Some(associations) = associations.upgrade()
+        {
             associations.remove(&self, global);
         }
     }
@@ -172,12 +194,12 @@ impl Association {
         self: &Arc<Self>,
         dispatcher: Arc<Dispatcher>,
         origin: Origin,
-        room: Room,
+        shares: Shares,
     ) -> impl Future<Output = ()> + use<> {
         let association = Arc::clone(self);
         async move {
             let idle = association.user.level.timeouts.idle;
-            let mut flows = Flows::new(dispatcher, Arc::clone(&association.user), Traffic::default());
+            let mut flows = Flows::new(dispatcher, Arc::clone(&association.user), Traffic::default()).sharing(&shares);
             let (mut batch, mut last) = (Batch::default(), Instant::now());
             loop {
                 let taking = poll_fn(|cx| association.inbox.poll_take(cx, &mut batch));
@@ -191,7 +213,9 @@ impl Association {
                     },
                 }
                 while let Some((to, bytes)) = batch.next() {
-                    let Some(datagram) = room.keep(bytes, to) else { continue };
+                    let Some(datagram) = shares.asked.keep(bytes, to) else {
+                        continue;
+                    };
                     let reply = Reply::Session(Arc::clone(&association) as Arc<dyn AnswerInTurn>);
                     flows.carry(&origin, datagram, reply).await;
                 }
@@ -202,13 +226,18 @@ impl Association {
 
 impl AnswerInTurn for Association {
     /// Sends a datagram to the client, or nowhere while it has no carrier.
-    fn poll_answer(&self, cx: &mut Context<'_>, bytes: &[u8], from: &Destination) -> Poll<Result<(), Error>> {
-        let mut state = lock(&self.state);
-        let State { on, turn, .. } = &mut *state;
-        let Some((link, id, _)) = on else {
+    fn poll_answer(
+        &self,
+        cx: &mut Context<'_>,
+        turn: &mut Turn,
+        bytes: &[u8],
+        from: &Destination,
+    ) -> Poll<Result<(), Error>> {
+        let state = lock(&self.state);
+        let Some((link, id, _)) = &state.on else {
             return Poll::Ready(Ok(()));
         };
-        match push_datagram(link, cx, turn, *id, from, bytes) {
+        match push_datagram(link, cx, turn.on(state.carriers), *id, from, bytes) {
             Poll::Pending => Poll::Pending,
             // The carrier is lost, which concerns this datagram only.
             Poll::Ready(_) => Poll::Ready(Ok(())),
@@ -227,7 +256,9 @@ impl Owner for Association {
         {
             return;
         }
-        state.on = None;
+        if let Some((link, ..)) = state.on.take() {
+            link.nudge();
+        }
         if state.found.is_some() {
             state.without = Some(Instant::now());
             return;
