@@ -124,11 +124,11 @@ impl Server {
             |association: &Arc<Association>| association.attach(Arc::clone(begun.link), begun.id, begun.serial);
         let known = begun
             .global
-            .and_then(|global| self.associations.find(&self.user, global));
+            .and_then(|global| self.associations.find(&self.user, self.origin.remote, global));
         if let Some(association) = known.filter(attach) {
             return Entry::Packets(association.inbox(), target, Some(association));
         }
-        let association = Association::new(Arc::clone(&self.user), Arc::clone(&self.waiting));
+        let association = Association::new(Arc::clone(&self.user), self.origin.remote, Arc::clone(&self.waiting));
         attach(&association);
         if let Some(global) = begun.global {
             self.associations.add(&association, global);

@@ -99,6 +99,10 @@ impl PacketEnd for Xudp {
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
+        // What came together with the end goes ahead of it.
+        if !self.out.is_empty() && self.stream.seal(&self.out).is_ok() {
+            self.out.clear();
+        }
         self.stream.finish(cx);
     }
 }

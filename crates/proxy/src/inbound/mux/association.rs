@@ -46,10 +46,11 @@ fn name(user: &Arc<User>) -> usize {
 }
 
 impl Associations {
-    /// The association of this id.
-    pub(super) fn find(&self, user: &Arc<User>, global: GlobalId) -> Option<Arc<Association>> {
+    /// The association of this id, unless it was begun by somebody who may reach other targets than who looks for it: `remote`
+    /// says whether that one comes from outside.
+    pub(super) fn find(&self, user: &Arc<User>, remote: bool, global: GlobalId) -> Option<Arc<Association>> {
         let found = lock(&self.known).get(&name(user))?.get(&global).map(Arc::clone);
-        found.filter(|association| !association.is_over())
+        found.filter(|association| association.remote == remote && !association.is_over())
     }
 
     /// Remembers an association. Where there are too many, one that has no carrier is forgotten, or this one is not found
@@ -104,6 +105,8 @@ impl Associations {
 /// An association: one program's datagrams, to and from any address.
 pub(super) struct Association {
     user: Arc<User>,
+    /// It was begun from outside.
+    remote: bool,
     inbox: Arc<PacketInbox>,
     state: Mutex<State>,
 }
@@ -122,9 +125,10 @@ struct State {
 }
 
 impl Association {
-    pub(super) fn new(user: Arc<User>, waiting: Arc<AtomicUsize>) -> Arc<Association> {
+    pub(super) fn new(user: Arc<User>, remote: bool, waiting: Arc<AtomicUsize>) -> Arc<Association> {
         Arc::new(Association {
             user,
+            remote,
             inbox: PacketInbox::new(waiting),
             state: Mutex::default(),
         })
@@ -282,7 +286,7 @@ mod tests {
     }
 
     fn add(associations: &Arc<Associations>, user: &Arc<User>, number: u16) -> Arc<Association> {
-        let association = Association::new(Arc::clone(user), Arc::default());
+        let association = Association::new(Arc::clone(user), false, Arc::default());
         association.attach(Link::new(), 0, 1);
         associations.add(&association, id(number));
         association
@@ -294,9 +298,11 @@ mod tests {
         let (one, other) = (Arc::<User>::default(), Arc::<User>::default());
         let all: Vec<_> = (0..300).map(|number| add(&associations, &one, number)).collect();
         assert_eq!(associations.len(), MAX_PER_USER);
-        assert!(associations.find(&one, id(255)).is_some() && associations.find(&one, id(256)).is_none());
+        assert!(associations.find(&one, false, id(255)).is_some() && associations.find(&one, false, id(256)).is_none());
+        // Who comes from outside does not take over what was begun on this machine.
+        assert!(associations.find(&one, true, id(255)).is_none());
         // That is nothing to others, and ids are not shared.
-        assert!(associations.find(&other, id(1)).is_none());
+        assert!(associations.find(&other, false, id(1)).is_none());
         add(&associations, &other, 1);
         assert_eq!(associations.len(), MAX_PER_USER + 1);
         // One that waits for a carrier makes room.
@@ -309,7 +315,7 @@ mod tests {
         assert!(all[7].without_since().is_none(), "another session is not its own");
         all[7].left(link, 1);
         add(&associations, &one, 300);
-        assert!(associations.find(&one, id(7)).is_none() && associations.find(&one, id(300)).is_some());
+        assert!(associations.find(&one, false, id(7)).is_none() && associations.find(&one, false, id(300)).is_some());
         assert!(all[7].is_over());
     }
 }
