@@ -139,6 +139,9 @@ impl Http1 {
                                 self.stream.consume(used);
                                 continue;
                             }
+                            Step::More(_) if self.stream.has_ended() => {
+                                return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+                            }
                             Step::More(_) => {}
                         }
                     }
@@ -235,3 +238,6 @@ impl Http1 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
