@@ -139,3 +139,6 @@ impl Shared {
         session.post(seq, in_head, half).await
     }
 }
+
+#[cfg(test)]
+mod tests;

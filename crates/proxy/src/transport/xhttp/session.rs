@@ -10,6 +10,7 @@ mod turns;
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::io;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -119,17 +120,38 @@ impl Table {
     }
 
     /// The session of this name, for the one request that takes what comes down.
-    pub(super) fn down(self: &Arc<Self>, id: &str) -> Result<Arc<Session>, Failure> {
+    pub(super) fn down(self: &Arc<Self>, id: &str) -> Result<Held, Failure> {
         let session = self.find(id)?;
         let there = std::mem::replace(&mut session.state().down, true);
-        if there { Err(Failure::Conflict) } else { Ok(session) }
+        if there {
+            Err(Failure::Conflict)
+        } else {
+            Ok(Held(session))
+        }
     }
 
     /// Sessions, and those of them that have not shown whose they are.
     #[cfg(test)]
-    fn counts(&self) -> (usize, usize) {
+    pub(super) fn counts(&self) -> (usize, usize) {
         let inner = lock(&self.inner);
         (inner.sessions.len(), inner.strangers)
+    }
+}
+
+/// A session whose GET is there. It ends when this is dropped, whatever became of the answer.
+pub(super) struct Held(Arc<Session>);
+
+impl Deref for Held {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.0
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.end(io::ErrorKind::ConnectionReset);
     }
 }
 

@@ -1,25 +1,24 @@
 //! A session of a server as a stream: what comes up in requests, and the answer to its GET.
 
 use std::io;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::super::half::Half;
-use super::super::session::Session;
+use super::super::session::Held;
 use crate::carrier::Virtual;
 use crate::stats::Traffic;
 use crate::stream::Stream;
 
 /// A stream whose two directions are a session and the answer to its GET.
 pub(super) struct Down {
-    session: Arc<Session>,
+    session: Held,
     half: Half,
     ended: bool,
     reset: bool,
 }
 
 impl Down {
-    pub(super) fn stream(session: Arc<Session>, half: Half) -> Stream {
+    pub(super) fn stream(session: Held, half: Half) -> Stream {
         let down = Down {
             session,
             half,
@@ -68,7 +67,6 @@ impl Virtual for Down {
 
 impl Drop for Down {
     fn drop(&mut self) {
-        self.session.end(io::ErrorKind::ConnectionReset);
         if !self.reset {
             self.half.leave();
         }

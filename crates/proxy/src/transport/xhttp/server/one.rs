@@ -1,6 +1,7 @@
 //! A server's connection of HTTP/1.1.
 
 use std::future::poll_fn;
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::Poll;
@@ -29,6 +30,9 @@ const HEAD: Duration = Duration::from_secs(4);
 /// A connection without requests is closed after this time.
 const IDLE: Duration = Duration::from_secs(300);
 
+/// Time for a client to take the head of an answer.
+const TAKEN: Duration = Duration::from_secs(10);
+
 /// A connection of HTTP/1.1.
 pub(super) struct One {
     shared: Arc<Shared>,
@@ -52,6 +56,12 @@ struct Judged {
     other: Answer,
     down: Answer,
     up: Answer,
+}
+
+/// Sends the head of an answer to a client who takes it.
+async fn send(one: &mut Http1, head: &[u8]) -> Result<(), Error> {
+    let sent = timeout(TAKEN, one.stream.send(head)).await;
+    sent.unwrap_or(Err(Error::TimedOut("taking the head of an answer")))
 }
 
 impl Shared {
@@ -146,13 +156,13 @@ impl One {
             let table = &self.shared.table;
             one.expect(judged.body);
             if judged.expects && !matches!(judged.ask, Err(_) | Ok(Ask::Options)) {
-                one.stream.send(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+                send(&mut one, b"HTTP/1.1 100 Continue\r\n\r\n").await?;
             }
             let failure = match judged.ask {
                 Ok(Ask::Options) => None,
                 Ok(Ask::One) => {
                     one.begin(to);
-                    one.stream.send(&judged.down.head(length)).await?;
+                    send(&mut one, &judged.down.head(length)).await?;
                     let whole = Whole::new(Half::One(one));
                     let stream = Stream::new(Box::new(whole), Traffic::default());
                     return Ok(Some((self.like)(stream, judged.client)));
@@ -160,7 +170,7 @@ impl One {
                 Ok(Ask::Down { session }) => match table.down(&session) {
                     Ok(session) => {
                         one.begin(to);
-                        one.stream.send(&judged.down.head(length)).await?;
+                        send(&mut one, &judged.down.head(length)).await?;
                         let stream = Down::stream(session, Half::One(one));
                         return Ok(Some((self.like)(stream, judged.client)));
                     }
@@ -173,7 +183,10 @@ impl One {
                     match begun {
                         Ok(session) => {
                             one.begin(to);
-                            one.stream.send(&judged.up.head(length)).await?;
+                            if let Err(error) = send(&mut one, &judged.up.head(length)).await {
+                                session.end(io::ErrorKind::ConnectionReset);
+                                return Err(error);
+                            }
                             self.shared.up(&session, Half::One(one), padded).await;
                             return Ok(None);
                         }

@@ -1,5 +1,6 @@
 //! A server's connection of HTTP/2.
 
+use std::io;
 use std::sync::Arc;
 
 use sealway_v2ray::xhttp::serve::{Answered, client_address};
@@ -72,7 +73,10 @@ impl Two {
             Ok(Ask::One) => {
                 let head = answer(200, Answered::Down)?.response();
                 let mut body = exchange.accept(head, None);
-                body.begin()?;
+                if body.begin().is_err() {
+                    // The client has taken it back: the other streams go on.
+                    return Ok(None);
+                }
                 let whole = Whole::new(Half::Two(Box::new(body)));
                 let stream = Stream::new(Box::new(whole), Traffic::default());
                 return Ok(Some((self.like)(stream, client)));
@@ -85,7 +89,9 @@ impl Two {
                     // bring it up would not be heard.
                     body.excuse();
                     // The client, or who stands between, may wait for the head before it sends anything up.
-                    body.begin()?;
+                    if body.begin().is_err() {
+                        return Ok(None);
+                    }
                     return Ok(Some((self.like)(
                         Down::stream(session, Half::Two(Box::new(body))),
                         client,
@@ -105,7 +111,10 @@ impl Two {
                     Ok(session) => {
                         let head = answer(200, Answered::Up)?.response();
                         let mut body = exchange.accept(head, None);
-                        body.begin()?;
+                        if body.begin().is_err() {
+                            session.end(io::ErrorKind::ConnectionReset);
+                            return Ok(None);
+                        }
                         let shared = Arc::clone(shared);
                         self.tasks
                             .spawn(async move { shared.up(&session, Half::Two(Box::new(body)), padded).await });
