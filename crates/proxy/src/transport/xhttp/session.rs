@@ -220,6 +220,21 @@ impl Session {
         self.changed.notify_waiters();
     }
 
+    /// Whether there are bytes in their order.
+    pub(super) fn has_ready(&self) -> bool {
+        self.state().bytes > 0
+    }
+
+    /// Whether numbered requests have come, each of them whole and none of them too early.
+    pub(super) fn is_complete(&self) -> bool {
+        let state = self.state();
+        state.posts
+            && state.broken.is_none()
+            && !state.queue.is_busy()
+            && state.queue.is_empty()
+            && state.waiting.is_empty()
+    }
+
     /// Reads what comes up; 0 is the end.
     pub(super) fn poll_read(&self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
         let mut state = self.state();

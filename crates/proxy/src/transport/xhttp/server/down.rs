@@ -15,6 +15,8 @@ pub(super) struct Down {
     half: Half,
     ended: bool,
     reset: bool,
+    /// The client has gone, after all that it sent had come: that is how a client of numbered requests ends.
+    over: bool,
 }
 
 impl Down {
@@ -24,13 +26,22 @@ impl Down {
             half,
             ended: false,
             reset: false,
+            over: false,
         };
         Stream::new(Box::new(down), Traffic::default())
     }
 
     fn look(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        // What has come, and was answered, is read before anything else is seen.
+        if self.over || self.session.has_ready() {
+            return Ok(());
+        }
         match self.half.poll_gone(cx) {
-            Poll::Ready(error) if !self.ended => Err(error),
+            Poll::Ready(error) if !self.ended => {
+                let closed = error.kind() == io::ErrorKind::ConnectionReset && error.raw_os_error().is_none();
+                self.over = closed && self.session.is_complete();
+                if self.over { Ok(()) } else { Err(error) }
+            }
             _ => Ok(()),
         }
     }
@@ -42,7 +53,10 @@ impl Virtual for Down {
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
-        self.session.poll_read(cx, into)
+        match self.session.poll_read(cx, into) {
+            Poll::Pending if self.over => Poll::Ready(Ok(0)),
+            read => read,
+        }
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {

@@ -21,16 +21,19 @@ fn shared() -> Arc<Shared> {
     }))
 }
 
-/// Serves a connection; each stream says back what it hears.
-async fn serve(shared: Arc<Shared>, socket: UnixStream) {
-    let accepted = Accepted {
+fn accepted(socket: UnixStream) -> Accepted {
+    Accepted {
         stream: Stream::new(Sock::Unix(socket), Traffic::default()),
         source: None,
         local: None,
         forwarded: false,
         agreed: Agreed::default(),
-    };
-    let Ok(Arrival::Many(mut many)) = shared.accept(accepted).await else {
+    }
+}
+
+/// Serves a connection; each stream says back what it hears.
+async fn serve(shared: Arc<Shared>, socket: UnixStream) {
+    let Ok(Arrival::Many(mut many)) = shared.accept(accepted(socket)).await else {
         return;
     };
     while let Ok(Some(mut accepted)) = many.next().await {
@@ -164,4 +167,57 @@ async fn a_client_who_reads_nothing_is_given_up() {
         .await
         .unwrap();
     assert_eq!(shared.table.counts(), (0, 0));
+}
+
+/// A request of HTTP/1.1.
+fn one(line: &str, body: &[u8]) -> Vec<u8> {
+    let padding = "X".repeat(200);
+    let head = format!(
+        "{line} HTTP/1.1\r\nHost: h\r\nReferer: http://h/p/?x_padding={padding}\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body].concat()
+}
+
+/// A client sends, hears that all has come, and closes. The target reads late.
+#[tokio::test(start_paused = true)]
+async fn what_was_answered_is_read_to_its_end() {
+    for two in [false, true] {
+        let shared = shared();
+        let (near, mut get) = UnixStream::pair().unwrap();
+        let asked = match two {
+            false => one("GET /p/s", b""),
+            true => [begin(), head(1, "GET", "/p/s", true)].concat(),
+        };
+        get.write_all(&asked).await.unwrap();
+        let Ok(Arrival::Many(mut many)) = Arc::clone(&shared).accept(accepted(near)).await else {
+            panic!("a connection");
+        };
+        let mut stream = many.next().await.unwrap().unwrap().stream;
+        stream.trust();
+        let driving = tokio::spawn(async move { many.next().await.is_ok() });
+        let (near, mut post) = UnixStream::pair().unwrap();
+        tokio::spawn(serve(Arc::clone(&shared), near));
+        for seq in 0..4 {
+            post.write_all(&one(&format!("POST /p/s/{seq}"), &[7; 50 << 10]))
+                .await
+                .unwrap();
+            expect(&mut post, b"HTTP/1.1 200").await;
+        }
+        match two {
+            false => {
+                expect(&mut get, b"\r\n\r\n").await;
+                drop(get);
+            }
+            true => get.write_all(&frame(3, 0, 1, &CANCEL)).await.unwrap(),
+        }
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let mut read = 0;
+        while stream.more().await.unwrap() {
+            read += stream.payload().len();
+            stream.consume(stream.payload().len());
+        }
+        assert_eq!(read, 200 << 10, "HTTP/2: {two}");
+        driving.abort();
+    }
 }
