@@ -24,8 +24,8 @@ use crate::error::Error;
 const MAX_POSTS: usize = 30;
 /// Bytes of them, beyond the first.
 const MAX_UNDER_WAY: usize = 8 << 20;
-/// Time for what has been collected when the stream is closed.
-const PARTING: Duration = Duration::from_secs(10);
+/// Time for one more request to be answered, once the stream is closed.
+const PARTING: Duration = Duration::from_secs(60);
 
 /// What a stream and the task that sends share.
 struct Shared {
@@ -205,6 +205,7 @@ impl Sending {
     async fn run(mut self) {
         let shared = Arc::clone(&self.shared);
         let ended = self.send().await;
+        let failed = ended.is_err();
         let mut state = shared.state();
         match ended {
             Ok(()) => state.through = true,
@@ -217,7 +218,10 @@ impl Sending {
         let down = state.down.take();
         drop(state);
         if let Some(mut down) = down {
-            down.leave();
+            match failed {
+                true => down.reset_on_close(),
+                false => down.leave(),
+            }
         }
     }
 
@@ -291,13 +295,18 @@ impl Sending {
             });
             seq += 1;
         }
-        let rest = async {
-            while let Some(one) = posts.join_next().await {
-                done(Some(one))?;
-            }
-            Ok(())
-        };
-        timeout(PARTING, rest).await.unwrap_or(Ok(()))
+        rest(&mut posts).await
+    }
+}
+
+/// Waits for the answers that are missing.
+async fn rest(posts: &mut JoinSet<Result<usize, Error>>) -> Result<(), Error> {
+    loop {
+        match timeout(PARTING, posts.join_next()).await {
+            Ok(None) => return Ok(()),
+            Ok(one) => done(one).map(drop)?,
+            Err(_) => return Err(Error::TimedOut("the answer to a numbered request")),
+        }
     }
 }
 
@@ -307,5 +316,28 @@ fn done(joined: Option<Result<Result<usize, Error>, tokio::task::JoinError>>) ->
         Some(Ok(done)) => done,
         Some(Err(_)) => Err(Error::Closed),
         None => Ok(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn late(posts: &mut JoinSet<Result<usize, Error>>, secs: u64) {
+        posts.spawn(async move {
+            tokio::time::sleep(Duration::from_secs(secs)).await;
+            Ok(1)
+        });
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn late_answers_are_waited_for_and_missing_ones_are_errors() {
+        let (mut posts, begun) = (JoinSet::new(), Instant::now());
+        (1..=9).for_each(|number| late(&mut posts, 12 * number));
+        rest(&mut posts).await.unwrap();
+        assert_eq!(begun.elapsed().as_secs(), 108);
+        late(&mut posts, 12);
+        posts.spawn(std::future::pending());
+        assert!(matches!(rest(&mut posts).await, Err(Error::TimedOut(_))));
     }
 }
