@@ -110,8 +110,9 @@ impl Table {
         let weak = Arc::downgrade(&session);
         tokio::spawn(async move {
             tokio::time::sleep(REAP).await;
+            // From here on no GET finds it.
             if let Some(session) = weak.upgrade()
-                && !lock(&session.state).down
+                && !std::mem::replace(&mut session.state().down, true)
             {
                 session.end(io::ErrorKind::TimedOut);
             }
@@ -173,12 +174,18 @@ impl Session {
 
     /// What comes up has shown who sends it.
     pub(super) fn trust(&self) {
-        if std::mem::replace(&mut self.state().trusted, true) {
+        let table = self.table.upgrade();
+        let mut inner = table.as_ref().map(|table| lock(&table.inner));
+        let mut state = self.state();
+        if std::mem::replace(&mut state.trusted, true) {
             return;
         }
-        if let Some(table) = self.table.upgrade() {
-            lock(&table.inner).strangers -= 1;
+        if let Some(inner) = &mut inner
+            && !state.gone
+        {
+            inner.strangers -= 1;
         }
+        drop((inner, state));
         self.changed.notify_waiters();
     }
 
@@ -197,7 +204,9 @@ impl Session {
                 .is_some_and(|found| std::ptr::eq(&**found, self));
             if ours {
                 inner.sessions.remove(&self.id);
-                if !self.is_trusted() {
+                let mut state = self.state();
+                state.gone = true;
+                if !state.trusted {
                     inner.strangers -= 1;
                 }
             }

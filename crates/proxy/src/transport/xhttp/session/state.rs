@@ -20,6 +20,8 @@ pub(super) struct State {
     /// Bytes of theirs that have been read.
     pub(super) collected: usize,
     pub(super) trusted: bool,
+    /// No request finds it any more, and it is not counted.
+    pub(super) gone: bool,
     /// A request takes what comes down.
     pub(super) down: bool,
     /// A request without an end brings all that goes up.
@@ -42,6 +44,7 @@ impl State {
             waiting: BTreeSet::new(),
             collected: 0,
             trusted: false,
+            gone: false,
             down: false,
             up: false,
             posts: false,

@@ -152,3 +152,12 @@ async fn a_request_without_an_end_and_numbered_ones_exclude_each_other() {
     post(&session, 0, b"x").await.unwrap();
     assert_eq!(session.begin_up(), Err(Failure::Conflict));
 }
+
+#[tokio::test]
+async fn who_is_known_too_late_is_not_counted_twice() {
+    let table = table();
+    let (late, _other) = (table.find("a").unwrap(), table.find("b").unwrap());
+    late.end(io::ErrorKind::TimedOut);
+    late.trust();
+    assert_eq!(table.counts(), (1, 1));
+}
