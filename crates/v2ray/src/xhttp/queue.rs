@@ -99,6 +99,11 @@ impl Queue {
         seq == self.next && !self.busy
     }
 
+    /// Whether this number is the next, and its body has begun to arrive.
+    pub fn is_arriving(&self, seq: u64) -> bool {
+        seq == self.next && self.busy
+    }
+
     /// Whether the next one's body is arriving.
     pub fn is_busy(&self) -> bool {
         self.busy
@@ -172,6 +177,7 @@ mod tests {
         let mut queue = Queue::new(4);
         assert_eq!(queue.turn(0), Turn::Now);
         assert_eq!(queue.turn(0), Turn::Repeated);
+        assert!(queue.is_arriving(0) && !queue.is_arriving(1));
         assert_eq!(queue.turn(1), Turn::Later);
         queue.hold(1, vec![1; 10]).unwrap();
         assert_eq!((queue.pop(), queue.bytes()), (None, 10));

@@ -278,16 +278,22 @@ impl Session {
     /// Takes a numbered request: what of it stood in its head, and the body.
     pub(super) async fn post(&self, seq: u64, in_head: Vec<u8>, body: &mut Half) -> Result<(), Failure> {
         let mut left = self.max_post.checked_sub(in_head.len()).ok_or(Failure::TooLarge)?;
-        let turn = {
-            let mut state = self.state();
-            if state.up || state.broken.is_some() {
-                return Err(Failure::Broken);
+        let turn = loop {
+            let changed = self.changed.notified();
+            let mut changed = std::pin::pin!(changed);
+            changed.as_mut().enable();
+            {
+                let mut state = self.state();
+                if state.up || state.broken.is_some() {
+                    return Err(Failure::Broken);
+                }
+                state.posts = true;
+                // The one before it with this number may still break off: then this one takes its place.
+                if !state.waiting.contains(&seq) && !state.queue.is_arriving(seq) {
+                    break state.queue.turn(seq);
+                }
             }
-            state.posts = true;
-            match state.waiting.contains(&seq) {
-                true => Turn::Repeated,
-                false => state.queue.turn(seq),
-            }
+            changed.await;
         };
         match turn {
             Turn::Now => self.pass(in_head, body, left).await,

@@ -161,3 +161,27 @@ async fn who_is_known_too_late_is_not_counted_twice() {
     late.trust();
     assert_eq!(table.counts(), (1, 1));
 }
+
+/// A request comes again before it has come: the second is there when the first breaks off.
+#[tokio::test]
+async fn a_repeated_request_takes_the_place_of_one_that_breaks_off() {
+    for seq in [0, 1] {
+        let table = table();
+        let session = Arc::new(table.down("s").unwrap());
+        let (mut half, theirs) = request(10);
+        let again = Arc::clone(&session);
+        let first = tokio::spawn(async move { again.post(seq, Vec::new(), &mut half).await });
+        tokio::task::yield_now().await;
+        let again = Arc::clone(&session);
+        let second = tokio::spawn(async move { post(&again, seq, b"ab").await });
+        tokio::task::yield_now().await;
+        assert!(!second.is_finished(), "answered before it has come");
+        drop(theirs);
+        assert_eq!(first.await.unwrap(), Err(Failure::Gone));
+        assert_eq!(second.await.unwrap(), Ok(()));
+        if seq > 0 {
+            post(&session, 0, b"").await.unwrap();
+        }
+        assert_eq!(read(&session, 9).await.unwrap(), b"ab");
+    }
+}

@@ -62,5 +62,7 @@ impl Drop for Waiting<'_> {
         let mut state = self.session.state();
         state.waiting.remove(&self.seq);
         state.collected -= self.bytes;
+        drop(state);
+        self.session.changed.notify_waiters();
     }
 }
