@@ -27,6 +27,8 @@ use crate::transport::http2::{self, Client, Options, Pings};
 
 /// Time between pings of HTTP/2, unless the settings say otherwise.
 const KEEP_ALIVE: Duration = Duration::from_secs(45);
+/// Longest such time: no connection is older.
+const MAX_KEEP_ALIVE: Duration = Duration::from_secs(365 * 86400);
 /// Time for the answer to one.
 const PING_ANSWER: Duration = Duration::from_secs(20);
 /// Time for a new connection, with its handshakes.
@@ -125,7 +127,9 @@ impl Way {
     fn pings(&self) -> Pings {
         let idle = match self.settings.xmux.keep_alive_secs {
             0 => Some(KEEP_ALIVE),
-            secs => u64::try_from(secs).ok().map(Duration::from_secs),
+            secs => u64::try_from(secs)
+                .ok()
+                .map(|secs| Duration::from_secs(secs).min(MAX_KEEP_ALIVE)),
         };
         Pings {
             idle,
@@ -325,5 +329,20 @@ impl Share {
     async fn request(&self, request: Request<()>) -> Result<http2::Body, Error> {
         lock(&self.shared.budget).take_request();
         self.shared.client.request(request, Box::new(check), None).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_time_between_pings_can_be_added_to_now() {
+        for (secs, idle) in [(0, Some(KEEP_ALIVE)), (-1, None), (i64::MAX, Some(MAX_KEEP_ALIVE))] {
+            let mut settings = Settings::default();
+            settings.xmux.keep_alive_secs = secs;
+            assert_eq!(Way::new(&settings, true).pings().idle, idle);
+        }
+        assert!(Instant::now().checked_add(MAX_KEEP_ALIVE).is_some());
     }
 }
