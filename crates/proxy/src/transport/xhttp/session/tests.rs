@@ -174,7 +174,7 @@ async fn a_repeated_request_takes_the_place_of_one_that_breaks_off() {
         tokio::task::yield_now().await;
         let again = Arc::clone(&session);
         let second = tokio::spawn(async move { post(&again, seq, b"ab").await });
-        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
         assert!(!second.is_finished(), "answered before it has come");
         drop(theirs);
         assert_eq!(first.await.unwrap(), Err(Failure::Gone));
