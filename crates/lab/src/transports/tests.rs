@@ -153,7 +153,9 @@ fn an_end_that_is_not_passed_on_is_told_from_bytes_that_are() {
         };
         let mut traffic = Traffic::start(entry, &sink, &[order]).unwrap();
         traffic.flowing().unwrap();
-        let ended = traffic.watch(Duration::from_secs(2)).and(Err(Trouble::Stuck));
+        let ended = traffic
+            .watch(Duration::from_secs(if must_end { 10 } else { 2 }))
+            .and(Err(Trouble::Stuck));
         let expected = if must_end { Trouble::Endless } else { Trouble::Stuck };
         assert_eq!(ended, Err::<(), _>(expected), "{must_end}");
     }

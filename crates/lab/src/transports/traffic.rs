@@ -23,6 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How long the end of a stream of which every byte has arrived may take. Some programs never pass it on.
 const END: Duration = Duration::from_millis(500);
 
+/// The same where it must come: over what cannot say the end of one direction, it comes after the time that the other has.
+const MUST_END: Duration = Duration::from_secs(8);
+
 /// What a connection begins with.
 const MAGIC: [u8; 8] = *b"swlab\0t1";
 
@@ -156,10 +159,11 @@ impl Stream {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) if is_timeout(&error) && since.elapsed() < PATIENCE => {
                     if self.ended.load(Ordering::Acquire) && self.sent.load(Ordering::Acquire) == offset {
-                        if self.order.must_end {
-                            return Err(Trouble::Endless);
+                        match self.order.must_end {
+                            false => break,
+                            true if since.elapsed() >= MUST_END => return Err(Trouble::Endless),
+                            true => {}
                         }
-                        break;
                     }
                     continue;
                 }
