@@ -423,7 +423,7 @@ fn a_used_vmess_header_is_refused_by_other_inbounds_and_after_a_restart() {
         let again = send(port);
         again.shutdown(std::net::Shutdown::Write).unwrap();
         let refusal = format!(
-            " 127.0.0.1:{} refused: VMess: the request was made ",
+            " 127.0.0.1:{} refused: the request was made ",
             again.local_addr().unwrap().port()
         );
         place.wait("error", &refusal);
