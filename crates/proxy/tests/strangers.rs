@@ -73,10 +73,11 @@ async fn strangers_all_see_the_same() {
         known(&[0, 9]),
         known(&[0, 1, 0, 80, 9]),
         known(&[0, 1, 0, 80, 2, 0]),
-        known(&[0, 3]),
+        known(&[0, 4]),
         known(&[1, 0xff, 1]),
         then(known(&[0, 9])),
         then(known(&[0, 3])),
+        then(known(&[0, 4])),
     ] {
         assert_eq!(
             seen(&server, &sent).await,

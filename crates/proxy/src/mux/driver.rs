@@ -122,14 +122,19 @@ impl<R: Role> Driver<R> {
     pub(crate) async fn run(mut self) -> (Result<(), Error>, R) {
         let ended = poll_fn(|cx| self.poll(cx)).await;
         drop(self.sessions);
-        if ended.is_ok() {
-            let stream = &mut self.stream;
-            poll_fn(|cx| {
-                stream.finish(cx);
-                Poll::Ready(())
-            })
-            .await;
-            let _ = tokio::time::timeout(LINGER, stream.carrier.leave()).await;
+        let stream = &mut self.stream;
+        match &ended {
+            Ok(()) => {
+                poll_fn(|cx| {
+                    stream.finish(cx);
+                    Poll::Ready(())
+                })
+                .await;
+                let _ = tokio::time::timeout(LINGER, stream.carrier.leave()).await;
+            }
+            Err(Error::Io(_) | Error::Closed) => {}
+            // Who knows an id and speaks no mux sees what everybody sees who is refused.
+            Err(_) => stream.leave(&[]).await,
         }
         (ended, self.role)
     }
