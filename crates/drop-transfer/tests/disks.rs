@@ -9,12 +9,18 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use common::{directory, file, names, staging};
 use sealway_drop::fault::{Failure, Fault};
 use sealway_drop_transfer::dest::{Admission, Destination, Error, Options, Skip, StagedFile, Staging};
 use sealway_drop_transfer::entry::Entry;
+
+/// One test at a time: a program that one of them starts has, for a moment, the locks that the others hold.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn bytes(range: Range<u64>) -> Vec<u8> {
     range.map(|offset| (offset % 251) as u8).collect()
@@ -50,6 +56,7 @@ impl Drop for SmallDisk {
 
 #[test]
 fn a_full_disk_is_said_and_nothing_is_lost() {
+    let _turn = turn();
     let work = tempfile::tempdir().unwrap();
     let Some(disk) = SmallDisk::mount(work.path()) else {
         return;
@@ -92,6 +99,7 @@ fn a_full_disk_is_said_and_nothing_is_lost() {
 
 #[test]
 fn a_folder_that_is_another_disk_is_said_before_anything_is_sent() {
+    let _turn = turn();
     let work = tempfile::tempdir().unwrap();
     fs::create_dir(work.path().join("sub")).unwrap();
     let Some(_disk) = SmallDisk::mount(&work.path().join("sub")) else {
@@ -113,6 +121,7 @@ fn a_folder_that_is_another_disk_is_said_before_anything_is_sent() {
 /// The same file system, mounted again: nothing can be renamed into it either.
 #[test]
 fn a_folder_that_is_another_mount_is_said_before_anything_is_sent() {
+    let _turn = turn();
     let work = tempfile::tempdir().unwrap();
     let (inside, outside) = (work.path().join("inside"), work.path().join("outside"));
     fs::create_dir_all(inside.join("sub")).unwrap();
@@ -133,6 +142,7 @@ fn a_folder_that_is_another_mount_is_said_before_anything_is_sent() {
 
 #[test]
 fn a_staging_folder_that_cannot_be_used_does_not_stay() {
+    let _turn = turn();
     let work = tempfile::tempdir().unwrap();
     let mut mount = Command::new("mount");
     // Room for the folder, and none for the journal.
