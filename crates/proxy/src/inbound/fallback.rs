@@ -1,16 +1,17 @@
 //! Strangers on a VLESS or Trojan inbound are led to a web server, who answers them as if nothing else were here.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 use sealway_net::sock::Sock;
-use sealway_v2ray::Network;
 use sealway_v2ray::vless::fallback::Fallbacks;
-use tokio::time::Instant;
+use sealway_v2ray::{Destination, Network, Step};
+use tokio::time::{Instant, timeout_at};
 
-use super::Fresh;
+use super::{Fresh, Users};
 use crate::Error;
 use crate::dial;
-use crate::dispatch::Request;
+use crate::dispatch::{Request, User};
 use crate::log::Limit;
 use crate::loops::Listener;
 use crate::proxy_protocol;
@@ -23,8 +24,91 @@ use crate::tls::handshake::Agreed;
 /// Lines a second about fallbacks that cannot be reached: every stranger brings one.
 static DEAD: Limit = Limit::new(5);
 
+/// Who asks to be let in, as far as what has come shows.
+pub(super) enum Knock<'a> {
+    User(&'a Arc<User>),
+    /// Too little has come to tell.
+    Short,
+    Stranger,
+}
+
+/// Whom [`Strangers::let_in`] has let in.
+pub(super) enum Entered {
+    /// A user, and where he wants to go.
+    User(Box<Fresh>, Arc<User>, Destination),
+    /// A stranger, who is led elsewhere.
+    Stranger(Request),
+}
+
+/// What an inbound does about strangers.
+pub(super) struct Strangers {
+    fallbacks: Fallbacks<FallbackTarget>,
+    /// A stranger as far as limits go.
+    anyone: Arc<User>,
+}
+
+impl Strangers {
+    /// Those of an inbound with these fallbacks.
+    pub(super) fn new(fallbacks: Fallbacks<FallbackTarget>, users: &Users<'_>) -> Self {
+        let anyone = users.anyone(0);
+        Strangers { fallbacks, anyone }
+    }
+
+    /// Waits until it shows who this is. `None`: a stranger, for whom there is a fallback.
+    async fn meet<'a>(
+        &self,
+        stream: &mut Stream,
+        knock: impl Fn(&[u8]) -> Knock<'a>,
+        unknown: &'static str,
+    ) -> Result<Option<Arc<User>>, Error> {
+        loop {
+            if !stream.more().await? {
+                return Err(Error::Closed);
+            }
+            match knock(stream.payload()) {
+                Knock::User(user) => return Ok(Some(Arc::clone(user))),
+                _ if !self.fallbacks.is_empty() => return Ok(None),
+                Knock::Short => {}
+                Knock::Stranger => return Err(Error::Unauthentic(unknown)),
+            }
+        }
+    }
+
+    /// Reads the request of a user, by the deadline, and leads strangers to a fallback. `words` are those of the errors for a
+    /// stranger and for a header that comes too late.
+    pub(super) async fn let_in<'a, T>(
+        &self,
+        mut fresh: Fresh,
+        words: [&'static str; 2],
+        knock: impl Fn(&[u8]) -> Knock<'a>,
+        decode: impl FnMut(&[u8]) -> Result<Step<T>, sealway_v2ray::Error>,
+        target: impl FnOnce(T) -> Result<Destination, Error>,
+    ) -> Result<Entered, Error> {
+        let [unknown, late] = words;
+        let stream = &mut fresh.stream;
+        let asked = timeout_at(fresh.deadline, async {
+            let Some(user) = self.meet(stream, knock, unknown).await? else {
+                return Ok(None);
+            };
+            stream.trust();
+            Ok(Some((user, target(stream.read(decode).await?)?)))
+        });
+        match asked.await.unwrap_or(Err(Error::TimedOut(late))) {
+            Ok(Some((user, to))) => Ok(Entered::User(Box::new(fresh), user, to)),
+            Ok(None) => take(fresh, &self.fallbacks, &self.anyone.level)
+                .await
+                .map(Entered::Stranger),
+            Err(error) => {
+                // Whatever is wrong, the connection ends in the same way.
+                stream.leave(&[]).await;
+                Err(error)
+            }
+        }
+    }
+}
+
 /// Chooses a fallback and connects to it. What was read goes there exactly as it came.
-pub(super) async fn take(fresh: Fresh, fallbacks: &Fallbacks<FallbackTarget>, level: &Level) -> Result<Request, Error> {
+async fn take(fresh: Fresh, fallbacks: &Fallbacks<FallbackTarget>, level: &Level) -> Result<Request, Error> {
     let Fresh {
         mut stream,
         origin,
@@ -77,7 +161,7 @@ async fn choose<'a>(
 ) -> Result<&'a FallbackTarget, Error> {
     let (name, alpn) = (agreed.sni.as_str(), agreed.alpn.as_str());
     while fallbacks.wants_more(name, alpn, stream.payload()) {
-        match tokio::time::timeout_at(deadline, stream.more()).await {
+        match timeout_at(deadline, stream.more()).await {
             Ok(Ok(true)) => {}
             // Whatever has come so far is what the web server gets to see.
             Ok(Ok(false)) | Err(_) => break,

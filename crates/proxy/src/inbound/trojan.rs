@@ -6,21 +6,18 @@ use sealway_v2ray::Network;
 use sealway_v2ray::trojan;
 use sealway_v2ray::trojan::first::{First, Stranger, inspect};
 use sealway_v2ray::vless::fallback::Fallbacks;
-use tokio::time::timeout_at;
 
-use super::{Fresh, Protocol, Users, fallback};
+use super::fallback::{Entered, Knock, Strangers};
+use super::{Fresh, Protocol, Users};
 use crate::dispatch::{Request, User};
 use crate::error::{Error, Pending};
-use crate::settings::{FallbackTarget, TrojanIn};
-use crate::stream::Stream;
+use crate::settings::TrojanIn;
 use crate::udp::Addressed;
 
 /// A Trojan inbound.
 pub(super) struct Trojan {
     users: trojan::Users<Arc<User>>,
-    fallbacks: Fallbacks<FallbackTarget>,
-    /// A stranger as far as limits go.
-    anyone: Arc<User>,
+    strangers: Strangers,
 }
 
 impl Trojan {
@@ -34,46 +31,25 @@ impl Trojan {
         }
         Ok(Trojan {
             users: known,
-            fallbacks: Fallbacks::new(settings.fallbacks.iter().cloned()),
-            anyone: users.anyone(0),
+            strangers: Strangers::new(Fallbacks::new(settings.fallbacks.iter().cloned()), users),
         })
     }
 
-    /// Reads until it shows who this is. `None`: a stranger, for whom there is a fallback.
-    async fn meet(&self, stream: &mut Stream) -> Result<Option<Arc<User>>, Error> {
-        loop {
-            if !stream.more().await? {
-                return Err(Error::Closed);
-            }
-            match inspect(stream.payload(), &self.users) {
-                First::User(user) => return Ok(Some(Arc::clone(user))),
-                First::Stranger(_) if !self.fallbacks.is_empty() => return Ok(None),
-                First::Stranger(Stranger::Short) => {}
-                First::Stranger(_) => return Err(Error::Unauthentic("Trojan: no such user")),
-            }
-        }
-    }
-
     /// Reads the request header; sends strangers to a fallback.
-    async fn read(&self, mut fresh: Fresh) -> Result<Request, Error> {
-        let deadline = fresh.deadline;
-        let stream = &mut fresh.stream;
-        let asked = timeout_at(deadline, async {
-            let Some(user) = self.meet(stream).await? else {
-                return Ok(None);
-            };
-            stream.trust();
-            let request = stream.read(trojan::Request::decode).await?;
-            Ok(Some((user, request.to)))
-        });
-        let (user, to) = match asked.await.unwrap_or(Err(Error::TimedOut("Trojan header"))) {
-            Ok(Some(asked)) => asked,
-            Ok(None) => return fallback::take(fresh, &self.fallbacks, &self.anyone.level).await,
-            Err(error) => {
-                // Whatever is wrong, the connection ends in the same way.
-                stream.leave(&[]).await;
-                return Err(error);
-            }
+    async fn read(&self, fresh: Fresh) -> Result<Request, Error> {
+        let knock = |first: &[u8]| match inspect(first, &self.users) {
+            First::User(user) => Knock::User(user),
+            First::Stranger(Stranger::Short) => Knock::Short,
+            First::Stranger(_) => Knock::Stranger,
+        };
+        let words = ["Trojan: no such user", "Trojan header"];
+        let target = |request: trojan::Request| Ok(request.to);
+        let entered = self
+            .strangers
+            .let_in(fresh, words, knock, trojan::Request::decode, target);
+        let (fresh, user, to) = match entered.await? {
+            Entered::User(fresh, user, to) => (fresh, user, to),
+            Entered::Stranger(request) => return Ok(request),
         };
         Ok(match to.network {
             Network::Tcp => Request::Stream {

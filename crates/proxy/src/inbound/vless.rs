@@ -6,21 +6,18 @@ use sealway_v2ray::vless::fallback::Fallbacks;
 use sealway_v2ray::vless::first::{First, Stranger, inspect};
 use sealway_v2ray::vless::{self, Command, Flow, RESPONSE, check_flow};
 use sealway_v2ray::{Network, mux};
-use tokio::time::timeout_at;
 
-use super::{Fresh, Protocol, Users, fallback};
+use super::fallback::{Entered, Knock, Strangers};
+use super::{Fresh, Protocol, Users};
 use crate::dispatch::{Request, User};
 use crate::error::{Error, Pending};
-use crate::settings::{FallbackTarget, VlessIn};
-use crate::stream::Stream;
+use crate::settings::VlessIn;
 use crate::udp::Framed;
 
 /// A VLESS inbound.
 pub(super) struct Vless {
     users: vless::Users<Arc<User>>,
-    fallbacks: Fallbacks<FallbackTarget>,
-    /// A stranger as far as limits go.
-    anyone: Arc<User>,
+    strangers: Strangers,
 }
 
 impl Vless {
@@ -32,53 +29,34 @@ impl Vless {
         }
         Ok(Vless {
             users: known,
-            fallbacks: Fallbacks::new(settings.fallbacks.iter().cloned()),
-            anyone: users.anyone(0),
+            strangers: Strangers::new(Fallbacks::new(settings.fallbacks.iter().cloned()), users),
         })
     }
 
-    /// Reads until it shows who this is. `None`: a stranger, for whom there is a fallback.
-    async fn meet(&self, stream: &mut Stream) -> Result<Option<Arc<User>>, Error> {
-        loop {
-            if !stream.more().await? {
-                return Err(Error::Closed);
-            }
-            match inspect(stream.payload(), &self.users) {
-                First::User(found) => return Ok(Some(Arc::clone(found.user))),
-                First::Stranger(_) if !self.fallbacks.is_empty() => return Ok(None),
-                First::Stranger(Stranger::Short) => {}
-                First::Stranger(_) => return Err(Error::Unauthentic("VLESS: no such user")),
-            }
-        }
-    }
-
     /// Reads the request header; sends strangers to a fallback.
-    async fn read(&self, mut fresh: Fresh) -> Result<Request, Error> {
-        let deadline = fresh.deadline;
-        let stream = &mut fresh.stream;
-        let asked = timeout_at(deadline, async {
-            let Some(user) = self.meet(stream).await? else {
-                return Ok(None);
-            };
-            stream.trust();
-            let request = stream.read(vless::Request::decode).await?;
+    async fn read(&self, fresh: Fresh) -> Result<Request, Error> {
+        let knock = |first: &[u8]| match inspect(first, &self.users) {
+            First::User(found) => Knock::User(found.user),
+            First::Stranger(Stranger::Short) => Knock::Short,
+            First::Stranger(_) => Knock::Stranger,
+        };
+        let words = ["VLESS: no such user", "VLESS header"];
+        let target = |request: vless::Request| {
             check_flow(request.flow, Flow::None, &request.command)?;
             match request.command {
-                Command::Connect(to) => Ok(Some((user, to))),
-                Command::Mux => Ok(Some((user, mux::target()?))),
+                Command::Connect(to) => Ok(to),
+                Command::Mux => mux::target().map_err(Into::into),
                 Command::Reverse => Err(Error::Unsupported("VLESS reverse tunnels")),
             }
-        });
-        let (user, to) = match asked.await.unwrap_or(Err(Error::TimedOut("VLESS header"))) {
-            Ok(Some(asked)) => asked,
-            Ok(None) => return fallback::take(fresh, &self.fallbacks, &self.anyone.level).await,
-            Err(error) => {
-                // Whatever is wrong, the connection ends in the same way.
-                stream.leave(&[]).await;
-                return Err(error);
-            }
         };
-        stream.set_prefix(RESPONSE.to_vec());
+        let entered = self
+            .strangers
+            .let_in(fresh, words, knock, vless::Request::decode, target);
+        let (mut fresh, user, to) = match entered.await? {
+            Entered::User(fresh, user, to) => (fresh, user, to),
+            Entered::Stranger(request) => return Ok(request),
+        };
+        fresh.stream.set_prefix(RESPONSE.to_vec());
         Ok(match to.network {
             Network::Tcp => Request::Stream {
                 near: Box::new(fresh.stream),
