@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use common::*;
+use sealway_proxy::Server;
 use sealway_proxy::settings::*;
-use sealway_proxy::{Server, Timeouts};
 use sealway_v2ray::vless::fallback::Fallback;
 use sealway_v2ray::ws::frame::{Opcode, Role, control};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -33,27 +33,7 @@ async fn sink() -> SocketAddr {
 }
 
 async fn start(protocol: InboundProtocol) -> Server {
-    let transport = ServerTransport {
-        kind: TransportKind::WebSocket(Upgrade::default()),
-        socket: SocketOptions {
-            send_buffer: Some(4 << 10),
-            ..SocketOptions::default()
-        },
-        ..ServerTransport::default()
-    };
-    let mut settings = server_settings(protocol, transport);
-    let long = Duration::from_secs(600);
-    let level = Level {
-        handshake: long,
-        timeouts: Timeouts {
-            idle: long,
-            uplink_only: long,
-            downlink_only: long,
-        },
-        ..Level::default()
-    };
-    settings.levels = vec![(0, level)];
-    Server::start(settings).await.unwrap()
+    patient_server(protocol, TransportKind::WebSocket(Upgrade::default())).await
 }
 
 /// Upgrades to WebSocket, with as little room for answers as there can be.

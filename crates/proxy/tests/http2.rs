@@ -6,8 +6,8 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::*;
+use sealway_proxy::Server;
 use sealway_proxy::settings::*;
-use sealway_proxy::{Server, Timeouts};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Mutex;
@@ -74,30 +74,11 @@ async fn start() -> Server {
 }
 
 async fn start_with(protocol: InboundProtocol) -> Server {
-    let transport = ServerTransport {
-        kind: TransportKind::Grpc(Grpc {
-            service_name: "svc".into(),
-            ..Grpc::default()
-        }),
-        socket: SocketOptions {
-            send_buffer: Some(4 << 10),
-            ..SocketOptions::default()
-        },
-        ..ServerTransport::default()
+    let grpc = Grpc {
+        service_name: "svc".into(),
+        ..Grpc::default()
     };
-    let mut settings = server_settings(protocol, transport);
-    let long = Duration::from_secs(600);
-    let level = Level {
-        handshake: long,
-        timeouts: Timeouts {
-            idle: long,
-            uplink_only: long,
-            downlink_only: long,
-        },
-        ..Level::default()
-    };
-    settings.levels = vec![(0, level)];
-    Server::start(settings).await.unwrap()
+    patient_server(protocol, TransportKind::Grpc(grpc)).await
 }
 
 /// A connection that has said its preface, with little room for answers.

@@ -4,8 +4,8 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use sealway_proxy::Server;
 use sealway_proxy::settings::*;
+use sealway_proxy::{Server, Timeouts};
 use sealway_v2ray::shadowsocks::{self, KeyChain, Method};
 use sealway_v2ray::trojan::Key;
 use sealway_v2ray::vless::fallback::Fallback;
@@ -452,4 +452,29 @@ pub async fn udp_exchange_up_to(what: &str, door: SocketAddr, longest: usize) {
 /// The address of a started server's inbound.
 pub fn at(server: &Server, tag: &str) -> SocketAddr {
     *server.addresses(tag).first().expect("listens")
+}
+
+/// A server that waits ten minutes for everything, with little room for what it answers.
+pub async fn patient_server(protocol: InboundProtocol, kind: TransportKind) -> Server {
+    let transport = ServerTransport {
+        kind,
+        socket: SocketOptions {
+            send_buffer: Some(4 << 10),
+            ..SocketOptions::default()
+        },
+        ..ServerTransport::default()
+    };
+    let mut settings = server_settings(protocol, transport);
+    let long = Duration::from_secs(600);
+    let level = Level {
+        handshake: long,
+        timeouts: Timeouts {
+            idle: long,
+            uplink_only: long,
+            downlink_only: long,
+        },
+        ..Level::default()
+    };
+    settings.levels = vec![(0, level)];
+    Server::start(settings).await.unwrap()
 }
