@@ -77,7 +77,8 @@ async fn a_server_does_not_dial_itself_until_its_descriptors_are_gone() {
             ..HttpProxy::default()
         })
     };
-    let [everywhere, first, second, web, itself] = free_ports();
+    // All at once, before the system gives ports to connections.
+    let [everywhere, first, second, web, itself, last] = free_ports();
     let server = start(vec![
         Inbound {
             listen: vec![Listen::EveryAddress(everywhere)],
@@ -128,9 +129,8 @@ async fn a_server_does_not_dial_itself_until_its_descriptors_are_gone() {
             let _ = tcp.write_all(b"a page").await;
         }
     });
-    let port = free_port();
-    let _server = start(vec![vless(port, web)]).await;
-    let vless = SocketAddr::from(([127, 0, 0, 1], port));
+    let _server = start(vec![vless(last, web)]).await;
+    let vless = SocketAddr::from(([127, 0, 0, 1], last));
     let mut stream = TcpStream::connect(vless).await.unwrap();
     stream.write_all(&vless_request(vless)).await.unwrap();
     stream
