@@ -20,8 +20,8 @@ use crate::udp::{PacketEnd, Questions, Slot, Waiting, size, sizes};
 const MAX_FLOWS: usize = 256;
 /// Targets of which one client's datagrams remember what the rules said.
 const MAX_ROUTES: usize = 1024;
-/// Bytes of one client's datagrams that wait while the rules look for addresses and outbounds are reached. What comes beyond it is dropped, as a full socket
-/// would.
+/// Bytes of one client's datagrams that wait while the rules look for addresses and outbounds are reached. What comes beyond
+/// it is dropped, as a full socket would.
 const MAX_WAITING: usize = 256 << 10;
 /// How long a target that could not be reached is not tried again, while datagrams to it keep coming.
 const RETRY: Duration = Duration::from_secs(10);

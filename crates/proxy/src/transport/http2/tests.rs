@@ -301,6 +301,13 @@ async fn what_is_no_http2_ends_at_once() {
     assert!(ended.is_err());
 }
 
+/// A ping after ten seconds of silence, and only where there is a stream.
+const RULES: Pings = Pings {
+    idle: Some(Duration::from_secs(10)),
+    answer: Duration::from_secs(20),
+    without_streams: false,
+};
+
 /// A server by hand: confirms settings, answers pings if told so, and counts them.
 async fn pinged(socket: UnixStream, answer: bool, pings: std::sync::Arc<std::sync::atomic::AtomicUsize>) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -329,14 +336,9 @@ async fn pinged(socket: UnixStream, answer: bool, pings: std::sync::Arc<std::syn
 #[tokio::test(start_paused = true)]
 async fn pings_are_no_more_than_servers_forgive() {
     let pings = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
-    let rules = Pings {
-        idle: Some(Duration::from_secs(10)),
-        answer: Duration::from_secs(20),
-        without_streams: false,
-    };
     let (near, far) = UnixStream::pair().unwrap();
     tokio::spawn(pinged(near, true, pings.clone()));
-    let client = Client::open(stream(far), Options::default(), rules).await.unwrap();
+    let client = Client::open(stream(far), Options::default(), RULES).await.unwrap();
     let count = || pings.load(std::sync::atomic::Ordering::SeqCst);
     tokio::time::sleep(Duration::from_secs(100)).await;
     assert_eq!(count(), 0, "without a stream");
@@ -351,14 +353,9 @@ async fn pings_are_no_more_than_servers_forgive() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_answer_a_ping_is_given_up() {
     let pings = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
-    let rules = Pings {
-        idle: Some(Duration::from_secs(10)),
-        answer: Duration::from_secs(20),
-        without_streams: false,
-    };
     let (near, far) = UnixStream::pair().unwrap();
     tokio::spawn(pinged(near, false, pings));
-    let client = Client::open(stream(far), Options::default(), rules).await.unwrap();
+    let client = Client::open(stream(far), Options::default(), RULES).await.unwrap();
     let mut body = body(&client).await;
     let began = tokio::time::Instant::now();
     let error = poll_fn(|cx| body.poll_read(cx, &mut [0; 9])).await.unwrap_err();
