@@ -66,7 +66,21 @@ fn lacks_ipv6(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| none.contains(&code))
 }
 
-fn bind_ip(
+/// How often the system is asked for a port that is free for streams and for datagrams.
+const MAX_DRAWS: usize = 16;
+
+fn bind_ip(address: SocketAddr, options: &SocketOptions, tasks: usize, tcp: bool, udp: bool) -> io::Result<Vec<Bound>> {
+    for _ in 1..MAX_DRAWS {
+        match bind_port(address, options, tasks, tcp, udp) {
+            // The system chose a port for streams that somebody else has for datagrams.
+            Err(error) if address.port() == 0 && error.kind() == io::ErrorKind::AddrInUse => continue,
+            bound => return bound,
+        }
+    }
+    bind_port(address, options, tasks, tcp, udp)
+}
+
+fn bind_port(
     mut address: SocketAddr,
     options: &SocketOptions,
     tasks: usize,
