@@ -1,6 +1,7 @@
 //! Names and their addresses: fixed answers, then the system's resolver.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use sealway_v2ray::Address;
 
@@ -17,12 +18,30 @@ pub(crate) struct Resolver {
     families: QueryStrategy,
 }
 
+/// What an address is to the fake answers of this server.
+#[allow(dead_code, reason = "the sniffing object asks it")]
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Fake {
+    /// It lies in none of the pools: a real address.
+    No,
+    /// It stands for this name.
+    Name(Arc<str>),
+    /// It lies in a pool, and stands for no name that is remembered.
+    Unknown,
+}
+
 impl Resolver {
     pub(crate) fn new(settings: &Settings) -> Self {
         Resolver {
             hosts: settings.hosts.clone(),
             families: settings.query_strategy,
         }
+    }
+
+    /// What an address is to the fake answers that were given.
+    #[allow(dead_code, clippy::unused_self, reason = "the sniffing object asks it")]
+    pub(crate) fn fake(&self, _ip: IpAddr) -> Fake {
+        Fake::No
     }
 
     /// All addresses of a host, best first.
