@@ -64,6 +64,7 @@ const PROXY: Floors = Floors {
         ("tls", 2),
         ("stream", 3),
         ("relay", 4),
+        ("roads", 4),
         ("transport", 4),
         ("udp", 4),
         ("mux", 5),

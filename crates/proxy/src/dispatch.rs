@@ -18,6 +18,7 @@ use crate::outbound::{Caller, Far, Outbound};
 use crate::policy::Exempt;
 use crate::relay::Relay;
 use crate::resolver::Resolver;
+use crate::roads::{Way, Ways};
 use crate::settings::{DomainStrategy, Level, Settings};
 use crate::stats::Traffic;
 use crate::stream::Stream;
@@ -169,8 +170,16 @@ impl Dispatcher {
         self.tarpit.hold(near).await;
     }
 
-    /// Chooses the outbound.
+    /// Chooses the outbound, and logs it.
     pub(crate) async fn route(&self, origin: &Origin, to: &Destination, user: &User) -> Route {
+        let (route, chosen) = self.choose(origin, to, user).await;
+        let tags = (&*origin.inbound, route.outbound.tag.as_str());
+        self.access.accepted(origin.source, to, tags, chosen, &user.email);
+        route
+    }
+
+    /// Chooses the outbound.
+    async fn choose(&self, origin: &Origin, to: &Destination, user: &User) -> (Route, Chosen) {
         let question = Question {
             target: to,
             source: origin.source,
@@ -192,9 +201,30 @@ impl Dispatcher {
             None => (0, Chosen::Default, None),
         };
         let outbound = Arc::clone(&self.outbounds[at]);
-        let tags = (&*origin.inbound, outbound.tag.as_str());
-        self.access.accepted(origin.source, to, tags, chosen, &user.email);
-        Route { outbound, exempt }
+        (Route { outbound, exempt }, chosen)
+    }
+
+    #[allow(dead_code, reason = "DNS queries, probes and chains come to use it")]
+    /// The outbound of a way of our own, and who asks for it.
+    async fn lead(&self, way: &Way, to: &Destination, caller: &Caller) -> Result<(Arc<Outbound>, Caller), Error> {
+        let inbound = match way {
+            Way::Through(at) => {
+                let outbound = self.outbounds.get(*at).ok_or(Error::Closed)?;
+                return Ok((Arc::clone(outbound), caller.clone()));
+            }
+            Way::Routed(inbound) => Arc::clone(inbound),
+        };
+        let origin = Origin {
+            inbound,
+            source: caller.source,
+            local: caller.local,
+            remote: caller.remote,
+            is_program: caller.is_program,
+        };
+        let (route, _) = self.choose(&origin, to, &User::default()).await;
+        tracing::debug!("[{}] {to} by outbound {:?}", origin.inbound, route.outbound.tag);
+        let caller = route.caller(&origin);
+        Ok((route.outbound, caller))
     }
 
     /// Chooses the outbound and has it connect.
@@ -275,6 +305,33 @@ impl Dispatcher {
         if let Err(error) = ended {
             tracing::debug!("[{}] {} broke off: {error}", origin.inbound, Client(origin.source));
         }
+    }
+}
+
+impl Ways for Dispatcher {
+    fn connect<'a>(&'a self, way: &'a Way, to: &'a Destination, caller: &'a Caller) -> Pending<'a, Stream> {
+        Box::pin(async move {
+            let (outbound, caller) = self.lead(way, to, caller).await?;
+            match outbound.connect(to, &caller).await? {
+                Far::Stream(stream) => Ok(*stream),
+                Far::Nowhere(_) => Err(Error::Forbidden {
+                    target: to.to_string(),
+                    rule: "a blackhole outbound",
+                }),
+            }
+        })
+    }
+
+    fn associate<'a>(
+        &'a self,
+        way: &'a Way,
+        to: &'a Destination,
+        caller: &'a Caller,
+    ) -> Pending<'a, Box<dyn PacketEnd>> {
+        Box::pin(async move {
+            let (outbound, caller) = self.lead(way, to, caller).await?;
+            outbound.associate(to, &caller).await
+        })
     }
 }
 

@@ -14,8 +14,9 @@ use crate::dispatch::{Dispatcher, Origin};
 use crate::error::Error;
 use crate::inbound::{Inbound, Levels};
 use crate::loops::LoopGuard;
-use crate::outbound::Outbound;
+use crate::outbound::{Outbound, Surroundings};
 use crate::resolver::Resolver;
+use crate::roads::{Roads, Ways};
 use crate::settings::{Level, Settings};
 use crate::stats::{Stats, Traffic};
 use crate::transport::{Accepted, Arrival, Many};
@@ -29,6 +30,9 @@ pub(crate) struct Engine {
     dispatcher: Arc<Dispatcher>,
     /// What the server listens on; set when it does.
     pub(crate) loops: Arc<LoopGuard>,
+    /// Ways out for whoever stands below the outbounds.
+    #[cfg(test)]
+    roads: Arc<Roads>,
     /// Limits of those who have not said who they are.
     base: Level,
 }
@@ -58,8 +62,12 @@ impl Engine {
                 "there is none; add one, for example {\"protocol\": \"freedom\"}",
             ));
         }
-        let resolver = Arc::new(Resolver::new(settings));
-        let loops = Arc::new(LoopGuard::default());
+        let around = Surroundings {
+            resolver: Arc::new(Resolver::new(settings)),
+            loops: Arc::new(LoopGuard::default()),
+            roads: Roads::new(settings.outbounds.iter().map(|one| one.tag.clone()).collect()),
+            clock: unix_time,
+        };
         let mut outbounds = Vec::with_capacity(settings.outbounds.len());
         for (at, outbound) in settings.outbounds.iter().enumerate() {
             let traffic = match outbound.tag.as_str() {
@@ -68,14 +76,21 @@ impl Engine {
                     .traffic("outbound", tag, counters.outbound_uplink, counters.outbound_downlink)
                     .reversed(),
             };
-            let (resolver, loops) = (Arc::clone(&resolver), Arc::clone(&loops));
             let place = format!("outbounds[{at}]");
-            outbounds.push(Outbound::new(&place, outbound, resolver, loops, traffic, unix_time)?);
+            outbounds.push(Outbound::new(&place, outbound, &around, traffic)?);
         }
+        let Surroundings {
+            resolver, loops, roads, ..
+        } = around;
+        let dispatcher = Arc::new(Dispatcher::new(settings, outbounds, resolver)?);
+        let ways: Arc<dyn Ways> = Arc::clone(&dispatcher) as _;
+        roads.set(Arc::downgrade(&ways));
         Ok(Engine {
             inbounds,
-            dispatcher: Arc::new(Dispatcher::new(settings, outbounds, resolver)?),
+            dispatcher,
             loops,
+            #[cfg(test)]
+            roads,
             base: levels.get(0),
         })
     }
@@ -148,3 +163,6 @@ impl Engine {
         inbound.serve_datagrams(Arc::clone(&self.dispatcher), socket).await;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -47,6 +47,13 @@ pub enum Error {
         /// The rule.
         rule: &'static str,
     },
+    /// The way to a target needs itself, or needs too many others.
+    Circle {
+        /// The outbound, or what chooses it.
+        way: String,
+        /// The target.
+        to: String,
+    },
     /// The peer could not prove who it is. Deliberately without detail towards the peer; the detail is for our log.
     Unauthentic(&'static str),
     /// The peer broke a protocol: which, and how.
@@ -125,6 +132,7 @@ impl fmt::Display for Error {
             Error::Connect { to, source } => write!(f, "cannot connect to {to}: {source}"),
             Error::Resolve { name } => write!(f, "no address for the name {name}"),
             Error::Forbidden { target, rule } => write!(f, "target {target} refused by {rule}"),
+            Error::Circle { way, to } => write!(f, "the way to {to} by {way} needs itself, or too many others"),
             Error::Unauthentic(why) => write!(f, "peer not authenticated: {why}"),
             Error::Protocol { of, what } => write!(f, "peer broke {of}: {what}"),
             Error::Wire(error) => error.fmt(f),

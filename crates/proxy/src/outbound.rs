@@ -10,7 +10,6 @@ mod trojan;
 mod vless;
 mod vmess;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,8 +18,9 @@ use sealway_v2ray::{Address, Destination};
 use crate::clock::Clock;
 use crate::error::{Error, Pending};
 use crate::loops::LoopGuard;
-use crate::policy::Exempt;
 use crate::resolver::Resolver;
+pub(crate) use crate::roads::Caller;
+use crate::roads::Roads;
 use crate::settings::{self, OutboundProtocol};
 use crate::stats::Traffic;
 use crate::stream::Stream;
@@ -31,18 +31,13 @@ use crate::udp::PacketEnd;
 /// nothing must not hold the client for ever.
 const REACH: Duration = Duration::from_secs(60);
 
-/// Who wants to go out.
-pub(crate) struct Caller {
-    /// The client's address.
-    pub(crate) source: Option<SocketAddr>,
-    /// The address it came to.
-    pub(crate) local: Option<SocketAddr>,
-    /// It came from outside.
-    pub(crate) remote: bool,
-    /// The client's address is that of the program that sends datagrams.
-    pub(crate) is_program: bool,
-    /// Private addresses that it may reach all the same.
-    pub(crate) exempt: Option<Exempt>,
+/// What outbounds are built around.
+#[derive(Clone)]
+pub(crate) struct Surroundings {
+    pub(crate) resolver: Arc<Resolver>,
+    pub(crate) loops: Arc<LoopGuard>,
+    pub(crate) roads: Arc<Roads>,
+    pub(crate) clock: Clock,
 }
 
 /// The other end of a stream.
@@ -72,9 +67,9 @@ fn protocol(
     place: &str,
     settings: &settings::Outbound,
     dialer: Dialer,
-    loops: Arc<LoopGuard>,
-    clock: Clock,
+    around: &Surroundings,
 ) -> Result<Box<dyn Protocol>, Error> {
+    let (clock, loops) = (around.clock, Arc::clone(&around.loops));
     Ok(match settings.protocol.clone() {
         OutboundProtocol::Freedom(freedom) => Box::new(freedom::Freedom::new(freedom, dialer, loops)),
         OutboundProtocol::Blackhole { http } => Box::new(blackhole::Blackhole { http }),
@@ -128,14 +123,13 @@ impl Outbound {
     pub(crate) fn new(
         place: &str,
         settings: &settings::Outbound,
-        resolver: Arc<Resolver>,
-        loops: Arc<LoopGuard>,
+        around: &Surroundings,
         traffic: Traffic,
-        clock: Clock,
     ) -> Result<Self, Error> {
+        let resolver = Arc::clone(&around.resolver);
         let connector = Connector::new(place, &settings.transport, settings.send_through, resolver)?;
         let dialer = Dialer { connector, traffic };
-        let protocol = protocol(place, settings, dialer, loops, clock)?;
+        let protocol = protocol(place, settings, dialer, around)?;
         Ok(Outbound {
             tag: settings.tag.clone(),
             protocol: mux::around(protocol, settings)?,

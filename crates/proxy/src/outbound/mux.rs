@@ -1,7 +1,6 @@
 //! Many connections in one: carriers that an outbound keeps and shares out.
 
 use std::cell::OnceCell;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use super::{Caller, Far, Protocol, REACH};
 use crate::error::{Error, Pending};
 use crate::mux::{Begun, CLIENT_IDLE, Driver, Entry, Inbox, Link, PacketInbox, Packets, Pipe, Role};
 use crate::random;
+use crate::roads::inherit;
 use crate::settings::{MuxDatagrams, MuxOut, MuxPort443, Outbound, OutboundProtocol};
 use crate::stats::Traffic;
 use crate::stream::Stream;
@@ -181,7 +181,8 @@ impl Pool {
             return Err(Error::protocol("Mux.Cool", "a new carrier takes no session"));
         };
         let (inner, driven) = (Arc::clone(&self.inner), Arc::clone(&link));
-        carriers.tasks.spawn(async move { carry(&*inner, driven, tell).await });
+        let carrying = async move { carry(&*inner, driven, tell).await };
+        carriers.tasks.spawn(inherit(carrying));
         carriers.known.push((Arc::clone(&link), ready.clone()));
         Ok((link, id, ready))
     }
@@ -203,13 +204,7 @@ async fn connected(mut ready: Ready) -> Result<(), Error> {
 /// Dials a carrier and drives it to its end.
 async fn carry(inner: &dyn Protocol, link: Arc<Link>, tell: watch::Sender<Option<Result<(), String>>>) {
     // Whoever asked first is one of many: the carrier is nobody's in particular.
-    let caller = Caller {
-        source: None::<SocketAddr>,
-        local: None,
-        remote: false,
-        is_program: false,
-        exempt: None,
-    };
+    let caller = Caller::default();
     let dialled = async {
         let to = mux::target()?;
         let reached = tokio::time::timeout(REACH, inner.connect(&to, &caller)).await;

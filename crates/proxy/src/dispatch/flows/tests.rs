@@ -6,9 +6,9 @@ use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
 use super::*;
-use crate::loops::LoopGuard;
-use crate::outbound::Outbound;
+use crate::outbound::{Outbound, Surroundings};
 use crate::resolver::Resolver;
+use crate::roads::Roads;
 use crate::settings::{self, IpMatch, RouteByName, Rule, Settings};
 use crate::stats::Traffic;
 
@@ -26,15 +26,14 @@ fn flows(rules: Vec<Rule>) -> Box<Flows> {
         domain_strategy: RouteByName::OnDemand,
         ..Settings::default()
     };
-    let resolver = Arc::new(Resolver::new(&settings));
-    let outbound = Outbound::new(
-        "outbounds[0]",
-        &settings.outbounds[0],
-        Arc::clone(&resolver),
-        Arc::new(LoopGuard::default()),
-        Traffic::default(),
-        crate::clock::unix_time,
-    );
+    let around = Surroundings {
+        resolver: Arc::new(Resolver::new(&settings)),
+        loops: Arc::default(),
+        roads: Roads::new(vec!["direct".into()]),
+        clock: crate::clock::unix_time,
+    };
+    let outbound = Outbound::new("outbounds[0]", &settings.outbounds[0], &around, Traffic::default());
+    let resolver = around.resolver;
     let dispatcher = Arc::new(Dispatcher::new(&settings, vec![outbound.unwrap()], resolver).unwrap());
     let origin = Origin {
         inbound: "in".into(),

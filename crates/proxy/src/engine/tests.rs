@@ -1,0 +1,86 @@
+use std::future::poll_fn;
+use std::time::Duration;
+
+use sealway_v2ray::config::{File, Options, load};
+use sealway_v2ray::{Address, Destination};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::time::timeout;
+
+use super::*;
+use crate::roads::Caller;
+use crate::stream::adapter::Io;
+use crate::udp::Slot;
+
+/// An engine whose second outbound goes straight out, as do questions from `dns`.
+fn engine() -> (Engine, Arc<Roads>) {
+    let text = br#"{
+        "inbounds": [{"tag": "in", "listen": "127.0.0.1", "port": 0, "protocol": "socks"}],
+        "outbounds": [{"protocol": "blackhole"}, {"tag": "direct", "protocol": "freedom"}],
+        "routing": {"rules": [{"inboundTag": ["dns"], "outboundTag": "direct"}]}
+    }"#;
+    let config = load(&[File { name: "c.json", text }], &Options::default())
+        .config
+        .unwrap();
+    let settings = Settings::from_config(&config).unwrap();
+    let engine = Engine::new(&settings, &Stats::default()).unwrap();
+    let roads = Arc::clone(&engine.roads);
+    (engine, roads)
+}
+
+fn to(address: SocketAddr) -> Destination {
+    Destination::tcp(Address::from(address.ip()), address.port())
+}
+
+#[tokio::test]
+async fn roads_lead_out_by_one_outbound_and_by_the_rules() {
+    let (engine, roads) = engine();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let to = to(listener.local_addr().unwrap());
+    let (direct, caller, dns) = (roads.find("", "direct").unwrap(), Caller::default(), Arc::from("dns"));
+    for by_rules in [false, true] {
+        let stream = match by_rules {
+            true => roads.routed(&dns, &to).await,
+            false => roads.through(direct, &to, &caller).await,
+        };
+        let (mut near, (mut far, _)) = (Io(stream.unwrap()), listener.accept().await.unwrap());
+        let mut got = [0; 4];
+        near.write_all(b"ping").await.unwrap();
+        near.flush().await.unwrap();
+        far.read_exact(&mut got).await.unwrap();
+        far.write_all(&got).await.unwrap();
+        near.read_exact(&mut got).await.unwrap();
+        assert_eq!(&got, b"ping");
+    }
+    for nowhere in [
+        roads.through(0, &to, &caller).await,
+        roads.routed(&"other".into(), &to).await,
+    ] {
+        assert!(matches!(nowhere, Err(Error::Forbidden { .. })));
+    }
+    drop(engine);
+    assert!(matches!(roads.through(direct, &to, &caller).await, Err(Error::Closed)));
+}
+
+#[tokio::test]
+async fn roads_carry_datagrams() {
+    let (_engine, roads) = engine();
+    let target = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let to = to(target.local_addr().unwrap());
+    let direct = roads.find("", "direct").unwrap();
+    for by_rules in [false, true] {
+        let end = match by_rules {
+            true => roads.packets_routed(&"dns".into(), &to).await,
+            false => roads.packets_through(direct, &to, &Caller::default()).await,
+        };
+        let mut end = end.unwrap();
+        poll_fn(|cx| end.poll_send(cx, b"ping", &to)).await.unwrap();
+        let mut got = [0; 9];
+        let (len, from) = target.recv_from(&mut got).await.unwrap();
+        target.send_to(&got[..len], from).await.unwrap();
+        let mut slot = Slot::default();
+        let came = timeout(Duration::from_secs(5), poll_fn(|cx| end.poll_recv(cx, &mut slot))).await;
+        assert!(came.unwrap().unwrap());
+        assert_eq!(slot.datagram().unwrap().1, b"ping");
+    }
+}
