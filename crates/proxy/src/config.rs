@@ -139,6 +139,9 @@ fn rule(rule: &config::Rule) -> Rule {
         networks: networks(rule.networks.as_ref()),
         users: rule.users.clone(),
         inbound_tags: rule.inbound_tags.clone(),
+        protocols: rule.protocols.clone(),
+        attributes: rule.attributes.clone(),
+        systems: rule.systems.clone(),
         outbound_tag: rule.outbound_tag.clone(),
     }
 }

@@ -26,7 +26,7 @@ use crate::udp::{self, PacketEnd};
 
 use access::{Access, Chosen, Client};
 use flows::Flows;
-use router::{Question, Router};
+use router::{Attributes, Question, Router};
 use tarpit::Tarpit;
 
 /// Who asks: a connection as its inbound sees it.
@@ -186,6 +186,8 @@ impl Dispatcher {
             local: origin.local,
             email: &user.email,
             inbound: &origin.inbound,
+            protocol: None,
+            attributes: &Attributes::new(),
         };
         let resolve = async || {
             let found = self

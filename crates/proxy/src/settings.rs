@@ -7,7 +7,9 @@ mod transport;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use sealway_v2ray::config::{DomainMatch, Hosts, IpMatch, MaskAddress, QueryStrategy, UserMatch, UserMatches};
+pub use sealway_v2ray::config::{
+    Attributes, DomainMatch, Hosts, IpMatch, MaskAddress, Protocols, QueryStrategy, Systems, UserMatch, UserMatches,
+};
 
 pub use inbound::{
     Account, Dokodemo, FallbackDial, FallbackTarget, HttpProxy, Inbound, InboundProtocol, Listen, ShadowsocksIn,
@@ -201,6 +203,12 @@ pub struct Rule {
     pub users: UserMatches,
     /// Tags of inbounds.
     pub inbound_tags: Vec<String>,
+    /// Names of sniffed protocols.
+    pub protocols: Protocols,
+    /// Attributes of an HTTP request, all of which must fit.
+    pub attributes: Attributes,
+    /// Systems that the program may run on.
+    pub systems: Systems,
     /// Tag of the outbound that it leads to.
     pub outbound_tag: String,
 }

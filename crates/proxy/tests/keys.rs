@@ -78,6 +78,9 @@ const GROUPS: &[Group] = &[
         ("localPort", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","localPort":7"#, Applied),
         ("user", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","user":"a@b""#, Applied),
         ("inboundTag", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","inboundTag":"i""#, Applied),
+        ("protocol", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","protocol":"tls""#, Applied),
+        ("attrs", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","attrs":{":path":"a"}"#, Applied),
+        ("localOS", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","localOS":"linux""#, Applied),
         ("outboundTag", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"e""#, Applied)]),
     ("policy", r#"{OUT,"stats":{},"policy":{$}}"#, &[
         ("levels", "", r#""levels":{"0":{"connIdle":7}}"#, Applied),

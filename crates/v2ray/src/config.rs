@@ -4,6 +4,7 @@
 //! all the [`Problem`]s at once, each with its place. Whatever the tables of keys do not know is warned about; what
 //! other programs have and this one does not have yet is named as such. [`reference()`] writes the tables down.
 
+mod conditions;
 mod context;
 mod dns;
 mod endpoint;
@@ -37,6 +38,7 @@ use scalar::{Listed, Part, ScalarMap};
 use table::{Decode, object};
 
 pub use crate::problem::{At, Position, Problem, Severity};
+pub use conditions::{Attributes, Protocols, Systems};
 pub use dns::{Dns, DnsServer, HostAnswer, Hosts, QueryStrategy};
 pub use endpoint::UnixName;
 pub use inbound::{Inbound, Listen, Sniffing};

@@ -1,5 +1,6 @@
 //! Which outbound a connection takes.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use sealway_v2ray::{Address, Destination};
@@ -8,6 +9,9 @@ use crate::Error;
 use crate::policy::{Exempt, exempt};
 use crate::settings::{RouteByName, Rule};
 
+/// What is known of an HTTP request: `:method`, `:path`, and its headers by their lower-case names.
+pub(crate) type Attributes = BTreeMap<String, String>;
+
 /// What the rules look at.
 pub(crate) struct Question<'a> {
     pub(crate) target: &'a Destination,
@@ -15,6 +19,10 @@ pub(crate) struct Question<'a> {
     pub(crate) local: Option<SocketAddr>,
     pub(crate) email: &'a str,
     pub(crate) inbound: &'a str,
+    /// What the connection was found to carry.
+    pub(crate) protocol: Option<&'a str>,
+    /// The HTTP request that it was found to begin with; empty if it is none.
+    pub(crate) attributes: &'a Attributes,
 }
 
 /// What a rule decides.
@@ -116,6 +124,12 @@ fn rule_fits(rule: &Rule, question: &Question<'_>, name: Option<&str>, ips: &[Ip
         && (rule.local_ports.is_empty() || question.local.is_some_and(|to| port_fits(&rule.local_ports, to.port())))
         && (rule.users.is_empty() || rule.users.matches(question.email))
         && (rule.inbound_tags.is_empty() || rule.inbound_tags.iter().any(|tag| tag == question.inbound))
+        && (rule.protocols.is_empty() || question.protocol.is_some_and(|found| rule.protocols.matches(found)))
+        && (rule.attributes.is_empty()
+            || rule
+                .attributes
+                .matches(|name| question.attributes.get(name).map(String::as_str)))
+        && (rule.systems.is_empty() || rule.systems.has_this())
 }
 
 #[cfg(test)]

@@ -200,7 +200,7 @@ impl Pattern {
         self.0.is_match(text)
     }
 
-    fn read(pattern: &str, any_case: bool, at: Position, cx: &mut Cx<'_>) -> Option<Self> {
+    pub(super) fn read(pattern: &str, any_case: bool, at: Position, cx: &mut Cx<'_>) -> Option<Self> {
         let mut builder = regex::RegexBuilder::new(pattern);
         // Half a megabyte bounds what a pattern like (a{1000}){1000} may cost.
         match builder.case_insensitive(any_case).size_limit(1 << 19).build() {

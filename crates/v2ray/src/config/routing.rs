@@ -1,5 +1,6 @@
 //! `routing`: which outbound a connection takes.
 
+use super::conditions::{Attributes, Protocols, Systems};
 use super::context::{Cx, nearest, quoted};
 use super::inbound::Inbound;
 use super::net::{DomainMatches, IpMatches, UserMatches};
@@ -47,16 +48,19 @@ object! {
         users: Part<UserMatches> = "user";
         /// The tag of the inbound.
         inbound_tags: Part<Texts> = "inboundTag";
+        /// What the connection was found to carry. `http` stands for all of HTTP.
+        protocols: Part<Protocols> = "protocol";
+        /// The HTTP request that the connection was found to begin with. Every attribute must fit.
+        attributes: Part<Attributes> = "attrs";
+        /// The system that this program runs on.
+        systems: Part<Systems> = "localOS";
         /// The tag of the outbound to take.
         outbound_tag: Option<At<String>> = "outboundTag";
     }
     other {
         LaterError "balancerTag": "balancers";
         LaterError "vlessRoute": "rules about numbers in VLESS ids (`vlessRoute`)";
-        LaterError "protocol": "rules about sniffed protocols (`protocol`)";
-        LaterError "attrs": "rules about HTTP requests (`attrs`)";
         LaterError "process": "rules about processes (`process`)";
-        LaterError "localOS": "rules about the system (`localOS`)";
         LaterWarning "webhook": "`webhook`";
         Accepted "type": "It could only be \"field\".";
         Accepted "domainMatcher": "";
@@ -105,6 +109,12 @@ pub struct Rule {
     pub users: UserMatches,
     /// Tags of inbounds. Empty: any inbound.
     pub inbound_tags: Vec<String>,
+    /// What the connection was found to carry. Empty: anything.
+    pub protocols: Protocols,
+    /// The HTTP request that the connection was found to begin with. Empty: anything.
+    pub attributes: Attributes,
+    /// The system that this program runs on. Empty: any.
+    pub systems: Systems,
     /// The tag of the outbound to take.
     pub outbound_tag: String,
     /// The outbound to take: an index into [`Config::outbounds`](super::Config::outbounds).
@@ -158,6 +168,9 @@ impl Decode for Rule {
             local_ports: s.local_ports.0?,
             users: s.users.0?,
             inbound_tags: s.inbound_tags.0?.iter().map(str::to_owned).collect(),
+            protocols: s.protocols.0?,
+            attributes: s.attributes.0?,
+            systems: s.systems.0?,
             outbound_tag: tag.value,
             outbound: outbound?,
             at,
@@ -183,6 +196,9 @@ impl Rule {
             && self.local_ports.is_none()
             && self.users.is_empty()
             && self.inbound_tags.is_empty()
+            && self.protocols.is_empty()
+            && self.attributes.is_empty()
+            && self.systems.is_empty()
     }
 }
 

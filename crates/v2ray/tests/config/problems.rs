@@ -223,6 +223,24 @@ fn rules_lead_somewhere() {
     );
     assert!(bad(&text(r#"{"domain":["regexp:("],"outboundTag":"direct"}"#))[0].contains("is no regular expression"));
     assert!(bad(&text(r#"{"domain":["fulll:a"],"outboundTag":"direct"}"#))[0].contains("the forms are"));
+    assert_eq!(
+        bad(&text(r#"{"attrs":"attrs[':path'] == '/'","outboundTag":"direct"}"#)),
+        [
+            "c.json:3:30: error: routing.rules[0].attrs: `attrs` as an expression is V2Ray's alone, and is not supported \
+             (write an object: {\":method\": \"^GET$\", \"accept\": \"html\"})"
+        ]
+    );
+    assert!(
+        bad(&text(r#"{"attrs":{"a":"("},"outboundTag":"direct"}"#))[0]
+            .contains("rules[0].attrs.a: \"(\" is no regular")
+    );
+    assert_eq!(
+        warned(&text(r#"{"protocol":["http","bitorrent"],"outboundTag":"direct"}"#)),
+        [
+            "c.json:3:41: warning: routing.rules[0].protocol[1]: no protocol that is found is called \"bitorrent\" \
+             (did you mean \"bittorrent\"?)"
+        ]
+    );
     assert!(bad(&text(r#"{"ip":["10.0.0.0/33"],"outboundTag":"direct"}"#))[0].contains("routing.rules[0].ip[0]: "));
 }
 

@@ -12,6 +12,8 @@ async fn choose(router: &Router, host: &str, port: u16, answer: &[&str]) -> Opti
         local: None,
         email: "a@b",
         inbound: "in",
+        protocol: None,
+        attributes: &Attributes::new(),
     };
     let answer = answer.iter().map(|ip| ip.parse().unwrap()).collect();
     let chosen = router.choose(&question, async || answer).await;
@@ -128,6 +130,10 @@ async fn every_condition_counts() {
         local: Some("[2001:db8::7]:8443".parse().unwrap()),
         email: "Someone@Example",
         inbound: "in",
+        protocol: Some("http1"),
+        attributes: &[(":method", "GET"), (":path", "/a/b"), ("accept", "text/html")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into(),
     };
     let address = Destination::tcp(Address::parse("::ffff:10.1.2.3").unwrap(), 80);
     let by_address = Question {
@@ -136,6 +142,8 @@ async fn every_condition_counts() {
         local: None,
         email: "",
         inbound: "",
+        protocol: None,
+        attributes: &Attributes::new(),
     };
     let fits = async |conditions: &str, question: &Question<'_>| {
         let router = Router::new(&[rule(conditions)], RouteByName::AsIs, &["0"]).unwrap();
@@ -168,6 +176,16 @@ async fn every_condition_counts() {
         (r#""user": ["someone@example"]"#, r#""user": ["one@example"]"#),
         (r#""user": ["regexp:^some.*E$"]"#, r#""user": ["regexp:^one"]"#),
         (r#""inboundTag": ["other", "in"]"#, r#""inboundTag": ["In"]"#),
+        (
+            r#""protocol": ["tls", "HTTP"]"#,
+            r#""protocol": ["http2", "bittorrent"]"#,
+        ),
+        (
+            r#""attrs": {":Method": "^G", "Accept": "html"}"#,
+            r#""attrs": {":method": "^G", "accept": "json"}"#,
+        ),
+        (r#""attrs": {":path": "/b$"}"#, r#""attrs": {"cookie": ""}"#),
+        (r#""localOS": ["windows", "Linux"]"#, r#""localOS": "android""#),
         // All conditions of a rule must hold.
         (r#""port": 443, "network": "udp""#, r#""port": 443, "network": "tcp""#),
     ] {
@@ -191,6 +209,8 @@ async fn every_condition_counts() {
         r#""localPort": "0-65535""#,
         r#""user": ["regexp:.*"]"#,
         r#""inboundTag": ["x"]"#,
+        r#""protocol": ["http"]"#,
+        r#""attrs": {":path": ""}"#,
     ] {
         assert!(!fits(conditions, &by_address).await, "{conditions}");
     }
