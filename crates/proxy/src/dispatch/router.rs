@@ -129,7 +129,7 @@ fn rule_fits(rule: &Rule, question: &Question<'_>, name: Option<&str>, ips: &[Ip
             || rule
                 .attributes
                 .matches(|name| question.attributes.get(name).map(String::as_str)))
-        && (rule.systems.is_empty() || rule.systems.has_this())
+        && (rule.systems.is_empty() || rule.systems.has(std::env::consts::OS))
 }
 
 #[cfg(test)]

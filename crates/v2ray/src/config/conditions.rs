@@ -105,13 +105,10 @@ impl Decode for Attributes {
 pub struct Systems(pub Vec<String>);
 
 impl Systems {
-    /// Whether the system that this program was built for is one of them.
-    pub fn has_this(&self) -> bool {
-        let this = match std::env::consts::OS {
-            "macos" => "darwin",
-            other => other,
-        };
-        self.0.iter().any(|system| system == this)
+    /// Whether one of them is this system, by the name that Rust has for it.
+    pub fn has(&self, system: &str) -> bool {
+        let name = if system == "macos" { "darwin" } else { system };
+        self.0.iter().any(|wanted| wanted == name)
     }
 
     /// Whether there are none.
