@@ -7,6 +7,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("sealway-aead", 0),
     ("sealway-cuda", 1),
     ("sealway-bip324", 2),
+    ("sealway-route", 2),
     ("sealway-session", 2),
     ("sealway-v2ray", 2),
     ("sealway-bip324-tokio", 3),

@@ -53,6 +53,7 @@ const PROXY: Floors = Floors {
         ("dial", 1),
         ("layer", 1),
         ("listen", 1),
+        ("lists", 1),
         ("loops", 1),
         ("policy", 1),
         ("proxy_protocol", 1),

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use sealway_v2ray::Destination;
 
 use crate::error::{Error, Pending};
+use crate::lists::Lists;
 use crate::outbound::{Caller, Far, Outbound};
 use crate::policy::Exempt;
 use crate::relay::Relay;
@@ -130,10 +131,15 @@ impl Dispatcher {
     ///
     /// # Errors
     /// [`Error::Config`] for a rule that leads nowhere, and for a log that cannot be written.
-    pub(crate) fn new(settings: &Settings, outbounds: Vec<Outbound>, resolver: Arc<Resolver>) -> Result<Self, Error> {
+    pub(crate) fn new(
+        settings: &Settings,
+        outbounds: Vec<Outbound>,
+        resolver: Arc<Resolver>,
+        lists: &Lists,
+    ) -> Result<Self, Error> {
         let tags: Vec<&str> = outbounds.iter().map(|outbound| outbound.tag.as_str()).collect();
         Ok(Dispatcher {
-            router: Router::new(&settings.rules, settings.domain_strategy, &tags)?,
+            router: Router::new(&settings.rules, settings.domain_strategy, &tags, lists)?,
             outbounds: outbounds.into_iter().map(Arc::new).collect(),
             access: Access::open(&settings.access_log, settings.mask_address)?,
             resolver,

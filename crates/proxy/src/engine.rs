@@ -13,6 +13,7 @@ use crate::clock::unix_time;
 use crate::dispatch::{Dispatcher, Origin};
 use crate::error::Error;
 use crate::inbound::{Inbound, Levels};
+use crate::lists::Lists;
 use crate::loops::LoopGuard;
 use crate::outbound::{Outbound, Surroundings};
 use crate::resolver::Resolver;
@@ -63,6 +64,7 @@ impl Engine {
             ));
         }
         let around = Surroundings {
+            lists: Arc::new(Lists::default()),
             resolver: Arc::new(Resolver::new(settings)),
             loops: Arc::new(LoopGuard::default()),
             roads: Roads::new(settings.outbounds.iter().map(|one| one.tag.clone()).collect()),
@@ -80,9 +82,13 @@ impl Engine {
             outbounds.push(Outbound::new(&place, outbound, &around, traffic)?);
         }
         let Surroundings {
-            resolver, loops, roads, ..
+            lists,
+            resolver,
+            loops,
+            roads,
+            ..
         } = around;
-        let dispatcher = Arc::new(Dispatcher::new(settings, outbounds, resolver)?);
+        let dispatcher = Arc::new(Dispatcher::new(settings, outbounds, resolver, &lists)?);
         let ways: Arc<dyn Ways> = Arc::clone(&dispatcher) as _;
         roads.set(Arc::downgrade(&ways));
         Ok(Engine {

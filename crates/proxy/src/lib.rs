@@ -63,6 +63,7 @@ mod files;
 mod inbound;
 mod layer;
 mod listen;
+mod lists;
 pub mod log;
 mod loops;
 mod mux;

@@ -17,6 +17,7 @@ use sealway_v2ray::{Address, Destination};
 
 use crate::clock::Clock;
 use crate::error::{Error, Pending};
+use crate::lists::Lists;
 use crate::loops::LoopGuard;
 use crate::resolver::Resolver;
 pub(crate) use crate::roads::Caller;
@@ -34,6 +35,7 @@ const REACH: Duration = Duration::from_secs(60);
 /// What outbounds are built around.
 #[derive(Clone)]
 pub(crate) struct Surroundings {
+    pub(crate) lists: Arc<Lists>,
     pub(crate) resolver: Arc<Resolver>,
     pub(crate) loops: Arc<LoopGuard>,
     pub(crate) roads: Arc<Roads>,

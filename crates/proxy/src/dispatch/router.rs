@@ -6,8 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 use sealway_v2ray::{Address, Destination};
 
 use crate::Error;
+use crate::lists::{Addresses, Lists, Names};
 use crate::policy::{Exempt, exempt};
-use crate::settings::{RouteByName, Rule};
+use crate::settings::{IpMatch, RouteByName, Rule};
 
 /// What is known of an HTTP request: `:method`, `:path`, and its headers by their lower-case names.
 pub(crate) type Attributes = BTreeMap<String, String>;
@@ -36,8 +37,38 @@ pub(crate) struct Decision {
 
 /// The rules, each with what it decides.
 pub(crate) struct Router {
-    rules: Vec<(Rule, Decision)>,
+    rules: Vec<(Conditions, Decision)>,
     by_name: RouteByName,
+}
+
+/// A rule whose lists can be asked. Lists that are not given are `None`.
+struct Conditions {
+    names: Option<Names>,
+    ips: Option<Addresses>,
+    sources: Option<Addresses>,
+    locals: Option<Addresses>,
+    rest: Rule,
+}
+
+impl Conditions {
+    fn new(at: usize, rule: &Rule, lists: &Lists) -> Result<Self, Error> {
+        let place = |key: &str| format!("routing.rules[{at}].{key}");
+        let addresses = |key, conditions: &[IpMatch]| match conditions {
+            [] => Ok(None),
+            some => lists.addresses(&place(key), some).map(Some),
+        };
+        let names = match rule.domains.as_slice() {
+            [] => None,
+            some => Some(lists.names(&place("domain"), some)?),
+        };
+        Ok(Conditions {
+            names,
+            ips: addresses("ip", &rule.ips)?,
+            sources: addresses("source", &rule.sources)?,
+            locals: addresses("localIP", &rule.locals)?,
+            rest: rule.clone(),
+        })
+    }
 }
 
 fn port_fits(ports: &[(u16, u16)], port: u16) -> bool {
@@ -45,8 +76,8 @@ fn port_fits(ports: &[(u16, u16)], port: u16) -> bool {
 }
 
 impl Router {
-    /// Checks that every rule leads somewhere.
-    pub(crate) fn new(rules: &[Rule], by_name: RouteByName, tags: &[&str]) -> Result<Self, Error> {
+    /// Checks that every rule leads somewhere, and makes sets of its lists.
+    pub(crate) fn new(rules: &[Rule], by_name: RouteByName, tags: &[&str], lists: &Lists) -> Result<Self, Error> {
         let find = |(at, rule): (usize, &Rule)| {
             let outbound = tags.iter().position(|tag| !tag.is_empty() && *tag == rule.outbound_tag);
             let outbound = outbound.ok_or_else(|| {
@@ -56,7 +87,8 @@ impl Router {
                 )
             })?;
             let exempt = exempt(&rule.ips);
-            Ok((rule.clone(), Decision { outbound, exempt }))
+            let conditions = Conditions::new(at, rule, lists)?;
+            Ok((conditions, Decision { outbound, exempt }))
         };
         let rules: Result<Vec<_>, Error> = rules.iter().enumerate().map(find).collect();
         Ok(Router { rules: rules?, by_name })
@@ -75,7 +107,7 @@ impl Router {
         };
         let mut ips: Vec<IpAddr> = question.target.address.ip().into_iter().collect();
         for (rule, decision) in &self.rules {
-            let by_ip = !rule.ips.is_empty();
+            let by_ip = rule.ips.is_some();
             if by_ip
                 && self.by_name == RouteByName::OnDemand
                 && name.is_some()
@@ -89,7 +121,7 @@ impl Router {
         }
         if self.by_name == RouteByName::IfNonMatch
             && name.is_some()
-            && self.rules.iter().any(|(rule, _)| !rule.ips.is_empty())
+            && self.rules.iter().any(|(rule, _)| rule.ips.is_some())
             && let Some(resolve) = resolve
         {
             let ips = resolve().await;
@@ -103,33 +135,34 @@ impl Router {
     }
 }
 
-fn rule_fits(rule: &Rule, question: &Question<'_>, name: Option<&str>, ips: &[IpAddr]) -> bool {
-    let target = question.target;
-    (rule.domains.is_empty() || name.is_some_and(|name| rule.domains.iter().any(|set| set.matches(name))))
-        && (rule.ips.is_empty() || ips.iter().any(|&ip| rule.ips.iter().any(|set| set.matches(ip))))
-        && port_fits(&rule.ports, target.port)
-        && (rule.networks.is_empty() || rule.networks.contains(&target.network))
-        && (rule.sources.is_empty()
-            || question
-                .source
-                .is_some_and(|from| rule.sources.iter().any(|set| set.matches(from.ip()))))
-        && (rule.source_ports.is_empty()
-            || question
-                .source
-                .is_some_and(|from| port_fits(&rule.source_ports, from.port())))
-        && (rule.locals.is_empty()
-            || question
-                .local
-                .is_some_and(|to| rule.locals.iter().any(|set| set.matches(to.ip()))))
-        && (rule.local_ports.is_empty() || question.local.is_some_and(|to| port_fits(&rule.local_ports, to.port())))
-        && (rule.users.is_empty() || rule.users.matches(question.email))
-        && (rule.inbound_tags.is_empty() || rule.inbound_tags.iter().any(|tag| tag == question.inbound))
-        && (rule.protocols.is_empty() || question.protocol.is_some_and(|found| rule.protocols.matches(found)))
-        && (rule.attributes.is_empty()
-            || rule
+fn rule_fits(rule: &Conditions, question: &Question<'_>, name: Option<&str>, ips: &[IpAddr]) -> bool {
+    let fits = |set: &Option<Addresses>, ip: Option<IpAddr>| {
+        set.as_ref().is_none_or(|set| ip.is_some_and(|ip| set.matches(ip)))
+    };
+    let (target, source, local) = (question.target, question.source, question.local);
+    let rest = &rule.rest;
+    port_fits(&rest.ports, target.port)
+        && (rest.networks.is_empty() || rest.networks.contains(&target.network))
+        && (rest.source_ports.is_empty() || source.is_some_and(|from| port_fits(&rest.source_ports, from.port())))
+        && (rest.local_ports.is_empty() || local.is_some_and(|to| port_fits(&rest.local_ports, to.port())))
+        && (rest.inbound_tags.is_empty() || rest.inbound_tags.iter().any(|tag| tag == question.inbound))
+        && (rest.users.is_empty() || rest.users.matches(question.email))
+        && fits(&rule.sources, source.map(|from| from.ip()))
+        && fits(&rule.locals, local.map(|to| to.ip()))
+        && rule
+            .names
+            .as_ref()
+            .is_none_or(|set| name.is_some_and(|name| set.matches(name)))
+        && rule
+            .ips
+            .as_ref()
+            .is_none_or(|set| ips.iter().any(|&ip| set.matches(ip)))
+        && (rest.protocols.is_empty() || question.protocol.is_some_and(|found| rest.protocols.matches(found)))
+        && (rest.attributes.is_empty()
+            || rest
                 .attributes
                 .matches(|name| question.attributes.get(name).map(String::as_str)))
-        && (rule.systems.is_empty() || rule.systems.has(std::env::consts::OS))
+        && (rest.systems.is_empty() || rest.systems.has(std::env::consts::OS))
 }
 
 #[cfg(test)]

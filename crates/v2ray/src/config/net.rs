@@ -195,6 +195,11 @@ impl PartialEq for Pattern {
 }
 
 impl Pattern {
+    /// The expression as it was written.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
     /// Whether it is found in a text.
     pub fn is_match(&self, text: &str) -> bool {
         self.0.is_match(text)

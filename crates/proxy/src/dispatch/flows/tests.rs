@@ -6,6 +6,7 @@ use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
 use super::*;
+use crate::lists::Lists;
 use crate::outbound::{Outbound, Surroundings};
 use crate::resolver::Resolver;
 use crate::roads::Roads;
@@ -27,6 +28,7 @@ fn flows(rules: Vec<Rule>) -> Box<Flows> {
         ..Settings::default()
     };
     let around = Surroundings {
+        lists: Arc::new(Lists::default()),
         resolver: Arc::new(Resolver::new(&settings)),
         loops: Arc::default(),
         roads: Roads::new(vec!["direct".into()]),
@@ -34,7 +36,7 @@ fn flows(rules: Vec<Rule>) -> Box<Flows> {
     };
     let outbound = Outbound::new("outbounds[0]", &settings.outbounds[0], &around, Traffic::default());
     let resolver = around.resolver;
-    let dispatcher = Arc::new(Dispatcher::new(&settings, vec![outbound.unwrap()], resolver).unwrap());
+    let dispatcher = Arc::new(Dispatcher::new(&settings, vec![outbound.unwrap()], resolver, &around.lists).unwrap());
     let origin = Origin {
         inbound: "in".into(),
         source: None,

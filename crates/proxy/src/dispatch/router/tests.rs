@@ -37,14 +37,14 @@ fn to(tag: &str) -> Rule {
 
 #[test]
 fn a_rule_that_leads_nowhere_is_refused() {
-    let error = Router::new(&[to("gone")], RouteByName::AsIs, &["", "out"])
+    let error = Router::new(&[to("gone")], RouteByName::AsIs, &["", "out"], &Lists::default())
         .err()
         .unwrap();
     assert_eq!(
         error.to_string(),
         "routing.rules[0].outboundTag: there is no outbound with the tag \"gone\""
     );
-    assert!(Router::new(&[to("")], RouteByName::AsIs, &["", "out"]).is_err());
+    assert!(Router::new(&[to("")], RouteByName::AsIs, &["", "out"], &Lists::default()).is_err());
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn the_first_rule_that_fits_decides() {
             ..to("0")
         },
     ];
-    let router = Router::new(&rules, RouteByName::AsIs, &["0", "1", "2", "3"]).unwrap();
+    let router = Router::new(&rules, RouteByName::AsIs, &["0", "1", "2", "3"], &Lists::default()).unwrap();
     assert_eq!(choose(&router, "A.example", 1, &[]).await, Some(0));
     assert_eq!(choose(&router, "b.a.example", 1, &[]).await, Some(1));
     assert_eq!(choose(&router, "example", 1, &[]).await, Some(1));
@@ -92,7 +92,7 @@ async fn rules_by_address_resolve_when_told_to() {
             ..to("1")
         },
     ];
-    let by = |by_name| Router::new(&rules, by_name, &["0", "1"]).unwrap();
+    let by = |by_name| Router::new(&rules, by_name, &["0", "1"], &Lists::default()).unwrap();
     let private = ["10.0.0.1"];
     assert_eq!(choose(&by(RouteByName::AsIs), "x", 1, &private).await, Some(1));
     assert_eq!(choose(&by(RouteByName::OnDemand), "x", 1, &private).await, Some(0));
@@ -146,7 +146,7 @@ async fn every_condition_counts() {
         attributes: &Attributes::new(),
     };
     let fits = async |conditions: &str, question: &Question<'_>| {
-        let router = Router::new(&[rule(conditions)], RouteByName::AsIs, &["0"]).unwrap();
+        let router = Router::new(&[rule(conditions)], RouteByName::AsIs, &["0"], &Lists::default()).unwrap();
         router.choose(question, async || vec![]).await.is_some()
     };
     for (holds, fails) in [

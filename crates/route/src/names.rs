@@ -1,0 +1,187 @@
+//! Sets of names: whole names, names with all below them, texts within names, and regular expressions.
+
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use aho_corasick::AhoCorasick;
+use regex::bytes::{RegexSet, RegexSetBuilder};
+
+use table::{Kind, Table};
+
+/// Longest name, in bytes. A longer one is nobody's, so sets leave it out.
+pub const MAX_NAME: usize = 255;
+
+/// What the compiled expressions of one set may take, in bytes.
+pub const MAX_PATTERNS: usize = 8 << 20;
+
+/// What a set keeps to ask its expressions fast, in bytes; beyond it they are asked slower.
+const PATTERN_CACHE: usize = 256 << 10;
+
+/// A set of names. Asked with names in lower case and without a dot at their end.
+///
+/// Whole names and domains take 8 bytes each and their text. However many there are, a look-up costs one step for each label
+/// of the name.
+#[derive(Debug, Default)]
+pub struct NameSet {
+    table: Table,
+    keywords: Option<AhoCorasick>,
+    patterns: Option<RegexSet>,
+    dotless: Box<[Box<str>]>,
+    /// What was put in, equal ones counted once where they are names.
+    count: usize,
+}
+
+impl NameSet {
+    /// An empty set to fill.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// Whether the set holds a name, which must be in lower case and without a dot at its end.
+    pub fn matches(&self, name: &str) -> bool {
+        self.table.matches(name)
+            || self.keywords.as_ref().is_some_and(|all| all.is_match(name))
+            || self.patterns.as_ref().is_some_and(|all| all.is_match(name.as_bytes()))
+            || (!self.dotless.is_empty()
+                && !name.contains('.')
+                && self.dotless.iter().any(|text| name.contains(&**text)))
+    }
+
+    /// How many names, texts and expressions it holds.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether it holds nothing, and so matches no name.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The memory it takes, in bytes. For expressions that is an estimate.
+    pub fn memory(&self) -> usize {
+        let dotless: usize = self.dotless.iter().map(|text| text.len() + 16).sum();
+        let keywords = self.keywords.as_ref().map_or(0, AhoCorasick::memory_usage);
+        // The library does not tell what they take: about this much each, as measured.
+        let patterns = self.patterns.as_ref().map_or(0, |all| all.len() * 4096);
+        size_of::<Self>() + self.table.memory() + keywords + patterns + dotless
+    }
+}
+
+/// Fills a [`NameSet`]. Texts must be in lower case.
+#[derive(Debug, Default)]
+pub struct Builder {
+    names: table::Builder,
+    keywords: Vec<String>,
+    patterns: Vec<String>,
+    dotless: Vec<Box<str>>,
+}
+
+impl Builder {
+    /// Exactly this name.
+    pub fn full(&mut self, name: &str) -> &mut Self {
+        self.names.push(name, Kind::Full);
+        self
+    }
+
+    /// This name, and all names below it.
+    pub fn domain(&mut self, name: &str) -> &mut Self {
+        self.names.push(name, Kind::Domain);
+        self
+    }
+
+    /// Names with this text anywhere in them.
+    pub fn keyword(&mut self, text: &str) -> &mut Self {
+        self.keywords.push(text.to_owned());
+        self
+    }
+
+    /// Names in which this regular expression finds something. `\d`, `\w` and `\s` stand for ASCII only.
+    pub fn regex(&mut self, pattern: &str) -> &mut Self {
+        self.patterns.push(pattern.to_owned());
+        self
+    }
+
+    /// Names without a dot that have this text anywhere in them.
+    pub fn dotless(&mut self, text: &str) -> &mut Self {
+        self.dotless.push(text.into());
+        self
+    }
+
+    /// The set.
+    ///
+    /// # Errors
+    /// [`Error::Pattern`] for a text that is no regular expression, [`Error::TooLarge`] for expressions that together take
+    /// more than [`MAX_PATTERNS`], or for more than a gibibyte of names.
+    pub fn build(self) -> Result<NameSet, Error> {
+        let table = self.names.build()?;
+        let count = table.len() + self.keywords.len() + self.patterns.len() + self.dotless.len();
+        let keywords = match self.keywords.is_empty() {
+            true => None,
+            false => Some(AhoCorasick::new(&self.keywords).map_err(|_| Error::TooLarge)?),
+        };
+        Ok(NameSet {
+            table,
+            keywords,
+            patterns: compile(&self.patterns)?,
+            dotless: self.dotless.into(),
+            count,
+        })
+    }
+}
+
+fn compile(patterns: &[String]) -> Result<Option<RegexSet>, Error> {
+    if patterns.is_empty() {
+        return Ok(None);
+    }
+    let set = |patterns: &[String], unicode| {
+        RegexSetBuilder::new(patterns)
+            .unicode(unicode)
+            .size_limit(MAX_PATTERNS)
+            .dfa_size_limit(PATTERN_CACHE)
+            .build()
+    };
+    // Names are ASCII, and Unicode makes classes large. Few expressions need it, such as \p{Han}.
+    if let Ok(compiled) = set(patterns, false).or_else(|_| set(patterns, true)) {
+        return Ok(Some(compiled));
+    }
+    let alone = patterns.iter().map(std::slice::from_ref);
+    for (pattern, one) in patterns.iter().zip(alone) {
+        if let Err(error) = set(one, false).or_else(|_| set(one, true)) {
+            let why = error.to_string();
+            return Err(Error::Pattern {
+                pattern: pattern.clone(),
+                why: why.lines().last().unwrap_or_default().to_owned(),
+            });
+        }
+    }
+    Err(Error::TooLarge)
+}
+
+/// Why no set can be made: the fault of who wrote it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A text is no regular expression, or one that takes too much memory.
+    Pattern {
+        /// The text.
+        pattern: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// All together take too much memory.
+    TooLarge,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Pattern { pattern, why } => write!(f, "{pattern:?} is no regular expression: {why}"),
+            Error::TooLarge => f.write_str("the names and regular expressions take too much memory"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

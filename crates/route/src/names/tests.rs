@@ -1,0 +1,151 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn set(fill: impl FnOnce(&mut Builder)) -> NameSet {
+    let mut builder = NameSet::builder();
+    fill(&mut builder);
+    builder.build().unwrap()
+}
+
+#[test]
+fn each_form_holds_what_it_says() {
+    let full = set(|b| {
+        b.full("a.example");
+    });
+    assert!(full.matches("a.example"));
+    assert!(!full.matches("b.a.example") && !full.matches("example") && !full.matches("a.examples"));
+    let domain = set(|b| {
+        b.domain("a.example");
+    });
+    assert!(domain.matches("a.example") && domain.matches("x.y.a.example"));
+    assert!(!domain.matches("xa.example") && !domain.matches("example") && !domain.matches(""));
+    let keyword = set(|b| {
+        b.keyword("ampl");
+    });
+    assert!(keyword.matches("a.example") && !keyword.matches("a.exaple"));
+    let regex = set(|b| {
+        b.regex(r"^\d+\.example$");
+    });
+    assert!(regex.matches("17.example") && !regex.matches("a17.example") && !regex.matches("\u{661}.example"));
+    let dotless = set(|b| {
+        b.dotless("host");
+    });
+    assert!(dotless.matches("myhost1") && !dotless.matches("my.host") && !dotless.matches("other"));
+    assert!(
+        set(|b| {
+            b.dotless("");
+        })
+        .matches("x")
+    );
+}
+
+#[test]
+fn an_empty_set_holds_nothing() {
+    let empty = set(|_| ());
+    assert!(empty.is_empty() && !empty.matches("") && !empty.matches("a"));
+}
+
+#[test]
+fn one_text_may_be_a_name_and_a_domain() {
+    for order in [[true, false], [false, true]] {
+        let both = set(|b| {
+            for domain in order {
+                if domain {
+                    b.domain("a.example")
+                } else {
+                    b.full("a.example")
+                };
+            }
+        });
+        assert!(both.matches("a.example") && both.matches("b.a.example"));
+        assert_eq!(both.len(), 1);
+    }
+}
+
+#[test]
+fn names_longer_than_any_name_are_left_out() {
+    let (most, more) = ("x".repeat(MAX_NAME), "x".repeat(MAX_NAME + 1));
+    let both = set(|b| {
+        b.full(&most).full(&more);
+    });
+    assert!(both.matches(&most) && !both.matches(&more));
+    assert_eq!(both.len(), 1);
+}
+
+#[test]
+fn a_broken_expression_is_named() {
+    let mut builder = NameSet::builder();
+    builder.regex("fine").regex("(broken");
+    let error = builder.build().unwrap_err();
+    assert!(
+        error.to_string().starts_with("\"(broken\" is no regular expression: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn expressions_take_bounded_memory() {
+    let mut builder = NameSet::builder();
+    builder.regex("(a{1000}){1000}");
+    assert!(matches!(builder.build(), Err(Error::Pattern { .. })));
+    let mut builder = NameSet::builder();
+    for i in 0..400 {
+        builder.regex(&format!("{i}[a-z]{{900}}"));
+    }
+    assert_eq!(builder.build().unwrap_err(), Error::TooLarge);
+}
+
+#[test]
+fn expressions_may_need_unicode() {
+    let han = set(|b| {
+        b.regex(r"\p{Han}").regex("^a.c$");
+    });
+    assert!(han.matches("中.example") && han.matches("abc") && !han.matches("example"));
+}
+
+#[test]
+fn a_name_takes_eight_bytes_and_its_text() {
+    let names: Vec<String> = (0..30_000).map(|i| format!("name{i}.example")).collect();
+    let all = set(|b| {
+        for name in &names {
+            b.domain(name);
+        }
+    });
+    let text: usize = names.iter().map(|name| name.len() + 1).sum();
+    let each = (all.memory() - text) as f64 / names.len() as f64;
+    assert!((8.0..8.1).contains(&each), "{each}");
+}
+
+/// One condition as it is written: its form, and its text.
+fn naive((form, text): &(u8, String), name: &str) -> bool {
+    match form {
+        0 => name == text,
+        1 => name
+            .strip_suffix(text.as_str())
+            .is_some_and(|above| above.is_empty() || above.ends_with('.')),
+        2 => name.contains(text.as_str()),
+        _ => !name.contains('.') && name.contains(text.as_str()),
+    }
+}
+
+proptest! {
+    #[test]
+    fn sets_answer_as_their_conditions_one_by_one(
+        conditions in proptest::collection::vec((0u8..4, "[a-c.]{1,5}"), 0..40),
+        names in proptest::collection::vec("[a-c.]{0,9}", 40),
+    ) {
+        let all = set(|b| for (form, text) in &conditions {
+            match form { 0 => b.full(text), 1 => b.domain(text), 2 => b.keyword(text), _ => b.dotless(text) };
+        });
+        // Keywords hide the rest, so names are asked alone too.
+        let exact: Vec<_> = conditions.iter().filter(|(form, _)| *form < 2).cloned().collect();
+        let table = set(|b| for (form, text) in &exact {
+            if *form == 0 { b.full(text) } else { b.domain(text) };
+        });
+        for name in &names {
+            prop_assert_eq!(all.matches(name), conditions.iter().any(|one| naive(one, name)), "{}", name);
+            prop_assert_eq!(table.matches(name), exact.iter().any(|one| naive(one, name)), "{}", name);
+        }
+    }
+}
