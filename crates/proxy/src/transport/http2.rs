@@ -24,9 +24,9 @@
 //!
 //! Until one stream of a connection has shown who it is ([`Virtual::trust`](crate::carrier::Virtual::trust)), the connection
 //! may have [`STRANGERS_WINDOW`] bytes on their way to us on all of its streams together, and [`STRANGERS`] streams are served
-//! at a time. Others wait, as many as [`STRANGERS_WAITING`] and [`STRANGERS_HEADS`] let them, and what is more is refused in a
-//! way that says that nothing was done with it. All connections together have room for [`STRANGERS_EVERYWHERE`] such streams, besides
-//! [`STRANGERS_ALWAYS`] of each. From then on the windows are those of [`Options`].
+//! at a time. Others wait, for a client that knows nothing of this opens all that it needs at once. What is too much is
+//! refused in a way that says that nothing was done with it: all connections together have room for [`STRANGERS_EVERYWHERE`]
+//! such streams and [`HEADS_EVERYWHERE`] bytes of their heads, besides [`STRANGERS_ALWAYS`] and [`HEADS_ALWAYS`] of each. From then on the windows are those of [`Options`].
 //!
 //! Such a connection lasts [`STRANGERS_IDLE`] without streams, and takes no more of them after [`STRANGERS_AGE`]. Each stream
 //! that ends without showing who it is counts; after [`MAX_RESETS`] of them the connection ends.
@@ -60,17 +60,21 @@ pub(crate) const MAX_STREAMS: u32 = 1000;
 /// Streams of a connection that are served at a time while none of them has shown who it is.
 const STRANGERS: usize = 32;
 
-/// Streams of a connection, served or waiting, while none of them has shown who it is.
-const STRANGERS_WAITING: usize = 512;
-
-/// Bytes of the heads of requests that wait while nobody has shown who it is.
-const STRANGERS_HEADS: usize = 128 << 10;
-
-/// As [`STRANGERS_WAITING`], of all connections of this process together, besides [`STRANGERS_ALWAYS`] of each.
+/// Streams, served or waiting, of all connections of this process on which nobody has shown who it is, besides
+/// [`STRANGERS_ALWAYS`] of each.
 const STRANGERS_EVERYWHERE: usize = 16 << 10;
 
 /// Streams that a connection has room for whatever others do.
 const STRANGERS_ALWAYS: usize = 4;
+
+/// Bytes of the heads of requests that wait on all such connections, besides [`HEADS_ALWAYS`] of each.
+const HEADS_EVERYWHERE: usize = 16 << 20;
+
+/// Bytes of waiting heads that a connection has room for whatever others do.
+const HEADS_ALWAYS: usize = 128 << 10;
+
+/// Bytes of waiting heads of one connection: those of [`MAX_STREAMS`] usual ones.
+const HEADS_MOST: usize = 2 << 20;
 
 /// Streams that a client may open and take back, one after the other, without any that shows who it is.
 const MAX_RESETS: usize = 200;

@@ -14,11 +14,11 @@ use http::{HeaderMap, Request, Response};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::body::Body;
-use super::tally::{Lease, Tally};
+use super::tally::{Heads, Lease, Tally};
 use super::wire::Wire;
 use super::{
     FRAMES_BUDGET, IDLE, MAX_FRAME, MAX_STREAMS, MAX_UNSEEN_RESETS, Options, SEND_BUFFER, STRANGERS, STRANGERS_AGE,
-    STRANGERS_HEADS, STRANGERS_IDLE, STRANGERS_WINDOW, failure,
+    STRANGERS_IDLE, STRANGERS_WINDOW, failure,
 };
 use crate::Error;
 use crate::stream::Stream;
@@ -64,10 +64,9 @@ pub(crate) struct Server {
     wire: Wire,
     tally: Arc<Tally>,
     options: Options,
-    /// Requests that are not served yet.
-    waiting: VecDeque<Exchange>,
-    /// Bytes of their heads.
-    heads: usize,
+    /// Requests that are not served yet, each with what it holds of `heads`.
+    waiting: VecDeque<(Exchange, usize)>,
+    heads: Heads,
     /// The peer has shown who it is, and the windows have been made larger: of the connection, of its streams.
     grown: (bool, bool),
     ended: bool,
@@ -116,7 +115,7 @@ impl Server {
             tally: Arc::default(),
             options,
             waiting: VecDeque::new(),
-            heads: 0,
+            heads: Heads::default(),
             grown: (false, false),
             ended: false,
             leaving: false,
@@ -146,9 +145,9 @@ impl Server {
         // Those that wait are among the strange.
         let served = self.tally.strange().saturating_sub(self.waiting.len());
         if (open || served < STRANGERS)
-            && let Some(next) = self.waiting.pop_front()
+            && let Some((next, held)) = self.waiting.pop_front()
         {
-            self.heads -= head_len(&next.request);
+            self.heads.give_back(held);
             return Poll::Ready(Ok(Some(next)));
         }
         if self.ended {
@@ -219,17 +218,20 @@ impl Server {
             false => Lease::of_stranger(&self.tally),
         };
         let (request, from) = request.into_parts();
-        let head = head_len(&request);
-        let fits = self.tally.is_trusted() || self.heads + head <= STRANGERS_HEADS;
+        // What comes on a connection of somebody we know waits for nothing.
+        let head = match self.tally.is_trusted() {
+            true => 0,
+            false => head_len(&request),
+        };
         match lease {
-            Some(lease) if fits => {
-                self.heads += head;
-                self.waiting.push_back(Exchange {
+            Some(lease) if self.heads.take(head) => {
+                let exchange = Exchange {
                     request,
                     from,
                     respond,
                     lease,
-                });
+                };
+                self.waiting.push_back((exchange, head));
             }
             // It is safe to ask again after this.
             lease => {
@@ -250,7 +252,7 @@ impl Server {
             self.closed = true;
             // Those that are served have deadlines of their own.
             self.waiting.clear();
-            self.heads = 0;
+            self.heads = Heads::default();
             self.leave();
             cx.waker().wake_by_ref();
         }

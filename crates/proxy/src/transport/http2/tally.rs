@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 
-use super::{MAX_RESETS, STRANGERS, STRANGERS_ALWAYS, STRANGERS_EVERYWHERE, STRANGERS_WAITING};
+use super::{
+    HEADS_ALWAYS, HEADS_EVERYWHERE, HEADS_MOST, MAX_RESETS, STRANGERS, STRANGERS_ALWAYS, STRANGERS_EVERYWHERE,
+};
 
 /// What the streams of a connection tell its driver.
 #[derive(Default)]
@@ -94,7 +96,7 @@ impl Lease {
         }
         lease.drawn = true;
         let everywhere = EVERYWHERE.fetch_add(1, Ordering::AcqRel);
-        if others < STRANGERS_WAITING && everywhere < STRANGERS_EVERYWHERE {
+        if everywhere < STRANGERS_EVERYWHERE {
             return Some(lease);
         }
         lease.turn_away();
@@ -165,5 +167,77 @@ impl Drop for Lease {
         if before == 1 || strange || self.tally.is_abused() {
             self.tally.wake();
         }
+    }
+}
+
+/// Bytes of waiting heads, but for the first of each connection.
+static HEADS: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes of the heads of a connection's requests that wait while nobody has shown who it is.
+#[derive(Default)]
+pub(super) struct Heads(usize);
+
+impl Heads {
+    /// Those of them that are of [`HEADS`].
+    fn drawn(held: usize) -> usize {
+        held.saturating_sub(HEADS_ALWAYS)
+    }
+
+    /// Whether there is room for one more, which it has then.
+    pub(super) fn take(&mut self, bytes: usize) -> bool {
+        let held = self.0 + bytes;
+        let drawn = Heads::drawn(held) - Heads::drawn(self.0);
+        let before = HEADS.fetch_add(drawn, Ordering::AcqRel);
+        let fits = drawn == 0 || held <= HEADS_MOST && before + drawn <= HEADS_EVERYWHERE;
+        match fits {
+            true => self.0 = held,
+            false => drop(HEADS.fetch_sub(drawn, Ordering::AcqRel)),
+        }
+        fits
+    }
+
+    /// One of them waits no more.
+    pub(super) fn give_back(&mut self, bytes: usize) {
+        let held = self.0 - bytes;
+        HEADS.fetch_sub(Heads::drawn(self.0) - Heads::drawn(held), Ordering::AcqRel);
+        self.0 = held;
+    }
+}
+
+impl Drop for Heads {
+    fn drop(&mut self) {
+        self.give_back(self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_share_a_room_beside_their_own() {
+        let mut all = Vec::new();
+        let mut held = 0;
+        loop {
+            let mut heads = Heads::default();
+            assert!(heads.take(HEADS_ALWAYS), "its own");
+            while heads.take(1000) {}
+            held += heads.0;
+            assert!(heads.0 <= HEADS_MOST);
+            let none = heads.0 == HEADS_ALWAYS;
+            all.push(heads);
+            if none {
+                break;
+            }
+        }
+        // Other tests may hold a little at the same time.
+        let most = HEADS_EVERYWHERE + all.len() * HEADS_ALWAYS;
+        assert!(held <= most && held > most / 2, "{held} of {most}");
+        assert!(all.len() > HEADS_EVERYWHERE / HEADS_MOST);
+        all.clear();
+        let mut heads = Heads::default();
+        assert!(heads.take(HEADS_MOST), "given back");
+        heads.give_back(HEADS_MOST);
+        assert!(!heads.take(HEADS_MOST + 1));
     }
 }
