@@ -12,7 +12,7 @@ use sealway_v2ray::vless::fallback::Fallback;
 use sealway_v2ray::{Address, UserId};
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
 
 pub const ID: &str = "b831381d-6324-4d53-ad4f-8cda48b30811";
 
@@ -288,7 +288,10 @@ pub fn pattern(seed: u64, len: usize) -> Vec<u8> {
 
 /// Reads two lengths, then takes `up` bytes while it sends `down`, then sends the digest of what it took.
 pub async fn target() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    // A thousand may come before the first is accepted. Where more wait than fit, the system resets some of them.
+    let listener = socket.listen(4096).unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         loop {
