@@ -97,6 +97,7 @@ const V2RAY: Floors = Floors {
         ("mux", 3),
         ("packet_addr", 3),
         ("proxy_protocol", 3),
+        ("sniff", 3),
         ("socks", 3),
         ("trojan", 3),
         ("vless", 3),

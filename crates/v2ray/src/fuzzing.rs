@@ -11,6 +11,7 @@ mod http;
 mod mux;
 mod packet_addr;
 mod shadowsocks;
+mod sniff;
 mod socks;
 mod trojan;
 mod upgrade;
@@ -58,6 +59,8 @@ pub const ENTRIES: &[Entry] = &[
     ("packet_addr", packet_addr::packet_addr),
     ("xhttp_request", xhttp::request),
     ("xhttp_queue", xhttp::queue),
+    ("sniff_stream", sniff::sniff_stream),
+    ("sniff_quic", sniff::sniff_quic),
     ("user_id", user_id),
     ("config", config::config),
     ("link", config::link),

@@ -37,6 +37,7 @@
 //! | [`vless`], [`vmess`], [`trojan`], [`shadowsocks`], [`socks`], [`http`] | protocols: requests, responses, bodies, users |
 //! | [`mux`], [`packet_addr`] | many streams and datagrams of any target in one stream |
 //! | [`ws`], [`httpupgrade`], [`gun`], [`xhttp`], [`proxy_protocol`] | what stands around a protocol on the wire |
+//! | [`sniff`] | what a connection carries and which host it is for, out of its first bytes |
 //! | [`address`], [`id`], [`replay`], [`text`], [`Step`], [`Error`] | what all of them use |
 //! | [`config`] | `config.json`: from text to valid values, or to problems with line and column |
 //! | [`link`] | share links, to and from the outbounds of [`config`] |
@@ -79,6 +80,7 @@ mod problem;
 pub mod proxy_protocol;
 pub mod replay;
 pub mod shadowsocks;
+pub mod sniff;
 pub mod socks;
 mod step;
 pub mod text;

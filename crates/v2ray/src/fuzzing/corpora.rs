@@ -23,6 +23,7 @@ fn every_corpus_of_ours_has_an_entry() {
         "vless_",
         "vmess_",
         "shadowsocks_",
+        "sniff_",
         "socks_",
         "http_",
         "mux_",
