@@ -28,8 +28,18 @@ pub(crate) trait Virtual: Send {
     /// Reads; 0 is the end of the stream.
     fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>>;
 
-    /// Writes some of `from`, at least one byte. Nothing has to be flushed: what was taken is on its way.
+    /// Writes some of `from`, at least one byte. What was taken is on its way, unless [`Virtual::wants_flush`] says otherwise.
     fn poll_write(&mut self, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>>;
+
+    /// Whether something that was taken waits for [`Virtual::poll_flush`].
+    fn wants_flush(&self) -> bool {
+        false
+    }
+
+    /// Writes what waits.
+    fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
 
     /// Ends our direction of the stream.
     fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
@@ -133,6 +143,22 @@ impl Carrier {
     /// See [`Virtual::poll_write`].
     pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
         each!(self, it => it.poll_write(cx, from))
+    }
+
+    /// See [`Virtual::wants_flush`].
+    pub(crate) fn wants_flush(&self) -> bool {
+        match self {
+            Carrier::Sock(_) => false,
+            Carrier::Virtual(stream) => stream.wants_flush(),
+        }
+    }
+
+    /// See [`Virtual::poll_flush`].
+    pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Carrier::Sock(_) => Poll::Ready(Ok(())),
+            Carrier::Virtual(stream) => stream.poll_flush(cx),
+        }
     }
 
     /// See [`Virtual::poll_shutdown`].

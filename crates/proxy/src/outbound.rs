@@ -128,8 +128,8 @@ impl Outbound {
         around: &Surroundings,
         traffic: Traffic,
     ) -> Result<Self, Error> {
-        let resolver = Arc::clone(&around.resolver);
-        let connector = Connector::new(place, &settings.transport, settings.send_through, resolver)?;
+        let dialled_with = (&around.resolver, &around.roads);
+        let connector = Connector::new(place, &settings.transport, settings.send_through, dialled_with)?;
         let dialer = Dialer { connector, traffic };
         let protocol = protocol(place, settings, dialer, around)?;
         Ok(Outbound {

@@ -36,6 +36,16 @@ pub(crate) async fn read(sock: &mut Sock) -> Result<Told, Error> {
     }
 }
 
+/// A header of the version for a connection between these.
+pub(crate) fn header(version: u8, source: Option<SocketAddr>, destination: Option<SocketAddr>) -> Vec<u8> {
+    let ends = source
+        .zip(destination)
+        .map(|(source, destination)| Endpoints { source, destination });
+    let mut header = Vec::new();
+    encode(if version == 1 { Version::V1 } else { Version::V2 }, ends, &mut header);
+    header
+}
+
 /// Writes a header of the version for a connection between these.
 pub(crate) async fn write(
     sock: &mut Sock,
@@ -43,11 +53,7 @@ pub(crate) async fn write(
     source: Option<SocketAddr>,
     destination: Option<SocketAddr>,
 ) -> Result<(), Error> {
-    let ends = source
-        .zip(destination)
-        .map(|(source, destination)| Endpoints { source, destination });
-    let mut header = Vec::new();
-    encode(if version == 1 { Version::V1 } else { Version::V2 }, ends, &mut header);
+    let mut header = header(version, source, destination);
     while !header.is_empty() {
         let wrote = poll_fn(|cx| sock.poll_write(cx, &header)).await?;
         header.drain(..wrote);

@@ -15,6 +15,7 @@ use sealway_v2ray::{Destination, Network};
 
 use crate::error::{Error, Pending};
 use crate::policy::Exempt;
+use crate::settings;
 use crate::stream::Stream;
 use crate::udp::PacketEnd;
 
@@ -173,6 +174,44 @@ impl Roads {
             before = &step.from;
         }
         Ok(Arc::new(Step { way, to, from }))
+    }
+}
+
+/// Another outbound that an outbound dials through.
+pub(crate) struct Through {
+    roads: Arc<Roads>,
+    outbound: usize,
+    /// Names are resolved here, and not at the other end.
+    pub(crate) resolves: bool,
+}
+
+impl Through {
+    /// The other outbound, as the settings name it.
+    ///
+    /// # Errors
+    /// [`Error::Config`] at `place` if there is none.
+    pub(crate) fn new(place: &str, settings: &settings::Through, roads: &Arc<Roads>) -> Result<Through, Error> {
+        Ok(Through {
+            outbound: roads.find(place, &settings.outbound)?,
+            resolves: settings.resolves,
+            roads: Arc::clone(roads),
+        })
+    }
+
+    /// A stream to the target.
+    ///
+    /// # Errors
+    /// Those of [`Roads::through`].
+    pub(crate) async fn stream(&self, to: &Destination, caller: &Caller) -> Result<Stream, Error> {
+        self.roads.through(self.outbound, to, caller).await
+    }
+
+    /// An association for datagrams to the target.
+    ///
+    /// # Errors
+    /// Those of [`Roads::through`].
+    pub(crate) async fn packets(&self, to: &Destination, caller: &Caller) -> Result<Box<dyn PacketEnd>, Error> {
+        self.roads.packets_through(self.outbound, to, caller).await
     }
 }
 

@@ -21,7 +21,7 @@ pub use outbound::{
 };
 pub use transport::{
     Certificate, CipherSuite, ClientTls, ClientTransport, Curve, DomainStrategy, Families, Front, Grpc, PemSource,
-    ServerTls, ServerTransport, SocketOptions, TransportKind, Upgrade, Versions, Xhttp, XhttpDownload,
+    ServerTls, ServerTransport, SocketOptions, Through, TransportKind, Upgrade, Versions, Xhttp, XhttpDownload,
 };
 
 /// A whole server.

@@ -55,6 +55,11 @@ impl Traffic {
         }
     }
 
+    /// True if nothing is counted.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.received.is_none() && self.sent.is_none()
+    }
+
     /// The same counters seen from the other end.
     pub(crate) fn reversed(self) -> Self {
         Traffic {

@@ -16,6 +16,7 @@
 pub(crate) mod adapter;
 #[cfg(test)]
 mod flood;
+mod nested;
 mod rx;
 mod seal;
 mod tx;
@@ -88,14 +89,14 @@ impl Stream {
     /// A connection whose TLS handshake is through. `traffic` counts its bytes.
     pub(crate) fn over_tls(established: Established, traffic: Traffic) -> Self {
         let Established {
-            sock,
+            carrier,
             records,
             received,
             early,
             closed,
             ..
         } = established;
-        let mut stream = Stream::new(sock, traffic);
+        let mut stream = Stream::new(carrier, traffic);
         stream.tls = Some(Box::new(records));
         stream.rx.end = closed;
         let held = received.len() + early.len();

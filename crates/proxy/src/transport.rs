@@ -13,18 +13,21 @@ use std::sync::Arc;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ServerConfig};
 use sealway_net::sock::Sock;
-use sealway_v2ray::Address;
+use sealway_v2ray::{Address, Destination, Network};
 
+use crate::carrier::Carrier;
 use crate::dial;
 use crate::error::{Error, Pending};
 use crate::proxy_protocol;
 use crate::resolver::Resolver;
+use crate::roads::{Caller, Roads, Through};
 use crate::settings::{ClientTransport, ServerTransport, SocketOptions, TransportKind};
 use crate::stats::Traffic;
 use crate::stream::Stream;
 use crate::tls::build;
 use crate::tls::certs::Certificates;
 use crate::tls::handshake::{self, Agreed};
+use crate::udp::Wire;
 
 use front::Front;
 use grpc::Grpc;
@@ -171,7 +174,7 @@ impl Connector {
         place: &str,
         settings: &ClientTransport,
         source: Option<IpAddr>,
-        resolver: Arc<Resolver>,
+        (resolver, roads): (&Arc<Resolver>, &Arc<Roads>),
     ) -> Result<Self, Error> {
         let download = match &settings.kind {
             TransportKind::Xhttp(xhttp) => xhttp.download.as_ref(),
@@ -181,7 +184,7 @@ impl Connector {
             None => None,
             Some(download) => {
                 let place = format!("{place}.streamSettings.xhttpSettings.downloadSettings");
-                let connector = Connector::new(&place, &download.transport, source, Arc::clone(&resolver))?;
+                let connector = Connector::new(&place, &download.transport, source, (resolver, roads))?;
                 Some(connector.line)
             }
         };
@@ -199,11 +202,14 @@ impl Connector {
             )),
             None => None,
         };
+        let through = settings.through.as_ref();
+        let through = through.map(|through| Through::new(place, through, roads)).transpose()?;
         let line = Arc::new(Line {
             tls,
             socket: settings.socket.clone(),
             source,
-            resolver,
+            through,
+            resolver: Arc::clone(resolver),
             place: format!("{place}.streamSettings.tlsSettings.serverName"),
         });
         Ok(Connector { transport, line })
@@ -224,12 +230,14 @@ impl Connector {
     }
 }
 
-/// The way to a server below its transport: sockets, and TLS if that is asked for.
+/// The way to a server below its transport: sockets or another outbound, and TLS if that is asked for.
 pub(crate) struct Line {
     tls: Option<(Arc<ClientConfig>, String)>,
     pub(crate) socket: SocketOptions,
     /// Source address of its connections.
     pub(crate) source: Option<IpAddr>,
+    /// Another outbound in place of sockets.
+    pub(crate) through: Option<Through>,
     pub(crate) resolver: Arc<Resolver>,
     place: String,
 }
@@ -242,16 +250,53 @@ impl Line {
 
     /// Dials a server, and shakes hands for TLS.
     async fn dial(&self, (host, port): &(Address, u16), traffic: Traffic) -> Result<Stream, Error> {
-        let addresses = self.resolver.resolve(host, *port, self.socket.domain_strategy).await?;
-        let sock = dial::connect_any(&addresses, &self.socket, self.source).await?;
+        let carrier = match &self.through {
+            None => {
+                let addresses = self.resolver.resolve(host, *port, self.socket.domain_strategy).await?;
+                Carrier::from(dial::connect_any(&addresses, &self.socket, self.source).await?)
+            }
+            Some(through) => {
+                let to = self.destination(through, Network::Tcp, host, *port).await?;
+                through.stream(&to, &Caller::default()).await?.into_carrier()
+            }
+        };
         Ok(match &self.tls {
-            None => Stream::new(sock, traffic),
+            None => Stream::new(carrier, traffic),
             Some((config, name)) => {
                 let name = self.server_name(name, host)?;
-                let established = handshake::connect(Arc::clone(config), name, sock, &traffic).await?;
+                let established = handshake::connect(Arc::clone(config), name, carrier, &traffic).await?;
                 Stream::over_tls(established, traffic)
             }
         })
+    }
+
+    /// Datagrams to a server: by a socket that is connected to it, or through another outbound.
+    pub(crate) async fn datagrams(&self, (host, port): &(Address, u16)) -> Result<Wire, Error> {
+        if let Some(through) = &self.through {
+            let to = self.destination(through, Network::Udp, host, *port).await?;
+            let end = through.packets(&to, &Caller::default()).await?;
+            return Ok(Wire::through(end, to));
+        }
+        let found = self.resolver.resolve(host, *port, self.socket.domain_strategy).await?;
+        let server = found.first().ok_or(Error::Resolve { name: host.to_string() })?;
+        Wire::connect(*server, &self.socket, self.source).await
+    }
+
+    /// Where the other outbound is asked to go.
+    async fn destination(
+        &self,
+        through: &Through,
+        network: Network,
+        host: &Address,
+        port: u16,
+    ) -> Result<Destination, Error> {
+        let mut address = host.clone();
+        if through.resolves {
+            let found = self.resolver.resolve(host, port, self.socket.domain_strategy).await?;
+            let first = found.first().ok_or(Error::Resolve { name: host.to_string() })?;
+            address = first.ip().into();
+        }
+        Ok(Destination { network, address, port })
     }
 
     fn server_name(&self, set: &str, host: &Address) -> Result<ServerName<'static>, Error> {

@@ -3,6 +3,7 @@
 mod addressed;
 mod framed;
 mod questions;
+mod wire;
 
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
@@ -24,6 +25,7 @@ use crate::stats::Traffic;
 pub(crate) use addressed::Addressed;
 pub(crate) use framed::Framed;
 pub(crate) use questions::{Questions, Waiting, size, sizes};
+pub(crate) use wire::Wire;
 
 /// Longest datagram, bytes.
 const MAX: usize = 65_535;

@@ -4,6 +4,7 @@
 //! all the [`Problem`]s at once, each with its place. Whatever the tables of keys do not know is warned about; what
 //! other programs have and this one does not have yet is named as such. [`reference()`] writes the tables down.
 
+mod chain;
 mod conditions;
 mod context;
 mod dns;
@@ -46,7 +47,7 @@ pub use locate::problem_at;
 pub use log::{Log, LogLevel, LogTarget};
 pub use mask::MaskAddress;
 pub use net::{DomainMatch, DomainMatches, IpMatch, IpMatches, Pattern, UserMatch, UserMatches, is_private};
-pub use outbound::{Mux, Outbound, XudpProxyUdp443};
+pub use outbound::{Mux, Outbound, ProxySettings, XudpProxyUdp443};
 pub use policy::{LevelPolicy, Levels, Policy, SystemPolicy};
 pub use ports::{Networks, Port, Ports};
 pub use protocol::{
@@ -302,6 +303,7 @@ fn decode(mut value: Value, cx: &mut Cx<'_>) -> (Option<Config>, Draft) {
         );
     }
     reach::check_open(&s.inbounds.read, cx);
+    chain::check(&s.outbounds.read, cx);
     if let Some(routing) = &s.routing.0 {
         routing::check_sniffing(routing, &s.inbounds.read, cx);
         reach::check_doors(&s.inbounds.read, &s.outbounds.read, routing, cx);

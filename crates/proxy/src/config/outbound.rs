@@ -28,6 +28,7 @@ pub(super) fn outbound(place: &str, outbound: &config::Outbound, cone: &Cone) ->
                 config::DomainStrategy::AsIs => outbound.stream.sockopt.domain_strategy.value,
                 asked => asked,
             }),
+            resolves: freedom.domain_strategy != config::DomainStrategy::AsIs,
             proxy_protocol: freedom.proxy_protocol.value,
             final_rules: freedom.final_rules.iter().map(final_rule).collect(),
         }),
@@ -64,10 +65,20 @@ pub(super) fn outbound(place: &str, outbound: &config::Outbound, cone: &Cone) ->
         config::OutboundProtocol::Http(http) => OutboundProtocol::Http(proxy(http)),
         _ => return Err(Error::config(place, "not supported yet: this outbound protocol")),
     };
+    let mut transport = transport::client(place, &outbound.stream)?;
+    if let Some(proxy) = &outbound.proxy {
+        transport.through = Some(Through {
+            outbound: proxy.tag.value.clone(),
+            resolves: false,
+        });
+        if !proxy.transport_layer {
+            transport.kind = TransportKind::Raw;
+        }
+    }
     Ok(Outbound {
         tag: outbound.tag.clone(),
         protocol,
-        transport: transport::client(place, &outbound.stream)?,
+        transport,
         send_through: outbound.send_through,
         mux: mux(outbound, cone)?,
     })

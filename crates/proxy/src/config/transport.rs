@@ -112,6 +112,10 @@ pub(super) fn client(place: &str, stream: &Stream) -> Result<ClientTransport, Er
         kind: kind(place, stream)?,
         tls: stream.tls.as_deref().map(|tls| client_tls(stream, tls)),
         socket: socket(place, stream)?,
+        through: stream.sockopt.dialer_proxy.as_ref().map(|other| Through {
+            outbound: other.value.clone(),
+            resolves: stream.sockopt.domain_strategy.value != config::DomainStrategy::AsIs,
+        }),
     })
 }
 

@@ -1,22 +1,27 @@
 //! Straight to the target.
 
 mod datagrams;
+mod further;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use sealway_v2ray::{Address, Destination, Network};
+use sealway_v2ray::{Address, Destination};
 
 use super::{Caller, Dialer, Far, Protocol};
+use crate::carrier::Carrier;
 use crate::dial;
 use crate::error::{Error, Pending};
 use crate::loops::LoopGuard;
 use crate::policy::DialPolicy;
 use crate::proxy_protocol;
+use crate::roads::Through;
 use crate::settings::{self, FinalRule};
 use crate::stream::Stream;
 use crate::udp::PacketEnd;
 
 use datagrams::Open;
+use further::Further;
 
 /// Where traffic goes in place of its target.
 #[derive(Clone, Debug, Default)]
@@ -74,32 +79,90 @@ impl Freedom {
         }
     }
 
+    /// The addresses of a host that are allowed.
+    async fn allowed(&self, to: &Destination, caller: &Caller) -> Result<Vec<SocketAddr>, Error> {
+        let strategy = self.settings.domain_strategy;
+        let resolver = &self.dialer.connector.line.resolver;
+        let addresses = resolver.resolve(&to.address, to.port, strategy).await?;
+        let policy = self.policy(caller);
+        let mut allowed = Vec::with_capacity(addresses.len());
+        let mut refused = None;
+        for address in addresses {
+            let checked = policy.check(address, to.network);
+            match checked.and_then(|()| self.loops.check(address, to.network)) {
+                Ok(()) => allowed.push(address),
+                Err(error) => refused = Some(error),
+            }
+        }
+        match (allowed.is_empty(), refused) {
+            (true, Some(error)) => Err(error),
+            _ => Ok(allowed),
+        }
+    }
+
+    /// What the outbound that this one dials through is asked for: a name as it is, unless it is to be resolved here.
+    async fn onward(&self, through: &Through, to: &Destination, caller: &Caller) -> Result<Destination, Error> {
+        let resolves = through.resolves || self.settings.resolves;
+        if to.address.ip().is_none() && !resolves {
+            return Ok(to.clone());
+        }
+        let first = self.allowed(to, caller).await?.into_iter().next();
+        let first = first.ok_or_else(|| Error::Resolve {
+            name: to.address.to_string(),
+        })?;
+        Ok(Destination {
+            address: first.ip().into(),
+            ..to.clone()
+        })
+    }
+
     /// A stream to the first address that is allowed and answers.
     async fn stream(&self, to: &Destination, caller: &Caller) -> Result<Far, Error> {
         let elsewhere = self.redirect().of(to);
         let to = elsewhere.as_ref().unwrap_or(to);
         let Dialer { connector, traffic } = &self.dialer;
         let line = &connector.line;
-        let strategy = self.settings.domain_strategy;
-        let addresses = line.resolver.resolve(&to.address, to.port, strategy).await?;
-        let policy = self.policy(caller);
-        let mut allowed = Vec::with_capacity(addresses.len());
-        let mut refused = None;
-        for address in addresses {
-            let checked = policy.check(address, Network::Tcp);
-            match checked.and_then(|()| self.loops.check(address, Network::Tcp)) {
-                Ok(()) => allowed.push(address),
-                Err(error) => refused = Some(error),
+        let announced = self.settings.proxy_protocol;
+        let carrier = match &line.through {
+            None => {
+                let allowed = self.allowed(to, caller).await?;
+                Carrier::from(dial::connect_any(&allowed, &line.socket, line.source).await?)
             }
+            Some(through) => {
+                let to = self.onward(through, to, caller).await?;
+                let mut stream = through.stream(&to, caller).await?;
+                if traffic.is_silent() && announced == 0 {
+                    return Ok(Far::Stream(Box::new(stream)));
+                }
+                // The target may be the first to speak.
+                stream.seal_prefix()?;
+                stream.flush().await?;
+                stream.into_carrier()
+            }
+        };
+        let mut stream = Stream::new(carrier, traffic.clone());
+        if announced > 0 {
+            let header = proxy_protocol::header(announced, caller.source, caller.local);
+            stream.send(&header).await?;
         }
-        if let (true, Some(error)) = (allowed.is_empty(), refused) {
-            return Err(error);
-        }
-        let mut sock = dial::connect_any(&allowed, &line.socket, line.source).await?;
-        if self.settings.proxy_protocol > 0 {
-            proxy_protocol::write(&mut sock, self.settings.proxy_protocol, caller.source, caller.local).await?;
-        }
-        Ok(Far::Stream(Box::new(Stream::new(sock, traffic.clone()))))
+        Ok(Far::Stream(Box::new(stream)))
+    }
+
+    /// Datagrams to the target through another outbound.
+    async fn packets_through(
+        &self,
+        through: &Through,
+        to: &Destination,
+        caller: &Caller,
+    ) -> Result<Box<dyn PacketEnd>, Error> {
+        let elsewhere = self.redirect().of(to);
+        let goes_to = self.onward(through, elsewhere.as_ref().unwrap_or(to), caller).await?;
+        Ok(Box::new(Further {
+            end: through.packets(&goes_to, caller).await?,
+            meant: to.clone(),
+            goes_to,
+            traffic: self.dialer.traffic.clone(),
+        }))
     }
 }
 
@@ -108,7 +171,10 @@ impl Protocol for Freedom {
         Box::pin(self.stream(to, caller))
     }
 
-    fn associate<'a>(&'a self, _: &'a Destination, caller: &'a Caller) -> Pending<'a, Box<dyn PacketEnd>> {
+    fn associate<'a>(&'a self, to: &'a Destination, caller: &'a Caller) -> Pending<'a, Box<dyn PacketEnd>> {
+        if let Some(through) = &self.dialer.connector.line.through {
+            return Box::pin(self.packets_through(through, to, caller));
+        }
         Box::pin(async {
             let policy = (self.policy(caller), Arc::clone(&self.loops));
             let open = Open::bind(policy, self.redirect(), self.settings.domain_strategy, &self.dialer)?;
@@ -117,6 +183,6 @@ impl Protocol for Freedom {
     }
 
     fn is_open_to_all(&self, _: &Destination) -> bool {
-        true
+        self.dialer.connector.line.through.is_none()
     }
 }

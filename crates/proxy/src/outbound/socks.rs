@@ -2,7 +2,7 @@
 
 pub(crate) mod relayed;
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr};
 
 use sealway_v2ray::socks::{Client, ClientEvent, Command};
 use sealway_v2ray::{Address, Destination};
@@ -36,24 +36,16 @@ impl Socks {
         let (mut control, _) = connector.connect(&self.proxy.server, &[], Traffic::default()).await?;
         let unknown = Destination::udp(Address::from(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), 0);
         let (address, port) = self.ask(&mut control, &Command::UdpAssociate(unknown)).await?;
-        let server = control.carrier.peer();
-        let relay = match (address.ip(), server) {
+        let relay = match address.ip() {
             // "Where you are connected to".
-            (Some(ip), Some(server)) if ip.is_unspecified() => SocketAddr::new(server.ip(), port),
-            (Some(ip), _) => SocketAddr::new(ip, port),
-            (None, _) => {
-                let found = connector
-                    .line
-                    .resolver
-                    .resolve(&address, port, Default::default())
-                    .await?;
-                found.first().copied().ok_or(Error::Resolve {
-                    name: address.to_string(),
-                })?
-            }
+            Some(ip) if ip.is_unspecified() => match control.carrier.peer() {
+                Some(server) if connector.line.through.is_none() => (server.ip().into(), port),
+                _ => (self.proxy.server.0.clone(), port),
+            },
+            _ => (address, port),
         };
-        let relayed = Relayed::new(control, relay, connector.line.source, self.dialer.traffic.clone()).await?;
-        Ok(Box::new(relayed))
+        let wire = connector.line.datagrams(&relay).await?;
+        Ok(Box::new(Relayed::new(control, wire, self.dialer.traffic.clone())))
     }
 
     async fn ask(&self, stream: &mut Stream, command: &Command) -> Result<(Address, u16), Error> {

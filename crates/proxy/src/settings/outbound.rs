@@ -97,6 +97,8 @@ pub struct Freedom {
     pub redirect_port: Option<u16>,
     /// Which addresses of a name are used.
     pub domain_strategy: DomainStrategy,
+    /// Names are resolved here, also for another outbound that this one dials through.
+    pub resolves: bool,
     /// PROXY protocol version to announce the client with; 0 for none.
     pub proxy_protocol: u8,
     /// Rules on the address that is dialled; the first that fits decides.

@@ -28,6 +28,17 @@ pub struct ClientTransport {
     pub tls: Option<ClientTls>,
     /// The socket itself.
     pub socket: SocketOptions,
+    /// Another outbound in place of a socket.
+    pub through: Option<Through>,
+}
+
+/// Another outbound that an outbound dials through.
+#[derive(Clone, Debug, Default)]
+pub struct Through {
+    /// Its tag.
+    pub outbound: String,
+    /// Names are resolved here, and not at the other end.
+    pub resolves: bool,
 }
 
 /// What lies between the socket, or TLS on it, and the protocol.

@@ -21,11 +21,11 @@ use crate::inbound::http::exchange::Exchange;
 use crate::outbound::socks::relayed::Relayed;
 use crate::random;
 use crate::relay::Relay;
-use crate::settings::Timeouts;
+use crate::settings::{SocketOptions, Timeouts};
 use crate::stats::Traffic;
 use crate::tls;
 use crate::transport::ws::Frames;
-use crate::udp::{self, Framed, PacketEnd};
+use crate::udp::{self, Framed, PacketEnd, Wire};
 
 thread_local! {
     static MOST_OWED: Cell<usize> = const { Cell::new(0) };
@@ -158,7 +158,8 @@ fn somewhere() -> Destination {
 async fn nowhere() -> Box<dyn PacketEnd> {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let to = socket.local_addr().unwrap();
-    Box::new(Relayed::new(sink(), to, None, Traffic::default()).await.unwrap())
+    let wire = Wire::connect(to, &SocketOptions::default(), None).await.unwrap();
+    Box::new(Relayed::new(sink(), wire, Traffic::default()))
 }
 
 const IDLE: Duration = Duration::from_secs(300);
@@ -237,7 +238,8 @@ async fn while_datagrams_are_carried() {
     .await;
     withstands("server of datagrams", Role::Server, b"", |control| async move {
         let to = "127.0.0.1:9".parse().unwrap();
-        let relayed = Relayed::new(control, to, None, Traffic::default()).await.unwrap();
+        let wire = Wire::connect(to, &SocketOptions::default(), None).await.unwrap();
+        let relayed = Relayed::new(control, wire, Traffic::default());
         carry(framed(sink()), Box::new(relayed)).await;
     })
     .await;

@@ -47,7 +47,7 @@ impl Stream {
 
     /// True if something waits to be written.
     pub(crate) fn wants_flush(&self) -> bool {
-        self.tx.sent < self.tx.out.len()
+        self.tx.sent < self.tx.out.len() || self.carrier.wants_flush()
     }
 
     /// Takes a buffer with room for this many sealed bytes if nothing waits to be written, so that it need not grow.
@@ -69,7 +69,7 @@ impl Stream {
 
     /// Writes what waits; when all is written the buffer is given back.
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        while self.wants_flush() {
+        while self.tx.sent < self.tx.out.len() {
             let wrote = ready!(self.carrier.poll_write(cx, &self.tx.out[self.tx.sent..]))?;
             self.tx.sent += wrote;
             self.written = self.written.wrapping_add(wrote as u64);
@@ -80,7 +80,7 @@ impl Stream {
         if self.tx.out.capacity() > 0 {
             pool::give_out(std::mem::take(&mut self.tx.out));
         }
-        Poll::Ready(Ok(()))
+        self.carrier.poll_flush(cx).map_err(Error::from)
     }
 
     /// Writes what waits.

@@ -10,12 +10,12 @@ use rustls::unbuffered::{ConnectionState, EncodeError, UnbufferedStatus};
 use rustls::{ClientConfig, ServerConfig};
 
 use crate::Error;
+use crate::carrier::Carrier;
 use crate::closing::LINGER;
 use crate::pool::{Buf, Class};
 use crate::stats::Traffic;
 use crate::tls::hello;
 use crate::tls::records::{Kernel, Records};
-use sealway_net::sock::Sock;
 
 /// What was agreed on, for routing and fallbacks.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -28,7 +28,7 @@ pub(crate) struct Agreed {
 
 /// A connection whose handshake is through.
 pub(crate) struct Established {
-    pub(crate) sock: Sock,
+    pub(crate) carrier: Carrier,
     pub(crate) records: Records,
     /// Received and not opened yet.
     pub(crate) received: Vec<u8>,
@@ -101,7 +101,7 @@ pub(super) fn step<Data>(
 
 /// Bytes on their way during the handshake.
 struct Wire<'a> {
-    sock: &'a mut Sock,
+    carrier: &'a mut Carrier,
     traffic: &'a Traffic,
     input: Buf,
     filled: usize,
@@ -117,12 +117,12 @@ impl Wire<'_> {
     async fn write(&mut self) -> Result<(), Error> {
         let mut at = 0;
         while at < self.out.len() {
-            let wrote = poll_fn(|cx| self.sock.poll_write(cx, &self.out[at..])).await?;
+            let wrote = poll_fn(|cx| self.carrier.poll_write(cx, &self.out[at..])).await?;
             self.traffic.sent(wrote);
             at += wrote;
         }
         self.out.clear();
-        Ok(())
+        Ok(poll_fn(|cx| self.carrier.poll_flush(cx)).await?)
     }
 
     async fn read(&mut self) -> Result<(), Error> {
@@ -137,7 +137,7 @@ impl Wire<'_> {
             self.input = input;
         }
         let room = &mut self.input[self.filled..];
-        let got = poll_fn(|cx| self.sock.poll_read(cx, room)).await?;
+        let got = poll_fn(|cx| self.carrier.poll_read(cx, room)).await?;
         if got == 0 {
             return Err(Error::Closed);
         }
@@ -178,7 +178,7 @@ macro_rules! drive {
                     }
                     let leaving = async {
                         $wire.write().await?;
-                        $wire.sock.leave().await;
+                        $wire.carrier.leave().await;
                         Ok::<(), Error>(())
                     };
                     let _ = tokio::time::timeout(LINGER, leaving).await;
@@ -198,9 +198,9 @@ macro_rules! drive {
 }
 
 impl<'a> Wire<'a> {
-    fn new(sock: &'a mut Sock, traffic: &'a Traffic) -> Self {
+    fn new(carrier: &'a mut Carrier, traffic: &'a Traffic) -> Self {
         Wire {
-            sock,
+            carrier,
             traffic,
             input: Buf::take(Class::SMALL),
             filled: 0,
@@ -212,17 +212,18 @@ impl<'a> Wire<'a> {
 /// Accepts TLS on a fresh connection, of which `read` was received already.
 pub(crate) async fn accept(
     config: Arc<ServerConfig>,
-    mut sock: Sock,
+    carrier: impl Into<Carrier>,
     traffic: &Traffic,
     read: &[u8],
 ) -> Result<Established, Error> {
     let mut connection = UnbufferedServerConnection::new(config)?;
+    let mut carrier = carrier.into();
     let (mut early, mut closed) = (Vec::new(), false);
     // The buffer is taken only when the client has said something.
     if read.is_empty() {
-        sock.readable().await?;
+        poll_fn(|cx| carrier.poll_read_ready(cx)).await?;
     }
-    let mut wire = Wire::new(&mut sock, traffic);
+    let mut wire = Wire::new(&mut carrier, traffic);
     wire.input
         .get_mut(..read.len())
         .ok_or(Error::protocol("TLS", "too much read ahead of the handshake"))?
@@ -241,7 +242,7 @@ pub(crate) async fn accept(
     let records = Records::new(&secrets, Kernel::Server(kernel))?;
     let received = wire.input[..wire.filled].to_vec();
     Ok(Established {
-        sock,
+        carrier,
         records,
         received,
         early,
@@ -254,12 +255,13 @@ pub(crate) async fn accept(
 pub(crate) async fn connect(
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
-    mut sock: Sock,
+    carrier: impl Into<Carrier>,
     traffic: &Traffic,
 ) -> Result<Established, Error> {
     let mut connection = UnbufferedClientConnection::new(config, name)?;
+    let mut carrier = carrier.into();
     let (mut early, mut closed) = (Vec::new(), false);
-    let mut wire = Wire::new(&mut sock, traffic);
+    let mut wire = Wire::new(&mut carrier, traffic);
     drive!(connection, wire, early, closed, |_: &[u8]| {});
     wire.write().await?;
     let agreed = Agreed {
@@ -270,7 +272,7 @@ pub(crate) async fn connect(
     let records = Records::new(&secrets, Kernel::Client(kernel))?;
     let received = wire.input[..wire.filled].to_vec();
     Ok(Established {
-        sock,
+        carrier,
         records,
         received,
         early,

@@ -18,5 +18,6 @@ mod mux;
 mod nginx;
 mod programs;
 mod shadowsocks;
+mod through;
 mod ways;
 mod xhttp;

@@ -52,6 +52,16 @@ object! {
 }
 
 object! {
+    /// Dialling through another outbound.
+    pub struct ProxySettings: "outbounds[].proxySettings" {
+        /// The tag of that outbound. It carries what this one would send by a socket.
+        tag: At<String> = "tag", default "\"\"";
+        /// The transport of this outbound is spoken on top. Otherwise only its TLS is, as V2Ray does it.
+        transport_layer: bool = "transportLayer", default "false";
+    }
+}
+
+object! {
     /// Where connections go out, and what is spoken there. The first is for whatever no rule is about.
     struct OutboundSettings: "outbounds[]" {
         /// The name for rules and counters. Two outbounds cannot have the same.
@@ -66,11 +76,10 @@ object! {
         send_through: Part<Option<SendThrough>> = "sendThrough";
         /// Many connections in one.
         mux: Part<Mux> = "mux", default "{}";
+        /// Dialling through another outbound. It goes before `dialerProxy`.
+        proxy: Part<Option<ProxySettings>> = "proxySettings";
         /// How names become addresses before they go out.
         target_strategy: Part<At<DomainStrategy>> = "targetStrategy", default "\"AsIs\"";
-    }
-    other {
-        LaterError "proxySettings": "dialling through another outbound (`proxySettings`)";
     }
 }
 
@@ -88,6 +97,8 @@ pub struct Outbound {
     pub send_through: Option<IpAddr>,
     /// Many connections in one.
     pub mux: Mux,
+    /// Another outbound that this one dials through, instead of the one that `dialerProxy` names. Its tag is not empty.
+    pub proxy: Option<ProxySettings>,
     /// Where it is configured.
     pub at: Position,
 }
@@ -133,6 +144,7 @@ impl Decode for Outbound {
             stream,
             send_through: s.send_through.0?.map(|SendThrough(ip)| ip),
             mux: s.mux.0?,
+            proxy: s.proxy.0?.filter(|proxy| !proxy.tag.is_empty()),
             at,
         })
     }

@@ -246,7 +246,7 @@ pub(crate) fn check_sniffing(routing: &Routing, inbounds: &[(usize, Inbound)], c
 }
 
 /// Advice about a tag that nothing has.
-fn near_tag<'t>(tag: &str, tags: impl Iterator<Item = &'t String>) -> String {
+pub(crate) fn near_tag<'t>(tag: &str, tags: impl Iterator<Item = &'t String>) -> String {
     // The order of a hash table is nobody's.
     let mut tags: Vec<&str> = tags.map(String::as_str).take(1000).collect();
     tags.sort_unstable();

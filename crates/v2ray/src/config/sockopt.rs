@@ -55,6 +55,8 @@ object! {
         accept_proxy_protocol: bool = "acceptProxyProtocol", default "false";
         /// How names are resolved before dialling.
         domain_strategy: At<DomainStrategy> = "domainStrategy", default "\"AsIs\"";
+        /// The tag of another outbound, which is dialled through: it carries what this one would send by a socket.
+        dialer_proxy: Option<At<String>> = "dialerProxy";
         /// Seconds between TCP keep-alive probes. 0: 45; less: no keep-alive.
         tcp_keep_alive_interval: i32 = "tcpKeepAliveInterval", default "0";
         /// Seconds without traffic before the first TCP keep-alive probe. 0: 45; less: no keep-alive.
@@ -79,7 +81,6 @@ object! {
         trusted_x_forwarded_for: At<Texts> = "trustedXForwardedFor", default "[]";
     }
     other {
-        LaterError "dialerProxy": "dialling through another outbound (`dialerProxy`)";
         LaterError "addressPortStrategy": "an address or port from DNS records (`addressPortStrategy`)";
         LaterWarning "happyEyeballs": "`happyEyeballs`; addresses are tried beside each other, the next one after 250 ms";
         LaterWarning "penetrate": "`penetrate`";

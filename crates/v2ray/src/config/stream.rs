@@ -121,6 +121,9 @@ pub(crate) fn check_side(stream: &Stream, listens: bool, cx: &mut Cx<'_>) {
         if listens && sockopt.domain_strategy.value != DomainStrategy::AsIs {
             no_effect("sockopt", "domainStrategy", sockopt.domain_strategy.at);
         }
+        if let (true, Some(other)) = (listens, &sockopt.dialer_proxy) {
+            no_effect("sockopt", "dialerProxy", other.at);
+        }
         if !listens && sockopt.v6_only.value {
             no_effect("sockopt", "V6Only", sockopt.v6_only.at);
         }

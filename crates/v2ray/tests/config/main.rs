@@ -1,6 +1,7 @@
 //! `config.json` by its public face.
 #![allow(clippy::unwrap_used)]
 
+mod chains;
 mod files;
 mod guards;
 mod hostile;

@@ -1,6 +1,5 @@
 //! Datagrams through a Shadowsocks server.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
 use std::task::{Context, Poll, ready};
 
@@ -8,16 +7,13 @@ use sealway_v2ray::Destination;
 use sealway_v2ray::shadowsocks::Key;
 use sealway_v2ray::shadowsocks::classic::packet;
 use sealway_v2ray::shadowsocks::edition2022::packet::ClientSession;
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
-use tokio::net::UdpSocket;
 
 use crate::body::shadowsocks::{Salt, padding};
 use crate::clock::Clock;
-use crate::dial::set_common_options;
 use crate::outbound::Dialer;
 use crate::settings::ShadowsocksOut;
 use crate::stats::Traffic;
-use crate::udp::{PacketEnd, Slot, poll_socket};
+use crate::udp::{PacketEnd, Slot, Wire};
 use crate::{Error, random};
 
 /// How datagrams are sealed and opened.
@@ -29,8 +25,7 @@ enum Way {
 /// An association with a Shadowsocks server, from a port of its own.
 pub(super) struct Relayed {
     way: Way,
-    /// Connected to the server: the system drops what comes from anywhere else.
-    socket: UdpSocket,
+    wire: Wire,
     /// The datagram being built, or one that has been opened.
     scratch: Vec<u8>,
     clock: Clock,
@@ -39,26 +34,7 @@ pub(super) struct Relayed {
 
 impl Relayed {
     pub(super) async fn new(settings: &ShadowsocksOut, dialer: &Dialer, clock: Clock) -> Result<Self, Error> {
-        let line = &dialer.connector.line;
-        let (host, port) = &settings.server;
-        let strategy = line.socket.domain_strategy;
-        let found = line.resolver.resolve(host, *port, strategy).await?;
-        let server = found
-            .first()
-            .copied()
-            .ok_or(Error::Resolve { name: host.to_string() })?;
-        let unspecified = match server {
-            SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-            SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-        };
-        let source = line.source.filter(|ip| ip.is_ipv4() == server.is_ipv4());
-        let socket = Socket::new(Domain::for_address(server), Type::DGRAM, Some(Protocol::UDP))?;
-        socket.set_nonblocking(true)?;
-        set_common_options(&SockRef::from(&socket), &line.socket)?;
-        socket.bind(&SocketAddr::new(source.unwrap_or(unspecified), 0).into())?;
-        let socket = UdpSocket::from_std(socket.into())?;
-        let connected = socket.connect(server).await;
-        connected.map_err(|error| Error::connect(server, error))?;
+        let wire = dialer.connector.line.datagrams(&settings.server).await?;
         let keys = &settings.keys;
         Ok(Relayed {
             way: match keys.method().is_2022() {
@@ -68,7 +44,7 @@ impl Relayed {
                 }
                 false => Way::Classic(keys.own().clone()),
             },
-            socket,
+            wire,
             scratch: Vec::new(),
             clock,
             traffic: dialer.traffic.clone(),
@@ -108,9 +84,9 @@ impl Relayed {
 impl PacketEnd for Relayed {
     fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8], to: &Destination) -> Poll<Result<(), Error>> {
         // Asked first, so that a datagram that has to wait is not sealed again and again.
-        ready!(self.socket.poll_send_ready(cx))?;
+        ready!(self.wire.poll_ready(cx))?;
         self.seal(bytes, to)?;
-        match self.socket.try_send(&self.scratch) {
+        match self.wire.send(cx, &self.scratch) {
             Ok(sent) => self.traffic.sent(sent),
             // One that is too long with its header, that the server's port is closed to, or that there is no room for, is lost.
             Err(error) => tracing::debug!("datagram to the Shadowsocks server dropped: {error}"),
@@ -118,10 +94,18 @@ impl PacketEnd for Relayed {
         Poll::Ready(Ok(()))
     }
 
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.wire.poll_flush(cx)
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        self.wire.finish(cx);
+    }
+
     fn poll_recv(&mut self, cx: &mut Context<'_>, slot: &mut Slot) -> Poll<Result<bool, Error>> {
         loop {
-            let Some((len, _)) = ready!(poll_socket(cx, &self.socket, slot))? else {
-                continue;
+            let Some(len) = ready!(self.wire.poll_recv(cx, slot))? else {
+                return Poll::Ready(Ok(false));
             };
             self.traffic.received(len);
             let received = &mut slot.take()[..len];

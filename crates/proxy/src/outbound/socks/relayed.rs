@@ -1,67 +1,57 @@
 //! Datagrams through a SOCKS 5 server (RFC 1928 section 7).
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::task::{Context, Poll, ready};
 
 use sealway_v2ray::Destination;
 use sealway_v2ray::socks::udp;
-use tokio::net::UdpSocket;
 
 use crate::Error;
 use crate::stats::Traffic;
 use crate::stream::Stream;
-use crate::udp::{PacketEnd, Slot, poll_socket};
+use crate::udp::{PacketEnd, Slot, Wire};
 
 /// An association with a SOCKS server. It lasts as long as the connection that asked for it.
 pub(crate) struct Relayed {
     control: Stream,
-    /// Connected to the server: the system drops what comes from anywhere else.
-    socket: UdpSocket,
+    wire: Wire,
     /// The datagram being built.
     out: Vec<u8>,
     traffic: Traffic,
 }
 
 impl Relayed {
-    /// Datagrams by way of the server's address `relay`, for as long as `control` is open.
-    pub(crate) async fn new(
-        control: Stream,
-        relay: SocketAddr,
-        source: Option<IpAddr>,
-        traffic: Traffic,
-    ) -> Result<Self, Error> {
-        let unspecified = match relay {
-            SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-            SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-        };
-        let source = source
-            .filter(|ip| ip.is_ipv4() == relay.is_ipv4())
-            .unwrap_or(unspecified);
-        let socket = UdpSocket::bind(SocketAddr::new(source, 0)).await?;
-        socket
-            .connect(relay)
-            .await
-            .map_err(|error| Error::connect(relay, error))?;
-        Ok(Relayed {
+    /// Datagrams by `wire`, which leads to where the server relays them, for as long as `control` is open.
+    pub(crate) fn new(control: Stream, wire: Wire, traffic: Traffic) -> Self {
+        Relayed {
             control,
-            socket,
+            wire,
             out: Vec::new(),
             traffic,
-        })
+        }
     }
 }
 
 impl PacketEnd for Relayed {
     fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8], to: &Destination) -> Poll<Result<(), Error>> {
+        // Asked first, so that a datagram that has to wait is not built again and again.
+        ready!(self.wire.poll_ready(cx))?;
         self.out.clear();
         udp::write_head(&to.address, to.port, &mut self.out);
         self.out.extend_from_slice(bytes);
-        match ready!(self.socket.poll_send(cx, &self.out)) {
+        match self.wire.send(cx, &self.out) {
             Ok(sent) => self.traffic.sent(sent),
-            // One that is too long with its header, or that the server's port is closed to, is lost.
+            // One that is too long with its header, that the server's port is closed to, or that there is no room for, is lost.
             Err(error) => tracing::debug!("datagram to the SOCKS server dropped: {error}"),
         }
         Poll::Ready(Ok(()))
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.wire.poll_flush(cx)
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        self.wire.finish(cx);
     }
 
     fn poll_recv(&mut self, cx: &mut Context<'_>, slot: &mut Slot) -> Poll<Result<bool, Error>> {
@@ -81,8 +71,8 @@ impl PacketEnd for Relayed {
                 }
                 Poll::Pending => {}
             }
-            let Some((len, _)) = ready!(poll_socket(cx, &self.socket, slot))? else {
-                continue;
+            let Some(len) = ready!(self.wire.poll_recv(cx, slot))? else {
+                return Poll::Ready(Ok(false));
             };
             self.traffic.received(len);
             let received = &mut slot.take()[..len];

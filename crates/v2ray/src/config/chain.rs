@@ -1,0 +1,142 @@
+//! Outbounds that dial through other outbounds: every chain has an end.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use super::context::{Cx, quoted};
+use super::outbound::Outbound;
+use super::routing::near_tag;
+use super::transport::Transport;
+use crate::problem::At;
+
+/// Outbounds that one dials through, one after another.
+const MAX_CHAIN: usize = 8;
+
+/// The key of an outbound that names another one, and the tag.
+type Link<'a> = (&'static [&'static str], &'a At<String>);
+
+/// What an outbound dials through.
+fn links(outbound: &Outbound) -> Vec<Link<'_>> {
+    let stream = &outbound.stream;
+    let mut links: Vec<Link<'_>> = Vec::new();
+    let by_socket = stream.sockopt.dialer_proxy.as_ref();
+    match (&outbound.proxy, by_socket) {
+        (Some(proxy), _) => links.push((&["proxySettings", "tag"], &proxy.tag)),
+        (None, Some(other)) => links.push((&["streamSettings", "sockopt", "dialerProxy"], other)),
+        (None, None) => {}
+    }
+    if let Some(download) = &stream.download
+        && let Some(other) = &download.stream.sockopt.dialer_proxy
+    {
+        let keys = &[
+            "streamSettings",
+            "xhttpSettings",
+            "downloadSettings",
+            "sockopt",
+            "dialerProxy",
+        ];
+        links.push((keys, other));
+    }
+    links
+}
+
+/// Tells of chains that lead nowhere, that come back to where they began, or that are too long; and of transports that are
+/// left out.
+pub(crate) fn check(outbounds: &[(usize, Outbound)], cx: &mut Cx<'_>) {
+    let all: Vec<Vec<Link<'_>>> = outbounds.iter().map(|(_, one)| links(one)).collect();
+    // Of those that could not be read nothing is known but the tag.
+    let places = outbounds.iter().enumerate();
+    let places: HashMap<&str, usize> = places.map(|(at, (_, one))| (one.tag.as_str(), at)).collect();
+    let place = |tag: &str| places.get(tag).copied();
+    let next: Vec<Vec<usize>> = all
+        .iter()
+        .map(|links| links.iter().filter_map(|(_, tag)| place(tag)).collect())
+        .collect();
+    cx.within("outbounds", |cx| {
+        for (at, (i, outbound)) in outbounds.iter().enumerate() {
+            cx.at_index(*i, |cx| {
+                for (keys, tag) in &all[at] {
+                    let found = match cx.tags.outbounds.contains_key(&tag.value) {
+                        false => {
+                            let text = format!("no outbound has the tag {}", quoted(tag));
+                            Err((text, near_tag(tag, cx.tags.outbounds.keys())))
+                        }
+                        true => place(tag).map_or(Ok(()), |first| walk(outbounds, &next, at, first)),
+                    };
+                    if let Err((text, hint)) = found {
+                        tell(keys, tag, (text, hint), cx);
+                    }
+                }
+                left_out(outbound, cx);
+            });
+        }
+    });
+}
+
+/// Follows a chain from an outbound by the first that it dials through.
+fn walk(
+    outbounds: &[(usize, Outbound)],
+    next: &[Vec<usize>],
+    from: usize,
+    first: usize,
+) -> Result<(), (String, String)> {
+    // Of the ways there the shortest is followed, so that what is told is a circle and nothing beside it.
+    let mut before: HashMap<usize, Option<usize>> = HashMap::from([(first, None)]);
+    let (mut layer, mut depth) = (vec![first], 1);
+    while !layer.is_empty() {
+        if layer.contains(&from) {
+            let mut names = vec![&outbounds[from].1.tag];
+            let mut at = from;
+            while let Some(Some(earlier)) = before.get(&at) {
+                names.push(&outbounds[*earlier].1.tag);
+                at = *earlier;
+            }
+            names.push(&outbounds[from].1.tag);
+            names.reverse();
+            let names: Vec<String> = names.into_iter().map(|name| quoted(name)).collect();
+            let text = format!("outbounds dial through each other in a circle: {}", names.join(" → "));
+            return Err((text, "one of them has to dial by itself".into()));
+        }
+        if depth > MAX_CHAIN {
+            let text = format!("more than {MAX_CHAIN} outbounds are dialled through, one after another");
+            return Err((text, "make the chain shorter".into()));
+        }
+        let mut further = Vec::new();
+        for &at in &layer {
+            for &to in &next[at] {
+                if let Entry::Vacant(new) = before.entry(to) {
+                    new.insert(Some(at));
+                    further.push(to);
+                }
+            }
+        }
+        (layer, depth) = (further, depth + 1);
+    }
+    Ok(())
+}
+
+fn tell(keys: &[&str], tag: &At<String>, (text, hint): (String, String), cx: &mut Cx<'_>) {
+    match keys {
+        [key] => cx.error_in(key, tag.at, text, hint),
+        [key, rest @ ..] => cx.within(key, |cx| tell(rest, tag, (text, hint), cx)),
+        [] => {}
+    }
+}
+
+/// Tells of what `proxySettings` leaves out.
+fn left_out(outbound: &Outbound, cx: &mut Cx<'_>) {
+    let Some(proxy) = &outbound.proxy else { return };
+    if let Some(other) = &outbound.stream.sockopt.dialer_proxy {
+        let text = "`proxySettings` counts instead of `dialerProxy`";
+        cx.within("streamSettings", |cx| {
+            cx.within("sockopt", |cx| {
+                cx.warn_in("dialerProxy", other.at, text, "remove one of them")
+            });
+        });
+    }
+    if !proxy.transport_layer && outbound.stream.transport != Transport::Raw {
+        let text = "the transport of this outbound is left out: through another outbound only its TLS is spoken";
+        let hint = "write \"transportLayer\": true, or `dialerProxy` in `sockopt`, for the transport to be spoken";
+        cx.within("proxySettings", |cx| cx.warn_in("tag", proxy.tag.at, text, hint));
+    }
+}
