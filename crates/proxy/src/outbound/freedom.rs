@@ -177,7 +177,10 @@ impl Protocol for Freedom {
         }
         Box::pin(async {
             let policy = (self.policy(caller), Arc::clone(&self.loops));
-            let open = Open::bind(policy, self.redirect(), self.settings.domain_strategy, &self.dialer)?;
+            let mut open = Open::bind(policy, self.redirect(), self.settings.domain_strategy, &self.dialer)?;
+            if to.address.domain().is_some() {
+                open = open.ready().await?;
+            }
             Ok(Box::new(open) as Box<dyn PacketEnd>)
         })
     }

@@ -102,6 +102,13 @@ impl Open {
         })
     }
 
+    /// Waits until the system says that the socket takes datagrams. What waited for an address that is known at once would
+    /// find it full, for nothing has been heard of it yet.
+    pub(super) async fn ready(self) -> Result<Self, Error> {
+        self.socket.writable().await?;
+        Ok(self)
+    }
+
     /// Has the address of a name found. The datagram waits for it.
     fn resolve(&mut self, name: &Destination, datagram: (&[u8], &Destination)) {
         self.resolving.put(name, datagram, MAX_WAITING, || {
