@@ -6,12 +6,13 @@
 mod access;
 mod flows;
 mod router;
+mod sniff;
 pub(crate) mod tarpit;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use sealway_v2ray::Destination;
+use sealway_v2ray::{Destination, Domain};
 
 use crate::error::{Error, Pending};
 use crate::lists::Lists;
@@ -27,8 +28,11 @@ use crate::udp::{self, PacketEnd};
 
 use access::{Access, Chosen, Client};
 use flows::Flows;
-use router::{Attributes, Question, Router};
+use router::{Question, Router};
+use sniff::{Asked, Held, Renamed, Sniffing};
 use tarpit::Tarpit;
+
+pub(crate) use sniff::{Aim, Sniffer};
 
 /// Who asks: a connection as its inbound sees it.
 #[derive(Clone, Debug)]
@@ -43,6 +47,8 @@ pub(crate) struct Origin {
     pub(crate) remote: bool,
     /// The client's address is that of the program that sends datagrams.
     pub(crate) is_program: bool,
+    /// What is looked for in first bytes.
+    pub(crate) sniffer: Option<Arc<Sniffer>>,
 }
 
 /// A user as connections see him.
@@ -121,9 +127,12 @@ pub(crate) enum Carry {
 pub(crate) struct Dispatcher {
     outbounds: Vec<Arc<Outbound>>,
     router: Router,
+    asked: Asked,
     access: Access,
     resolver: Arc<Resolver>,
     tarpit: Tarpit,
+    /// Flows of datagrams that are held for what they say.
+    held: Held,
 }
 
 impl Dispatcher {
@@ -138,12 +147,18 @@ impl Dispatcher {
         lists: &Lists,
     ) -> Result<Self, Error> {
         let tags: Vec<&str> = outbounds.iter().map(|outbound| outbound.tag.as_str()).collect();
+        let asked = Asked {
+            protocol: settings.rules.iter().any(|rule| !rule.protocols.is_empty()),
+            attributes: settings.rules.iter().any(|rule| !rule.attributes.is_empty()),
+        };
         Ok(Dispatcher {
             router: Router::new(&settings.rules, settings.domain_strategy, &tags, lists)?,
+            asked,
             outbounds: outbounds.into_iter().map(Arc::new).collect(),
             access: Access::open(&settings.access_log, settings.mask_address)?,
             resolver,
             tarpit: Tarpit::default(),
+            held: Held::default(),
         })
     }
 
@@ -177,23 +192,50 @@ impl Dispatcher {
     }
 
     /// Chooses the outbound, and logs it.
-    pub(crate) async fn route(&self, origin: &Origin, to: &Destination, user: &User) -> Route {
-        let (route, chosen) = self.choose(origin, to, user).await;
+    pub(crate) async fn route(&self, origin: &Origin, aim: &Aim, user: &User) -> Route {
+        let (route, chosen) = self.choose(origin, aim, user).await;
         let tags = (&*origin.inbound, route.outbound.tag.as_str());
-        self.access.accepted(origin.source, to, tags, chosen, &user.email);
+        self.access
+            .accepted(origin.source, &aim.asked, tags, chosen, &user.email);
         route
     }
 
+    /// What the first datagram to a target says. `None`: its flow has to be held, or goes elsewhere than the client says, so it
+    /// needs to be a [`Request::Datagrams`] of its own.
+    pub(crate) fn glance(&self, origin: &Origin, to: &Destination, first: &[u8]) -> Option<Aim> {
+        let Some(sniffing) = Sniffing::new(origin, to, &self.resolver, self.asked) else {
+            return Some(Aim::from(to.clone()));
+        };
+        if sniffing.needs_own_flow(first) {
+            return None;
+        }
+        let sniffed = sniffing.glance(first);
+        sniffing.aim(sniffed).ok()
+    }
+
+    /// Where a stream is meant to go, by its first bytes if its inbound looks at them.
+    async fn aim(&self, origin: &Origin, near: &mut Stream, to: Destination) -> Result<Aim, Error> {
+        match Sniffing::new(origin, &to, &self.resolver, self.asked) {
+            None => Ok(Aim::from(to)),
+            Some(sniffing) => {
+                let sniffed = Box::pin(sniffing.look(near)).await?;
+                sniffing.aim(sniffed)
+            }
+        }
+    }
+
     /// Chooses the outbound.
-    async fn choose(&self, origin: &Origin, to: &Destination, user: &User) -> (Route, Chosen) {
+    async fn choose(&self, origin: &Origin, aim: &Aim, user: &User) -> (Route, Chosen) {
+        let to = &aim.dial;
         let question = Question {
             target: to,
+            name: aim.name.as_ref().map(Domain::as_str),
             source: origin.source,
             local: origin.local,
             email: &user.email,
             inbound: &origin.inbound,
-            protocol: None,
-            attributes: &Attributes::new(),
+            protocol: aim.protocol,
+            attributes: &aim.attributes,
         };
         let resolve = async || {
             let found = self
@@ -228,17 +270,34 @@ impl Dispatcher {
             local: caller.local,
             remote: caller.remote,
             is_program: caller.is_program,
+            sniffer: None,
         };
-        let (route, _) = self.choose(&origin, to, &User::default()).await;
+        let aim = Aim::from(to.clone());
+        let (route, _) = self.choose(&origin, &aim, &User::default()).await;
         tracing::debug!("[{}] {to} by outbound {:?}", origin.inbound, route.outbound.tag);
         let caller = route.caller(&origin);
         Ok((route.outbound, caller))
     }
 
     /// Chooses the outbound and has it connect.
-    pub(crate) async fn connect(&self, origin: &Origin, to: &Destination, user: &User) -> Result<Far, Error> {
-        let route = self.route(origin, to, user).await;
-        route.outbound.connect(to, &route.caller(origin)).await
+    async fn connect(&self, origin: &Origin, aim: &Aim, user: &User) -> Result<Far, Error> {
+        let route = self.route(origin, aim, user).await;
+        route.outbound.connect(&aim.dial, &route.caller(origin)).await
+    }
+
+    /// The same for a request of HTTP with this head.
+    pub(crate) async fn connect_http(
+        &self,
+        origin: &Origin,
+        to: &Destination,
+        head: &[u8],
+        user: &User,
+    ) -> Result<Far, Error> {
+        let aim = match self.asked.protocol || self.asked.attributes {
+            true => Aim::of_http(to.clone(), head),
+            false => Aim::from(to.clone()),
+        };
+        self.connect(origin, &aim, user).await
     }
 
     /// Carries datagrams by a route that has been chosen.
@@ -262,7 +321,18 @@ impl Dispatcher {
             Request::Nothing => Carry::Nothing,
             Request::Stream { mut near, to, user } => {
                 near.welcome();
-                match self.connect(origin, &to, &user).await {
+                let aim = match self.aim(origin, &mut near, to).await {
+                    Ok(aim) => aim,
+                    Err(error @ Error::Forgotten { .. }) => return Carry::Failed(error),
+                    Err(error) => {
+                        tracing::debug!("[{}] {} broke off: {error}", origin.inbound, Client(origin.source));
+                        if error.is_reset() {
+                            near.carrier.reset_on_close();
+                        }
+                        return Carry::Nothing;
+                    }
+                };
+                match self.connect(origin, &aim, &user).await {
                     Ok(Far::Stream(far)) => {
                         let relay = Relay::new(*near, *far, user.level.timeouts, user.traffic.clone());
                         Carry::Stream(Box::new(relay))
@@ -280,10 +350,42 @@ impl Dispatcher {
                 let far = Flows::new(Arc::clone(self), origin.clone(), Arc::clone(&user));
                 Carry::Datagrams(near, far, user)
             }
-            Request::Datagrams { near, to, user } => {
-                let route = self.route(origin, &to, &user).await;
-                associate(origin, &route, near, &to, user).await
+            Request::Datagrams { near, to, user } => self.begin_datagrams(origin, near, to, user).await,
+        }
+    }
+
+    /// The same for datagrams to one target.
+    async fn begin_datagrams(
+        self: &Arc<Self>,
+        origin: &Origin,
+        mut near: Box<dyn PacketEnd>,
+        to: Destination,
+        user: Arc<User>,
+    ) -> Carry {
+        let aim = match Sniffing::new(origin, &to, &self.resolver, self.asked) {
+            None => Ok(Aim::from(to)),
+            Some(sniffing) => {
+                let found;
+                (found, near) = match sniffing.hold(&self.held, near).await {
+                    Ok(held) => held,
+                    Err(error) => {
+                        tracing::debug!("[{}] {} broke off: {error}", origin.inbound, Client(origin.source));
+                        return Carry::Nothing;
+                    }
+                };
+                sniffing.aim(found.into())
             }
+        };
+        let aim = match aim {
+            Ok(aim) => aim,
+            Err(error) => return Carry::Unheard(near, user, error),
+        };
+        let route = self.route(origin, &aim, &user).await;
+        match associate(origin, &route, near, &aim.dial, user).await {
+            Carry::Datagrams(near, far, user) => {
+                Carry::Datagrams(near, Renamed::around(far, &aim.asked, &aim.dial), user)
+            }
+            other => other,
         }
     }
 

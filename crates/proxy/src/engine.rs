@@ -46,6 +46,7 @@ impl Engine {
     pub(crate) fn new(settings: &Settings, stats: &Stats) -> Result<Self, Error> {
         let levels = Levels::new(settings);
         let counters = &settings.counters;
+        let lists = Arc::new(Lists::default());
         let mut inbounds = Vec::with_capacity(settings.inbounds.len());
         let mut seen = HashSet::new();
         for (at, inbound) in settings.inbounds.iter().enumerate() {
@@ -54,7 +55,7 @@ impl Engine {
                 let what = format!("two inbounds have the tag {:?}", inbound.tag);
                 return Err(Error::config(format!("{place}.tag"), what));
             }
-            let inbound = Inbound::new(&place, inbound, (&levels, counters), stats, unix_time)?;
+            let inbound = Inbound::new(&place, inbound, (&levels, counters), &lists, stats, unix_time)?;
             inbounds.push(Arc::new(inbound));
         }
         if settings.outbounds.is_empty() {
@@ -64,7 +65,7 @@ impl Engine {
             ));
         }
         let around = Surroundings {
-            lists: Arc::new(Lists::default()),
+            lists,
             resolver: Arc::new(Resolver::new(settings)),
             loops: Arc::new(LoopGuard::default()),
             roads: Roads::new(settings.outbounds.iter().map(|one| one.tag.clone()).collect()),

@@ -40,6 +40,11 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// A fake answer of our DNS that is not remembered any more.
+    Forgotten {
+        /// The address that was the answer.
+        address: String,
+    },
     /// The target is not allowed, with the name of the rule that says so.
     Forbidden {
         /// The target.
@@ -131,6 +136,10 @@ impl fmt::Display for Error {
             Error::Listen { on, source, .. } => write!(f, "cannot listen on {on}: {source}"),
             Error::Connect { to, source } => write!(f, "cannot connect to {to}: {source}"),
             Error::Resolve { name } => write!(f, "no address for the name {name}"),
+            Error::Forgotten { address } => write!(
+                f,
+                "the name that the fake address {address} stood for is not known any more; the client has to ask for it again"
+            ),
             Error::Forbidden { target, rule } => write!(f, "target {target} refused by {rule}"),
             Error::Circle { way, to } => write!(f, "the way to {to} by {way} needs itself, or too many others"),
             Error::Unauthentic(why) => write!(f, "peer not authenticated: {why}"),

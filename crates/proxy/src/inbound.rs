@@ -23,8 +23,9 @@ use tokio::net::UdpSocket;
 use tokio::time::Instant;
 
 use crate::clock::Clock;
-use crate::dispatch::{Dispatcher, Origin, Request, User};
+use crate::dispatch::{Dispatcher, Origin, Request, Sniffer, User};
 use crate::error::{Error, Pending};
+use crate::lists::Lists;
 use crate::settings::{self, InboundProtocol, Level, Settings, SystemCounters};
 use crate::stats::{Stats, Traffic};
 use crate::stream::Stream;
@@ -155,6 +156,8 @@ pub(crate) struct Inbound {
     remote: bool,
     /// Datagrams come from where the client's program sends them.
     is_program: bool,
+    /// What is looked for in first bytes.
+    sniffer: Option<Arc<Sniffer>>,
     /// Associations that outlive their carriers.
     associations: Arc<mux::Associations>,
 }
@@ -168,9 +171,12 @@ impl Inbound {
         place: &str,
         settings: &settings::Inbound,
         (levels, counters): (&Levels, &SystemCounters),
+        lists: &Lists,
         stats: &Stats,
         clock: Clock,
     ) -> Result<Self, Error> {
+        let sniffer = settings.sniffing.as_ref();
+        let sniffer = sniffer.map(|sniffing| Sniffer::new(place, sniffing, lists));
         let mut users = Users {
             place,
             levels,
@@ -189,6 +195,7 @@ impl Inbound {
             traffic,
             remote: settings.is_remote(),
             is_program: settings.protocol.shows_programs(),
+            sniffer: sniffer.transpose()?.map(Arc::new),
             associations: Arc::default(),
         })
     }
@@ -206,6 +213,7 @@ impl Inbound {
             local,
             remote: self.remote,
             is_program: self.is_program,
+            sniffer: self.sniffer.clone(),
         }
     }
 

@@ -8,12 +8,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use sealway_v2ray::config::{
-    Attributes, DomainMatch, Hosts, IpMatch, MaskAddress, Protocols, QueryStrategy, Systems, UserMatch, UserMatches,
+    Attributes, DomainMatch, Hosts, IpMatch, MaskAddress, Override, Protocols, QueryStrategy, Systems, UserMatch,
+    UserMatches,
 };
 
 pub use inbound::{
     Account, Dokodemo, FallbackDial, FallbackTarget, HttpProxy, Inbound, InboundProtocol, Listen, ShadowsocksIn,
-    ShadowsocksUser, ShadowsocksUsers, Socks, TrojanIn, TrojanUser, UnixName, User, VlessIn, VmessIn,
+    ShadowsocksUser, ShadowsocksUsers, Sniffing, Socks, TrojanIn, TrojanUser, UnixName, User, VlessIn, VmessIn,
 };
 pub use outbound::{
     FinalRule, Freedom, MuxDatagrams, MuxOut, MuxPort443, Outbound, OutboundProtocol, ProxyOut, ShadowsocksOut,

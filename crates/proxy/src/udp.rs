@@ -116,6 +116,11 @@ impl Slot {
         Some((peer.clone(), &buf[..self.len]))
     }
 
+    /// The other end of the datagram, if there is one.
+    pub(crate) fn peer_mut(&mut self) -> Option<&mut Destination> {
+        self.peer.as_mut()
+    }
+
     pub(crate) fn clear(&mut self) {
         *self = Slot::default();
     }

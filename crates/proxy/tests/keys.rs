@@ -104,15 +104,17 @@ const GROUPS: &[Group] = &[
         ("protocol", r#""port":1,"protocol":"socks""#, r#""port":1,"protocol":"http""#, Applied),
         ("settings", r#""port":1,"protocol":"socks""#, r#""port":1,"protocol":"socks","settings":{"udp":true}"#, Applied),
         ("streamSettings", r#""port":1,"protocol":"socks""#, r#""port":1,"protocol":"socks","streamSettings":{"network":"ws"}"#, Applied),
-        ("sniffing", r#""port":1,"protocol":"socks""#, r#""port":1,"protocol":"socks","sniffing":{"enabled":true}"#, Named),
+        ("sniffing", r#""port":1,"protocol":"socks""#, r#""port":1,"protocol":"socks","sniffing":{"enabled":true}"#, Applied),
+        ("domainOverride", r#""port":1,"protocol":"socks""#, r#""port":1,"protocol":"socks","domainOverride":["tls"]"#, Applied),
         ("allocate", r#""port":1,"protocol":"socks""#, r#""port":1,"protocol":"socks","allocate":{"strategy":"random"}"#, Named)]),
     ("inbounds[].sniffing", r#"{OUT,"inbounds":[{"port":1,"protocol":"socks","sniffing":{$}}]}"#, &[
-        ("enabled", "", r#""enabled":true"#, Named),
-        ("destOverride", "", r#""enabled":true,"destOverride":["tls"]"#, Named),
-        ("domainsExcluded", "", r#""enabled":true,"domainsExcluded":["a"]"#, Named),
-        ("ipsExcluded", "", r#""enabled":true,"ipsExcluded":["192.0.2.1"]"#, Named),
-        ("metadataOnly", "", r#""enabled":true,"metadataOnly":true"#, Named),
-        ("routeOnly", "", r#""enabled":true,"routeOnly":true"#, Named)]),
+        ("enabled", "", r#""enabled":true"#, Applied),
+        ("destOverride", r#""enabled":true"#, r#""enabled":true,"destOverride":["tls"]"#, Applied),
+        ("domainsExcluded", r#""enabled":true"#, r#""enabled":true,"domainsExcluded":["a"]"#, Applied),
+        ("ipsExcluded", r#""enabled":true"#, r#""enabled":true,"ipsExcluded":["192.0.2.1"]"#, Applied),
+        ("metadataOnly", r#""enabled":true"#, r#""enabled":true,"metadataOnly":true"#, Applied),
+        ("routeOnly", r#""enabled":true"#, r#""enabled":true,"routeOnly":true"#, Applied),
+        ("serverFirstPorts", r#""enabled":true"#, r#""enabled":true,"serverFirstPorts":"22""#, Applied)]),
     ("inbounds[].allocate", r#"{OUT,"inbounds":[{"port":1,"protocol":"socks","allocate":{$}}]}"#, &[
         ("strategy", "", r#""strategy":"random""#, Named)]),
     ("streamSettings", r#"{OUT,"inbounds":[{"port":1,"protocol":"socks","streamSettings":{$}}]}"#, &[
@@ -475,7 +477,6 @@ fn made(template: &str, members: &str) -> (Option<String>, Vec<Problem>) {
 /// Whether a problem is about the key: it stands in its path, or in what is said of the object around it.
 fn is_about(problem: &Problem, object: &str, key: &str) -> bool {
     let within = match object {
-        "inbounds[].sniffing" => "sniffing",
         "outbounds[].mux" => "mux",
         "dns.servers[]" => "dns.servers[0]",
         "tlsSettings.certificates[]" if key == "usage" => "certificates",

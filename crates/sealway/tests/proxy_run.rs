@@ -170,13 +170,15 @@ fn what_has_no_effect_is_warned_about() {
     let folder = private_folder();
     let text = socks("").replace(
         r#""protocol": "socks""#,
-        r#""protocol": "socks", "sniffing": { "enabled": true }"#,
+        r#""protocol": "socks", "streamSettings": { "sockopt": { "penetrate": true } }"#,
     );
     let ran = test_text(folder.path(), &text, &[]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "Configuration OK.\n"), "{ran:?}");
     assert!(
         ran.stderr.contains("config.json:2:")
-            && ran.stderr.contains("warning: inbounds[0].sniffing: not supported yet"),
+            && ran
+                .stderr
+                .contains("warning: inbounds[0].streamSettings.sockopt.penetrate: not supported yet"),
         "{ran:?}"
     );
 }

@@ -25,6 +25,7 @@ mod routing;
 mod scalar;
 mod schema;
 mod share;
+mod sniffing;
 mod sockopt;
 mod stream;
 mod table;
@@ -42,7 +43,7 @@ pub use crate::problem::{At, Position, Problem, Severity};
 pub use conditions::{Attributes, Protocols, Systems};
 pub use dns::{Dns, DnsServer, HostAnswer, Hosts, QueryStrategy};
 pub use endpoint::UnixName;
-pub use inbound::{Inbound, Listen, Sniffing};
+pub use inbound::{Inbound, Listen};
 pub use locate::problem_at;
 pub use log::{Log, LogLevel, LogTarget};
 pub use mask::MaskAddress;
@@ -60,6 +61,7 @@ pub use protocol::{
 pub use reference::{keys, reference};
 pub use routing::{Routing, RoutingStrategy, Rule};
 pub use scalar::{Headers, ScalarText, Texts};
+pub use sniffing::{Override, Overrides, Sniffing};
 pub use sockopt::{DomainStrategy, Sockopt, Tproxy};
 pub use stream::{Download, Stream};
 pub use tls::{Certificate, CertificateUsage, CipherSuite, Curve, Pem, Tls, TlsVersion};
@@ -305,7 +307,6 @@ fn decode(mut value: Value, cx: &mut Cx<'_>) -> (Option<Config>, Draft) {
     reach::check_open(&s.inbounds.read, cx);
     chain::check(&s.outbounds.read, cx);
     if let Some(routing) = &s.routing.0 {
-        routing::check_sniffing(routing, &s.inbounds.read, cx);
         reach::check_doors(&s.inbounds.read, &s.outbounds.read, routing, cx);
     }
     let config = match (s.log.0, s.dns.0, s.routing.0, s.policy.0, s.stats.0) {

@@ -135,7 +135,19 @@ pub(super) fn inbound(place: &str, inbound: &config::Inbound, levels: &mut Vec<u
             socket: transport::socket(place, stream)?,
             accept_proxy_protocol: stream.accept_proxy_protocol || stream.sockopt.accept_proxy_protocol,
         },
+        sniffing: inbound.sniffing.enabled.value.then(|| sniffing(&inbound.sniffing)),
     })
+}
+
+fn sniffing(sniffing: &config::Sniffing) -> Sniffing {
+    Sniffing {
+        overrides: sniffing.dest_override.0.clone(),
+        domains_excluded: sniffing.domains_excluded.0.iter().map(|at| at.value.clone()).collect(),
+        ips_excluded: sniffing.ips_excluded.0.iter().map(|at| at.value.clone()).collect(),
+        metadata_only: sniffing.metadata_only,
+        route_only: sniffing.route_only,
+        server_first: super::ranges(sniffing.server_first.as_ref()),
+    }
 }
 
 fn fallback(entry: &Fallback<config::FallbackTarget>) -> Fallback<FallbackTarget> {

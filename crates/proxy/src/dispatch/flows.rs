@@ -9,9 +9,11 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use sealway_v2ray::Destination;
+use sealway_v2ray::sniff::Found;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::{Dispatcher, Origin, Route, User};
+use super::sniff::{Renamed, Sniffing, Watch};
+use super::{Aim, Dispatcher, Origin, Route, User};
 use crate::error::{Error, Pending};
 use crate::udp::{PacketEnd, Questions, Slot, Waiting, size, sizes};
 
@@ -30,16 +32,19 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// What tells flows apart: what one rule lets pass is nothing to the targets of another.
 struct Key {
-    outbound: usize,
-    exempt: usize,
+    /// The outbound and the list of a rule. `None`: the flow of one target, which finds out by itself where it goes.
+    way: Option<(usize, usize)>,
     /// Where an outbound needs an association for each.
     target: Option<Destination>,
 }
 
 impl Key {
     fn is(&self, route: &Route, to: &Destination) -> bool {
-        let (outbound, exempt) = names(route);
-        self.outbound == outbound && self.exempt == exempt && self.target.as_ref().is_none_or(|own| own == to)
+        self.way == Some(names(route)) && self.target.as_ref().is_none_or(|own| own == to)
+    }
+
+    fn is_own(&self, to: &Destination) -> bool {
+        self.way.is_none() && self.target.as_ref() == Some(to)
     }
 }
 
@@ -51,12 +56,16 @@ fn names(route: &Route) -> (usize, usize) {
 }
 
 enum State {
+    /// What waits may say where it is meant to go. Then the outbound is reached.
+    Watched(Watch, Box<dyn FnOnce(Option<Found>) -> Opening + Send>),
     /// The outbound is being reached.
-    Opening(Pending<'static, Box<dyn PacketEnd>>),
+    Opening(Opening),
     Open(Box<dyn PacketEnd>),
     /// What comes is thrown away: the target is refused or, until then, not tried again.
     Muted(Option<Instant>),
 }
+
+type Opening = Pending<'static, Box<dyn PacketEnd>>;
 
 /// An association with one outbound.
 struct Flow {
@@ -68,7 +77,7 @@ struct Flow {
 }
 
 /// What looking after a flow found.
-enum Found {
+enum Drove {
     /// It goes on.
     Fine,
     /// It is over.
@@ -79,21 +88,29 @@ enum Found {
 
 impl Flow {
     /// Reaches the outbound, then sends what has waited for that. `waits` counts the bytes of all flows that wait.
-    fn drive(&mut self, cx: &mut Context<'_>, waits: &mut usize) -> Found {
+    fn drive(&mut self, cx: &mut Context<'_>, waits: &mut usize) -> Drove {
+        if let State::Watched(watch, _) = &mut self.state {
+            let Poll::Ready(found) = watch.poll(cx, &self.waiting) else {
+                return Drove::Fine;
+            };
+            if let State::Watched(_, begin) = std::mem::replace(&mut self.state, State::Muted(None)) {
+                self.state = State::Opening(begin(found));
+            }
+        }
         if let State::Opening(opening) = &mut self.state {
             match opening.as_mut().poll(cx) {
-                Poll::Pending => return Found::Fine,
+                Poll::Pending => return Drove::Fine,
                 Poll::Ready(Ok(end)) => self.state = State::Open(end),
                 Poll::Ready(Err(error)) => {
                     self.forget_waiting(waits);
-                    return Found::Failed(error);
+                    return Drove::Failed(error);
                 }
             }
         }
         if let State::Open(end) = &mut self.state {
             while let Some((bytes, to)) = self.waiting.front() {
                 match end.poll_send(cx, bytes, to) {
-                    Poll::Pending => return Found::Fine,
+                    Poll::Pending => return Drove::Fine,
                     Poll::Ready(Err(error)) => return over(&error),
                     Poll::Ready(Ok(())) => {
                         *waits -= size(bytes);
@@ -105,7 +122,7 @@ impl Flow {
                 return over(&error);
             }
         }
-        Found::Fine
+        Drove::Fine
     }
 
     fn forget_waiting(&mut self, waits: &mut usize) {
@@ -113,9 +130,32 @@ impl Flow {
     }
 }
 
-fn over(error: &Error) -> Found {
+fn over(error: &Error) -> Drove {
     tracing::debug!("an association of datagrams broke off: {error}");
-    Found::Over
+    Drove::Over
+}
+
+impl Dispatcher {
+    /// The beginning of a flow that goes where its first datagrams say.
+    fn watch(self: Arc<Self>, origin: Origin, user: Arc<User>, to: Destination) -> State {
+        let sniffing = Sniffing::new(&origin, &to, &self.resolver, self.asked);
+        let watch = sniffing.as_ref().and_then(|sniffing| sniffing.watch(&self.held));
+        let open = move |found: Option<Found>| -> Opening {
+            Box::pin(async move {
+                let aim = match sniffing {
+                    Some(sniffing) => sniffing.aim(found.into())?,
+                    None => Aim::from(to),
+                };
+                let route = self.route(&origin, &aim, &user).await;
+                let far = route.outbound.associate(&aim.dial, &route.caller(&origin)).await?;
+                Ok(Renamed::around(far, &aim.asked, &aim.dial))
+            })
+        };
+        match watch {
+            Some(watch) => State::Watched(watch, Box::new(open)),
+            None => State::Opening(open(None)),
+        }
+    }
 }
 
 /// All flows of one client, as the other end of its datagrams.
@@ -150,14 +190,71 @@ impl Flows {
         })
     }
 
-    /// Asks the rules for a target of which they have not said anything. The datagram waits for the answer.
-    fn ask(&mut self, bytes: &[u8], to: &Destination) {
+    /// Asks the rules for a target of which they have not said anything. The datagram waits for the answer. True: it needs a
+    /// flow of its own.
+    fn ask(&mut self, bytes: &[u8], to: &Destination) -> bool {
+        let Some(aim) = self.dispatcher.glance(&self.origin, to, bytes) else {
+            return true;
+        };
         let room = MAX_WAITING - self.waits;
         self.routing.put(to, (bytes, to), room, || {
             let dispatcher = Arc::clone(&self.dispatcher);
-            let (origin, user, to) = (self.origin.clone(), Arc::clone(&self.user), to.clone());
-            Box::pin(async move { dispatcher.route(&origin, &to, &user).await })
+            let (origin, user) = (self.origin.clone(), Arc::clone(&self.user));
+            Box::pin(async move { dispatcher.route(&origin, &aim, &user).await })
         });
+        false
+    }
+
+    /// Begins a flow that goes where its first datagrams say.
+    fn begin_own(&mut self, to: &Destination) -> Option<usize> {
+        self.make_room()?;
+        let dispatcher = Arc::clone(&self.dispatcher);
+        let (origin, user) = (self.origin.clone(), Arc::clone(&self.user));
+        let state = dispatcher.watch(origin, user, to.clone());
+        self.flows.push(Flow {
+            key: Key {
+                way: None,
+                target: Some(to.clone()),
+            },
+            state,
+            waiting: Waiting::new(),
+            last: Instant::now(),
+        });
+        Some(self.flows.len() - 1)
+    }
+
+    /// The flow that a target has for itself, unless it could not be reached and may be tried again.
+    fn own_flow(&mut self, to: &Destination) -> Option<usize> {
+        let at = self.flows.iter().position(|flow| flow.key.is_own(to))?;
+        if matches!(self.flows[at].state, State::Muted(Some(until)) if until <= Instant::now()) {
+            self.remove(at);
+            return None;
+        }
+        Some(at)
+    }
+
+    /// Sends a datagram by a flow.
+    fn send_by(&mut self, cx: &mut Context<'_>, at: usize, bytes: &[u8], to: &Destination) -> Poll<()> {
+        let flow = &mut self.flows[at];
+        match &mut flow.state {
+            State::Open(end) if flow.waiting.is_empty() => match ready!(end.poll_send(cx, bytes, to)) {
+                Ok(()) => flow.last = Instant::now(),
+                Err(error) => {
+                    over(&error);
+                    self.remove(at);
+                }
+            },
+            State::Open(_) | State::Opening(_) | State::Watched(..) => {
+                flow.last = Instant::now();
+                if self.waits + self.routing.waits() + size(bytes) <= MAX_WAITING {
+                    self.waits += size(bytes);
+                    flow.waiting.push_back((bytes.to_vec(), to.clone()));
+                }
+                self.drive(cx, at);
+            }
+            State::Muted(_) => flow.last = Instant::now(),
+        }
+        Poll::Ready(())
     }
 
     /// Puts what has waited for the rules where they say.
@@ -187,17 +284,9 @@ impl Flows {
             }
             self.remove(at);
         }
-        if self.flows.len() >= MAX_FLOWS {
-            // Those to refused targets carry nothing: they only keep the logs short.
-            self.flows.retain(|flow| !matches!(flow.state, State::Muted(_)));
-        }
-        if self.flows.len() >= MAX_FLOWS {
-            return None;
-        }
-        let (outbound, exempt) = names(&route);
+        self.make_room()?;
         let key = Key {
-            outbound,
-            exempt,
+            way: Some(names(&route)),
             target: (!route.outbound.is_open_to_all(to)).then(|| to.clone()),
         };
         let (caller, to) = (route.caller(&self.origin), to.clone());
@@ -211,6 +300,15 @@ impl Flows {
         Some(self.flows.len() - 1)
     }
 
+    /// `None`: there are too many flows for another one.
+    fn make_room(&mut self) -> Option<()> {
+        if self.flows.len() >= MAX_FLOWS {
+            // Those to refused targets carry nothing: they only keep the logs short.
+            self.flows.retain(|flow| !matches!(flow.state, State::Muted(_)));
+        }
+        (self.flows.len() < MAX_FLOWS).then_some(())
+    }
+
     fn remove(&mut self, at: usize) {
         let mut flow = self.flows.swap_remove(at);
         flow.forget_waiting(&mut self.waits);
@@ -219,9 +317,9 @@ impl Flows {
     /// Looks after one flow. False: it is gone, and another may stand in its place.
     fn drive(&mut self, cx: &mut Context<'_>, at: usize) -> bool {
         match self.flows[at].drive(cx, &mut self.waits) {
-            Found::Fine => return true,
-            Found::Over => self.remove(at),
-            Found::Failed(error) => {
+            Drove::Fine => return true,
+            Drove::Over => self.remove(at),
+            Drove::Failed(error) => {
                 let refused = matches!(error, Error::Forbidden { .. } | Error::Unsupported(_));
                 self.dispatcher.failed(&self.origin, &error);
                 self.flows[at].state = State::Muted((!refused).then(|| Instant::now() + RETRY));
@@ -292,34 +390,21 @@ impl PacketEnd for Flows {
     }
 
     fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8], to: &Destination) -> Poll<Result<(), Error>> {
-        let Some(route) = self.routes.get(to).cloned() else {
-            self.ask(bytes, to);
-            self.take_routes(cx);
-            return Poll::Ready(Ok(()));
-        };
-        let Some(at) = self.flow(route, to) else {
-            return Poll::Ready(Ok(()));
-        };
-        let flow = &mut self.flows[at];
-        match &mut flow.state {
-            State::Open(end) if flow.waiting.is_empty() => match ready!(end.poll_send(cx, bytes, to)) {
-                Ok(()) => flow.last = Instant::now(),
-                Err(error) => {
-                    over(&error);
-                    self.remove(at);
+        let at = match self.routes.get(to).cloned() {
+            Some(route) => self.flow(route, to),
+            None => match self.own_flow(to) {
+                Some(at) => Some(at),
+                None if self.ask(bytes, to) => self.begin_own(to),
+                None => {
+                    self.take_routes(cx);
+                    return Poll::Ready(Ok(()));
                 }
             },
-            State::Open(_) | State::Opening(_) => {
-                flow.last = Instant::now();
-                if self.waits + self.routing.waits() + size(bytes) <= MAX_WAITING {
-                    self.waits += size(bytes);
-                    flow.waiting.push_back((bytes.to_vec(), to.clone()));
-                }
-                self.drive(cx, at);
-            }
-            State::Muted(_) => flow.last = Instant::now(),
+        };
+        match at {
+            Some(at) => self.send_by(cx, at, bytes, to).map(Ok),
+            None => Poll::Ready(Ok(())),
         }
-        Poll::Ready(Ok(()))
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use sealway_v2ray::{Address, Destination};
+use sealway_v2ray::{Destination, Domain};
 
 use crate::Error;
 use crate::lists::{Addresses, Lists, Names};
@@ -16,6 +16,8 @@ pub(crate) type Attributes = BTreeMap<String, String>;
 /// What the rules look at.
 pub(crate) struct Question<'a> {
     pub(crate) target: &'a Destination,
+    /// A name that the target is known by besides its address.
+    pub(crate) name: Option<&'a str>,
     pub(crate) source: Option<SocketAddr>,
     pub(crate) local: Option<SocketAddr>,
     pub(crate) email: &'a str,
@@ -100,17 +102,17 @@ impl Router {
         F: AsyncFnOnce() -> Vec<IpAddr>,
     {
         let mut resolve = Some(resolve);
-        let name = match &question.target.address {
-            // With a dot at its end it is the same name, and must not pass by a rule about it.
-            Address::Domain(domain) => Some(domain.as_str().trim_end_matches('.').to_ascii_lowercase()),
-            _ => None,
-        };
+        let name = question.name.or(question.target.address.domain().map(Domain::as_str));
+        // With a dot at its end it is the same name, and must not pass by a rule about it.
+        let name = name.map(|name| name.trim_end_matches('.').to_ascii_lowercase());
         let mut ips: Vec<IpAddr> = question.target.address.ip().into_iter().collect();
+        // What is dialled has an address already, whatever it is called.
+        let is_name = ips.is_empty();
         for (rule, decision) in &self.rules {
             let by_ip = rule.ips.is_some();
             if by_ip
                 && self.by_name == RouteByName::OnDemand
-                && name.is_some()
+                && is_name
                 && let Some(resolve) = resolve.take()
             {
                 ips = resolve().await;
@@ -120,7 +122,7 @@ impl Router {
             }
         }
         if self.by_name == RouteByName::IfNonMatch
-            && name.is_some()
+            && is_name
             && self.rules.iter().any(|(rule, _)| rule.ips.is_some())
             && let Some(resolve) = resolve
         {

@@ -8,7 +8,7 @@ use sealway_v2ray::Destination;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::local::{Datagram, Flow, LocalClient, Reply, Room};
-use crate::dispatch::{Dispatcher, Origin, Route, User};
+use crate::dispatch::{Dispatcher, Origin, Request, Route, User};
 use crate::stats::Traffic;
 
 /// Flows of one client that are served at once. An outbound that reaches every target needs one for all of them, others need
@@ -81,6 +81,31 @@ impl Drop for Routes {
     }
 }
 
+/// What tells flows apart: what one rule lets pass is nothing to the targets of another.
+#[derive(Eq, Hash, PartialEq)]
+struct Key {
+    /// The outbound and the list of a rule. They are kept alive by whoever holds the engine; their addresses are only names
+    /// here. `None`: the flow of one target, which finds out by itself where it goes.
+    way: Option<(usize, usize)>,
+    target: Option<Destination>,
+}
+
+impl Key {
+    fn of(route: &Route, target: Option<Destination>) -> Key {
+        let exempt = route.exempt.as_ref();
+        let exempt = exempt.map_or(0, |exempt| Arc::as_ptr(exempt).cast::<u8>() as usize);
+        let way = Some((Arc::as_ptr(&route.outbound) as usize, exempt));
+        Key { way, target }
+    }
+
+    fn own(target: &Destination) -> Key {
+        Key {
+            way: None,
+            target: Some(target.clone()),
+        }
+    }
+}
+
 /// The flows of one client.
 pub(super) struct Flows {
     dispatcher: Arc<Dispatcher>,
@@ -88,9 +113,7 @@ pub(super) struct Flows {
     /// Bytes of the inbound.
     traffic: Traffic,
     routes: Routes,
-    // The outbound and the list of a rule are kept alive by whoever holds the engine; their addresses are only names here.
-    // What one rule lets pass is nothing to the targets of another.
-    flows: HashMap<(usize, usize, Option<Destination>), Flow>,
+    flows: HashMap<Key, Flow>,
     /// What clients share: each flow takes one of every one of these.
     limits: Vec<Arc<Semaphore>>,
 }
@@ -138,13 +161,22 @@ impl Flows {
         let route = match self.routes.of.get(&to) {
             Some(route) => route.clone(),
             None => {
-                let route = self.dispatcher.route(origin, &to, &self.user).await;
+                let own = Key::own(&to);
+                let known = origin.sniffer.is_some() && self.flows.get(&own).is_some_and(|flow| !flow.is_over());
+                let aim = match known {
+                    true => None,
+                    false => self.dispatcher.glance(origin, &to, datagram.bytes()),
+                };
+                let Some(aim) = aim else {
+                    return self.carry_alone(origin, own, datagram, reply);
+                };
+                let route = self.dispatcher.route(origin, &aim, &self.user).await;
                 self.routes.remember(to.clone(), route.clone());
                 route
             }
         };
         let target = (!route.outbound.is_open_to_all(&to)).then(|| to.clone());
-        let Some((near, share)) = self.push(&route, target, datagram, reply) else {
+        let Some((near, share)) = self.push(Key::of(&route, target), datagram, reply) else {
             return;
         };
         let (dispatcher, origin, user) = (Arc::clone(&self.dispatcher), origin.clone(), Arc::clone(&self.user));
@@ -154,18 +186,27 @@ impl Flows {
         });
     }
 
+    /// Sends a datagram on its way in a flow of its own, which is held until it is known where it is meant to go.
+    fn carry_alone(&mut self, origin: &Origin, own: Key, datagram: Datagram, reply: Reply) {
+        let to = datagram.to().clone();
+        let Some((near, share)) = self.push(own, datagram, reply) else {
+            return;
+        };
+        let (dispatcher, origin, user) = (Arc::clone(&self.dispatcher), origin.clone(), Arc::clone(&self.user));
+        tokio::spawn(async move {
+            dispatcher.serve(&origin, Request::Datagrams { near, to, user }).await;
+            drop(share);
+        });
+    }
+
     /// Hands a datagram to its flow. If that has to be made, the client's end of it is returned. What does not fit is
     /// dropped, as a full socket would.
     fn push(
         &mut self,
-        route: &Route,
-        target: Option<Destination>,
+        key: Key,
         mut datagram: Datagram,
         reply: Reply,
     ) -> Option<(Box<LocalClient>, Vec<OwnedSemaphorePermit>)> {
-        let exempt = route.exempt.as_ref();
-        let exempt = exempt.map_or(0, |exempt| Arc::as_ptr(exempt).cast::<u8>() as usize);
-        let key = (Arc::as_ptr(&route.outbound) as usize, exempt, target);
         if let Some(flow) = self.flows.get(&key) {
             datagram = flow.push(datagram)?;
         }

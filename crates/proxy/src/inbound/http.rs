@@ -123,7 +123,7 @@ impl Requests {
         } = self;
         let user = &proxy.user;
         loop {
-            let far = match dispatcher.connect(origin, &forward.to, user).await {
+            let far = match dispatcher.connect_http(origin, &forward.to, &forward.head, user).await {
                 Ok(Far::Stream(far)) => *far,
                 Ok(Far::Nowhere(answer)) => {
                     near.leave(answer.unwrap_or_default()).await;

@@ -8,7 +8,7 @@ use sealway_v2ray::trojan::Key;
 use sealway_v2ray::vless::fallback::Fallback;
 use sealway_v2ray::{Address, UserId};
 
-use super::ServerTransport;
+use super::{DomainMatch, IpMatch, Override, ServerTransport};
 
 /// A unix socket's name.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -52,6 +52,25 @@ pub struct Inbound {
     pub protocol: InboundProtocol,
     /// What it speaks it over.
     pub transport: ServerTransport,
+    /// What is looked for in the first bytes; nothing by default.
+    pub sniffing: Option<Sniffing>,
+}
+
+/// What is looked for in the first bytes of a connection, and what becomes of it.
+#[derive(Clone, Debug, Default)]
+pub struct Sniffing {
+    /// Protocols whose names replace targets.
+    pub overrides: Vec<Override>,
+    /// Names that replace nothing.
+    pub domains_excluded: Vec<DomainMatch>,
+    /// Addresses that are not replaced.
+    pub ips_excluded: Vec<IpMatch>,
+    /// Only fake addresses are replaced; bytes are not looked at.
+    pub metadata_only: bool,
+    /// Names are for rules; what is dialled stays.
+    pub route_only: bool,
+    /// Ports where servers speak first, from and to.
+    pub server_first: Vec<(u16, u16)>,
 }
 
 impl Inbound {

@@ -112,6 +112,7 @@ pub fn inbound(tag: &str, protocol: InboundProtocol, transport: ServerTransport)
         listen: any_port(),
         protocol,
         transport,
+        sniffing: None,
     }
 }
 

@@ -6,8 +6,9 @@ use super::context::{Cx, quoted};
 use super::endpoint::UnixName;
 use super::ports::Ports;
 use super::protocol::{InboundProtocol, InboundProtocolName, UnreadInbound};
-use super::scalar::{Name, Part, Texts, texts};
+use super::scalar::{Name, Part, texts};
 use super::schema::Kind;
+use super::sniffing::{Overrides, Sniffing};
 use super::stream::{Stream, check_side};
 use super::table::{Decode, object, words};
 use crate::json::Value;
@@ -66,24 +67,6 @@ texts! {
     }, "write an IP address, /path/of/a/socket, /path,0666 or @abstract";
 }
 
-object! {
-    /// Reading the target's name from the first bytes. Not supported yet.
-    pub struct Sniffing: "inbounds[].sniffing" {
-        /// Whether it is done.
-        enabled: At<bool> = "enabled", default "false";
-        /// Protocols whose names replace the target: `http`, `tls`, `quic`, `fakedns`.
-        dest_override: Texts = "destOverride";
-        /// Names that replace nothing.
-        domains_excluded: Texts = "domainsExcluded";
-        /// Addresses that are not replaced.
-        ips_excluded: Texts = "ipsExcluded";
-        /// Look at the addresses only, not at the bytes.
-        metadata_only: bool = "metadataOnly", default "false";
-        /// Use the name for routing only.
-        route_only: bool = "routeOnly", default "false";
-    }
-}
-
 words! {
     /// How listening ports are chosen.
     pub(crate) enum AllocateStrategy {
@@ -124,7 +107,9 @@ object! {
         /// What carries the protocol, and how it is protected.
         stream: Part<Stream> = "streamSettings", default "{}";
         /// Reading the target's name from the first bytes.
-        sniffing: Part<Sniffing> = "sniffing", default "{}";
+        sniffing: Part<Option<Sniffing>> = "sniffing";
+        /// The older form of `sniffing`: the protocols of its `destOverride`. Where both stand, this one is not read.
+        domain_override: Part<Overrides> = "domainOverride";
         /// How listening ports are chosen.
         allocate: Part<Allocate> = "allocate", default "{}";
     }
@@ -142,7 +127,7 @@ pub struct Inbound {
     pub protocol: InboundProtocol,
     /// What carries the protocol.
     pub stream: Stream,
-    /// Reading the target's name from the first bytes. Nothing is sniffed yet.
+    /// Reading the target's name from the first bytes.
     pub sniffing: Sniffing,
     /// Where it is configured.
     pub at: Position,
@@ -175,12 +160,22 @@ impl Decode for Inbound {
             check_side(stream, true, cx);
         }
         s.allocate.0?;
+        let overrides = s.domain_override.0?;
+        let sniffing = match s.sniffing.0? {
+            Some(sniffing) => sniffing,
+            None => {
+                let mut sniffing = Sniffing::decode(Value::empty_object(at), cx)?;
+                sniffing.enabled.value = !overrides.0.is_empty();
+                sniffing.dest_override = overrides;
+                sniffing
+            }
+        };
         Some(Inbound {
             tag: s.tag.0?.value.0,
             listen: listen?,
             protocol: protocol?,
             stream: s.stream.0?,
-            sniffing: s.sniffing.0?,
+            sniffing,
             at,
         })
     }

@@ -2,11 +2,10 @@
 
 use super::conditions::{Attributes, Protocols, Systems};
 use super::context::{Cx, nearest, quoted};
-use super::inbound::Inbound;
 use super::net::{DomainMatches, IpMatches, UserMatches};
 use super::ports::{Networks, Ports};
 use super::scalar::{Part, Texts};
-use super::schema::{Kind, Loses};
+use super::schema::Kind;
 use super::table::{Decode, object, words};
 use crate::json::Value;
 use crate::problem::{At, Position};
@@ -223,25 +222,6 @@ impl Decode for Routing {
             domain_strategy: s.domain_strategy,
             rules: s.rules,
         })
-    }
-}
-
-/// Tells of sniffing that is asked for and not done.
-pub(crate) fn check_sniffing(routing: &Routing, inbounds: &[(usize, Inbound)], cx: &mut Cx<'_>) {
-    // Names from sniffing would decide such rules for clients that send addresses.
-    let by_name = routing.rules.iter().any(|rule| !rule.domains.is_empty());
-    for (i, inbound) in inbounds.iter().filter(|(_, inbound)| inbound.sniffing.enabled.value) {
-        let (loses, what) = match by_name {
-            true => (
-                Loses::Protection,
-                "`sniffing`; rules about domains would miss clients that send addresses",
-            ),
-            false => (Loses::Ease, "`sniffing`; targets are dialled as the client gives them"),
-        };
-        let at = inbound.sniffing.enabled.at;
-        cx.within("inbounds", |cx| {
-            cx.at_index(*i, |cx| cx.within("sniffing", |cx| cx.later(loses, at, what)))
-        });
     }
 }
 

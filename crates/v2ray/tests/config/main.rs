@@ -8,6 +8,7 @@ mod hostile;
 mod problems;
 mod refusals;
 mod shadowsocks;
+mod sniffing;
 mod transports;
 mod trojan;
 mod values;

@@ -355,15 +355,6 @@ fn the_peers_traps() {
     );
     let insecure = r#"{"protocol":"socks","settings":{"address":"a","port":1},"streamSettings":{"security":"tls","tlsSettings":{"allowInsecure":true}}}"#;
     assert!(warned(&outbound(insecure))[0].contains("will not be checked"));
-    let sniff = r#"{"port":1,"protocol":"socks","sniffing":{"enabled":true,"destOverride":["http","tls"]}}"#;
-    assert!(warned(&inbound(sniff))[0].contains("not supported yet: `sniffing`"));
-    let told = bad(&format!(
-        r#"{{"inbounds":[{sniff}],"outbounds":[{{"tag":"d","protocol":"freedom"}}],"routing":{{"rules":[{{"domain":["a"],"outboundTag":"d"}}]}}}}"#
-    ));
-    assert!(
-        told[0].contains("inbounds[0].sniffing: not supported yet: `sniffing`; rules about domains"),
-        "{told:?}"
-    );
     assert!(
         bad("{\"inbounds\":[]}")
             .iter()

@@ -43,6 +43,7 @@ fn flows(rules: Vec<Rule>) -> Box<Flows> {
         local: None,
         remote: false,
         is_program: false,
+        sniffer: None,
     };
     Flows::new(dispatcher, origin, Arc::new(User::default()))
 }

@@ -1,13 +1,13 @@
-use sealway_v2ray::Network;
-use sealway_v2ray::config::{At, File, Options, Position, load};
-
 use super::*;
 use crate::settings::{DomainMatch, IpMatch, Settings, UserMatch, UserMatches};
+use sealway_v2ray::config::{At, File, Options, Position, load};
+use sealway_v2ray::{Address, Network};
 
 async fn choose(router: &Router, host: &str, port: u16, answer: &[&str]) -> Option<usize> {
     let target = Destination::tcp(Address::parse(host).unwrap(), port);
     let question = Question {
         target: &target,
+        name: None,
         source: Some("192.0.2.9:1000".parse().unwrap()),
         local: None,
         email: "a@b",
@@ -126,6 +126,7 @@ async fn every_condition_counts() {
     };
     let by_name = Question {
         target: &target,
+        name: None,
         source: Some("192.0.2.9:1000".parse().unwrap()),
         local: Some("[2001:db8::7]:8443".parse().unwrap()),
         email: "Someone@Example",
@@ -137,6 +138,7 @@ async fn every_condition_counts() {
     };
     let address = Destination::tcp(Address::parse("::ffff:10.1.2.3").unwrap(), 80);
     let by_address = Question {
+        name: None,
         target: &address,
         source: None,
         local: None,

@@ -1,0 +1,208 @@
+//! The first datagrams of a flow, held until they say where it is meant to go.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use sealway_v2ray::Destination;
+use sealway_v2ray::sniff::{self, Found, Look, Quic};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::PATIENCE;
+use crate::Error;
+use crate::udp::{PacketEnd, Slot, Waiting, sizes};
+
+/// Bytes of one flow beyond which no more datagrams are held.
+const MAX_BYTES: usize = 8 << 10;
+/// Flows of a server that are held at once. Others go on as they are.
+pub(super) const MAX_FLOWS: usize = 1024;
+
+/// Room for flows that are held.
+#[derive(Clone, Debug)]
+pub(in crate::dispatch) struct Held(Arc<Semaphore>);
+
+impl Default for Held {
+    fn default() -> Self {
+        Held(Arc::new(Semaphore::new(MAX_FLOWS)))
+    }
+}
+
+/// Looks at the first datagrams of one flow.
+pub(in crate::dispatch) struct Watch {
+    room: Held,
+    timer: Pin<Box<Sleep>>,
+    looked: usize,
+    /// From the first Initial packet on.
+    flow: Option<(Box<Quic>, OwnedSemaphorePermit)>,
+}
+
+impl Watch {
+    pub(in crate::dispatch) fn new(room: &Held) -> Self {
+        Watch {
+            room: room.clone(),
+            timer: Box::pin(sleep_until(Instant::now() + PATIENCE)),
+            looked: 0,
+            flow: None,
+        }
+    }
+
+    /// Looks at those of `waiting` that it has not seen, until it knows, or its time is over.
+    pub(in crate::dispatch) fn poll(&mut self, cx: &mut Context<'_>, waiting: &Waiting) -> Poll<Option<Found>> {
+        while let Some((bytes, _)) = waiting.get(self.looked) {
+            self.looked += 1;
+            if self.flow.is_none() {
+                let room = Arc::clone(&self.room.0).try_acquire_owned();
+                match (sniff::is_quic(bytes), room) {
+                    (true, Ok(permit)) => self.flow = Some((Box::default(), permit)),
+                    _ => return Poll::Ready(sniff::datagram(bytes)),
+                }
+            }
+            let Some((flow, _)) = &mut self.flow else { break };
+            match flow.look(bytes) {
+                Look::Found(found) => return Poll::Ready(Some(found)),
+                Look::Nothing => return Poll::Ready(None),
+                Look::More(_) if sizes(waiting) > MAX_BYTES => return Poll::Ready(self.give_up()),
+                Look::More(_) => {}
+            }
+        }
+        ready!(self.timer.as_mut().poll(cx));
+        Poll::Ready(self.give_up())
+    }
+
+    /// What is known if nothing follows.
+    fn give_up(&self) -> Option<Found> {
+        match self.flow.as_ref()?.0.give_up() {
+            Look::Found(found) => Some(found),
+            _ => None,
+        }
+    }
+}
+
+/// Holds the first datagrams of a client for one target. Returns what they say, and the client with them in front.
+///
+/// # Errors
+/// Those of receiving.
+pub(in crate::dispatch) async fn hold(
+    room: &Held,
+    mut near: Box<dyn PacketEnd>,
+) -> Result<(Option<Found>, Box<dyn PacketEnd>), Error> {
+    let (mut watch, mut slot, mut waiting) = (Watch::new(room), Slot::default(), Waiting::new());
+    let found = poll_fn(|cx| {
+        loop {
+            if let Poll::Ready(found) = watch.poll(cx, &waiting) {
+                return Poll::Ready(Ok(found));
+            }
+            match near.poll_recv(cx, &mut slot) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Ready(Ok(false)) => return Poll::Ready(Ok(watch.give_up())),
+                Poll::Ready(Ok(true)) => {
+                    if let Some((to, bytes)) = slot.datagram() {
+                        waiting.push_back((bytes.to_vec(), to));
+                    }
+                    slot.clear();
+                }
+            }
+        }
+    })
+    .await?;
+    Ok((found, Box::new(Replayed { waiting, near })))
+}
+
+/// A client whose first datagrams have been received already.
+struct Replayed {
+    waiting: Waiting,
+    near: Box<dyn PacketEnd>,
+}
+
+impl PacketEnd for Replayed {
+    fn poll_recv(&mut self, cx: &mut Context<'_>, slot: &mut Slot) -> Poll<Result<bool, Error>> {
+        match self.waiting.pop_front() {
+            Some((bytes, to)) => {
+                slot.copy(&bytes, to);
+                Poll::Ready(Ok(true))
+            }
+            None => self.near.poll_recv(cx, slot),
+        }
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8], peer: &Destination) -> Poll<Result<(), Error>> {
+        self.near.poll_send(cx, bytes, peer)
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.near.poll_flush(cx)
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        self.near.finish(cx);
+    }
+
+    fn discard(self: Box<Self>, idle: Duration, refused: bool) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        self.near.discard(idle, refused)
+    }
+}
+
+/// An association with another target than the client knows of.
+pub(in crate::dispatch) struct Renamed {
+    far: Box<dyn PacketEnd>,
+    /// What the client asked for.
+    asked: Destination,
+    dialled: Destination,
+}
+
+impl Renamed {
+    /// As it is where both are the same.
+    pub(in crate::dispatch) fn around(
+        far: Box<dyn PacketEnd>,
+        asked: &Destination,
+        dialled: &Destination,
+    ) -> Box<dyn PacketEnd> {
+        if asked.address == dialled.address {
+            return far;
+        }
+        Box::new(Renamed {
+            far,
+            asked: asked.clone(),
+            dialled: dialled.clone(),
+        })
+    }
+
+    /// Whether an answer comes from what was dialled: by that name, or by an address that somebody found for it. Nothing else
+    /// has been sent to in this association.
+    fn is_dialled(&self, peer: &Destination) -> bool {
+        peer.port == self.dialled.port && (peer.address.ip().is_some() || peer.address == self.dialled.address)
+    }
+}
+
+impl PacketEnd for Renamed {
+    fn poll_recv(&mut self, cx: &mut Context<'_>, slot: &mut Slot) -> Poll<Result<bool, Error>> {
+        let more = ready!(self.far.poll_recv(cx, slot))?;
+        if let Some(peer) = slot.peer_mut()
+            && self.is_dialled(peer)
+        {
+            // The client waits for answers from where it sent to.
+            *peer = self.asked.clone();
+        }
+        Poll::Ready(Ok(more))
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8], peer: &Destination) -> Poll<Result<(), Error>> {
+        let to = match peer.address == self.asked.address && peer.port == self.asked.port {
+            true => &self.dialled,
+            false => peer,
+        };
+        self.far.poll_send(cx, bytes, to)
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.far.poll_flush(cx)
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        self.far.finish(cx);
+    }
+}
