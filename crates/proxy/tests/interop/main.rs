@@ -12,12 +12,15 @@ mod curl;
 mod early;
 mod ends;
 mod grpc;
+#[path = "../sniffing/hello.rs"]
+mod hello;
 mod lacks;
 mod matrix;
 mod mux;
 mod nginx;
 mod programs;
 mod shadowsocks;
+mod sniffing;
 mod through;
 mod ways;
 mod xhttp;
