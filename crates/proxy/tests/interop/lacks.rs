@@ -13,7 +13,7 @@
 //! | bytes that come together with the head of an HTTPUpgrade | | may be lost, in both roles | kept |
 //! | Trojan: a first payload that fills a buffer | yes | breaks off, as the client | yes |
 //! | VMess: program that is silent for 100 ms | waited for | taken for ended | waited for |
-//! | sniffing: a hello of TLS in several records, QUIC 2, uTP | no | no | yes |
+//! | sniffing: a hello of TLS in several records or without a name, QUIC 2, uTP | no | no | yes |
 //! | end of one direction | see `ends.rs` | see `ends.rs` | passed on |
 
 use std::time::Duration;

@@ -23,7 +23,8 @@ enum First {
     Datagrams(Vec<Vec<u8>>),
 }
 
-/// A case: what is sent, the outbound that it takes here, and in Xray where that is another one.
+/// A case: what is sent, the outbound that it takes here, and in Xray where that is another one; empty where it is not always the
+/// same.
 struct Case {
     what: &'static str,
     first: First,
@@ -65,6 +66,11 @@ fn cases(to: SocketAddr) -> Vec<Case> {
         only_here("rest", stream("TLS in two records", hello::tls(NAME, 2), "named")),
         only_here("rest", stream("TLS in five records", hello::tls(NAME, 5), "named")),
         stream("TLS of another host", hello::tls("other.example", 1), "tls"),
+        only_here("rest", stream("TLS without a name", hello::tls("192.0.2.1", 1), "tls")),
+        only_here(
+            "rest",
+            stream("HTTP without a host", b"GET / HTTP/1.0\r\n\r\n".to_vec(), "http"),
+        ),
         stream(
             "BitTorrent",
             b"\x13BitTorrent protocol\0\0\0\0\0\0\0\0".to_vec(),
@@ -72,7 +78,11 @@ fn cases(to: SocketAddr) -> Vec<Case> {
         ),
         stream("something else", b"\x01\x02\x03\x04\x05\x06\x07\x08".to_vec(), "rest"),
         datagrams("QUIC", hello::quic(NAME, Version::V1, 2), "named"),
-        datagrams("QUIC in three datagrams", hello::quic(NAME, Version::V1, 3), "named"),
+        // What Xray makes of the pieces of three depends on when they come.
+        only_here(
+            "",
+            datagrams("QUIC in three datagrams", hello::quic(NAME, Version::V1, 3), "named"),
+        ),
         datagrams("QUIC, draft 29", hello::quic(NAME, Version::V1Draft, 2), "named"),
         only_here("rest", datagrams("QUIC 2", hello::quic(NAME, Version::V2, 2), "named")),
         datagrams(
@@ -209,6 +219,9 @@ async fn lines(place: &Place, count: usize) -> Vec<String> {
 /// Runs all cases through a proxy. `place` has the access log of the `program` that looks at them.
 async fn run(program: Program, place: &Place, proxy: SocketAddr, to: SocketAddr, tail: &str) {
     for case in &cases(to) {
+        if program == Program::Xray && case.xray == Some("") {
+            continue;
+        }
         let before = lines(place, 0).await.len();
         send(proxy, to, case).await;
         let network = match case.first {

@@ -150,7 +150,7 @@ fn what_is_said_first_counts() {
 
 /// Lengths that lie: each was a crash of a program that looks at such packets.
 #[test]
-fn lengths_that_lie_are_found_out() {
+fn bug_xray_3978_4732_5866_lengths_that_lie_are_found_out() {
     let sealed = seal(0, &ID, 0, &crypto(0, &hello(Some("a.example"), 0)), 1162);
     // The length of the packet is behind the id and the empty token.
     let with_length = |length: [u8; 4]| {
@@ -192,7 +192,7 @@ fn lengths_that_lie_are_found_out() {
 }
 
 #[test]
-fn frames_that_lie_are_found_out() {
+fn bug_xray_6471_frames_that_lie_are_found_out() {
     let max = tls::MAX_HELLO;
     // What holds nothing a client would send says that it is QUIC, and no name.
     for frames in [
