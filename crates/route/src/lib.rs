@@ -20,5 +20,12 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod geo;
 pub mod ips;
 pub mod names;
+#[cfg(any(test, feature = "fuzzing", feature = "testing"))]
+#[doc(hidden)]
+pub mod testing;

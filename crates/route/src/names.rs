@@ -9,6 +9,7 @@ use std::fmt;
 use aho_corasick::AhoCorasick;
 use regex::bytes::{RegexSet, RegexSetBuilder};
 
+use crate::geo::Form;
 use table::{Kind, Table};
 
 /// Longest name, in bytes. A longer one is nobody's, so sets leave it out.
@@ -80,6 +81,16 @@ pub struct Builder {
 }
 
 impl Builder {
+    /// A condition of a geo file.
+    pub fn add(&mut self, form: Form, text: &str) -> &mut Self {
+        match form {
+            Form::Keyword => self.keyword(text),
+            Form::Regex => self.regex(text),
+            Form::Domain => self.domain(text),
+            Form::Full => self.full(text),
+        }
+    }
+
     /// Exactly this name.
     pub fn full(&mut self, name: &str) -> &mut Self {
         self.names.push(name, Kind::Full);
