@@ -45,6 +45,7 @@ const PROXY: Floors = Floors {
         ("closing", 0),
         ("error", 0),
         ("files", 0),
+        ("geo", 0),
         ("log", 0),
         ("pool", 0),
         ("settings", 0),

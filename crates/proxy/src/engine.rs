@@ -34,6 +34,8 @@ pub(crate) struct Engine {
     /// Ways out for whoever stands below the outbounds.
     #[cfg(test)]
     roads: Arc<Roads>,
+    /// What the rules know of geo files.
+    pub(crate) lists: Arc<Lists>,
     /// Limits of those who have not said who they are.
     base: Level,
 }
@@ -46,7 +48,7 @@ impl Engine {
     pub(crate) fn new(settings: &Settings, stats: &Stats) -> Result<Self, Error> {
         let levels = Levels::new(settings);
         let counters = &settings.counters;
-        let lists = Arc::new(Lists::default());
+        let lists = Arc::new(Lists::of(settings));
         let mut inbounds = Vec::with_capacity(settings.inbounds.len());
         let mut seen = HashSet::new();
         for (at, inbound) in settings.inbounds.iter().enumerate() {
@@ -92,8 +94,10 @@ impl Engine {
         let dispatcher = Arc::new(Dispatcher::new(settings, outbounds, resolver, &lists)?);
         let ways: Arc<dyn Ways> = Arc::clone(&dispatcher) as _;
         roads.set(Arc::downgrade(&ways));
+        lists.close();
         Ok(Engine {
             inbounds,
+            lists,
             dispatcher,
             loops,
             #[cfg(test)]

@@ -60,6 +60,7 @@ mod dispatch;
 mod engine;
 mod error;
 mod files;
+pub mod geo;
 mod inbound;
 mod layer;
 mod listen;
@@ -88,6 +89,7 @@ mod udp;
 
 pub use error::Error;
 pub use files::{can_append, readers};
+pub use lists::{GeoLists, ListSize};
 pub use server::Server;
 pub use settings::{Parts, Timeouts};
 pub use stats::{Counter, Stats};

@@ -1,43 +1,171 @@
 //! Lists of names and of addresses, as rules ask them.
 //!
-//! A list of conditions becomes [`Names`] or [`Addresses`]: one look-up instead of one comparison for each condition.
+//! A list of conditions becomes [`Names`] or [`Addresses`]: one look-up instead of one comparison for each condition. What
+//! conditions name of geo files is read once and shared by all that name it; [`Lists::reload`] reads the files again and
+//! puts what they hold now in the place of what they held.
 
+mod addresses;
+mod names;
 #[cfg(test)]
 mod tests;
 
-use std::net::IpAddr;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::slice::from_ref;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sealway_route::ips::IpSet;
-use sealway_route::names::NameSet;
-use sealway_v2ray::config::is_private;
+use arc_swap::ArcSwap;
+use sealway_v2ray::config::GeoList;
 
 use crate::Error;
-use crate::settings::{DomainMatch, IpMatch};
+use crate::geo::{GeoError, GeoFile, Kind, find, folders};
+use crate::settings::{DomainMatch, IpMatch, Rule, Settings};
+
+pub(crate) use addresses::Addresses;
+use addresses::Networks;
+pub(crate) use names::Names;
+use sealway_route::names::NameSet;
+
+/// What a list of a geo file takes.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct ListSize {
+    /// The list as a condition names it, such as `geosite:cn@ads`.
+    pub name: String,
+    /// Names and texts, or ranges of addresses.
+    pub entries: usize,
+    /// Its memory, in bytes.
+    pub memory: usize,
+}
+
+/// A list of a geo file, whoever names it.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct Key {
+    file: String,
+    code: String,
+    /// In order, each once.
+    attributes: Vec<String>,
+}
+
+impl Key {
+    fn new(list: &GeoList) -> Self {
+        let mut attributes = list.attributes.clone();
+        attributes.sort();
+        attributes.dedup();
+        Key {
+            file: list.file.clone(),
+            code: list.code.clone(),
+            attributes,
+        }
+    }
+
+    fn name(&self) -> String {
+        let code = self.code.to_lowercase();
+        let attributes: String = self.attributes.iter().map(|one| format!("@{one}")).collect();
+        match self.file.as_str() {
+            "geosite.dat" => format!("geosite:{code}{attributes}"),
+            "geoip.dat" => format!("geoip:{code}"),
+            file => format!("ext:{file}:{code}{attributes}"),
+        }
+    }
+}
+
+/// What a list of a file becomes. It stays in its place when the files are read again.
+type Slot<T> = Arc<ArcSwap<T>>;
 
 /// Makes sets of lists of conditions.
+#[derive(Debug)]
+pub(crate) struct Lists {
+    folders: Vec<PathBuf>,
+    state: Mutex<State>,
+}
+
 #[derive(Debug, Default)]
-pub(crate) struct Lists {}
+struct State {
+    files: Files,
+    names: BTreeMap<Key, Slot<NameSet>>,
+    networks: BTreeMap<Key, Slot<Networks>>,
+}
+
+/// Files that are open while lists are made of them.
+type Files = BTreeMap<String, GeoFile>;
+
+/// The lists of geo files that the configuration of a server names. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct GeoLists(pub(crate) Arc<Lists>);
+
+impl GeoLists {
+    /// Reads the geo files again and puts the lists in them in the place of the older ones, all or none. Connections go on
+    /// meanwhile. Gives the number of lists.
+    ///
+    /// # Errors
+    /// [`GeoError`] for the first list that cannot be had any more; every older one stays.
+    pub async fn reload(&self) -> Result<usize, GeoError> {
+        let lists = Arc::clone(&self.0);
+        // Files are read where that may take its time.
+        let read = tokio::task::spawn_blocking(move || lists.reload());
+        read.await.unwrap_or(Ok(0))
+    }
+
+    /// What each list takes.
+    pub fn sizes(&self) -> Vec<ListSize> {
+        self.0.sizes()
+    }
+}
+
+impl Default for Lists {
+    fn default() -> Self {
+        Lists::new(folders(None))
+    }
+}
 
 impl Lists {
+    /// Lists whose files are in one of these folders.
+    pub(crate) fn new(folders: Vec<PathBuf>) -> Self {
+        Lists {
+            folders,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Lists whose files are where settings say.
+    pub(crate) fn of(settings: &Settings) -> Self {
+        match settings.geo_folders.as_slice() {
+            [] => Lists::default(),
+            folders => Lists::new(folders.to_vec()),
+        }
+    }
+
+    /// Every list that rules name and that cannot be had.
+    pub(crate) fn missing<'r>(&self, rules: impl Iterator<Item = &'r Rule>) -> Vec<Error> {
+        let mut found = Vec::new();
+        for rule in rules {
+            let names = rule.domains.iter().filter(|one| matches!(one, DomainMatch::List(_)));
+            found.extend(names.filter_map(|one| self.names("", from_ref(one)).err()));
+            let ips = [&rule.ips, &rule.sources, &rule.locals].into_iter().flatten();
+            let ips = ips.filter(|one| matches!(one, IpMatch::List(_) | IpMatch::NotList(_)));
+            found.extend(ips.filter_map(|one| self.addresses("", from_ref(one)).err()));
+        }
+        found
+    }
+
     /// The names that one of the conditions at `place`, such as `routing.rules[0].domain`, holds for.
     ///
     /// # Errors
     /// [`Error::Config`] with the place of the condition that makes no set.
     pub(crate) fn names(&self, place: &str, conditions: &[DomainMatch]) -> Result<Names, Error> {
-        let mut own = NameSet::builder();
-        for condition in conditions {
-            match condition {
-                DomainMatch::Full(name) => own.full(name),
-                DomainMatch::Domain(name) => own.domain(name),
-                DomainMatch::Keyword(text) => own.keyword(text),
-                DomainMatch::Regexp(pattern) => own.regex(pattern.as_str()),
-                DomainMatch::Dotless(text) => own.dotless(text),
-                _ => return Err(Error::config(place, "a condition is not supported yet")),
-            };
-        }
-        let own = own.build().map_err(|error| Error::config(place, error.to_string()))?;
-        Ok(Names(Arc::new(own)))
+        names::build(place, conditions, |list| {
+            let mut state = self.state();
+            let State { files, names, .. } = &mut *state;
+            let key = Key::new(list);
+            if let Some(slot) = names.get(&key) {
+                return Ok(Arc::clone(slot));
+            }
+            let set = names::read(self.file(files, &list.file, Kind::Names)?, &key)?;
+            let slot = Slot::new(ArcSwap::from_pointee(set));
+            names.insert(key, Arc::clone(&slot));
+            Ok(slot)
+        })
     }
 
     /// The addresses that one of the conditions at `place`, such as `routing.rules[0].ip`, holds for.
@@ -45,54 +173,92 @@ impl Lists {
     /// # Errors
     /// [`Error::Config`] with the place of the condition that makes no set.
     pub(crate) fn addresses(&self, place: &str, conditions: &[IpMatch]) -> Result<Addresses, Error> {
-        let mut own = IpSet::builder();
-        let (mut private, mut public) = (false, false);
-        for condition in conditions {
-            match condition {
-                IpMatch::Net(net) => {
-                    own.net(*net);
-                }
-                IpMatch::Private(true) => private = true,
-                IpMatch::Private(false) => public = true,
-                _ => return Err(Error::config(place, "a condition is not supported yet")),
+        addresses::build(place, conditions, |list| {
+            let mut state = self.state();
+            let State { files, networks, .. } = &mut *state;
+            let key = Key::new(list);
+            if let Some(slot) = networks.get(&key) {
+                return Ok(Arc::clone(slot));
             }
+            let set = addresses::read(self.file(files, &list.file, Kind::Networks)?, &key)?;
+            let slot = Slot::new(ArcSwap::from_pointee(set));
+            networks.insert(key, Arc::clone(&slot));
+            Ok(slot)
+        })
+    }
+
+    /// Closes the files. They are opened again when something else is asked of them.
+    pub(crate) fn close(&self) {
+        self.state().files.clear();
+    }
+
+    /// Reads every file again and puts the lists that are in them now in the place of the older ones, all or none. Gives the
+    /// number of lists. Takes as long as reading the files.
+    ///
+    /// # Errors
+    /// [`GeoError`] for the first list that cannot be had any more; every older one stays.
+    pub(crate) fn reload(&self) -> Result<usize, GeoError> {
+        let (names, networks) = {
+            let state = self.state();
+            (state.names.clone(), state.networks.clone())
+        };
+        let mut files = Files::new();
+        let mut new_names = Vec::with_capacity(names.len());
+        for (key, slot) in &names {
+            let file = self.file(&mut files, &key.file, Kind::Names)?;
+            new_names.push((slot, names::read(file, key)?));
         }
-        Ok(Addresses(Arc::new(Groups {
-            own: own.build(),
-            private,
-            public,
-        })))
+        let mut new_networks = Vec::with_capacity(networks.len());
+        for (key, slot) in &networks {
+            let file = self.file(&mut files, &key.file, Kind::Networks)?;
+            new_networks.push((slot, addresses::read(file, key)?));
+        }
+        let count = new_names.len() + new_networks.len();
+        new_names.into_iter().for_each(|(slot, set)| slot.store(Arc::new(set)));
+        new_networks
+            .into_iter()
+            .for_each(|(slot, set)| slot.store(Arc::new(set)));
+        Ok(count)
+    }
+
+    /// What each list of a file takes.
+    pub(crate) fn sizes(&self) -> Vec<ListSize> {
+        let state = self.state();
+        let names = state.names.iter().map(|(key, slot)| {
+            let set = slot.load();
+            (key, set.len(), set.memory())
+        });
+        let networks = state.networks.iter().map(|(key, slot)| {
+            let set = slot.load();
+            (key, set.set.len(), set.set.memory())
+        });
+        let all = names.chain(networks).map(|(key, entries, memory)| ListSize {
+            name: key.name(),
+            entries,
+            memory,
+        });
+        all.collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing is left half done in it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn file<'f>(&self, files: &'f mut Files, name: &str, kind: Kind) -> Result<&'f mut GeoFile, GeoError> {
+        let id = format!("{kind:?} {name}");
+        if !files.contains_key(&id) {
+            let file = GeoFile::open(&find(name, &self.folders)?, kind)?;
+            files.insert(id.clone(), file);
+        }
+        files.get_mut(&id).ok_or_else(|| GeoError::Missing {
+            name: name.to_owned(),
+            folders: self.folders.clone(),
+        })
     }
 }
 
-/// Names that a list of conditions holds for. Cheap to clone.
-#[derive(Clone, Debug)]
-pub(crate) struct Names(Arc<NameSet>);
-
-impl Names {
-    /// Whether one of the conditions holds for a name, which must be in lower case and without a dot at its end.
-    pub(crate) fn matches(&self, name: &str) -> bool {
-        self.0.matches(name)
-    }
-}
-
-/// Addresses that a list of conditions holds for. Cheap to clone.
-#[derive(Clone, Debug)]
-pub(crate) struct Addresses(Arc<Groups>);
-
-#[derive(Debug)]
-struct Groups {
-    own: IpSet,
-    private: bool,
-    public: bool,
-}
-
-impl Addresses {
-    /// Whether one of the conditions holds for an address.
-    pub(crate) fn matches(&self, ip: IpAddr) -> bool {
-        let groups = &*self.0;
-        groups.own.matches(ip)
-            || ((groups.private || groups.public) && groups.private == is_private(ip))
-            || (groups.private && groups.public)
-    }
+/// A list that cannot be had, at the place where it is named.
+fn at_place(list: &GeoList, error: &GeoError) -> Error {
+    Error::config(&list.place, error.to_string())
 }

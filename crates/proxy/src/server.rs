@@ -16,6 +16,7 @@ use tokio::net::UdpSocket;
 use crate::dial::accepted;
 use crate::engine::Engine;
 use crate::listen::{self, Bound, SocketFile};
+use crate::lists::{GeoLists, ListSize, Lists};
 use crate::loops::{Listener, LoopGuard};
 use crate::replay;
 use crate::settings::{AccessLog, InboundProtocol, Parts, Settings, ShadowsocksUsers};
@@ -35,6 +36,7 @@ struct Shared {
 pub struct Server {
     drain: Drain,
     stats: Arc<Stats>,
+    lists: Arc<Lists>,
     addresses: HashMap<String, Vec<SocketAddr>>,
     /// Files of unix sockets, removed at the end.
     _files: Vec<SocketFile>,
@@ -44,12 +46,15 @@ impl Server {
     /// Builds everything that can fail before the first connection, certificates included, and lets go of it again.
     /// Takes no port and makes no file. Must be called within a tokio runtime.
     ///
-    /// Returns all that is wrong: [`Error::Config`] for what the settings ask for, [`Error::Listen`] for what may pass by
+    /// Gives what each list of a geo file takes that the settings name.
+    ///
+    /// # Errors
+    /// All that is wrong: [`Error::Config`] for what the settings ask for, [`Error::Listen`] for what may pass by
     /// itself, such as an address that the machine does not have now.
-    pub fn check(settings: &Settings) -> Vec<Error> {
+    pub fn check(settings: &Settings) -> Result<Vec<ListSize>, Vec<Error>> {
         let found = Parts::from(settings).problems();
         if !found.is_empty() {
-            return found;
+            return Err(found);
         }
         let mut settings = Settings {
             access_log: AccessLog::Off,
@@ -61,7 +66,14 @@ impl Server {
         for tls in settings.outbounds.iter_mut().flat_map(|o| o.transport.tls_mut()) {
             tls.key_log = None;
         }
-        Engine::new(&settings, &Stats::default()).err().into_iter().collect()
+        match Engine::new(&settings, &Stats::default()) {
+            Ok(engine) => Ok(engine.lists.sizes()),
+            Err(error) => {
+                let rules = settings.rules.iter();
+                let missing = Lists::of(&settings).missing(rules);
+                Err(if missing.is_empty() { vec![error] } else { missing })
+            }
+        }
     }
 
     /// Binds every listener and begins to serve. Must be called within a tokio runtime.
@@ -167,6 +179,7 @@ impl Server {
         Ok(Server {
             drain,
             stats,
+            lists: Arc::clone(&engine.lists),
             addresses,
             _files: files,
         })
@@ -180,6 +193,11 @@ impl Server {
     /// The counters.
     pub fn stats(&self) -> &Arc<Stats> {
         &self.stats
+    }
+
+    /// The lists of geo files that the configuration names.
+    pub fn lists(&self) -> GeoLists {
+        GeoLists(Arc::clone(&self.lists))
     }
 
     /// Stops accepting, lets connections finish for at most `grace`, then cuts off those that remain. True if none did.

@@ -36,6 +36,8 @@ pub struct Settings {
     pub rules: Vec<Rule>,
     /// When rules by address look up names.
     pub domain_strategy: RouteByName,
+    /// Folders that geo files are looked for in, in this order. Empty: [`geo::folders`](crate::geo::folders).
+    pub geo_folders: Vec<PathBuf>,
     /// Time limits and counters by user level; level 0 is used where a level is missing.
     pub levels: Vec<(u32, Level)>,
     /// Which counters of the whole are kept.

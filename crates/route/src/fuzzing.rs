@@ -100,8 +100,12 @@ fn geo_file(data: &[u8]) {
         match scanner.next(window) {
             Ok(Step::Item { item, used }) => {
                 match item {
-                    Item::Name(name) => drop(names.add(name.form, name.text)),
-                    Item::Network(net) => drop(networks.net(net)),
+                    Item::Name(name) => {
+                        names.add(name.form, name.text);
+                    }
+                    Item::Network(net) => {
+                        networks.net(net);
+                    }
                     Item::Entry(_) | Item::Inverse => {}
                 }
                 at += used;

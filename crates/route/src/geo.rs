@@ -105,7 +105,9 @@ impl<'a> Name<'a> {
                     }
                 }
                 (2, Some(text)) => name.text = std::str::from_utf8(text).ok()?,
-                (3, Some(attribute)) => drop(attribute_name(attribute)?),
+                (3, Some(attribute)) => {
+                    attribute_name(attribute)?;
+                }
                 (1..=3, _) => return None,
                 _ => {}
             }

@@ -38,7 +38,7 @@ pub(crate) fn runtime() -> Result<Runtime, Problem> {
 }
 
 /// The signals that end a server. Others that would, and are meant to do something else, are heard while it waits for these:
-/// SIGUSR1 has logs opened again after a rotation, and SIGHUP does nothing yet.
+/// SIGUSR1 has logs opened again after a rotation, and SIGHUP does what the server says.
 pub(crate) struct Stops {
     interrupt: Signal,
     terminate: Signal,
@@ -61,23 +61,22 @@ impl Stops {
     }
 
     /// Waits for a signal, then shuts down: connections may finish until the time or another signal ends them.
-    pub(crate) async fn until_told<F: Future>(mut self, shutdown: impl FnOnce(Duration) -> F) {
-        self.next().await;
+    /// `hangup` is called for every SIGHUP, and must not take long.
+    pub(crate) async fn until_told<F: Future>(mut self, hangup: impl Fn(), shutdown: impl FnOnce(Duration) -> F) {
+        self.next(&hangup).await;
         log::tell("stopping: open connections may go on for ten seconds; a second signal ends them at once");
         tokio::select! {
             _ = shutdown(GRACE) => {}
-            () = self.next() => {}
+            () = self.next(&hangup) => {}
         }
     }
 
-    async fn next(&mut self) {
+    async fn next(&mut self, hangup: impl Fn()) {
         loop {
             tokio::select! {
                 _ = self.interrupt.recv() => return,
                 _ = self.terminate.recv() => return,
-                _ = self.hangup.recv() => {
-                    tracing::warn!("SIGHUP: not supported yet: loading the configuration again; restart to take up changes");
-                }
+                _ = self.hangup.recv() => hangup(),
                 _ = self.user.recv() => {
                     reopen();
                     tracing::info!("SIGUSR1: the logs were opened again");

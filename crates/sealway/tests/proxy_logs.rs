@@ -180,7 +180,7 @@ fn logs_that_nobody_reads_stop_neither_connections_nor_signals() {
 
 /// Both signals ended the program at once, without letting connections finish.
 #[test]
-fn hangup_is_ignored_and_usr1_opens_the_logs_again() {
+fn hangup_ends_nothing_and_usr1_opens_the_logs_again() {
     let place = Place::new();
     let (port, to) = (free_port(), echo());
     let config = place.config(
@@ -200,7 +200,7 @@ fn hangup_is_ignored_and_usr1_opens_the_logs_again() {
         fs::rename(place.path(name), place.path(&format!("{name}.1"))).unwrap();
     }
     running.signal(Signal::HUP);
-    place.wait("error.1", "[Warning] SIGHUP: not supported yet");
+    place.wait("error.1", "[Warning] SIGHUP: the rules name no geo file");
     running.signal(Signal::USR1);
     place.wait("error", "[Info] SIGUSR1: the logs were opened again");
     round(port);

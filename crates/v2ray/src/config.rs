@@ -41,13 +41,14 @@ use table::{Decode, object};
 
 pub use crate::problem::{At, Position, Problem, Severity};
 pub use conditions::{Attributes, Protocols, Systems};
+pub use context::nearest;
 pub use dns::{Dns, DnsServer, HostAnswer, Hosts, QueryStrategy};
 pub use endpoint::UnixName;
 pub use inbound::{Inbound, Listen};
 pub use locate::problem_at;
 pub use log::{Log, LogLevel, LogTarget};
 pub use mask::MaskAddress;
-pub use net::{DomainMatch, DomainMatches, IpMatch, IpMatches, Pattern, UserMatch, UserMatches, is_private};
+pub use net::{DomainMatch, DomainMatches, GeoList, IpMatch, IpMatches, Pattern, UserMatch, UserMatches, is_private};
 pub use outbound::{Mux, Outbound, ProxySettings, XudpProxyUdp443};
 pub use policy::{LevelPolicy, Levels, Policy, SystemPolicy};
 pub use ports::{Networks, Port, Ports};
@@ -93,7 +94,7 @@ object! {
         LaterError "fakedns": "fake DNS (`fakedns`)";
         LaterService "observatory": "measuring outbounds (`observatory`)";
         LaterService "burstObservatory": "measuring outbounds (`burstObservatory`)";
-        LaterWarning "geodata": "fetching geo files (`geodata`)";
+        LaterWarning "geodata": "fetching geo files (`geodata`); fetch them with another program, and SIGHUP loads them again";
         Accepted "version": "";
         Gone "inbound": "write `inbounds`, a list of objects";
         Gone "inboundDetour": "write its objects into `inbounds`";

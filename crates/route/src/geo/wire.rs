@@ -72,12 +72,16 @@ impl<'a> Fields<'a> {
         };
         match tag & 7 {
             0 => field.value = self.number()?,
-            1 => drop(self.take(8)?),
+            1 => {
+                self.take(8)?;
+            }
             2 => {
                 let len = self.number()?;
                 field.bytes = Some(self.take(len)?);
             }
-            5 => drop(self.take(4)?),
+            5 => {
+                self.take(4)?;
+            }
             _ => return None,
         }
         (field.number > 0).then_some(field)

@@ -18,7 +18,7 @@ Environment (V2RAY_… in place of XRAY_… is understood as well):
   XRAY_LOCATION_CONFIG   folder of the config.json to take when none is named
   XRAY_LOCATION_CONFDIR  what --confdir says
   XRAY_LOCATION_CERT     folder that relative paths of certificates start from
-  XRAY_LOCATION_ASSET    not used: geo files are not supported yet";
+  XRAY_LOCATION_ASSET    folder of geosite.dat and geoip.dat, before the usual ones [default: that of the program]";
 
 /// Run the proxy
 ///
@@ -27,7 +27,7 @@ Environment (V2RAY_… in place of XRAY_… is understood as well):
 /// dash (-config, -confdir, -test, -strict, -format), as those programs write them, and `run` may be left out before them.
 ///
 /// SIGINT or SIGTERM stops accepting and lets connections finish for ten seconds; a second one ends them at once. SIGUSR1
-/// opens the log files again, after a rotation. SIGHUP is ignored.
+/// opens the log files again, after a rotation. SIGHUP reads geo files again; connections go on.
 #[derive(Args, Debug)]
 #[command(after_help = RUN_EXIT_CODES, after_long_help = format!("{RUN_EXIT_CODES}\n\n{RUN_ENVIRONMENT}"))]
 pub(crate) struct Run {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use sealway_proxy::settings::{Listen, PemSource, Settings, UnixName};
-use sealway_proxy::{Error, Parts, Server, can_append, readers};
+use sealway_proxy::{Error, GeoLists, ListSize, Parts, Server, can_append, geo, readers};
 use sealway_v2ray::config::{self, Config, File, Loaded, LogTarget, Options, Severity};
 use tracing_subscriber::filter::LevelFilter;
 
@@ -66,19 +66,24 @@ fn serve(options: &Run) -> Result<(), Failed> {
     if let Some(folder) = files::location("cert", &environment) {
         certificates_from(&folder, settings.pem_sources());
     }
-    let unusable = || {
+    settings.geo_folders = geo::folders(files::location("asset", &environment));
+    let checked = || {
         let mut found: Vec<Error> = error_log(&config.log).into_iter().collect();
-        found.extend(Server::check(&settings));
-        found
+        let lists = Server::check(&settings).unwrap_or_else(|errors| {
+            found.extend(errors);
+            Vec::new()
+        });
+        (found, lists)
     };
     if options.test {
-        let found = unusable();
+        let (found, lists) = checked();
         if !found.is_empty() {
             return Err(refuse(&sources, found));
         }
-        output::print("Configuration OK.\n")?;
+        output::print(&format!("{}Configuration OK.\n", sizes(&lists)))?;
         return Ok(());
     }
+    let unusable = || checked().0;
     // Where something is wrong, everything is said at once.
     let all = |error: Error| match (error, unusable()) {
         (error @ Error::Config { .. }, found) if found.is_empty() => refuse(&sources, vec![error]),
@@ -253,8 +258,29 @@ async fn until_told(settings: Settings, placed: impl Fn(Error) -> Failed) -> Res
         crate::args::version(),
         places(&server, &listeners)
     ));
-    stops.until_told(|grace| server.shutdown(grace)).await;
+    let lists = server.lists();
+    let hangup = || drop(tokio::spawn(load_again(lists.clone())));
+    stops.until_told(hangup, |grace| server.shutdown(grace)).await;
     Ok(())
+}
+
+/// Reads geo files again, and says what came of it.
+async fn load_again(lists: GeoLists) {
+    const REST: &str = "not supported yet: loading the configuration again; restart to take up changes";
+    match lists.reload().await {
+        Ok(0) => tracing::warn!("SIGHUP: the rules name no geo file; {REST}"),
+        Ok(count) => tracing::warn!("SIGHUP: {count} lists of geo files were read again; {REST}"),
+        Err(error) => tracing::error!("SIGHUP: geo files are not taken up, the older lists stay: {error}"),
+    }
+}
+
+/// What lists of geo files take, a line each.
+fn sizes(lists: &[ListSize]) -> String {
+    let line = |list: &ListSize| {
+        let kib = list.memory.div_ceil(1024);
+        format!("{}: {} entries, {kib} KiB\n", list.name, list.entries)
+    };
+    lists.iter().map(line).collect()
 }
 
 /// Where the server listens, in words.

@@ -79,6 +79,11 @@ impl<'a> Cx<'a> {
         result
     }
 
+    /// Where we are, such as `routing.rules[0].domain[2]`.
+    pub(crate) fn path(&self) -> String {
+        self.path.concat()
+    }
+
     /// How many errors there were so far.
     pub(crate) fn errors(&self) -> usize {
         self.errors
@@ -208,8 +213,8 @@ impl<'a> Cx<'a> {
     }
 }
 
-/// The name that `text` is most likely a misspelling of.
-pub(crate) fn nearest<'n>(text: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+/// The name that `text` is most likely a misspelling of, if one is near enough.
+pub fn nearest<'n>(text: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     if text.len() > 64 {
         return None;
     }

@@ -67,8 +67,52 @@ pub fn is_private(ip: IpAddr) -> bool {
     is_private(IpAddr::from(inside))
 }
 
-const LIST_NETWORKS: &str = "list the networks themselves (192.0.2.0/24); the rule stands for them, so keep it";
-const LIST_NAMES: &str = "list the names themselves (domain:example.org); the rule stands for them, so keep it";
+/// A list in a geo file that a condition names. What is in it is known only to who has the file.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct GeoList {
+    /// The name of the file: `geosite.dat` and `geoip.dat`, or as written behind `ext:`.
+    pub file: String,
+    /// The code of the list, in upper case.
+    pub code: String,
+    /// Only names with all of these attributes, in lower case. Empty: all names.
+    pub attributes: Vec<String>,
+    /// The place of the condition, such as `routing.rules[0].domain[2]`.
+    pub place: String,
+}
+
+impl GeoList {
+    /// Reads `CODE@attribute@attribute` of a file.
+    fn read(text: &At<String>, (file, code): (&str, &str), cx: &mut Cx<'_>) -> Option<Self> {
+        let mut words = code.split('@');
+        let code = words.next().unwrap_or_default();
+        let attributes: Vec<String> = words.map(str::to_ascii_lowercase).collect();
+        let hint = "write geosite:CODE, geosite:CODE@attribute, geoip:CODE or ext:FILE:CODE";
+        if file.is_empty() || code.is_empty() {
+            cx.error(text.at, format!("{} names no list in a geo file", quoted(text)), hint);
+            return None;
+        }
+        if attributes.iter().any(String::is_empty) {
+            cx.error(
+                text.at,
+                format!("{} has an `@` without an attribute", quoted(text)),
+                hint,
+            );
+            return None;
+        }
+        Some(GeoList {
+            file: file.to_owned(),
+            code: code.to_ascii_uppercase(),
+            attributes,
+            place: cx.path(),
+        })
+    }
+}
+
+/// A path may hold a colon, and a code does not.
+fn file_and_code(text: &str) -> (&str, &str) {
+    text.rsplit_once(':').unwrap_or_default()
+}
 
 /// A list of IP conditions, of which one must hold.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -80,17 +124,30 @@ pub struct IpMatches(pub Vec<At<IpMatch>>);
 pub enum IpMatch {
     /// An address of this network.
     Net(IpNet),
+    /// `!` and a network: an address outside of it.
+    NotNet(IpNet),
     /// An address that [`is_private`] (`true`) or is not (`false`).
     Private(bool),
+    /// `geoip:`, `ext:`: an address in this list.
+    List(GeoList),
+    /// The same with `!`: an address outside of this list.
+    NotList(GeoList),
 }
 
 impl IpMatch {
-    /// Whether it holds for an address.
+    /// Whether it holds for an address. What is in geo files is not known here: a condition about them holds for none.
     pub fn matches(&self, ip: IpAddr) -> bool {
         match self {
             IpMatch::Net(net) => net.contains(&ip.to_canonical()),
+            IpMatch::NotNet(net) => !net.contains(&ip.to_canonical()),
             IpMatch::Private(wanted) => is_private(ip) == *wanted,
+            IpMatch::List(_) | IpMatch::NotList(_) => false,
         }
+    }
+
+    /// Whether it stands for all addresses but some.
+    fn is_inverse(&self) -> bool {
+        matches!(self, IpMatch::NotNet(_) | IpMatch::Private(false) | IpMatch::NotList(_))
     }
 
     /// Whether it names private addresses and no others: `geoip:private`, or a network or address within it. What fits
@@ -100,30 +157,48 @@ impl IpMatch {
             IpMatch::Private(wanted) => *wanted,
             IpMatch::Net(net) if net.prefix_len() == net.max_prefix_len() => is_private(net.addr()),
             IpMatch::Net(net) => PRIVATE.iter().any(|private| private.contains(net)),
+            IpMatch::NotNet(_) | IpMatch::List(_) | IpMatch::NotList(_) => false,
         }
     }
 
     fn read(text: &At<String>, cx: &mut Cx<'_>) -> Option<Self> {
-        let lower = text.to_ascii_lowercase();
-        let bare = lower.strip_prefix('!').unwrap_or(&lower);
-        if let Some(code) = bare.strip_prefix("geoip:") {
-            let wanted = lower.starts_with("geoip:") && !code.starts_with('!');
-            if code.trim_start_matches('!') == "private" {
-                return Some(IpMatch::Private(wanted));
+        // Every `!`, in front of all or behind a colon, turns the condition around.
+        let bare = text.trim_start_matches('!');
+        let (form, rest) = bare.split_once(':').unwrap_or_default();
+        let mut turns = text.len() - bare.len();
+        let list = match form.to_ascii_lowercase().as_str() {
+            "geoip" => {
+                let code = rest.trim_start_matches('!');
+                turns += rest.len() - code.len();
+                if code.eq_ignore_ascii_case("private") {
+                    return Some(IpMatch::Private(turns % 2 == 0));
+                }
+                Some(GeoList::read(text, ("geoip.dat", code), cx)?)
             }
-            let what = format!("geoip files, as {} needs; only geoip:private is built in", quoted(text));
-            cx.later_but(text.at, &what, LIST_NETWORKS);
-            return None;
+            "ext" | "ext-ip" => {
+                let (file, code) = file_and_code(rest);
+                let code_only = code.trim_start_matches('!');
+                turns += code.len() - code_only.len();
+                Some(GeoList::read(text, (file, code_only), cx)?)
+            }
+            _ => None,
+        };
+        let is_inverse = turns % 2 == 1;
+        if let Some(list) = list {
+            if !list.attributes.is_empty() {
+                cx.error(text.at, format!("{}: networks have no attributes", quoted(text)), "");
+                return None;
+            }
+            return Some(if is_inverse {
+                IpMatch::NotList(list)
+            } else {
+                IpMatch::List(list)
+            });
         }
-        if bare.starts_with("ext:") || bare.starts_with("ext-ip:") {
-            let what = format!("geoip files, as {} needs", quoted(text));
-            cx.later_but(text.at, &what, LIST_NETWORKS);
-            return None;
-        }
-        let net = text
+        let net = bare
             .parse::<IpNet>()
             .ok()
-            .or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
+            .or_else(|| bare.parse::<IpAddr>().ok().map(IpNet::from));
         let net = net.map(|net| match net {
             // ::ffff:192.0.2.0/120 is 192.0.2.0/24.
             IpNet::V6(v6) if v6.prefix_len() >= 96 => match v6.addr().to_ipv4_mapped() {
@@ -133,9 +208,10 @@ impl IpMatch {
             _ => net,
         });
         match net {
+            Some(net) if is_inverse => Some(IpMatch::NotNet(net.trunc())),
             Some(net) => Some(IpMatch::Net(net.trunc())),
             None => {
-                let hint = "write 192.0.2.7, 192.0.2.0/24, 2001:db8::/32 or geoip:private";
+                let hint = "write 192.0.2.7, 192.0.2.0/24, 2001:db8::/32, geoip:private, geoip:CODE or ext:FILE:CODE";
                 cx.error(
                     text.at,
                     format!("{} is neither an IP address nor a network", quoted(text)),
@@ -148,7 +224,7 @@ impl IpMatch {
 }
 
 impl IpMatches {
-    /// Whether one of the conditions holds for an address.
+    /// Whether one of the conditions holds for an address, as [`IpMatch::matches`] has it.
     pub fn matches(&self, ip: IpAddr) -> bool {
         self.0.iter().any(|m| m.matches(ip))
     }
@@ -176,11 +252,24 @@ fn read_all<T>(value: Value, cx: &mut Cx<'_>, read: fn(&At<String>, &mut Cx<'_>)
 
 impl Decode for IpMatches {
     fn kind() -> Kind {
-        Kind::text("list of IP addresses, networks (CIDR), `geoip:private`, `!geoip:private`")
+        Kind::text(
+            "list of IP addresses, networks (CIDR), `geoip:private`, `geoip:CODE`, `ext:FILE:CODE`; `!` in front: all others",
+        )
     }
 
     fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        read_all(value, cx, IpMatch::read).map(IpMatches)
+        let all = read_all(value, cx, IpMatch::read)?;
+        let is_net = |one: &&At<IpMatch>| matches!(one.value, IpMatch::NotNet(_));
+        let inverse = all.iter().filter(|one| one.value.is_inverse());
+        let (nets, lists): (Vec<_>, Vec<_>) = inverse.partition(is_net);
+        for two in [nets, lists] {
+            if let [_, second, ..] = two.as_slice() {
+                let text = "several conditions with `!` stand for what is outside of all of them, as in Xray; in V2Ray, \
+                            for what is outside of any of them";
+                cx.warn(second.at, text, "leave one, or write two rules");
+            }
+        }
+        Some(IpMatches(all))
     }
 }
 
@@ -238,10 +327,13 @@ pub enum DomainMatch {
     Regexp(Pattern),
     /// `dotless:` a name without a dot that holds this text.
     Dotless(String),
+    /// `geosite:`, `ext:`: a name in this list.
+    List(GeoList),
 }
 
 impl DomainMatch {
-    /// Whether it holds for a name, which must be lower-case and without a dot at its end.
+    /// Whether it holds for a name, which must be lower-case and without a dot at its end. What is in geo files is not known
+    /// here: a condition about them holds for none.
     pub fn matches(&self, name: &str) -> bool {
         match self {
             DomainMatch::Full(full) => name == full,
@@ -252,6 +344,7 @@ impl DomainMatch {
             DomainMatch::Keyword(text) => name.contains(text.as_str()),
             DomainMatch::Regexp(pattern) => pattern.is_match(name),
             DomainMatch::Dotless(text) => !name.contains('.') && name.contains(text.as_str()),
+            DomainMatch::List(_) => false,
         }
     }
 
@@ -263,7 +356,7 @@ impl DomainMatch {
         if matches!(form.as_str(), "full" | "domain") && lower.ends_with('.') {
             lower.pop();
         }
-        if lower.is_empty() && form != "dotless" {
+        if lower.is_empty() && !matches!(form.as_str(), "dotless" | "geosite") {
             cx.error(text.at, format!("{} names no domain", quoted(text)), "");
             return None;
         }
@@ -281,13 +374,10 @@ impl DomainMatch {
                 None
             }
             "dotless" => Some(DomainMatch::Dotless(lower)),
-            "geosite" | "ext" | "ext-domain" | "ext-site" => {
-                let what = format!("geosite files, as {} needs", quoted(text));
-                cx.later_but(text.at, &what, LIST_NAMES);
-                None
-            }
+            "geosite" => GeoList::read(text, ("geosite.dat", rest), cx).map(DomainMatch::List),
+            "ext" | "ext-domain" | "ext-site" => GeoList::read(text, file_and_code(rest), cx).map(DomainMatch::List),
             _ => {
-                let hint = "the forms are full:, domain:, keyword:, regexp: and dotless:";
+                let hint = "the forms are full:, domain:, keyword:, regexp:, dotless:, geosite: and ext:";
                 cx.error(
                     text.at,
                     format!("{} is no form of a domain condition", quoted(text)),
@@ -314,7 +404,10 @@ impl DomainMatches {
 
 impl Decode for DomainMatches {
     fn kind() -> Kind {
-        Kind::text("list of `full:`, `domain:`, `keyword:`, `regexp:`, `dotless:` and a text; a bare text is a keyword")
+        Kind::text(
+            "list of `full:`, `domain:`, `keyword:`, `regexp:`, `dotless:` and a text, `geosite:CODE`, `geosite:CODE@attribute`, \
+             `ext:FILE:CODE`; a bare text is a keyword",
+        )
     }
 
     fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {

@@ -3,6 +3,7 @@
 
 mod chains;
 mod files;
+mod geo;
 mod guards;
 mod hostile;
 mod problems;

@@ -217,10 +217,6 @@ fn rules_lead_somewhere() {
         warned(&text(r#"{"inboundTag":"inn","outboundTag":"direct"}"#)),
         ["c.json:3:35: warning: routing.rules[0].inboundTag: no inbound has the tag \"inn\" (did you mean \"in\"?)"]
     );
-    assert!(bad(&text(r#"{"ip":"geoip:cn","outboundTag":"direct"}"#))[0].contains("not supported yet: geoip files"));
-    assert!(
-        bad(&text(r#"{"domain":["geosite:cn"],"outboundTag":"direct"}"#))[0].contains("not supported yet: geosite")
-    );
     assert!(bad(&text(r#"{"domain":["regexp:("],"outboundTag":"direct"}"#))[0].contains("is no regular expression"));
     assert!(bad(&text(r#"{"domain":["fulll:a"],"outboundTag":"direct"}"#))[0].contains("the forms are"));
     assert_eq!(

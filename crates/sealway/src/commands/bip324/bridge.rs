@@ -61,7 +61,8 @@ async fn until_told(settings: Settings) -> Result<Exit, Problem> {
         bridge.address()
     ));
     let stats = std::sync::Arc::clone(bridge.stats());
-    stops.until_told(|grace| bridge.shutdown(grace)).await;
+    let hangup = || tracing::info!("SIGHUP: the bridge reads no files; restart it to change what it does");
+    stops.until_told(hangup, |grace| bridge.shutdown(grace)).await;
     log::tell(stats.totals());
     Ok(Exit::Done)
 }

@@ -1,0 +1,123 @@
+//! Addresses that conditions hold for.
+//!
+//! Conditions with `!` are taken together, as Xray does: those about networks hold for an address outside of all these
+//! networks, those about lists for one outside of all these lists. An address of a family that none of them speaks of is in
+//! no such group.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use sealway_route::ips::IpSet;
+use sealway_v2ray::config::{GeoList, is_private};
+
+use super::{Key, Slot, at_place};
+use crate::Error;
+use crate::geo::{GeoError, GeoFile, Item};
+use crate::settings::IpMatch;
+
+/// A list of networks.
+#[derive(Debug)]
+pub(super) struct Networks {
+    pub(super) set: IpSet,
+    /// It stands for what is outside of them.
+    inverse: bool,
+}
+
+impl Networks {
+    fn matches(&self, ip: IpAddr) -> bool {
+        match self.inverse {
+            true => self.set.has_family_of(ip) && !self.set.matches(ip),
+            false => self.set.matches(ip),
+        }
+    }
+}
+
+/// Addresses that a list of conditions holds for. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Addresses(Arc<Groups>);
+
+#[derive(Debug, Default)]
+struct Groups {
+    nets: IpSet,
+    not_nets: IpSet,
+    lists: Group,
+    not_lists: Group,
+}
+
+/// Lists, and private addresses, which are a list that needs no file.
+#[derive(Debug, Default)]
+struct Group {
+    private: bool,
+    lists: Vec<Slot<Networks>>,
+}
+
+impl Group {
+    fn matches(&self, ip: IpAddr) -> bool {
+        (self.private && is_private(ip)) || self.lists.iter().any(|list| list.load().matches(ip))
+    }
+
+    fn has_family_of(&self, ip: IpAddr) -> bool {
+        self.private || self.lists.iter().any(|list| list.load().set.has_family_of(ip))
+    }
+}
+
+impl Addresses {
+    /// Whether one of the conditions holds for an address.
+    pub(crate) fn matches(&self, ip: IpAddr) -> bool {
+        let Groups {
+            nets,
+            not_nets,
+            lists,
+            not_lists,
+        } = &*self.0;
+        nets.matches(ip)
+            || (not_nets.has_family_of(ip) && !not_nets.matches(ip))
+            || lists.matches(ip)
+            || (not_lists.has_family_of(ip) && !not_lists.matches(ip))
+    }
+}
+
+pub(super) fn build(
+    place: &str,
+    conditions: &[IpMatch],
+    list: impl Fn(&GeoList) -> Result<Slot<Networks>, GeoError>,
+) -> Result<Addresses, Error> {
+    let (mut nets, mut not_nets) = (IpSet::builder(), IpSet::builder());
+    let mut groups = Groups::default();
+    let list = |named| list(named).map_err(|error| at_place(named, &error));
+    for condition in conditions {
+        match condition {
+            IpMatch::Net(net) => {
+                nets.net(*net);
+            }
+            IpMatch::NotNet(net) => {
+                not_nets.net(*net);
+            }
+            IpMatch::Private(true) => groups.lists.private = true,
+            IpMatch::Private(false) => groups.not_lists.private = true,
+            IpMatch::List(named) => groups.lists.lists.push(list(named)?),
+            IpMatch::NotList(named) => groups.not_lists.lists.push(list(named)?),
+            _ => return Err(Error::config(place, "a condition is not supported yet")),
+        }
+    }
+    (groups.nets, groups.not_nets) = (nets.build(), not_nets.build());
+    Ok(Addresses(Arc::new(groups)))
+}
+
+/// The networks of a list.
+pub(super) fn read(file: &mut GeoFile, key: &Key) -> Result<Networks, GeoError> {
+    let list = file.list(&key.code)?;
+    let (mut set, mut inverse) = (IpSet::builder(), false);
+    file.read(&list, |item| match item {
+        Item::Network(net) => {
+            set.net(net);
+        }
+        Item::Inverse => inverse = true,
+        Item::Entry(_) | Item::Name(_) => {}
+    })?;
+    let set = set.build();
+    if set.is_empty() {
+        tracing::warn!("{} holds no address", key.name());
+    }
+    Ok(Networks { set, inverse })
+}
