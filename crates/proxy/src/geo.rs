@@ -1,5 +1,6 @@
 //! Geo files on the disk: where they are, which lists they hold, and what is in a list.
 
+mod lookup;
 #[cfg(test)]
 mod tests;
 

@@ -71,9 +71,9 @@ fn protocol(
     dialer: Dialer,
     around: &Surroundings,
 ) -> Result<Box<dyn Protocol>, Error> {
-    let (clock, loops) = (around.clock, Arc::clone(&around.loops));
+    let clock = around.clock;
     Ok(match settings.protocol.clone() {
-        OutboundProtocol::Freedom(freedom) => Box::new(freedom::Freedom::new(freedom, dialer, loops)),
+        OutboundProtocol::Freedom(freedom) => Box::new(freedom::Freedom::new(place, freedom, dialer, around)?),
         OutboundProtocol::Blackhole { http } => Box::new(blackhole::Blackhole { http }),
         OutboundProtocol::Shadowsocks(to) => Box::new(shadowsocks::Shadowsocks::new(to, dialer, clock)),
         OutboundProtocol::Trojan(trojan) => Box::new(trojan::Trojan::new(place, trojan, dialer)),

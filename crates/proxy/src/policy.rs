@@ -6,6 +6,7 @@ use std::sync::Arc;
 use sealway_v2ray::Network;
 
 use crate::Error;
+use crate::lists::{Addresses, Lists};
 use crate::settings::{FinalRule, IpMatch};
 
 /// True for addresses that mean nothing on the Internet, or that a translator to IPv4 (RFC 6052) would take to such a one.
@@ -31,10 +32,35 @@ pub(crate) fn exempt(conditions: &[IpMatch]) -> Option<Exempt> {
     (!private.is_empty()).then_some(private)
 }
 
+/// A final rule whose addresses can be asked. Addresses that are not given are `None`.
+#[derive(Debug)]
+pub(crate) struct Final {
+    rule: FinalRule,
+    ips: Option<Addresses>,
+}
+
+/// Makes sets of the addresses of final rules.
+///
+/// # Errors
+/// [`Error::Config`] for a list of a geo file that cannot be had.
+pub(crate) fn finals(place: &str, rules: &[FinalRule], lists: &Lists) -> Result<Arc<[Final]>, Error> {
+    let make = |(at, rule): (usize, &FinalRule)| {
+        let ips = match rule.ips.as_slice() {
+            [] => None,
+            some => Some(lists.addresses(&format!("{place}.settings.finalRules[{at}].ip"), some)?),
+        };
+        Ok(Final {
+            rule: rule.clone(),
+            ips,
+        })
+    };
+    rules.iter().enumerate().map(make).collect()
+}
+
 /// What is checked just before dialling, after names have been resolved.
 #[derive(Clone, Debug)]
 pub(crate) struct DialPolicy {
-    pub(crate) rules: Arc<[FinalRule]>,
+    pub(crate) rules: Arc<[Final]>,
     /// The client is not on this machine, so it has no business on its networks.
     pub(crate) remote: bool,
     /// Where it has business all the same.
@@ -47,10 +73,10 @@ impl DialPolicy {
     /// # Errors
     /// [`Error::Forbidden`] with the name of the rule.
     pub(crate) fn check(&self, to: SocketAddr, network: Network) -> Result<(), Error> {
-        for rule in self.rules.iter() {
+        for Final { rule, ips } in self.rules.iter() {
             let here = rule.network.is_none_or(|n| n == network)
                 && (rule.ports.is_empty() || rule.ports.iter().any(|&(low, high)| (low..=high).contains(&to.port())))
-                && (rule.ips.is_empty() || rule.ips.iter().any(|set| set.matches(to.ip())));
+                && ips.as_ref().is_none_or(|set| set.matches(to.ip()));
             if here {
                 return if rule.allow {
                     Ok(())
@@ -127,7 +153,7 @@ mod tests {
     fn final_rules_go_before_private_networks() {
         let home: SocketAddr = "192.168.1.5:80".parse().unwrap();
         let policy = |remote, rules: Vec<FinalRule>| DialPolicy {
-            rules: rules.into(),
+            rules: finals("", &rules, &Lists::default()).unwrap(),
             remote,
             exempt: None,
         };

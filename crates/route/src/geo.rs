@@ -19,6 +19,8 @@ use std::fmt;
 
 use ipnet::IpNet;
 
+pub use crate::names::Form;
+use crate::names::NameSet;
 pub use scanner::{Scanner, Step};
 use wire::Fields;
 
@@ -60,31 +62,6 @@ pub struct Name<'a> {
     message: &'a [u8],
 }
 
-/// How a text is compared with a name.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Form {
-    /// It stands anywhere in the name.
-    Keyword,
-    /// It is a regular expression, in Go's syntax.
-    Regex,
-    /// It is the name, or the name is below it.
-    Domain,
-    /// It is the name.
-    Full,
-}
-
-impl Form {
-    /// The word for it in front of a text in configurations: `keyword`, `regexp`, `domain` or `full`.
-    pub fn word(self) -> &'static str {
-        match self {
-            Form::Keyword => "keyword",
-            Form::Regex => "regexp",
-            Form::Domain => "domain",
-            Form::Full => "full",
-        }
-    }
-}
-
 impl<'a> Name<'a> {
     fn read(message: &'a [u8]) -> Option<Self> {
         let mut name = Name {
@@ -115,10 +92,36 @@ impl<'a> Name<'a> {
         Some(name)
     }
 
+    /// Whether the condition holds for a name, which must be in lower case and without a dot at its end. One that is no
+    /// regular expression holds for none. Whoever asks often makes a [`NameSet`](crate::names::NameSet).
+    pub fn matches(&self, name: &str) -> bool {
+        match self.form {
+            Form::Keyword => name.contains(self.text),
+            Form::Full => name == self.text,
+            Form::Domain => {
+                let above = name.strip_suffix(self.text);
+                above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+            }
+            Form::Regex => {
+                let mut one = NameSet::builder();
+                one.regex(self.text);
+                one.build().is_ok_and(|set| set.matches(name))
+            }
+        }
+    }
+
     /// The names of its attributes, as they stand there.
     pub fn attributes(&self) -> impl Iterator<Item = &'a str> {
         let fields = Fields::new(self.message).flatten();
         fields.filter_map(|field| attribute_name(field.bytes.filter(|_| field.number == 3)?))
+    }
+}
+
+/// As configurations write it, with its attributes: `domain:example.org @ads`.
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.form.word(), self.text)?;
+        self.attributes().try_for_each(|attribute| write!(f, " @{attribute}"))
     }
 }
 

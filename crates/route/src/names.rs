@@ -9,7 +9,6 @@ use std::fmt;
 use aho_corasick::AhoCorasick;
 use regex::bytes::{RegexSet, RegexSetBuilder};
 
-use crate::geo::Form;
 use table::{Kind, Table};
 
 /// Longest name, in bytes. A longer one is nobody's, so sets leave it out.
@@ -20,6 +19,31 @@ pub const MAX_PATTERNS: usize = 8 << 20;
 
 /// What a set keeps to ask its expressions fast, in bytes; beyond it they are asked slower.
 const PATTERN_CACHE: usize = 256 << 10;
+
+/// How a text is compared with a name.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Form {
+    /// It stands anywhere in the name.
+    Keyword,
+    /// It is a regular expression, in Go's syntax.
+    Regex,
+    /// It is the name, or the name is below it.
+    Domain,
+    /// It is the name.
+    Full,
+}
+
+impl Form {
+    /// The word for it in front of a text in configurations: `keyword`, `regexp`, `domain` or `full`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Form::Keyword => "keyword",
+            Form::Regex => "regexp",
+            Form::Domain => "domain",
+            Form::Full => "full",
+        }
+    }
+}
 
 /// A set of names. Asked with names in lower case and without a dot at their end.
 ///

@@ -24,7 +24,7 @@ fn golden(name: &str, text: &str) {
 }
 
 /// Every command.
-const COMMANDS: [&[&str]; 26] = [
+const COMMANDS: [&[&str]; 30] = [
     &[],
     &["bip324"],
     &["bip324", "bench"],
@@ -39,6 +39,10 @@ const COMMANDS: [&[&str]; 26] = [
     &["lab"],
     &["lab", "compare"],
     &["lab", "doctor"],
+    &["geo"],
+    &["geo", "list"],
+    &["geo", "lookup"],
+    &["geo", "show"],
     &["link"],
     &["link", "from-config"],
     &["link", "to-config"],

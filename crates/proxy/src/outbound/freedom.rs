@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use sealway_v2ray::{Address, Destination};
 
-use super::{Caller, Dialer, Far, Protocol};
+use super::{Caller, Dialer, Far, Protocol, Surroundings};
 use crate::carrier::Carrier;
 use crate::dial;
 use crate::error::{Error, Pending};
 use crate::loops::LoopGuard;
-use crate::policy::DialPolicy;
+use crate::policy::{DialPolicy, Final, finals};
 use crate::proxy_protocol;
 use crate::roads::Through;
-use crate::settings::{self, FinalRule};
+use crate::settings;
 use crate::stream::Stream;
 use crate::udp::PacketEnd;
 
@@ -49,19 +49,26 @@ impl Redirect {
 /// Straight out.
 pub(super) struct Freedom {
     settings: settings::Freedom,
-    rules: Arc<[FinalRule]>,
+    rules: Arc<[Final]>,
     dialer: Dialer,
     loops: Arc<LoopGuard>,
 }
 
 impl Freedom {
-    pub(super) fn new(settings: settings::Freedom, dialer: Dialer, loops: Arc<LoopGuard>) -> Self {
-        Freedom {
-            rules: settings.final_rules.clone().into(),
+    /// # Errors
+    /// [`Error::Config`] for a list of a geo file that cannot be had.
+    pub(super) fn new(
+        place: &str,
+        settings: settings::Freedom,
+        dialer: Dialer,
+        around: &Surroundings,
+    ) -> Result<Self, Error> {
+        Ok(Freedom {
+            rules: finals(place, &settings.final_rules, &around.lists)?,
             settings,
             dialer,
-            loops,
-        }
+            loops: Arc::clone(&around.loops),
+        })
     }
 
     fn redirect(&self) -> Redirect {

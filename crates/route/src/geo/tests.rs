@@ -10,10 +10,7 @@ fn read(file: &[u8], kind: Kind) -> Result<Vec<String>, Error> {
                 at += used;
                 found.push(match item {
                     Item::Entry(code) => code.to_owned(),
-                    Item::Name(name) => {
-                        let attributes: String = name.attributes().map(|text| format!(" @{text}")).collect();
-                        format!("{}:{}{attributes}", name.form.word(), name.text)
-                    }
+                    Item::Name(name) => name.to_string(),
                     Item::Network(net) => net.to_string(),
                     Item::Inverse => "inverse".to_owned(),
                 });
@@ -126,4 +123,23 @@ fn items_have_a_longest_length() {
     assert_eq!(read(&file, Kind::Names).unwrap().len(), 2);
     let file = entry("X", &[name(Form::Full, &format!("{most}x"), &[])]);
     assert!(read(&file, Kind::Names) == Err(Error::TooLong(7)));
+}
+
+#[test]
+fn a_condition_can_be_asked_alone() {
+    for (form, text, holds, fails) in [
+        (Form::Keyword, "b", "abc", "ac"),
+        (Form::Regex, r"^\d$", "1", "a"),
+        (Form::Regex, "(", "\0", "("),
+        (Form::Domain, "a.example", "x.a.example", "xa.example"),
+        (Form::Full, "a.example", "a.example", "x.a.example"),
+    ] {
+        let message = name(form, text, &[]);
+        let one = Name::read(&message[2..]).unwrap();
+        assert_eq!(
+            (one.matches(holds), one.matches(fails)),
+            (holds != "\0", false),
+            "{text}"
+        );
+    }
 }

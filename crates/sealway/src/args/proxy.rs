@@ -68,6 +68,50 @@ pub(crate) struct Uuid {
     pub(crate) input: Option<String>,
 }
 
+const GEO_FOLDERS: &str = "\
+Geo files are looked for in the folder that XRAY_LOCATION_ASSET or V2RAY_LOCATION_ASSET names, or else in that of the program;
+then in /usr/local/share/sealway, /usr/share/sealway, and where Xray and V2Ray have theirs: /usr/local/share/xray,
+/usr/share/xray, /opt/share/xray, /usr/local/share/v2ray, /usr/share/v2ray.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Geo {
+    /// Print the lists of a geo file
+    ///
+    /// One line for each list: its code as configurations write it, and the number of its entries.
+    #[command(after_long_help = GEO_FOLDERS)]
+    List {
+        /// The file, by name or path [default: geosite.dat and geoip.dat]
+        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+        file: Option<PathBuf>,
+    },
+    /// Print what is in a list
+    ///
+    /// One line for each entry, as configurations write it, with its attributes behind it.
+    #[command(after_long_help = GEO_FOLDERS)]
+    Show {
+        /// The list as rules write it: geosite:CODE, geosite:CODE@attribute, geoip:CODE or ext:FILE:CODE
+        #[arg(value_name = "LIST")]
+        list: String,
+
+        /// Only names with this attribute; several: with all of them
+        #[arg(long, value_name = "NAME")]
+        attr: Vec<String>,
+    },
+    /// Print the lists that hold a name or an address
+    ///
+    /// One line for each list, with the first of its entries that does.
+    #[command(after_long_help = GEO_FOLDERS)]
+    Lookup {
+        /// A domain name, or an IP address
+        #[arg(value_name = "NAME")]
+        name: String,
+
+        /// The file to look into [default: geosite.dat for names, geoip.dat for addresses]
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        file: Option<PathBuf>,
+    },
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Link {
     /// Print the configuration that a share link stands for

@@ -174,6 +174,10 @@ impl Decode for Hosts {
                     },
                     cx,
                 );
+                if let Some(DomainMatch::List(_)) = condition {
+                    cx.later(Loses::Protection, member.at, "lists of geo files in `hosts`");
+                    return None;
+                }
                 Some((condition?, HostAnswer::decode(member.value, cx)?))
             })
         };
