@@ -78,6 +78,12 @@ fn a_tls_hello_is_read_over_any_records() {
 }
 
 #[test]
+fn the_hello_of_a_real_client_is_read() {
+    let hello = include_bytes!("../../../../fuzz/corpus/sniff_stream/tls_chromium_156");
+    grows(hello, &found(Kind::Tls, "real-chrome.example"));
+}
+
+#[test]
 fn a_tls_hello_without_a_usable_name_is_tls() {
     for name in [
         None,

@@ -87,6 +87,31 @@ fn a_hello_comes_in_any_order_over_several_datagrams() {
     }
 }
 
+/// The first two datagrams of programs that people use, each behind its length: Chromium 156, and quic-go 0.59 as Xray has it.
+#[test]
+fn first_flights_of_real_clients_are_read() {
+    for (what, flight, name) in [
+        (
+            "Chromium",
+            &include_bytes!("clients/chromium_156")[..],
+            "real-chrome.example",
+        ),
+        ("quic-go", include_bytes!("clients/quic_go_v1"), "real-go.example"),
+        (
+            "quic-go, version 2",
+            include_bytes!("clients/quic_go_v2"),
+            "real-go.example",
+        ),
+    ] {
+        let (first, second) = flight[2..].split_at(usize::from(u16::from_be_bytes([flight[0], flight[1]])));
+        for [one, other] in [[first, &second[2..]], [&second[2..], first]] {
+            let mut flow = Quic::default();
+            assert_eq!(flow.look(one), Look::More(1), "{what}");
+            assert_eq!(flow.look(other), quic(Some(name)), "{what}");
+        }
+    }
+}
+
 #[test]
 fn four_datagrams_are_looked_at() {
     let hello = hello(Some("late.example"), 4000);
