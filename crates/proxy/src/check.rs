@@ -9,7 +9,7 @@ use rustix::fs::{Access as May, access};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::files::{can_append, readers};
-use crate::settings::{AccessLog, Certificate, Inbound, Listen, Outbound, Parts, PemSource, UnixName};
+use crate::settings::{AccessLog, Certificate, Inbound, Listen, Outbound, Parts, PemSource, Transparent, UnixName};
 use crate::tls::build;
 use crate::{Error, inbound, listen, sockopt};
 
@@ -103,6 +103,7 @@ fn of_outbound(place: &str, outbound: &Outbound) -> Vec<Error> {
     }
     found.extend(sockopt::problems(place, &outbound.transport.socket, false));
     if let Some(source) = outbound.send_through
+        && outbound.transport.socket.transparent == Transparent::No
         && let Err(error) = is_here(source)
     {
         let what = format!("{source} cannot be a source address: {error}");

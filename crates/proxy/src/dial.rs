@@ -2,17 +2,20 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Deref;
 use std::os::linux::net::SocketAddrExt;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use sealway_net::dial::{alternate, race};
 use sealway_net::sock::Sock;
 use sealway_v2ray::Address;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
-use tokio::net::{TcpSocket, TcpStream, UnixStream};
+use tokio::net::{TcpStream, UdpSocket, UnixStream};
 
-use crate::Error;
+use crate::loops::own::{self, OwnPort};
 use crate::settings::{DomainStrategy, Families, SocketOptions, UnixName};
+use crate::{Error, transparent};
 
 /// Tries to reach a host, and the pause after the first; it doubles.
 const TRIES: u32 = 5;
@@ -79,6 +82,7 @@ pub(crate) fn set_common_options(socket: &SockRef<'_>, options: &SocketOptions) 
     if let Some(mark) = options.mark {
         socket.set_mark(mark)?;
     }
+    transparent::set(socket, options.transparent)?;
     if let Some(interface) = &options.interface {
         socket.bind_device(Some(interface.as_bytes()))?;
     }
@@ -117,6 +121,16 @@ pub(crate) fn set_options(socket: SockRef<'_>, options: &SocketOptions) -> io::R
     Ok(())
 }
 
+/// Begins to connect, and returns the address that the connection comes from.
+fn begin(socket: &Socket, to: SocketAddr) -> io::Result<SocketAddr> {
+    match socket.connect(&to.into()) {
+        Err(error) if error.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error()) => return Err(error),
+        _ => {}
+    }
+    let from = socket.local_addr()?.as_socket();
+    from.ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
+}
+
 /// Connects once to one address.
 pub(crate) async fn connect_to(to: SocketAddr, options: &SocketOptions, source: Option<IpAddr>) -> Result<Sock, Error> {
     let attempt = async {
@@ -130,7 +144,10 @@ pub(crate) async fn connect_to(to: SocketAddr, options: &SocketOptions, source: 
         {
             socket.bind(&SocketAddr::new(source, 0).into())?;
         }
-        TcpSocket::from_std_stream(socket.into()).connect(to).await
+        own::connecting(to, options.mark, || begin(&socket, to))?;
+        let tcp = TcpStream::from_std(socket.into())?;
+        tcp.writable().await?;
+        tcp.take_error()?.map_or(Ok(tcp), Err)
     };
     match tokio::time::timeout(ATTEMPT, attempt).await {
         Ok(Ok(tcp)) => Ok(Sock::Tcp(tcp)),
@@ -166,6 +183,36 @@ fn from_source(addresses: &[SocketAddr], source: Option<IpAddr>) -> Vec<SocketAd
     } else {
         fitting
     }
+}
+
+/// A socket for datagrams that this process sends, which are known as its own while the socket is open.
+#[derive(Debug)]
+pub(crate) struct OwnSocket {
+    socket: UdpSocket,
+    _port: OwnPort,
+}
+
+impl Deref for OwnSocket {
+    type Target = UdpSocket;
+
+    fn deref(&self) -> &UdpSocket {
+        &self.socket
+    }
+}
+
+/// A socket for datagrams that an outbound sends.
+pub(crate) fn datagram_socket(from: IpAddr, options: &SocketOptions) -> io::Result<OwnSocket> {
+    let domain = if from.is_ipv6() { Domain::IPV6 } else { Domain::IPV4 };
+    let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
+    if from.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    socket.set_nonblocking(true)?;
+    set_common_options(&SockRef::from(&socket), options)?;
+    socket.bind(&SocketAddr::new(from, 0).into())?;
+    let socket = UdpSocket::from_std(socket.into())?;
+    let port = OwnPort::of(socket.local_addr()?, options.mark);
+    Ok(OwnSocket { socket, _port: port })
 }
 
 /// The address of a unix socket.

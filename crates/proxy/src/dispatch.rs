@@ -17,7 +17,7 @@ use sealway_v2ray::{Destination, Domain};
 use crate::error::{Error, Pending};
 use crate::lists::Lists;
 use crate::outbound::{Caller, Far, Outbound};
-use crate::policy::Exempt;
+use crate::policy::{Exempt, is_private};
 use crate::relay::Relay;
 use crate::resolver::Resolver;
 use crate::roads::{Way, Ways};
@@ -45,6 +45,8 @@ pub(crate) struct Origin {
     pub(crate) local: Option<SocketAddr>,
     /// It came from outside, and has no business on this machine's networks.
     pub(crate) remote: bool,
+    /// The firewall has led it here on its way to somebody else.
+    pub(crate) captured: bool,
     /// The client's address is that of the program that sends datagrams.
     pub(crate) is_program: bool,
     /// What is looked for in first bytes.
@@ -103,6 +105,7 @@ impl Route {
             source: origin.source,
             local: origin.local,
             remote: origin.remote,
+            neighbour: origin.captured && origin.source.is_some_and(|source| is_private(source.ip())),
             is_program: origin.is_program,
             exempt: self.exempt.clone(),
         }
@@ -269,6 +272,7 @@ impl Dispatcher {
             source: caller.source,
             local: caller.local,
             remote: caller.remote,
+            captured: caller.neighbour,
             is_program: caller.is_program,
             sniffer: None,
         };

@@ -59,6 +59,13 @@ pub enum Error {
         /// The target.
         to: String,
     },
+    /// The firewall has led a connection of this process back to it.
+    Loop {
+        /// Where the connection was meant to go.
+        target: String,
+        /// The mark that its outbound gives it.
+        mark: Option<u32>,
+    },
     /// The peer could not prove who it is. Deliberately without detail towards the peer; the detail is for our log.
     Unauthentic(&'static str),
     /// The peer broke a protocol: which, and how.
@@ -142,6 +149,19 @@ impl fmt::Display for Error {
             ),
             Error::Forbidden { target, rule } => write!(f, "target {target} refused by {rule}"),
             Error::Circle { way, to } => write!(f, "the way to {to} by {way} needs itself, or too many others"),
+            Error::Loop { target, mark: None } => write!(
+                f,
+                "target {target} refused by the guard against loops: the connection is this program's own, and has no mark; set \
+                 `mark` in the `sockopt` of every outbound, and have the rules of the firewall return packets with it"
+            ),
+            Error::Loop {
+                target,
+                mark: Some(mark),
+            } => write!(
+                f,
+                "target {target} refused by the guard against loops: the connection is this program's own, with the mark {mark}; \
+                 have the rules of the firewall return packets with it (`sealway gateway` prints such rules)"
+            ),
             Error::Unauthentic(why) => write!(f, "peer not authenticated: {why}"),
             Error::Protocol { of, what } => write!(f, "peer broke {of}: {what}"),
             Error::Wire(error) => error.fmt(f),

@@ -10,6 +10,7 @@ mod mux;
 mod packet_addr;
 mod shadowsocks;
 mod socks;
+mod transparent;
 mod trojan;
 mod vless;
 mod vmess;
@@ -47,7 +48,10 @@ trait Protocol: Send + Sync {
 /// The protocol that the settings ask for.
 fn protocol(settings: &InboundProtocol, users: &mut Users<'_>) -> Result<Box<dyn Protocol>, Error> {
     Ok(match settings {
-        InboundProtocol::Dokodemo(door) => Box::new(dokodemo::Dokodemo::new(door, users)),
+        InboundProtocol::Dokodemo(door) => match door.capture {
+            Some(capture) => Box::new(transparent::Transparent::new(door, capture, users)),
+            None => Box::new(dokodemo::Dokodemo::new(door, users)),
+        },
         InboundProtocol::Shadowsocks(shadowsocks) => Box::new(shadowsocks::Shadowsocks::new(shadowsocks, users)?),
         InboundProtocol::Socks(socks) => Box::new(socks::Socks::new(socks, users)),
         InboundProtocol::Http(http) => Box::new(http::Http::new(http, users)),
@@ -87,6 +91,8 @@ struct Users<'a> {
     levels: &'a Levels,
     stats: &'a Stats,
     clock: Clock,
+    /// The mark of what the inbound sends.
+    mark: Option<u32>,
     emails: HashSet<String>,
 }
 
@@ -154,6 +160,8 @@ pub(crate) struct Inbound {
     traffic: Traffic,
     /// Others than this machine reach it, by what it speaks or by where it listens.
     remote: bool,
+    /// The firewall leads to it what is meant for others.
+    captures: bool,
     /// Datagrams come from where the client's program sends them.
     is_program: bool,
     /// What is looked for in first bytes.
@@ -182,6 +190,7 @@ impl Inbound {
             levels,
             stats,
             clock,
+            mark: settings.transport.socket.mark,
             emails: HashSet::new(),
         };
         let traffic = match settings.tag.as_str() {
@@ -194,6 +203,7 @@ impl Inbound {
             acceptor: Acceptor::new(&format!("{place}.streamSettings"), &settings.transport)?,
             traffic,
             remote: settings.is_remote(),
+            captures: settings.protocol.capture().is_some(),
             is_program: settings.protocol.shows_programs(),
             sniffer: sniffer.transpose()?.map(Arc::new),
             associations: Arc::default(),
@@ -212,6 +222,7 @@ impl Inbound {
             source,
             local,
             remote: self.remote,
+            captured: self.captures,
             is_program: self.is_program,
             sniffer: self.sniffer.clone(),
         }
@@ -285,6 +296,7 @@ pub(crate) fn problem(place: &str, settings: &InboundProtocol) -> Option<Error> 
         levels: &Levels::default(),
         stats: &Stats::default(),
         clock: || 0,
+        mark: None,
         emails: HashSet::new(),
     };
     protocol(settings, &mut users).err()

@@ -60,6 +60,7 @@ mod dispatch;
 mod engine;
 mod error;
 mod files;
+pub mod gateway;
 pub mod geo;
 mod inbound;
 mod layer;
@@ -84,6 +85,7 @@ mod sockopt;
 mod stats;
 mod stream;
 mod tls;
+mod transparent;
 mod transport;
 mod udp;
 

@@ -13,6 +13,7 @@ use tokio::net::{TcpListener, UdpSocket, UnixListener};
 
 use crate::dial::{set_common_options, set_options, stream_socket, unix_address, unix_name};
 use crate::settings::{Listen, SocketOptions, UnixName};
+use crate::transparent;
 
 /// Connections that wait to be accepted, per listener.
 const BACKLOG: i32 = 4096;
@@ -120,6 +121,9 @@ fn bind_port(
             socket.set_only_v6(options.v6_only)?;
         }
         set_common_options(&SockRef::from(&socket), options)?;
+        if options.takes_up_datagrams {
+            transparent::take_up(&socket)?;
+        }
         socket.bind(&address.into())?;
         bound.push(Bound::Udp(UdpSocket::from_std(socket.into())?));
     }

@@ -3,6 +3,8 @@
 //! A request that comes back to the inbound it came from goes out again, until no descriptors are left. What stands in a
 //! configuration cannot tell: a client may name the address, or a name that leads to it.
 
+pub(crate) mod own;
+
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::OnceLock;
 
@@ -72,7 +74,7 @@ impl LoopGuard {
 
 /// True if the address is one of this machine. Sends nothing: the system says which of our addresses it would send from, and
 /// to itself it sends from the address itself.
-fn is_here(to: SocketAddr) -> bool {
+pub(crate) fn is_here(to: SocketAddr) -> bool {
     if to.ip().is_loopback() || to.ip().is_unspecified() {
         return true;
     }

@@ -7,6 +7,7 @@ use sealway_v2ray::Network;
 
 use crate::Error;
 use crate::lists::{Addresses, Lists};
+use crate::loops::is_here;
 use crate::settings::{FinalRule, IpMatch};
 
 /// True for addresses that mean nothing on the Internet, or that a translator to IPv4 (RFC 6052) would take to such a one.
@@ -63,6 +64,9 @@ pub(crate) struct DialPolicy {
     pub(crate) rules: Arc<[Final]>,
     /// The client is not on this machine, so it has no business on its networks.
     pub(crate) remote: bool,
+    /// It is of a private network, and the firewall has led its packets here: of private targets, only this machine is closed
+    /// to it.
+    pub(crate) neighbour: bool,
     /// Where it has business all the same.
     pub(crate) exempt: Option<Exempt>,
 }
@@ -91,7 +95,8 @@ impl DialPolicy {
                 .flat_map(|all| all.iter())
                 .any(|one| one.matches(to.ip()))
         };
-        if self.remote && is_private(to.ip()) && !is_exempt() {
+        let is_open = || self.neighbour && !is_here(to);
+        if self.remote && is_private(to.ip()) && !is_exempt() && !is_open() {
             return Err(forbidden(
                 to,
                 "the guard of private addresses (clients from outside may not reach them; finalRules of the freedom outbound \
@@ -155,6 +160,7 @@ mod tests {
         let policy = |remote, rules: Vec<FinalRule>| DialPolicy {
             rules: finals("", &rules, &Lists::default()).unwrap(),
             remote,
+            neighbour: false,
             exempt: None,
         };
         assert!(policy(false, vec![]).check(home, Network::Tcp).is_ok());
@@ -182,6 +188,7 @@ mod tests {
             let policy = DialPolicy {
                 rules: [].into(),
                 remote: true,
+                neighbour: false,
                 exempt: exempt(conditions),
             };
             policy.check(to.parse().unwrap(), Network::Tcp).is_ok()

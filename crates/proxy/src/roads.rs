@@ -31,6 +31,8 @@ pub(crate) struct Caller {
     pub(crate) local: Option<SocketAddr>,
     /// It came from outside.
     pub(crate) remote: bool,
+    /// It is of a private network, and the firewall has led it here.
+    pub(crate) neighbour: bool,
     /// The client's address is that of the program that sends datagrams.
     pub(crate) is_program: bool,
     /// Private addresses that it may reach all the same.

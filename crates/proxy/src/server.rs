@@ -22,7 +22,7 @@ use crate::replay;
 use crate::settings::{AccessLog, InboundProtocol, Parts, Settings, ShadowsocksUsers};
 use crate::stats::Stats;
 use crate::tls::provider;
-use crate::{Error, sockopt};
+use crate::{Error, loops, sockopt};
 
 /// What each task of the server shares.
 #[derive(Clone)]
@@ -103,6 +103,13 @@ impl Server {
         if protocols.any(timed) {
             // Before anything listens: who is queued by the system meanwhile would come with an id of this second.
             replay::begin().await;
+        }
+        if settings
+            .inbounds
+            .iter()
+            .any(|inbound| inbound.protocol.capture().is_some())
+        {
+            loops::own::watch();
         }
         let tasks = std::thread::available_parallelism().map_or(1, usize::from);
         let mut bound = Vec::new();

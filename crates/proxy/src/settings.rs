@@ -13,8 +13,9 @@ pub use sealway_v2ray::config::{
 };
 
 pub use inbound::{
-    Account, Dokodemo, FallbackDial, FallbackTarget, HttpProxy, Inbound, InboundProtocol, Listen, ShadowsocksIn,
-    ShadowsocksUser, ShadowsocksUsers, Sniffing, Socks, TrojanIn, TrojanUser, UnixName, User, VlessIn, VmessIn,
+    Account, Capture, Dokodemo, FallbackDial, FallbackTarget, HttpProxy, Inbound, InboundProtocol, Listen,
+    ShadowsocksIn, ShadowsocksUser, ShadowsocksUsers, Sniffing, Socks, TrojanIn, TrojanUser, UnixName, User, VlessIn,
+    VmessIn,
 };
 pub use outbound::{
     FinalRule, Freedom, MuxDatagrams, MuxOut, MuxPort443, Outbound, OutboundProtocol, ProxyOut, ShadowsocksOut,
@@ -22,7 +23,8 @@ pub use outbound::{
 };
 pub use transport::{
     Certificate, CipherSuite, ClientTls, ClientTransport, Curve, DomainStrategy, Families, Front, Grpc, PemSource,
-    ServerTls, ServerTransport, SocketOptions, Through, TransportKind, Upgrade, Versions, Xhttp, XhttpDownload,
+    ServerTls, ServerTransport, SocketOptions, Through, Transparent, TransportKind, Upgrade, Versions, Xhttp,
+    XhttpDownload,
 };
 
 /// A whole server.

@@ -1,12 +1,13 @@
 //! Options of sockets, tried out before anything depends on them.
 
 use std::io;
+use std::net::SocketAddr;
 
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use crate::Error;
 use crate::dial::{set_common_options, set_options};
-use crate::settings::SocketOptions;
+use crate::settings::{SocketOptions, Transparent};
+use crate::{Error, transparent};
 
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
@@ -39,6 +40,15 @@ pub(crate) fn problems(place: &str, options: &SocketOptions, listens: bool) -> V
             ..none.clone()
         };
         check("mark", one, &|error| Some(needs("a mark", "CAP_NET_ADMIN", error)));
+    }
+    if options.transparent == Transparent::Yes {
+        let one = SocketOptions {
+            transparent: Transparent::Yes,
+            ..none.clone()
+        };
+        check("tproxy", one, &|error| {
+            Some(needs("transparent proxying", "CAP_NET_ADMIN", error))
+        });
     }
     if let Some(name) = &options.interface {
         let one = SocketOptions {
@@ -94,7 +104,26 @@ pub(crate) fn problems(place: &str, options: &SocketOptions, listens: bool) -> V
             "the system refuses this, or `rxBufSize` or `txBufSize`: {error}"
         ))
     });
+    if options.takes_up_datagrams
+        && let Err(error) = answer_for_others()
+    {
+        let what = match error.kind() {
+            io::ErrorKind::PermissionDenied => {
+                "datagrams for others need root, or the capabilities CAP_NET_ADMIN and, for answers from ports below 1024, \
+                 CAP_NET_BIND_SERVICE; without them, only \"tcp\" can be the `network`, and only by rules that `redirect`"
+                    .to_owned()
+            }
+            _ => format!("the system takes no datagrams for others: {error}"),
+        };
+        found.push(Error::config(format!("{place}.tproxy"), what));
+    }
     found
+}
+
+/// Tries out what datagrams for others take, with an address for documentation and the port of DNS.
+fn answer_for_others() -> io::Result<()> {
+    transparent::take_up(&Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?)?;
+    transparent::in_the_name_of(SocketAddr::from(([192, 0, 2, 1], 53)), None).map(drop)
 }
 
 /// Sets options on a socket that nobody uses.

@@ -253,7 +253,7 @@ const GROUPS: &[Group] = &[
         ("earlyDataHeaderName", r#""maxEarlyData":9"#, r#""maxEarlyData":9,"earlyDataHeaderName":"h""#, Applied)]),
     ("streamSettings.sockopt", r#"{OUT,"inbounds":[{"port":1,"protocol":"socks","streamSettings":{"network":"ws","sockopt":{$}}}]}"#, &[
         ("mark", "", r#""mark":7"#, Applied),
-        ("tproxy", "", r#""tproxy":"redirect""#, Named),
+        ("tproxy", "", r#""tproxy":"redirect""#, Applied),
         ("acceptProxyProtocol", "", r#""acceptProxyProtocol":true"#, Applied),
         ("domainStrategy", "", r#""domainStrategy":"UseIP""#, Named),
         ("tcpKeepAliveInterval", "", r#""tcpKeepAliveInterval":7"#, Applied),
@@ -263,15 +263,21 @@ const GROUPS: &[Group] = &[
         ("tcpMaxSeg", "", r#""tcpMaxSeg":1200"#, Applied),
         ("tcpMptcp", "", r#""tcpMptcp":true"#, Applied),
         ("V6Only", "", r#""V6Only":true"#, Applied),
+        ("penetrate", "", r#""penetrate":true"#, Named),
         ("interface", "", r#""interface":"eth0""#, Applied),
         ("rxBufSize", "", r#""rxBufSize":7"#, Applied),
         ("txBufSize", "", r#""txBufSize":7"#, Applied),
         ("trustedXForwardedFor", "", r#""trustedXForwardedFor":["a"]"#, Applied)]),
     ("streamSettings.sockopt", r#"{"outbounds":[{"protocol":"freedom","streamSettings":{"sockopt":{$}}}]}"#, &[
+        ("mark", "", r#""mark":7"#, Applied),
+        ("tproxy", "", r#""tproxy":"tproxy""#, Applied),
+        ("interface", "", r#""interface":"eth0""#, Applied),
         ("domainStrategy", "", r#""domainStrategy":"UseIPv4""#, Applied),
         ("V6Only", "", r#""V6Only":true"#, Named),
         ("acceptProxyProtocol", "", r#""acceptProxyProtocol":true"#, Named),
         ("trustedXForwardedFor", "", r#""trustedXForwardedFor":["a"]"#, Named)]),
+    ("streamSettings.sockopt", r#"{"outbounds":[{"protocol":"socks","settings":{"address":"a","port":1},"streamSettings":{"network":"xhttp","xhttpSettings":{"downloadSettings":{"address":"b","port":1,"network":"xhttp"}},"sockopt":{"mark":7,$}}}]}"#, &[
+        ("penetrate", r#""V6Only":false"#, r#""V6Only":false,"penetrate":true"#, Applied)]),
     ("streamSettings.tlsSettings", r#"{OUT,"inbounds":[{"port":1,"protocol":"socks","streamSettings":{"security":"tls","tlsSettings":{$}}}]}"#, &[
         ("serverName", r#""certificates":[PEM]"#, r#""certificates":[PEM],"serverName":"a""#, Named),
         ("alpn", r#""certificates":[PEM]"#, r#""certificates":[PEM],"alpn":["h3"]"#, Applied),
@@ -315,7 +321,10 @@ const GROUPS: &[Group] = &[
         ("address", "", r#""address":"a""#, Applied),
         ("port", "", r#""port":7"#, Applied),
         ("network", "", r#""network":"udp""#, Applied),
+        ("followRedirect", "", r#""followRedirect":true"#, Applied),
         ("userLevel", "", r#""userLevel":7"#, Applied)]),
+    ("streamSettings.sockopt", r#"{OUT,"inbounds":[{"port":1,"protocol":"tunnel","settings":{"followRedirect":true},"streamSettings":{"sockopt":{$}}}]}"#, &[
+        ("tproxy", "", r#""tproxy":"tproxy""#, Applied)]),
     ("socks settings", r#"{OUT,"inbounds":[{"port":1,"protocol":"socks","settings":{$}}]}"#, &[
         ("auth", "", r#""auth":"password","accounts":[{"user":"a","pass":"b"}]"#, Applied),
         ("accounts", r#""auth":"password","accounts":[{"user":"a","pass":"b"}]"#, r#""auth":"password","accounts":[{"user":"c","pass":"b"}]"#, Applied),

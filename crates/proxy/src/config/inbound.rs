@@ -75,6 +75,7 @@ pub(super) fn inbound(place: &str, inbound: &config::Inbound, levels: &mut Vec<u
         config::InboundProtocol::Dokodemo(door) => {
             levels.push(door.level);
             InboundProtocol::Dokodemo(Dokodemo {
+                capture: capture(door, &inbound.stream),
                 address: door.address.clone(),
                 port: door.port.0,
                 tcp: door.networks.tcp,
@@ -125,6 +126,15 @@ pub(super) fn inbound(place: &str, inbound: &config::Inbound, levels: &mut Vec<u
         _ => return Err(Error::config(place, "not supported yet: this inbound protocol")),
     };
     let stream = &inbound.stream;
+    let mut socket = transport::socket(stream);
+    if let Some(capture) = protocol.capture() {
+        let (_, udp) = protocol.networks();
+        socket.takes_up_datagrams = udp;
+        // What is redirected comes to an address of this machine.
+        if capture == Capture::Redirect {
+            socket.transparent = Transparent::IfAllowed;
+        }
+    }
     Ok(Inbound {
         tag: inbound.tag.clone(),
         listen,
@@ -132,7 +142,7 @@ pub(super) fn inbound(place: &str, inbound: &config::Inbound, levels: &mut Vec<u
         transport: ServerTransport {
             kind: transport::kind(place, stream)?,
             tls: stream.tls.as_deref().map(|tls| transport::server_tls(stream, tls)),
-            socket: transport::socket(place, stream)?,
+            socket,
             accept_proxy_protocol: stream.accept_proxy_protocol || stream.sockopt.accept_proxy_protocol,
         },
         sniffing: inbound.sniffing.enabled.value.then(|| sniffing(&inbound.sniffing)),
@@ -148,6 +158,14 @@ fn sniffing(sniffing: &config::Sniffing) -> Sniffing {
         route_only: sniffing.route_only,
         server_first: super::ranges(sniffing.server_first.as_ref()),
     }
+}
+
+/// How the firewall leads connections to a door, if it goes on to where they were meant to go.
+fn capture(door: &config::DokodemoSettings, stream: &config::Stream) -> Option<Capture> {
+    door.follow_redirect.then_some(match stream.sockopt.tproxy {
+        config::Tproxy::Tproxy => Capture::Tproxy,
+        _ => Capture::Redirect,
+    })
 }
 
 fn fallback(entry: &Fallback<config::FallbackTarget>) -> Fallback<FallbackTarget> {

@@ -108,14 +108,23 @@ fn user_agent(name: &str) -> &str {
 
 /// What carries an outbound's protocol.
 pub(super) fn client(place: &str, stream: &Stream) -> Result<ClientTransport, Error> {
+    let mut kind = kind(place, stream)?;
+    let socket = socket(stream);
+    let through = stream.sockopt.dialer_proxy.as_ref().map(|other| Through {
+        outbound: other.value.clone(),
+        resolves: stream.sockopt.domain_strategy.value != config::DomainStrategy::AsIs,
+    });
+    if let TransportKind::Xhttp(xhttp) = &mut kind
+        && let (Some(download), true) = (&mut xhttp.download, stream.sockopt.penetrate.value)
+    {
+        download.transport.socket = socket.clone();
+        download.transport.through = through.clone();
+    }
     Ok(ClientTransport {
-        kind: kind(place, stream)?,
+        kind,
         tls: stream.tls.as_deref().map(|tls| client_tls(stream, tls)),
-        socket: socket(place, stream)?,
-        through: stream.sockopt.dialer_proxy.as_ref().map(|other| Through {
-            outbound: other.value.clone(),
-            resolves: stream.sockopt.domain_strategy.value != config::DomainStrategy::AsIs,
-        }),
+        socket,
+        through,
     })
 }
 
@@ -236,15 +245,8 @@ pub(super) fn strategy(strategy: config::DomainStrategy) -> DomainStrategy {
     DomainStrategy { families, force }
 }
 
-pub(super) fn socket(place: &str, stream: &Stream) -> Result<SocketOptions, Error> {
+pub(super) fn socket(stream: &Stream) -> SocketOptions {
     let sockopt = &stream.sockopt;
-    let place = format!("{place}.streamSettings.sockopt");
-    if sockopt.tproxy != Tproxy::Off {
-        return Err(Error::config(
-            format!("{place}.tproxy"),
-            "not supported yet: transparent proxying",
-        ));
-    }
     let seconds = |value: i32| {
         u64::try_from(value)
             .ok()
@@ -252,8 +254,13 @@ pub(super) fn socket(place: &str, stream: &Stream) -> Result<SocketOptions, Erro
             .map(Duration::from_secs)
     };
     let number = |value: u32| (value > 0).then_some(value);
-    Ok(SocketOptions {
+    SocketOptions {
         mark: u32::try_from(sockopt.mark).ok().and_then(number),
+        transparent: match sockopt.tproxy {
+            Tproxy::Off => Transparent::No,
+            _ => Transparent::Yes,
+        },
+        takes_up_datagrams: false,
         interface: Some(sockopt.interface.clone()).filter(|name| !name.is_empty()),
         keep_alive_idle: seconds(sockopt.tcp_keep_alive_idle),
         keep_alive_interval: seconds(sockopt.tcp_keep_alive_interval),
@@ -266,5 +273,5 @@ pub(super) fn socket(place: &str, stream: &Stream) -> Result<SocketOptions, Erro
         multipath: sockopt.tcp_mptcp,
         v6_only: sockopt.v6_only.value,
         domain_strategy: strategy(sockopt.domain_strategy.value),
-    })
+    }
 }

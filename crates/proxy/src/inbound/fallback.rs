@@ -16,7 +16,7 @@ use crate::log::Limit;
 use crate::loops::Listener;
 use crate::proxy_protocol;
 use crate::relay::Relay;
-use crate::settings::{DomainStrategy, FallbackDial, FallbackTarget, Level, Listen, SocketOptions};
+use crate::settings::{DomainStrategy, FallbackDial, FallbackTarget, Listen, SocketOptions};
 use crate::stats::Traffic;
 use crate::stream::Stream;
 use crate::tls::handshake::Agreed;
@@ -45,13 +45,22 @@ pub(super) struct Strangers {
     fallbacks: Fallbacks<FallbackTarget>,
     /// A stranger as far as limits go.
     anyone: Arc<User>,
+    /// Of the sockets that lead to fallbacks.
+    options: SocketOptions,
 }
 
 impl Strangers {
     /// Those of an inbound with these fallbacks.
     pub(super) fn new(fallbacks: Fallbacks<FallbackTarget>, users: &Users<'_>) -> Self {
-        let anyone = users.anyone(0);
-        Strangers { fallbacks, anyone }
+        Strangers {
+            fallbacks,
+            anyone: users.anyone(0),
+            // So that the firewall knows them as this program's own.
+            options: SocketOptions {
+                mark: users.mark,
+                ..SocketOptions::default()
+            },
+        }
     }
 
     /// Waits until it shows who this is. `None`: a stranger, for whom there is a fallback.
@@ -95,9 +104,7 @@ impl Strangers {
         });
         match asked.await.unwrap_or(Err(Error::TimedOut(late))) {
             Ok(Some((user, to))) => Ok(Entered::User(Box::new(fresh), user, to)),
-            Ok(None) => take(fresh, &self.fallbacks, &self.anyone.level)
-                .await
-                .map(Entered::Stranger),
+            Ok(None) => self.take(fresh).await.map(Entered::Stranger),
             Err(error) => {
                 // Whatever is wrong, the connection ends in the same way.
                 stream.leave(&[]).await;
@@ -105,50 +112,50 @@ impl Strangers {
             }
         }
     }
-}
 
-/// Chooses a fallback and connects to it. What was read goes there exactly as it came.
-async fn take(fresh: Fresh, fallbacks: &Fallbacks<FallbackTarget>, level: &Level) -> Result<Request, Error> {
-    let Fresh {
-        mut stream,
-        origin,
-        agreed,
-        listener,
-        deadline,
-        ..
-    } = fresh;
-    let reaching = async {
-        let target = choose(&mut stream, &agreed, fallbacks, deadline).await?;
-        let mut sock = match dial(&target.to, listener).await {
-            Ok(sock) => sock,
-            Err(error) => {
-                if let Some(kept) = DEAD.pass() {
-                    let to = name(&target.to);
-                    tracing::warn!(
-                        "the fallback {to} cannot be reached, and strangers are shown nothing: {error}{kept}"
-                    );
+    /// Chooses a fallback and connects to it. What was read goes there exactly as it came.
+    async fn take(&self, fresh: Fresh) -> Result<Request, Error> {
+        let Fresh {
+            mut stream,
+            origin,
+            agreed,
+            listener,
+            deadline,
+            ..
+        } = fresh;
+        let reaching = async {
+            let target = choose(&mut stream, &agreed, &self.fallbacks, deadline).await?;
+            let mut sock = match dial(&target.to, listener, &self.options).await {
+                Ok(sock) => sock,
+                Err(error) => {
+                    if let Some(kept) = DEAD.pass() {
+                        let to = name(&target.to);
+                        tracing::warn!(
+                            "the fallback {to} cannot be reached, and strangers are shown nothing: {error}{kept}"
+                        );
+                    }
+                    return Ok(None);
                 }
-                return Ok(None);
+            };
+            if target.xver > 0 {
+                proxy_protocol::write(&mut sock, target.xver, origin.source, origin.local).await?;
             }
+            Ok::<_, Error>(Some(sock))
         };
-        if target.xver > 0 {
-            proxy_protocol::write(&mut sock, target.xver, origin.source, origin.local).await?;
-        }
-        Ok::<_, Error>(Some(sock))
-    };
-    match reaching.await {
-        Ok(Some(sock)) => {
-            let far = Stream::new(sock, Traffic::default());
-            let relay = Relay::new(stream, far, level.timeouts, Traffic::default());
-            Ok(Request::Fallback(Box::new(relay)))
-        }
-        Ok(None) => {
-            stream.leave(&[]).await;
-            Ok(Request::Nothing)
-        }
-        Err(error) => {
-            stream.leave(&[]).await;
-            Err(error)
+        match reaching.await {
+            Ok(Some(sock)) => {
+                let far = Stream::new(sock, Traffic::default());
+                let relay = Relay::new(stream, far, self.anyone.level.timeouts, Traffic::default());
+                Ok(Request::Fallback(Box::new(relay)))
+            }
+            Ok(None) => {
+                stream.leave(&[]).await;
+                Ok(Request::Nothing)
+            }
+            Err(error) => {
+                stream.leave(&[]).await;
+                Err(error)
+            }
         }
     }
 }
@@ -183,7 +190,7 @@ fn name(to: &FallbackDial) -> String {
 }
 
 /// Connects to the web server, which must not be the inbound itself: there the stranger would be one again.
-async fn dial(to: &FallbackDial, listener: Option<SocketAddr>) -> Result<Sock, Error> {
+async fn dial(to: &FallbackDial, listener: Option<SocketAddr>, options: &SocketOptions) -> Result<Sock, Error> {
     let mut addresses = match to {
         FallbackDial::Tcp(host, port) => dial::resolve(host, *port, DomainStrategy::default()).await?,
         FallbackDial::Local(port) => vec![
@@ -205,12 +212,11 @@ async fn dial(to: &FallbackDial, listener: Option<SocketAddr>) -> Result<Sock, E
             rule: "the guard against loops: a fallback may not lead to its own inbound",
         });
     }
-    let options = SocketOptions::default();
     // Not beside each other at first: what listens on the second may be something else.
     if let (FallbackDial::Local(_), Some(&first)) = (to, addresses.first())
-        && let Ok(sock) = dial::connect_to(first, &options, None).await
+        && let Ok(sock) = dial::connect_to(first, options, None).await
     {
         return Ok(sock);
     }
-    dial::connect_any(&addresses, &options, None).await
+    dial::connect_any(&addresses, options, None).await
 }

@@ -82,6 +82,7 @@ impl Freedom {
         DialPolicy {
             rules: Arc::clone(&self.rules),
             remote: caller.remote,
+            neighbour: caller.neighbour,
             exempt: caller.exempt.clone(),
         }
     }

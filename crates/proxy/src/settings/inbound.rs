@@ -79,6 +79,7 @@ impl Inbound {
     pub fn is_remote(&self) -> bool {
         use InboundProtocol::{Shadowsocks, Trojan, Vless, Vmess};
         matches!(self.protocol, Shadowsocks(_) | Trojan(_) | Vless(_) | Vmess(_))
+            || self.protocol.capture().is_some()
             || !self.listen.iter().all(Listen::is_this_machine)
     }
 }
@@ -111,6 +112,14 @@ impl InboundProtocol {
         )
     }
 
+    /// How the firewall leads to it what was meant for others, if it takes that.
+    pub fn capture(&self) -> Option<Capture> {
+        match self {
+            InboundProtocol::Dokodemo(dokodemo) => dokodemo.capture,
+            _ => None,
+        }
+    }
+
     /// Whether it takes streams, and whether it takes datagrams on a socket of its own.
     pub fn networks(&self) -> (bool, bool) {
         match self {
@@ -121,9 +130,20 @@ impl InboundProtocol {
     }
 }
 
-/// A fixed target.
+/// How the firewall leads connections here that were meant for others.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Capture {
+    /// It changes their destination (`redirect`), and remembers what that was.
+    Redirect,
+    /// It leaves their destination as it is (`tproxy`).
+    Tproxy,
+}
+
+/// A fixed target, or whatever the firewall leads here.
 #[derive(Clone, Debug)]
 pub struct Dokodemo {
+    /// Go to where connections were meant to go. The target below is then for those of which that is not known.
+    pub capture: Option<Capture>,
     /// The host; loopback of the listener's family if there is none.
     pub address: Option<Address>,
     /// The port; 0 means the listener's.

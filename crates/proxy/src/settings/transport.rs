@@ -298,6 +298,10 @@ impl ClientTls {
 pub struct SocketOptions {
     /// SO_MARK, for routing tables.
     pub mark: Option<u32>,
+    /// Whether sockets may use addresses of others (IP_TRANSPARENT).
+    pub transparent: Transparent,
+    /// Sockets for datagrams that are listened on take those for others, and say for whom they were.
+    pub takes_up_datagrams: bool,
     /// Device to bind to (SO_BINDTODEVICE).
     pub interface: Option<String>,
     /// Time before the first keep-alive probe. `None`: 45 s.
@@ -322,6 +326,18 @@ pub struct SocketOptions {
     pub v6_only: bool,
     /// How names are dialled.
     pub domain_strategy: DomainStrategy,
+}
+
+/// Whether a socket may use addresses that this machine does not have.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Transparent {
+    /// It may not.
+    #[default]
+    No,
+    /// It may if this process has the right to. Nothing is wrong if it has not.
+    IfAllowed,
+    /// It may, and it is an error if this process has no right to.
+    Yes,
 }
 
 /// Which addresses of a name are used.

@@ -5,18 +5,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::task::{Context, Poll, ready};
 
 use sealway_v2ray::Destination;
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
-use tokio::net::UdpSocket;
 
 use super::{PacketEnd, Slot, poll_socket};
 use crate::Error;
-use crate::dial::set_common_options;
+use crate::dial::{OwnSocket, datagram_socket};
 use crate::settings::SocketOptions;
 
 /// A way for datagrams to one server.
 pub(crate) enum Wire {
     /// Connected to the server: the system drops what comes from anywhere else.
-    Socket(UdpSocket),
+    Socket(OwnSocket),
     /// Through another outbound, to this server.
     Through(Box<dyn PacketEnd>, Destination),
 }
@@ -33,11 +31,7 @@ impl Wire {
             SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         };
         let source = source.filter(|ip| ip.is_ipv4() == server.is_ipv4());
-        let socket = Socket::new(Domain::for_address(server), Type::DGRAM, Some(Protocol::UDP))?;
-        socket.set_nonblocking(true)?;
-        set_common_options(&SockRef::from(&socket), options)?;
-        socket.bind(&SocketAddr::new(source.unwrap_or(unspecified), 0).into())?;
-        let socket = UdpSocket::from_std(socket.into())?;
+        let socket = datagram_socket(source.unwrap_or(unspecified), options)?;
         let connected = socket.connect(server).await;
         connected.map_err(|error| Error::connect(server, error))?;
         Ok(Wire::Socket(socket))

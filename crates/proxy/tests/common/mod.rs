@@ -118,6 +118,7 @@ pub fn inbound(tag: &str, protocol: InboundProtocol, transport: ServerTransport)
 
 pub fn door(target: SocketAddr) -> Inbound {
     let dokodemo = Dokodemo {
+        capture: None,
         address: Some(Address::from(target.ip())),
         port: target.port(),
         tcp: true,

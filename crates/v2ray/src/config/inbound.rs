@@ -159,6 +159,14 @@ impl Decode for Inbound {
         if let Some(stream) = &s.stream.0 {
             check_side(stream, true, cx);
         }
+        if let (Some(Listen::Unix { .. }), Some(InboundProtocol::Dokodemo(door))) = (&listen, &protocol)
+            && door.follow_redirect
+        {
+            let text = "the firewall leads nothing to a unix socket";
+            cx.within("settings", |cx| {
+                cx.error_in("followRedirect", at, text, "listen on a port")
+            });
+        }
         s.allocate.0?;
         let overrides = s.domain_override.0?;
         let sniffing = match s.sniffing.0? {

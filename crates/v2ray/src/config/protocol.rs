@@ -159,7 +159,7 @@ protocols! {
         LaterError "hysteria": "the protocol hysteria; write vless or trojan, with tls, on both ends";
         LaterError "hysteria2": "the protocol hysteria2; write vless or trojan, with tls, on both ends";
         LaterError "wireguard": "the protocol wireguard; let the system's own WireGuard take its clients";
-        LaterError "tun": "the protocol tun";
+        LaterError "tun": "the protocol tun; a dokodemo-door with `followRedirect` takes what the firewall leads to it, and `sealway gateway` prints the rules";
     }
 }
 

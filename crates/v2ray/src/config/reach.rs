@@ -58,6 +58,9 @@ pub(crate) fn check_doors(
         let InboundProtocol::Dokodemo(door) = &inbound.protocol else {
             continue;
         };
+        if door.follow_redirect {
+            continue;
+        }
         // Without an address it leads to loopback.
         let private = match &door.address {
             Some(address) => address.ip().filter(|ip| is_private(*ip)),

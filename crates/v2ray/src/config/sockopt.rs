@@ -5,14 +5,14 @@ use super::table::{object, words};
 use crate::problem::At;
 
 words! {
-    /// How the original destination of a connection is found.
+    /// By which rules of the firewall connections come that were meant for others.
     pub enum Tproxy {
-        /// It is not.
+        /// By none; with `followRedirect` the same as `redirect`.
         Off = "off" | "";
-    }
-    other {
-        LaterError "redirect": "transparent proxying (`tproxy`)";
-        LaterError "tproxy": "transparent proxying (`tproxy`)";
+        /// By `redirect`, which changes the destination; datagrams by `tproxy`.
+        Redirect = "redirect";
+        /// By `tproxy`, which keeps the destination.
+        Tproxy = "tproxy";
     }
 }
 
@@ -47,9 +47,10 @@ words! {
 object! {
     /// Options of the sockets that listen or dial.
     pub struct Sockopt: "streamSettings.sockopt" {
-        /// The mark of outgoing packets (`SO_MARK`). 0 leaves it alone.
+        /// The mark of outgoing packets (`SO_MARK`), by which the firewall knows them as this program's own. 0 leaves it alone.
         mark: i32 = "mark", default "0";
-        /// Transparent proxying. Only `off` is supported yet.
+        /// For a dokodemo-door with `followRedirect`: the rules that lead connections here. Elsewhere either word makes the sockets
+        /// transparent (`IP_TRANSPARENT`). Needs root, or the capability CAP_NET_ADMIN, unless only TCP is redirected.
         tproxy: Tproxy = "tproxy", default "\"off\"";
         /// Require the PROXY protocol, version 1 or 2, at the begin of each connection.
         accept_proxy_protocol: bool = "acceptProxyProtocol", default "false";
@@ -77,13 +78,14 @@ object! {
         rx_buf_size: u32 = "rxBufSize", default "0";
         /// The send buffer of the socket, bytes. 0: the system's setting.
         tx_buf_size: u32 = "txBufSize", default "0";
+        /// Over xhttp, use these options for `downloadSettings` too, in place of its own.
+        penetrate: At<bool> = "penetrate", default "false";
         /// Header names: where one of these is present, the first address of X-Forwarded-For is the client's.
         trusted_x_forwarded_for: At<Texts> = "trustedXForwardedFor", default "[]";
     }
     other {
         LaterError "addressPortStrategy": "an address or port from DNS records (`addressPortStrategy`)";
         LaterWarning "happyEyeballs": "`happyEyeballs`; addresses are tried beside each other, the next one after 250 ms";
-        LaterWarning "penetrate": "`penetrate`";
         LaterError "customSockopt": "socket options by their numbers (`customSockopt`)";
         LaterWarning "tcpFastOpen": "TCP Fast Open (`tcpFastOpen`); the system's setting stays";
         LaterWarning "tcpFastOpenQueueLength": "TCP Fast Open (`tcpFastOpenQueueLength`); the system's setting stays";

@@ -124,6 +124,9 @@ pub(crate) fn check_side(stream: &Stream, listens: bool, cx: &mut Cx<'_>) {
         if let (true, Some(other)) = (listens, &sockopt.dialer_proxy) {
             no_effect("sockopt", "dialerProxy", other.at);
         }
+        if listens && sockopt.penetrate.value {
+            no_effect("sockopt", "penetrate", sockopt.penetrate.at);
+        }
         if !listens && sockopt.v6_only.value {
             no_effect("sockopt", "V6Only", sockopt.v6_only.at);
         }

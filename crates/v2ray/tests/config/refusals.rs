@@ -144,6 +144,11 @@ fn protocols() {
         ));
         refused(&text, "outbounds[0].protocol", &said);
     }
+    refused(
+        &inbound("{\"tag\":\"t\",\n\"protocol\":\"tun\",\"port\":0,\"settings\":{\"name\":\"xray0\",\"MTU\":1492}}"),
+        "inbounds[0].protocol",
+        &["not supported yet: the protocol tun", "`sealway gateway`"],
+    );
     let id = "b831381d-6324-4d53-ad4f-8cda48b30811";
     for flow in ["xtls-rprx-direct", "xtls-rprx-splice", "xtls-rprx-origin"] {
         let said = [&format!("\"{flow}\" is obsolete")[..], "`security`"];

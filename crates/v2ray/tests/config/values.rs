@@ -336,3 +336,34 @@ fn log_words() {
         assert!(bad(&text)[0].contains("log.maskAddress: "), "{wrong}");
     }
 }
+
+#[test]
+fn transparent_inbounds() {
+    let door = |listen: &str, sockopt: &str| {
+        inbound(&format!(
+            r#"{{{listen},"protocol":"dokodemo-door","settings":{{"network":"tcp,udp","followRedirect":true}},
+                "streamSettings":{{"sockopt":{{{sockopt}}}}}}}"#
+        ))
+    };
+    for (sockopt, wanted) in [
+        ("", Tproxy::Off),
+        (r#""tproxy":"off""#, Tproxy::Off),
+        (r#""tproxy":"Redirect""#, Tproxy::Redirect),
+        (r#""tproxy":"tproxy","mark":255"#, Tproxy::Tproxy),
+    ] {
+        let config = good(&door(r#""port":12345"#, sockopt));
+        assert_eq!(config.inbounds[0].stream.sockopt.tproxy, wanted, "{sockopt}");
+        let InboundProtocol::Dokodemo(door) = &config.inbounds[0].protocol else {
+            panic!()
+        };
+        assert!(door.follow_redirect && door.address.is_none());
+    }
+    assert!(
+        bad(&door(r#""port":1"#, r#""tproxy":"maybe""#))[0].contains("inbounds[0].streamSettings.sockopt.tproxy: ")
+    );
+    let told = bad(&door(r#""listen":"/run/door""#, ""));
+    assert!(
+        told[0].contains("inbounds[0].settings.followRedirect: the firewall leads nothing to a unix socket"),
+        "{told:?}"
+    );
+}

@@ -42,6 +42,7 @@ fn flows(rules: Vec<Rule>) -> Box<Flows> {
         source: None,
         local: None,
         remote: false,
+        captured: false,
         is_program: false,
         sniffer: None,
     };

@@ -6,12 +6,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use sealway_v2ray::{Address, Destination, Network};
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
-use tokio::net::UdpSocket;
 
 use super::Redirect;
 use crate::Error;
-use crate::dial::set_common_options;
+use crate::dial::{OwnSocket, datagram_socket};
 use crate::log::Limit;
 use crate::loops::LoopGuard;
 use crate::outbound::Dialer;
@@ -31,7 +29,7 @@ static REFUSED: Limit = Limit::new(50);
 
 /// A socket that sends anywhere.
 pub(super) struct Open {
-    socket: UdpSocket,
+    socket: OwnSocket,
     v6: bool,
     strategy: DomainStrategy,
     policy: DialPolicy,
@@ -69,17 +67,7 @@ impl Open {
         strategy: DomainStrategy,
         Dialer { connector, traffic }: &Dialer,
     ) -> Result<Self, Error> {
-        let bind = |ip: IpAddr| {
-            let domain = if ip.is_ipv6() { Domain::IPV6 } else { Domain::IPV4 };
-            let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
-            if ip.is_ipv6() {
-                socket.set_only_v6(false)?;
-            }
-            socket.set_nonblocking(true)?;
-            set_common_options(&SockRef::from(&socket), &connector.line.socket)?;
-            socket.bind(&SocketAddr::new(ip, 0).into())?;
-            UdpSocket::from_std(socket.into())
-        };
+        let bind = |ip: IpAddr| datagram_socket(ip, &connector.line.socket);
         let socket = match connector.line.source {
             Some(ip) => bind(ip)?,
             None => bind(Ipv6Addr::UNSPECIFIED.into()).or_else(|_| bind(Ipv4Addr::UNSPECIFIED.into()))?,

@@ -137,7 +137,6 @@ fn no_hint_leads_to_less_protection() {
         ("streamSettings.finalmask", "settings"),
         ("streamSettings.network", "kcp"),
         ("streamSettings.sockopt", "customSockopt"),
-        ("streamSettings.sockopt.tproxy", "tproxy"),
         ("streamSettings.tlsSettings", "echConfigList"),
         ("streamSettings.tlsSettings", "echForceQuery"),
         ("streamSettings.tlsSettings.curvePreferences", "SecP384r1MLKEM1024"),
