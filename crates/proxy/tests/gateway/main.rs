@@ -1,0 +1,388 @@
+//! Transparent proxying with real rules of a real firewall: a client, a gateway and a server in network namespaces.
+#![allow(clippy::unwrap_used)]
+
+mod lab;
+
+use std::time::Duration;
+
+use lab::*;
+use sealway_proxy::gateway::Wishes;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream, UdpSocket};
+use tokio::time::timeout;
+
+/// A gateway whose inbound takes connections by this kind of rules, and marks its own.
+fn gateway(tproxy: &str) -> Value {
+    json!({
+        "log": {"loglevel": "warning", "access": LOG},
+        "inbounds": [{
+            "tag": "gate", "port": DOOR, "protocol": "dokodemo-door",
+            "settings": {"network": "tcp,udp", "followRedirect": true},
+            "streamSettings": {"sockopt": {"tproxy": tproxy}}
+        }],
+        "outbounds": [{"tag": "out", "protocol": "freedom", "streamSettings": {"sockopt": {"mark": 255}}}]
+    })
+}
+
+fn wishes(own: bool) -> Wishes {
+    Wishes {
+        lan: vec!["lan".into()],
+        mark: 1,
+        table: 100,
+        ipv6: true,
+        own,
+    }
+}
+
+fn took(told: &str, from: &str, to: &str, port: u16) -> bool {
+    let to = if to.contains(':') {
+        format!("[{to}]")
+    } else {
+        to.to_owned()
+    };
+    told == format!("{from} to {to}:{port}")
+}
+
+#[track_caller]
+fn carries(proxy: Proxy, from: &'static str) {
+    // The gateway forwards nothing: what arrives has gone through the proxy, and shows its address.
+    for (to, seen_as) in [(SERVER, OUTSIDE), (RESOLVER, OUTSIDE), (SERVER_V6, OUTSIDE_V6)] {
+        let (stream, datagram, dns) = on(from, async move || {
+            let mut stream = asks(to, ECHO).await.unwrap();
+            stream.0.write_all(b"and back\n").await.unwrap();
+            assert_eq!(hears(&mut stream.0).await.unwrap(), "and back");
+            (
+                stream.1,
+                asks_by_datagram(to, ECHO).await,
+                asks_by_datagram(to, DNS).await,
+            )
+        });
+        assert!(took(&stream, seen_as, to, ECHO), "{proxy:?}: {stream}");
+        for (answer, port) in [(datagram, ECHO), (dns, DNS)] {
+            let answer = answer.unwrap_or_else(|| panic!("{proxy:?}: no answer from {to}"));
+            assert!(took(&answer, seen_as, to, port), "{proxy:?}: {answer}");
+        }
+    }
+}
+
+/// Waits for a line of the access log.
+#[track_caller]
+fn logged(what: &str) -> String {
+    for _ in 0..200 {
+        let text = std::fs::read_to_string(LOG).unwrap_or_default();
+        if text.lines().any(|line| line.contains(what)) {
+            return text;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!(
+        "no line with {what:?}:\n{}",
+        std::fs::read_to_string(LOG).unwrap_or_default()
+    );
+}
+
+#[test]
+fn tproxy_carries_streams_and_datagrams_of_both_families() {
+    inside("tproxy_carries_streams_and_datagrams_of_both_families", || {
+        serve();
+        for proxy in Proxy::all() {
+            let running = proxy.run(&gateway("tproxy"), &wishes(false));
+            carries(proxy, "client");
+            drop(running);
+            undo(&gateway("tproxy"), &wishes(false));
+        }
+    });
+}
+
+#[test]
+fn redirect_carries_streams_and_tproxy_its_datagrams() {
+    inside("redirect_carries_streams_and_tproxy_its_datagrams", || {
+        serve();
+        for proxy in Proxy::all() {
+            let running = proxy.run(&gateway("redirect"), &wishes(false));
+            carries(proxy, "client");
+            drop(running);
+            undo(&gateway("redirect"), &wishes(false));
+        }
+    });
+}
+
+/// Without the proxy nothing arrives: the gateway forwards nothing, and the rules are gone when they are undone.
+#[test]
+fn undone_rules_lead_nothing_anywhere() {
+    inside("undone_rules_lead_nothing_anywhere", || {
+        serve();
+        let _running = Proxy::Ours.run(&gateway("tproxy"), &wishes(true));
+        undo(&gateway("tproxy"), &wishes(true));
+        for list in [
+            "nft list ruleset",
+            "ip rule list fwmark 1",
+            "ip -6 rule list fwmark 1",
+            "ip route show table 100",
+        ] {
+            assert_eq!(
+                shell(&format!("ip netns exec gate {list} 2>/dev/null || true")),
+                "",
+                "{list}"
+            );
+        }
+        let arrived = on("client", async || {
+            timeout(Duration::from_secs(1), asks(SERVER, ECHO)).await
+        });
+        assert!(!matches!(arrived, Ok(Ok(_))));
+    });
+}
+
+#[test]
+fn programs_of_the_gateway_go_through_the_proxy_and_the_proxy_does_not() {
+    inside(
+        "programs_of_the_gateway_go_through_the_proxy_and_the_proxy_does_not",
+        || {
+            serve();
+            for (proxy, kind) in [
+                (Proxy::Ours, "tproxy"),
+                (Proxy::Ours, "redirect"),
+                (Proxy::Xray, "tproxy"),
+                (Proxy::Xray, "redirect"),
+            ] {
+                if !Proxy::all().contains(&proxy) {
+                    continue;
+                }
+                let mut config = gateway(kind);
+                // Another port shows that a connection has gone through the proxy.
+                config["outbounds"][0]["settings"] = json!({"redirect": format!(":{SINK}")});
+                let running = proxy.run(&config, &wishes(true));
+                for from in ["gate", "client"] {
+                    for (to, seen_as) in [(SERVER, OUTSIDE), (SERVER_V6, OUTSIDE_V6)] {
+                        let told = on(from, async move || asks(to, ECHO).await.unwrap().1);
+                        assert!(took(&told, seen_as, to, SINK), "{proxy:?} {kind} {from}: {told}");
+                    }
+                }
+                // Services of the gateway answer whom they like.
+                let direct = on("client", async || answers(PUBLIC, GATE).await);
+                assert!(direct, "{proxy:?} {kind}");
+                drop(running);
+                undo(&config, &wishes(true));
+            }
+            let mut config = gateway("tproxy");
+            config["outbounds"][0]["settings"] = json!({"redirect": format!(":{DNS}")});
+            let _running = Proxy::Ours.run(&config, &wishes(true));
+            for from in ["gate", "client"] {
+                for (to, seen_as) in [(RESOLVER, OUTSIDE), (SERVER_V6, OUTSIDE_V6)] {
+                    let told = on(from, async move || asks_by_datagram(to, ECHO).await).unwrap();
+                    assert!(took(&told, seen_as, to, DNS), "{from}: {told}");
+                }
+            }
+        },
+    );
+}
+
+#[test]
+fn a_connection_that_comes_back_is_refused() {
+    inside("a_connection_that_comes_back_is_refused", || {
+        serve();
+        for (kind, mark, words) in [
+            (
+                "tproxy",
+                None,
+                "own, and has no mark; set `mark` in the `sockopt` of every outbound",
+            ),
+            (
+                "redirect",
+                Some(7),
+                "own, with the mark 7; have the rules of the firewall return packets with it",
+            ),
+        ] {
+            std::fs::write(LOG, "").unwrap();
+            let mut config = gateway(kind);
+            let rules = plan(&config, &wishes(true)).apply;
+            config["outbounds"][0]["streamSettings"]["sockopt"] = mark.map_or(json!({}), |mark| json!({"mark": mark}));
+            let running = Proxy::Ours.run_without_rules(&config);
+            shell_on("gate", &rules);
+            for (number, (from, to)) in [("client", SERVER), ("gate", SERVER), ("client", SERVER_V6)]
+                .into_iter()
+                .enumerate()
+            {
+                let ended = on(from, async move || {
+                    timeout(Duration::from_secs(20), asks(to, ECHO)).await
+                });
+                assert!(matches!(ended, Ok(Err(_))), "{kind} {from}");
+                let log = logged(words);
+                // Dialled five times at most for each that asks, and nothing asked for again.
+                let accepted = log.lines().filter(|line| line.contains("accepted tcp")).count();
+                assert_eq!(accepted, number + 1, "{log}");
+            }
+            std::fs::write(LOG, "").unwrap();
+            on("client", async || {
+                assert_eq!(asks_by_datagram(SERVER, ECHO).await, None)
+            });
+            let log = logged(words);
+            assert_eq!(
+                log.lines().filter(|line| line.contains("accepted udp")).count(),
+                1,
+                "{log}"
+            );
+            drop(running);
+            undo(&config, &wishes(true));
+        }
+    });
+}
+
+#[test]
+fn what_comes_straight_to_the_inbound_is_refused() {
+    inside("what_comes_straight_to_the_inbound_is_refused", || {
+        serve();
+        for kind in ["tproxy", "redirect"] {
+            std::fs::write(LOG, "").unwrap();
+            let running = Proxy::Ours.run(&gateway(kind), &wishes(false));
+            let ended = on("client", async || {
+                timeout(Duration::from_secs(20), asks(GATE, DOOR)).await
+            });
+            assert!(matches!(ended, Ok(Err(_))));
+            logged("from 192.168.1.2:");
+            logged("it came straight to a transparent inbound");
+            std::fs::write(LOG, "").unwrap();
+            on("client", async || assert_eq!(asks_by_datagram(GATE, DOOR).await, None));
+            logged("it came straight to a transparent inbound");
+            drop(running);
+            undo(&gateway(kind), &wishes(false));
+        }
+    });
+}
+
+/// Connects from an address, and whether anything answers.
+async fn answers(from: &str, to: &str) -> bool {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(format!("{from}:0").parse().unwrap()).unwrap();
+    let mut stream: TcpStream = socket.connect(format!("{to}:{ECHO}").parse().unwrap()).await.unwrap();
+    matches!(timeout(Duration::from_secs(2), hears(&mut stream)).await, Ok(Ok(_)))
+}
+
+#[test]
+fn private_targets_are_open_to_neighbours_only_and_the_gateway_to_nobody() {
+    inside(
+        "private_targets_are_open_to_neighbours_only_and_the_gateway_to_nobody",
+        || {
+            serve();
+            // As somebody may write them who leads everything to the proxy.
+            let rules = plan(&gateway("tproxy"), &wishes(false)).apply;
+            let kept = rules
+                .lines()
+                .filter(|line| !line.contains("fib daddr") && !line.contains("@local"));
+            let rules = kept.collect::<Vec<_>>().join("\n");
+            let _running = Proxy::Ours.run_without_rules(&gateway("tproxy"));
+            shell_on("gate", &rules);
+            for (from, to, wanted) in [
+                ("192.168.1.2", INNER, true),
+                ("192.168.1.2", SERVER, true),
+                (PUBLIC, SERVER, true),
+                (PUBLIC, INNER, false),
+                ("192.168.1.2", GATE, false),
+            ] {
+                std::fs::write(LOG, "").unwrap();
+                let answered = on("client", async move || answers(from, to).await);
+                assert_eq!(answered, wanted, "{from} {to}");
+                if !wanted {
+                    logged("refused by the guard of private addresses");
+                }
+            }
+        },
+    );
+}
+
+#[test]
+fn an_answer_comes_from_whoever_gives_it() {
+    inside("an_answer_comes_from_whoever_gives_it", || {
+        serve();
+        for proxy in Proxy::all() {
+            let running = proxy.run(&gateway("tproxy"), &wishes(false));
+            let from = on("client", async || {
+                let socket = UdpSocket::bind("0.0.0.0:0").await.unwrap();
+                let mut buffer = [0; 200];
+                loop {
+                    socket.send_to(ELSEWHERE, (SERVER, ECHO)).await.unwrap();
+                    if let Ok(got) = timeout(Duration::from_secs(1), socket.recv_from(&mut buffer)).await {
+                        return got.unwrap().1;
+                    }
+                }
+            });
+            assert_eq!(from.ip().to_string(), RESOLVER, "{proxy:?}");
+            drop(running);
+            undo(&gateway("tproxy"), &wishes(false));
+        }
+    });
+}
+
+#[test]
+fn a_thousand_connections_at_once() {
+    inside("a_thousand_connections_at_once", || {
+        let descriptors = rustix::process::Resource::Nofile;
+        let limit = rustix::process::getrlimit(descriptors);
+        let most = rustix::process::Rlimit {
+            current: limit.maximum,
+            ..limit
+        };
+        rustix::process::setrlimit(descriptors, most).unwrap();
+        serve();
+        for kind in ["tproxy", "redirect"] {
+            let running = Proxy::Ours.run(&gateway(kind), &wishes(false));
+            on("client", async || {
+                let mut open = Vec::new();
+                for n in 0..1000 {
+                    let to = [SERVER, SERVER_V6, RESOLVER][n % 3];
+                    open.push(tokio::spawn(async move {
+                        let (mut stream, told) = asks(to, ECHO).await.unwrap();
+                        assert!(told.contains(to), "{told}");
+                        let line = format!("number {n}");
+                        stream.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+                        assert_eq!(hears(&mut stream).await.unwrap(), line);
+                        stream
+                    }));
+                }
+                let mut streams = Vec::new();
+                for one in open {
+                    streams.push(one.await.unwrap());
+                }
+                assert_eq!(streams.len(), 1000);
+            });
+            drop(running);
+            undo(&gateway(kind), &wishes(false));
+        }
+    });
+}
+
+/// Pipes that this process has.
+fn pipes() -> usize {
+    let open = std::fs::read_dir("/proc/self/fd").unwrap();
+    let links = open.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+    links.filter(|to| to.to_string_lossy().starts_with("pipe:")).count()
+}
+
+#[test]
+fn much_goes_through_the_kernel() {
+    const LEN: usize = 64 << 20;
+    inside("much_goes_through_the_kernel", || {
+        serve();
+        for kind in ["tproxy", "redirect"] {
+            let running = Proxy::Ours.run(&gateway(kind), &wishes(false));
+            let before = pipes();
+            let most = on("client", async move || {
+                let (mut stream, _) = asks(SERVER, SINK).await.unwrap();
+                let (bytes, mut most) = (vec![7; 1 << 20], 0);
+                for _ in 0..LEN / bytes.len() {
+                    stream.write_all(&bytes).await.unwrap();
+                    most = most.max(pipes());
+                }
+                stream.shutdown().await.unwrap();
+                let mut taken = String::new();
+                stream.read_to_string(&mut taken).await.unwrap();
+                assert_eq!(taken, LEN.to_string());
+                most
+            });
+            assert!(most > before, "{kind}: {most} pipes, as before");
+            drop(running);
+            undo(&gateway(kind), &wishes(false));
+        }
+    });
+}
