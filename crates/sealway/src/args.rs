@@ -24,7 +24,7 @@ pub(crate) use drop::{
     ConflictWord, HashWord, Identity, IdentityCommand, Link as DropLink, Mount, Mounting, Receive, Relay, Send, Share,
     ViaWord,
 };
-pub(crate) use proxy::{Geo, Link, Run, Uuid, with_two_dashes};
+pub(crate) use proxy::{Gateway, Geo, Link, Run, Uuid, with_two_dashes};
 pub(crate) use values::{Measured, PeerWord, scope};
 
 /// Version and commit of this build; clap wants them to live as long as the program.
@@ -75,6 +75,7 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    Gateway(Gateway),
     /// Look into geo files: lists of names and of networks
     #[command(subcommand, disable_help_subcommand = true)]
     Geo(Geo),

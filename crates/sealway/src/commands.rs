@@ -6,6 +6,7 @@ pub(crate) mod completions;
 pub(crate) mod cpu;
 pub(crate) mod doctor;
 pub(crate) mod drop;
+pub(crate) mod gateway;
 pub(crate) mod geo;
 pub(crate) mod lab;
 pub(crate) mod link;

@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         Command::Bip324(bip324) => commands::bip324::run(bip324),
         Command::Completions { shell } => commands::completions::run(shell),
         Command::Cpu { json } => commands::cpu::run(json),
+        Command::Gateway(gateway) => commands::gateway::run(&gateway),
         Command::Geo(geo) => commands::geo::run(&geo),
         Command::Identity(identity) => commands::drop::identity::run(&identity),
         Command::Lab(lab) => match lab.command {

@@ -24,7 +24,7 @@ fn golden(name: &str, text: &str) {
 }
 
 /// Every command.
-const COMMANDS: [&[&str]; 30] = [
+const COMMANDS: [&[&str]; 31] = [
     &[],
     &["bip324"],
     &["bip324", "bench"],
@@ -32,6 +32,7 @@ const COMMANDS: [&[&str]; 30] = [
     &["bip324", "probe"],
     &["completions"],
     &["cpu"],
+    &["gateway"],
     &["identity"],
     &["identity", "forget"],
     &["identity", "list"],

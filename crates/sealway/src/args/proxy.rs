@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueHint};
 
+use crate::exit::Exit;
+
 const RUN_EXIT_CODES: &str = "\
 Exit codes:
     0  stopped by SIGINT or SIGTERM; with --test: the configuration is usable
@@ -50,6 +52,54 @@ pub(crate) struct Run {
     /// Form of the configuration
     #[arg(long, default_value = "auto", value_parser = PossibleValuesParser::new(["auto", "json"]))]
     pub(crate) format: String,
+}
+
+/// Print the firewall's rules for a transparent proxy
+///
+/// Prints commands that lead the connections of other machines to the transparent inbounds of a configuration (a dokodemo-door
+/// with `followRedirect`), and of this machine's own programs with --own. Nothing is applied: read them, and give them to a shell
+/// of root. What would not work, or lead in a circle, is said on standard error.
+#[derive(Args, Debug)]
+#[command(after_help = Exit::help())]
+pub(crate) struct Gateway {
+    /// A configuration, `stdin:` for standard input [default: config.json here]
+    #[arg(short, long = "config", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) config: Vec<PathBuf>,
+
+    /// Interface that clients are behind; may be given several times [default: every interface]
+    #[arg(long, value_name = "IFACE", value_delimiter = ',', value_parser = interface)]
+    pub(crate) lan: Vec<String>,
+
+    /// Also lead this machine's own programs to the proxy
+    ///
+    /// Its outbounds then need a mark (`sockopt.mark`), by which their connections are told from those of other programs.
+    #[arg(long)]
+    pub(crate) own: bool,
+
+    /// Mark of packets on their way to the proxy
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) mark: u32,
+
+    /// Routing table for packets with this mark
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) table: u32,
+
+    /// Leave IPv6 alone
+    #[arg(long)]
+    pub(crate) no_ipv6: bool,
+
+    /// Print what undoes the rules
+    #[arg(long)]
+    pub(crate) undo: bool,
+}
+
+/// A name of an interface, which goes into commands for a shell.
+fn interface(text: &str) -> Result<String, String> {
+    let usual = |byte: u8| byte.is_ascii_alphanumeric() || b"._-@:+".contains(&byte);
+    match text.len() {
+        1..=15 if text.bytes().all(usual) && !text.starts_with('-') => Ok(text.to_owned()),
+        _ => Err("no name of an interface; `ip link` lists them".to_owned()),
+    }
 }
 
 /// Make a user id
