@@ -10,6 +10,12 @@ pub(crate) fn unix_time() -> i64 {
     seconds(SystemTime::now())
 }
 
+/// Unix time, milliseconds.
+pub(crate) fn unix_millis() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// The Unix time, in seconds, that the clock as it is set now would have shown so long ago.
 pub(crate) fn unix_time_before(ago: Duration) -> i64 {
     seconds(SystemTime::now().checked_sub(ago).unwrap_or(UNIX_EPOCH))

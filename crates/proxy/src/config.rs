@@ -28,8 +28,7 @@ impl Settings {
             },
             access_log: access_log(&config.log.access),
             mask_address: config.log.mask_address,
-            hosts: config.dns.hosts.clone(),
-            query_strategy: config.dns.query_strategy,
+            dns: config.dns.clone(),
             ..Settings::default()
         };
         if config.stats {

@@ -334,7 +334,15 @@ mod tests {
             .iter()
             .map(|text| text.parse().unwrap())
             .collect();
-        let by = |families| choose(&all, DomainStrategy { families, force: false });
+        let by = |families| {
+            choose(
+                &all,
+                DomainStrategy {
+                    families,
+                    ..DomainStrategy::default()
+                },
+            )
+        };
         assert_eq!(by(Families::Any), [all[0], all[2], all[1]]);
         assert_eq!(by(Families::V4V6), all);
         assert_eq!(by(Families::V6V4), [all[2], all[0], all[1]]);
@@ -344,7 +352,16 @@ mod tests {
     fn the_strategy_orders_and_filters() {
         let v4: SocketAddr = "192.0.2.1:1".parse().unwrap();
         let v6: SocketAddr = "[2001:db8::1]:1".parse().unwrap();
-        let by = |families, force, found: &[SocketAddr]| choose(found, DomainStrategy { families, force });
+        let by = |families, force, found: &[SocketAddr]| {
+            choose(
+                found,
+                DomainStrategy {
+                    families,
+                    force,
+                    ask: false,
+                },
+            )
+        };
         assert_eq!(by(Families::Any, false, &[v6, v4]), [v6, v4]);
         assert_eq!(by(Families::V4, false, &[v6, v4]), [v4]);
         assert_eq!(by(Families::V4V6, false, &[v6, v4]), [v4, v6]);

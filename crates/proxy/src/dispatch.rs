@@ -21,7 +21,7 @@ use crate::policy::{Exempt, is_private};
 use crate::relay::Relay;
 use crate::resolver::Resolver;
 use crate::roads::{Way, Ways};
-use crate::settings::{DomainStrategy, Level, Settings};
+use crate::settings::{Level, Settings};
 use crate::stats::Traffic;
 use crate::stream::Stream;
 use crate::udp::{self, PacketEnd};
@@ -240,15 +240,7 @@ impl Dispatcher {
             protocol: aim.protocol,
             attributes: &aim.attributes,
         };
-        let resolve = async || {
-            let found = self
-                .resolver
-                .resolve(&to.address, to.port, DomainStrategy::default())
-                .await;
-            found
-                .map(|found| found.iter().map(SocketAddr::ip).collect())
-                .unwrap_or_default()
-        };
+        let resolve = async || self.resolver.addresses(&to.address).await;
         let (at, chosen, exempt) = match self.router.choose(&question, resolve).await {
             Some(decision) => (decision.outbound, Chosen::Rule, decision.exempt.clone()),
             None => (0, Chosen::Default, None),

@@ -21,6 +21,7 @@ use crate::roads::{Roads, Ways};
 use crate::settings::{Level, Settings};
 use crate::stats::{Stats, Traffic};
 use crate::transport::{Accepted, Arrival, Many};
+use crate::upstream;
 
 /// Streams of one connection that are served at a time.
 const MAX_STREAMS: usize = 1024;
@@ -67,8 +68,8 @@ impl Engine {
             ));
         }
         let around = Surroundings {
+            resolver: Arc::new(Resolver::new(settings, &lists)?),
             lists,
-            resolver: Arc::new(Resolver::new(settings)),
             loops: Arc::new(LoopGuard::default()),
             roads: Roads::new(settings.outbounds.iter().map(|one| one.tag.clone()).collect()),
             clock: unix_time,
@@ -91,9 +92,10 @@ impl Engine {
             roads,
             ..
         } = around;
-        let dispatcher = Arc::new(Dispatcher::new(settings, outbounds, resolver, &lists)?);
+        let dispatcher = Arc::new(Dispatcher::new(settings, outbounds, Arc::clone(&resolver), &lists)?);
         let ways: Arc<dyn Ways> = Arc::clone(&dispatcher) as _;
         roads.set(Arc::downgrade(&ways));
+        resolver.set(upstream::all(settings, &resolver, &roads, &loops)?);
         lists.close();
         Ok(Engine {
             inbounds,

@@ -427,8 +427,9 @@ impl Rules<'_> {
                 ));
             }
             let host = server(outbound).map(|(host, _)| host.to_string());
-            let asked =
-                host.filter(|host| host.parse::<IpAddr>().is_err() && self.settings.hosts.answer(host).is_none());
+            let hosts = self.settings.dns.hosts.entries();
+            let fixed = |host: &str| hosts.iter().any(|(condition, _)| condition.matches(host));
+            let asked = host.filter(|host| host.parse::<IpAddr>().is_err() && !fixed(host));
             if let Some(host) = asked {
                 found.push(format!(
                     "{name} has its server by name: the system's question for {host} has no mark and comes to the proxy, which needs the \

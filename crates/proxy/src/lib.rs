@@ -57,6 +57,7 @@ mod closing;
 mod config;
 mod dial;
 mod dispatch;
+mod dns;
 mod engine;
 mod error;
 mod files;
@@ -88,6 +89,7 @@ mod tls;
 mod transparent;
 mod transport;
 mod udp;
+mod upstream;
 
 pub use error::Error;
 pub use files::{can_append, readers};

@@ -1,6 +1,7 @@
 //! Where connections go out: each protocol in a module of its own, and the choice of one.
 
 mod blackhole;
+mod dns;
 mod freedom;
 mod http;
 mod mux;
@@ -75,6 +76,7 @@ fn protocol(
     Ok(match settings.protocol.clone() {
         OutboundProtocol::Freedom(freedom) => Box::new(freedom::Freedom::new(place, freedom, dialer, around)?),
         OutboundProtocol::Blackhole { http } => Box::new(blackhole::Blackhole { http }),
+        OutboundProtocol::Dns(dns) => Box::new(dns::Dns::new(place, dns, dialer, around)?),
         OutboundProtocol::Shadowsocks(to) => Box::new(shadowsocks::Shadowsocks::new(to, dialer, clock)),
         OutboundProtocol::Trojan(trojan) => Box::new(trojan::Trojan::new(place, trojan, dialer)),
         OutboundProtocol::Vless(vless) => Box::new(vless::Vless::new(place, vless, dialer, xudp(&settings.mux)?)),

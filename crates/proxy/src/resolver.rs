@@ -1,47 +1,75 @@
-//! Names and their addresses: fixed answers, then the system's resolver.
+//! Names and their addresses: the one door for whoever has a name and needs addresses.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use sealway_v2ray::Address;
 
-use crate::settings::{DomainStrategy, Hosts, QueryStrategy, Settings};
+use crate::dns::cache::Found;
+use crate::dns::hosts::Fixed;
+use crate::dns::message::Family;
+use crate::dns::{Dns, Exchange, Failed, Wanted};
+use crate::lists::Lists;
+use crate::settings::{DomainStrategy, Families, Settings};
 use crate::{Error, dial};
 
-/// Names that may stand for each other one after another; more are taken for a circle.
-const MAX_NAMES: usize = 8;
+pub(crate) use crate::dns::fake::Fake;
 
 /// Finds the addresses of hosts.
-#[derive(Debug)]
 pub(crate) struct Resolver {
-    hosts: Hosts,
-    families: QueryStrategy,
+    dns: Arc<Dns>,
 }
 
-/// What an address is to the fake answers of this server.
-#[allow(dead_code, reason = "the sniffing object asks it")]
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Fake {
-    /// It lies in none of the pools: a real address.
-    No,
-    /// It stands for this name.
-    Name(Arc<str>),
-    /// It lies in a pool, and stands for no name that is remembered.
-    Unknown,
+/// A name as the rest has it: in lower case, without a dot at its end.
+fn plain(host: &Address) -> String {
+    host.to_string().trim_end_matches('.').to_ascii_lowercase()
 }
 
 impl Resolver {
-    pub(crate) fn new(settings: &Settings) -> Self {
-        Resolver {
-            hosts: settings.hosts.clone(),
-            families: settings.query_strategy,
-        }
+    /// # Errors
+    /// [`Error::Config`] for conditions that make no list.
+    pub(crate) fn new(settings: &Settings, lists: &Lists) -> Result<Self, Error> {
+        Ok(Resolver {
+            dns: Dns::new(&settings.dns, lists)?,
+        })
+    }
+
+    /// Says how servers are asked. That is known only after all has been built that questions go out by.
+    pub(crate) fn set(&self, wires: Vec<Option<Arc<dyn Exchange>>>) {
+        self.dns.set(wires);
+    }
+
+    /// The fixed answers, for those who reach the servers.
+    pub(crate) fn dns(&self) -> &Arc<Dns> {
+        &self.dns
     }
 
     /// What an address is to the fake answers that were given.
-    #[allow(dead_code, clippy::unused_self, reason = "the sniffing object asks it")]
-    pub(crate) fn fake(&self, _ip: IpAddr) -> Fake {
-        Fake::No
+    pub(crate) fn fake(&self, ip: IpAddr) -> Fake {
+        self.dns.fake(ip)
+    }
+
+    /// The answer to a question of a client, which may be an address that only stands for the name.
+    pub(crate) async fn answer(&self, name: &str, family: Family) -> Result<Found, Failed> {
+        self.dns.lookup(name, Wanted::only(family), true).await
+    }
+
+    /// The addresses of a host as the object `dns` says, for rules about addresses. None if there are none.
+    pub(crate) async fn addresses(&self, host: &Address) -> Vec<IpAddr> {
+        if let Some(ip) = host.ip() {
+            return vec![ip];
+        }
+        #[cfg(test)]
+        if host.to_string().ends_with(".never.test") {
+            std::future::pending::<()>().await;
+        }
+        match self.dns.lookup(&plain(host), self.dns.families(), false).await {
+            Ok(found) => found.ips.to_vec(),
+            Err(failed) => {
+                tracing::debug!("{host}: {}", failed.0);
+                Vec::new()
+            }
+        }
     }
 
     /// All addresses of a host, best first.
@@ -58,30 +86,46 @@ impl Resolver {
         if host.to_string().ends_with(".never.test") {
             std::future::pending::<()>().await;
         }
+        let name = plain(host);
         let nothing = || Error::Resolve { name: host.to_string() };
-        let mut name = host;
-        for _ in 0..MAX_NAMES {
-            let found = match self.hosts.answer(&name.to_string()).map(|answer| answer.0.as_slice()) {
-                None => dial::resolve(name, port, strategy).await?,
-                Some([other @ Address::Domain(_)]) => {
-                    name = other;
-                    continue;
-                }
-                Some(addresses) => {
-                    let ips = addresses.iter().filter_map(Address::ip);
-                    let fixed: Vec<_> = ips.map(|ip| SocketAddr::new(ip, port)).collect();
-                    dial::choose(&fixed, strategy)
-                }
+        let families = self.dns.families();
+        if strategy.ask {
+            let of = match strategy.families {
+                Families::V4 => Wanted::only(Family::V4),
+                Families::V6 => Wanted::only(Family::V6),
+                _ => Wanted::BOTH,
             };
-            let wanted = |address: &SocketAddr| match self.families {
-                QueryStrategy::UseIpv4 => address.is_ipv4(),
-                QueryStrategy::UseIpv6 => address.is_ipv6(),
-                _ => true,
+            let wanted = Wanted {
+                v4: families.v4 && of.v4,
+                v6: families.v6 && of.v6,
             };
-            let found: Vec<_> = found.into_iter().filter(wanted).collect();
-            return if found.is_empty() { Err(nothing()) } else { Ok(found) };
+            match self.dns.lookup(&name, wanted, false).await {
+                Ok(found) if !found.ips.is_empty() => {
+                    let found: Vec<_> = found.ips.iter().map(|ip| SocketAddr::new(*ip, port)).collect();
+                    let chosen = dial::choose(&found, strategy);
+                    return if chosen.is_empty() { Err(nothing()) } else { Ok(chosen) };
+                }
+                Ok(_) => {}
+                Err(failed) => tracing::debug!("{name}: {}", failed.0),
+            }
+            if strategy.force {
+                return Err(nothing());
+            }
         }
-        Err(nothing())
+        let found = match self.dns.fixed(&name) {
+            None => dial::resolve(host, port, strategy).await?,
+            Some(Fixed::Name(other)) => {
+                let other = Address::parse(&other).map_err(|_| nothing())?;
+                dial::resolve(&other, port, strategy).await?
+            }
+            Some(Fixed::Ips(ips)) => {
+                let fixed: Vec<_> = ips.into_iter().map(|ip| SocketAddr::new(ip, port)).collect();
+                dial::choose(&fixed, strategy)
+            }
+            Some(Fixed::Code(_) | Fixed::Circle) => Vec::new(),
+        };
+        let found: Vec<_> = found.into_iter().filter(|address| families.has(address.ip())).collect();
+        if found.is_empty() { Err(nothing()) } else { Ok(found) }
     }
 }
 
@@ -98,7 +142,8 @@ mod tests {
             text: text.as_bytes(),
         };
         let config = load(&[file], &Options::default()).config.unwrap();
-        let names = Resolver::new(&Settings::from_config(&config).unwrap());
+        let settings = Settings::from_config(&config).unwrap();
+        let names = Resolver::new(&settings, &Lists::default()).unwrap();
         let host = Address::parse(name).unwrap();
         match names.resolve(&host, 7, DomainStrategy::default()).await {
             Ok(found) => found.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
@@ -108,15 +153,18 @@ mod tests {
 
     #[tokio::test]
     async fn fixed_answers_go_before_the_system() {
-        let hosts = r#"{"a.example": "192.0.2.1", "domain:b.example": ["2001:db8::1", "192.0.2.2"],
-            "c.example": "x.b.example", "keyword:loop": "loop.example", "here.example": "127.0.0.1"}"#;
+        let hosts = r##"{"a.example": "192.0.2.1", "domain:b.example": ["2001:db8::1", "192.0.2.2"],
+            "c.example": "x.b.example", "keyword:loop": "loop.example", "here.example": "127.0.0.1",
+            "blocked.example": "#3"}"##;
         let dns = format!(r#"{{"hosts": {hosts}}}"#);
         for (name, answer) in [
             ("a.example", "192.0.2.1:7"),
             ("A.example", "192.0.2.1:7"),
+            ("a.example.", "192.0.2.1:7"),
             ("x.b.example", "[2001:db8::1]:7 192.0.2.2:7"),
             ("c.example", "[2001:db8::1]:7 192.0.2.2:7"),
             ("loop.example", "no address for the name loop.example"),
+            ("blocked.example", "no address for the name blocked.example"),
             ("198.51.100.1", "198.51.100.1:7"),
         ] {
             assert_eq!(ask(&dns, name).await, answer, "{name}");

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use sealway_v2ray::config::{
-    Attributes, DomainMatch, Hosts, IpMatch, MaskAddress, Override, Protocols, QueryStrategy, Systems, UserMatch,
+    Attributes, Dns, DnsAction, DnsAddress, DnsIps, DnsNetwork, DnsRule, DnsServer, DnsTransport, DomainMatch,
+    FakePool, HostAnswer, IpMatch, MaskAddress, NonIpQuery, Override, Protocols, QueryStrategy, Systems, UserMatch,
     UserMatches,
 };
 
@@ -18,7 +19,7 @@ pub use inbound::{
     VmessIn,
 };
 pub use outbound::{
-    FinalRule, Freedom, MuxDatagrams, MuxOut, MuxPort443, Outbound, OutboundProtocol, ProxyOut, ShadowsocksOut,
+    DnsOut, FinalRule, Freedom, MuxDatagrams, MuxOut, MuxPort443, Outbound, OutboundProtocol, ProxyOut, ShadowsocksOut,
     TrojanOut, VlessOut, VmessOut, VmessSecurity,
 };
 pub use transport::{
@@ -48,10 +49,8 @@ pub struct Settings {
     pub access_log: AccessLog,
     /// How much of addresses the access log shows; all by default.
     pub mask_address: MaskAddress,
-    /// Fixed answers for names. The system's resolver is asked for others.
-    pub hosts: Hosts,
-    /// The families of addresses that names are resolved to.
-    pub query_strategy: QueryStrategy,
+    /// Name resolution.
+    pub dns: Dns,
 }
 
 impl Settings {

@@ -2,7 +2,7 @@
 
 mod front;
 mod grpc;
-mod http2;
+pub(crate) mod http2;
 mod upgrade;
 pub(crate) mod ws;
 mod xhttp;

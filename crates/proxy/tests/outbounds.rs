@@ -144,7 +144,12 @@ fn every_word_of_the_domain_strategy_is_known() {
     ] {
         for key in ["domainStrategy", "targetStrategy"] {
             let freedom = freedom_of(&format!(r#"{{"{key}": "{word}"}}"#));
-            assert_eq!(freedom.domain_strategy, DomainStrategy { families, force }, "{word}");
+            let ask = word != "AsIs";
+            assert_eq!(
+                freedom.domain_strategy,
+                DomainStrategy { families, force, ask },
+                "{word}"
+            );
         }
     }
 }

@@ -36,13 +36,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::json::{self, Data, Value, members};
 use context::{Cx, quoted};
+use dns::FakeDns;
 use scalar::{Listed, Part, ScalarMap};
 use table::{Decode, object};
 
 pub use crate::problem::{At, Position, Problem, Severity};
 pub use conditions::{Attributes, Protocols, Systems};
 pub use context::nearest;
-pub use dns::{Dns, DnsServer, HostAnswer, Hosts, QueryStrategy};
+pub use dns::{Dns, DnsAddress, DnsIps, DnsServer, DnsTransport, FakePool, HostAnswer, Hosts, QueryStrategy};
 pub use endpoint::UnixName;
 pub use inbound::{Inbound, Listen};
 pub use locate::problem_at;
@@ -53,11 +54,11 @@ pub use outbound::{Mux, Outbound, ProxySettings, XudpProxyUdp443};
 pub use policy::{LevelPolicy, Levels, Policy, SystemPolicy};
 pub use ports::{Networks, Port, Ports};
 pub use protocol::{
-    Account, BlackholeAnswer, BlackholeResponse, BlackholeSettings, DokodemoSettings, Experiments, FallbackDial,
-    FallbackTarget, FinalAction, FinalRule, FreedomSettings, HttpSettings, InboundProtocol, OutboundProtocol,
-    ProxyOutbound, Redirect, Server, ShadowsocksInbound, ShadowsocksOutbound, ShadowsocksUser, ShadowsocksUsers,
-    SocksAuth, SocksSettings, TrojanInbound, TrojanOutbound, TrojanUser, User, VlessInbound, VlessOutbound,
-    VmessInbound, VmessOutbound, VmessSecurity,
+    Account, BlackholeAnswer, BlackholeResponse, BlackholeSettings, DnsAction, DnsNetwork, DnsRule, DnsSettings,
+    DokodemoSettings, Experiments, FallbackDial, FallbackTarget, FinalAction, FinalRule, FreedomSettings, HttpSettings,
+    InboundProtocol, NonIpQuery, OutboundProtocol, ProxyOutbound, Redirect, Server, ShadowsocksInbound,
+    ShadowsocksOutbound, ShadowsocksUser, ShadowsocksUsers, SocksAuth, SocksSettings, TrojanInbound, TrojanOutbound,
+    TrojanUser, User, VlessInbound, VlessOutbound, VmessInbound, VmessOutbound, VmessSecurity,
 };
 pub use reference::{keys, reference};
 pub use routing::{Routing, RoutingStrategy, Rule};
@@ -77,6 +78,8 @@ object! {
         log: Part<Option<Log>> = "log";
         /// Name resolution.
         dns: Part<Dns> = "dns", default "{}";
+        /// Pools of addresses that stand for names, for the DNS server `fakedns`: an object, or a list with one for each family.
+        fake: Part<FakeDns> = "fakedns";
         /// Which outbound a connection takes.
         routing: Part<Routing> = "routing", default "{}";
         /// Timeouts, buffers and which counters are kept.
@@ -91,7 +94,6 @@ object! {
     other {
         LaterService "api": "the management API (`api`)";
         LaterService "metrics": "`metrics`";
-        LaterError "fakedns": "fake DNS (`fakedns`)";
         LaterService "observatory": "measuring outbounds (`observatory`)";
         LaterService "burstObservatory": "measuring outbounds (`burstObservatory`)";
         LaterWarning "geodata": "fetching geo files (`geodata`); fetch them with another program, and SIGHUP loads them again";
@@ -281,6 +283,7 @@ fn decode(mut value: Value, cx: &mut Cx<'_>) -> (Option<Config>, Draft) {
     cx.env = take_env(&mut value);
     // Rules refer to these, also where the rest of an inbound or outbound cannot be read.
     cx.tags.inbounds = find_tags(&value, "inbounds", cx);
+    cx.tags.queries = dns::tags(&value);
     cx.tags.outbounds = find_tags(&value, "outbounds", cx);
     let missing_outbounds = !has(&value, "outbounds");
     let Some(s) = Settings::decode(value, cx) else {
@@ -310,10 +313,10 @@ fn decode(mut value: Value, cx: &mut Cx<'_>) -> (Option<Config>, Draft) {
     if let Some(routing) = &s.routing.0 {
         reach::check_doors(&s.inbounds.read, &s.outbounds.read, routing, cx);
     }
-    let config = match (s.log.0, s.dns.0, s.routing.0, s.policy.0, s.stats.0) {
-        (Some(log), Some(dns), Some(routing), Some(policy), Some(stats)) if cx.errors() == 0 => Config {
+    let config = match (s.log.0, s.dns.0, s.fake.0, s.routing.0, s.policy.0, s.stats.0) {
+        (Some(log), Some(dns), Some(fake), Some(routing), Some(policy), Some(stats)) if cx.errors() == 0 => Config {
             log: log.unwrap_or_default(),
-            dns,
+            dns: Dns { fake: fake.0, ..dns },
             routing,
             policy,
             inbounds: s.inbounds.read.into_iter().map(|(_, inbound)| inbound).collect(),

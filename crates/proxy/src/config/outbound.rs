@@ -35,6 +35,17 @@ pub(super) fn outbound(place: &str, outbound: &config::Outbound, cone: &Cone) ->
         config::OutboundProtocol::Blackhole(blackhole) => OutboundProtocol::Blackhole {
             http: blackhole.response.kind == BlackholeResponse::Http,
         },
+        config::OutboundProtocol::Dns(dns) => OutboundProtocol::Dns(DnsOut {
+            network: dns.network.map(|network| match network {
+                DnsNetwork::Tcp => sealway_v2ray::Network::Tcp,
+                _ => sealway_v2ray::Network::Udp,
+            }),
+            address: dns.address.clone(),
+            port: (dns.port.0 > 0).then_some(dns.port.0),
+            non_ip_query: dns.non_ip_query,
+            block_types: dns.block_types.clone(),
+            rules: dns.rules.value.clone(),
+        }),
         config::OutboundProtocol::Trojan(trojan) => OutboundProtocol::Trojan(TrojanOut {
             server: server(&trojan.server),
             key: Key::of_password(&trojan.password),

@@ -242,7 +242,8 @@ pub(super) fn strategy(strategy: config::DomainStrategy) -> DomainStrategy {
         From::ForceIpv6v4 => (Families::V6V4, true),
         _ => (Families::Any, false),
     };
-    DomainStrategy { families, force }
+    let ask = strategy != From::AsIs;
+    DomainStrategy { families, force, ask }
 }
 
 pub(super) fn socket(stream: &Stream) -> SocketOptions {

@@ -6,9 +6,9 @@ use sealway_v2ray::config::IpMatch;
 use sealway_v2ray::mux::BaseKey;
 use sealway_v2ray::shadowsocks::KeyChain;
 use sealway_v2ray::trojan::Key;
-use sealway_v2ray::{Address, UserId};
+use sealway_v2ray::{Address, Network, UserId};
 
-use super::{Account, ClientTransport, DomainStrategy};
+use super::{Account, ClientTransport, DnsRule, DomainStrategy, NonIpQuery};
 
 /// An outbound.
 #[derive(Clone, Debug)]
@@ -74,6 +74,8 @@ pub enum OutboundProtocol {
         /// Answer with `HTTP/1.1 403 Forbidden`.
         http: bool,
     },
+    /// Answers questions of DNS.
+    Dns(DnsOut),
     /// Shadowsocks.
     Shadowsocks(ShadowsocksOut),
     /// Trojan.
@@ -86,6 +88,23 @@ pub enum OutboundProtocol {
     Socks(ProxyOut),
     /// HTTP CONNECT.
     Http(ProxyOut),
+}
+
+/// Answers questions of DNS that are sent to it.
+#[derive(Clone, Debug, Default)]
+pub struct DnsOut {
+    /// How questions that go on are sent. `None`: as they came.
+    pub network: Option<Network>,
+    /// Where they are sent. `None`: to their target.
+    pub address: Option<Address>,
+    /// The port they are sent to. `None`: that of their target.
+    pub port: Option<u16>,
+    /// What becomes of questions that are not about addresses. `None`, without rules: they get an empty answer.
+    pub non_ip_query: Option<NonIpQuery>,
+    /// Types of questions that are refused, or dropped.
+    pub block_types: Vec<u16>,
+    /// Rules about questions, in place of the two above.
+    pub rules: Vec<DnsRule>,
 }
 
 /// Straight to the target.
@@ -111,7 +130,7 @@ pub struct FinalRule {
     /// Allow or block.
     pub allow: bool,
     /// Stream, datagram or, if `None`, both.
-    pub network: Option<sealway_v2ray::Network>,
+    pub network: Option<Network>,
     /// Ports; empty for all.
     pub ports: Vec<(u16, u16)>,
     /// Addresses; empty for all.

@@ -347,6 +347,8 @@ pub struct DomainStrategy {
     pub families: Families,
     /// A name without such an address is an error; otherwise the system's choice is used then.
     pub force: bool,
+    /// The object `dns` is asked; otherwise, but for its fixed answers, the system's resolver is.
+    pub ask: bool,
 }
 
 /// Address families in order of preference.

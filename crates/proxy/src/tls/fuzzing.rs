@@ -1,4 +1,4 @@
-//! One entry a parser of TLS, for the fuzz targets and for the test that replays their corpora. Not part of the public
+//! One entry a parser of TLS and DNS, for the fuzz targets and for the test that replays their corpora. Not part of the public
 //! interface.
 //!
 //! Every entry checks more than that nothing panics: that more bytes change no name that was found, that what is opened is what
@@ -24,7 +24,12 @@ use super::records::{Kernel, Records};
 pub type Entry = (&'static str, fn(&[u8]));
 
 /// All entries.
-pub const ENTRIES: &[Entry] = &[("tls_hello", hello), ("tls_records", records)];
+pub const ENTRIES: &[Entry] = &[
+    ("dns_answer", crate::dns::fuzzing::answer),
+    ("dns_question", crate::dns::fuzzing::question),
+    ("tls_hello", hello),
+    ("tls_records", records),
+];
 
 /// Runs the entry of this name.
 ///

@@ -9,6 +9,7 @@ mod chain;
 #[path = "../common/mod.rs"]
 mod common;
 mod curl;
+mod dns;
 mod early;
 mod ends;
 mod grpc;

@@ -14,6 +14,8 @@ const MAX_PROBLEMS: usize = 200;
 pub(crate) struct Tags {
     pub(crate) inbounds: HashMap<String, usize>,
     pub(crate) outbounds: HashMap<String, usize>,
+    /// The inbound tags that queries of DNS have.
+    pub(crate) queries: Vec<String>,
 }
 
 /// The state of a reading.

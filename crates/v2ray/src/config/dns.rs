@@ -1,26 +1,32 @@
 //! `dns`: name resolution.
 
+mod fake;
+mod hosts;
+mod server;
+
 use std::net::IpAddr;
 
-use super::context::{Cx, quoted};
-use super::net::DomainMatch;
-use super::ports::Port;
-use super::scalar::Texts;
-use super::schema::{Kind, Loses};
+use super::context::Cx;
+use super::schema::Kind;
 use super::table::{Decode, object, words};
-use crate::Address;
-use crate::json::{Data, Member, Value};
-use crate::problem::At;
+use crate::json::{Data, Value, members};
+
+pub(crate) use fake::FakeDns;
+pub use fake::FakePool;
+pub use hosts::{HostAnswer, Hosts};
+pub use server::{DnsAddress, DnsIps, DnsServer, DnsTransport};
 
 words! {
     /// The families of addresses to ask DNS for.
     pub enum QueryStrategy {
         /// Both.
-        UseIp = "UseIP" | "UseIPv4v6" | "UseIPv6v4" | "UseSystem" | "";
+        UseIp = "UseIP" | "UseIPv4v6" | "UseIPv6v4" | "use_ip" | "use-ip" | "";
         /// IPv4 only.
-        UseIpv4 = "UseIPv4";
+        UseIpv4 = "UseIPv4" | "UseIP4" | "use_ipv4" | "use_ip4" | "use_ip_v4" | "use-ipv4" | "use-ip4" | "use-ip-v4";
         /// IPv6 only.
-        UseIpv6 = "UseIPv6";
+        UseIpv6 = "UseIPv6" | "UseIP6" | "use_ipv6" | "use_ip6" | "use_ip_v6" | "use-ipv6" | "use-ip6" | "use-ip-v6";
+        /// Those that the system has a route for.
+        UseSystem = "UseSystem" | "UseSys" | "use_sys" | "use-sys" | "use_system" | "use-system";
     }
 }
 
@@ -31,177 +37,136 @@ impl Default for QueryStrategy {
     }
 }
 
+words! {
+    /// Whether answers are kept.
+    pub(crate) enum CacheStrategy {
+        /// They are.
+        Enabled = "enabled" | "";
+        /// They are not.
+        Disabled = "disabled";
+    }
+}
+
+words! {
+    /// Whether servers are asked for names that none of their conditions is about.
+    pub(crate) enum FallbackStrategy {
+        /// They are, after those whose conditions fit.
+        Enabled = "enabled" | "";
+        /// They are not.
+        Disabled = "disabled";
+        /// They are, unless the condition of another server fits.
+        DisabledIfAnyMatch = "disabledIfAnyMatch" | "disabled-if-any-match";
+    }
+}
+
 object! {
-    /// Name resolution. The system's resolver answers what `hosts` does not.
-    pub struct Dns: "dns" {
-        /// Servers to ask. Only "localhost", the system's resolver, is supported yet; of plain servers a warning tells, and
-        /// those that seal queries (`https://`, `quic+local://`) are an error.
+    /// Name resolution. `hosts` is asked first, then the servers in their order. Without servers the system's resolver answers.
+    pub(crate) struct DnsSettings: "dns" {
+        /// Servers to ask.
         servers: Vec<DnsServer> = "servers";
-        /// Fixed answers: a name, or a domain condition, and its address, addresses, or another name.
+        /// Fixed answers: a name, or a domain condition, and its address, addresses, another name, or `#` and a response code.
         hosts: Hosts = "hosts";
         /// Families of addresses to ask for.
         query_strategy: QueryStrategy = "queryStrategy", default "\"UseIP\"";
+        /// The address whose network (/24, /96) servers are told as the client's.
+        client_ip: Option<IpAddr> = "clientIp";
+        /// The inbound tag that queries have in the routing.
+        tag: super::scalar::Name = "tag";
+        /// Keep no answers.
+        disable_cache: bool = "disableCache", default "false";
+        /// Answer with what has expired, and ask anew at the same time.
+        serve_stale: bool = "serveStale", default "false";
+        /// How long after its end an answer may still be served, seconds. 0: for as long as it is kept.
+        serve_expired_ttl: u32 = "serveExpiredTTL", default "0";
+        /// Ask only servers whose `domains` fit, if there are any.
+        disable_fallback: bool = "disableFallback", default "false";
+        /// The same, for names that the `domains` of a server fit.
+        disable_fallback_if_match: bool = "disableFallbackIfMatch", default "false";
+        /// Ask all servers at once. Their order still decides whose answer counts.
+        parallel: bool = "enableParallelQuery", default "false";
+        /// Answer from the system's hosts file too.
+        use_system_hosts: bool = "useSystemHosts", default "false";
+        /// Whether answers are kept (V2Ray's word for `disableCache`).
+        cache_strategy: CacheStrategy = "cacheStrategy", default "\"enabled\"";
+        /// Which servers are asked (V2Ray's word for `disableFallback`).
+        fallback_strategy: FallbackStrategy = "fallbackStrategy", default "\"enabled\"";
     }
     other {
-        Accepted "disableCache": "No answers are kept anyway.";
-        LaterWarning "clientIp": "DNS queries with a client subnet";
-        LaterError "tag": "DNS queries through the routing (`tag`), which may lead them through a proxy";
-        LaterWarning "disableFallback": "a choice among DNS servers";
-        LaterWarning "disableFallbackIfMatch": "a choice among DNS servers";
-        LaterWarning "useSystemHosts": "`useSystemHosts`; the system's resolver reads its hosts file anyway";
-        LaterWarning "enableParallelQuery": "parallel DNS queries";
-        LaterWarning "serveStale": "stale DNS answers";
-        LaterWarning "serveExpiredTTL": "stale DNS answers";
+        Accepted "domainMatcher": "";
     }
 }
 
-object! {
-    /// A DNS server with conditions.
-    pub(crate) struct DnsServerSettings: "dns.servers[]" {
-        /// The server.
-        address: At<String> = "address", required;
-        /// Its port.
-        port: Port = "port", default "53";
-        /// Only for these names.
-        domains: Texts = "domains";
-        /// Only answers within these networks count.
-        expected_ips: Texts = "expectedIPs" | "expectIPs";
-        /// Do not ask it for other names.
-        skip_fallback: bool = "skipFallback", default "false";
-        /// Families of addresses to ask for.
-        query_strategy: Option<QueryStrategy> = "queryStrategy";
-        /// The client subnet to send.
-        client_ip: Option<IpAddr> = "clientIp";
-        /// The inbound tag its queries have in the routing.
-        tag: String = "tag";
-        /// How long to wait for an answer, milliseconds.
-        timeout_ms: Option<u32> = "timeoutMs";
-    }
-}
-
-/// A DNS server. Only [`DnsServer::System`] is used yet; of others a warning tells, or an error where they seal queries.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum DnsServer {
-    /// `localhost`: the system's resolver.
-    System,
-    /// Another server, as it was written.
-    Other(String),
-}
-
-impl Decode for DnsServer {
-    fn kind() -> Kind {
-        Kind::Object(DnsServerSettings::TABLE)
-    }
-
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let at = value.at;
-        let (address, conditions) = match value.data {
-            Data::String(text) => (At { value: text, at }, false),
-            _ => {
-                let s = DnsServerSettings::decode(value, cx)?;
-                let texts = !s.domains.is_empty() || !s.expected_ips.is_empty() || !s.tag.is_empty();
-                let switches = s.skip_fallback || s.query_strategy.is_some() || s.client_ip.is_some();
-                (s.address, texts || switches || s.timeout_ms.is_some() || s.port.0 != 53)
-            }
-        };
-        if address.eq_ignore_ascii_case("localhost") {
-            if conditions {
-                let what = "conditions of the server \"localhost\"; the system's resolver is asked for every name";
-                cx.later(Loses::Ease, at, what);
-            }
-            return Some(DnsServer::System);
-        }
-        // The system's resolver asks in the clear, so it cannot stand in for what is sealed.
-        let what = format!("the DNS server {}", quoted(&address));
-        if is_sealed(&address) {
-            let hint =
-                "the system's resolver would ask in the clear; have it ask a sealed server, and write \"localhost\"";
-            cx.later_but(address.at, &what, hint);
-        } else {
-            let what = format!("{what}; the system's resolver answers instead");
-            cx.later(Loses::Ease, address.at, &what);
-        }
-        Some(DnsServer::Other(address.value))
-    }
-}
-
-/// Whether a server is asked through something sealed, as `https://`, `https+local://`, `h2c://` and `quic+local://` are, or
-/// in a way that we do not know.
-fn is_sealed(server: &str) -> bool {
-    let scheme = server.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
-    scheme.is_some_and(|scheme| !matches!(scheme.as_str(), "udp" | "tcp" | "tcp+local"))
-}
-
-/// Fixed answers by name, in the order of the file.
+/// Name resolution.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Hosts(Vec<(DomainMatch, HostAnswer)>);
-
-impl Hosts {
-    /// The answer for a name: that of the first condition that holds. Letter case and a dot at the end make no difference.
-    pub fn answer(&self, name: &str) -> Option<&HostAnswer> {
-        let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
-        self.0
-            .iter()
-            .find(|(condition, _)| condition.matches(&name))
-            .map(|(_, answer)| answer)
-    }
+#[non_exhaustive]
+pub struct Dns {
+    /// Servers to ask. Empty: the system's resolver.
+    pub servers: Vec<DnsServer>,
+    /// Fixed answers.
+    pub hosts: Hosts,
+    /// Families of addresses to ask for.
+    pub query_strategy: QueryStrategy,
+    /// Ask only servers whose conditions fit, if there are any.
+    pub disable_fallback: bool,
+    /// The same, for names that a condition fits.
+    pub disable_fallback_if_match: bool,
+    /// Ask all servers at once.
+    pub parallel: bool,
+    /// Answer from the system's hosts file too.
+    pub use_system_hosts: bool,
+    /// The pools of fake addresses. Empty: those that are usual.
+    pub fake: Vec<FakePool>,
 }
 
-impl Decode for Hosts {
+impl Decode for Dns {
     fn kind() -> Kind {
-        Kind::Map(Box::new(HostAnswer::kind()))
+        Kind::Object(DnsSettings::TABLE)
     }
 
     fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let Data::Object(members) = value.data else {
-            cx.wrong_type(&value, "an object");
-            return None;
-        };
-        let wanted = members.len();
-        let one = |member: Member| {
-            // A bare name stands for itself here, not for a part of names as in rules.
-            let text = if member.key.contains(':') {
-                member.key.clone()
-            } else {
-                format!("full:{}", member.key)
-            };
-            cx.within(&member.key, |cx| {
-                let condition = DomainMatch::read(
-                    &At {
-                        value: text,
-                        at: member.at,
-                    },
-                    cx,
-                );
-                if let Some(DomainMatch::List(_)) = condition {
-                    cx.later(Loses::Protection, member.at, "lists of geo files in `hosts`");
-                    return None;
-                }
-                Some((condition?, HostAnswer::decode(member.value, cx)?))
-            })
-        };
-        let hosts: Vec<_> = members.into_iter().filter_map(one).collect();
-        (hosts.len() == wanted).then_some(Hosts(hosts))
-    }
-}
-
-/// A fixed answer.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct HostAnswer(
-    /// Addresses, or one other name to resolve instead.
-    pub Vec<Address>,
-);
-
-impl Decode for HostAnswer {
-    fn kind() -> Kind {
-        Kind::text("address, name, or list of addresses")
-    }
-
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        match value.data {
-            Data::Array(_) => Vec::<Address>::decode(value, cx).map(HostAnswer),
-            _ => Address::decode(value, cx).map(|address| HostAnswer(vec![address])),
+        let s = DnsSettings::decode(value, cx)?;
+        let mut servers = s.servers;
+        let disable_cache = s.disable_cache || s.cache_strategy == CacheStrategy::Disabled;
+        for server in &mut servers {
+            server.client_ip = server.client_ip.or(s.client_ip);
+            server.query_strategy = server.query_strategy.or(Some(s.query_strategy));
+            server.disable_cache = server.disable_cache.or(Some(disable_cache));
+            server.serve_stale = server.serve_stale.or(Some(s.serve_stale));
+            server.serve_expired_ttl = server.serve_expired_ttl.or(Some(s.serve_expired_ttl));
+            if server.tag.is_empty() {
+                server.tag.clone_from(&s.tag.0);
+            }
         }
+        Some(Dns {
+            servers,
+            hosts: s.hosts,
+            query_strategy: s.query_strategy,
+            disable_fallback: s.disable_fallback || s.fallback_strategy == FallbackStrategy::Disabled,
+            disable_fallback_if_match: s.disable_fallback_if_match
+                || s.fallback_strategy == FallbackStrategy::DisabledIfAnyMatch,
+            parallel: s.parallel,
+            use_system_hosts: s.use_system_hosts,
+            fake: Vec::new(),
+        })
     }
+}
+
+/// The inbound tags that queries have, before the rest is read: rules may be about them.
+pub(super) fn tags(root: &Value) -> Vec<String> {
+    let member = |value: &Value, key: &str| {
+        let found = members(value).iter().rfind(|m| m.key.eq_ignore_ascii_case(key));
+        found.map(|m| m.value.clone())
+    };
+    let Some(dns) = member(root, "dns") else {
+        return Vec::new();
+    };
+    let servers = match member(&dns, "servers").map(|servers| servers.data) {
+        Some(Data::Array(servers)) => servers,
+        _ => Vec::new(),
+    };
+    let tag = |value: &Value| match member(value, "tag")?.data {
+        Data::String(tag) if !tag.is_empty() => Some(tag),
+        _ => None,
+    };
+    tag(&dns).into_iter().chain(servers.iter().filter_map(tag)).collect()
 }

@@ -1,6 +1,7 @@
 //! The protocols: a file for each below this one, and a line for each side of it in the lists here.
 
 mod blackhole;
+mod dns;
 mod dokodemo;
 mod fallback;
 mod freedom;
@@ -22,6 +23,7 @@ use crate::link::Link;
 use crate::problem::Position;
 
 pub use blackhole::{BlackholeAnswer, BlackholeResponse, BlackholeSettings};
+pub use dns::{DnsAction, DnsNetwork, DnsRule, DnsSettings, NonIpQuery};
 pub use dokodemo::DokodemoSettings;
 pub use fallback::{FallbackDial, FallbackTarget};
 pub use freedom::{FinalAction, FinalRule, FreedomSettings, Redirect};
@@ -170,6 +172,8 @@ protocols! {
         Freedom(FreedomSettings) = "freedom" | "direct";
         /// Nowhere.
         Blackhole(BlackholeSettings) = "blackhole" | "block";
+        /// Answers questions of DNS.
+        Dns(DnsSettings) = "dns";
         /// Shadowsocks.
         Shadowsocks(ShadowsocksOutbound) = "shadowsocks";
         /// Trojan.
@@ -188,7 +192,6 @@ protocols! {
         LaterError "hysteria2": "the protocol hysteria2; write vless or trojan, with tls, on both ends";
         LaterError "wireguard": "the protocol wireguard; let the system's own WireGuard make the tunnel, and name its interface in the `sockopt` of a freedom outbound";
         LaterError "loopback": "the protocol loopback";
-        LaterError "dns": "the protocol dns";
     }
 }
 

@@ -149,7 +149,8 @@ impl Decode for Rule {
             cx.error_in("outboundTag", tag.at, text, hint);
         }
         for name in s.inbound_tags.0.iter().flat_map(|tags| &tags.0) {
-            if !cx.tags.inbounds.contains_key(name.as_str()) && !cx.is_full() {
+            let known = cx.tags.inbounds.contains_key(name.as_str()) || cx.tags.queries.contains(&name.value);
+            if !known && !cx.is_full() {
                 let text = format!("no inbound has the tag {}", quoted(name));
                 let hint = near_tag(name, cx.tags.inbounds.keys());
                 cx.warn_in("inboundTag", name.at, text, hint);

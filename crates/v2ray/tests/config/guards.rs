@@ -101,29 +101,8 @@ fn a_tunnel_that_the_guard_would_close_is_told() {
 }
 
 #[test]
-fn queries_that_were_to_be_sealed_do_not_leave_in_the_clear() {
-    let dns = |dns: &str| format!(r#"{{"dns": {{{dns}}}, "inbounds": [{SOCKS}], "outbounds": [{FREEDOM}]}}"#);
-    for sealed in [
-        r#""servers": ["https://1.1.1.1/dns-query"]"#,
-        r#""servers": ["localhost", {"address": "HTTPS+LOCAL://dns.example/q"}]"#,
-        r#""servers": ["quic+local://dns.example"]"#,
-        r#""servers": ["tls://1.1.1.1"]"#,
-        r#""tag": "dns""#,
-    ] {
-        let told = bad(&dns(sealed));
-        assert!(told.iter().any(|line| line.contains("error: dns.")), "{told:?}");
-    }
-    for plain in [
-        r#""servers": ["1.1.1.1"]"#,
-        r#""servers": ["tcp://1.1.1.1", "localhost"]"#,
-    ] {
-        assert!(warned(&dns(plain))[0].contains("the system's resolver answers instead"));
-    }
-}
-
-#[test]
 fn no_error_hides_another() {
-    let text = r#"{"dns": {"servers": ["https://1.1.1.1/"]},
+    let text = r#"{"dns": {"servers": ["quic+local://1.1.1.1"]},
 "routing": {"rules": [{"ip": "geoip:", "domain": "geosite:cn@", "port": 99999, "outboundTag": "gone"}]},
 "inbounds": [{"port": 1, "protocol": "vless", "settings": {"clients": [{"id": ""}]},
   "streamSettings": {"network": "kcp", "security": "tls", "tlsSettings": {"minVersion": "9"}, "sockopt": {"mark": "x"}}},

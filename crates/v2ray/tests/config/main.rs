@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod chains;
+mod dns;
 mod files;
 mod geo;
 mod guards;

@@ -110,7 +110,7 @@ fn what_is_known_but_missing_is_named() {
             inbound(r#"{"port":1,"protocol":"socks","streamSettings":{"security":"reality"}}"#),
             "REALITY",
         ),
-        (outbound(r#"{"protocol":"dns"}"#), "the protocol dns"),
+        (outbound(r#"{"protocol":"loopback"}"#), "the protocol loopback"),
         (
             outbound(r#"{"protocol":"freedom","settings":{"fragment":{"packets":"1-3"}}}"#),
             "(`fragment`)",

@@ -287,25 +287,6 @@ fn rules_match() {
 }
 
 #[test]
-fn hosts_answer() {
-    let config = good(&format!(
-        r#"{{"dns":{{"servers":["localhost"],"hosts":{{"a.example":"192.0.2.1","domain:b.example":["::1","192.0.2.2"]}}}},"inbounds":[{SOCKS}],"outbounds":[{FREEDOM}]}}"#
-    ));
-    let answer = |name: &str| config.dns.hosts.answer(name).map(|answer| answer.0.len());
-    assert_eq!(
-        (answer("A.example."), answer("x.a.example"), answer("x.b.example")),
-        (Some(1), None, Some(2))
-    );
-    let told = warned(&format!(
-        r#"{{"dns":{{"servers":["1.1.1.1"]}},"inbounds":[{SOCKS}],"outbounds":[{FREEDOM}]}}"#
-    ));
-    assert!(
-        told[0].contains("not supported yet: the DNS server \"1.1.1.1\""),
-        "{told:?}"
-    );
-}
-
-#[test]
 fn log_words() {
     let read = |log: &str| {
         good(&format!(

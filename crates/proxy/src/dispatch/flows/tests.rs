@@ -27,9 +27,10 @@ fn flows(rules: Vec<Rule>) -> Box<Flows> {
         domain_strategy: RouteByName::OnDemand,
         ..Settings::default()
     };
+    let lists = Arc::new(Lists::default());
     let around = Surroundings {
-        lists: Arc::new(Lists::default()),
-        resolver: Arc::new(Resolver::new(&settings)),
+        resolver: Arc::new(Resolver::new(&settings, &lists).unwrap()),
+        lists,
         loops: Arc::default(),
         roads: Roads::new(vec!["direct".into()]),
         clock: crate::clock::unix_time,

@@ -18,5 +18,5 @@ fn every_changed_input_is_handled() {
 
 #[test]
 fn every_corpus_of_ours_has_an_entry() {
-    replay::every_corpus_has_an_entry(ENTRIES, &["tls_"]);
+    replay::every_corpus_has_an_entry(ENTRIES, &["tls_", "dns_"]);
 }

@@ -78,7 +78,7 @@ fn an_empty_object_has_all_defaults_without_a_problem() {
         crate::config::LevelPolicy,
         crate::config::Policy,
         crate::config::SystemPolicy,
-        crate::config::Dns,
+        crate::config::dns::DnsSettings,
         crate::config::Routing,
         crate::config::Sockopt,
         crate::config::Stream,
@@ -147,8 +147,6 @@ fn no_hint_leads_to_less_protection() {
         ("vless outbound settings.vnext[].users[].flow", "xtls-rprx-vision"),
         ("routing.rules[]", "balancerTag"),
         ("routing.rules[]", "process"),
-        ("dns", "tag"),
-        ("the top level", "fakedns"),
     ] {
         assert_eq!(class(title, name), Some(Loses::Protection), "{title}.{name}");
     }
@@ -255,7 +253,7 @@ fn an_empty_string_is_no_key_where_there_is_no_default() {
     }
     check!(
         crate::config::Log,
-        crate::config::Dns,
+        crate::config::dns::DnsSettings,
         crate::config::Policy,
         crate::config::Sockopt,
         crate::config::FreedomSettings,

@@ -1,0 +1,396 @@
+//! Names to addresses: fixed answers, a cache, and servers in the order that the configuration says.
+//!
+//! What is here knows no sockets. How a server is asked is an [`Exchange`], which the engine brings when everything stands
+//! that questions may go out by ([`Dns::set`]).
+
+pub(crate) mod cache;
+pub(crate) mod fake;
+mod flights;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
+pub(crate) mod hosts;
+pub(crate) mod message;
+mod servers;
+
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+
+use crate::Error;
+use crate::clock::unix_millis;
+use crate::error::Pending;
+use crate::lists::Lists;
+use crate::settings::{self, QueryStrategy};
+
+use cache::{Cache, Found, Kept, Key};
+use fake::{Fake, FakePools};
+use flights::Flights;
+use hosts::{Fixed, Hosts};
+use message::{Answer, Family, Question};
+use servers::{Server, Source};
+
+/// How long the answer of one family is waited for once there are addresses of the other (RFC 8305 section 3).
+const OTHER_FAMILY: Duration = Duration::from_millis(50);
+/// How long fixed answers hold, and those of the system, seconds.
+const FIXED_TTL: u32 = 10;
+/// How long a fake answer holds, seconds: the connection follows at once.
+const FAKE_TTL: u32 = 1;
+
+/// A server that can be asked.
+pub(crate) trait Exchange: Send + Sync {
+    /// Asks it once, in whatever task the future is polled. The caller limits the time. What the task knows that calls this
+    /// is taken along.
+    fn ask(self: Arc<Self>, question: Question) -> Pending<'static, Answer>;
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Failed(pub(crate) Arc<str>);
+
+impl Failed {
+    fn new(why: impl Into<Arc<str>>) -> Failed {
+        Failed(why.into())
+    }
+}
+
+/// The families that are asked for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Wanted {
+    pub(crate) v4: bool,
+    pub(crate) v6: bool,
+}
+
+impl Wanted {
+    pub(crate) const BOTH: Wanted = Wanted { v4: true, v6: true };
+
+    pub(crate) fn only(family: Family) -> Wanted {
+        Wanted {
+            v4: family == Family::V4,
+            v6: family == Family::V6,
+        }
+    }
+
+    pub(crate) fn has(self, ip: IpAddr) -> bool {
+        if ip.is_ipv4() { self.v4 } else { self.v6 }
+    }
+
+    /// What is left of it.
+    fn by(self, strategy: QueryStrategy) -> Wanted {
+        let has = match strategy {
+            QueryStrategy::UseIpv4 => Wanted::only(Family::V4),
+            QueryStrategy::UseIpv6 => Wanted::only(Family::V6),
+            QueryStrategy::UseSystem => servers::routes(),
+            _ => Wanted::BOTH,
+        };
+        Wanted {
+            v4: self.v4 && has.v4,
+            v6: self.v6 && has.v6,
+        }
+    }
+
+    fn nothing(self) -> bool {
+        !self.v4 && !self.v6
+    }
+}
+
+/// Name resolution.
+pub(crate) struct Dns {
+    settings: settings::Dns,
+    hosts: Hosts,
+    servers: Vec<Server>,
+    wires: OnceLock<Vec<Option<Arc<dyn Exchange>>>>,
+    cache: Cache,
+    flights: Flights,
+    fake: Option<FakePools>,
+}
+
+impl Dns {
+    /// # Errors
+    /// [`Error::Config`] for conditions that make no list.
+    pub(crate) fn new(settings: &settings::Dns, lists: &Lists) -> Result<Arc<Dns>, Error> {
+        let servers = servers::all(settings, lists)?;
+        let fakes = servers.iter().any(|server| matches!(server.source, Source::Fake)) || !settings.fake.is_empty();
+        Ok(Arc::new(Dns {
+            hosts: Hosts::new(settings, lists)?,
+            servers,
+            wires: OnceLock::new(),
+            cache: Cache::default(),
+            flights: Flights::default(),
+            fake: fakes.then(|| FakePools::new(&settings.fake)),
+            settings: settings.clone(),
+        }))
+    }
+
+    /// Says how servers are asked, in the order of the settings. `None`: those that are asked without a wire.
+    pub(crate) fn set(&self, wires: Vec<Option<Arc<dyn Exchange>>>) {
+        // They are made once.
+        let _ = self.wires.set(wires);
+    }
+
+    /// What an address is to the fake answers that were given.
+    pub(crate) fn fake(&self, ip: IpAddr) -> Fake {
+        self.fake.as_ref().map_or(Fake::No, |pools| pools.name(ip))
+    }
+
+    /// The fixed answer for a name, lower-case and without a dot at its end.
+    pub(crate) fn fixed(&self, name: &str) -> Option<Fixed> {
+        self.hosts.answer(name)
+    }
+
+    /// The families of the configuration as a whole.
+    pub(crate) fn families(&self) -> Wanted {
+        Wanted::BOTH.by(self.settings.query_strategy)
+    }
+
+    /// The addresses of a name, lower-case and without a dot at its end. `fakes`: also those that only stand for it.
+    ///
+    /// # Errors
+    /// If no server has answered. That there are no addresses is an answer.
+    pub(crate) async fn lookup(self: &Arc<Self>, name: &str, wanted: Wanted, fakes: bool) -> Result<Found, Failed> {
+        let fixed = self.fixed(name);
+        let name = match &fixed {
+            None => name,
+            Some(Fixed::Name(other)) => other,
+            Some(Fixed::Code(code)) => return Ok(nothing(*code)),
+            Some(Fixed::Ips(ips)) => {
+                let ips = ips.iter().copied().filter(|ip| wanted.has(*ip)).collect();
+                return Ok(Found {
+                    ips,
+                    code: 0,
+                    ttl: FIXED_TTL,
+                });
+            }
+            Some(Fixed::Circle) => return Err(Failed::new("`hosts` leads from name to name")),
+        };
+        let order = servers::order(&self.servers, &self.settings, name, fakes && self.fake.is_some());
+        match self.settings.parallel && order.len() > 1 {
+            true => self.ask_at_once(&order, name, wanted).await,
+            false => self.ask_in_turn(&order, name, wanted).await,
+        }
+    }
+
+    async fn ask_in_turn(self: &Arc<Self>, order: &[usize], name: &str, wanted: Wanted) -> Result<Found, Failed> {
+        let mut told = Told::default();
+        for &at in order {
+            if let Some(found) = told.take(self.ask(at, name, wanted).await) {
+                return Ok(found);
+            }
+            if self.servers[at].is_final {
+                break;
+            }
+        }
+        told.end()
+    }
+
+    /// Asks all of them. Of those that follow each other and differ in nothing but where they are, the first answer counts;
+    /// else that of the first in the order.
+    async fn ask_at_once(self: &Arc<Self>, order: &[usize], name: &str, wanted: Wanted) -> Result<Found, Failed> {
+        let until = order.iter().position(|&at| self.servers[at].is_final);
+        let order = &order[..until.map_or(order.len(), |at| at + 1)];
+        let (send, mut receive) = mpsc::channel(order.len());
+        for (place, &at) in order.iter().enumerate() {
+            let (dns, name, send) = (Arc::clone(self), name.to_owned(), send.clone());
+            // The question itself goes out here, so that what this task knows goes with it.
+            let asked = dns.begin_all(at, &name, wanted);
+            tokio::spawn(async move {
+                drop(asked);
+                let answer = dns.ask(at, &name, wanted).await;
+                // Who asked may have had enough.
+                let _ = send.send((place, answer)).await;
+            });
+        }
+        drop(send);
+        let mut told = Told::default();
+        let mut answers: Vec<Option<Option<Found>>> = vec![None; order.len()];
+        while let Some((place, answer)) = receive.recv().await {
+            answers[place] = Some(told.take(answer));
+            let mut from = 0;
+            while from < order.len() {
+                let first = self.servers[order[from]].like;
+                let like = order[from..].iter().take_while(|&&at| self.servers[at].like == first);
+                let to = from + like.count();
+                let group = &answers[from..to];
+                if let Some(found) = group.iter().flatten().flatten().next() {
+                    return Ok(found.clone());
+                }
+                if group.iter().any(Option::is_none) {
+                    break;
+                }
+                from = to;
+            }
+        }
+        told.end()
+    }
+
+    /// Asks one server for all families, and takes of its answer what the configuration lets through.
+    async fn ask(self: &Arc<Self>, at: usize, name: &str, wanted: Wanted) -> Result<Found, Failed> {
+        let server = &self.servers[at];
+        let wanted = wanted.by(server.strategy);
+        if wanted.nothing() {
+            return Ok(nothing(0));
+        }
+        let found = match (wanted.v4, wanted.v6) {
+            (true, true) => self.ask_both(at, name).await?,
+            (v4, _) => {
+                let family = if v4 { Family::V4 } else { Family::V6 };
+                self.ask_for(at, name, family).await?
+            }
+        };
+        Ok(server.let_through(found))
+    }
+
+    async fn ask_both(self: &Arc<Self>, at: usize, name: &str) -> Result<Found, Failed> {
+        let mut v4 = Box::pin(self.ask_for(at, name, Family::V4));
+        let mut v6 = Box::pin(self.ask_for(at, name, Family::V6));
+        let (first, second) = tokio::select! {
+            biased;
+            first = &mut v4 => (first, v6),
+            first = &mut v6 => (first, v4),
+        };
+        let enough = first.as_ref().is_ok_and(|found| !found.ips.is_empty());
+        let second = match enough {
+            true => timeout(OTHER_FAMILY, second).await.ok(),
+            false => Some(second.await),
+        };
+        match (first, second) {
+            (Ok(first), Some(Ok(second))) => Ok(both(&first, &second)),
+            (Ok(found), _) | (_, Some(Ok(found))) if !found.ips.is_empty() => Ok(found),
+            (Err(failed), _) | (_, Some(Err(failed))) => Err(failed),
+            (Ok(found), None) => Ok(found),
+        }
+    }
+
+    /// Asks one server for one family: the cache, or those who ask it already, or the server itself.
+    async fn ask_for(self: &Arc<Self>, at: usize, name: &str, family: Family) -> Result<Found, Failed> {
+        let server = &self.servers[at];
+        if let Source::Fake = server.source {
+            let pools = self.fake.as_ref();
+            let ip = pools.and_then(|pools| pools.address(name, family, unix_millis()));
+            return Ok(Found {
+                ips: ip.into_iter().collect(),
+                code: 0,
+                ttl: FAKE_TTL,
+            });
+        }
+        let key = Key::new(at, family, name);
+        if server.keeps {
+            match self.cache.get(&key, Instant::now()) {
+                Some(Kept::Fresh(found)) => return Ok(found),
+                Some(Kept::Stale(found, age)) if server.serves_stale(age) => {
+                    // Nobody waits for the new one.
+                    let _ = self.begin(at, key, name, family);
+                    return Ok(found);
+                }
+                _ => {}
+            }
+        }
+        flights::land(self.begin(at, key, name, family)?).await
+    }
+
+    /// Sends the questions to one server that [`Dns::ask`] would, and waits for nothing.
+    fn begin_all(self: &Arc<Self>, at: usize, name: &str, wanted: Wanted) -> Vec<flights::Flight> {
+        let server = &self.servers[at];
+        let wanted = wanted.by(server.strategy);
+        let families = [(wanted.v4, Family::V4), (wanted.v6, Family::V6)];
+        let families = families.into_iter().filter(|(wanted, _)| *wanted);
+        let begin = |(_, family)| {
+            let key = Key::new(at, family, name);
+            let kept = server.keeps && self.cache.get(&key, Instant::now()).is_some();
+            if kept || matches!(server.source, Source::Fake) {
+                return None;
+            }
+            self.begin(at, key, name, family).ok()
+        };
+        families.filter_map(begin).collect()
+    }
+
+    /// Asks a server, unless somebody asks it the same already.
+    fn begin(self: &Arc<Self>, at: usize, key: Key, name: &str, family: Family) -> Result<flights::Flight, Failed> {
+        let server = &self.servers[at];
+        let asking = || -> Result<Pending<'static, Answer>, Failed> {
+            if let Source::System = server.source {
+                return Ok(Box::pin(servers::ask_system(name.to_owned(), family)));
+            }
+            let wire = self.wires.get().and_then(|wires| wires.get(at).cloned().flatten());
+            let wire = wire.ok_or_else(|| Failed::new("the server does not run"))?;
+            let question = Question {
+                name: message::name(name).ok_or_else(|| Failed::new("no name that DNS could have"))?,
+                family,
+                client: server.client,
+            };
+            Ok(wire.ask(question))
+        };
+        let (dns, limit, keeps) = (Arc::clone(self), server.timeout, server.keeps && server.is_wire());
+        let kept = key.clone();
+        self.flights.board(key, asking, move |asked| async move {
+            let answer = match timeout(limit, asked).await {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(error)) => return Err(Failed::new(error.to_string())),
+                Err(_) => return Err(Failed::new("no answer in time")),
+            };
+            let (mut found, holds) = Found::of(answer);
+            match holds {
+                Some(holds) if keeps => dns.cache.put(kept, found.clone(), holds, Instant::now()),
+                Some(_) => {}
+                None if found.ips.is_empty() => {}
+                None => found.ttl = FIXED_TTL,
+            }
+            Ok(found)
+        })
+    }
+}
+
+/// What servers have said so far, while no answer was what is looked for.
+#[derive(Default)]
+struct Told {
+    nothing: Option<Found>,
+    failed: Option<Failed>,
+}
+
+impl Told {
+    /// The addresses of an answer, if there are any.
+    fn take(&mut self, answer: Result<Found, Failed>) -> Option<Found> {
+        match answer {
+            Ok(found) if !found.ips.is_empty() => return Some(found),
+            Ok(found) => self.nothing = Some(found),
+            Err(failed) => self.failed = Some(failed),
+        }
+        None
+    }
+
+    fn end(self) -> Result<Found, Failed> {
+        match (self.nothing, self.failed) {
+            (Some(nothing), _) => Ok(nothing),
+            (None, Some(failed)) => Err(failed),
+            (None, None) => Err(Failed::new("there is no server to ask")),
+        }
+    }
+}
+
+fn nothing(code: u16) -> Found {
+    Found {
+        ips: Arc::from([]),
+        code,
+        ttl: FIXED_TTL,
+    }
+}
+
+/// One answer of two families. IPv4 goes first.
+fn both(one: &Found, other: &Found) -> Found {
+    if one.ips.is_empty() != other.ips.is_empty() {
+        return if one.ips.is_empty() { other.clone() } else { one.clone() };
+    }
+    let ips = one.ips.iter().chain(other.ips.iter());
+    let (v4, v6): (Vec<IpAddr>, Vec<IpAddr>) = ips.partition(|ip| ip.is_ipv4());
+    Found {
+        ips: v4.into_iter().chain(v6).collect(),
+        code: one.code.max(other.code),
+        ttl: one.ttl.min(other.ttl),
+    }
+}
+
+#[cfg(test)]
+mod tests;

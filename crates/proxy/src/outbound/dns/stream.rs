@@ -1,0 +1,145 @@
+//! Questions in a stream, each behind two bytes that hold its length.
+
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use sealway_v2ray::{Destination, Network};
+
+use super::{Answers, Coming, MAX_ASKED};
+use crate::carrier::Virtual;
+
+/// Bytes of answers that may wait to be read before no more is asked.
+const MAX_WAITING: usize = 128 << 10;
+
+/// The other end of a stream of questions. Answers come in whatever order they are ready.
+pub(super) struct Conversation {
+    answers: Arc<Answers>,
+    to: Destination,
+    /// What has come of the next question.
+    question: Vec<u8>,
+    asked: Vec<Coming>,
+    /// Answers, from `read` on.
+    out: Vec<u8>,
+    read: usize,
+    /// No more questions come.
+    ended: bool,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+}
+
+impl Conversation {
+    pub(super) fn new(answers: Arc<Answers>, to: Destination) -> Conversation {
+        Conversation {
+            answers,
+            to,
+            question: Vec::new(),
+            asked: Vec::new(),
+            out: Vec::new(),
+            read: 0,
+            ended: false,
+            reader: None,
+            writer: None,
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.asked.len() < MAX_ASKED && self.out.len() - self.read < MAX_WAITING
+    }
+
+    /// Takes the answers that are ready.
+    fn collect(&mut self, cx: &mut Context<'_>) {
+        let mut at = 0;
+        while at < self.asked.len() {
+            let Poll::Ready(answer) = self.asked[at].as_mut().poll(cx) else {
+                at += 1;
+                continue;
+            };
+            drop(self.asked.swap_remove(at));
+            if let Some(answer) = answer
+                && let Ok(len) = u16::try_from(answer.len())
+            {
+                self.out.extend_from_slice(&len.to_be_bytes());
+                self.out.extend_from_slice(&answer);
+            }
+        }
+    }
+
+    fn wake(waker: &mut Option<Waker>) {
+        if let Some(waker) = waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl Virtual for Conversation {
+    fn poll_read_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.collect(cx);
+        if self.read < self.out.len() || self.ended && self.asked.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        self.reader = Some(cx.waker().clone());
+        if self.has_room() {
+            Self::wake(&mut self.writer);
+        }
+        Poll::Pending
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+        if self.poll_read_ready(cx)?.is_pending() {
+            return Poll::Pending;
+        }
+        let n = into.len().min(self.out.len() - self.read);
+        into[..n].copy_from_slice(&self.out[self.read..self.read + n]);
+        self.read += n;
+        if self.read == self.out.len() {
+            self.out.clear();
+            self.read = 0;
+        }
+        if self.has_room() {
+            Self::wake(&mut self.writer);
+        }
+        Poll::Ready(Ok(n))
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
+        if self.ended {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        if !self.has_room() {
+            self.writer = Some(cx.waker().clone());
+            // The reader polls what is asked; it may be another task.
+            Self::wake(&mut self.reader);
+            return Poll::Pending;
+        }
+        let mut took = 0;
+        while took < from.len() && self.has_room() {
+            let wanted = match self.question.as_slice() {
+                [high, low, ..] => 2 + usize::from(u16::from_be_bytes([*high, *low])),
+                _ => 2,
+            };
+            let n = (wanted - self.question.len()).min(from.len() - took);
+            self.question.extend_from_slice(&from[took..took + n]);
+            took += n;
+            let whole = match self.question.as_slice() {
+                [high, low, rest @ ..] => rest.len() == usize::from(u16::from_be_bytes([*high, *low])),
+                _ => false,
+            };
+            if whole {
+                let question = self.question.split_off(2);
+                self.question.clear();
+                self.asked.push(self.answers.coming(question, Network::Tcp, &self.to));
+            }
+        }
+        Self::wake(&mut self.reader);
+        Poll::Ready(Ok(took))
+    }
+
+    fn poll_shutdown(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.ended = true;
+        Self::wake(&mut self.reader);
+        Poll::Ready(Ok(()))
+    }
+
+    fn reset_on_close(&mut self) {}
+}

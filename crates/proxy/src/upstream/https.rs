@@ -1,0 +1,150 @@
+//! Questions in requests of HTTP/2 (RFC 8484).
+
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderValue, Request, Response, StatusCode};
+use tokio::sync::Mutex;
+
+use super::Way;
+use crate::Error;
+use crate::carrier::Virtual;
+use crate::dns::Exchange;
+use crate::dns::message::{Answer, Form, Question, Reply};
+use crate::error::Pending;
+use crate::roads;
+use crate::transport::http2::{Client, Options, Pings};
+
+const MESSAGE: HeaderValue = HeaderValue::from_static("application/dns-message");
+/// Longest answer, bytes.
+const MAX_ANSWER: usize = 65_535;
+
+/// A server that is asked by requests.
+pub(super) struct Https {
+    way: Way,
+    path: String,
+    client: Mutex<Option<Arc<Client>>>,
+}
+
+impl Https {
+    pub(super) fn new(way: Way, path: String) -> Https {
+        Https {
+            way,
+            path,
+            client: Mutex::default(),
+        }
+    }
+
+    /// The connection, and whether it is a new one. Who comes while it is being made waits for it.
+    async fn client(&self) -> Result<(Arc<Client>, bool), Error> {
+        let mut kept = self.client.lock().await;
+        if let Some(client) = kept.as_ref().filter(|client| !client.is_over() && client.has_room()) {
+            return Ok((Arc::clone(client), false));
+        }
+        let pings = Pings {
+            idle: None,
+            answer: Duration::from_secs(5),
+            without_streams: false,
+        };
+        let client = Arc::new(Client::open(self.way.stream().await?, Options::default(), pings).await?);
+        *kept = Some(Arc::clone(&client));
+        Ok((client, true))
+    }
+
+    fn request(&self, len: usize) -> Result<Request<()>, Error> {
+        let (scheme, usual) = match self.way.tls {
+            Some(_) => ("https", 443),
+            None => ("http", 80),
+        };
+        let to = &self.way.to;
+        let host = match to.address.ip() {
+            Some(std::net::IpAddr::V6(ip)) => format!("[{ip}]"),
+            _ => to.address.to_string(),
+        };
+        let port = if to.port == usual {
+            String::new()
+        } else {
+            format!(":{}", to.port)
+        };
+        Request::post(format!("{scheme}://{host}{port}{}", self.path))
+            .header(ACCEPT, MESSAGE)
+            .header(CONTENT_TYPE, MESSAGE)
+            .header(CONTENT_LENGTH, len)
+            .body(())
+            .map_err(|_| Error::protocol("DNS over HTTPS", "no request can be made of the address"))
+    }
+
+    async fn exchange(&self, question: &Question) -> Result<Answer, Error> {
+        // Requests tell answers apart, so the id can be the same for all and an answer of the cache in between fits (RFC 8484
+        // section 4.1).
+        let mut form = Form {
+            padded: self.way.tls.is_some(),
+            ..Form::default()
+        };
+        loop {
+            let bytes = question.encode(form).ok_or(Error::protocol("DNS", "no such name"))?;
+            match question.read(form, &self.post(&bytes).await?) {
+                Reply::Answer(answer) => return Ok(answer),
+                Reply::TooNew if !form.plain => form.plain = true,
+                Reply::Refused(_) => return Err(Error::protocol("DNS", "the server has no answer")),
+                _ => return Err(Error::protocol("DNS", "an answer to something else")),
+            }
+        }
+    }
+
+    /// Asks by one request; where a connection that was kept has ended meanwhile, by another one.
+    async fn post(&self, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+        loop {
+            let (client, new) = self.client().await?;
+            match self.ask_on(&client, bytes).await {
+                Err(_) if !new => {
+                    let mut kept = self.client.lock().await;
+                    if kept.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, &client)) {
+                        *kept = None;
+                    }
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    async fn ask_on(&self, client: &Client, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+        let request = self.request(bytes.len())?;
+        let mut body = client.request(request, Box::new(check_head), None).await?;
+        let mut sent = 0;
+        while sent < bytes.len() {
+            sent += poll_fn(|cx| body.poll_write(cx, &bytes[sent..])).await?;
+        }
+        poll_fn(|cx| body.poll_shutdown(cx)).await?;
+        let (mut answer, mut part) = (Vec::new(), [0; 2048]);
+        loop {
+            match poll_fn(|cx| body.poll_read(cx, &mut part)).await? {
+                0 => return Ok(answer),
+                n if answer.len() + n > MAX_ANSWER => {
+                    return Err(Error::protocol("DNS over HTTPS", "an answer that is too long"));
+                }
+                n => answer.extend_from_slice(&part[..n]),
+            }
+        }
+    }
+}
+
+fn check_head(head: &Response<()>) -> io::Result<()> {
+    if head.status() != StatusCode::OK || head.headers().get(CONTENT_TYPE) != Some(&MESSAGE) {
+        let what = format!(
+            "the server answers with HTTP status {} and no DNS",
+            head.status().as_u16()
+        );
+        return Err(io::Error::other(what));
+    }
+    Ok(())
+}
+
+impl Exchange for Https {
+    fn ask(self: Arc<Self>, question: Question) -> Pending<'static, Answer> {
+        Box::pin(roads::inherit(async move { self.exchange(&question).await }))
+    }
+}
