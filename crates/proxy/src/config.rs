@@ -4,7 +4,7 @@ mod inbound;
 mod outbound;
 mod transport;
 
-use sealway_v2ray::config::{self, Config, Draft, LogTarget, Networks, Ports, RoutingStrategy};
+use sealway_v2ray::config::{self, Config, Draft, LogTarget, Networks, Ports, RoutingStrategy, RuleTarget};
 
 use crate::Error;
 use crate::settings::*;
@@ -53,6 +53,9 @@ impl Settings {
                 .push(outbound::outbound(&format!("outbounds[{at}]"), outbound, &cone)?);
         }
         settings.rules = config.routing.rules.iter().map(rule).collect();
+        settings.balancers = config.routing.balancers.clone();
+        settings.observatory = config.observatory.clone();
+        settings.burst = config.burst.clone();
         levels.sort_unstable();
         levels.dedup();
         for level in levels {
@@ -127,6 +130,10 @@ fn ips(matches: &config::IpMatches) -> Vec<IpMatch> {
 }
 
 fn rule(rule: &config::Rule) -> Rule {
+    let (outbound_tag, balancer_tag) = match &rule.to {
+        RuleTarget::Outbound(tag) => (tag.clone(), String::new()),
+        RuleTarget::Balancer(tag) => (String::new(), tag.clone()),
+    };
     Rule {
         domains: rule.domains.0.iter().map(|set| set.value.clone()).collect(),
         ips: ips(&rule.ips),
@@ -140,8 +147,11 @@ fn rule(rule: &config::Rule) -> Rule {
         inbound_tags: rule.inbound_tags.clone(),
         protocols: rule.protocols.clone(),
         attributes: rule.attributes.clone(),
+        vless_routes: ranges(rule.vless_routes.as_ref()),
+        processes: rule.processes.clone(),
         systems: rule.systems.clone(),
-        outbound_tag: rule.outbound_tag.clone(),
+        outbound_tag,
+        balancer_tag,
     }
 }
 

@@ -9,15 +9,17 @@ mod router;
 mod sniff;
 pub(crate) mod tarpit;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use sealway_v2ray::{Destination, Domain};
+use sealway_v2ray::{Destination, Domain, Network};
 
+use crate::balance::{self, Balancer};
 use crate::error::{Error, Pending};
 use crate::lists::Lists;
 use crate::outbound::{Caller, Far, Outbound};
 use crate::policy::{Exempt, is_private};
+use crate::program::{Finder, Program};
 use crate::relay::Relay;
 use crate::resolver::Resolver;
 use crate::roads::{Way, Ways};
@@ -28,7 +30,7 @@ use crate::udp::{self, PacketEnd};
 
 use access::{Access, Chosen, Client};
 use flows::Flows;
-use router::{Question, Router};
+use router::{Help, Lead, Question, Router};
 use sniff::{Asked, Held, Renamed, Sniffing};
 use tarpit::Tarpit;
 
@@ -54,11 +56,26 @@ pub(crate) struct Origin {
 }
 
 /// A user as connections see him.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct User {
     pub(crate) email: String,
     pub(crate) level: Level,
     pub(crate) traffic: Traffic,
+    /// The number in the id by which a client of VLESS said who this is.
+    pub(crate) vless_route: Option<u16>,
+}
+
+impl User {
+    /// The same user with this number in the id.
+    pub(crate) fn by_route(self: &Arc<Self>, route: u16) -> Arc<Self> {
+        if self.vless_route == Some(route) {
+            return Arc::clone(self);
+        }
+        Arc::new(User {
+            vless_route: Some(route),
+            ..User::clone(self)
+        })
+    }
 }
 
 /// What an inbound made of a connection.
@@ -126,11 +143,47 @@ pub(crate) enum Carry {
     Nothing,
 }
 
+/// The rules of settings with outbounds of these tags.
+pub(crate) fn router(settings: &Settings, tags: &[&str], lists: &Lists) -> Result<Router, Error> {
+    let balancers: Vec<&str> = settings.balancers.iter().map(|one| one.tag.as_str()).collect();
+    Router::new(&settings.rules, settings.domain_strategy, tags, &balancers, lists)
+}
+
+/// Who finds out what rules need to know of a connection.
+struct Asking<'a> {
+    dispatcher: &'a Dispatcher,
+    to: &'a Destination,
+    source: Option<SocketAddr>,
+}
+
+impl Help for Asking<'_> {
+    async fn addresses(&mut self) -> Vec<IpAddr> {
+        self.dispatcher.resolver.addresses(&self.to.address).await
+    }
+
+    async fn program(&mut self) -> Option<Arc<Program>> {
+        let source = self.source?;
+        let networks = match self.to.network {
+            Network::Tcp => [Network::Tcp, Network::Udp],
+            // Datagrams may come in a stream.
+            Network::Udp => [Network::Udp, Network::Tcp],
+        };
+        for network in networks {
+            if let Some(program) = self.dispatcher.programs.find(network, source).await {
+                return Some(program);
+            }
+        }
+        None
+    }
+}
+
 /// The rules, the outbounds that they choose from, and the log of what they chose.
 pub(crate) struct Dispatcher {
     outbounds: Vec<Arc<Outbound>>,
+    balancers: Arc<[Balancer]>,
     router: Router,
     asked: Asked,
+    programs: Finder,
     access: Access,
     resolver: Arc<Resolver>,
     tarpit: Tarpit,
@@ -155,14 +208,22 @@ impl Dispatcher {
             attributes: settings.rules.iter().any(|rule| !rule.attributes.is_empty()),
         };
         Ok(Dispatcher {
-            router: Router::new(&settings.rules, settings.domain_strategy, &tags, lists)?,
             asked,
+            router: router(settings, &tags, lists)?,
+            balancers: balance::all(settings, &tags)?,
+            programs: Finder::default(),
             outbounds: outbounds.into_iter().map(Arc::new).collect(),
             access: Access::open(&settings.access_log, settings.mask_address)?,
             resolver,
             tarpit: Tarpit::default(),
             held: Held::default(),
         })
+    }
+
+    #[allow(dead_code, reason = "who measures outbounds tells them")]
+    /// The balancers, which are told how outbounds are.
+    pub(crate) fn balancers(&self) -> Arc<[Balancer]> {
+        Arc::clone(&self.balancers)
     }
 
     /// Serves a request to its end.
@@ -236,13 +297,23 @@ impl Dispatcher {
             source: origin.source,
             local: origin.local,
             email: &user.email,
+            vless_route: user.vless_route,
             inbound: &origin.inbound,
             protocol: aim.protocol,
             attributes: &aim.attributes,
         };
-        let resolve = async || self.resolver.addresses(&to.address).await;
-        let (at, chosen, exempt) = match self.router.choose(&question, resolve).await {
-            Some(decision) => (decision.outbound, Chosen::Rule, decision.exempt.clone()),
+        let mut asking = Asking {
+            dispatcher: self,
+            to,
+            source: origin.source,
+        };
+        let decision = self.router.choose(&question, &mut asking).await;
+        let found = decision.and_then(|decision| match decision.lead {
+            Lead::Outbound(at) => Some((at, decision)),
+            Lead::Balancer(at) => Some((self.balancers.get(at)?.pick()?, decision)),
+        });
+        let (at, chosen, exempt) = match found {
+            Some((at, decision)) => (at, Chosen::Rule, decision.exempt.clone()),
             None => (0, Chosen::Default, None),
         };
         let outbound = Arc::clone(&self.outbounds[at]);

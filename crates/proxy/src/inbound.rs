@@ -122,6 +122,7 @@ impl Users<'_> {
             email: email.to_owned(),
             level,
             traffic: Traffic::default(),
+            vless_route: None,
         };
         if counted {
             user.traffic = self

@@ -49,6 +49,7 @@
 
 #![forbid(unsafe_code)]
 
+mod balance;
 mod body;
 mod carrier;
 mod check;
@@ -73,6 +74,7 @@ mod mux;
 mod outbound;
 mod policy;
 mod pool;
+mod program;
 mod proxy_protocol;
 mod random;
 mod relay;

@@ -40,3 +40,10 @@ pub(crate) fn bytes<const N: usize>() -> Result<[u8; N], Error> {
     fill(&mut out)?;
     Ok(out)
 }
+
+/// A random number below `end`, each as likely as the others. 0 for an `end` of 0.
+pub(crate) fn below(end: usize) -> Result<usize, Error> {
+    let drawn = u64::from_le_bytes(bytes()?);
+    // Of 64 bits the bias is less than anybody could measure.
+    Ok((u128::from(drawn) * end as u128 >> 64) as usize)
+}

@@ -8,9 +8,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use sealway_v2ray::config::{
-    Attributes, Dns, DnsAction, DnsAddress, DnsIps, DnsNetwork, DnsRule, DnsServer, DnsTransport, DomainMatch,
-    FakePool, HostAnswer, IpMatch, MaskAddress, NonIpQuery, Override, Protocols, QueryStrategy, Systems, UserMatch,
-    UserMatches,
+    Attributes, Balancer, BalancerKind, BurstObservatory, Cost, CostMatch, Dns, DnsAction, DnsAddress, DnsIps,
+    DnsNetwork, DnsRule, DnsServer, DnsTransport, DomainMatch, FakePool, HostAnswer, IpMatch, LeastLoad, MaskAddress,
+    NonIpQuery, Observatory, Override, ProbeMethod, ProbeUrl, ProcessMatch, Processes, Protocols, QueryStrategy,
+    Systems, UserMatch, UserMatches,
 };
 
 pub use inbound::{
@@ -37,6 +38,12 @@ pub struct Settings {
     pub outbounds: Vec<Outbound>,
     /// Rules, of which the first that fits decides.
     pub rules: Vec<Rule>,
+    /// What rules may lead to besides outbounds.
+    pub balancers: Vec<Balancer>,
+    /// Measuring outbounds one after another, for balancers.
+    pub observatory: Option<Observatory>,
+    /// Measuring outbounds many times each, for balancers.
+    pub burst: Option<BurstObservatory>,
     /// When rules by address look up names.
     pub domain_strategy: RouteByName,
     /// Folders that geo files are looked for in, in this order. Empty: [`geo::folders`](crate::geo::folders).
@@ -211,8 +218,14 @@ pub struct Rule {
     pub protocols: Protocols,
     /// Attributes of an HTTP request, all of which must fit.
     pub attributes: Attributes,
+    /// Numbers in bytes 6 and 7 of the ids that clients of VLESS send, from and to.
+    pub vless_routes: Vec<(u16, u16)>,
+    /// Programs on this machine that connect.
+    pub processes: Processes,
     /// Systems that the program may run on.
     pub systems: Systems,
-    /// Tag of the outbound that it leads to.
+    /// Tag of the outbound that it leads to. Empty: it leads to a balancer.
     pub outbound_tag: String,
+    /// Tag of the balancer that it leads to.
+    pub balancer_tag: String,
 }

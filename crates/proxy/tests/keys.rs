@@ -44,7 +44,9 @@ const GROUPS: &[Group] = &[
         ("policy", r#"OUT"#, r#"OUT,"policy":{"levels":{"0":{"connIdle":7}}}"#, Applied),
         ("inbounds", r#"OUT,"inbounds":[{"port":1,"protocol":"socks"}]"#, r#"OUT,"inbounds":[{"port":2,"protocol":"socks"}]"#, Applied),
         ("outbounds", r#"OUT"#, r#""outbounds":[{"protocol":"blackhole"}]"#, Applied),
-        ("stats", r#"OUT,"policy":{"system":{"statsInboundUplink":true}}"#, r#"OUT,"policy":{"system":{"statsInboundUplink":true}},"stats":{}"#, Applied)]),
+        ("stats", r#"OUT,"policy":{"system":{"statsInboundUplink":true}}"#, r#"OUT,"policy":{"system":{"statsInboundUplink":true}},"stats":{}"#, Applied),
+        ("observatory", r#"OUT"#, r#"OUT,"observatory":{}"#, Applied),
+        ("burstObservatory", r#"OUT"#, r#"OUT,"burstObservatory":{}"#, Applied)]),
     ("log", r#"{OUT,"log":{$}}"#, &[
         ("access", "", r#""access":"/a""#, Applied),
         ("error", "", r#""error":"/e""#, Applied),
@@ -98,8 +100,42 @@ const GROUPS: &[Group] = &[
         ("rCode", r#""action":"return""#, r#""action":"return","rCode":3"#, Applied)]),
     ("routing", r#"{"outbounds":[{"protocol":"freedom","tag":"d"}],"routing":{$}}"#, &[
         ("domainStrategy", "", r#""domainStrategy":"IPIfNonMatch""#, Applied),
+        ("balancers", "", r#""balancers":[{"tag":"b","selector":"d"}]"#, Applied),
         ("rules", "", r#""rules":[{"port":1,"outboundTag":"d"}]"#, Applied)]),
-    ("routing.rules[]", r#"{"inbounds":[{"tag":"i","port":1,"protocol":"socks"}],"outbounds":[{"protocol":"freedom","tag":"d"},{"protocol":"freedom","tag":"e"}],"routing":{"rules":[{$}]}}"#, &[
+    ("routing.balancers[]", r#"{"observatory":{"subjectSelector":["d"]},"outbounds":[{"protocol":"freedom","tag":"d"}],"routing":{"balancers":[{$}]}}"#, &[
+        ("tag", r#""tag":"a","selector":"d""#, r#""tag":"b","selector":"d""#, Applied),
+        ("selector", r#""tag":"a","selector":"d""#, r#""tag":"a","selector":["d","e"]"#, Applied),
+        ("strategy", r#""tag":"a","selector":"d""#, r#""tag":"a","selector":"d","strategy":{"type":"leastPing"}"#, Applied),
+        ("fallbackTag", r#""tag":"a","selector":"d""#, r#""tag":"a","selector":"d","fallbackTag":"d""#, Applied)]),
+    ("routing.balancers[].strategy", r#"{"observatory":{"subjectSelector":["d"]},"outbounds":[{"protocol":"freedom","tag":"d"}],"routing":{"balancers":[{"tag":"a","selector":"d","strategy":{$}}]}}"#, &[
+        ("type", "", r#""type":"leastLoad""#, Applied),
+        ("settings", r#""type":"leastLoad""#, r#""type":"leastLoad","settings":{"expected":2}"#, Applied)]),
+    ("routing.balancers[].strategy.settings", r#"{"observatory":{"subjectSelector":["d"]},"outbounds":[{"protocol":"freedom","tag":"d"}],"routing":{"balancers":[{"tag":"a","selector":"d","strategy":{"type":"leastLoad","settings":{$}}}]}}"#, &[
+        ("expected", "", r#""expected":2"#, Applied),
+        ("maxRTT", "", r#""maxRTT":"1s""#, Applied),
+        ("tolerance", "", r#""tolerance":0.5"#, Applied),
+        ("baselines", "", r#""baselines":["1s"]"#, Applied),
+        ("costs", "", r#""costs":[{"match":"d","value":2}]"#, Applied)]),
+    ("routing.balancers[].strategy.settings.costs[]", r#"{"observatory":{"subjectSelector":["d"]},"outbounds":[{"protocol":"freedom","tag":"d"}],"routing":{"balancers":[{"tag":"a","selector":"d","strategy":{"type":"leastLoad","settings":{"costs":[{$}]}}}]}}"#, &[
+        ("regexp", r#""match":"d""#, r#""match":"d","regexp":true"#, Applied),
+        ("match", r#""match":"d""#, r#""match":"e""#, Applied),
+        ("value", r#""match":"d""#, r#""match":"d","value":1.5"#, Applied)]),
+    ("observatory", r#"{"outbounds":[{"protocol":"freedom","tag":"d"}],"observatory":{$}}"#, &[
+        ("subjectSelector", "", r#""subjectSelector":["d"]"#, Applied),
+        ("probeURL", "", r#""probeURL":"http://192.0.2.1/""#, Applied),
+        ("probeInterval", "", r#""probeInterval":"1m""#, Applied),
+        ("enableConcurrency", "", r#""enableConcurrency":true"#, Applied)]),
+    ("burstObservatory", r#"{"outbounds":[{"protocol":"freedom","tag":"d"}],"burstObservatory":{$}}"#, &[
+        ("subjectSelector", "", r#""subjectSelector":["d"]"#, Applied),
+        ("pingConfig", "", r#""pingConfig":{"sampling":3}"#, Applied)]),
+    ("burstObservatory.pingConfig", r#"{"outbounds":[{"protocol":"freedom","tag":"d"}],"burstObservatory":{"pingConfig":{$}}}"#, &[
+        ("destination", "", r#""destination":"http://192.0.2.1/""#, Applied),
+        ("connectivity", "", r#""connectivity":"http://192.0.2.1/""#, Applied),
+        ("interval", "", r#""interval":"5m""#, Applied),
+        ("sampling", "", r#""sampling":3"#, Applied),
+        ("timeout", "", r#""timeout":"1s""#, Applied),
+        ("httpMethod", "", r#""httpMethod":"GET""#, Applied)]),
+    ("routing.rules[]", r#"{"inbounds":[{"tag":"i","port":1,"protocol":"socks"}],"outbounds":[{"protocol":"freedom","tag":"d"},{"protocol":"freedom","tag":"e"}],"routing":{"balancers":[{"tag":"b","selector":"d"}],"rules":[{$}]}}"#, &[
         ("ruleTag", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","ruleTag":"r""#, Read),
         ("domain", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","domain":"a""#, Applied),
         ("ip", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","ip":"192.0.2.1""#, Applied),
@@ -113,6 +149,9 @@ const GROUPS: &[Group] = &[
         ("inboundTag", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","inboundTag":"i""#, Applied),
         ("protocol", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","protocol":"tls""#, Applied),
         ("attrs", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","attrs":{":path":"a"}"#, Applied),
+        ("vlessRoute", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","vlessRoute":"7""#, Applied),
+        ("process", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","process":"curl""#, Applied),
+        ("balancerTag", r#""port":1,"outboundTag":"d""#, r#""port":1,"balancerTag":"b""#, Applied),
         ("localOS", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","localOS":"linux""#, Applied),
         ("outboundTag", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"e""#, Applied)]),
     ("policy", r#"{OUT,"stats":{},"policy":{$}}"#, &[

@@ -4,10 +4,12 @@
 //! all the [`Problem`]s at once, each with its place. Whatever the tables of keys do not know is warned about; what
 //! other programs have and this one does not have yet is named as such. [`reference()`] writes the tables down.
 
+mod balancer;
 mod chain;
 mod conditions;
 mod context;
 mod dns;
+mod duration;
 mod endpoint;
 mod inbound;
 mod locate;
@@ -15,6 +17,7 @@ mod log;
 mod mask;
 mod merge;
 mod net;
+mod observatory;
 mod outbound;
 mod policy;
 mod ports;
@@ -41,7 +44,8 @@ use scalar::{Listed, Part, ScalarMap};
 use table::{Decode, object};
 
 pub use crate::problem::{At, Position, Problem, Severity};
-pub use conditions::{Attributes, Protocols, Systems};
+pub use balancer::{Balancer, BalancerKind, Cost, CostMatch, LeastLoad};
+pub use conditions::{Attributes, ProcessMatch, Processes, Protocols, Systems};
 pub use context::nearest;
 pub use dns::{Dns, DnsAddress, DnsIps, DnsServer, DnsTransport, FakePool, HostAnswer, Hosts, QueryStrategy};
 pub use endpoint::UnixName;
@@ -50,6 +54,7 @@ pub use locate::problem_at;
 pub use log::{Log, LogLevel, LogTarget};
 pub use mask::MaskAddress;
 pub use net::{DomainMatch, DomainMatches, GeoList, IpMatch, IpMatches, Pattern, UserMatch, UserMatches, is_private};
+pub use observatory::{BurstObservatory, Observatory, ProbeMethod, ProbeUrl, is_subject};
 pub use outbound::{Mux, Outbound, ProxySettings, XudpProxyUdp443};
 pub use policy::{LevelPolicy, Levels, Policy, SystemPolicy};
 pub use ports::{Networks, Port, Ports};
@@ -61,7 +66,7 @@ pub use protocol::{
     TrojanUser, User, VlessInbound, VlessOutbound, VmessInbound, VmessOutbound, VmessSecurity,
 };
 pub use reference::{keys, reference};
-pub use routing::{Routing, RoutingStrategy, Rule};
+pub use routing::{Routing, RoutingStrategy, Rule, RuleTarget};
 pub use scalar::{Headers, ScalarText, Texts};
 pub use sniffing::{Override, Overrides, Sniffing};
 pub use sockopt::{DomainStrategy, Sockopt, Tproxy};
@@ -90,12 +95,14 @@ object! {
         outbounds: Listed<Outbound> = "outbounds";
         /// Keep the counters that `policy` asks for.
         stats: Part<Option<Stats>> = "stats";
+        /// Measuring outbounds one after another, for balancers.
+        observatory: Part<Option<Observatory>> = "observatory";
+        /// Measuring outbounds many times each, for balancers.
+        burst: Part<Option<BurstObservatory>> = "burstObservatory";
     }
     other {
         LaterService "api": "the management API (`api`)";
         LaterService "metrics": "`metrics`";
-        LaterService "observatory": "measuring outbounds (`observatory`)";
-        LaterService "burstObservatory": "measuring outbounds (`burstObservatory`)";
         LaterWarning "geodata": "fetching geo files (`geodata`); fetch them with another program, and SIGHUP loads them again";
         Accepted "version": "";
         Gone "inbound": "write `inbounds`, a list of objects";
@@ -207,6 +214,10 @@ pub struct Config {
     pub outbounds: Vec<Outbound>,
     /// Whether counters are kept at all.
     pub stats: bool,
+    /// Outbounds that are measured one after another.
+    pub observatory: Option<Observatory>,
+    /// Outbounds that are measured many times each.
+    pub burst: Option<BurstObservatory>,
     /// Names for `env:NAME`.
     pub env: BTreeMap<String, String>,
 }
@@ -285,6 +296,10 @@ fn decode(mut value: Value, cx: &mut Cx<'_>) -> (Option<Config>, Draft) {
     cx.tags.inbounds = find_tags(&value, "inbounds", cx);
     cx.tags.queries = dns::tags(&value);
     cx.tags.outbounds = find_tags(&value, "outbounds", cx);
+    let routing = members(&value).iter().rfind(|m| m.key.eq_ignore_ascii_case("routing"));
+    if let Some(routing) = routing {
+        cx.tags.balancers = cx.within("routing", |cx| find_tags(&routing.value, "balancers", cx));
+    }
     let missing_outbounds = !has(&value, "outbounds");
     let Some(s) = Settings::decode(value, cx) else {
         return (None, Draft::default());
@@ -312,7 +327,12 @@ fn decode(mut value: Value, cx: &mut Cx<'_>) -> (Option<Config>, Draft) {
     chain::check(&s.outbounds.read, cx);
     if let Some(routing) = &s.routing.0 {
         reach::check_doors(&s.inbounds.read, &s.outbounds.read, routing, cx);
+        if let (Some(observatory), Some(burst)) = (&s.observatory.0, &s.burst.0) {
+            observatory::check_health(routing, observatory.as_ref(), burst.as_ref(), cx);
+        }
     }
+    // If one could not be read, there is an error.
+    let (observatory, burst) = (s.observatory.0.flatten(), s.burst.0.flatten());
     let config = match (s.log.0, s.dns.0, s.fake.0, s.routing.0, s.policy.0, s.stats.0) {
         (Some(log), Some(dns), Some(fake), Some(routing), Some(policy), Some(stats)) if cx.errors() == 0 => Config {
             log: log.unwrap_or_default(),
@@ -322,6 +342,8 @@ fn decode(mut value: Value, cx: &mut Cx<'_>) -> (Option<Config>, Draft) {
             inbounds: s.inbounds.read.into_iter().map(|(_, inbound)| inbound).collect(),
             outbounds: s.outbounds.read.into_iter().map(|(_, outbound)| outbound).collect(),
             stats: stats.is_some(),
+            observatory,
+            burst,
             env: std::mem::take(&mut cx.env),
         },
         (log, ..) => {

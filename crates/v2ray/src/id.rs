@@ -27,6 +27,11 @@ impl UserId {
         &self.0
     }
 
+    /// The number in bytes 6 and 7, which routing rules may ask for.
+    pub const fn route(&self) -> u16 {
+        u16::from_be_bytes([self.0[6], self.0[7]])
+    }
+
     /// A random id (RFC 9562 version 4) made of 16 random bytes.
     pub const fn random(mut random: [u8; 16]) -> Self {
         random[6] = random[6] & 0x0f | 0x40;

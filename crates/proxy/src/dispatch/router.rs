@@ -1,14 +1,21 @@
 //! Which outbound a connection takes.
 
+mod condition;
+
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use sealway_v2ray::{Destination, Domain};
 
 use crate::Error;
-use crate::lists::{Addresses, Lists, Names};
+use crate::lists::Lists;
 use crate::policy::{Exempt, exempt};
-use crate::settings::{IpMatch, RouteByName, Rule};
+use crate::program::Program;
+use crate::settings::{RouteByName, Rule};
+
+pub(crate) use condition::Condition;
+use condition::conditions;
 
 /// What is known of an HTTP request: `:method`, `:path`, and its headers by their lower-case names.
 pub(crate) type Attributes = BTreeMap<String, String>;
@@ -21,6 +28,8 @@ pub(crate) struct Question<'a> {
     pub(crate) source: Option<SocketAddr>,
     pub(crate) local: Option<SocketAddr>,
     pub(crate) email: &'a str,
+    /// The number in the id that a client of VLESS sent.
+    pub(crate) vless_route: Option<u16>,
     pub(crate) inbound: &'a str,
     /// What the connection was found to carry.
     pub(crate) protocol: Option<&'a str>,
@@ -28,143 +37,225 @@ pub(crate) struct Question<'a> {
     pub(crate) attributes: &'a Attributes,
 }
 
+/// What is found out for the rules that need it, by somebody who can.
+pub(crate) trait Help {
+    /// The addresses of the target's name. Asked once at most.
+    async fn addresses(&mut self) -> Vec<IpAddr>;
+
+    /// The program on this machine that is the client. Asked once at most.
+    async fn program(&mut self) -> Option<Arc<Program>>;
+}
+
+/// Where a rule leads.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Lead {
+    /// To the outbound with this number.
+    Outbound(usize),
+    /// To the balancer with this number.
+    Balancer(usize),
+}
+
 /// What a rule decides.
 #[derive(Clone, Debug)]
 pub(crate) struct Decision {
-    /// The number of the outbound.
-    pub(crate) outbound: usize,
+    /// The number of the rule.
+    #[allow(dead_code, reason = "who tests routes asks it")]
+    pub(crate) rule: usize,
+    pub(crate) lead: Lead,
     /// The private addresses that the rule names.
     pub(crate) exempt: Option<Exempt>,
 }
 
+/// A rule ready to be asked.
+struct Ready {
+    /// The cheap ones first.
+    conditions: Vec<Condition>,
+    decision: Decision,
+}
+
 /// The rules, each with what it decides.
 pub(crate) struct Router {
-    rules: Vec<(Conditions, Decision)>,
+    rules: Vec<Ready>,
     by_name: RouteByName,
+    by_address: bool,
 }
 
-/// A rule whose lists can be asked. Lists that are not given are `None`.
-struct Conditions {
-    names: Option<Names>,
-    ips: Option<Addresses>,
-    sources: Option<Addresses>,
-    locals: Option<Addresses>,
-    rest: Rule,
+/// What is known of a connection by and by.
+pub(crate) struct Known<'a> {
+    pub(crate) question: &'a Question<'a>,
+    /// The target's name, in lower case and without a dot at its end.
+    pub(crate) name: Option<&'a str>,
+    /// Addresses of the target.
+    pub(crate) ips: &'a [IpAddr],
+    /// The client's program, if it was looked for and found.
+    pub(crate) program: Option<&'a Program>,
 }
 
-impl Conditions {
-    fn new(at: usize, rule: &Rule, lists: &Lists) -> Result<Self, Error> {
-        let place = |key: &str| format!("routing.rules[{at}].{key}");
-        let addresses = |key, conditions: &[IpMatch]| match conditions {
-            [] => Ok(None),
-            some => lists.addresses(&place(key), some).map(Some),
-        };
-        let names = match rule.domains.as_slice() {
-            [] => None,
-            some => Some(lists.names(&place("domain"), some)?),
-        };
-        Ok(Conditions {
-            names,
-            ips: addresses("ip", &rule.ips)?,
-            sources: addresses("source", &rule.sources)?,
-            locals: addresses("localIP", &rule.locals)?,
-            rest: rule.clone(),
-        })
+/// Longest name that is brought into the form of rules without memory of its own.
+const USUAL_NAME: usize = 256;
+
+/// The name of a target as rules compare it: in lower case, and without a dot at its end, with which it is the same name and
+/// must not pass by a rule about it.
+pub(crate) fn with_name<T>(name: Option<&str>, then: impl FnOnce(Option<&str>) -> T) -> T {
+    let Some(name) = name else {
+        return then(None);
+    };
+    let name = name.trim_end_matches('.');
+    if !name.bytes().any(|b| b.is_ascii_uppercase()) {
+        return then(Some(name));
+    }
+    let mut short = [0; USUAL_NAME];
+    match short.get_mut(..name.len()) {
+        Some(room) => {
+            room.copy_from_slice(name.as_bytes());
+            room.make_ascii_lowercase();
+            // Lower case keeps UTF-8 what it is.
+            then(std::str::from_utf8(room).ok())
+        }
+        None => then(Some(&name.to_ascii_lowercase())),
     }
 }
 
-fn port_fits(ports: &[(u16, u16)], port: u16) -> bool {
-    ports.is_empty() || ports.iter().any(|&(low, high)| (low..=high).contains(&port))
+/// How far the asking has come.
+enum Pass {
+    /// This rule fits.
+    Fits(usize),
+    /// Whether this rule fits depends on the addresses of the name.
+    NeedsAddresses(usize),
+    /// Whether this rule fits depends on the client's program.
+    NeedsProgram(usize),
+    /// No rule fits.
+    None,
+}
+
+/// What has been asked for and found.
+#[derive(Default)]
+struct Found {
+    /// The addresses of the name; `None` before they were asked for.
+    ips: Option<Vec<IpAddr>>,
+    /// The client's program; `None` before it was looked for.
+    program: Option<Option<Arc<Program>>>,
 }
 
 impl Router {
     /// Checks that every rule leads somewhere, and makes sets of its lists.
-    pub(crate) fn new(rules: &[Rule], by_name: RouteByName, tags: &[&str], lists: &Lists) -> Result<Self, Error> {
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a rule that leads nowhere, and for lists that make no set.
+    pub(crate) fn new(
+        rules: &[Rule],
+        by_name: RouteByName,
+        tags: &[&str],
+        balancers: &[&str],
+        lists: &Lists,
+    ) -> Result<Self, Error> {
         let find = |(at, rule): (usize, &Rule)| {
-            let outbound = tags.iter().position(|tag| !tag.is_empty() && *tag == rule.outbound_tag);
-            let outbound = outbound.ok_or_else(|| {
+            let (key, kind, tag, known) = match rule.balancer_tag.as_str() {
+                "" => ("outboundTag", "outbound", &rule.outbound_tag, tags),
+                _ => ("balancerTag", "balancer", &rule.balancer_tag, balancers),
+            };
+            let found = known.iter().position(|one| !one.is_empty() && one == tag);
+            let found = found.ok_or_else(|| {
                 Error::config(
-                    format!("routing.rules[{at}].outboundTag"),
-                    format!("there is no outbound with the tag {:?}", rule.outbound_tag),
+                    format!("routing.rules[{at}].{key}"),
+                    format!("there is no {kind} with the tag {tag:?}"),
                 )
             })?;
+            let lead = match kind {
+                "outbound" => Lead::Outbound(found),
+                _ => Lead::Balancer(found),
+            };
             let exempt = exempt(&rule.ips);
-            let conditions = Conditions::new(at, rule, lists)?;
-            Ok((conditions, Decision { outbound, exempt }))
+            Ok(Ready {
+                conditions: conditions(at, rule, lists)?,
+                decision: Decision { rule: at, lead, exempt },
+            })
         };
         let rules: Result<Vec<_>, Error> = rules.iter().enumerate().map(find).collect();
-        Ok(Router { rules: rules?, by_name })
+        let rules = rules?;
+        let by_address = |rule: &Ready| rule.conditions.iter().any(|one| matches!(one, Condition::Address(_)));
+        Ok(Router {
+            by_address: rules.iter().any(by_address),
+            rules,
+            by_name,
+        })
     }
 
-    /// What the first rule that fits decides. `resolve` is asked for the addresses of a name, once at most.
-    pub(crate) async fn choose<F>(&self, question: &Question<'_>, resolve: F) -> Option<&Decision>
-    where
-        F: AsyncFnOnce() -> Vec<IpAddr>,
-    {
-        let mut resolve = Some(resolve);
+    /// What the first rule that fits decides.
+    pub(crate) async fn choose(&self, question: &Question<'_>, help: &mut impl Help) -> Option<&Decision> {
+        let mut found = Found::default();
+        let on_demand = self.by_name == RouteByName::OnDemand;
+        let mut from = 0;
+        loop {
+            match self.pass(question, from, &found, on_demand) {
+                Pass::Fits(at) => return self.rules.get(at).map(|rule| &rule.decision),
+                Pass::NeedsAddresses(at) => {
+                    found.ips = Some(help.addresses().await);
+                    from = at;
+                }
+                Pass::NeedsProgram(at) => {
+                    found.program = Some(help.program().await);
+                    from = at;
+                }
+                Pass::None => {
+                    let again = self.by_name == RouteByName::IfNonMatch && self.by_address && found.ips.is_none();
+                    if !again || question.target.address.ip().is_some() {
+                        return None;
+                    }
+                    found.ips = Some(help.addresses().await);
+                    from = 0;
+                }
+            }
+        }
+    }
+
+    /// Asks the rules from this one on, as far as that goes with what was found.
+    fn pass(&self, question: &Question<'_>, from: usize, found: &Found, on_demand: bool) -> Pass {
+        let own = question.target.address.ip();
         let name = question.name.or(question.target.address.domain().map(Domain::as_str));
-        // With a dot at its end it is the same name, and must not pass by a rule about it.
-        let name = name.map(|name| name.trim_end_matches('.').to_ascii_lowercase());
-        let mut ips: Vec<IpAddr> = question.target.address.ip().into_iter().collect();
-        // What is dialled has an address already, whatever it is called.
-        let is_name = ips.is_empty();
-        for (rule, decision) in &self.rules {
-            let by_ip = rule.ips.is_some();
-            if by_ip
-                && self.by_name == RouteByName::OnDemand
-                && is_name
-                && let Some(resolve) = resolve.take()
-            {
-                ips = resolve().await;
+        with_name(name, |name| {
+            let known = Known {
+                question,
+                name,
+                ips: match &found.ips {
+                    Some(ips) => ips,
+                    None => own.as_slice(),
+                },
+                program: found.program.as_ref().and_then(Option::as_deref),
+            };
+            'rules: for (at, rule) in self.rules.iter().enumerate().skip(from) {
+                for condition in &rule.conditions {
+                    match condition {
+                        Condition::Address(_) if on_demand && own.is_none() && found.ips.is_none() => {
+                            return Pass::NeedsAddresses(at);
+                        }
+                        Condition::Process(_) if found.program.is_none() => return Pass::NeedsProgram(at),
+                        _ if !condition.fits(&known) => continue 'rules,
+                        _ => {}
+                    }
+                }
+                return Pass::Fits(at);
             }
-            if rule_fits(rule, question, name.as_deref(), &ips) {
-                return Some(decision);
-            }
-        }
-        if self.by_name == RouteByName::IfNonMatch
-            && is_name
-            && self.rules.iter().any(|(rule, _)| rule.ips.is_some())
-            && let Some(resolve) = resolve
-        {
-            let ips = resolve().await;
-            let found = self
-                .rules
-                .iter()
-                .find(|(rule, _)| rule_fits(rule, question, name.as_deref(), &ips));
-            return found.map(|(_, decision)| decision);
-        }
-        None
+            Pass::None
+        })
     }
-}
 
-fn rule_fits(rule: &Conditions, question: &Question<'_>, name: Option<&str>, ips: &[IpAddr]) -> bool {
-    let fits = |set: &Option<Addresses>, ip: Option<IpAddr>| {
-        set.as_ref().is_none_or(|set| ip.is_some_and(|ip| set.matches(ip)))
-    };
-    let (target, source, local) = (question.target, question.source, question.local);
-    let rest = &rule.rest;
-    port_fits(&rest.ports, target.port)
-        && (rest.networks.is_empty() || rest.networks.contains(&target.network))
-        && (rest.source_ports.is_empty() || source.is_some_and(|from| port_fits(&rest.source_ports, from.port())))
-        && (rest.local_ports.is_empty() || local.is_some_and(|to| port_fits(&rest.local_ports, to.port())))
-        && (rest.inbound_tags.is_empty() || rest.inbound_tags.iter().any(|tag| tag == question.inbound))
-        && (rest.users.is_empty() || rest.users.matches(question.email))
-        && fits(&rule.sources, source.map(|from| from.ip()))
-        && fits(&rule.locals, local.map(|to| to.ip()))
-        && rule
-            .names
-            .as_ref()
-            .is_none_or(|set| name.is_some_and(|name| set.matches(name)))
-        && rule
-            .ips
-            .as_ref()
-            .is_none_or(|set| ips.iter().any(|&ip| set.matches(ip)))
-        && (rest.protocols.is_empty() || question.protocol.is_some_and(|found| rest.protocols.matches(found)))
-        && (rest.attributes.is_empty()
-            || rest
-                .attributes
-                .matches(|name| question.attributes.get(name).map(String::as_str)))
-        && (rest.systems.is_empty() || rest.systems.has(std::env::consts::OS))
+    #[allow(dead_code, reason = "who tests routes asks it")]
+    /// Asks each condition of each rule, up to and with the first that fits: which rule that is, and of each rule whether each
+    /// of its conditions holds.
+    pub(crate) fn explain(&self, known: &Known<'_>) -> (Vec<Vec<(&'static str, bool)>>, Option<&Decision>) {
+        let mut asked = Vec::new();
+        for rule in &self.rules {
+            let conditions = rule.conditions.iter();
+            let held: Vec<(&'static str, bool)> = conditions.map(|one| (one.key(), one.fits(known))).collect();
+            let fits = held.iter().all(|(_, holds)| *holds);
+            asked.push(held);
+            if fits {
+                return (asked, Some(&rule.decision));
+            }
+        }
+        (asked, None)
+    }
 }
 
 #[cfg(test)]

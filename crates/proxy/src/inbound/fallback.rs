@@ -25,8 +25,8 @@ use crate::tls::handshake::Agreed;
 static DEAD: Limit = Limit::new(5);
 
 /// Who asks to be let in, as far as what has come shows.
-pub(super) enum Knock<'a> {
-    User(&'a Arc<User>),
+pub(super) enum Knock {
+    User(Arc<User>),
     /// Too little has come to tell.
     Short,
     Stranger,
@@ -64,10 +64,10 @@ impl Strangers {
     }
 
     /// Waits until it shows who this is. `None`: a stranger, for whom there is a fallback.
-    async fn meet<'a>(
+    async fn meet(
         &self,
         stream: &mut Stream,
-        knock: impl Fn(&[u8]) -> Knock<'a>,
+        knock: impl Fn(&[u8]) -> Knock,
         unknown: &'static str,
     ) -> Result<Option<Arc<User>>, Error> {
         loop {
@@ -75,7 +75,7 @@ impl Strangers {
                 return Err(Error::Closed);
             }
             match knock(stream.payload()) {
-                Knock::User(user) => return Ok(Some(Arc::clone(user))),
+                Knock::User(user) => return Ok(Some(user)),
                 _ if !self.fallbacks.is_empty() => return Ok(None),
                 Knock::Short => {}
                 Knock::Stranger => return Err(Error::Unauthentic(unknown)),
@@ -85,11 +85,11 @@ impl Strangers {
 
     /// Reads the request of a user, by the deadline, and leads strangers to a fallback. `words` are those of the errors for a
     /// stranger and for a header that comes too late.
-    pub(super) async fn let_in<'a, T>(
+    pub(super) async fn let_in<T>(
         &self,
         mut fresh: Fresh,
         words: [&'static str; 2],
-        knock: impl Fn(&[u8]) -> Knock<'a>,
+        knock: impl Fn(&[u8]) -> Knock,
         decode: impl FnMut(&[u8]) -> Result<Step<T>, sealway_v2ray::Error>,
         target: impl FnOnce(T) -> Result<Destination, Error>,
     ) -> Result<Entered, Error> {

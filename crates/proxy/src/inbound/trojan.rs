@@ -38,7 +38,7 @@ impl Trojan {
     /// Reads the request header; sends strangers to a fallback.
     async fn read(&self, fresh: Fresh) -> Result<Request, Error> {
         let knock = |first: &[u8]| match inspect(first, &self.users) {
-            First::User(user) => Knock::User(user),
+            First::User(user) => Knock::User(Arc::clone(user)),
             First::Stranger(Stranger::Short) => Knock::Short,
             First::Stranger(_) => Knock::Stranger,
         };

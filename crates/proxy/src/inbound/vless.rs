@@ -24,7 +24,7 @@ impl Vless {
     pub(super) fn new(settings: &VlessIn, users: &mut Users<'_>) -> Result<Self, Error> {
         let mut known = vless::Users::new();
         for user in &settings.users {
-            let record = users.user(user)?;
+            let record = users.user(user)?.by_route(user.id.route());
             known.insert(user.id, record).map_err(|error| users.wrong(error))?;
         }
         Ok(Vless {
@@ -36,7 +36,7 @@ impl Vless {
     /// Reads the request header; sends strangers to a fallback.
     async fn read(&self, fresh: Fresh) -> Result<Request, Error> {
         let knock = |first: &[u8]| match inspect(first, &self.users) {
-            First::User(found) => Knock::User(found.user),
+            First::User(found) => Knock::User(found.user.by_route(found.route)),
             First::Stranger(Stranger::Short) => Knock::Short,
             First::Stranger(_) => Knock::Stranger,
         };

@@ -127,3 +127,66 @@ impl Decode for Systems {
         Some(Systems(names.iter().map(|name| name.trim().to_lowercase()).collect()))
     }
 }
+
+/// Programs on this machine, of which one must be the client.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Processes(pub Vec<ProcessMatch>);
+
+/// A program on this machine.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum ProcessMatch {
+    /// The name of its file.
+    Name(String),
+    /// The whole path of its file.
+    Path(String),
+    /// A folder that its file is in, at any depth; ends with a slash.
+    Folder(String),
+    /// This process.
+    OwnProcess,
+    /// The file of this program, whichever process runs it.
+    OwnProgram,
+}
+
+impl Processes {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl ProcessMatch {
+    fn read(text: &str) -> Option<Self> {
+        Some(match text {
+            "" | "/" => return None,
+            "self/" => ProcessMatch::OwnProcess,
+            "xray/" => ProcessMatch::OwnProgram,
+            _ if text.ends_with('/') => ProcessMatch::Folder(text.to_owned()),
+            _ if text.contains('/') => ProcessMatch::Path(text.to_owned()),
+            name => ProcessMatch::Name(name.strip_suffix(".exe").unwrap_or(name).to_owned()),
+        })
+    }
+}
+
+impl Decode for Processes {
+    fn kind() -> Kind {
+        Kind::text("list of file names, absolute paths, folders with a slash at the end, `self/`, `xray/`")
+    }
+
+    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
+        let texts = Texts::decode(value, cx)?.0;
+        let wanted = texts.len();
+        let mut programs = Vec::new();
+        for (i, text) in texts.iter().enumerate() {
+            cx.at_index(i, |cx| match ProcessMatch::read(text.trim()) {
+                Some(ProcessMatch::Path(path) | ProcessMatch::Folder(path)) if !path.starts_with('/') => {
+                    let what = format!("{} is no absolute path", quoted(&path));
+                    cx.error(text.at, what, "write curl, /usr/bin/curl or /usr/bin/");
+                }
+                Some(program) => programs.push(program),
+                None => cx.error(text.at, format!("{} names no program", quoted(text)), ""),
+            });
+        }
+        (programs.len() == wanted).then_some(Processes(programs))
+    }
+}

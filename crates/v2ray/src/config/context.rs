@@ -16,6 +16,7 @@ pub(crate) struct Tags {
     pub(crate) outbounds: HashMap<String, usize>,
     /// The inbound tags that queries of DNS have.
     pub(crate) queries: Vec<String>,
+    pub(crate) balancers: HashMap<String, usize>,
 }
 
 /// The state of a reading.
@@ -228,6 +229,21 @@ pub fn nearest<'n>(text: &str, names: impl Iterator<Item = &'n str>) -> Option<&
         .filter(|(distance, name)| *distance <= limit && *distance < name.len())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
+}
+
+/// Advice about a tag that nothing has.
+pub(crate) fn near_tag<'t>(tag: &str, tags: impl Iterator<Item = &'t String>) -> String {
+    // The order of a hash table is nobody's.
+    let mut tags: Vec<&str> = tags.map(String::as_str).take(1000).collect();
+    tags.sort_unstable();
+    if let Some(near) = nearest(tag, tags.iter().copied()) {
+        return format!("did you mean {}?", quoted(near));
+    }
+    let known: Vec<String> = tags.iter().take(8).map(|tag| quoted(tag)).collect();
+    match known.is_empty() {
+        true => "none has a tag".into(),
+        false => format!("the tags are {}", known.join(", ")),
+    }
 }
 
 /// A text of the user's between quotes, without control characters and not endlessly long.

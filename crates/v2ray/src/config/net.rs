@@ -294,6 +294,11 @@ impl Pattern {
         self.0.is_match(text)
     }
 
+    /// What of a text it fits first.
+    pub fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
+        self.0.find(text).map(|found| found.as_str())
+    }
+
     pub(super) fn read(pattern: &str, any_case: bool, at: Position, cx: &mut Cx<'_>) -> Option<Self> {
         let mut builder = regex::RegexBuilder::new(pattern);
         // Half a megabyte bounds what a pattern like (a{1000}){1000} may cost.

@@ -1,7 +1,9 @@
 //! `routing`: which outbound a connection takes.
 
-use super::conditions::{Attributes, Protocols, Systems};
-use super::context::{Cx, nearest, quoted};
+use super::balancer::Balancer;
+use super::conditions::{Attributes, Processes, Protocols, Systems};
+pub(crate) use super::context::near_tag;
+use super::context::{Cx, quoted};
 use super::net::{DomainMatches, IpMatches, UserMatches};
 use super::ports::{Networks, Ports};
 use super::scalar::{Part, Texts};
@@ -51,15 +53,18 @@ object! {
         protocols: Part<Protocols> = "protocol";
         /// The HTTP request that the connection was found to begin with. Every attribute must fit.
         attributes: Part<Attributes> = "attrs";
+        /// The number in bytes 6 and 7 of the id that a client of VLESS sent.
+        vless_routes: Part<Option<Ports>> = "vlessRoute";
+        /// The program on this machine that connected. On Linux only; elsewhere no program fits.
+        processes: Part<Processes> = "process";
         /// The system that this program runs on.
         systems: Part<Systems> = "localOS";
         /// The tag of the outbound to take.
         outbound_tag: Option<At<String>> = "outboundTag";
+        /// The tag of the balancer that chooses the outbound.
+        balancer_tag: Option<At<String>> = "balancerTag";
     }
     other {
-        LaterError "balancerTag": "balancers";
-        LaterError "vlessRoute": "rules about numbers in VLESS ids (`vlessRoute`)";
-        LaterError "process": "rules about processes (`process`)";
         LaterWarning "webhook": "`webhook`";
         Accepted "type": "It could only be \"field\".";
         Accepted "domainMatcher": "";
@@ -71,15 +76,25 @@ object! {
     struct RoutingSettings: "routing" {
         /// When rules about addresses make us resolve a name.
         domain_strategy: RoutingStrategy = "domainStrategy", default "\"AsIs\"";
+        /// What chooses one of several outbounds.
+        balancers: Vec<Balancer> = "balancers";
         /// The rules in the order they are asked.
         rules: Vec<Rule> = "rules";
     }
     other {
-        LaterError "balancers": "balancers";
         Accepted "domainMatcher": "";
         Gone "settings": "write what is in it directly under `routing`";
         Accepted "strategy": "It could only be \"rules\".";
     }
+}
+
+/// Where a rule leads.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum RuleTarget {
+    /// To the outbound with this tag.
+    Outbound(String),
+    /// To the balancer with this tag.
+    Balancer(String),
 }
 
 /// A rule.
@@ -112,12 +127,14 @@ pub struct Rule {
     pub protocols: Protocols,
     /// The HTTP request that the connection was found to begin with. Empty: anything.
     pub attributes: Attributes,
+    /// The number in bytes 6 and 7 of the id that a client of VLESS sent.
+    pub vless_routes: Option<Ports>,
+    /// The program on this machine that connected. Empty: any.
+    pub processes: Processes,
     /// The system that this program runs on. Empty: any.
     pub systems: Systems,
-    /// The tag of the outbound to take.
-    pub outbound_tag: String,
-    /// The outbound to take: an index into [`Config::outbounds`](super::Config::outbounds).
-    pub outbound: usize,
+    /// Where it leads.
+    pub to: RuleTarget,
     /// Where it is configured.
     pub at: Position,
 }
@@ -133,20 +150,33 @@ impl Decode for Rule {
         let s = RuleSettings::decode(value, cx)?;
         // What has failed has been told, and so must be what is wrong beside it.
         let failed = cx.errors() > before;
-        let Some(tag) = s.outbound_tag else {
-            // A balancer has been named already.
-            if !failed {
-                cx.error(at, "the rule leads nowhere", "name an outbound: \"outboundTag\": \"…\"");
+        if let (Some(outbound), Some(balancer)) = (&s.outbound_tag, &s.balancer_tag) {
+            let text = format!("`outboundTag` counts and leads to {}", quoted(outbound));
+            cx.warn_in("balancerTag", balancer.at, text, "remove one of them");
+        }
+        let (key, tag, to): (_, _, fn(String) -> RuleTarget) = match (s.outbound_tag, s.balancer_tag) {
+            (Some(tag), _) => ("outboundTag", tag, RuleTarget::Outbound),
+            (None, Some(tag)) => ("balancerTag", tag, RuleTarget::Balancer),
+            (None, None) => {
+                if !failed {
+                    cx.error(at, "the rule leads nowhere", "name an outbound: \"outboundTag\": \"…\"");
+                }
+                return None;
             }
-            return None;
         };
-        let outbound = cx.tags.outbounds.get(tag.as_str()).copied();
-        if outbound.is_none() && cx.is_full() {
+        let (kind, known) = match key {
+            "outboundTag" => ("outbound", cx.tags.outbounds.contains_key(tag.as_str())),
+            _ => ("balancer", cx.tags.balancers.contains_key(tag.as_str())),
+        };
+        if !known && cx.is_full() {
             cx.error(tag.at, "", "");
-        } else if outbound.is_none() {
-            let text = format!("no outbound has the tag {}", quoted(&tag));
-            let hint = near_tag(&tag, cx.tags.outbounds.keys());
-            cx.error_in("outboundTag", tag.at, text, hint);
+        } else if !known {
+            let text = format!("no {kind} has the tag {}", quoted(&tag));
+            let hint = match kind {
+                "outbound" => near_tag(&tag, cx.tags.outbounds.keys()),
+                _ => near_tag(&tag, cx.tags.balancers.keys()),
+            };
+            cx.error_in(key, tag.at, text, hint);
         }
         for name in s.inbound_tags.0.iter().flat_map(|tags| &tags.0) {
             let known = cx.tags.inbounds.contains_key(name.as_str()) || cx.tags.queries.contains(&name.value);
@@ -170,11 +200,15 @@ impl Decode for Rule {
             inbound_tags: s.inbound_tags.0?.iter().map(str::to_owned).collect(),
             protocols: s.protocols.0?,
             attributes: s.attributes.0?,
+            vless_routes: s.vless_routes.0?,
+            processes: s.processes.0?,
             systems: s.systems.0?,
-            outbound_tag: tag.value,
-            outbound: outbound?,
+            to: to(tag.value),
             at,
         };
+        if !known {
+            return None;
+        }
         if rule.is_without_condition() && !failed {
             let hint = "for a rule that always fits, write \"network\": \"tcp,udp\"";
             cx.error(at, "the rule has no condition", hint);
@@ -198,6 +232,8 @@ impl Rule {
             && self.inbound_tags.is_empty()
             && self.protocols.is_empty()
             && self.attributes.is_empty()
+            && self.vless_routes.is_none()
+            && self.processes.is_empty()
             && self.systems.is_empty()
     }
 }
@@ -208,6 +244,8 @@ impl Rule {
 pub struct Routing {
     /// When rules about addresses make us resolve a name.
     pub domain_strategy: RoutingStrategy,
+    /// What rules may lead to besides outbounds.
+    pub balancers: Vec<Balancer>,
     /// The rules. The first that fits decides; if none does, the first outbound is taken.
     pub rules: Vec<Rule>,
 }
@@ -221,22 +259,8 @@ impl Decode for Routing {
         let s = RoutingSettings::decode(value, cx)?;
         Some(Routing {
             domain_strategy: s.domain_strategy,
+            balancers: s.balancers,
             rules: s.rules,
         })
-    }
-}
-
-/// Advice about a tag that nothing has.
-pub(crate) fn near_tag<'t>(tag: &str, tags: impl Iterator<Item = &'t String>) -> String {
-    // The order of a hash table is nobody's.
-    let mut tags: Vec<&str> = tags.map(String::as_str).take(1000).collect();
-    tags.sort_unstable();
-    if let Some(near) = nearest(tag, tags.iter().copied()) {
-        return format!("did you mean {}?", quoted(near));
-    }
-    let known: Vec<String> = tags.iter().take(8).map(|tag| quoted(tag)).collect();
-    match known.is_empty() {
-        true => "none has a tag".into(),
-        false => format!("the tags are {}", known.join(", ")),
     }
 }

@@ -70,7 +70,7 @@ impl<T> Users<T> {
     /// no other bytes than 6 and 7.
     pub fn find(&self, sent: &UserId) -> Option<Match<'_, T>> {
         let bytes = sent.as_bytes();
-        let route = u16::from_be_bytes([bytes[6], bytes[7]]);
+        let route = sent.route();
         if let Some(user) = self.exact.get(bytes) {
             let exact = true;
             return Some(Match { user, route, exact });

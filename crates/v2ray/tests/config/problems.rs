@@ -124,8 +124,8 @@ fn what_is_known_but_missing_is_named() {
             "the management API",
         ),
         (
-            format!(r#"{{"routing":{{"balancers":[{{"tag":"b"}}]}},"outbounds":[{FREEDOM}],"inbounds":[{SOCKS}]}}"#),
-            "balancers",
+            format!(r#"{{"metrics":{{"tag":"m"}},"outbounds":[{FREEDOM}],"inbounds":[{SOCKS}]}}"#),
+            "`metrics`",
         ),
     ] {
         let told = bad(&text);
@@ -186,9 +186,10 @@ fn rules_lead_somewhere() {
             "{{\"inbounds\":[{{\"tag\":\"in\",\"port\":1,\"protocol\":\"socks\"}}],\n\"outbounds\":[{{\"tag\":\"direct\",\"protocol\":\"freedom\"}}],\n\"routing\":{{\"rules\":[{rule}]}}}}"
         )
     };
+    let to = sealway_v2ray::config::RuleTarget::Outbound("direct".into());
     assert_eq!(
-        good(&text(r#"{"port":53,"outboundTag":"direct"}"#)).routing.rules[0].outbound,
-        0
+        good(&text(r#"{"port":53,"outboundTag":"direct"}"#)).routing.rules[0].to,
+        to
     );
     assert_eq!(
         bad(&text(r#"{"port":53,"outboundTag":"dirct"}"#)),
@@ -208,10 +209,7 @@ fn rules_lead_somewhere() {
     );
     assert_eq!(
         bad(&text(r#"{"port":1,"balancerTag":"b"}"#)),
-        [
-            "c.json:3:31: error: routing.rules[0].balancerTag: not supported yet: balancers \
-             (it decides who can read a connection or where it goes, so nothing starts before it works; keep it, and use a program that has it)"
-        ]
+        ["c.json:3:45: error: routing.rules[0].balancerTag: no balancer has the tag \"b\" (none has a tag)"]
     );
     assert_eq!(
         warned(&text(r#"{"inboundTag":"inn","outboundTag":"direct"}"#)),
@@ -238,6 +236,92 @@ fn rules_lead_somewhere() {
         ]
     );
     assert!(bad(&text(r#"{"ip":["10.0.0.0/33"],"outboundTag":"direct"}"#))[0].contains("routing.rules[0].ip[0]: "));
+}
+
+#[test]
+fn balancers_have_outbounds_and_measurements() {
+    let text = |routing: &str, more: &str| {
+        format!(
+            "{{\"inbounds\":[{SOCKS}],\"outbounds\":[{{\"tag\":\"proxy-a\",\"protocol\":\"freedom\"}},{{\"tag\":\"direct\",\"protocol\":\"freedom\"}}],\n\"routing\":{{{routing}}}{more}}}"
+        )
+    };
+    let measured = r#","observatory":{"subjectSelector":["proxy"]}"#;
+    for (routing, more, wanted) in [
+        (
+            r#""balancers":[{"tag":"b","selector":["proxi-"]}]"#,
+            "",
+            r#"c.json:2:47: error: routing.balancers[0].selector: no outbound has a tag that begins with "proxi-" (did you mean "proxy-a"?)"#,
+        ),
+        (
+            r#""balancers":[{"tag":"b","selector":[]}]"#,
+            "",
+            "c.json:2:47: error: routing.balancers[0].selector: the balancer selects nothing (the tags are \"direct\", \"proxy-a\")",
+        ),
+        (
+            r#""balancers":[{"tag":"","selector":["proxy"]}]"#,
+            "",
+            "c.json:2:32: error: routing.balancers[0].tag: the tag is empty (rules name the balancer by it)",
+        ),
+        (
+            r#""balancers":[{"tag":"b","selector":["proxy"],"fallbackTag":"dirct"}]"#,
+            measured,
+            r#"c.json:2:71: error: routing.balancers[0].fallbackTag: no outbound has the tag "dirct" (did you mean "direct"?)"#,
+        ),
+        (
+            r#""balancers":[{"tag":"b","selector":["proxy"],"strategy":{"type":"leastPing"}}]"#,
+            "",
+            "c.json:2:25: error: routing.balancers[0]: nothing measures what the balancer chooses by, leastPing (add \"observatory\": {\"subjectSelector\": […]}, or burstObservatory)",
+        ),
+        (
+            r#""balancers":[{"tag":"b","selector":["proxy"],"fallbackTag":"direct"}]"#,
+            "",
+            "c.json:2:25: error: routing.balancers[0]: nothing measures what the balancer chooses by, fallbackTag (add \"observatory\": {\"subjectSelector\": […]}, or burstObservatory)",
+        ),
+        (
+            r#""balancers":[{"tag":"b","selector":["proxy"],"strategy":{"type":"leastLoad","settings":{"tolerance":1.5}}}]"#,
+            measured,
+            "c.json:2:112: error: routing.balancers[0].strategy.settings.tolerance: the tolerance is a share from 0 to 1",
+        ),
+        (
+            r#""balancers":[{"tag":"b","selector":["proxy"],"strategy":{"type":"leastLoad","settings":{"baselines":["1x"]}}}]"#,
+            measured,
+            "c.json:2:113: error: routing.balancers[0].strategy.settings.baselines[0]: \"1x\" is no time (write a number and a unit, \"300ms\", \"10s\" or \"1m30s\", of at most a year)",
+        ),
+        (
+            r#""balancers":[{"tag":"balance","selector":["proxy"]}],"rules":[{"port":1,"balancerTag":"balanse"}]"#,
+            "",
+            r#"c.json:2:98: error: routing.rules[0].balancerTag: no balancer has the tag "balanse" (did you mean "balance"?)"#,
+        ),
+        (
+            r#""rules":[{"process":["bin/x"],"outboundTag":"direct"}]"#,
+            "",
+            r#"c.json:2:33: error: routing.rules[0].process[0]: "bin/x" is no absolute path (write curl, /usr/bin/curl or /usr/bin/)"#,
+        ),
+        (
+            "",
+            r#","observatory":{"subjectSelector":["proxy"],"probeURL":"gopher://a"}"#,
+            r#"c.json:2:68: error: observatory.probeURL: "gopher://a" cannot be fetched (write http:// or https://, a host and a path)"#,
+        ),
+    ] {
+        assert_eq!(bad(&text(routing, more)), [wanted], "{routing}{more}");
+    }
+    let warnings = |routing: &str, more: &str| warned(&text(routing, more));
+    assert_eq!(
+        warnings(
+            r#""balancers":[{"tag":"b","selector":["proxy","direct"],"strategy":{"type":"leastPing"}}]"#,
+            measured
+        ),
+        [
+            "c.json:2:25: warning: routing.balancers[0]: the outbound \"direct\" is never chosen, for nothing measures it (name it in subjectSelector)"
+        ]
+    );
+    assert_eq!(
+        warnings("", r#","observatory":{"subjectSelector":["x"],"probeInterval":0}"#),
+        [
+            "c.json:2:47: warning: observatory.subjectSelector: nothing is measured: no outbound has a tag that begins so (the tags are \"direct\", \"proxy-a\")",
+            "c.json:2:69: warning: observatory.probeInterval: measurements follow each other after 100ms at the soonest"
+        ]
+    );
 }
 
 #[test]

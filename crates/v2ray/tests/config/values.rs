@@ -237,7 +237,7 @@ fn rules_match() {
             r#"{{"inbounds":[{SOCKS}],"outbounds":[{FREEDOM},{{"tag":"o","protocol":"block"}}],"routing":{{"rules":[{{"outboundTag":"o",{text}}}]}}}}"#
         );
         let rule = good(&text).routing.rules.remove(0);
-        assert_eq!(rule.outbound, 1);
+        assert_eq!(rule.to, RuleTarget::Outbound("o".into()));
         rule
     };
     let domains =
@@ -284,6 +284,92 @@ fn rules_match() {
     let rule = rule(r#""type":"field","network":"udp","port":"53,1000-2000","sourceIP":"10.0.0.0/8","sourcePort":1"#);
     assert!(rule.networks.unwrap().udp && rule.ports.unwrap().contains(1500));
     assert!(!rule.sources.is_empty() && rule.source_ports.unwrap().contains(1));
+}
+
+#[test]
+fn conditions_about_what_is_carried() {
+    let rule = |text: &str| {
+        let text = format!(
+            r#"{{"inbounds":[{SOCKS}],"outbounds":[{FREEDOM},{{"tag":"o","protocol":"block"}}],"routing":{{"rules":[{{"outboundTag":"o",{text}}}]}}}}"#
+        );
+        good(&text).routing.rules.remove(0)
+    };
+    let protocols = rule(r#""protocol":["HTTP","quic"]"#).protocols;
+    for (found, wanted) in [
+        ("http1", true),
+        ("http2", true),
+        ("quic", true),
+        ("tls", false),
+        ("", false),
+    ] {
+        assert_eq!(protocols.matches(found), wanted, "{found}");
+    }
+    let attributes = rule(r#""attrs":{":Method":"^(GET|HEAD)$","User-Agent":"curl"}"#).attributes;
+    let find = |method: &'static str, agent: Option<&'static str>| {
+        attributes.matches(|name| match name {
+            ":method" => Some(method),
+            "user-agent" => agent,
+            _ => None,
+        })
+    };
+    assert!(find("GET", Some("curl/8")) && !find("POST", Some("curl/8")) && !find("GET", None));
+    let systems = rule(r#""localOS":["Darwin","linux"]"#).systems;
+    assert!(systems.has("linux") && systems.has("macos") && !systems.has("windows"));
+    let routes = rule(r#""vlessRoute":"7,100-200""#).vless_routes.unwrap();
+    assert!(routes.contains(7) && routes.contains(150) && !routes.contains(8));
+    assert_eq!(
+        rule(r#""process":["curl","wget.exe","/usr/bin/curl","/opt/","self/","xray/"]"#)
+            .processes
+            .0,
+        [
+            ProcessMatch::Name("curl".into()),
+            ProcessMatch::Name("wget".into()),
+            ProcessMatch::Path("/usr/bin/curl".into()),
+            ProcessMatch::Folder("/opt/".into()),
+            ProcessMatch::OwnProcess,
+            ProcessMatch::OwnProgram,
+        ]
+    );
+}
+
+#[test]
+fn balancers_and_what_they_choose_by() {
+    let config = good(
+        r#"{"inbounds":[{"port":1,"protocol":"socks"}],"outbounds":[{"protocol":"freedom"},{"protocol":"freedom","tag":"p1"},{"protocol":"freedom","tag":"p2"}],
+        "routing":{"balancers":[
+            {"tag":"a","selector":"p"},
+            {"tag":"b","selector":["p1"],"fallbackTag":"p2","strategy":{"type":"ROUNDROBIN"}},
+            {"tag":"c","selector":["p"],"strategy":{"type":"leastPing"}},
+            {"tag":"d","selector":["p"],"strategy":{"type":"leastload","settings":{"expected":2,"maxRTT":"1s","tolerance":0.1,
+                "baselines":["400ms",600000000],"costs":[{"regexp":true,"match":"^p[0-9]","value":2.5},{"match":"p"}]}}}],
+            "rules":[{"port":1,"balancerTag":"d"}]},
+        "observatory":{"subjectSelector":["p"],"probeInterval":"1m"},
+        "burstObservatory":{"subjectSelector":["p1"],"pingConfig":{"destination":"http://192.0.2.1:81/x","sampling":3,"interval":"30s"}}}"#,
+    );
+    let [a, b, c, d] = config.routing.balancers.as_slice() else {
+        panic!()
+    };
+    assert_eq!((a.kind, b.kind), (BalancerKind::Random, BalancerKind::RoundRobin));
+    assert_eq!((c.kind, d.kind), (BalancerKind::LeastPing, BalancerKind::LeastLoad));
+    assert!(!a.needs_health() && b.needs_health() && c.needs_health() && d.needs_health());
+    assert!(a.selects("p2") && !b.selects("p2") && !a.selects("") && b.fallback == "p2");
+    let ms = Duration::from_millis;
+    let load = &d.least_load;
+    assert_eq!(
+        (load.expected, load.max_rtt, load.tolerance),
+        (2, Some(ms(1000)), Some(0.1))
+    );
+    assert_eq!(load.baselines, [ms(400), ms(600)]);
+    assert!(matches!(&load.costs[0].pattern, CostMatch::Regexp(_)) && load.costs[0].value == 2.5);
+    assert!(matches!(&load.costs[1].pattern, CostMatch::Text(text) if text == "p") && load.costs[1].value == 0.0);
+    assert_eq!(config.routing.rules[0].to, RuleTarget::Balancer("d".into()));
+    let observatory = config.observatory.unwrap();
+    assert_eq!((observatory.interval, observatory.concurrent), (ms(60_000), false));
+    assert!(observatory.url.tls && observatory.url.path == "/generate_204");
+    let burst = config.burst.unwrap();
+    assert_eq!((burst.url.port, burst.sampling, burst.timeout), (81, 3, ms(5000)));
+    assert_eq!((burst.interval, burst.method), (ms(30_000), ProbeMethod::Head));
+    assert!(burst.connectivity.is_none());
 }
 
 #[test]

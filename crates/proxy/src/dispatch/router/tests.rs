@@ -3,6 +3,40 @@ use crate::settings::{DomainMatch, IpMatch, Settings, UserMatch, UserMatches};
 use sealway_v2ray::config::{At, File, Options, Position, load};
 use sealway_v2ray::{Address, Network};
 
+/// What would be found out, and how often somebody asked.
+#[derive(Default)]
+struct Answers {
+    ips: Vec<IpAddr>,
+    program: Option<Arc<Program>>,
+    asked: (u32, u32),
+}
+
+impl Answers {
+    fn ips(ips: &[&str]) -> Self {
+        let ips = ips.iter().map(|ip| ip.parse().unwrap()).collect();
+        Answers {
+            ips,
+            ..Answers::default()
+        }
+    }
+}
+
+impl Help for Answers {
+    async fn addresses(&mut self) -> Vec<IpAddr> {
+        self.asked.0 += 1;
+        self.ips.clone()
+    }
+
+    async fn program(&mut self) -> Option<Arc<Program>> {
+        self.asked.1 += 1;
+        self.program.clone()
+    }
+}
+
+fn made(rules: &[Rule], by_name: RouteByName, tags: &[&str]) -> Result<Router, Error> {
+    Router::new(rules, by_name, tags, &["balancer"], &Lists::default())
+}
+
 async fn choose(router: &Router, host: &str, port: u16, answer: &[&str]) -> Option<usize> {
     let target = Destination::tcp(Address::parse(host).unwrap(), port);
     let question = Question {
@@ -11,13 +45,16 @@ async fn choose(router: &Router, host: &str, port: u16, answer: &[&str]) -> Opti
         source: Some("192.0.2.9:1000".parse().unwrap()),
         local: None,
         email: "a@b",
+        vless_route: None,
         inbound: "in",
         protocol: None,
         attributes: &Attributes::new(),
     };
-    let answer = answer.iter().map(|ip| ip.parse().unwrap()).collect();
-    let chosen = router.choose(&question, async || answer).await;
-    chosen.map(|decision| decision.outbound)
+    let chosen = router.choose(&question, &mut Answers::ips(answer)).await;
+    chosen.map(|decision| match decision.lead {
+        Lead::Outbound(at) => at,
+        Lead::Balancer(at) => 100 + at,
+    })
 }
 
 fn email(text: &str) -> UserMatches {
@@ -37,14 +74,12 @@ fn to(tag: &str) -> Rule {
 
 #[test]
 fn a_rule_that_leads_nowhere_is_refused() {
-    let error = Router::new(&[to("gone")], RouteByName::AsIs, &["", "out"], &Lists::default())
-        .err()
-        .unwrap();
+    let error = made(&[to("gone")], RouteByName::AsIs, &["", "out"]).err().unwrap();
     assert_eq!(
         error.to_string(),
         "routing.rules[0].outboundTag: there is no outbound with the tag \"gone\""
     );
-    assert!(Router::new(&[to("")], RouteByName::AsIs, &["", "out"], &Lists::default()).is_err());
+    assert!(made(&[to("")], RouteByName::AsIs, &["", "out"]).is_err());
 }
 
 #[tokio::test]
@@ -69,7 +104,7 @@ async fn the_first_rule_that_fits_decides() {
             ..to("0")
         },
     ];
-    let router = Router::new(&rules, RouteByName::AsIs, &["0", "1", "2", "3"], &Lists::default()).unwrap();
+    let router = made(&rules, RouteByName::AsIs, &["0", "1", "2", "3"]).unwrap();
     assert_eq!(choose(&router, "A.example", 1, &[]).await, Some(0));
     assert_eq!(choose(&router, "b.a.example", 1, &[]).await, Some(1));
     assert_eq!(choose(&router, "example", 1, &[]).await, Some(1));
@@ -92,7 +127,7 @@ async fn rules_by_address_resolve_when_told_to() {
             ..to("1")
         },
     ];
-    let by = |by_name| Router::new(&rules, by_name, &["0", "1"], &Lists::default()).unwrap();
+    let by = |by_name| made(&rules, by_name, &["0", "1"]).unwrap();
     let private = ["10.0.0.1"];
     assert_eq!(choose(&by(RouteByName::AsIs), "x", 1, &private).await, Some(1));
     assert_eq!(choose(&by(RouteByName::OnDemand), "x", 1, &private).await, Some(0));
@@ -130,6 +165,7 @@ async fn every_condition_counts() {
         source: Some("192.0.2.9:1000".parse().unwrap()),
         local: Some("[2001:db8::7]:8443".parse().unwrap()),
         email: "Someone@Example",
+        vless_route: Some(0x1234),
         inbound: "in",
         protocol: Some("http1"),
         attributes: &[(":method", "GET"), (":path", "/a/b"), ("accept", "text/html")]
@@ -143,13 +179,14 @@ async fn every_condition_counts() {
         source: None,
         local: None,
         email: "",
+        vless_route: None,
         inbound: "",
         protocol: None,
         attributes: &Attributes::new(),
     };
     let fits = async |conditions: &str, question: &Question<'_>| {
-        let router = Router::new(&[rule(conditions)], RouteByName::AsIs, &["0"], &Lists::default()).unwrap();
-        router.choose(question, async || vec![]).await.is_some()
+        let router = made(&[rule(conditions)], RouteByName::AsIs, &["0"]).unwrap();
+        router.choose(question, &mut Answers::default()).await.is_some()
     };
     for (holds, fails) in [
         (
@@ -187,6 +224,7 @@ async fn every_condition_counts() {
             r#""attrs": {":method": "^G", "accept": "json"}"#,
         ),
         (r#""attrs": {":path": "/b$"}"#, r#""attrs": {"cookie": ""}"#),
+        (r#""vlessRoute": "4000-5000""#, r#""vlessRoute": "4661""#),
         (r#""localOS": ["windows", "Linux"]"#, r#""localOS": "android""#),
         // All conditions of a rule must hold.
         (r#""port": 443, "network": "udp""#, r#""port": 443, "network": "tcp""#),
@@ -212,8 +250,106 @@ async fn every_condition_counts() {
         r#""user": ["regexp:.*"]"#,
         r#""inboundTag": ["x"]"#,
         r#""protocol": ["http"]"#,
+        r#""vlessRoute": "0-65535""#,
+        r#""process": ["self/"]"#,
         r#""attrs": {":path": ""}"#,
     ] {
         assert!(!fits(conditions, &by_address).await, "{conditions}");
     }
+}
+
+#[tokio::test]
+async fn a_rule_may_lead_to_a_balancer() {
+    let by = |tag: &str| Rule {
+        balancer_tag: tag.into(),
+        ports: vec![(1, 1)],
+        ..Rule::default()
+    };
+    let router = made(&[by("balancer")], RouteByName::AsIs, &["0"]).unwrap();
+    assert_eq!(choose(&router, "x", 1, &[]).await, Some(100));
+    let error = made(&[by("other")], RouteByName::AsIs, &["0"]).err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "routing.rules[0].balancerTag: there is no balancer with the tag \"other\""
+    );
+}
+
+/// Names are resolved and programs looked for when nothing else can decide, and once.
+#[tokio::test]
+async fn what_costs_most_is_asked_last_and_once() {
+    let rules = [
+        rule(r#""port": 1, "ip": "192.0.2.1""#),
+        rule(r#""network": "udp", "process": "curl""#),
+        rule(r#""domain": "example", "ip": "192.0.2.2""#),
+        rule(r#""process": "wget", "ip": "192.0.2.3""#),
+        rule(r#""process": "curl", "ip": "192.0.2.3""#),
+        rule(r#""domain": "last""#),
+    ];
+    for (by_name, name, answer, program, decided, asked) in [
+        // No rule about addresses and programs can fit.
+        (
+            RouteByName::OnDemand,
+            "last.example.org",
+            "192.0.2.9",
+            "x",
+            Some(5),
+            (1, 0),
+        ),
+        (RouteByName::OnDemand, "a.example", "192.0.2.2", "curl", Some(2), (1, 0)),
+        (RouteByName::OnDemand, "a.test", "192.0.2.3", "curl", Some(4), (1, 1)),
+        (RouteByName::OnDemand, "a.test", "192.0.2.3", "wget", Some(3), (1, 1)),
+        (RouteByName::OnDemand, "a.test", "192.0.2.4", "wget", None, (1, 0)),
+        (RouteByName::AsIs, "a.example", "192.0.2.2", "curl", None, (0, 0)),
+        (
+            RouteByName::IfNonMatch,
+            "last.test",
+            "192.0.2.3",
+            "curl",
+            Some(5),
+            (0, 0),
+        ),
+        (RouteByName::IfNonMatch, "a.test", "192.0.2.3", "curl", Some(4), (1, 1)),
+        (RouteByName::IfNonMatch, "a.test", "192.0.2.4", "curl", None, (1, 0)),
+        // An address is not asked for what it is.
+        (RouteByName::OnDemand, "192.0.2.3", "192.0.2.9", "wget", Some(3), (0, 1)),
+        (RouteByName::IfNonMatch, "192.0.2.9", "192.0.2.3", "wget", None, (0, 0)),
+    ] {
+        let router = made(&rules, by_name, &["0"]).unwrap();
+        let target = Destination::tcp(Address::parse(name).unwrap(), 2);
+        let question = Question {
+            target: &target,
+            name: None,
+            source: None,
+            local: None,
+            email: "",
+            vless_route: None,
+            inbound: "",
+            protocol: None,
+            attributes: &Attributes::new(),
+        };
+        let mut answers = Answers::ips(&[answer]);
+        let path = format!("/usr/bin/{program}");
+        answers.program = Some(Arc::new(Program { pid: 1, path }));
+        let chosen = router
+            .choose(&question, &mut answers)
+            .await
+            .map(|decision| decision.rule);
+        assert_eq!(
+            (chosen, answers.asked),
+            (decided, asked),
+            "{by_name:?} {name} {program}"
+        );
+    }
+}
+
+#[test]
+fn names_are_compared_in_one_form() {
+    for (text, wanted) in [("a.example", Some("a.example")), ("A.eXample..", Some("a.example"))] {
+        with_name(Some(text), |name| assert_eq!(name, wanted));
+    }
+    let long = "A".repeat(USUAL_NAME + 1);
+    with_name(Some(&long), |name| {
+        assert_eq!(name, Some(long.to_ascii_lowercase().as_str()))
+    });
+    with_name(None, |name| assert_eq!(name, None));
 }

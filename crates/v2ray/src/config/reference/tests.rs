@@ -145,8 +145,6 @@ fn no_hint_leads_to_less_protection() {
         ("vless settings.clients[].flow", "xtls-rprx-vision"),
         ("vless settings.flow", "xtls-rprx-vision"),
         ("vless outbound settings.vnext[].users[].flow", "xtls-rprx-vision"),
-        ("routing.rules[]", "balancerTag"),
-        ("routing.rules[]", "process"),
     ] {
         assert_eq!(class(title, name), Some(Loses::Protection), "{title}.{name}");
     }
