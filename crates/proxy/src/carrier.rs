@@ -52,6 +52,11 @@ pub(crate) trait Virtual: Send {
         None
     }
 
+    /// What it lies on, where it does nothing any more.
+    fn take_below(&mut self) -> Option<Carrier> {
+        None
+    }
+
     /// The peer has shown who it is: windows and queues may have their full size.
     fn trust(&mut self) {}
 
@@ -142,6 +147,11 @@ impl Carrier {
 
     /// See [`Virtual::poll_write`].
     pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
+        if let Carrier::Virtual(stream) = self
+            && let Some(below) = stream.take_below()
+        {
+            *self = below;
+        }
         each!(self, it => it.poll_write(cx, from))
     }
 

@@ -9,7 +9,9 @@ use rustix::fs::{Access as May, access};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::files::{can_append, readers};
-use crate::settings::{AccessLog, Certificate, Inbound, Listen, Outbound, Parts, PemSource, Transparent, UnixName};
+use crate::settings::{
+    AccessLog, Certificate, Inbound, Listen, Outbound, Parts, PemSource, SendThrough, Transparent, UnixName,
+};
 use crate::tls::build;
 use crate::{Error, inbound, listen, sockopt};
 
@@ -102,7 +104,7 @@ fn of_outbound(place: &str, outbound: &Outbound) -> Vec<Error> {
         found.extend(build::client_problems(&format!("{place}.streamSettings"), tls));
     }
     found.extend(sockopt::problems(place, &outbound.transport.socket, false));
-    if let Some(source) = outbound.send_through
+    if let Some(SendThrough::Address(source)) = outbound.send_through
         && outbound.transport.socket.transparent == Transparent::No
         && let Err(error) = is_here(source)
     {

@@ -9,10 +9,12 @@ use std::time::Duration;
 
 pub use sealway_v2ray::config::{
     Attributes, Balancer, BalancerKind, BurstObservatory, Cost, CostMatch, Dns, DnsAction, DnsAddress, DnsIps,
-    DnsNetwork, DnsRule, DnsServer, DnsTransport, DomainMatch, FakePool, HostAnswer, IpMatch, LeastLoad, MaskAddress,
-    NonIpQuery, Observatory, Override, ProbeMethod, ProbeUrl, ProcessMatch, Processes, Protocols, QueryStrategy,
-    Systems, UserMatch, UserMatches,
+    DnsNetwork, DnsRule, DnsServer, DnsTransport, DomainMatch, FakePool, Fragment, HostAnswer, IpMatch, LeastLoad,
+    MaskAddress, Noise, NoisePacket, NoiseTo, NonIpQuery, Observatory, Override, Packets, ProbeMethod, ProbeUrl,
+    ProcessMatch, Processes, Protocols, QueryStrategy, SendThrough, Systems, UserMatch, UserMatches,
 };
+
+pub use sealway_v2ray::xhttp::settings::Span;
 
 pub use inbound::{
     Account, Capture, Dokodemo, FallbackDial, FallbackTarget, HttpProxy, Inbound, InboundProtocol, Listen,

@@ -19,9 +19,10 @@ use crate::carrier::Carrier;
 use crate::dial;
 use crate::error::{Error, Pending};
 use crate::proxy_protocol;
+use crate::random;
 use crate::resolver::Resolver;
 use crate::roads::{Caller, Roads, Through};
-use crate::settings::{ClientTransport, ServerTransport, SocketOptions, TransportKind};
+use crate::settings::{ClientTransport, SendThrough, ServerTransport, SocketOptions, TransportKind};
 use crate::stats::Traffic;
 use crate::stream::Stream;
 use crate::tls::build;
@@ -173,7 +174,7 @@ impl Connector {
     pub(crate) fn new(
         place: &str,
         settings: &ClientTransport,
-        source: Option<IpAddr>,
+        source: Option<SendThrough>,
         (resolver, roads): (&Arc<Resolver>, &Arc<Roads>),
     ) -> Result<Self, Error> {
         let download = match &settings.kind {
@@ -235,7 +236,7 @@ pub(crate) struct Line {
     tls: Option<(Arc<ClientConfig>, String)>,
     pub(crate) socket: SocketOptions,
     /// Source address of its connections.
-    pub(crate) source: Option<IpAddr>,
+    source: Option<SendThrough>,
     /// Another outbound in place of sockets.
     pub(crate) through: Option<Through>,
     pub(crate) resolver: Arc<Resolver>,
@@ -253,7 +254,8 @@ impl Line {
         let carrier = match &self.through {
             None => {
                 let addresses = self.resolver.resolve(host, *port, self.socket.domain_strategy).await?;
-                Carrier::from(dial::connect_any(&addresses, &self.socket, self.source).await?)
+                let source = self.source(&Caller::default())?;
+                Carrier::from(dial::connect_any(&addresses, &self.socket, source).await?)
             }
             Some(through) => {
                 let to = self.destination(through, Network::Tcp, host, *port).await?;
@@ -279,7 +281,19 @@ impl Line {
         }
         let found = self.resolver.resolve(host, *port, self.socket.domain_strategy).await?;
         let server = found.first().ok_or(Error::Resolve { name: host.to_string() })?;
-        Wire::connect(*server, &self.socket, self.source).await
+        Wire::connect(*server, &self.socket, self.source(&Caller::default())?).await
+    }
+
+    /// The source address of a connection for this caller.
+    pub(crate) fn source(&self, caller: &Caller) -> Result<Option<IpAddr>, Error> {
+        let usable = |address: &SocketAddr| !address.ip().is_unspecified();
+        Ok(match self.source {
+            Some(SendThrough::Address(ip)) => Some(ip),
+            Some(SendThrough::Pool(net)) => Some(SendThrough::drawn(net, u128::from_ne_bytes(random::bytes()?))),
+            Some(SendThrough::Origin) => caller.local.filter(usable).map(|local| local.ip().to_canonical()),
+            Some(SendThrough::Client) => caller.source.filter(usable).map(|source| source.ip().to_canonical()),
+            _ => None,
+        })
     }
 
     /// Where the other outbound is asked to go.

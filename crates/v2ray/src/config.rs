@@ -55,15 +55,16 @@ pub use log::{Log, LogLevel, LogTarget};
 pub use mask::MaskAddress;
 pub use net::{DomainMatch, DomainMatches, GeoList, IpMatch, IpMatches, Pattern, UserMatch, UserMatches, is_private};
 pub use observatory::{BurstObservatory, Observatory, ProbeMethod, ProbeUrl, is_subject};
-pub use outbound::{Mux, Outbound, ProxySettings, XudpProxyUdp443};
+pub use outbound::{Mux, Outbound, ProxySettings, SendThrough, XudpProxyUdp443};
 pub use policy::{LevelPolicy, Levels, Policy, SystemPolicy};
 pub use ports::{Networks, Port, Ports};
 pub use protocol::{
     Account, BlackholeAnswer, BlackholeResponse, BlackholeSettings, DnsAction, DnsNetwork, DnsRule, DnsSettings,
-    DokodemoSettings, Experiments, FallbackDial, FallbackTarget, FinalAction, FinalRule, FreedomSettings, HttpSettings,
-    InboundProtocol, NonIpQuery, OutboundProtocol, ProxyOutbound, Redirect, Server, ShadowsocksInbound,
-    ShadowsocksOutbound, ShadowsocksUser, ShadowsocksUsers, SocksAuth, SocksSettings, TrojanInbound, TrojanOutbound,
-    TrojanUser, User, VlessInbound, VlessOutbound, VmessInbound, VmessOutbound, VmessSecurity,
+    DokodemoSettings, Experiments, FallbackDial, FallbackTarget, FinalAction, FinalRule, Fragment, FreedomSettings,
+    HttpSettings, InboundProtocol, Noise, NoisePacket, NoiseTo, NonIpQuery, OutboundProtocol, Packets, ProxyOutbound,
+    Redirect, Server, ShadowsocksInbound, ShadowsocksOutbound, ShadowsocksUser, ShadowsocksUsers, SocksAuth,
+    SocksSettings, TrojanInbound, TrojanOutbound, TrojanUser, User, VlessInbound, VlessOutbound, VmessInbound,
+    VmessOutbound, VmessSecurity,
 };
 pub use reference::{keys, reference};
 pub use routing::{Routing, RoutingStrategy, Rule, RuleTarget};

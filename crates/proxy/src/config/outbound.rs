@@ -31,6 +31,8 @@ pub(super) fn outbound(place: &str, outbound: &config::Outbound, cone: &Cone) ->
             resolves: freedom.domain_strategy != config::DomainStrategy::AsIs,
             proxy_protocol: freedom.proxy_protocol.value,
             final_rules: freedom.final_rules.iter().map(final_rule).collect(),
+            fragment: freedom.fragment.clone(),
+            noises: freedom.noises.clone(),
         }),
         config::OutboundProtocol::Blackhole(blackhole) => OutboundProtocol::Blackhole {
             http: blackhole.response.kind == BlackholeResponse::Http,

@@ -2,6 +2,8 @@
 
 mod datagrams;
 mod further;
+mod noise;
+mod pieces;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,6 +24,8 @@ use crate::udp::PacketEnd;
 
 use datagrams::Open;
 use further::Further;
+use noise::Noisy;
+use pieces::Pieces;
 
 /// Where traffic goes in place of its target.
 #[derive(Clone, Debug, Default)]
@@ -134,12 +138,12 @@ impl Freedom {
         let carrier = match &line.through {
             None => {
                 let allowed = self.allowed(to, caller).await?;
-                Carrier::from(dial::connect_any(&allowed, &line.socket, line.source).await?)
+                Carrier::from(dial::connect_any(&allowed, &line.socket, line.source(caller)?).await?)
             }
             Some(through) => {
                 let to = self.onward(through, to, caller).await?;
                 let mut stream = through.stream(&to, caller).await?;
-                if traffic.is_silent() && announced == 0 {
+                if traffic.is_silent() && announced == 0 && self.settings.fragment.is_none() {
                     return Ok(Far::Stream(Box::new(stream)));
                 }
                 // The target may be the first to speak.
@@ -153,7 +157,19 @@ impl Freedom {
             let header = proxy_protocol::header(announced, caller.source, caller.local);
             stream.send(&header).await?;
         }
+        if let Some(fragment) = &self.settings.fragment {
+            stream.carrier = Pieces::new(stream.carrier, fragment.clone());
+        }
         Ok(Far::Stream(Box::new(stream)))
+    }
+
+    /// Whether datagrams go to an address of IPv6.
+    async fn is_v6(&self, to: &Destination) -> bool {
+        let resolver = &self.dialer.connector.line.resolver;
+        let found = resolver
+            .resolve(&to.address, to.port, self.settings.domain_strategy)
+            .await;
+        found.is_ok_and(|found| found.first().is_some_and(|first| first.is_ipv6()))
     }
 
     /// Datagrams to the target through another outbound.
@@ -180,16 +196,27 @@ impl Protocol for Freedom {
     }
 
     fn associate<'a>(&'a self, to: &'a Destination, caller: &'a Caller) -> Pending<'a, Box<dyn PacketEnd>> {
-        if let Some(through) = &self.dialer.connector.line.through {
-            return Box::pin(self.packets_through(through, to, caller));
-        }
-        Box::pin(async {
-            let policy = (self.policy(caller), Arc::clone(&self.loops));
-            let mut open = Open::bind(policy, self.redirect(), self.settings.domain_strategy, &self.dialer)?;
-            if to.address.domain().is_some() {
-                open = open.ready().await?;
+        Box::pin(async move {
+            let end = match &self.dialer.connector.line.through {
+                Some(through) => self.packets_through(through, to, caller).await?,
+                None => {
+                    let policy = (self.policy(caller), Arc::clone(&self.loops));
+                    let source = self.dialer.connector.line.source(caller)?;
+                    let strategy = self.settings.domain_strategy;
+                    let mut open = Open::bind(policy, self.redirect(), strategy, &self.dialer, source)?;
+                    if to.address.domain().is_some() {
+                        open = open.ready().await?;
+                    }
+                    Box::new(open)
+                }
+            };
+            let noises = &self.settings.noises;
+            if noises.is_empty() {
+                return Ok(end);
             }
-            Ok(Box::new(open) as Box<dyn PacketEnd>)
+            let elsewhere = self.redirect().of(to);
+            let is_v6 = self.is_v6(elsewhere.as_ref().unwrap_or(to)).await;
+            Ok(Noisy::around(end, noises, is_v6))
         })
     }
 

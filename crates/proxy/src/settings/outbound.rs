@@ -1,14 +1,12 @@
 //! Where connections go out, and what they speak there.
 
-use std::net::IpAddr;
-
 use sealway_v2ray::config::IpMatch;
 use sealway_v2ray::mux::BaseKey;
 use sealway_v2ray::shadowsocks::KeyChain;
 use sealway_v2ray::trojan::Key;
 use sealway_v2ray::{Address, Network, UserId};
 
-use super::{Account, ClientTransport, DnsRule, DomainStrategy, NonIpQuery};
+use super::{Account, ClientTransport, DnsRule, DomainStrategy, Fragment, Noise, NonIpQuery, SendThrough};
 
 /// An outbound.
 #[derive(Clone, Debug)]
@@ -20,7 +18,7 @@ pub struct Outbound {
     /// What it speaks it over.
     pub transport: ClientTransport,
     /// Source address of its connections.
-    pub send_through: Option<IpAddr>,
+    pub send_through: Option<SendThrough>,
     /// Many connections in one.
     pub mux: MuxOut,
 }
@@ -122,6 +120,10 @@ pub struct Freedom {
     pub proxy_protocol: u8,
     /// Rules on the address that is dialled; the first that fits decides.
     pub final_rules: Vec<FinalRule>,
+    /// The first bytes of connections are cut into pieces.
+    pub fragment: Option<Fragment>,
+    /// Datagrams that are sent ahead of the first one of an association.
+    pub noises: Vec<Noise>,
 }
 
 /// A rule on the address that is dialled.

@@ -21,6 +21,7 @@ mod mux;
 mod nginx;
 mod programs;
 mod shadowsocks;
+mod shape;
 mod sniffing;
 mod through;
 mod ways;

@@ -192,7 +192,7 @@ async fn sessions_without_end_take_no_room_from_others() {
     let method = Method::Blake3Aes128Gcm;
     let mut settings = server_settings(shadowsocks(method, true), ServerTransport::default());
     // Its ports are none that other tests want.
-    settings.outbounds[0].send_through = Some([127, 0, 0, 2].into());
+    settings.outbounds[0].send_through = Some(SendThrough::Address([127, 0, 0, 2].into()));
     let server = Server::start(settings).await.unwrap();
     let mut client = Client::new(&server, shadowsocks_chain(method, true), 0).await;
     let (memory, files) = (resident(), descriptors());

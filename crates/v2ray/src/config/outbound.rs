@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
+
 use super::context::{Cx, quoted};
 use super::protocol::{OutboundProtocol, OutboundProtocolName, UnreadOutbound};
 use super::scalar::{Name, Part, texts};
@@ -13,16 +15,45 @@ use crate::json::Value;
 use crate::problem::{At, Position};
 
 texts! {
-    SendThrough = "IP address", |text| match text.to_ascii_lowercase().as_str() {
-        "origin" | "srcip" => Err(format!("not supported yet: {} as the source address", quoted(text))),
-        lower if lower.contains('/') => Err(format!("not supported yet: a source address out of {}", quoted(text))),
-        _ => text.parse().map(SendThrough).map_err(|_| format!("{} is no IP address", quoted(text))),
-    }, "";
+    SendThrough = "IP address, network, `origin` or `srcip`", |text| match text {
+        "origin" => Ok(SendThrough::Origin),
+        "srcip" => Ok(SendThrough::Client),
+        _ if text.contains('/') => {
+            let parsed: Result<IpNet, _> = text.parse();
+            parsed.map(|net| SendThrough::Pool(net.trunc())).map_err(|_| format!("{} is no network", quoted(text)))
+        }
+        _ => text.parse().map(SendThrough::Address).map_err(|_| format!("{} is no IP address", quoted(text))),
+    }, "write an address of this machine, a network such as 2001:db8::/64, origin or srcip";
 }
 
 /// The source address of outgoing connections.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct SendThrough(IpAddr);
+#[non_exhaustive]
+pub enum SendThrough {
+    /// This one.
+    Address(IpAddr),
+    /// One of this network, drawn anew for each connection.
+    Pool(IpNet),
+    /// The address that the client came to.
+    Origin,
+    /// The client's own.
+    Client,
+}
+
+impl SendThrough {
+    /// The address of a pool that 128 random bits draw.
+    pub fn drawn(net: IpNet, random: u128) -> IpAddr {
+        match (net.network(), net.hostmask()) {
+            (IpAddr::V4(net), IpAddr::V4(host)) => {
+                IpAddr::from((net.to_bits() | random as u32 & host.to_bits()).to_be_bytes())
+            }
+            (IpAddr::V6(net), IpAddr::V6(host)) => {
+                IpAddr::from((net.to_bits() | random & host.to_bits()).to_be_bytes())
+            }
+            (net, _) => net,
+        }
+    }
+}
 
 words! {
     /// What becomes of datagrams to port 443, which are QUIC, where there is a mux.
@@ -72,8 +103,9 @@ object! {
         settings: Option<UnreadOutbound> = "settings";
         /// What carries the protocol, and how it is protected.
         stream: Part<Stream> = "streamSettings", default "{}";
-        /// The source address of connections.
-        send_through: Part<Option<SendThrough>> = "sendThrough";
+        /// The source address of connections: one, or one out of a network; `origin`, the address that the client came to, or
+        /// `srcip`, its own.
+        send_through: Part<Option<At<SendThrough>>> = "sendThrough";
         /// Many connections in one.
         mux: Part<Mux> = "mux", default "{}";
         /// Dialling through another outbound. It goes before `dialerProxy`.
@@ -94,7 +126,7 @@ pub struct Outbound {
     /// What carries the protocol.
     pub stream: Stream,
     /// The source address of connections. `None`: the system's choice.
-    pub send_through: Option<IpAddr>,
+    pub send_through: Option<SendThrough>,
     /// Many connections in one.
     pub mux: Mux,
     /// Another outbound that this one dials through, instead of the one that `dialerProxy` names. Its tag is not empty.
@@ -138,11 +170,20 @@ impl Decode for Outbound {
             protocol.check_stream(&stream, at, cx);
         }
         s.target_strategy.0?;
+        let send_through = s.send_through.0?;
+        if let Some(source) = &send_through
+            && matches!(source.value, SendThrough::Origin | SendThrough::Client)
+            && !matches!(protocol, Some(OutboundProtocol::Freedom(_)))
+        {
+            let what = "an address of the client's connection as `sendThrough` of an outbound that is a proxy";
+            cx.within("sendThrough", |cx| cx.later(Loses::Protection, source.at, what));
+            return None;
+        }
         Some(Outbound {
             tag: s.tag.0?.value.0,
             protocol: protocol?,
             stream,
-            send_through: s.send_through.0?.map(|SendThrough(ip)| ip),
+            send_through: send_through.map(|source| source.value),
             mux: s.mux.0?,
             proxy: s.proxy.0?.filter(|proxy| !proxy.tag.is_empty()),
             at,

@@ -26,7 +26,7 @@ pub use blackhole::{BlackholeAnswer, BlackholeResponse, BlackholeSettings};
 pub use dns::{DnsAction, DnsNetwork, DnsRule, DnsSettings, NonIpQuery};
 pub use dokodemo::DokodemoSettings;
 pub use fallback::{FallbackDial, FallbackTarget};
-pub use freedom::{FinalAction, FinalRule, FreedomSettings, Redirect};
+pub use freedom::{FinalAction, FinalRule, Fragment, FreedomSettings, Noise, NoisePacket, NoiseTo, Packets, Redirect};
 pub use http::{HttpSettings, ProxyOutbound};
 pub use server::Server;
 pub use shadowsocks::{ShadowsocksInbound, ShadowsocksOutbound, ShadowsocksUser, ShadowsocksUsers};

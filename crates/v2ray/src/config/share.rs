@@ -168,6 +168,9 @@ impl Link {
         if outbound.send_through.is_some() {
             left_out.push("sendThrough");
         }
+        if outbound.proxy.is_some() {
+            left_out.push("proxySettings");
+        }
         if outbound.mux.enabled.value {
             left_out.push("mux");
         }

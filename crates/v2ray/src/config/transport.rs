@@ -23,8 +23,8 @@ use xhttp::XhttpSettings;
 pub use grpc::Grpc;
 pub use raw::Front;
 pub use upgrade::{EarlyData, Upgrade};
-pub(crate) use xhttp::UnreadDownload;
 pub use xhttp::Xhttp;
+pub(crate) use xhttp::{Range, UnreadDownload};
 
 /// The settings of a transport.
 pub(crate) trait Carrier: Decode {

@@ -4,6 +4,7 @@
 mod chains;
 mod dns;
 mod files;
+mod freedom;
 mod geo;
 mod guards;
 mod hostile;

@@ -112,12 +112,8 @@ fn what_is_known_but_missing_is_named() {
         ),
         (outbound(r#"{"protocol":"loopback"}"#), "the protocol loopback"),
         (
-            outbound(r#"{"protocol":"freedom","settings":{"fragment":{"packets":"1-3"}}}"#),
-            "(`fragment`)",
-        ),
-        (
-            outbound(r#"{"protocol":"freedom","sendThrough":"origin"}"#),
-            "\"origin\" as the source address",
+            outbound(r#"{"protocol":"freedom","settings":{"ipsBlocked":["192.0.2.1"]}}"#),
+            "`ipsBlocked`",
         ),
         (
             format!(r#"{{"api":{{"tag":"api"}},"outbounds":[{FREEDOM}],"inbounds":[{SOCKS}]}}"#),

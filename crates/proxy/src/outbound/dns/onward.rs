@@ -1,21 +1,21 @@
 //! Questions that go to their target.
 
+use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use sealway_v2ray::{Address, Destination, Network};
-use socket2::SockRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
-use crate::dial::set_common_options;
 use crate::dns::message::Asked;
 use crate::loops::LoopGuard;
 use crate::outbound::Dialer;
 use crate::settings::DnsOut;
 use crate::stream::adapter::Io;
+use crate::udp::Slot;
 use crate::{Error, random};
 
 /// How long a target is waited for.
@@ -86,29 +86,31 @@ impl Onward {
         to: &(Address, u16),
     ) -> Result<Vec<u8>, Error> {
         let line = &self.dialer.connector.line;
-        let addresses = self.addresses(to, Network::Udp).await?;
-        let to = addresses.first().copied().ok_or(Error::Closed)?;
-        let any: SocketAddr = match (line.source, to) {
-            (Some(source), _) if source.is_ipv4() == to.is_ipv4() => (source, 0).into(),
-            (_, SocketAddr::V4(_)) => ([0, 0, 0, 0], 0).into(),
-            (_, SocketAddr::V6(_)) => ([0u16; 8], 0).into(),
-        };
-        let socket = UdpSocket::bind(any).await?;
-        set_common_options(&SockRef::from(&socket), &line.socket)?;
-        socket.connect(to).await.map_err(|error| Error::connect(to, error))?;
-        socket.send(question).await?;
-        let mut answer = Vec::with_capacity(usize::from(u16::MAX));
+        if line.through.is_none() {
+            self.addresses(to, Network::Udp).await?;
+        }
+        let mut wire = line.datagrams(to).await?;
+        poll_fn(|cx| wire.poll_ready(cx)).await?;
+        poll_fn(|cx| Poll::Ready(wire.send(cx, question))).await?;
+        let mut slot = Slot::default();
         loop {
-            answer.clear();
-            socket.recv_buf(&mut answer).await?;
-            if asked.is_answered_by(id, &answer) {
-                return Ok(answer);
+            let came = poll_fn(|cx| {
+                let _ = wire.poll_flush(cx)?;
+                wire.poll_recv(cx, &mut slot)
+            });
+            let len = came.await?.ok_or(Error::Closed)?;
+            let answer = &slot.take()[..len];
+            if asked.is_answered_by(id, answer) {
+                return Ok(answer.to_vec());
             }
+            slot.clear();
         }
     }
 
     async fn by_stream(&self, asked: &Asked, id: u16, question: &[u8], to: &(Address, u16)) -> Result<Vec<u8>, Error> {
-        self.addresses(to, Network::Tcp).await?;
+        if self.dialer.connector.line.through.is_none() {
+            self.addresses(to, Network::Tcp).await?;
+        }
         let (stream, _) = self.dialer.connect(to, &[]).await?;
         let mut stream = Io(stream);
         let len = u16::try_from(question.len()).map_err(|_| Error::protocol("DNS", "a question that is too long"))?;

@@ -66,9 +66,10 @@ impl Open {
         redirect: Redirect,
         strategy: DomainStrategy,
         Dialer { connector, traffic }: &Dialer,
+        source: Option<IpAddr>,
     ) -> Result<Self, Error> {
         let bind = |ip: IpAddr| datagram_socket(ip, &connector.line.socket);
-        let socket = match connector.line.source {
+        let socket = match source {
             Some(ip) => bind(ip)?,
             None => bind(Ipv6Addr::UNSPECIFIED.into()).or_else(|_| bind(Ipv4Addr::UNSPECIFIED.into()))?,
         };

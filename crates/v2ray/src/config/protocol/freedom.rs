@@ -1,18 +1,24 @@
 //! Straight to the target.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
 use super::Side;
 use super::server::check_level;
 use crate::Address;
-use crate::config::context::Cx;
+use crate::config::context::{Cx, quoted};
 use crate::config::endpoint::optional_host_port;
 use crate::config::net::IpMatches;
 use crate::config::ports::{Networks, Ports};
 use crate::config::scalar::texts;
-use crate::config::schema::Loses;
+use crate::config::schema::{Kind, Loses};
 use crate::config::sockopt::DomainStrategy;
 use crate::config::stream::Stream;
-use crate::config::table::{object, words};
+use crate::config::table::{Decode, object, words};
+use crate::config::transport::Range;
+use crate::json::Value;
 use crate::problem::{At, Position};
+use crate::xhttp::settings::Span;
 
 texts! {
     Redirect = "`host:port`, `host:` or `:port`", |text| {
@@ -57,6 +63,213 @@ object! {
     }
 }
 
+texts! {
+    Packets = "`tlshello`, a number, or two of them as in \"1-3\"", |text| {
+        if text.is_empty() {
+            return Ok(Packets::All);
+        }
+        if text.eq_ignore_ascii_case("tlshello") {
+            return Ok(Packets::TlsHello);
+        }
+        let (from, to) = text.split_once('-').unwrap_or((text, text));
+        match (from.trim().parse::<u32>(), to.trim().parse::<u32>()) {
+            (Ok(from), Ok(to)) if from.min(to) > 0 => Ok(Packets::Writes(Span::new(from, to))),
+            _ => Err(format!("{} names no packets", quoted(text))),
+        }
+    }, "write \"tlshello\", or which of the first writes, as in \"1-3\"";
+}
+
+/// What is cut into pieces.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Packets {
+    /// Everything.
+    #[default]
+    All,
+    /// The first record of TLS, into several records.
+    TlsHello,
+    /// What is written first, second and so on, counted from 1.
+    Writes(Span),
+}
+
+object! {
+    /// Cutting the first bytes of a connection into pieces.
+    struct FragmentSettings: "freedom settings.fragment" {
+        /// What is cut: `tlshello`, the first record of TLS into several records; or which of the first writes, counted from
+        /// 1. Empty: everything.
+        packets: Packets = "packets";
+        /// Bytes of a piece, drawn anew for each.
+        length: At<Range> = "length", required;
+        /// Milliseconds behind each piece, drawn anew. For `tlshello`, 0 sends all records together.
+        interval: Range = "interval", required;
+        /// The most pieces; the last one has all the rest. 0: any number.
+        max_split: Range = "maxSplit", default "0";
+    }
+}
+
+/// Cutting the first bytes of a connection into pieces.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Fragment {
+    /// What is cut.
+    pub packets: Packets,
+    /// Bytes of a piece, at least 1.
+    pub length: Span,
+    /// Milliseconds behind each piece.
+    pub interval: Span,
+    /// The most pieces. 0: any number.
+    pub max_split: Span,
+}
+
+impl Decode for Fragment {
+    fn kind() -> Kind {
+        Kind::Object(FragmentSettings::TABLE)
+    }
+
+    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
+        let s = FragmentSettings::decode(value, cx)?;
+        let length = s.length.value.span();
+        if length.from == 0 {
+            cx.error_in(
+                "length",
+                s.length.at,
+                "a piece has one byte at least",
+                "write 1 or more, as in \"100-200\"",
+            );
+            return None;
+        }
+        Some(Fragment {
+            packets: s.packets,
+            length,
+            interval: s.interval.span(),
+            max_split: s.max_split.span(),
+        })
+    }
+}
+
+words! {
+    /// What a datagram of noise is made of.
+    enum NoiseType {
+        /// Random bytes, as many as `packet` says.
+        Rand = "rand";
+        /// The text itself.
+        Str = "str";
+        /// Bytes in base64.
+        Base64 = "base64";
+        /// Bytes in hexadecimal digits.
+        Hex = "hex";
+    }
+}
+
+words! {
+    /// Targets that noise is sent to.
+    pub enum NoiseTo {
+        /// All.
+        Ip = "ip" | "";
+        /// Those with an IPv4 address.
+        Ipv4 = "ipv4";
+        /// Those with an IPv6 address.
+        Ipv6 = "ipv6";
+    }
+}
+
+object! {
+    /// A datagram that is sent ahead of the first one, for those who look at what a connection begins with.
+    struct NoiseSettings: "freedom settings.noises[]" {
+        /// What it is made of.
+        kind: NoiseType = "type", required;
+        /// Its bytes, or for `rand` how many, as in "10-20".
+        packet: At<String> = "packet", default "\"\"";
+        /// Milliseconds behind it.
+        delay: Range = "delay", default "0";
+        /// Targets that it is sent to.
+        to: NoiseTo = "applyTo", default "\"ip\"";
+    }
+}
+
+/// A datagram that is sent ahead of the first one.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Noise {
+    /// What it holds.
+    pub packet: NoisePacket,
+    /// Milliseconds behind it.
+    pub delay: Span,
+    /// Targets that it is sent to.
+    pub to: NoiseTo,
+}
+
+/// What a datagram of noise holds.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum NoisePacket {
+    /// So many random bytes.
+    Random(Span),
+    /// These bytes.
+    Fixed(Vec<u8>),
+}
+
+impl NoisePacket {
+    fn read(kind: NoiseType, text: &str) -> Result<NoisePacket, &'static str> {
+        Ok(NoisePacket::Fixed(match kind {
+            NoiseType::Rand => {
+                let (from, to) = text.split_once('-').unwrap_or((text, text));
+                let (from, to) = (from.trim().parse::<u32>(), to.trim().parse::<u32>());
+                return match (from, to) {
+                    (Ok(from), Ok(to)) if from.min(to) > 0 => Ok(NoisePacket::Random(Span::new(from, to))),
+                    _ => Err("is no number of bytes: write how many, as in \"10-20\""),
+                };
+            }
+            NoiseType::Str => text.as_bytes().to_vec(),
+            NoiseType::Base64 => {
+                let bare = text.trim_end_matches('=').replace('+', "-").replace('/', "_");
+                URL_SAFE_NO_PAD.decode(bare).map_err(|_| "is no base64")?
+            }
+            NoiseType::Hex => {
+                let digits: Option<Vec<u8>> = text.chars().map(|c| Some(c.to_digit(16)? as u8)).collect();
+                let digits = digits.filter(|digits| digits.len().is_multiple_of(2));
+                let digits = digits.ok_or("is not made of pairs of hexadecimal digits")?;
+                digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+            }
+        }))
+    }
+
+    fn most(&self) -> usize {
+        match self {
+            NoisePacket::Random(span) => span.to as usize,
+            NoisePacket::Fixed(bytes) => bytes.len(),
+        }
+    }
+}
+
+/// The longest datagram of IPv4.
+const MAX_DATAGRAM: usize = 65_507;
+
+impl Decode for Noise {
+    fn kind() -> Kind {
+        Kind::Object(NoiseSettings::TABLE)
+    }
+
+    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
+        let s = NoiseSettings::decode(value, cx)?;
+        let read = NoisePacket::read(s.kind, s.packet.trim());
+        let fits = read.and_then(|packet| match packet.most() <= MAX_DATAGRAM {
+            true => Ok(packet),
+            false => Err("does not fit into a datagram, which has 65507 bytes at most"),
+        });
+        match fits {
+            Ok(packet) => Some(Noise {
+                packet,
+                delay: s.delay.span(),
+                to: s.to,
+            }),
+            Err(wrong) => {
+                let text = format!("{} {wrong}", quoted(&s.packet));
+                cx.error_in("packet", s.packet.at, text, "");
+                None
+            }
+        }
+    }
+}
+
 object! {
     /// Straight to the target.
     pub struct FreedomSettings: "freedom settings" {
@@ -70,11 +283,13 @@ object! {
         proxy_protocol: At<u8> = "proxyProtocol", default "0";
         /// Rules on the address that is dialled.
         final_rules: Vec<FinalRule> = "finalRules";
+        /// Cutting the first bytes of a connection into pieces.
+        fragment: Option<Fragment> = "fragment";
+        /// Datagrams that are sent ahead of the first one of an association, unless that goes to port 53.
+        noises: Vec<Noise> = "noises";
     }
     other {
-        LaterError "fragment": "cutting the first packets into pieces (`fragment`)";
-        LaterError "noise": "datagrams of noise (`noise`)";
-        LaterError "noises": "datagrams of noise (`noises`)";
+        Gone "noise": "write `noises`, a list of objects";
         LaterError "ipsBlocked": "`ipsBlocked`; write `finalRules`";
         Accepted "timeout": "The key connIdle of the policy counts.";
     }

@@ -141,7 +141,6 @@ fn no_hint_leads_to_less_protection() {
         ("streamSettings.tlsSettings", "echForceQuery"),
         ("streamSettings.tlsSettings.curvePreferences", "SecP384r1MLKEM1024"),
         ("freedom settings", "ipsBlocked"),
-        ("freedom settings", "fragment"),
         ("vless settings.clients[].flow", "xtls-rprx-vision"),
         ("vless settings.flow", "xtls-rprx-vision"),
         ("vless outbound settings.vnext[].users[].flow", "xtls-rprx-vision"),

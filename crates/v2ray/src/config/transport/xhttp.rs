@@ -35,7 +35,8 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    fn span(self) -> Span {
+    /// Its numbers; none is less than 0.
+    pub(crate) fn span(self) -> Span {
         let number = |n: i64| u32::try_from(n.max(0)).unwrap_or(u32::MAX);
         Span::new(number(self.from), number(self.to))
     }
