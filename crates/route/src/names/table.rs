@@ -1,12 +1,8 @@
 //! Whole names and domains: their texts one behind another, and a table of hashes that leads to them.
 //!
-//! The hash of a name is made label by label from its end, so the hashes of all domains above a name come up on the way. A
+//! The hash of a name is made byte by byte from its end, so the hashes of all domains above a name come up on the way. A
 //! place in the table is a fingerprint of 16 bits and where the text begins. Most names that are not in the set end at the
 //! fingerprints and touch no text.
-
-use std::hash::{BuildHasher, Hasher};
-
-use foldhash::quality::FixedState;
 
 use super::{Error, MAX_NAME};
 
@@ -106,18 +102,32 @@ fn home(hash: u64, places: usize) -> (usize, u16) {
 
 /// The hashes of a name and of all domains above it with where they begin, the shortest first.
 fn endings(name: &[u8]) -> impl Iterator<Item = (u64, usize)> {
-    let mut hash = 0u64;
-    let mut rest = Some(name.len());
+    let (mut hash, mut rest) = (START, Some(name.len()));
     std::iter::from_fn(move || {
-        let end = rest?;
-        let dot = name[..end].iter().rposition(|&b| b == b'.');
-        let start = dot.map_or(0, |dot| dot + 1);
-        let mut hasher = FixedState::with_seed(hash).build_hasher();
-        hasher.write(&name[start..end]);
-        hash = hasher.finish();
-        rest = dot;
-        Some((hash, start))
+        let mut at = rest.take()?;
+        while at > 0 {
+            let byte = name[at - 1];
+            let before = hash;
+            hash = (hash ^ u64::from(byte)).wrapping_mul(STEP);
+            if byte == b'.' {
+                rest = Some(at - 1);
+                return Some((mixed(before), at));
+            }
+            at -= 1;
+        }
+        Some((mixed(hash), 0))
     })
+}
+
+/// Odd numbers without a pattern in their bits: parts of pi.
+const START: u64 = 0x243f_6a88_85a3_08d3;
+const STEP: u64 = 0x1319_8a2e_0370_7345;
+const MIX: u64 = 0xa409_3822_299f_31d1;
+
+/// Spreads what the last bytes changed over all bits.
+fn mixed(hash: u64) -> u64 {
+    let wide = u128::from(hash) * u128::from(MIX);
+    (wide >> 64) as u64 ^ wide as u64
 }
 
 /// Collects names.

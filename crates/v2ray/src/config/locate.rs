@@ -42,25 +42,11 @@ fn position(files: &[File<'_>], path: &str) -> Position {
     here.at
 }
 
-/// Keys whose values have places of their own, and the other name that each may be written with.
-const OTHER_NAMES: &[(&str, &str)] = &[
-    ("domain", "domains"),
-    ("source", "sourceIP"),
-    ("expectedIPs", "expectIPs"),
-];
-
 fn step_into<'v>(value: &'v Value, step: &str) -> Option<&'v Value> {
     match &value.data {
         Data::Array(values) => values.get(step.parse::<usize>().ok()?),
         Data::Object(_) => {
-            let other = OTHER_NAMES
-                .iter()
-                .find(|(name, _)| *name == step)
-                .map(|(_, other)| *other);
-            let is = |key: &str, name: &str| key.eq_ignore_ascii_case(name);
-            let found = members(value)
-                .iter()
-                .rfind(|m| is(&m.key, step) || other.is_some_and(|other| is(&m.key, other)));
+            let found = members(value).iter().rfind(|m| m.key.eq_ignore_ascii_case(step));
             found.map(|member| &member.value)
         }
         _ => None,
