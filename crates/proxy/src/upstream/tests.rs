@@ -134,7 +134,7 @@ async fn what_a_liar_sends_before_the_answer_changes_nothing() {
                 message.queries[0].set_name(name.clone());
                 message.add_answer(Record::from_rdata(name, 60, RData::A(A([203, 0, 113, 6].into()))));
             });
-            let no_answer = [&question[..], &[0; 40]].concat();
+            let no_answer = [question, &[0; 40]].concat();
             for bytes in [&wrong_id[..], &other_name, &no_answer, b"", &lie(question)[..20]] {
                 socket.send_to(bytes, from).await.unwrap();
             }

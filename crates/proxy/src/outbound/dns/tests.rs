@@ -177,14 +177,14 @@ async fn a_stream_carries_many_questions() {
             read.read_exact(&mut bytes).await.unwrap();
             let answer = Message::from_vec(&bytes).unwrap();
             let id = answer.metadata.id;
-            let code = if id % 2 == 0 {
+            let code = if id.is_multiple_of(2) {
                 ResponseCode::NoError
             } else {
                 ResponseCode::NXDomain
             };
             assert_eq!(
                 (answer.metadata.response_code, answer.answers.len()),
-                (code, usize::from(id % 2 == 0))
+                (code, usize::from(id.is_multiple_of(2)))
             );
             assert!(!std::mem::replace(&mut seen[usize::from(id)], true), "{id} twice");
         }
