@@ -314,6 +314,34 @@ fn an_answer_comes_from_whoever_gives_it() {
     });
 }
 
+/// What a client says names another target than the address it connects to; answers still come from that address.
+#[test]
+fn a_sniffed_name_takes_the_place_of_an_address() {
+    inside("a_sniffed_name_takes_the_place_of_an_address", || {
+        serve();
+        let mut config = gateway("tproxy");
+        config["inbounds"][0]["sniffing"] = json!({"enabled": true, "destOverride": ["http"]});
+        config["dns"] =
+            json!({"hosts": {"inner.example": RESOLVER, "gate.example": GATE, "loop.example": "127.0.0.1"}});
+        let _running = Proxy::Ours.run(&config, &wishes(false));
+        let ask = |name: &'static str| {
+            on("client", async move || {
+                let mut stream = TcpStream::connect((SERVER, ECHO)).await.unwrap();
+                let request = format!("GET / HTTP/1.1\r\nHost: {name}\r\n\r\n");
+                stream.write_all(request.as_bytes()).await.unwrap();
+                timeout(Duration::from_secs(3), hears(&mut stream)).await
+            })
+        };
+        assert!(took(&ask("inner.example").unwrap().unwrap(), OUTSIDE, RESOLVER, ECHO));
+        // No name opens what is on the gateway itself.
+        for name in ["gate.example", "loop.example"] {
+            std::fs::write(LOG, "").unwrap();
+            assert!(!matches!(ask(name), Ok(Ok(_))), "{name}");
+            logged("refused by the guard of private addresses");
+        }
+    });
+}
+
 #[test]
 fn a_thousand_connections_at_once() {
     inside("a_thousand_connections_at_once", || {
