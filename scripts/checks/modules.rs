@@ -75,6 +75,7 @@ const PROXY: Floors = Floors {
         ("udp", 4),
         ("mux", 5),
         ("upstream", 5),
+        ("observe", 5),
         ("outbound", 5),
         ("dispatch", 6),
         ("inbound", 7),

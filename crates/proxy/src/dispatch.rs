@@ -220,7 +220,6 @@ impl Dispatcher {
         })
     }
 
-    #[allow(dead_code, reason = "who measures outbounds tells them")]
     /// The balancers, which are told how outbounds are.
     pub(crate) fn balancers(&self) -> Arc<[Balancer]> {
         Arc::clone(&self.balancers)

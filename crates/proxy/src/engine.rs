@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use sealway_net::sock::Sock;
 use tokio::net::UdpSocket;
@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::inbound::{Inbound, Levels};
 use crate::lists::Lists;
 use crate::loops::LoopGuard;
+use crate::observe::Observer;
 use crate::outbound::{Outbound, Surroundings};
 use crate::resolver::Resolver;
 use crate::roads::{Roads, Ways};
@@ -37,6 +38,10 @@ pub(crate) struct Engine {
     roads: Arc<Roads>,
     /// What the rules know of geo files.
     pub(crate) lists: Arc<Lists>,
+    /// What measures outbounds, before it begins.
+    observer: Mutex<Option<Observer>>,
+    /// What measures outbounds; it ends with the engine.
+    measuring: OnceLock<JoinSet<()>>,
     /// Limits of those who have not said who they are.
     base: Level,
 }
@@ -96,6 +101,7 @@ impl Engine {
         let ways: Arc<dyn Ways> = Arc::clone(&dispatcher) as _;
         roads.set(Arc::downgrade(&ways));
         resolver.set(upstream::all(settings, &resolver, &roads, &loops)?);
+        let observer = Observer::new(settings, dispatcher.balancers(), Arc::clone(&roads), resolver)?;
         lists.close();
         Ok(Engine {
             inbounds,
@@ -104,8 +110,19 @@ impl Engine {
             loops,
             #[cfg(test)]
             roads,
+            observer: Mutex::new(observer),
+            measuring: OnceLock::new(),
             base: levels.get(0),
         })
+    }
+
+    /// Begins to measure outbounds, if that is asked for. Must be called within a tokio runtime.
+    pub(crate) fn measure(&self, stats: &Arc<Stats>) {
+        let observer = self.observer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(observer) = observer {
+            // There is one observer, so it begins once.
+            let _ = self.measuring.set(observer.begin(Arc::clone(stats)));
+        }
     }
 
     /// Serves one connection to its end.

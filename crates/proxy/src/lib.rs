@@ -71,6 +71,7 @@ mod lists;
 pub mod log;
 mod loops;
 mod mux;
+mod observe;
 mod outbound;
 mod policy;
 mod pool;
@@ -98,7 +99,7 @@ pub use files::{can_append, readers};
 pub use lists::{GeoLists, ListSize};
 pub use server::Server;
 pub use settings::{Parts, Timeouts};
-pub use stats::{Counter, Stats};
+pub use stats::{Counter, Health, Stats};
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub use tls::fuzzing;

@@ -151,6 +151,7 @@ impl Server {
         }
         listeners.dedup();
         engine.loops.set(listeners);
+        engine.measure(&stats);
         let (drain, alive) = Drain::new();
         let shared = Shared {
             engine: Arc::new(ArcSwap::new(Arc::clone(&engine))),

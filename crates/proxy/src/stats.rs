@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// A number of bytes that grows while they move.
 #[derive(Debug, Default)]
@@ -69,10 +70,33 @@ impl Traffic {
     }
 }
 
+/// How an outbound is, by what measuring it has shown.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Health {
+    /// It answers.
+    pub alive: bool,
+    /// How long an answer took, of several measurements on average.
+    pub delay: Duration,
+    /// How far the times of several measurements are spread.
+    pub deviation: Duration,
+    /// Measurements that count.
+    pub measured: u32,
+    /// Those of them that failed.
+    pub failed: u32,
+    /// When it was measured last, Unix time in seconds.
+    pub last_try: i64,
+    /// When it answered last, Unix time in seconds. 0: never.
+    pub last_seen: i64,
+    /// Why it did not answer when it did not last. Empty: it always did.
+    pub last_error: String,
+}
+
 /// All counters of a running server, by name: `inbound>>>TAG>>>traffic>>>uplink` and its like.
 #[derive(Debug, Default)]
 pub struct Stats {
     counters: Mutex<BTreeMap<String, Arc<Counter>>>,
+    health: Mutex<BTreeMap<String, Health>>,
 }
 
 impl Stats {
@@ -97,6 +121,20 @@ impl Stats {
     pub fn get(&self, name: &str) -> Option<Arc<Counter>> {
         let counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
         counters.get(name).map(Arc::clone)
+    }
+
+    /// Changes what is known of an outbound.
+    pub(crate) fn set_health(&self, tag: &str, change: impl FnOnce(&mut Health)) {
+        let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        match health.get_mut(tag) {
+            Some(known) => change(known),
+            None => change(health.entry(tag.to_owned()).or_default()),
+        }
+    }
+
+    /// How the outbounds are that are measured, by tag. Those that have not been measured yet are left out.
+    pub fn health(&self) -> BTreeMap<String, Health> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// All counters, in the order of their names.
