@@ -164,6 +164,14 @@ async fn a_hello_comes_in_any_records_and_segments() {
 }
 
 #[tokio::test]
+async fn a_head_that_does_not_end_counts_as_far_as_it_goes() {
+    let port = targets().await;
+    let config = config(door(port, sniffing(&["http"])), port, json!([]));
+    let begun = format!("GET / HTTP/1.1\r\nHost: {NAME}\r\nCookie: x");
+    assert_eq!(goes_to(&config, begun.as_bytes()).await, "named");
+}
+
+#[tokio::test]
 async fn a_target_that_speaks_first_waits_200_ms_and_where_it_is_known_to_not_at_all() {
     let port = targets().await;
     let took = async |settings: Value| {

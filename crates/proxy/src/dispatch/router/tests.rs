@@ -136,6 +136,33 @@ async fn rules_by_address_resolve_when_told_to() {
     assert_eq!(choose(&by(RouteByName::AsIs), "10.0.0.1", 1, &[]).await, Some(0));
 }
 
+/// An address that is dialled by itself, with a name that only the rules know, is not looked up by that name.
+#[tokio::test]
+async fn a_name_beside_an_address_is_not_resolved() {
+    let rules = [Rule {
+        ips: vec![IpMatch::Private(true)],
+        ..to("0")
+    }];
+    let target = Destination::tcp(Address::parse("198.51.99.1").unwrap(), 443);
+    for by_name in [RouteByName::OnDemand, RouteByName::IfNonMatch] {
+        let router = Router::new(&rules, by_name, &["0"], &[], &Lists::default()).unwrap();
+        let question = Question {
+            target: &target,
+            name: Some("x"),
+            source: None,
+            local: None,
+            email: "",
+            inbound: "",
+            protocol: None,
+            attributes: &Attributes::new(),
+            vless_route: None,
+        };
+        let mut answers = Answers::ips(&["10.0.0.1"]);
+        assert!(router.choose(&question, &mut answers).await.is_none());
+        assert_eq!(answers.asked.0, 0);
+    }
+}
+
 /// The rule that this text stands for.
 fn rule(conditions: &str) -> Rule {
     let text = format!(
