@@ -319,7 +319,6 @@ impl Dispatcher {
         (Route { outbound, exempt }, chosen)
     }
 
-    #[allow(dead_code, reason = "DNS queries, probes and chains come to use it")]
     /// The outbound of a way of our own, and who asks for it.
     async fn lead(&self, way: &Way, to: &Destination, caller: &Caller) -> Result<(Arc<Outbound>, Caller), Error> {
         let inbound = match way {

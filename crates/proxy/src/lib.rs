@@ -81,7 +81,6 @@ mod random;
 mod relay;
 mod replay;
 mod resolver;
-#[allow(dead_code, reason = "DNS queries, probes and chains come to use it")]
 mod roads;
 mod server;
 pub mod settings;

@@ -158,7 +158,7 @@ impl Freedom {
             stream.send(&header).await?;
         }
         if let Some(fragment) = &self.settings.fragment {
-            stream.carrier = Pieces::new(stream.carrier, fragment.clone());
+            stream.carrier = Pieces::around(stream.carrier, fragment.clone());
         }
         Ok(Far::Stream(Box::new(stream)))
     }

@@ -101,7 +101,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    pub(super) fn new(below: Carrier, settings: Fragment) -> Carrier {
+    pub(super) fn around(below: Carrier, settings: Fragment) -> Carrier {
         Carrier::from(Box::new(Pieces {
             below,
             settings,

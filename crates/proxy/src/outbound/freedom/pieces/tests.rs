@@ -90,7 +90,7 @@ async fn ends(fragment: Fragment) -> (Io, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     near.set_nodelay(true).unwrap();
-    let carrier = Pieces::new(Carrier::from(Sock::Tcp(near)), fragment);
+    let carrier = Pieces::around(Carrier::from(Sock::Tcp(near)), fragment);
     (
         Io(Stream::new(carrier, Traffic::default())),
         listener.accept().await.unwrap().0,
