@@ -78,11 +78,11 @@ impl Virtual for Nested {
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
+        // What is still being written goes first.
+        ready!(self.inner.poll_flush(cx)).map_err(io_error)?;
         if self.inner.is_raw_tx() {
             return self.inner.poll_write_raw(cx, from).map_err(io_error);
         }
-        // What is still being written goes first.
-        ready!(self.inner.poll_flush(cx)).map_err(io_error)?;
         let len = from.len().min(MOST);
         self.inner.seal(&from[..len]).map_err(io_error)?;
         match self.inner.poll_flush(cx) {
@@ -136,6 +136,7 @@ const MOST: usize = 64 << 10;
 #[cfg(test)]
 mod tests {
     use std::pin::Pin;
+    use std::sync::{Arc, Mutex};
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -197,6 +198,56 @@ mod tests {
         assert!(bare.into_carrier().is_sock());
         let (near, _far) = tls::tests::ends(tls::tests::suites()[0]).await;
         assert!(!near.into_carrier().is_sock());
+    }
+
+    /// A carrier that takes a little, then nothing for once.
+    struct Slow {
+        got: Arc<Mutex<Vec<u8>>>,
+        full: bool,
+    }
+
+    impl Virtual for Slow {
+        fn poll_read_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+
+        fn poll_read(&mut self, _: &mut Context<'_>, _: &mut [u8]) -> Poll<io::Result<usize>> {
+            Poll::Pending
+        }
+
+        fn poll_write(&mut self, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
+            if std::mem::replace(&mut self.full, false) {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            self.full = true;
+            let len = from.len().min(1024);
+            self.got.lock().unwrap().extend_from_slice(&from[..len]);
+            Poll::Ready(Ok(len))
+        }
+
+        fn poll_shutdown(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn reset_on_close(&mut self) {}
+    }
+
+    /// A head that leaves with the first payload, and nothing sealed after it.
+    #[tokio::test]
+    async fn nothing_overtakes_what_waits_below() {
+        let got = Arc::default();
+        let slow = Slow {
+            got: Arc::clone(&got),
+            full: false,
+        };
+        let mut inner = Stream::new(Carrier::from(Box::new(slow)), Traffic::default());
+        inner.set_prefix(b"header".to_vec());
+        let mut above = Stream::new(inner.into_carrier(), Traffic::default());
+        let whole: Vec<u8> = (0..300_000_u32).map(|n| (n / 7) as u8).collect();
+        above.send(&whole).await.unwrap();
+        let got = got.lock().unwrap();
+        assert!(got[..6] == *b"header" && got[6..] == whole);
     }
 
     /// What waits to be written under it leaves without another write above.

@@ -128,8 +128,12 @@ impl Stream {
         let _ = tokio::time::timeout(LINGER, leaving).await;
     }
 
-    /// Writes payload that needs no sealing straight from where it lies.
+    /// Writes payload that needs no sealing straight from where it lies. Nothing that was sealed before may wait.
     pub(crate) fn poll_write_raw(&mut self, cx: &mut Context<'_>, payload: &[u8]) -> Poll<Result<usize, Error>> {
+        debug_assert!(
+            self.tx.sent == self.tx.out.len(),
+            "payload would overtake what waits to be written"
+        );
         let wrote = ready!(self.carrier.poll_write(cx, payload))?;
         self.traffic.sent(wrote);
         Poll::Ready(Ok(wrote))
