@@ -447,6 +447,13 @@ const GROUPS: &[Group] = &[
         ("sendThrough", r#""protocol":"freedom""#, r#""protocol":"freedom","sendThrough":"192.0.2.1""#, Applied),
         ("mux", r#""protocol":"freedom""#, r#""protocol":"freedom","mux":{"enabled":true}"#, Named),
         ("targetStrategy", r#""protocol":"freedom""#, r#""protocol":"freedom","targetStrategy":"UseIPv4""#, Applied)]),
+    ("outbounds[]", r#"{"outbounds":[{"protocol":"freedom",$},{"protocol":"freedom","tag":"d"}]}"#, &[
+        ("proxySettings", r#""tag":"a""#, r#""tag":"a","proxySettings":{"tag":"d"}"#, Applied)]),
+    ("outbounds[].proxySettings", r#"{"outbounds":[{"protocol":"socks","settings":{"address":"a","port":1},"streamSettings":{"network":"ws"},"proxySettings":{$}},{"protocol":"freedom","tag":"d"},{"protocol":"freedom","tag":"e"}]}"#, &[
+        ("tag", r#""tag":"d""#, r#""tag":"e""#, Applied),
+        ("transportLayer", r#""tag":"d""#, r#""tag":"d","transportLayer":true"#, Applied)]),
+    ("streamSettings.sockopt", r#"{"outbounds":[{"protocol":"freedom","streamSettings":{"sockopt":{"mark":7,$}}},{"protocol":"freedom","tag":"d"},{"protocol":"freedom","tag":"e"}]}"#, &[
+        ("dialerProxy", r#""dialerProxy":"d""#, r#""dialerProxy":"e""#, Applied)]),
     ("outbounds[].mux", r#"{"outbounds":[{"protocol":"socks","settings":{"servers":[{"address":"a","port":1}]},"mux":{$}}]}"#, &[
         ("enabled", "", r#""enabled":true"#, Applied),
         ("concurrency", r#""enabled":true"#, r#""enabled":true,"concurrency":7"#, Applied),
@@ -457,7 +464,19 @@ const GROUPS: &[Group] = &[
         ("redirect", "", r#""redirect":"a:1""#, Applied),
         ("userLevel", "", r#""userLevel":7"#, Named),
         ("proxyProtocol", "", r#""proxyProtocol":1"#, Applied),
+        ("fragment", "", r#""fragment":{"length":1,"interval":1}"#, Applied),
+        ("noises", "", r#""noises":[{"type":"str","packet":"a"}]"#, Applied),
         ("finalRules", "", r#""finalRules":[{"action":"allow"}]"#, Applied)]),
+    ("freedom settings.fragment", r#"{"outbounds":[{"protocol":"freedom","settings":{"fragment":{$}}}]}"#, &[
+        ("packets", r#""length":1,"interval":1"#, r#""length":1,"interval":1,"packets":"tlshello""#, Applied),
+        ("length", r#""length":1,"interval":1"#, r#""length":2,"interval":1"#, Applied),
+        ("interval", r#""length":1,"interval":1"#, r#""length":1,"interval":2"#, Applied),
+        ("maxSplit", r#""length":1,"interval":1"#, r#""length":1,"interval":1,"maxSplit":3"#, Applied)]),
+    ("freedom settings.noises[]", r#"{"outbounds":[{"protocol":"freedom","settings":{"noises":[{$}]}}]}"#, &[
+        ("type", r#""type":"str","packet":"ab""#, r#""type":"hex","packet":"ab""#, Applied),
+        ("packet", r#""type":"str","packet":"ab""#, r#""type":"str","packet":"cd""#, Applied),
+        ("delay", r#""type":"str","packet":"ab""#, r#""type":"str","packet":"ab","delay":7"#, Applied),
+        ("applyTo", r#""type":"str","packet":"ab""#, r#""type":"str","packet":"ab","applyTo":"ipv6""#, Applied)]),
     ("freedom settings.finalRules[]", r#"{"outbounds":[{"protocol":"freedom","settings":{"finalRules":[{$}]}}]}"#, &[
         ("action", r#""action":"allow""#, r#""action":"block""#, Applied),
         ("network", r#""action":"allow""#, r#""action":"allow","network":"udp""#, Applied),
