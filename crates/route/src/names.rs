@@ -6,13 +6,21 @@ mod tests;
 
 use std::fmt;
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::bytes::{RegexSet, RegexSetBuilder};
 
 use table::{Kind, Table};
 
-/// Longest name, in bytes. A longer one is nobody's, so sets leave it out.
+/// Longest name, in bytes. A longer one is nobody's, so sets leave it out, and longer texts that names are to contain.
 pub const MAX_NAME: usize = 255;
+
+/// What the texts that names are to contain may take in one set, in bytes. The machine that looks for all of them at once
+/// takes some 40 times that.
+pub const MAX_KEYWORDS: usize = 128 << 10;
+
+/// Up to this many bytes of such texts the machine is one that takes more memory, up to a kibibyte for each byte, and less
+/// time.
+const FAST_KEYWORDS: usize = 1 << 10;
 
 /// What the compiled expressions of one set may take, in bytes.
 pub const MAX_PATTERNS: usize = 8 << 20;
@@ -95,7 +103,8 @@ impl NameSet {
     }
 }
 
-/// Fills a [`NameSet`]. Texts must be in lower case.
+/// Fills a [`NameSet`]. Texts must be in lower case. Empty ones are left out: what is written wrongly must not hold for
+/// every name. Only [`dotless`](Builder::dotless) may be without a text.
 #[derive(Debug, Default)]
 pub struct Builder {
     names: table::Builder,
@@ -115,33 +124,45 @@ impl Builder {
         }
     }
 
-    /// Exactly this name.
+    /// Exactly this name. A dot at its end is no part of it.
     pub fn full(&mut self, name: &str) -> &mut Self {
-        self.names.push(name, Kind::Full);
-        self
+        self.name(name, Kind::Full)
     }
 
-    /// This name, and all names below it.
+    /// This name, and all names below it. A dot at its end is no part of it.
     pub fn domain(&mut self, name: &str) -> &mut Self {
-        self.names.push(name, Kind::Domain);
+        self.name(name, Kind::Domain)
+    }
+
+    fn name(&mut self, name: &str, kind: Kind) -> &mut Self {
+        let name = name.strip_suffix('.').unwrap_or(name);
+        if !name.is_empty() {
+            self.names.push(name, kind);
+        }
         self
     }
 
     /// Names with this text anywhere in them.
     pub fn keyword(&mut self, text: &str) -> &mut Self {
-        self.keywords.push(text.to_owned());
+        if (1..=MAX_NAME).contains(&text.len()) {
+            self.keywords.push(text.to_owned());
+        }
         self
     }
 
     /// Names in which this regular expression finds something. `\d`, `\w` and `\s` stand for ASCII only.
     pub fn regex(&mut self, pattern: &str) -> &mut Self {
-        self.patterns.push(pattern.to_owned());
+        if !pattern.is_empty() {
+            self.patterns.push(pattern.to_owned());
+        }
         self
     }
 
     /// Names without a dot that have this text anywhere in them.
     pub fn dotless(&mut self, text: &str) -> &mut Self {
-        self.dotless.push(text.into());
+        if text.len() <= MAX_NAME {
+            self.dotless.push(text.into());
+        }
         self
     }
 
@@ -149,14 +170,11 @@ impl Builder {
     ///
     /// # Errors
     /// [`Error::Pattern`] for a text that is no regular expression, [`Error::TooLarge`] for expressions that together take
-    /// more than [`MAX_PATTERNS`], or for more than a gibibyte of names.
+    /// more than [`MAX_PATTERNS`], for texts of more than [`MAX_KEYWORDS`], or for more than a gibibyte of names.
     pub fn build(self) -> Result<NameSet, Error> {
         let table = self.names.build()?;
         let count = table.len() + self.keywords.len() + self.patterns.len() + self.dotless.len();
-        let keywords = match self.keywords.is_empty() {
-            true => None,
-            false => Some(AhoCorasick::new(&self.keywords).map_err(|_| Error::TooLarge)?),
-        };
+        let keywords = machine(&self.keywords)?;
         Ok(NameSet {
             table,
             keywords,
@@ -165,6 +183,18 @@ impl Builder {
             count,
         })
     }
+}
+
+/// Looks for all texts at once.
+fn machine(texts: &[String]) -> Result<Option<AhoCorasick>, Error> {
+    let kind = match texts.iter().map(String::len).sum() {
+        0 => return Ok(None),
+        1..=FAST_KEYWORDS => AhoCorasickKind::DFA,
+        size if size <= MAX_KEYWORDS => AhoCorasickKind::ContiguousNFA,
+        _ => return Err(Error::TooLarge),
+    };
+    let machine = AhoCorasick::builder().kind(Some(kind)).build(texts);
+    machine.map(Some).map_err(|_| Error::TooLarge)
 }
 
 fn compile(patterns: &[String]) -> Result<Option<RegexSet>, Error> {

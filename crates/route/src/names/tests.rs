@@ -74,6 +74,64 @@ fn names_longer_than_any_name_are_left_out() {
 }
 
 #[test]
+fn texts_longer_than_any_name_take_no_memory() {
+    let long: Vec<String> = (0..100).map(|i| format!("{i:03}").repeat(5000)).collect();
+    let all = set(|b| {
+        for text in &long {
+            b.keyword(text).dotless(text);
+        }
+    });
+    assert!(all.is_empty() && all.memory() < 1024, "{}", all.memory());
+    let most = "x".repeat(MAX_NAME);
+    let both = set(|b| {
+        b.keyword(&most).dotless(&most);
+    });
+    assert!(both.len() == 2 && both.matches(&most));
+}
+
+#[test]
+fn texts_take_bounded_memory() {
+    let number = |i: usize| format!("{i:04x}").repeat(32);
+    let filled = |count: usize| {
+        let mut builder = NameSet::builder();
+        for i in 0..count {
+            builder.keyword(&number(i));
+        }
+        builder.build()
+    };
+    for (count, most) in [
+        (FAST_KEYWORDS / 128, FAST_KEYWORDS << 10),
+        (FAST_KEYWORDS / 128 + 1, 64 * FAST_KEYWORDS),
+        (MAX_KEYWORDS / 128, 40 * MAX_KEYWORDS),
+    ] {
+        let full = filled(count).unwrap();
+        assert!(full.memory() < most, "{count}: {}", full.memory());
+        assert!(full.matches(&format!("a{}.b", number(count - 1))) && !full.matches(&number(count)));
+    }
+    assert_eq!(filled(MAX_KEYWORDS / 128 + 1).unwrap_err(), Error::TooLarge);
+}
+
+#[test]
+fn empty_texts_hold_for_nothing() {
+    let empty = set(|b| {
+        b.keyword("").regex("").full("").domain("").full(".").domain(".");
+    });
+    assert!(empty.is_empty());
+    for name in ["", "a", "a.b"] {
+        assert!(!empty.matches(name), "{name}");
+    }
+}
+
+#[test]
+fn a_dot_at_the_end_is_no_part_of_a_name() {
+    let both = set(|b| {
+        b.full("full.example.").domain("a.example.");
+    });
+    assert!(both.matches("full.example") && both.matches("a.example") && both.matches("x.a.example"));
+    assert!(!both.matches("x.full.example"));
+}
+
+#[test]
 fn a_broken_expression_is_named() {
     let mut builder = NameSet::builder();
     builder.regex("fine").regex("(broken");
@@ -119,10 +177,12 @@ fn a_name_takes_eight_bytes_and_its_text() {
 
 /// One condition as it is written: its form, and its text.
 fn naive((form, text): &(u8, String), name: &str) -> bool {
+    let bare = text.strip_suffix('.').unwrap_or(text);
     match form {
-        0 => name == text,
+        0 | 1 if bare.is_empty() => false,
+        0 => name == bare,
         1 => name
-            .strip_suffix(text.as_str())
+            .strip_suffix(bare)
             .is_some_and(|above| above.is_empty() || above.ends_with('.')),
         2 => name.contains(text.as_str()),
         _ => !name.contains('.') && name.contains(text.as_str()),
