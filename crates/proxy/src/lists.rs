@@ -70,21 +70,32 @@ impl Key {
     }
 }
 
-/// What a list of a file becomes. It stays in its place when the files are read again.
-type Slot<T> = Arc<ArcSwap<T>>;
+/// What the lists of files hold, all as they were read together. A list keeps its number when the files are read again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sets {
+    names: Vec<Arc<NameSet>>,
+    networks: Vec<Arc<Networks>>,
+}
+
+/// The sets of now. Whoever asks several conditions for one decision takes them once, so that no reload comes between.
+pub(crate) type Current = Arc<ArcSwap<Sets>>;
 
 /// Makes sets of lists of conditions.
 #[derive(Debug)]
 pub(crate) struct Lists {
     folders: Vec<PathBuf>,
+    /// Held while files are read again. A reload that begins later reads what is there later, so it must not end first.
+    reloading: Mutex<()>,
     state: Mutex<State>,
+    current: Current,
 }
 
+/// The numbers of lists.
 #[derive(Debug, Default)]
 struct State {
     files: Files,
-    names: BTreeMap<Key, Slot<NameSet>>,
-    networks: BTreeMap<Key, Slot<Networks>>,
+    names: BTreeMap<Key, usize>,
+    networks: BTreeMap<Key, usize>,
 }
 
 /// Files that are open while lists are made of them.
@@ -124,7 +135,9 @@ impl Lists {
     pub(crate) fn new(folders: Vec<PathBuf>) -> Self {
         Lists {
             folders,
+            reloading: Mutex::default(),
             state: Mutex::default(),
+            current: Current::default(),
         }
     }
 
@@ -149,22 +162,30 @@ impl Lists {
         found
     }
 
+    /// What the lists hold now, and after every reload.
+    pub(crate) fn current(&self) -> Current {
+        Arc::clone(&self.current)
+    }
+
     /// The names that one of the conditions at `place`, such as `routing.rules[0].domain`, holds for.
     ///
     /// # Errors
     /// [`Error::Config`] with the place of the condition that makes no set.
     pub(crate) fn names(&self, place: &str, conditions: &[DomainMatch]) -> Result<Names, Error> {
-        names::build(place, conditions, |list| {
+        names::build(place, conditions, self.current(), |list| {
             let mut state = self.state();
             let State { files, names, .. } = &mut *state;
             let key = Key::new(list);
-            if let Some(slot) = names.get(&key) {
-                return Ok(Arc::clone(slot));
+            if let Some(number) = names.get(&key) {
+                return Ok(*number);
             }
             let set = names::read(self.file(files, &list.file, Kind::Names)?, &key)?;
-            let slot = Slot::new(ArcSwap::from_pointee(set));
-            names.insert(key, Arc::clone(&slot));
-            Ok(slot)
+            let number = self.change(|sets| {
+                sets.names.push(Arc::new(set));
+                sets.names.len() - 1
+            });
+            names.insert(key, number);
+            Ok(number)
         })
     }
 
@@ -173,18 +194,29 @@ impl Lists {
     /// # Errors
     /// [`Error::Config`] with the place of the condition that makes no set.
     pub(crate) fn addresses(&self, place: &str, conditions: &[IpMatch]) -> Result<Addresses, Error> {
-        addresses::build(place, conditions, |list| {
+        addresses::build(place, conditions, self.current(), |list| {
             let mut state = self.state();
             let State { files, networks, .. } = &mut *state;
             let key = Key::new(list);
-            if let Some(slot) = networks.get(&key) {
-                return Ok(Arc::clone(slot));
+            if let Some(number) = networks.get(&key) {
+                return Ok(*number);
             }
             let set = addresses::read(self.file(files, &list.file, Kind::Networks)?, &key)?;
-            let slot = Slot::new(ArcSwap::from_pointee(set));
-            networks.insert(key, Arc::clone(&slot));
-            Ok(slot)
+            let number = self.change(|sets| {
+                sets.networks.push(Arc::new(set));
+                sets.networks.len() - 1
+            });
+            networks.insert(key, number);
+            Ok(number)
         })
+    }
+
+    /// Puts changed sets in the place of those of now, in one step. The state must be locked.
+    fn change<T>(&self, change: impl FnOnce(&mut Sets) -> T) -> T {
+        let mut sets = Sets::clone(&self.current.load());
+        let made = change(&mut sets);
+        self.current.store(Arc::new(sets));
+        made
     }
 
     /// Closes the files. They are opened again when something else is asked of them.
@@ -198,39 +230,52 @@ impl Lists {
     /// # Errors
     /// [`GeoError`] for the first list that cannot be had any more; every older one stays.
     pub(crate) fn reload(&self) -> Result<usize, GeoError> {
+        self.reload_and(|| ())
+    }
+
+    /// Reads every file again, does something, and takes up what was read.
+    fn reload_and(&self, before_use: impl FnOnce()) -> Result<usize, GeoError> {
+        let _alone = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let (names, networks) = {
             let state = self.state();
             (state.names.clone(), state.networks.clone())
         };
         let mut files = Files::new();
         let mut new_names = Vec::with_capacity(names.len());
-        for (key, slot) in &names {
+        for (key, number) in &names {
             let file = self.file(&mut files, &key.file, Kind::Names)?;
-            new_names.push((slot, names::read(file, key)?));
+            new_names.push((*number, Arc::new(names::read(file, key)?)));
         }
         let mut new_networks = Vec::with_capacity(networks.len());
-        for (key, slot) in &networks {
+        for (key, number) in &networks {
             let file = self.file(&mut files, &key.file, Kind::Networks)?;
-            new_networks.push((slot, addresses::read(file, key)?));
+            new_networks.push((*number, Arc::new(addresses::read(file, key)?)));
         }
+        before_use();
         let count = new_names.len() + new_networks.len();
-        new_names.into_iter().for_each(|(slot, set)| slot.store(Arc::new(set)));
-        new_networks
-            .into_iter()
-            .for_each(|(slot, set)| slot.store(Arc::new(set)));
+        let _state = self.state();
+        self.change(|sets| {
+            for (number, set) in new_names {
+                sets.names[number] = set;
+            }
+            for (number, set) in new_networks {
+                sets.networks[number] = set;
+            }
+        });
         Ok(count)
     }
 
     /// What each list of a file takes.
     pub(crate) fn sizes(&self) -> Vec<ListSize> {
         let state = self.state();
-        let names = state.names.iter().map(|(key, slot)| {
-            let set = slot.load();
+        let sets = self.current.load();
+        let names = state.names.iter().map(|(key, number)| {
+            let set = &sets.names[*number];
             (key, set.len(), set.memory())
         });
-        let networks = state.networks.iter().map(|(key, slot)| {
-            let set = slot.load();
-            (key, set.set.len(), set.set.memory())
+        let networks = state.networks.iter().map(|(key, number)| {
+            let set = &sets.networks[*number].set;
+            (key, set.len(), set.memory())
         });
         let all = names.chain(networks).map(|(key, entries, memory)| ListSize {
             name: key.name(),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use sealway_v2ray::{Destination, Domain};
 
 use crate::Error;
-use crate::lists::Lists;
+use crate::lists::{Current, Lists, Sets};
 use crate::policy::{Exempt, exempt};
 use crate::program::Program;
 use crate::settings::{RouteByName, Rule};
@@ -78,11 +78,14 @@ pub(crate) struct Router {
     rules: Vec<Ready>,
     by_name: RouteByName,
     by_address: bool,
+    sets: Current,
 }
 
 /// What is known of a connection by and by.
 pub(crate) struct Known<'a> {
     pub(crate) question: &'a Question<'a>,
+    /// The lists of geo files, the same for all conditions.
+    pub(crate) sets: &'a Sets,
     /// The target's name, in lower case and without a dot at its end.
     pub(crate) name: Option<&'a str>,
     /// Addresses of the target.
@@ -178,16 +181,19 @@ impl Router {
             by_address: rules.iter().any(by_address),
             rules,
             by_name,
+            sets: lists.current(),
         })
     }
 
     /// What the first rule that fits decides.
     pub(crate) async fn choose(&self, question: &Question<'_>, help: &mut impl Help) -> Option<&Decision> {
         let mut found = Found::default();
+        // A reload while something is found out must not change half of the decision.
+        let sets = self.sets.load_full();
         let on_demand = self.by_name == RouteByName::OnDemand;
         let mut from = 0;
         loop {
-            match self.pass(question, from, &found, on_demand) {
+            match self.pass(question, &sets, from, &found, on_demand) {
                 Pass::Fits(at) => return self.rules.get(at).map(|rule| &rule.decision),
                 Pass::NeedsAddresses(at) => {
                     found.ips = Some(help.addresses().await);
@@ -210,12 +216,13 @@ impl Router {
     }
 
     /// Asks the rules from this one on, as far as that goes with what was found.
-    fn pass(&self, question: &Question<'_>, from: usize, found: &Found, on_demand: bool) -> Pass {
+    fn pass(&self, question: &Question<'_>, sets: &Sets, from: usize, found: &Found, on_demand: bool) -> Pass {
         let own = question.target.address.ip();
         let name = question.name.or(question.target.address.domain().map(Domain::as_str));
         with_name(name, |name| {
             let known = Known {
                 question,
+                sets,
                 name,
                 ips: match &found.ips {
                     Some(ips) => ips,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use sealway_route::ips::IpSet;
 use sealway_v2ray::config::{GeoList, is_private};
 
-use super::{Key, Slot, at_place};
+use super::{Current, Key, Sets, at_place};
 use crate::Error;
 use crate::geo::{GeoError, GeoFile, Item};
 use crate::settings::IpMatch;
@@ -42,48 +42,64 @@ struct Groups {
     not_nets: IpSet,
     lists: Group,
     not_lists: Group,
+    current: Current,
 }
 
-/// Lists, and private addresses, which are a list that needs no file.
+/// Lists by their numbers, and private addresses, which are a list that needs no file.
 #[derive(Debug, Default)]
 struct Group {
     private: bool,
-    lists: Vec<Slot<Networks>>,
+    lists: Vec<usize>,
 }
 
 impl Group {
-    fn matches(&self, ip: IpAddr) -> bool {
-        (self.private && is_private(ip)) || self.lists.iter().any(|list| list.load().matches(ip))
+    fn matches(&self, sets: &Sets, ip: IpAddr) -> bool {
+        (self.private && is_private(ip)) || self.of(sets).any(|list| list.matches(ip))
     }
 
-    fn has_family_of(&self, ip: IpAddr) -> bool {
-        self.private || self.lists.iter().any(|list| list.load().set.has_family_of(ip))
+    fn has_family_of(&self, sets: &Sets, ip: IpAddr) -> bool {
+        self.private || self.of(sets).any(|list| list.set.has_family_of(ip))
+    }
+
+    fn of<'s>(&'s self, sets: &'s Sets) -> impl Iterator<Item = &'s Networks> {
+        let lists = self.lists.iter();
+        lists.filter_map(|number| sets.networks.get(*number).map(AsRef::as_ref))
     }
 }
 
 impl Addresses {
     /// Whether one of the conditions holds for an address.
     pub(crate) fn matches(&self, ip: IpAddr) -> bool {
+        self.matches_in(&self.0.current.load(), ip)
+    }
+
+    /// The same, by what lists held when `sets` were taken from the [`Lists`](super::Lists) that made this.
+    pub(crate) fn matches_in(&self, sets: &Sets, ip: IpAddr) -> bool {
         let Groups {
             nets,
             not_nets,
             lists,
             not_lists,
+            ..
         } = &*self.0;
         nets.matches(ip)
             || (not_nets.has_family_of(ip) && !not_nets.matches(ip))
-            || lists.matches(ip)
-            || (not_lists.has_family_of(ip) && !not_lists.matches(ip))
+            || lists.matches(sets, ip)
+            || (not_lists.has_family_of(sets, ip) && !not_lists.matches(sets, ip))
     }
 }
 
 pub(super) fn build(
     place: &str,
     conditions: &[IpMatch],
-    list: impl Fn(&GeoList) -> Result<Slot<Networks>, GeoError>,
+    current: Current,
+    list: impl Fn(&GeoList) -> Result<usize, GeoError>,
 ) -> Result<Addresses, Error> {
     let (mut nets, mut not_nets) = (IpSet::builder(), IpSet::builder());
-    let mut groups = Groups::default();
+    let mut groups = Groups {
+        current,
+        ..Groups::default()
+    };
     let list = |named| list(named).map_err(|error| at_place(named, &error));
     for condition in conditions {
         match condition {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sealway_route::names::{Builder, NameSet};
 use sealway_v2ray::config::GeoList;
 
-use super::{Key, Slot, at_place};
+use super::{Current, Key, Sets, at_place};
 use crate::Error;
 use crate::geo::{GeoError, GeoFile, Item};
 use crate::settings::DomainMatch;
@@ -18,21 +18,29 @@ pub(crate) struct Names(Arc<Parts>);
 struct Parts {
     /// What is written in the conditions themselves.
     own: NameSet,
-    /// What they name of geo files.
-    lists: Box<[Slot<NameSet>]>,
+    /// The numbers of what they name of geo files.
+    lists: Box<[usize]>,
+    current: Current,
 }
 
 impl Names {
     /// Whether one of the conditions holds for a name, which must be in lower case and without a dot at its end.
     pub(crate) fn matches(&self, name: &str) -> bool {
-        self.0.own.matches(name) || self.0.lists.iter().any(|list| list.load().matches(name))
+        self.matches_in(&self.0.current.load(), name)
+    }
+
+    /// The same, by what lists held when `sets` were taken from the [`Lists`](super::Lists) that made this.
+    pub(crate) fn matches_in(&self, sets: &Sets, name: &str) -> bool {
+        let mut lists = self.0.lists.iter().filter_map(|number| sets.names.get(*number));
+        self.0.own.matches(name) || lists.any(|list| list.matches(name))
     }
 }
 
 pub(super) fn build(
     place: &str,
     conditions: &[DomainMatch],
-    list: impl Fn(&GeoList) -> Result<Slot<NameSet>, GeoError>,
+    current: Current,
+    list: impl Fn(&GeoList) -> Result<usize, GeoError>,
 ) -> Result<Names, Error> {
     let (mut own, mut lists) = (NameSet::builder(), Vec::new());
     for condition in conditions {
@@ -53,13 +61,14 @@ pub(super) fn build(
     Ok(Names(Arc::new(Parts {
         own,
         lists: lists.into(),
+        current,
     })))
 }
 
 /// The names of a list that have all of its attributes.
 pub(super) fn read(file: &mut GeoFile, key: &Key) -> Result<NameSet, GeoError> {
     let list = file.list(&key.code)?;
-    let mut names = NameSet::builder();
+    let (mut names, mut empty) = (NameSet::builder(), 0u64);
     file.read(&list, |item| {
         if let Item::Name(name) = item
             && key
@@ -67,6 +76,7 @@ pub(super) fn read(file: &mut GeoFile, key: &Key) -> Result<NameSet, GeoError> {
                 .iter()
                 .all(|wanted| name.attributes().any(|has| has.eq_ignore_ascii_case(wanted)))
         {
+            empty += u64::from(name.text.is_empty());
             add(&mut names, &name);
         }
     })?;
@@ -75,6 +85,9 @@ pub(super) fn read(file: &mut GeoFile, key: &Key) -> Result<NameSet, GeoError> {
         code: key.code.clone(),
         why: error.to_string(),
     })?;
+    if empty > 0 {
+        tracing::warn!("{}: {empty} entries without a text are left out", key.name());
+    }
     if set.is_empty() {
         tracing::warn!("{} holds no name", key.name());
     }

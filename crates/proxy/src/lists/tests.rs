@@ -247,3 +247,69 @@ fn a_reload_replaces_all_lists_or_none() {
         names.matches("b.example") && addresses.matches([2, 1, 1, 1].into()) && !addresses.matches([1, 1, 1, 1].into())
     );
 }
+
+#[test]
+fn entries_without_a_text_hold_for_nothing() {
+    let place = Place::new(&[("CN", &["keyword:", "regexp:", "Root.Example."])], &[]);
+    let set = place.names(r#"["geosite:cn"]"#).unwrap();
+    assert!(set.matches("a.root.example") && !set.matches("a.b") && !set.matches("a"));
+}
+
+#[test]
+fn a_reload_that_begins_later_ends_later() {
+    let place = Place::new(&[("A", &["one.example"])], &[]);
+    let set = place.names(r#"["geosite:a"]"#).unwrap();
+    place.lists.close();
+    let (lists, place) = (&place.lists, &place);
+    std::thread::scope(|threads| {
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        let (ended, has_ended) = std::sync::mpsc::channel();
+        let first = threads.spawn(move || {
+            lists.reload_and(|| {
+                begun.send(()).unwrap();
+                // The other has time to overtake, if it can.
+                let _ = has_ended.recv_timeout(std::time::Duration::from_millis(300));
+            })
+        });
+        has_begun.recv().unwrap();
+        place.write(&[("A", &["two.example"])], &[]);
+        lists.reload().unwrap();
+        ended.send(()).ok();
+        first.join().unwrap().unwrap();
+    });
+    assert!(set.matches("two.example") && !set.matches("one.example"));
+}
+
+#[test]
+fn no_answer_is_half_old_and_half_new() {
+    let six = ["192.0.2.0/24", "2001:db8::/32"];
+    let place = Place::new(&[("A", &["example"])], &[("A", &six), ("B", &six)]);
+    // Both files hold the address of B or say nothing of its family: no answer may be that the list is of its family and
+    // does not hold it.
+    let outside = place.addresses(r#"["geoip:!a"]"#).unwrap();
+    let names = place.names(r#"["geosite:a"]"#).unwrap();
+    let both = place.addresses(r#"["geoip:b"]"#).unwrap();
+    place.lists.close();
+    let lists = &place.lists;
+    let (old, ip) = (lists.current().load_full(), "2001:db8::1".parse().unwrap());
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                assert!(!outside.matches(ip));
+                let sets = lists.current().load_full();
+                assert_eq!(names.matches_in(&sets, "a.example"), both.matches_in(&sets, ip));
+            }
+        });
+        for round in 0..200 {
+            match round % 2 {
+                0 => place.write(&[("A", &["other"])], &[("A", &six[..1]), ("B", &six[..1])]),
+                _ => place.write(&[("A", &["example"])], &[("A", &six), ("B", &six)]),
+            }
+            lists.reload().unwrap();
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    // Whoever took the sets before keeps them.
+    assert!(names.matches_in(&old, "a.example") && both.matches_in(&old, ip));
+}

@@ -108,10 +108,10 @@ impl Condition {
             Condition::Protocol(protocols) => question.protocol.is_some_and(|found| protocols.matches(found)),
             Condition::User(emails) => emails.matches(question.email),
             Condition::Attributes(wanted) => wanted.matches(|name| question.attributes.get(name).map(String::as_str)),
-            Condition::Source(set) => source.is_some_and(|from| set.matches(from.ip())),
-            Condition::Local(set) => local.is_some_and(|to| set.matches(to.ip())),
-            Condition::Domain(set) => known.name.is_some_and(|name| set.matches(name)),
-            Condition::Address(set) => known.ips.iter().any(|ip| set.matches(*ip)),
+            Condition::Source(set) => source.is_some_and(|from| set.matches_in(known.sets, from.ip())),
+            Condition::Local(set) => local.is_some_and(|to| set.matches_in(known.sets, to.ip())),
+            Condition::Domain(set) => known.name.is_some_and(|name| set.matches_in(known.sets, name)),
+            Condition::Address(set) => known.ips.iter().any(|ip| set.matches_in(known.sets, *ip)),
             Condition::Process(programs) => known.program.is_some_and(|program| programs.matches(program)),
         }
     }
