@@ -65,7 +65,7 @@ object! {
         balancer_tag: Option<At<String>> = "balancerTag";
     }
     other {
-        LaterWarning "webhook": "`webhook`";
+        LaterError "webhook": "`webhook`";
         Accepted "type": "It could only be \"field\".";
         Accepted "domainMatcher": "";
     }

@@ -207,3 +207,14 @@ fn what_is_only_warned_about() {
         assert!(told.len() == 1 && told[0].contains(said), "{told:?}");
     }
 }
+
+#[test]
+fn what_a_rule_would_tell_somebody() {
+    let text = |rule: &str| {
+        format!(
+            "{{\"inbounds\":[{{\"port\":1,\"protocol\":\"socks\",\"listen\":\"::1\"}}],\"outbounds\":[{{\"tag\":\"a\",\"protocol\":\"freedom\"}}],\"routing\":{{\"rules\":[\n{{\"outboundTag\":\"a\",\"network\":\"tcp\"{rule}}}]}}}}"
+        )
+    };
+    let webhook = text(",\"webhook\":{\"url\":\"http://127.0.0.1/\"}");
+    refused(&webhook, "routing.rules[0].webhook", &["not supported yet: `webhook`"]);
+}
