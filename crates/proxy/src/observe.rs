@@ -172,12 +172,8 @@ impl Observer {
                 .into_iter()
                 .map(Arc::new)
                 .collect();
-            if settings.concurrent {
-                for subject in subjects {
-                    tasks.spawn(Arc::clone(&observer).one_by_one(vec![subject], Arc::clone(&turns)));
-                }
-            } else if !subjects.is_empty() {
-                tasks.spawn(Arc::clone(&observer).one_by_one(subjects, Arc::clone(&turns)));
+            if !subjects.is_empty() {
+                tasks.spawn(Arc::clone(&observer).rounds(subjects, Arc::clone(&turns)));
             }
         }
         if let Some((settings, ..)) = &observer.many {
@@ -188,26 +184,39 @@ impl Observer {
         tasks
     }
 
-    /// Measures outbounds one after another, with a pause after each.
-    async fn one_by_one(self: Arc<Self>, subjects: Vec<Arc<Subject>>, turns: Arc<Semaphore>) {
-        let Some((settings, probe)) = &self.one else { return };
+    /// Measures outbounds one after another with a pause after each, or all at once with a pause after the last.
+    async fn rounds(self: Arc<Self>, subjects: Vec<Arc<Subject>>, turns: Arc<Semaphore>) {
+        let Some((settings, _)) = &self.one else { return };
         loop {
+            let mut round = JoinSet::new();
             for subject in &subjects {
-                if let Ok(_turn) = turns.acquire().await {
-                    let result = probe.through(&self.roads, subject.outbound).await;
-                    let delay = result.as_ref().copied().unwrap_or_default();
-                    let reading = Reading {
-                        alive: result.is_ok(),
-                        delay,
-                        deviation: delay,
-                        all: 1,
-                        failed: u32::from(result.is_err()),
-                    };
-                    self.board.tell(subject, false, reading, &result);
+                round.spawn(Arc::clone(&self).once(Arc::clone(subject), Arc::clone(&turns)));
+                if !settings.concurrent {
+                    round.join_next().await;
+                    sleep(settings.interval).await;
                 }
+            }
+            if settings.concurrent {
+                while round.join_next().await.is_some() {}
                 sleep(settings.interval).await;
             }
         }
+    }
+
+    /// Measures one outbound.
+    async fn once(self: Arc<Self>, subject: Arc<Subject>, turns: Arc<Semaphore>) {
+        let Some((_, probe)) = &self.one else { return };
+        let Ok(_turn) = turns.acquire().await else { return };
+        let result = probe.through(&self.roads, subject.outbound).await;
+        let delay = result.as_ref().copied().unwrap_or_default();
+        let reading = Reading {
+            alive: result.is_ok(),
+            delay,
+            deviation: delay,
+            all: 1,
+            failed: u32::from(result.is_err()),
+        };
+        self.board.tell(&subject, false, reading, &result);
     }
 
     /// Measures one outbound at once, and then at times of chance.

@@ -1,6 +1,8 @@
 //! Balancers by what measuring outbounds shows.
 #![allow(clippy::unwrap_used)]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use sealway_proxy::Server;
@@ -9,19 +11,22 @@ use sealway_v2ray::config::{File, Options, load};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Answers requests of HTTP. Returns its port.
-async fn web() -> u16 {
+/// Answers requests of HTTP. Returns its port, and the number of connections as it grows.
+async fn web() -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
     tokio::spawn(async move {
         while let Ok((mut client, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::Relaxed);
             tokio::spawn(async move {
                 let _ = client.read(&mut [0; 1024]).await;
                 let _ = client.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await;
             });
         }
     });
-    port
+    (port, count)
 }
 
 async fn start(text: &str) -> Server {
@@ -48,7 +53,7 @@ async fn measured(server: &Server, count: usize) {
 /// Of two outbounds one never answers: each way of measuring finds that, and connections take the other.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_outbound_that_answers_is_taken() {
-    let web = web().await;
+    let (web, visits) = web().await;
     // Accepts and never answers.
     let hole = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let hole_port = hole.local_addr().unwrap().port();
@@ -83,7 +88,12 @@ async fn the_outbound_that_answers_is_taken() {
             {observatory}}}"#
         ))
         .await;
+        let before = visits.load(Ordering::Relaxed);
         measured(&server, 2).await;
+        if observatory.contains("enableConcurrency") {
+            // The next round waits for the one that takes all of its five seconds.
+            assert!(visits.load(Ordering::Relaxed) - before <= 2, "{visits:?}");
+        }
         let health = server.stats().health();
         let (good, down) = (&health["p-good"], &health["p-hole"]);
         assert!(
