@@ -125,6 +125,7 @@ impl Route {
             neighbour: origin.captured && origin.source.is_some_and(|source| is_private(source.ip())),
             is_program: origin.is_program,
             exempt: self.exempt.clone(),
+            asks_names: false,
         }
     }
 }
@@ -154,11 +155,16 @@ struct Asking<'a> {
     dispatcher: &'a Dispatcher,
     to: &'a Destination,
     source: Option<SocketAddr>,
+    /// Names are resolved. Those of the servers that do it are not: their addresses may be what is asked for.
+    resolves: bool,
 }
 
 impl Help for Asking<'_> {
     async fn addresses(&mut self) -> Vec<IpAddr> {
-        self.dispatcher.resolver.addresses(&self.to.address).await
+        match self.resolves {
+            true => self.dispatcher.resolver.addresses(&self.to.address).await,
+            false => Vec::new(),
+        }
     }
 
     async fn program(&mut self) -> Option<Arc<Program>> {
@@ -256,7 +262,7 @@ impl Dispatcher {
 
     /// Chooses the outbound, and logs it.
     pub(crate) async fn route(&self, origin: &Origin, aim: &Aim, user: &User) -> Route {
-        let (route, chosen) = self.choose(origin, aim, user).await;
+        let (route, chosen) = self.choose(origin, aim, user, true).await;
         let tags = (&*origin.inbound, route.outbound.tag.as_str());
         self.access
             .accepted(origin.source, &aim.asked, tags, chosen, &user.email);
@@ -287,8 +293,8 @@ impl Dispatcher {
         }
     }
 
-    /// Chooses the outbound.
-    async fn choose(&self, origin: &Origin, aim: &Aim, user: &User) -> (Route, Chosen) {
+    /// Chooses the outbound. `resolves`: by addresses too, if the rules ask for those of a name.
+    async fn choose(&self, origin: &Origin, aim: &Aim, user: &User, resolves: bool) -> (Route, Chosen) {
         let to = &aim.dial;
         let question = Question {
             target: to,
@@ -305,6 +311,7 @@ impl Dispatcher {
             dispatcher: self,
             to,
             source: origin.source,
+            resolves,
         };
         let decision = self.router.choose(&question, &mut asking).await;
         let found = decision.and_then(|decision| match decision.lead {
@@ -338,9 +345,12 @@ impl Dispatcher {
             sniffer: None,
         };
         let aim = Aim::from(to.clone());
-        let (route, _) = self.choose(&origin, &aim, &User::default()).await;
+        let (route, _) = self.choose(&origin, &aim, &User::default(), false).await;
         tracing::debug!("[{}] {to} by outbound {:?}", origin.inbound, route.outbound.tag);
-        let caller = route.caller(&origin);
+        let caller = Caller {
+            asks_names: true,
+            ..route.caller(&origin)
+        };
         Ok((route.outbound, caller))
     }
 

@@ -12,11 +12,12 @@ pub(crate) mod hosts;
 pub(crate) mod message;
 mod servers;
 
+use std::future::{Future, poll_fn};
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
+use std::task::Poll;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use crate::Error;
@@ -31,6 +32,8 @@ use flights::Flights;
 use hosts::{Fixed, Hosts};
 use message::{Answer, Family, Question};
 use servers::{Server, Source};
+
+pub(crate) use flights::inherit;
 
 /// How long the answer of one family is waited for once there are addresses of the other (RFC 8305 section 3).
 const OTHER_FAMILY: Duration = Duration::from_millis(50);
@@ -48,11 +51,25 @@ pub(crate) trait Exchange: Send + Sync {
 
 /// Why there is no answer.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Failed(pub(crate) Arc<str>);
+pub(crate) struct Failed {
+    pub(crate) why: Arc<str>,
+    /// The answer itself is needed for the way to the server.
+    circle: bool,
+}
 
 impl Failed {
     fn new(why: impl Into<Arc<str>>) -> Failed {
-        Failed(why.into())
+        Failed {
+            why: why.into(),
+            circle: false,
+        }
+    }
+
+    fn circle(why: impl Into<Arc<str>>) -> Failed {
+        Failed {
+            why: why.into(),
+            circle: true,
+        }
     }
 }
 
@@ -175,6 +192,10 @@ impl Dns {
     async fn ask_in_turn(self: &Arc<Self>, order: &[usize], name: &str, wanted: Wanted) -> Result<Found, Failed> {
         let mut told = Told::default();
         for &at in order {
+            // Ways that need each other would all be tried from each of them, and from each of those again.
+            if told.circle && !self.servers[at].is_straight {
+                continue;
+            }
             if let Some(found) = told.take(self.ask(at, name, wanted).await) {
                 return Ok(found);
             }
@@ -190,22 +211,21 @@ impl Dns {
     async fn ask_at_once(self: &Arc<Self>, order: &[usize], name: &str, wanted: Wanted) -> Result<Found, Failed> {
         let until = order.iter().position(|&at| self.servers[at].is_final);
         let order = &order[..until.map_or(order.len(), |at| at + 1)];
-        let (send, mut receive) = mpsc::channel(order.len());
-        for (place, &at) in order.iter().enumerate() {
-            let (dns, name, send) = (Arc::clone(self), name.to_owned(), send.clone());
-            // The question itself goes out here, so that what this task knows goes with it.
-            let asked = dns.begin_all(at, &name, wanted);
-            tokio::spawn(async move {
-                drop(asked);
-                let answer = dns.ask(at, &name, wanted).await;
-                // Who asked may have had enough.
-                let _ = send.send((place, answer)).await;
-            });
-        }
-        drop(send);
+        // All in this task, so that each knows what it is needed for.
+        let asking = order.iter().map(|&at| Box::pin(self.ask(at, name, wanted)));
+        let mut asking: Vec<_> = asking.enumerate().collect();
         let mut told = Told::default();
         let mut answers: Vec<Option<Option<Found>>> = vec![None; order.len()];
-        while let Some((place, answer)) = receive.recv().await {
+        while !asking.is_empty() {
+            let (place, answer) = poll_fn(|cx| {
+                for at in 0..asking.len() {
+                    if let Poll::Ready(answer) = asking[at].1.as_mut().poll(cx) {
+                        return Poll::Ready((asking.swap_remove(at).0, answer));
+                    }
+                }
+                Poll::Pending
+            })
+            .await;
             answers[place] = Some(told.take(answer));
             let mut from = 0;
             while from < order.len() {
@@ -287,24 +307,13 @@ impl Dns {
                 _ => {}
             }
         }
-        flights::land(self.begin(at, key, name, family)?).await
-    }
-
-    /// Sends the questions to one server that [`Dns::ask`] would, and waits for nothing.
-    fn begin_all(self: &Arc<Self>, at: usize, name: &str, wanted: Wanted) -> Vec<flights::Flight> {
-        let server = &self.servers[at];
-        let wanted = wanted.by(server.strategy);
-        let families = [(wanted.v4, Family::V4), (wanted.v6, Family::V6)];
-        let families = families.into_iter().filter(|(wanted, _)| *wanted);
-        let begin = |(_, family)| {
-            let key = Key::new(at, family, name);
-            let kept = server.keeps && self.cache.get(&key, Instant::now()).is_some();
-            if kept || matches!(server.source, Source::Fake) {
-                return None;
-            }
-            self.begin(at, key, name, family).ok()
-        };
-        families.filter_map(begin).collect()
+        let flight = self.begin(at, key.clone(), name, family)?;
+        let joined = flight.joined;
+        match flights::land(flight).await {
+            // It was one for those who began it, and need not be one here.
+            Err(failed) if failed.circle && joined => flights::land(self.begin(at, key, name, family)?).await,
+            landed => landed,
+        }
     }
 
     /// Asks a server, unless somebody asks it the same already.
@@ -328,6 +337,7 @@ impl Dns {
         self.flights.board(key, asking, move |asked| async move {
             let answer = match timeout(limit, asked).await {
                 Ok(Ok(answer)) => answer,
+                Ok(Err(error @ Error::Circle { .. })) => return Err(Failed::circle(error.to_string())),
                 Ok(Err(error)) => return Err(Failed::new(error.to_string())),
                 Err(_) => return Err(Failed::new("no answer in time")),
             };
@@ -348,6 +358,8 @@ impl Dns {
 struct Told {
     nothing: Option<Found>,
     failed: Option<Failed>,
+    /// The way to one of them needs the answer itself.
+    circle: bool,
 }
 
 impl Told {
@@ -356,7 +368,10 @@ impl Told {
         match answer {
             Ok(found) if !found.ips.is_empty() => return Some(found),
             Ok(found) => self.nothing = Some(found),
-            Err(failed) => self.failed = Some(failed),
+            Err(failed) => {
+                self.circle |= failed.circle;
+                self.failed = Some(failed);
+            }
         }
         None
     }

@@ -66,7 +66,7 @@ impl Resolver {
         match self.dns.lookup(&plain(host), self.dns.families(), false).await {
             Ok(found) => found.ips.to_vec(),
             Err(failed) => {
-                tracing::debug!("{host}: {}", failed.0);
+                tracing::debug!("{host}: {}", failed.why);
                 Vec::new()
             }
         }
@@ -106,7 +106,7 @@ impl Resolver {
                     return if chosen.is_empty() { Err(nothing()) } else { Ok(chosen) };
                 }
                 Ok(_) => {}
-                Err(failed) => tracing::debug!("{name}: {}", failed.0),
+                Err(failed) => tracing::debug!("{name}: {}", failed.why),
             }
             if strategy.force {
                 return Err(nothing());

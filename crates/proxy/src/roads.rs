@@ -13,6 +13,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use sealway_v2ray::{Destination, Network};
 
+use crate::dns;
 use crate::error::{Error, Pending};
 use crate::policy::Exempt;
 use crate::settings;
@@ -37,6 +38,8 @@ pub(crate) struct Caller {
     pub(crate) is_program: bool,
     /// Private addresses that it may reach all the same.
     pub(crate) exempt: Option<Exempt>,
+    /// It is the object `dns`, which asks one of its servers.
+    pub(crate) asks_names: bool,
 }
 
 /// What chooses the outbound.
@@ -232,9 +235,14 @@ fn current() -> Option<Arc<Step>> {
     STEP.try_with(Clone::clone).unwrap_or_default()
 }
 
-/// The future for a task of its own, which is still needed for what needs this one.
+/// Whether some way needs what this task does.
+pub(crate) fn is_needed() -> bool {
+    current().is_some()
+}
+
+/// The future for a task of its own, which is still needed for what needs this one: ways, and answers of the object `dns`.
 pub(crate) fn inherit<F: Future>(future: F) -> impl Future<Output = F::Output> {
-    STEP.scope(current(), future)
+    STEP.scope(current(), dns::inherit(future))
 }
 
 #[cfg(test)]

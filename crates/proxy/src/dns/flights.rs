@@ -13,15 +13,30 @@ use super::cache::{Found, Key};
 pub(crate) const MAX_FLIGHTS: usize = 4096;
 
 /// An answer to come.
-pub(crate) type Flight = watch::Receiver<Option<Result<Found, Failed>>>;
+pub(super) struct Flight {
+    answer: Coming,
+    /// Somebody else had asked already.
+    pub(super) joined: bool,
+}
+
+type Coming = watch::Receiver<Option<Result<Found, Failed>>>;
 
 /// Questions on their way.
 #[derive(Clone, Default)]
-pub(super) struct Flights(Arc<Mutex<HashMap<Key, Flight>>>);
+pub(super) struct Flights(Arc<Mutex<HashMap<Key, Coming>>>);
 
 tokio::task_local! {
     /// The question that this task wants to have answered, and those that need it.
     static CHAIN: Option<Arc<Chain>>;
+}
+
+fn chain() -> Option<Arc<Chain>> {
+    CHAIN.try_with(Clone::clone).unwrap_or_default()
+}
+
+/// The future for a task of its own, which is still needed for the answers that need this one.
+pub(crate) fn inherit<F: Future>(future: F) -> impl Future<Output = F::Output> {
+    CHAIN.scope(chain(), future)
 }
 
 /// A question, and the one that it is needed for.
@@ -43,7 +58,7 @@ impl Drop for Seat {
 }
 
 impl Flights {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Flight>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Coming>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -60,17 +75,20 @@ impl Flights {
     where
         F: Future<Output = Result<Found, Failed>> + Send + 'static,
     {
-        let from = CHAIN.try_with(Clone::clone).unwrap_or_default();
+        let from = chain();
         let mut before = from.as_ref();
         while let Some(chain) = before {
             if chain.key == key {
-                return Err(Failed::new("the way to the server needs the answer itself"));
+                return Err(Failed::circle("the way to the server needs the answer itself"));
             }
             before = chain.from.as_ref();
         }
         let mut flights = self.lock();
         if let Some(flight) = flights.get(&key) {
-            return Ok(flight.clone());
+            return Ok(Flight {
+                answer: flight.clone(),
+                joined: true,
+            });
         }
         if flights.len() >= MAX_FLIGHTS {
             return Err(Failed::new("too many questions are on their way"));
@@ -91,13 +109,16 @@ impl Flights {
             // Everybody may have had enough.
             let _ = send.send(Some(answer));
         }));
-        Ok(receive)
+        Ok(Flight {
+            answer: receive,
+            joined: false,
+        })
     }
 }
 
 /// Waits for the answer.
 pub(super) async fn land(mut flight: Flight) -> Result<Found, Failed> {
-    match flight.wait_for(Option::is_some).await {
+    match flight.answer.wait_for(Option::is_some).await {
         Ok(answer) => answer.clone().unwrap_or_else(|| Err(Failed::new("no answer"))),
         Err(_) => Err(Failed::new("the server stops")),
     }

@@ -376,8 +376,10 @@ impl Asked {
             [one] => {
                 one.query_type() == query.query_type()
                     && one.query_class() == query.query_class()
-                    && one.name().eq_case(query.name())
+                    && one.name() == query.name()
             }
+            // What could not be read is not repeated.
+            [] => message.metadata.response_code == ResponseCode::FormErr,
             _ => false,
         }
     }

@@ -79,6 +79,8 @@ pub(super) struct Server {
     stale: Option<Duration>,
     /// No server behind it is asked.
     pub(super) is_final: bool,
+    /// Neither rules nor outbounds are needed to ask it.
+    pub(super) is_straight: bool,
     /// The first server that differs from it in nothing but where it is.
     pub(super) like: usize,
 }
@@ -117,6 +119,10 @@ impl Server {
                 seconds => Duration::from_secs(seconds.into()),
             }),
             is_final: settings.final_query,
+            is_straight: match settings.address {
+                DnsAddress::Server { local, .. } => local,
+                _ => true,
+            },
             like,
         })
     }
@@ -197,6 +203,7 @@ pub(super) fn all(settings: &settings::Dns, lists: &Lists) -> Result<Vec<Server>
         keeps: false,
         stale: None,
         is_final: false,
+        is_straight: true,
         like: 0,
     }])
 }

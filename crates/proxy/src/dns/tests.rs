@@ -92,7 +92,7 @@ async fn ask_for(dns: &Arc<Dns>, name: &str, wanted: Wanted) -> String {
                 ips.join(" ")
             }
         }
-        Err(failed) => format!("failed: {}", failed.0),
+        Err(failed) => format!("failed: {}", failed.why),
     }
 }
 

@@ -1,3 +1,5 @@
+mod names;
+
 use std::future::poll_fn;
 use std::time::Duration;
 

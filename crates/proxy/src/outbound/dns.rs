@@ -128,7 +128,7 @@ impl Answers {
     }
 
     /// The answer to a message that came over this kind of network for this target. `None`: it gets none.
-    async fn answer(&self, bytes: &[u8], network: Network, to: &Destination) -> Option<Vec<u8>> {
+    async fn answer(&self, bytes: &[u8], network: Network, to: &Destination, caller: &Caller) -> Option<Vec<u8>> {
         self.traffic.sent(bytes.len());
         let asked = match Asked::read(bytes) {
             Ok(asked) => asked,
@@ -139,18 +139,23 @@ impl Answers {
             Network::Tcp => usize::from(u16::MAX),
             Network::Udp => asked.room(),
         };
-        let answer = match (self.fate(&asked), asked.family()) {
+        let fate = match caller.asks_names {
+            // The object `dns` itself: its own answer is what it asks for.
+            true => Fate::Onward,
+            false => self.fate(&asked),
+        };
+        let answer = match (fate, asked.family()) {
             (Fate::Ours, Some(family)) => match self.resolver.answer(&asked.name(), family).await {
                 Ok(found) => asked.answer(found.code, &found.ips, found.ttl, room),
                 Err(failed) => {
-                    tracing::debug!("{}: {}", asked.name(), failed.0);
+                    tracing::debug!("{}: {}", asked.name(), failed.why);
                     asked.answer(SERVER_FAILURE, &[], 0, room)
                 }
             },
             (Fate::Ours, None) => asked.answer(0, &[], 0, room),
             (Fate::Dropped, _) => return None,
             (Fate::Code(code), _) => asked.answer(code, &[], 0, room),
-            (Fate::Onward, _) => match self.onward.ask(&asked, bytes, network, to).await {
+            (Fate::Onward, _) => match self.onward.ask(&asked, bytes, network, to, caller).await {
                 Ok(answer) if answer.len() <= room => answer,
                 // The client asks again by a stream.
                 Ok(_) => asked.truncated(),
@@ -165,23 +170,31 @@ impl Answers {
     }
 
     /// The same, to be waited for.
-    fn coming(self: &Arc<Self>, bytes: Vec<u8>, network: Network, to: &Destination) -> Coming {
-        let (answers, to) = (Arc::clone(self), to.clone());
-        Box::pin(roads::inherit(
-            async move { answers.answer(&bytes, network, &to).await },
-        ))
+    fn coming(self: &Arc<Self>, bytes: Vec<u8>, network: Network, to: &Destination, caller: &Arc<Caller>) -> Coming {
+        let (answers, to, caller) = (Arc::clone(self), to.clone(), Arc::clone(caller));
+        Box::pin(roads::inherit(async move {
+            answers.answer(&bytes, network, &to, &caller).await
+        }))
     }
 }
 
 impl Protocol for Dns {
-    fn connect<'a>(&'a self, to: &'a Destination, _: &'a Caller) -> Pending<'a, Far> {
-        let conversation = Conversation::new(Arc::clone(&self.answers), to.clone());
-        let stream = Stream::new(Box::new(conversation), Traffic::default());
-        Box::pin(async move { Ok(Far::Stream(Box::new(stream))) })
+    fn connect<'a>(&'a self, to: &'a Destination, caller: &'a Caller) -> Pending<'a, Far> {
+        Box::pin(async move {
+            // Questions of the object `dns` may be in TLS.
+            let stream = match caller.asks_names {
+                true => self.answers.onward.stream(to, caller).await?,
+                false => {
+                    let conversation = Conversation::new(Arc::clone(&self.answers), to.clone(), caller.clone());
+                    Stream::new(Box::new(conversation), Traffic::default())
+                }
+            };
+            Ok(Far::Stream(Box::new(stream)))
+        })
     }
 
-    fn associate<'a>(&'a self, _: &'a Destination, _: &'a Caller) -> Pending<'a, Box<dyn PacketEnd>> {
-        let packets = Packets::new(Arc::clone(&self.answers));
+    fn associate<'a>(&'a self, _: &'a Destination, caller: &'a Caller) -> Pending<'a, Box<dyn PacketEnd>> {
+        let packets = Packets::new(Arc::clone(&self.answers), caller.clone());
         Box::pin(async move { Ok(Box::new(packets) as Box<dyn PacketEnd>) })
     }
 

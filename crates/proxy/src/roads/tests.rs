@@ -66,6 +66,7 @@ const NOBODY: Caller = Caller {
     neighbour: false,
     is_program: false,
     exempt: None,
+    asks_names: false,
 };
 
 fn target(port: u16) -> Destination {

@@ -2,12 +2,11 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderValue, Request, Response, StatusCode};
-use tokio::sync::Mutex;
 
 use super::Way;
 use crate::Error;
@@ -27,6 +26,8 @@ pub(super) struct Https {
     way: Way,
     path: String,
     client: Mutex<Option<Arc<Client>>>,
+    /// Held by who connects for everybody. What is itself needed to connect to some server never waits for it.
+    connects: tokio::sync::Mutex<()>,
 }
 
 impl Https {
@@ -35,14 +36,33 @@ impl Https {
             way,
             path,
             client: Mutex::default(),
+            connects: tokio::sync::Mutex::default(),
         }
     }
 
-    /// The connection, and whether it is a new one. Who comes while it is being made waits for it.
+    fn kept(&self) -> MutexGuard<'_, Option<Arc<Client>>> {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn usable(&self) -> Option<Arc<Client>> {
+        let kept = self.kept();
+        kept.as_ref()
+            .filter(|client| !client.is_over() && client.has_room())
+            .cloned()
+    }
+
+    /// The connection, and whether it is a new one. Who comes while it is being made waits for it, but for those that are
+    /// needed to connect: they might be waited for themselves.
     async fn client(&self) -> Result<(Arc<Client>, bool), Error> {
-        let mut kept = self.client.lock().await;
-        if let Some(client) = kept.as_ref().filter(|client| !client.is_over() && client.has_room()) {
-            return Ok((Arc::clone(client), false));
+        if let Some(client) = self.usable() {
+            return Ok((client, false));
+        }
+        let _turn = match roads::is_needed() {
+            true => None,
+            false => Some(self.connects.lock().await),
+        };
+        if let Some(client) = self.usable() {
+            return Ok((client, false));
         }
         let pings = Pings {
             idle: None,
@@ -50,7 +70,7 @@ impl Https {
             without_streams: false,
         };
         let client = Arc::new(Client::open(self.way.stream().await?, Options::default(), pings).await?);
-        *kept = Some(Arc::clone(&client));
+        *self.kept() = Some(Arc::clone(&client));
         Ok((client, true))
     }
 
@@ -101,7 +121,7 @@ impl Https {
             let (client, new) = self.client().await?;
             match self.ask_on(&client, bytes).await {
                 Err(_) if !new => {
-                    let mut kept = self.client.lock().await;
+                    let mut kept = self.kept();
                     if kept.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, &client)) {
                         *kept = None;
                     }

@@ -1,7 +1,6 @@
 //! Questions that go to their target.
 
 use std::future::poll_fn;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -13,7 +12,10 @@ use tokio::time::timeout;
 use crate::dns::message::Asked;
 use crate::loops::LoopGuard;
 use crate::outbound::Dialer;
+use crate::policy::DialPolicy;
+use crate::roads::Caller;
 use crate::settings::DnsOut;
+use crate::stream::Stream;
 use crate::stream::adapter::Io;
 use crate::udp::Slot;
 use crate::{Error, random};
@@ -48,17 +50,17 @@ impl Onward {
         bytes: &[u8],
         network: Network,
         to: &Destination,
+        caller: &Caller,
     ) -> Result<Vec<u8>, Error> {
         let network = self.network.unwrap_or(network);
-        let address = self.address.as_ref().unwrap_or(&to.address);
-        let to = (address.clone(), self.port.unwrap_or(to.port));
+        let to = self.target(to);
         let id = u16::from_be_bytes(random::bytes()?);
         let mut question = bytes.to_vec();
         question[..2].copy_from_slice(&id.to_be_bytes());
         let asking = async {
             match network {
-                Network::Tcp => self.by_stream(asked, id, &question, &to).await,
-                Network::Udp => self.by_datagram(asked, id, &question, &to).await,
+                Network::Tcp => self.by_stream(asked, id, &question, &to, caller).await,
+                Network::Udp => self.by_datagram(asked, id, &question, &to, caller).await,
             }
         };
         let mut answer = match timeout(PATIENCE, asking).await {
@@ -69,13 +71,45 @@ impl Onward {
         Ok(answer)
     }
 
-    async fn addresses(&self, to: &(Address, u16), network: Network) -> Result<Vec<SocketAddr>, Error> {
+    fn target(&self, to: &Destination) -> (Address, u16) {
+        let address = self.address.as_ref().unwrap_or(&to.address);
+        (address.clone(), self.port.unwrap_or(to.port))
+    }
+
+    /// A stream to the target, for whatever is in it.
+    pub(super) async fn stream(&self, to: &Destination, caller: &Caller) -> Result<Stream, Error> {
+        self.dial(&self.target(to), caller).await
+    }
+
+    /// The target to dial. What is dialled here is an address that the caller may reach; another outbound sees to that itself.
+    async fn allowed(&self, to: &(Address, u16), network: Network, caller: &Caller) -> Result<(Address, u16), Error> {
         let line = &self.dialer.connector.line;
-        let addresses = line.resolver.resolve(&to.0, to.1, line.socket.domain_strategy).await?;
-        for address in &addresses {
-            self.loops.check(*address, network)?;
+        if line.through.is_some() {
+            return Ok(to.clone());
         }
-        Ok(addresses)
+        // Where the configuration says to go, everybody may.
+        let policy = self.address.is_none().then(|| DialPolicy {
+            rules: Arc::default(),
+            remote: caller.remote,
+            neighbour: caller.neighbour,
+            exempt: caller.exempt.clone(),
+        });
+        let mut refused = None;
+        for address in line.resolver.resolve(&to.0, to.1, line.socket.domain_strategy).await? {
+            let checked = policy.as_ref().map_or(Ok(()), |policy| policy.check(address, network));
+            match checked.and_then(|()| self.loops.check(address, network)) {
+                // A name is not asked for again: it might lead elsewhere by then.
+                Ok(()) => return Ok((address.ip().into(), address.port())),
+                Err(error) => refused = Some(error),
+            }
+        }
+        Err(refused.unwrap_or_else(|| Error::Resolve { name: to.0.to_string() }))
+    }
+
+    async fn dial(&self, to: &(Address, u16), caller: &Caller) -> Result<Stream, Error> {
+        let to = self.allowed(to, Network::Tcp, caller).await?;
+        let (stream, _) = self.dialer.connect(&to, &[]).await?;
+        Ok(stream)
     }
 
     async fn by_datagram(
@@ -84,12 +118,10 @@ impl Onward {
         id: u16,
         question: &[u8],
         to: &(Address, u16),
+        caller: &Caller,
     ) -> Result<Vec<u8>, Error> {
-        let line = &self.dialer.connector.line;
-        if line.through.is_none() {
-            self.addresses(to, Network::Udp).await?;
-        }
-        let mut wire = line.datagrams(to).await?;
+        let to = self.allowed(to, Network::Udp, caller).await?;
+        let mut wire = self.dialer.connector.line.datagrams(&to).await?;
         poll_fn(|cx| wire.poll_ready(cx)).await?;
         poll_fn(|cx| Poll::Ready(wire.send(cx, question))).await?;
         let mut slot = Slot::default();
@@ -107,12 +139,15 @@ impl Onward {
         }
     }
 
-    async fn by_stream(&self, asked: &Asked, id: u16, question: &[u8], to: &(Address, u16)) -> Result<Vec<u8>, Error> {
-        if self.dialer.connector.line.through.is_none() {
-            self.addresses(to, Network::Tcp).await?;
-        }
-        let (stream, _) = self.dialer.connect(to, &[]).await?;
-        let mut stream = Io(stream);
+    async fn by_stream(
+        &self,
+        asked: &Asked,
+        id: u16,
+        question: &[u8],
+        to: &(Address, u16),
+        caller: &Caller,
+    ) -> Result<Vec<u8>, Error> {
+        let mut stream = Io(self.dial(to, caller).await?);
         let len = u16::try_from(question.len()).map_err(|_| Error::protocol("DNS", "a question that is too long"))?;
         stream.write_all(&[&len.to_be_bytes(), question].concat()).await?;
         stream.flush().await?;

@@ -7,11 +7,13 @@ use sealway_v2ray::{Destination, Network};
 
 use super::{Answers, Coming, MAX_ASKED};
 use crate::Error;
+use crate::roads::Caller;
 use crate::udp::{PacketEnd, Slot};
 
 /// An association with whoever answers.
 pub(super) struct Packets {
     answers: Arc<Answers>,
+    caller: Arc<Caller>,
     /// Answers to come, each with where its question went.
     asked: Vec<(Destination, Coming)>,
     /// Who waits for an answer.
@@ -19,9 +21,10 @@ pub(super) struct Packets {
 }
 
 impl Packets {
-    pub(super) fn new(answers: Arc<Answers>) -> Packets {
+    pub(super) fn new(answers: Arc<Answers>, caller: Caller) -> Packets {
         Packets {
             answers,
+            caller: Arc::new(caller),
             asked: Vec::new(),
             waker: None,
         }
@@ -49,7 +52,7 @@ impl PacketEnd for Packets {
 
     fn poll_send(&mut self, _: &mut Context<'_>, bytes: &[u8], peer: &Destination) -> Poll<Result<(), Error>> {
         if self.asked.len() < MAX_ASKED {
-            let coming = self.answers.coming(bytes.to_vec(), Network::Udp, peer);
+            let coming = self.answers.coming(bytes.to_vec(), Network::Udp, peer, &self.caller);
             self.asked.push((peer.clone(), coming));
             if let Some(waker) = self.waker.take() {
                 waker.wake();

@@ -8,6 +8,7 @@ use sealway_v2ray::{Destination, Network};
 
 use super::{Answers, Coming, MAX_ASKED};
 use crate::carrier::Virtual;
+use crate::roads::Caller;
 
 /// Bytes of answers that may wait to be read before no more is asked.
 const MAX_WAITING: usize = 128 << 10;
@@ -15,6 +16,7 @@ const MAX_WAITING: usize = 128 << 10;
 /// The other end of a stream of questions. Answers come in whatever order they are ready.
 pub(super) struct Conversation {
     answers: Arc<Answers>,
+    caller: Arc<Caller>,
     to: Destination,
     /// What has come of the next question.
     question: Vec<u8>,
@@ -29,9 +31,10 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    pub(super) fn new(answers: Arc<Answers>, to: Destination) -> Conversation {
+    pub(super) fn new(answers: Arc<Answers>, to: Destination, caller: Caller) -> Conversation {
         Conversation {
             answers,
+            caller: Arc::new(caller),
             to,
             question: Vec::new(),
             asked: Vec::new(),
@@ -128,7 +131,8 @@ impl Virtual for Conversation {
             if whole {
                 let question = self.question.split_off(2);
                 self.question.clear();
-                self.asked.push(self.answers.coming(question, Network::Tcp, &self.to));
+                self.asked
+                    .push(self.answers.coming(question, Network::Tcp, &self.to, &self.caller));
             }
         }
         Self::wake(&mut self.reader);
