@@ -1,9 +1,10 @@
 //! Which addresses may be dialled: final rules of the outbound, then private networks closed to clients from outside.
 
+use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use sealway_v2ray::Network;
+use sealway_v2ray::{Destination, Network};
 
 use crate::Error;
 use crate::lists::{Addresses, Lists};
@@ -38,6 +39,15 @@ pub(crate) fn exempt(conditions: &[IpMatch]) -> Option<Exempt> {
 pub(crate) struct Final {
     rule: FinalRule,
     ips: Option<Addresses>,
+}
+
+impl Final {
+    /// Whether the rule is for this port and network, leaving aside the address.
+    fn covers(&self, port: u16, network: Network) -> bool {
+        let rule = &self.rule;
+        rule.network.is_none_or(|one| one == network)
+            && (rule.ports.is_empty() || rule.ports.iter().any(|&(low, high)| (low..=high).contains(&port)))
+    }
 }
 
 /// Makes sets of the addresses of final rules.
@@ -77,15 +87,11 @@ impl DialPolicy {
     /// # Errors
     /// [`Error::Forbidden`] with the name of the rule.
     pub(crate) fn check(&self, to: SocketAddr, network: Network) -> Result<(), Error> {
-        for Final { rule, ips } in self.rules.iter() {
-            let here = rule.network.is_none_or(|n| n == network)
-                && (rule.ports.is_empty() || rule.ports.iter().any(|&(low, high)| (low..=high).contains(&to.port())))
-                && ips.as_ref().is_none_or(|set| set.matches(to.ip()));
-            if here {
-                return if rule.allow {
-                    Ok(())
-                } else {
-                    Err(forbidden(to, "a finalRules entry"))
+        for one in self.rules.iter() {
+            if one.covers(to.port(), network) && one.ips.as_ref().is_none_or(|set| set.matches(to.ip())) {
+                return match one.rule.allow {
+                    true => Ok(()),
+                    false => Err(forbidden(&to, FINAL_RULE)),
                 };
             }
         }
@@ -98,16 +104,31 @@ impl DialPolicy {
         let is_open = || self.neighbour && !is_here(to);
         if self.remote && is_private(to.ip()) && !is_exempt() && !is_open() {
             return Err(forbidden(
-                to,
+                &to,
                 "the guard of private addresses (clients from outside may not reach them; finalRules of the freedom outbound \
                  or a rule with this ip allow it)",
             ));
         }
         Ok(())
     }
+
+    /// Allows or refuses a target whose name another outbound is to resolve. `Ok(false)`: that depends on its address.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] with the name of the rule.
+    pub(crate) fn check_name(&self, to: &Destination) -> Result<bool, Error> {
+        match self.rules.iter().find(|one| one.covers(to.port, to.network)) {
+            None => Ok(true),
+            Some(Final { ips: Some(_), .. }) => Ok(false),
+            Some(one) if one.rule.allow => Ok(true),
+            Some(_) => Err(forbidden(to, FINAL_RULE)),
+        }
+    }
 }
 
-fn forbidden(to: SocketAddr, rule: &'static str) -> Error {
+const FINAL_RULE: &str = "a finalRules entry";
+
+fn forbidden(to: &dyn Display, rule: &'static str) -> Error {
     Error::Forbidden {
         target: to.to_string(),
         rule,

@@ -112,10 +112,11 @@ impl Freedom {
         }
     }
 
-    /// What the outbound that this one dials through is asked for: a name as it is, unless it is to be resolved here.
+    /// What the outbound that this one dials through is asked for: a name as it is, unless it is to be resolved here, or a
+    /// final rule wants to know its address.
     async fn onward(&self, through: &Through, to: &Destination, caller: &Caller) -> Result<Destination, Error> {
         let resolves = through.resolves || self.settings.resolves;
-        if to.address.ip().is_none() && !resolves {
+        if to.address.ip().is_none() && !resolves && self.policy(caller).check_name(to)? {
             return Ok(to.clone());
         }
         let first = self.allowed(to, caller).await?.into_iter().next();

@@ -1,0 +1,111 @@
+//! Outbounds that dial through other outbounds: what they check and what they keep.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use common::*;
+use sealway_proxy::Server;
+use sealway_proxy::settings::Settings;
+use sealway_v2ray::config::{File, Options, load};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+
+/// A door to this target whose connections go out by the first of the outbounds.
+async fn start(host: &str, port: u16, outbounds: Value) -> Server {
+    let door = json!({"tag": "door", "listen": "127.0.0.1", "port": 0, "protocol": "dokodemo-door",
+        "settings": {"address": host, "port": port, "network": "tcp,udp"}});
+    let text = json!({"inbounds": [door], "outbounds": outbounds}).to_string();
+    let file = File {
+        name: "config.json",
+        text: text.as_bytes(),
+    };
+    let loaded = load(&[file], &Options::default());
+    let config = loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.problems));
+    Server::start(Settings::from_config(&config).unwrap()).await.unwrap()
+}
+
+/// Answers by TCP and by UDP, at one port of 127.0.0.1.
+async fn echo() -> u16 {
+    let (tcp, udp, port) = loop {
+        let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = tcp.local_addr().unwrap().port();
+        if let Ok(udp) = UdpSocket::bind(("127.0.0.1", port)).await {
+            break (tcp, udp, port);
+        }
+    };
+    tokio::spawn(async move {
+        let mut buffer = vec![0; 65536];
+        while let Ok((len, from)) = udp.recv_from(&mut buffer).await {
+            let _ = udp.send_to(&buffer[..len], from).await;
+        }
+    });
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = tcp.accept().await {
+            let _ = stream.write_all(b"answer").await;
+        }
+    });
+    port
+}
+
+/// Whether the target is reached by TCP.
+async fn by_tcp(server: &Server) -> bool {
+    let mut stream = TcpStream::connect(at(server, "door")).await.unwrap();
+    // Who is refused is told so once it has said all.
+    stream.shutdown().await.unwrap();
+    let read = within("tcp", stream.read(&mut [0; 6])).await;
+    read.is_ok_and(|read| read > 0)
+}
+
+/// Whether the target is reached by UDP.
+async fn by_udp(server: &Server) -> bool {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let door: SocketAddr = *server.addresses("door").last().unwrap();
+    socket.send_to(b"question", door).await.unwrap();
+    let mut buffer = [0; 64];
+    let answer = tokio::time::timeout(Duration::from_millis(500), socket.recv(&mut buffer));
+    answer.await.is_ok_and(|got| got.is_ok())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn final_rules_hold_for_names_that_are_resolved_elsewhere() {
+    let port = echo().await;
+    for (rules, passes) in [
+        (json!([]), (true, true)),
+        (json!([{"action": "block"}]), (false, false)),
+        (json!([{"action": "block", "port": port}]), (false, false)),
+        (json!([{"action": "block", "port": 25}]), (true, true)),
+        (json!([{"action": "block", "network": "udp"}]), (true, false)),
+        (
+            json!([{"action": "block", "network": "udp"}, {"action": "allow"}, {"action": "block"}]),
+            (true, false),
+        ),
+        (
+            json!([{"action": "block", "ip": ["127.0.0.0/8", "::1"]}]),
+            (false, false),
+        ),
+        (
+            json!([{"action": "block", "ip": ["192.0.2.0/24"]}, {"action": "allow"}]),
+            (true, true),
+        ),
+        (
+            json!([{"action": "block", "port": 25, "ip": ["127.0.0.0/8"]}]),
+            (true, true),
+        ),
+    ] {
+        for host in ["localhost", "127.0.0.1"] {
+            let through = json!({"sockopt": {"dialerProxy": "hop"}});
+            let settings = json!({"finalRules": rules});
+            let outbounds = json!([
+                {"tag": "out", "protocol": "freedom", "settings": settings, "streamSettings": through},
+                {"tag": "hop", "protocol": "freedom", "settings": {"domainStrategy": "UseIPv4"}},
+            ]);
+            let server = start(host, port, outbounds).await;
+            let reached = (by_tcp(&server).await, by_udp(&server).await);
+            assert_eq!(reached, passes, "{host}: {rules}");
+        }
+    }
+}
