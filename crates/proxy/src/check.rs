@@ -106,6 +106,7 @@ fn of_outbound(place: &str, outbound: &Outbound) -> Vec<Error> {
     found.extend(sockopt::problems(place, &outbound.transport.socket, false));
     if let Some(SendThrough::Address(source)) = outbound.send_through
         && outbound.transport.socket.transparent == Transparent::No
+        && outbound.transport.through.is_none()
         && let Err(error) = is_here(source)
     {
         let what = format!("{source} cannot be a source address: {error}");

@@ -6,6 +6,7 @@ use std::collections::hash_map::Entry;
 use super::context::{Cx, quoted};
 use super::outbound::Outbound;
 use super::routing::near_tag;
+use super::sockopt::{DomainStrategy, Tproxy};
 use super::transport::Transport;
 use crate::problem::At;
 
@@ -123,10 +124,25 @@ fn tell(keys: &[&str], tag: &At<String>, (text, hint): (String, String), cx: &mu
     }
 }
 
-/// Tells of what `proxySettings` leaves out.
+/// Tells of what an outbound that dials through another one leaves out.
 fn left_out(outbound: &Outbound, cx: &mut Cx<'_>) {
-    let Some(proxy) = &outbound.proxy else { return };
-    if let Some(other) = &outbound.stream.sockopt.dialer_proxy {
+    no_socket(outbound, cx);
+    let stream = &outbound.stream;
+    let by_socket = stream.sockopt.dialer_proxy.as_ref();
+    let Some(proxy) = &outbound.proxy else {
+        if let (Some(other), Some(download)) = (by_socket, &stream.download)
+            && download.stream.sockopt.dialer_proxy.is_none()
+            && !stream.sockopt.penetrate.value
+        {
+            let text = "what comes down does not go through this outbound: its server sees the address of this machine";
+            let hint = "write `dialerProxy` in the `sockopt` of `downloadSettings` too, or `penetrate`";
+            cx.within("streamSettings", |cx| {
+                cx.within("sockopt", |cx| cx.warn_in("dialerProxy", other.at, text, hint));
+            });
+        }
+        return;
+    };
+    if let Some(other) = by_socket {
         let text = "`proxySettings` counts instead of `dialerProxy`";
         cx.within("streamSettings", |cx| {
             cx.within("sockopt", |cx| {
@@ -134,9 +150,54 @@ fn left_out(outbound: &Outbound, cx: &mut Cx<'_>) {
             });
         });
     }
-    if !proxy.transport_layer && outbound.stream.transport != Transport::Raw {
+    if !proxy.transport_layer && stream.transport != Transport::Raw {
         let text = "the transport of this outbound is left out: through another outbound only its TLS is spoken";
         let hint = "write \"transportLayer\": true, or `dialerProxy` in `sockopt`, for the transport to be spoken";
         cx.within("proxySettings", |cx| cx.warn_in("tag", proxy.tag.at, text, hint));
     }
+}
+
+/// Tells of options for sockets where another outbound has the socket.
+fn no_socket(outbound: &Outbound, cx: &mut Cx<'_>) {
+    let sockopt = &outbound.stream.sockopt;
+    let other = match (&outbound.proxy, &sockopt.dialer_proxy) {
+        (Some(proxy), _) => &proxy.tag,
+        (None, Some(other)) => other,
+        (None, None) => return,
+    };
+    let text = |key: &str| {
+        let other = quoted(other);
+        format!("`{key}` has no effect: this outbound dials through {other} and has no socket of its own")
+    };
+    let hint = "set it on the outbound that is dialled through";
+    if outbound.send_through.is_some() {
+        cx.warn_in("sendThrough", outbound.at, text("sendThrough"), hint);
+    }
+    let resolves = sockopt.domain_strategy.value != DomainStrategy::AsIs;
+    let set = [
+        ("mark", sockopt.mark != 0),
+        ("tproxy", sockopt.tproxy != Tproxy::Off),
+        ("tcpKeepAliveInterval", sockopt.tcp_keep_alive_interval != 0),
+        ("tcpKeepAliveIdle", sockopt.tcp_keep_alive_idle != 0),
+        ("tcpUserTimeout", sockopt.tcp_user_timeout != 0),
+        ("tcpCongestion", !sockopt.tcp_congestion.is_empty()),
+        ("tcpMaxSeg", sockopt.tcp_max_seg != 0),
+        ("tcpMptcp", sockopt.tcp_mptcp),
+        ("interface", !sockopt.interface.is_empty()),
+        ("rxBufSize", sockopt.rx_buf_size != 0),
+        ("txBufSize", sockopt.tx_buf_size != 0),
+    ];
+    cx.within("streamSettings", |cx| {
+        cx.within("sockopt", |cx| {
+            for (key, _) in set.into_iter().filter(|(_, set)| *set) {
+                cx.warn_in(key, outbound.stream.at, text(key), hint);
+            }
+            if resolves && outbound.proxy.is_some() {
+                let text =
+                    "`domainStrategy` has no effect with `proxySettings`: names go to the other outbound as they are";
+                let hint = "write `dialerProxy` instead of `proxySettings`";
+                cx.warn_in("domainStrategy", sockopt.domain_strategy.at, text, hint);
+            }
+        });
+    });
 }

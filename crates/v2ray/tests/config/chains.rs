@@ -135,3 +135,77 @@ fn a_download_has_a_chain_of_its_own() {
         "{told:?}"
     );
 }
+
+/// Every option of a socket is told of by its name where another outbound has the socket, and only there.
+#[test]
+fn options_without_a_socket_are_told() {
+    let sockopts = [
+        ("mark", "7"),
+        ("tproxy", "\"tproxy\""),
+        ("tcpKeepAliveInterval", "7"),
+        ("tcpKeepAliveIdle", "7"),
+        ("tcpUserTimeout", "700"),
+        ("tcpCongestion", "\"cubic\""),
+        ("tcpMaxSeg", "1200"),
+        ("tcpMptcp", "true"),
+        ("interface", "\"lo\""),
+        ("rxBufSize", "65536"),
+        ("txBufSize", "65536"),
+    ];
+    let text = |chain: &str, sockopt: &str, more: &str| {
+        let sockopt = format!(r#"{{"sockopt":{{{chain}{sockopt}}}}}"#);
+        let first = format!(r#"{{"tag":"a","protocol":"freedom","streamSettings":{sockopt}{more}}}"#);
+        outbounds(&[first, dialer("b", "")].join(","))
+    };
+    let none = |told: Vec<String>| {
+        assert!(
+            told.iter().all(|line| !line.contains("no socket of its own")),
+            "{told:?}"
+        )
+    };
+    let one = |told: Vec<String>, key: &str| {
+        let named: Vec<&String> = told
+            .iter()
+            .filter(|line| line.contains("no socket of its own"))
+            .collect();
+        assert_eq!(named.len(), 1, "{key}: {told:?}");
+        assert!(named[0].contains(&format!("`{key}` has no effect")), "{key}: {told:?}");
+    };
+    let proxy = r#","proxySettings":{"tag":"b"}"#;
+    for (key, value) in sockopts {
+        let set = format!("\"{key}\":{value}");
+        none(warned(&text("", &set, "")));
+        one(warned(&text("\"dialerProxy\":\"b\",", &set, "")), key);
+        one(warned(&text("", &set, proxy)), key);
+    }
+    let source = r#","sendThrough":"127.0.0.1""#;
+    none(warned(&text("", "", source)));
+    one(warned(&text("\"dialerProxy\":\"b\"", "", source)), "sendThrough");
+    one(warned(&text("", "", &format!("{source}{proxy}"))), "sendThrough");
+    let told = warned(&text("", "\"domainStrategy\":\"UseIPv4\"", proxy));
+    assert!(
+        told[0].contains("`domainStrategy` has no effect with `proxySettings`"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_download_that_leaves_the_chain_is_told() {
+    let text = |sockopt: &str, own: &str| {
+        let download = format!(r#"{{"address":"192.0.2.2","port":443,"network":"xhttp","sockopt":{{{own}}}}}"#);
+        let first = format!(
+            r#"{{"tag":"a","protocol":"vless","settings":{{"vnext":[{{"address":"192.0.2.1","port":443,"users":[{{"id":"{ID}","encryption":"none"}}]}}]}},
+            "streamSettings":{{"network":"xhttp","sockopt":{{{sockopt}}},"xhttpSettings":{{"mode":"packet-up","downloadSettings":{download}}}}}}}"#
+        );
+        outbounds(&[first, dialer("b", "")].join(","))
+    };
+    let leaves = |text: &str| {
+        warned(text)
+            .iter()
+            .any(|line| line.contains("what comes down does not go through"))
+    };
+    let chain = r#""dialerProxy":"b""#;
+    assert!(leaves(&text(chain, "")));
+    assert!(!leaves(&text(chain, chain)) && !leaves(&text("", "")));
+    assert!(!leaves(&text(&format!("{chain},\"penetrate\":true"), "")));
+}
