@@ -8,24 +8,29 @@ use std::time::Duration;
 
 use common::*;
 use sealway_proxy::Server;
-use sealway_proxy::settings::Settings;
+use sealway_proxy::settings::{Settings, Through, TransportKind};
 use sealway_v2ray::config::{File, Options, load};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
-/// A door to this target whose connections go out by the first of the outbounds.
-async fn start(host: &str, port: u16, outbounds: Value) -> Server {
-    let door = json!({"tag": "door", "listen": "127.0.0.1", "port": 0, "protocol": "dokodemo-door",
-        "settings": {"address": host, "port": port, "network": "tcp,udp"}});
-    let text = json!({"inbounds": [door], "outbounds": outbounds}).to_string();
+fn settings(config: Value) -> Settings {
+    let text = config.to_string();
     let file = File {
         name: "config.json",
         text: text.as_bytes(),
     };
     let loaded = load(&[file], &Options::default());
     let config = loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.problems));
-    Server::start(Settings::from_config(&config).unwrap()).await.unwrap()
+    Settings::from_config(&config).unwrap()
+}
+
+/// A door to this target whose connections go out by the first of the outbounds.
+async fn start(host: &str, port: u16, outbounds: Value) -> Server {
+    let door = json!({"tag": "door", "listen": "127.0.0.1", "port": 0, "protocol": "dokodemo-door",
+        "settings": {"address": host, "port": port, "network": "tcp,udp"}});
+    let settings = settings(json!({"inbounds": [door], "outbounds": outbounds}));
+    Server::start(settings).await.unwrap()
 }
 
 /// Answers by TCP and by UDP, at one port of 127.0.0.1.
@@ -108,4 +113,37 @@ async fn final_rules_hold_for_names_that_are_resolved_elsewhere() {
             assert_eq!(reached, passes, "{host}: {rules}");
         }
     }
+}
+
+/// The tags of the outbounds that go up and come down.
+fn ways(chain: Value, own: Value) -> (Option<String>, Option<String>) {
+    let download = json!({"address": "192.0.2.2", "port": 443, "network": "xhttp", "sockopt": own});
+    let xhttp = json!({"mode": "packet-up", "downloadSettings": download});
+    let user = json!({"id": "b831381d-6324-4d53-ad4f-8cda48b30811", "encryption": "none"});
+    let server = json!({"address": "192.0.2.1", "port": 443, "users": [user]});
+    let mut first = json!({"tag": "out", "protocol": "vless", "settings": {"vnext": [server]},
+        "streamSettings": {"network": "xhttp", "xhttpSettings": xhttp}});
+    first
+        .as_object_mut()
+        .unwrap()
+        .extend(chain.as_object().unwrap().clone());
+    let hops = ["hop", "other"].map(|tag| json!({"tag": tag, "protocol": "freedom"}));
+    let inbound = json!({"port": 1080, "protocol": "socks"});
+    let config = json!({"inbounds": [inbound], "outbounds": [first, hops[0], hops[1]]});
+    let transport = settings(config).outbounds.remove(0).transport;
+    let TransportKind::Xhttp(xhttp) = transport.kind else {
+        panic!("{:?}", transport.kind);
+    };
+    let by = |through: Option<Through>| through.map(|through| through.outbound);
+    (by(transport.through), by(xhttp.download.unwrap().transport.through))
+}
+
+#[test]
+fn what_comes_down_goes_by_the_chain_too() {
+    let hop = Some("hop".to_owned());
+    let proxied = json!({"proxySettings": {"tag": "hop", "transportLayer": true}});
+    assert_eq!(ways(proxied.clone(), json!({})), (hop.clone(), hop.clone()));
+    let other = json!({"dialerProxy": "other"});
+    assert_eq!(ways(proxied, other), (hop, Some("other".to_owned())));
+    assert_eq!(ways(json!({}), json!({})), (None, None));
 }

@@ -80,10 +80,17 @@ pub(super) fn outbound(place: &str, outbound: &config::Outbound, cone: &Cone) ->
     };
     let mut transport = transport::client(place, &outbound.stream)?;
     if let Some(proxy) = &outbound.proxy {
-        transport.through = Some(Through {
+        let through = Through {
             outbound: proxy.tag.value.clone(),
             resolves: false,
-        });
+        };
+        // What comes down must not show who asks for it to a server that the other outbound is to hide it from.
+        if let TransportKind::Xhttp(xhttp) = &mut transport.kind
+            && let Some(download) = &mut xhttp.download
+        {
+            download.transport.through.get_or_insert_with(|| through.clone());
+        }
+        transport.through = Some(through);
         if !proxy.transport_layer {
             transport.kind = TransportKind::Raw;
         }
