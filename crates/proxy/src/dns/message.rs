@@ -133,7 +133,13 @@ impl Question {
         if header.is_none_or(|header| header[..2] != form.id.to_be_bytes() || header[2] & 0x80 == 0) {
             return Reply::Foreign;
         }
-        let Ok(message) = Message::from_vec(bytes) else {
+        // An answer that does not fit may end anywhere. A server that repeats the question will say nothing better.
+        let read = match bytes[4..6] {
+            [0, 0] => Message::from_vec(bytes).ok(),
+            [0, 1] => Message::from_vec(bytes).ok().or_else(|| first_question(bytes)),
+            _ => None,
+        };
+        let Some(message) = read else {
             return Reply::Foreign;
         };
         if message.metadata.op_code != OpCode::Query || message.metadata.message_type != MessageType::Response {
@@ -252,7 +258,29 @@ pub(crate) enum Reply {
     Answer(Answer),
 }
 
-/// A question of a client.
+/// The head of a message and its question, without anything behind them, which is said to be cut off.
+fn first_question(bytes: &[u8]) -> Option<Message> {
+    let mut at = 12;
+    loop {
+        match usize::from(*bytes.get(at)?) {
+            0 => break,
+            // Nothing stands before it that a pointer could lead to.
+            len @ 1..64 => at += 1 + len,
+            _ => return None,
+        }
+    }
+    let mut head = bytes.get(..at + 5)?.to_vec();
+    head[2] |= TRUNCATED;
+    head[4..12].copy_from_slice(&[0, 1, 0, 0, 0, 0, 0, 0]);
+    Message::from_vec(&head).ok()
+}
+
+/// Bit of the third byte of a message that does not fit.
+const TRUNCATED: u8 = 2;
+/// Longest question of a client, bytes: a name, what EDNS may say, and a signature.
+pub(crate) const MAX_QUESTION: usize = 4096;
+
+/// A question of a client, without what stands beside it.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     message: Message,
@@ -280,15 +308,18 @@ impl Asked {
             let answer = Message::error_msg(id, OpCode::Query, code).to_vec();
             Err(answer.map_or(NoQuestion::Silence, NoQuestion::Answer))
         };
-        let Ok(message) = Message::from_vec(bytes) else {
-            return refuse(ResponseCode::FormErr);
-        };
-        if message.metadata.op_code != OpCode::Query {
+        if header[2] & 0x78 != 0 {
             return refuse(ResponseCode::NotImp);
         }
-        if message.queries.len() != 1 {
+        // Room is made for as many questions as the head says, and what a question needs no answers for is not kept.
+        if header[4..8] != [0, 1, 0, 0] || bytes.len() > MAX_QUESTION {
             return refuse(ResponseCode::FormErr);
         }
+        let Ok(mut message) = Message::from_vec(bytes) else {
+            return refuse(ResponseCode::FormErr);
+        };
+        message.authorities = Vec::new();
+        message.additionals = Vec::new();
         Ok(Asked { message })
     }
 

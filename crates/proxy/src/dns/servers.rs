@@ -101,6 +101,9 @@ impl Server {
             false,
             lists,
         )?;
+        // What must be so comes first: a preference chooses among what is left.
+        let mut filters: Vec<Filter> = expected.into_iter().chain(unexpected).collect();
+        filters.sort_by_key(|filter| filter.prefers);
         Ok(Server {
             source: match settings.address {
                 DnsAddress::System => Source::System,
@@ -108,7 +111,7 @@ impl Server {
                 DnsAddress::Server { .. } => Source::Wire,
             },
             names,
-            filters: expected.into_iter().chain(unexpected).collect(),
+            filters,
             skips_fallback: settings.skip_fallback,
             strategy: settings.query_strategy.unwrap_or_default(),
             client: settings.client_ip,

@@ -115,7 +115,9 @@ fn only_the_answer_to_the_question_counts() {
         Reply::Refused(1)
     );
     for n in 0..good.len() {
-        assert_eq!(asked.read(FORM, &good[..n]), Reply::Foreign, "cut after {n}");
+        // Header, name, type and class.
+        let cut = if n < 27 { Reply::Foreign } else { Reply::Truncated };
+        assert_eq!(asked.read(FORM, &good[..n]), cut, "cut after {n}");
     }
     // A server that loses the case, which is known.
     let asked_so = Form { case: 0, ..FORM };
@@ -256,4 +258,72 @@ fn what_is_no_question_gets_little_or_nothing() {
             Ok(_) => panic!("{n}"),
         }
     }
+}
+
+#[test]
+fn an_answer_that_is_cut_anywhere_is_asked_for_anew() {
+    let question = Question {
+        name: name("a.example").unwrap(),
+        family: Family::V4,
+        client: None,
+    };
+    let form = Form {
+        id: 7,
+        ..Form::default()
+    };
+    let asked = question.encode(Form { plain: true, ..form }).unwrap();
+    let mut message = Message::from_vec(&asked).unwrap();
+    message.metadata.message_type = MessageType::Response;
+    message.metadata.truncation = true;
+    for n in 0..3 {
+        let ip = RData::A(A([192, 0, 2, n].into()));
+        message.add_answer(Record::from_rdata(question.name.clone(), 60, ip));
+    }
+    let whole = message.to_vec().unwrap();
+    for len in asked.len()..=whole.len() {
+        assert_eq!(question.read(form, &whole[..len]), Reply::Truncated, "{len} bytes");
+    }
+    for len in 0..asked.len() {
+        assert_eq!(question.read(form, &whole[..len]), Reply::Foreign, "{len} bytes");
+    }
+    let other = Form { id: 8, ..form };
+    assert_eq!(question.read(other, &whole[..whole.len() - 1]), Reply::Foreign);
+}
+
+#[test]
+fn questions_of_clients_are_short_and_hold_one_question() {
+    let question = Question {
+        name: name("a.example").unwrap(),
+        family: Family::V4,
+        client: None,
+    };
+    let bytes = question.encode(Form::default()).unwrap();
+    assert!(Asked::read(&bytes).is_ok());
+    let refused = |bytes: &[u8]| match Asked::read(bytes) {
+        Err(NoQuestion::Answer(answer)) => answer[3] & 15 == 1,
+        _ => false,
+    };
+    for (at, value) in [(4, 0xff), (5, 0), (5, 2), (6, 1), (7, 1)] {
+        let mut other = bytes.clone();
+        other[at] = value;
+        assert!(refused(&other), "{at}");
+    }
+    let mut message = Message::from_vec(&bytes).unwrap();
+    let record = |len: usize| {
+        Record::from_rdata(
+            Name::root(),
+            0,
+            RData::NULL(hickory_proto::rr::rdata::NULL::with(vec![0; len])),
+        )
+    };
+    message.add_additional(record(100));
+    assert!(
+        Asked::read(&message.to_vec().unwrap())
+            .unwrap()
+            .message
+            .additionals
+            .is_empty()
+    );
+    message.add_additional(record(MAX_QUESTION));
+    assert!(refused(&message.to_vec().unwrap()), "too long");
 }
