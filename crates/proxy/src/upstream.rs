@@ -6,14 +6,14 @@ mod stream;
 mod tests;
 mod udp;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Weak};
 
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use sealway_net::sock::Sock;
 use sealway_v2ray::{Address, Destination, Network};
-use tokio::net::{UdpSocket, UnixStream};
+use tokio::net::UnixStream;
 
 use crate::Error;
 use crate::dial;
@@ -173,11 +173,12 @@ impl Way {
         }
         let addresses = self.addresses(Network::Udp).await?;
         let to = addresses.first().copied().ok_or(Error::Closed)?;
-        let any: SocketAddr = match to {
-            SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
-            SocketAddr::V6(_) => ([0u16; 8], 0).into(),
+        let any: IpAddr = match to {
+            SocketAddr::V4(_) => [0, 0, 0, 0].into(),
+            SocketAddr::V6(_) => [0u16; 8].into(),
         };
-        let socket = UdpSocket::bind(any).await?;
+        // Known as ours, so that a firewall that leads it back makes no circle.
+        let socket = dial::datagram_socket(any, &SocketOptions::default())?;
         socket.connect(to).await.map_err(|error| Error::connect(to, error))?;
         Ok(Line::Socket(socket))
     }

@@ -117,18 +117,20 @@ impl Https {
 
     /// Asks by one request; where a connection that was kept has ended meanwhile, by another one.
     async fn post(&self, bytes: &[u8]) -> Result<Vec<u8>, Error> {
-        loop {
-            let (client, new) = self.client().await?;
-            match self.ask_on(&client, bytes).await {
-                Err(_) if !new => {
-                    let mut kept = self.kept();
-                    if kept.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, &client)) {
-                        *kept = None;
-                    }
-                }
-                answer => return answer,
+        let (client, new) = self.client().await?;
+        match self.ask_on(&client, bytes).await {
+            // Whatever else fails would fail again.
+            Err(Error::Io(error)) if !new && is_broken(&error) => {}
+            answer => return answer,
+        }
+        {
+            let mut kept = self.kept();
+            if kept.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, &client)) {
+                *kept = None;
             }
         }
+        let (client, _) = self.client().await?;
+        self.ask_on(&client, bytes).await
     }
 
     async fn ask_on(&self, client: &Client, bytes: &[u8]) -> Result<Vec<u8>, Error> {
@@ -150,6 +152,16 @@ impl Https {
             }
         }
     }
+}
+
+/// Whether the connection has failed, or the request on it, and not what the server says.
+fn is_broken(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, TimedOut, UnexpectedEof};
+    let kind = error.kind();
+    matches!(
+        kind,
+        BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected | TimedOut | UnexpectedEof
+    )
 }
 
 fn check_head(head: &Response<()>) -> io::Result<()> {

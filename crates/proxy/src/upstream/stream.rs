@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::Way;
@@ -16,6 +17,8 @@ use crate::{Error, random};
 
 /// How long a stream is kept for the next question.
 const MAX_AGE: Duration = Duration::from_secs(10);
+/// Streams to a server at a time. Who needs one more waits, for as long as the question may take.
+pub(super) const MAX_STREAMS: usize = 64;
 /// Messages that one question may be answered with, of which all but one answer something else.
 const MAX_MESSAGES: usize = 8;
 
@@ -24,6 +27,7 @@ pub(super) struct Streams {
     pub(super) way: Way,
     /// A stream for the next question, and when it was used last.
     kept: Mutex<Option<(Io, Instant)>>,
+    room: Semaphore,
 }
 
 impl Streams {
@@ -31,6 +35,7 @@ impl Streams {
         Streams {
             way,
             kept: Mutex::default(),
+            room: Semaphore::new(MAX_STREAMS),
         }
     }
 
@@ -41,6 +46,11 @@ impl Streams {
     }
 
     pub(super) async fn exchange(&self, question: &Question) -> Result<Answer, Error> {
+        // What is needed for an answer that others wait for must not wait for them.
+        let _room = match roads::is_needed() {
+            true => None,
+            false => self.room.acquire().await.ok(),
+        };
         let mut form = Form {
             padded: self.way.tls.is_some(),
             ..Form::default()

@@ -13,11 +13,11 @@ use std::task::Poll;
 use std::time::Duration;
 
 use sealway_v2ray::Destination;
-use tokio::net::UdpSocket;
 use tokio::time::{Instant, timeout};
 
 use super::Way;
 use super::stream::Streams;
+use crate::dial::OwnSocket;
 use crate::dns::Exchange;
 use crate::dns::message::{Answer, Form, Question, Reply};
 use crate::error::Pending;
@@ -28,7 +28,7 @@ use crate::{Error, random};
 /// Ports that are kept for the next questions.
 pub(super) const MAX_PORTS: usize = 16;
 /// Questions that go out of one port, one after another.
-const MAX_USES: u8 = 16;
+pub(super) const MAX_USES: u8 = 16;
 /// How long a port is kept.
 const MAX_AGE: Duration = Duration::from_secs(10);
 /// How long an answer is waited for before the question is sent again; then twice as long.
@@ -41,7 +41,7 @@ const MAX_FORMS: usize = 4;
 /// Where datagrams go out and come in.
 pub(super) enum Line {
     /// Straight; the system sees to it that they come from the server.
-    Socket(UdpSocket),
+    Socket(OwnSocket),
     /// By the routing.
     Packets(Box<dyn PacketEnd>, Destination),
 }
