@@ -34,7 +34,7 @@ use router::{Help, Lead, Question, Router};
 use sniff::{Asked, Held, Renamed, Sniffing};
 use tarpit::Tarpit;
 
-pub(crate) use sniff::{Aim, Sniffer};
+pub(crate) use sniff::{Aim, Peeked, Sniffer};
 
 /// Who asks: a connection as its inbound sees it.
 #[derive(Clone, Debug)]
@@ -270,7 +270,7 @@ impl Dispatcher {
     }
 
     /// What the first datagram to a target says. `None`: its flow has to be held, or goes elsewhere than the client says, so it
-    /// needs to be a [`Request::Datagrams`] of its own.
+    /// begins as one of its own.
     pub(crate) fn glance(&self, origin: &Origin, to: &Destination, first: &[u8]) -> Option<Aim> {
         let Some(sniffing) = Sniffing::new(origin, to, &self.resolver, self.asked) else {
             return Some(Aim::from(to.clone()));
@@ -280,6 +280,31 @@ impl Dispatcher {
         }
         let sniffed = sniffing.glance(first);
         sniffing.aim(sniffed).ok()
+    }
+
+    /// The same where there is no place for a flow of its own: the rules hear what this datagram says, and it goes where the
+    /// client says. `None`: it cannot go there.
+    pub(crate) fn glance_in_passing(&self, origin: &Origin, to: &Destination, first: &[u8]) -> Option<Aim> {
+        let Some(sniffing) = Sniffing::new(origin, to, &self.resolver, self.asked) else {
+            return Some(Aim::from(to.clone()));
+        };
+        let sniffed = sniffing.glance(first);
+        sniffing.aim_in_place(sniffed)
+    }
+
+    /// Where the flow of a client to a target is meant to go, as its first datagrams say. They are left with the client.
+    ///
+    /// # Errors
+    /// Those of receiving, and [`Error::Forgotten`].
+    pub(crate) async fn watch(&self, origin: &Origin, near: &mut impl Peeked, to: &Destination) -> Result<Aim, Error> {
+        let Some(sniffing) = Sniffing::new(origin, to, &self.resolver, self.asked) else {
+            return Ok(Aim::from(to.clone()));
+        };
+        let found = match sniffing.watch(&self.held) {
+            Some(watch) => watch.peek(near).await,
+            None => None,
+        };
+        sniffing.aim(found.into())
     }
 
     /// Where a stream is meant to go, by its first bytes if its inbound looks at them.
@@ -451,17 +476,36 @@ impl Dispatcher {
                 sniffing.aim(found.into())
             }
         };
-        let aim = match aim {
-            Ok(aim) => aim,
-            Err(error) => return Carry::Unheard(near, user, error),
-        };
-        let route = self.route(origin, &aim, &user).await;
+        match aim {
+            Ok(aim) => self.begin_aimed(origin, near, &aim, user).await,
+            Err(error) => Carry::Unheard(near, user, error),
+        }
+    }
+
+    /// The same where it is known where they are meant to go.
+    async fn begin_aimed(&self, origin: &Origin, near: Box<dyn PacketEnd>, aim: &Aim, user: Arc<User>) -> Carry {
+        let route = self.route(origin, aim, &user).await;
         match associate(origin, &route, near, &aim.dial, user).await {
             Carry::Datagrams(near, far, user) => {
                 Carry::Datagrams(near, Renamed::around(far, &aim.asked, &aim.dial), user)
             }
             other => other,
         }
+    }
+
+    /// Carries datagrams to one target, of which it is known where they are meant to go.
+    pub(crate) async fn carry_aimed(
+        self: &Arc<Self>,
+        origin: &Origin,
+        near: Box<dyn PacketEnd>,
+        aim: Result<Aim, Error>,
+        user: Arc<User>,
+    ) {
+        let carry = match aim {
+            Ok(aim) => self.begin_aimed(origin, near, &aim, user).await,
+            Err(error) => Carry::Unheard(near, user, error),
+        };
+        self.carry(origin, carry).await;
     }
 
     /// Carries to the end.

@@ -9,7 +9,6 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use sealway_v2ray::Destination;
-use sealway_v2ray::sniff::Found;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::sniff::{Renamed, Sniffing, Watch};
@@ -20,6 +19,8 @@ use crate::udp::{PacketEnd, Questions, Slot, Waiting, size, sizes};
 /// Associations of one client that are carried at once. An outbound that reaches every target needs one for all of them,
 /// others need one for each.
 const MAX_FLOWS: usize = 256;
+/// Places of those that flows which go elsewhere than the client says leave to others.
+const KEPT: usize = 32;
 /// Targets of which one client's datagrams remember what the rules said.
 const MAX_ROUTES: usize = 1024;
 /// Bytes of one client's datagrams that wait while the rules look for addresses and outbounds are reached. What comes beyond
@@ -56,8 +57,8 @@ fn names(route: &Route) -> (usize, usize) {
 }
 
 enum State {
-    /// What waits may say where it is meant to go. Then the outbound is reached.
-    Watched(Watch, Box<dyn FnOnce(Option<Found>) -> Opening + Send>),
+    /// What waits may say where it is meant to go.
+    Watched(Watch, Box<Sniffing>),
     /// The outbound is being reached.
     Opening(Opening),
     Open(Box<dyn PacketEnd>),
@@ -80,6 +81,8 @@ struct Flow {
 enum Drove {
     /// It goes on.
     Fine,
+    /// It has said where it is meant to go, or that it does not say.
+    Found(Result<Aim, Error>),
     /// It is over.
     Over,
     /// It could not begin.
@@ -93,8 +96,8 @@ impl Flow {
             let Poll::Ready(found) = watch.poll(cx, &self.waiting) else {
                 return Drove::Fine;
             };
-            if let State::Watched(_, begin) = std::mem::replace(&mut self.state, State::Muted(None)) {
-                self.state = State::Opening(begin(found));
+            if let State::Watched(_, sniffing) = std::mem::replace(&mut self.state, State::Muted(None)) {
+                return Drove::Found(sniffing.aim(found.into()));
             }
         }
         if let State::Opening(opening) = &mut self.state {
@@ -135,29 +138,6 @@ fn over(error: &Error) -> Drove {
     Drove::Over
 }
 
-impl Dispatcher {
-    /// The beginning of a flow that goes where its first datagrams say.
-    fn watch(self: Arc<Self>, origin: Origin, user: Arc<User>, to: Destination) -> State {
-        let sniffing = Sniffing::new(&origin, &to, &self.resolver, self.asked);
-        let watch = sniffing.as_ref().and_then(|sniffing| sniffing.watch(&self.held));
-        let open = move |found: Option<Found>| -> Opening {
-            Box::pin(async move {
-                let aim = match sniffing {
-                    Some(sniffing) => sniffing.aim(found.into())?,
-                    None => Aim::from(to),
-                };
-                let route = self.route(&origin, &aim, &user).await;
-                let far = route.outbound.associate(&aim.dial, &route.caller(&origin)).await?;
-                Ok(Renamed::around(far, &aim.asked, &aim.dial))
-            })
-        };
-        match watch {
-            Some(watch) => State::Watched(watch, Box::new(open)),
-            None => State::Opening(open(None)),
-        }
-    }
-}
-
 /// All flows of one client, as the other end of its datagrams.
 pub(super) struct Flows {
     dispatcher: Arc<Dispatcher>,
@@ -190,27 +170,24 @@ impl Flows {
         })
     }
 
-    /// Asks the rules for a target of which they have not said anything. The datagram waits for the answer. True: it needs a
-    /// flow of its own.
-    fn ask(&mut self, bytes: &[u8], to: &Destination) -> bool {
-        let Some(aim) = self.dispatcher.glance(&self.origin, to, bytes) else {
-            return true;
-        };
+    /// Asks the rules for a target of which they have not said anything. The datagram waits for the answer.
+    fn ask(&mut self, aim: &Aim, bytes: &[u8]) {
         let room = MAX_WAITING - self.waits;
-        self.routing.put(to, (bytes, to), room, || {
-            let dispatcher = Arc::clone(&self.dispatcher);
+        self.routing.put(&aim.asked, (bytes, &aim.asked), room, || {
+            let (dispatcher, aim) = (Arc::clone(&self.dispatcher), aim.clone());
             let (origin, user) = (self.origin.clone(), Arc::clone(&self.user));
             Box::pin(async move { dispatcher.route(&origin, &aim, &user).await })
         });
-        false
     }
 
-    /// Begins a flow that goes where its first datagrams say.
+    /// Begins a flow that goes where its first datagrams say. `None`: there are too many.
     fn begin_own(&mut self, to: &Destination) -> Option<usize> {
-        self.make_room()?;
-        let dispatcher = Arc::clone(&self.dispatcher);
-        let (origin, user) = (self.origin.clone(), Arc::clone(&self.user));
-        let state = dispatcher.watch(origin, user, to.clone());
+        self.make_room(KEPT)?;
+        let sniffing = Sniffing::new(&self.origin, to, &self.dispatcher.resolver, self.dispatcher.asked)?;
+        let state = match sniffing.watch(&self.dispatcher.held) {
+            Some(watch) => State::Watched(watch, Box::new(sniffing)),
+            None => self.open_own(sniffing.aim(None.into())),
+        };
         self.flows.push(Flow {
             key: Key {
                 way: None,
@@ -221,6 +198,38 @@ impl Flows {
             last: Instant::now(),
         });
         Some(self.flows.len() - 1)
+    }
+
+    /// Reaches what a flow of its own is meant for.
+    fn open_own(&self, aim: Result<Aim, Error>) -> State {
+        let dispatcher = Arc::clone(&self.dispatcher);
+        let (origin, user) = (self.origin.clone(), Arc::clone(&self.user));
+        State::Opening(Box::pin(async move {
+            let aim = aim?;
+            let route = dispatcher.route(&origin, &aim, &user).await;
+            let far = route.outbound.associate(&aim.dial, &route.caller(&origin)).await?;
+            Ok(Renamed::around(far, &aim.asked, &aim.dial))
+        }))
+    }
+
+    /// Has a target that is new asked about. The flow that it has begun for itself, if it needs one.
+    fn begin(&mut self, bytes: &[u8], to: &Destination) -> Option<usize> {
+        let aim = match self.routing.is_asked(to) {
+            // What the rules say of those before counts for this one too.
+            true => Some(Aim::from(to.clone())),
+            false => self.dispatcher.glance(&self.origin, to, bytes),
+        };
+        let aim = aim.or_else(|| match self.begin_own(to) {
+            Some(_) => None,
+            None => self.dispatcher.glance_in_passing(&self.origin, to, bytes),
+        });
+        match aim {
+            Some(aim) => {
+                self.ask(&aim, bytes);
+                None
+            }
+            None => self.own_flow(to),
+        }
     }
 
     /// The flow that a target has for itself, unless it could not be reached and may be tried again.
@@ -284,7 +293,7 @@ impl Flows {
             }
             self.remove(at);
         }
-        self.make_room()?;
+        self.make_room(0)?;
         let key = Key {
             way: Some(names(&route)),
             target: (!route.outbound.is_open_to_all(to)).then(|| to.clone()),
@@ -300,13 +309,14 @@ impl Flows {
         Some(self.flows.len() - 1)
     }
 
-    /// `None`: there are too many flows for another one.
-    fn make_room(&mut self) -> Option<()> {
-        if self.flows.len() >= MAX_FLOWS {
+    /// `None`: there are too many flows for another one that leaves `kept` places free.
+    fn make_room(&mut self, kept: usize) -> Option<()> {
+        let most = MAX_FLOWS - kept;
+        if self.flows.len() >= most {
             // Those to refused targets carry nothing: they only keep the logs short.
             self.flows.retain(|flow| !matches!(flow.state, State::Muted(_)));
         }
-        (self.flows.len() < MAX_FLOWS).then_some(())
+        (self.flows.len() < most).then_some(())
     }
 
     fn remove(&mut self, at: usize) {
@@ -316,17 +326,32 @@ impl Flows {
 
     /// Looks after one flow. False: it is gone, and another may stand in its place.
     fn drive(&mut self, cx: &mut Context<'_>, at: usize) -> bool {
-        match self.flows[at].drive(cx, &mut self.waits) {
-            Drove::Fine => return true,
-            Drove::Over => self.remove(at),
-            Drove::Failed(error) => {
-                let refused = matches!(error, Error::Forbidden { .. } | Error::Unsupported(_));
-                self.dispatcher.failed(&self.origin, &error);
-                self.flows[at].state = State::Muted((!refused).then(|| Instant::now() + RETRY));
-                return true;
+        loop {
+            match self.flows[at].drive(cx, &mut self.waits) {
+                Drove::Fine => return true,
+                // What goes where the client says needs no flow of its own: it waits for the rules.
+                Drove::Found(Ok(aim)) if !aim.is_renamed() => {
+                    let waiting = std::mem::take(&mut self.flows[at].waiting);
+                    self.waits -= sizes(&waiting);
+                    self.remove(at);
+                    for (bytes, _) in &waiting {
+                        self.ask(&aim, bytes);
+                    }
+                    return false;
+                }
+                Drove::Found(aim) => self.flows[at].state = self.open_own(aim),
+                Drove::Over => {
+                    self.remove(at);
+                    return false;
+                }
+                Drove::Failed(error) => {
+                    let refused = matches!(error, Error::Forbidden { .. } | Error::Unsupported(_));
+                    self.dispatcher.failed(&self.origin, &error);
+                    self.flows[at].state = State::Muted((!refused).then(|| Instant::now() + RETRY));
+                    return true;
+                }
             }
         }
-        false
     }
 
     fn drive_all(&mut self, cx: &mut Context<'_>) {
@@ -335,6 +360,8 @@ impl Flows {
         while at < self.flows.len() {
             at += usize::from(self.drive(cx, at));
         }
+        // Some may have been found to go by another.
+        self.take_routes(cx);
     }
 
     /// Drops flows that nothing has moved in for as long as a connection may be idle.
@@ -392,19 +419,19 @@ impl PacketEnd for Flows {
     fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8], to: &Destination) -> Poll<Result<(), Error>> {
         let at = match self.routes.get(to).cloned() {
             Some(route) => self.flow(route, to),
-            None => match self.own_flow(to) {
+            None => match self.own_flow(to).or_else(|| self.begin(bytes, to)) {
                 Some(at) => Some(at),
-                None if self.ask(bytes, to) => self.begin_own(to),
                 None => {
                     self.take_routes(cx);
                     return Poll::Ready(Ok(()));
                 }
             },
         };
-        match at {
-            Some(at) => self.send_by(cx, at, bytes, to).map(Ok),
-            None => Poll::Ready(Ok(())),
+        if let Some(at) = at {
+            ready!(self.send_by(cx, at, bytes, to));
+            self.take_routes(cx);
         }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sealway_v2ray::sniff::{self, Found, Kind, Look};
-use sealway_v2ray::{Address, Destination, Domain};
+use sealway_v2ray::{Address, Destination, Domain, Network};
 use tokio::time::{Instant, timeout_at};
 
 use super::Origin;
@@ -23,8 +23,9 @@ use crate::settings::{self, Override};
 use crate::stream::Stream;
 use crate::udp::PacketEnd;
 
-use held::hold;
+pub(crate) use held::Peeked;
 pub(super) use held::{Held, Renamed, Watch};
+use held::{by_itself, hold};
 
 /// How long a request waits for first bytes that say something, altogether.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -85,9 +86,13 @@ impl Sniffer {
         self.overrides.contains(&word)
     }
 
-    /// Whether anything depends on what bytes say. `asked`: a rule does.
-    fn reads(&self, asked: bool) -> bool {
-        !self.metadata_only && (asked || self.overrides.iter().any(|word| *word != Override::FakeDns))
+    /// Whether anything depends on what bytes of this network say. `asked`: a rule does.
+    fn reads(&self, network: Network, asked: Asked) -> bool {
+        let (by_rule, words) = match network {
+            Network::Tcp => (asked.protocol || asked.attributes, &[Override::Http, Override::Tls][..]),
+            Network::Udp => (asked.protocol, &[Override::Quic][..]),
+        };
+        !self.metadata_only && (by_rule || self.overrides.iter().any(|word| words.contains(word)))
     }
 
     fn excludes(&self, target: &Address, name: &Domain) -> bool {
@@ -140,6 +145,11 @@ impl From<Destination> for Aim {
 }
 
 impl Aim {
+    /// Whether something else is dialled than the client asked for.
+    pub(crate) fn is_renamed(&self) -> bool {
+        self.dial.address != self.asked.address
+    }
+
     /// A request of HTTP with this head.
     pub(super) fn of_http(to: Destination, head: &[u8]) -> Self {
         Aim {
@@ -169,7 +179,7 @@ impl Sniffing {
         let fake = to.address.ip().map_or(Fake::No, |ip| resolver.fake(ip));
         // Where the fake answer is forgotten, what the bytes say is all there is.
         let lost = fake == Fake::Unknown && !sniffer.metadata_only;
-        let reads = lost || sniffer.reads(asked.protocol || asked.attributes);
+        let reads = lost || sniffer.reads(to.network, asked);
         (reads || fake != Fake::No).then(|| Sniffing {
             sniffer,
             to: to.clone(),
@@ -179,14 +189,14 @@ impl Sniffing {
         })
     }
 
-    /// Whether the flow of datagrams that begins with these needs to be held, or goes elsewhere than the client says.
+    /// Whether the flow of datagrams that begins with this one needs to be held, or goes elsewhere than the client says.
     pub(super) fn needs_own_flow(&self, first: &[u8]) -> bool {
         self.fake != Fake::No || self.reads && sniff::is_quic(first)
     }
 
     /// What a first datagram says by itself.
     pub(super) fn glance(&self, first: &[u8]) -> Sniffed {
-        Sniffed::from(self.reads.then(|| sniff::datagram(first)).flatten())
+        Sniffed::from(self.reads.then(|| by_itself(first)).flatten())
     }
 
     /// Looks at the first bytes of a stream, which stay where they are.
@@ -255,6 +265,21 @@ impl Sniffing {
     /// Looks at the first datagrams of a flow. `None`: there is nothing to look at.
     pub(super) fn watch(&self, room: &Held) -> Option<Watch> {
         self.reads.then(|| Watch::new(room))
+    }
+
+    /// What becomes of what was found, where only the target that was asked for can be reached. `None`: it cannot.
+    pub(super) fn aim_in_place(self, sniffed: Sniffed) -> Option<Aim> {
+        if self.fake != Fake::No {
+            return None;
+        }
+        let mut aim = self.aim(sniffed).ok()?;
+        if let Address::Domain(name) = &aim.dial.address
+            && aim.is_renamed()
+        {
+            aim.name = Some(name.clone());
+            aim.dial = aim.asked.clone();
+        }
+        Some(aim)
     }
 
     /// What becomes of what was found.

@@ -1,19 +1,21 @@
 //! Datagrams of one client to many targets: a flow for each that needs one of its own.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sealway_v2ray::Destination;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::local::{Datagram, Flow, LocalClient, Reply, Room};
-use crate::dispatch::{Dispatcher, Origin, Request, Route, User};
+use crate::dispatch::{Dispatcher, Origin, Route, User};
 use crate::stats::Traffic;
 
 /// Flows of one client that are served at once. An outbound that reaches every target needs one for all of them, others need
 /// one for each.
 const MAX_FLOWS: usize = 256;
+/// Places, of those and of what clients share, that flows which go elsewhere than the client says leave to others.
+const KEPT: usize = 32;
 /// Targets of which is remembered what the rules said, for one client.
 const MAX_ROUTES: usize = 1024;
 
@@ -106,17 +108,30 @@ impl Key {
     }
 }
 
+/// What is known of one client.
+#[derive(Default)]
+struct Known {
+    routes: Routes,
+    flows: HashMap<Key, Flow>,
+}
+
 /// The flows of one client.
+#[derive(Clone)]
 pub(super) struct Flows {
     dispatcher: Arc<Dispatcher>,
     user: Arc<User>,
     /// Bytes of the inbound.
     traffic: Traffic,
-    routes: Routes,
-    flows: HashMap<Key, Flow>,
+    /// A flow that is found to need none of its own goes over into another.
+    known: Arc<Mutex<Known>>,
     /// What clients share: each flow takes one of every one of these.
     limits: Vec<Arc<Semaphore>>,
 }
+
+/// A datagram on its way, and how its flow answers.
+type Asked = (Datagram, Reply);
+/// The client's end of a flow, and its share of the limits.
+type Begun = (Box<LocalClient>, Vec<OwnedSemaphorePermit>);
 
 impl Flows {
     pub(super) fn new(dispatcher: Arc<Dispatcher>, user: Arc<User>, traffic: Traffic) -> Self {
@@ -124,8 +139,7 @@ impl Flows {
             dispatcher,
             user,
             traffic,
-            routes: Routes::default(),
-            flows: HashMap::new(),
+            known: Arc::default(),
             limits: Vec::new(),
         }
     }
@@ -137,48 +151,78 @@ impl Flows {
     }
 
     /// Bounds its flows and what it remembers together with those of other associations of a carrier.
-    pub(super) fn sharing(mut self, shares: &Shares) -> Self {
-        self.routes.together = Arc::clone(&shares.routes);
+    pub(super) fn sharing(self, shares: &Shares) -> Self {
+        self.known().routes.together = Arc::clone(&shares.routes);
         self.within(vec![Arc::clone(&shares.flows)])
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// True if none is carried any more.
     pub(super) fn are_over(&self) -> bool {
-        self.flows.values().all(Flow::is_over)
+        self.known().flows.values().all(Flow::is_over)
     }
 
     /// Forgets those that are over, and what the rules said.
     pub(super) fn forget(&mut self) {
-        self.routes.clear();
-        self.flows.retain(|_, flow| !flow.is_over());
-        self.flows.shrink_to_fit();
+        let mut known = self.known();
+        known.routes.clear();
+        known.flows.retain(|_, flow| !flow.is_over());
+        known.flows.shrink_to_fit();
     }
 
     /// Sends a datagram on its way. `reply` says how its flow answers, if that has to be made.
     pub(super) async fn carry(&mut self, origin: &Origin, datagram: Datagram, reply: Reply) {
         let to = datagram.to().clone();
         // Every target is asked for: that one of them may go straight out says nothing of the others.
-        let route = match self.routes.of.get(&to) {
-            Some(route) => route.clone(),
+        let (route, own) = {
+            let known = self.known();
+            let own = || known.flows.get(&Key::own(&to)).is_some_and(|flow| !flow.is_over());
+            (known.routes.of.get(&to).cloned(), origin.sniffer.is_some() && own())
+        };
+        let mut asked = (datagram, reply);
+        let route = match route {
+            Some(route) => route,
             None => {
-                let own = Key::own(&to);
-                let known = origin.sniffer.is_some() && self.flows.get(&own).is_some_and(|flow| !flow.is_over());
-                let aim = match known {
+                let aim = match own {
                     true => None,
-                    false => self.dispatcher.glance(origin, &to, datagram.bytes()),
+                    false => self.dispatcher.glance(origin, &to, asked.0.bytes()),
                 };
-                let Some(aim) = aim else {
-                    return self.carry_alone(origin, own, datagram, reply);
+                let aim = match aim {
+                    Some(aim) => aim,
+                    None => match self.carry_alone(origin, &to, asked) {
+                        None => return,
+                        // There is no place for it.
+                        Some(back) => {
+                            asked = back;
+                            match self.dispatcher.glance_in_passing(origin, &to, asked.0.bytes()) {
+                                Some(aim) => aim,
+                                None => return tracing::debug!("datagram to {to} dropped: there are too many flows"),
+                            }
+                        }
+                    },
                 };
                 let route = self.dispatcher.route(origin, &aim, &self.user).await;
-                self.routes.remember(to.clone(), route.clone());
+                self.known().routes.remember(to.clone(), route.clone());
                 route
             }
         };
-        let target = (!route.outbound.is_open_to_all(&to)).then(|| to.clone());
-        let Some((near, share)) = self.push(Key::of(&route, target), datagram, reply) else {
-            return;
-        };
+        let begun = self.hand(&mut self.known(), &route, &to, asked);
+        if let Ok(Some(begun)) = begun {
+            self.spawn(origin, route, to, begun);
+        }
+    }
+
+    /// Hands a datagram to the flow of a route.
+    fn hand(&self, known: &mut Known, route: &Route, to: &Destination, asked: Asked) -> Result<Option<Begun>, Asked> {
+        let target = (!route.outbound.is_open_to_all(to)).then(|| to.clone());
+        self.push(known, Key::of(route, target), asked, 0)
+    }
+
+    /// Carries a flow that has begun.
+    fn spawn(&self, origin: &Origin, route: Route, to: Destination, (near, share): Begun) {
         let (dispatcher, origin, user) = (Arc::clone(&self.dispatcher), origin.clone(), Arc::clone(&self.user));
         tokio::spawn(async move {
             dispatcher.carry_datagrams(&origin, &route, near, &to, user).await;
@@ -186,49 +230,107 @@ impl Flows {
         });
     }
 
-    /// Sends a datagram on its way in a flow of its own, which is held until it is known where it is meant to go.
-    fn carry_alone(&mut self, origin: &Origin, own: Key, datagram: Datagram, reply: Reply) {
-        let to = datagram.to().clone();
-        let Some((near, share)) = self.push(own, datagram, reply) else {
-            return;
+    /// Sends a datagram on its way in a flow of its own, until it is known where that is meant to go: only one that goes
+    /// elsewhere stays alone. The datagram is returned if there is no place.
+    fn carry_alone(&self, origin: &Origin, to: &Destination, asked: Asked) -> Option<Asked> {
+        let (mut near, share) = match self.push(&mut self.known(), Key::own(to), asked, KEPT) {
+            Ok(begun) => begun?,
+            Err(back) => return Some(back),
         };
-        let (dispatcher, origin, user) = (Arc::clone(&self.dispatcher), origin.clone(), Arc::clone(&self.user));
+        let (to, origin, user) = (to.clone(), origin.clone(), Arc::clone(&self.user));
+        let dispatcher = Arc::clone(&self.dispatcher);
+        let (traffic, limits) = (self.traffic.clone(), self.limits.clone());
+        // When the client has gone its flows end.
+        let known = Arc::downgrade(&self.known);
         tokio::spawn(async move {
-            dispatcher.serve(&origin, Request::Datagrams { near, to, user }).await;
+            let aim = match dispatcher.watch(&origin, &mut *near, &to).await {
+                Ok(aim) if !aim.is_renamed() => aim,
+                aim => {
+                    dispatcher.carry_aimed(&origin, near, aim, user).await;
+                    return drop(share);
+                }
+            };
+            let route = dispatcher.route(&origin, &aim, &user).await;
             drop(share);
+            let Some(known) = known.upgrade() else { return };
+            let flows = Flows {
+                dispatcher,
+                user,
+                traffic,
+                known,
+                limits,
+            };
+            flows.join(&origin, route, &to, *near);
         });
+        None
     }
 
-    /// Hands a datagram to its flow. If that has to be made, the client's end of it is returned. What does not fit is
-    /// dropped, as a full socket would.
-    fn push(
-        &mut self,
-        key: Key,
-        mut datagram: Datagram,
-        reply: Reply,
-    ) -> Option<(Box<LocalClient>, Vec<OwnedSemaphorePermit>)> {
-        if let Some(flow) = self.flows.get(&key) {
-            datagram = flow.push(datagram)?;
-        }
-        if self.flows.len() >= MAX_FLOWS {
-            self.flows.retain(|_, flow| !flow.is_over());
-            if self.flows.len() >= MAX_FLOWS {
-                // Those to refused targets carry nothing: they only keep the logs short.
-                self.flows.retain(|_, flow| !flow.is_muted());
+    /// Lets a flow that was alone go over into that of its route.
+    fn join(&self, origin: &Origin, route: Route, to: &Destination, near: LocalClient) {
+        // Whatever comes meanwhile comes after what waits.
+        let mut known = self.known();
+        known.flows.remove(&Key::own(to));
+        known.routes.remember(to.clone(), route.clone());
+        let (waiting, reply) = near.into_waiting();
+        let mut waiting = waiting.into_iter();
+        let Some(first) = waiting.next() else { return };
+        let Ok(begun) = self.hand(&mut known, &route, to, (first, reply)) else {
+            return;
+        };
+        let target = (!route.outbound.is_open_to_all(to)).then(|| to.clone());
+        if let Some(flow) = known.flows.get(&Key::of(&route, target)) {
+            for datagram in waiting {
+                flow.push(datagram);
             }
-            if self.flows.len() >= MAX_FLOWS {
-                return None;
+        }
+        drop(known);
+        if let Some(begun) = begun {
+            self.spawn(origin, route, to.clone(), begun);
+        }
+    }
+
+    /// Hands a datagram to its flow. If that has to be made, the client's end of it is returned; `kept` places stay free then.
+    /// What does not fit is dropped, as a full socket would.
+    ///
+    /// # Errors
+    /// The datagram, where there is no place for another flow.
+    fn push(
+        &self,
+        known: &mut Known,
+        key: Key,
+        (mut datagram, reply): Asked,
+        kept: usize,
+    ) -> Result<Option<Begun>, Asked> {
+        let flows = &mut known.flows;
+        if let Some(flow) = flows.get(&key) {
+            match flow.push(datagram) {
+                None => return Ok(None),
+                Some(back) => datagram = back,
+            }
+        }
+        let most = MAX_FLOWS - kept;
+        if flows.len() >= most {
+            flows.retain(|_, flow| !flow.is_over());
+            if flows.len() >= most {
+                // Those to refused targets carry nothing: they only keep the logs short.
+                flows.retain(|_, flow| !flow.is_muted());
+            }
+            if flows.len() >= most {
+                return Err((datagram, reply));
             }
         }
         let limits = self.limits.iter();
-        let share = limits.map(|limit| Arc::clone(limit).try_acquire_owned().ok());
+        let share = limits.map(|limit| match limit.available_permits() > kept {
+            true => Arc::clone(limit).try_acquire_owned().ok(),
+            false => None,
+        });
         let Some(share) = share.collect::<Option<Vec<_>>>() else {
             // Places for flows that carry something, when these have ended.
-            self.flows.retain(|_, flow| !flow.is_muted());
-            return None;
+            flows.retain(|_, flow| !flow.is_muted());
+            return Err((datagram, reply));
         };
         let (flow, near) = Flow::begin(datagram, reply, self.traffic.clone());
-        self.flows.insert(key, flow);
-        Some((near, share))
+        flows.insert(key, flow);
+        Ok(Some((near, share)))
     }
 }

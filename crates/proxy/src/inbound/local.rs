@@ -1,5 +1,6 @@
 //! Clients that send datagrams to a socket of ours: those of dokodemo-door, and of SOCKS.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -14,6 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
 use crate::Error;
+use crate::dispatch::Peeked;
 use crate::mux::Turn;
 use crate::stats::Traffic;
 use crate::udp::{PacketEnd, Slot};
@@ -124,6 +126,7 @@ impl Flow {
         let muted = Arc::<AtomicBool>::default();
         let client = LocalClient {
             waiting,
+            peeked: VecDeque::new(),
             reply,
             turn: Turn::default(),
             traffic,
@@ -154,16 +157,46 @@ impl Flow {
 /// A client of a local inbound, as one end of an association.
 pub(super) struct LocalClient {
     waiting: mpsc::Receiver<Datagram>,
+    /// What has been looked at, and comes first.
+    peeked: VecDeque<Datagram>,
     reply: Reply,
     turn: Turn,
     traffic: Traffic,
     muted: Arc<AtomicBool>,
 }
 
+impl LocalClient {
+    /// Gives up what waits, in order, and how the client is answered. What its flow still hands on is refused.
+    pub(super) fn into_waiting(mut self) -> (Vec<Datagram>, Reply) {
+        self.waiting.close();
+        let mut all = Vec::from(self.peeked);
+        while let Ok(datagram) = self.waiting.try_recv() {
+            all.push(datagram);
+        }
+        (all, self.reply)
+    }
+}
+
+impl Peeked for LocalClient {
+    fn poll_peek(&mut self, cx: &mut Context<'_>, nth: usize) -> Poll<Option<&[u8]>> {
+        while self.peeked.len() <= nth {
+            match ready!(self.waiting.poll_recv(cx)) {
+                Some(datagram) => self.peeked.push_back(datagram),
+                None => return Poll::Ready(None),
+            }
+        }
+        Poll::Ready(Some(self.peeked[nth].bytes()))
+    }
+}
+
 impl PacketEnd for LocalClient {
     fn poll_recv(&mut self, cx: &mut Context<'_>, slot: &mut Slot) -> Poll<Result<bool, Error>> {
-        let Some(datagram) = ready!(self.waiting.poll_recv(cx)) else {
-            return Poll::Ready(Ok(false));
+        let datagram = match self.peeked.pop_front() {
+            Some(datagram) => datagram,
+            None => match ready!(self.waiting.poll_recv(cx)) {
+                Some(datagram) => datagram,
+                None => return Poll::Ready(Ok(false)),
+            },
         };
         self.traffic.received(datagram.bytes.len());
         slot.copy(&datagram.bytes, datagram.to);

@@ -54,6 +54,11 @@ impl<T> Questions<T> {
         self.waits
     }
 
+    /// Whether an answer about a target is to come.
+    pub(crate) fn is_asked(&self, about: &Destination) -> bool {
+        self.asked.iter().any(|question| question.about == *about)
+    }
+
     /// Lets a datagram to `to` wait for the answer about a target, which `ask` is called for if nobody has. It is dropped if
     /// more than `room` bytes would wait, or too many questions are open.
     pub(crate) fn put(

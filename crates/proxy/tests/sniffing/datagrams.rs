@@ -163,7 +163,7 @@ async fn quic_is_read_over_several_datagrams_of_every_version() {
     let server = start(&config(socks(sniffing(json!({}))), port, json!([]))).await;
     for version in [Version::V1, Version::V1Draft, Version::V2] {
         for count in 1..=3 {
-            let first = hello::quic(NAME, version, count.max(2));
+            let first = hello::quic(NAME, version, count);
             assert_eq!(
                 quic_goes_to(&server, port, &first).await,
                 "named",
@@ -233,6 +233,72 @@ async fn datagrams_of_every_protocol_are_looked_at_also_within_a_mux() {
         }))
         .await;
         assert_eq!(quic_goes_to(&near, port, &first).await, "named", "{what}");
+    }
+}
+
+/// Sockets on as many ports, which say to which port they answer and repeat what they hear.
+async fn many_targets(count: usize) -> Vec<SocketAddr> {
+    let mut all = Vec::new();
+    for _ in 0..count {
+        let socket = UdpSocket::bind((ASKED, 0)).await.unwrap();
+        all.push(socket.local_addr().unwrap());
+        tokio::spawn(async move {
+            let mut buffer = vec![0; 2048];
+            while let Ok((len, from)) = socket.recv_from(&mut buffer).await {
+                let answer = [format!("{:05}", from.port()).as_bytes(), &buffer[..len]].concat();
+                let _ = socket.send_to(&answer, from).await;
+            }
+        });
+    }
+    all
+}
+
+/// A server that looks at what comes to its SOCKS inbound itself, and one that looks at what a Trojan client brings.
+async fn that_look(sniffing: Value) -> Vec<(Server, Option<Server>)> {
+    let alone = start(&config(socks(sniffing.clone()), 1, json!([]))).await;
+    let (_, mut inbound, outbound, _) = chains().into_iter().find(|(what, ..)| *what == "trojan").unwrap();
+    inbound["sniffing"] = sniffing;
+    let far = start(&config(inbound, 1, json!([]))).await;
+    let port = at(&far, "in").port();
+    let near = json!({"inbounds": [socks(json!({}))], "outbounds": [outbound(port, false)]});
+    vec![(alone, None), (start(&near).await, Some(far))]
+}
+
+#[tokio::test]
+async fn targets_that_keep_their_address_share_one_flow() {
+    let targets = many_targets(300).await;
+    let first = hello::quic(NAME, Version::V1, 1);
+    for (server, _far) in that_look(sniffing(json!({"routeOnly": true}))).await {
+        let client = Client::new(&server).await;
+        let mut ports = Vec::new();
+        for to in &targets {
+            client.send(*to, &first[0]).await;
+            let (from, port, repeated) = client.receive().await;
+            assert!(from == *to && repeated == first[0]);
+            ports.push(port);
+        }
+        ports.dedup();
+        assert_eq!(ports.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn without_a_place_of_its_own_a_flow_goes_where_the_client_says() {
+    let targets = many_targets(300).await;
+    let first = hello::quic(NAME, Version::V1, 1);
+    for (server, _far) in that_look(sniffing(json!({}))).await {
+        let client = Client::new(&server).await;
+        let (renamed, more) = targets.split_at(224);
+        for to in renamed {
+            // Nobody answers where the name leads to.
+            client.send(*to, &first[0]).await;
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        for to in more {
+            client.send(*to, &first[0]).await;
+            let (from, _, repeated) = client.receive().await;
+            assert!(from == *to && repeated == first[0]);
+        }
     }
 }
 

@@ -10,9 +10,16 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 
-/// The content of a client's first flight of CRYPTO frames, as rustls makes it.
-fn crypto(name: &str, version: Version) -> Vec<u8> {
-    let config = ClientConfig::builder_with_provider(provider())
+/// The content of a client's first flight of CRYPTO frames, as rustls makes it. `short`: with a key that leaves room for the
+/// rest of it in one datagram.
+fn crypto(name: &str, version: Version, short: bool) -> Vec<u8> {
+    let mut provider = Arc::unwrap_or_clone(provider());
+    if short {
+        provider
+            .kx_groups
+            .retain(|group| group.name() == rustls::NamedGroup::X25519);
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()
         .with_root_certificates(RootCertStore::empty())
@@ -26,7 +33,7 @@ fn crypto(name: &str, version: Version) -> Vec<u8> {
 
 /// A ClientHello for a name in this many records.
 pub(crate) fn tls(name: &str, records: usize) -> Vec<u8> {
-    let hello = crypto(name, Version::V1);
+    let hello = crypto(name, Version::V1, false);
     let record = |piece: &[u8]| [&[22, 3, 1, (piece.len() >> 8) as u8, piece.len() as u8], piece].concat();
     hello.chunks(hello.len().div_ceil(records)).flat_map(record).collect()
 }
@@ -38,7 +45,7 @@ pub(crate) fn http(host: &str) -> Vec<u8> {
 /// The first datagrams of a client: its hello in pieces of 20 bytes, in another order than they belong, in this many Initial
 /// packets of 1,200 bytes.
 pub(crate) fn quic(name: &str, version: Version, datagrams: usize) -> Vec<Vec<u8>> {
-    let hello = crypto(name, version);
+    let hello = crypto(name, version, datagrams == 1);
     let frames = hello.chunks(20).enumerate().map(|(at, piece)| {
         let at = (at * 20) as u16 | 0x4000;
         let len = piece.len() as u16 | 0x4000;

@@ -13,11 +13,11 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::PATIENCE;
 use crate::Error;
-use crate::udp::{PacketEnd, Slot, Waiting, sizes};
+use crate::udp::{PacketEnd, Slot, Waiting, size};
 
 /// Bytes of one flow beyond which no more datagrams are held.
 const MAX_BYTES: usize = 8 << 10;
-/// Flows of a server that are held at once. Others go on as they are.
+/// Flows of a server that are held at once. Of others the first datagram says what it says by itself.
 pub(super) const MAX_FLOWS: usize = 1024;
 
 /// Room for flows that are held.
@@ -30,11 +30,21 @@ impl Default for Held {
     }
 }
 
+/// A client whose datagrams can be looked at before they are received.
+pub(crate) trait Peeked {
+    /// The `nth` of those that have not been received, counted from 0; all before it have been looked at. `None`: the client
+    /// sends no more.
+    fn poll_peek(&mut self, cx: &mut Context<'_>, nth: usize) -> Poll<Option<&[u8]>>;
+}
+
 /// Looks at the first datagrams of one flow.
 pub(in crate::dispatch) struct Watch {
     room: Held,
     timer: Pin<Box<Sleep>>,
+    /// Datagrams that it has seen.
     looked: usize,
+    /// What they take.
+    bytes: usize,
     /// From the first Initial packet on.
     flow: Option<(Box<Quic>, OwnedSemaphorePermit)>,
 }
@@ -45,6 +55,7 @@ impl Watch {
             room: room.clone(),
             timer: Box::pin(sleep_until(Instant::now() + PATIENCE)),
             looked: 0,
+            bytes: 0,
             flow: None,
         }
     }
@@ -52,24 +63,60 @@ impl Watch {
     /// Looks at those of `waiting` that it has not seen, until it knows, or its time is over.
     pub(in crate::dispatch) fn poll(&mut self, cx: &mut Context<'_>, waiting: &Waiting) -> Poll<Option<Found>> {
         while let Some((bytes, _)) = waiting.get(self.looked) {
-            self.looked += 1;
-            if self.flow.is_none() {
-                let room = Arc::clone(&self.room.0).try_acquire_owned();
-                match (sniff::is_quic(bytes), room) {
-                    (true, Ok(permit)) => self.flow = Some((Box::default(), permit)),
-                    _ => return Poll::Ready(sniff::datagram(bytes)),
-                }
-            }
-            let Some((flow, _)) = &mut self.flow else { break };
-            match flow.look(bytes) {
-                Look::Found(found) => return Poll::Ready(Some(found)),
-                Look::Nothing => return Poll::Ready(None),
-                Look::More(_) if sizes(waiting) > MAX_BYTES => return Poll::Ready(self.give_up()),
-                Look::More(_) => {}
+            if let Poll::Ready(found) = self.look(bytes) {
+                return Poll::Ready(found);
             }
         }
+        self.poll_time(cx)
+    }
+
+    /// Looks at the next datagram.
+    fn look(&mut self, bytes: &[u8]) -> Poll<Option<Found>> {
+        self.looked += 1;
+        self.bytes += size(bytes);
+        let (flow, _) = match &mut self.flow {
+            Some(flow) => flow,
+            none => {
+                let room = match sniff::is_quic(bytes) {
+                    true => Arc::clone(&self.room.0).try_acquire_owned().ok(),
+                    false => None,
+                };
+                match room {
+                    Some(permit) => none.insert((Box::default(), permit)),
+                    None => return Poll::Ready(by_itself(bytes)),
+                }
+            }
+        };
+        match flow.look(bytes) {
+            Look::Found(found) => Poll::Ready(Some(found)),
+            Look::Nothing => Poll::Ready(None),
+            Look::More(_) if self.bytes > MAX_BYTES => Poll::Ready(self.give_up()),
+            Look::More(_) => Poll::Pending,
+        }
+    }
+
+    /// Ready when its time is over.
+    fn poll_time(&mut self, cx: &mut Context<'_>) -> Poll<Option<Found>> {
         ready!(self.timer.as_mut().poll(cx));
         Poll::Ready(self.give_up())
+    }
+
+    /// Looks at what comes from a client, who keeps it.
+    pub(in crate::dispatch) async fn peek(mut self, near: &mut impl Peeked) -> Option<Found> {
+        poll_fn(|cx| {
+            loop {
+                match near.poll_peek(cx, self.looked) {
+                    Poll::Ready(Some(bytes)) => {
+                        if let Poll::Ready(found) = self.look(bytes) {
+                            return Poll::Ready(found);
+                        }
+                    }
+                    Poll::Ready(None) => return Poll::Ready(self.give_up()),
+                    Poll::Pending => return self.poll_time(cx),
+                }
+            }
+        })
+        .await
     }
 
     /// What is known if nothing follows.
@@ -78,6 +125,22 @@ impl Watch {
             Look::Found(found) => Some(found),
             _ => None,
         }
+    }
+}
+
+/// What a first datagram says if nothing is waited for.
+pub(super) fn by_itself(bytes: &[u8]) -> Option<Found> {
+    if !sniff::is_quic(bytes) {
+        return sniff::datagram(bytes);
+    }
+    let mut flow = Quic::default();
+    match flow.look(bytes) {
+        Look::Found(found) => Some(found),
+        Look::Nothing => None,
+        Look::More(_) => match flow.give_up() {
+            Look::Found(found) => Some(found),
+            _ => None,
+        },
     }
 }
 

@@ -88,19 +88,49 @@ fn a_name_replaces_a_name_too() {
 
 #[test]
 fn bytes_are_looked_at_where_something_depends_on_them() {
-    for (members, asked, reads) in [
-        (r#""destOverride": ["tls"]"#, false, true),
-        (r#""destOverride": ["fakedns"]"#, false, false),
-        (r#""destOverride": ["fakedns"]"#, true, true),
-        (r#""destOverride": ["tls"], "metadataOnly": true"#, true, false),
+    let (nothing, protocol) = (
+        Asked::default(),
+        Asked {
+            protocol: true,
+            ..Asked::default()
+        },
+    );
+    let attributes = Asked {
+        attributes: true,
+        ..Asked::default()
+    };
+    for (members, asked, tcp, udp) in [
+        (r#""destOverride": ["tls"]"#, nothing, true, false),
+        (r#""destOverride": ["http", "tls"]"#, protocol, true, true),
+        (r#""destOverride": ["quic"]"#, nothing, false, true),
+        (r#""destOverride": ["quic"]"#, attributes, true, true),
+        (r#""destOverride": ["fakedns"]"#, nothing, false, false),
+        (r#""destOverride": ["fakedns"]"#, attributes, true, false),
+        (r#""destOverride": ["fakedns"]"#, protocol, true, true),
+        (
+            r#""destOverride": ["tls"], "metadataOnly": true"#,
+            protocol,
+            false,
+            false,
+        ),
     ] {
-        assert_eq!(sniffer(members).reads(asked), reads, "{members} {asked}");
+        let sniffer = sniffer(members);
+        let reads = [Network::Tcp, Network::Udp].map(|network| sniffer.reads(network, asked));
+        assert_eq!(reads, [tcp, udp], "{members} {asked:?}");
     }
 }
 
 /// A client's first datagram, of which more must follow.
 fn first() -> Vec<u8> {
-    let text = include_str!("first.hex");
+    unhex(include_str!("first.hex"))
+}
+
+/// The packet of RFC 9001 appendix A.2, which says all by itself.
+fn whole() -> Vec<u8> {
+    unhex(include_str!("whole.hex"))
+}
+
+fn unhex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.trim().chars().map(|c| c.to_digit(16).unwrap() as u8).collect();
     digits.chunks(2).map(|two| two[0] << 4 | two[1]).collect()
 }
@@ -139,17 +169,24 @@ async fn no_more_is_held_than_four_datagrams_eight_kilobytes_or_200_ms() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_flows_are_held_and_others_go_on_as_they_are() {
+async fn a_thousand_flows_are_held_and_others_are_looked_at_once() {
     use std::task::Poll;
     let (room, udp) = (Held::default(), to("192.0.2.1"));
-    let waiting = Waiting::from([(first(), udp)]);
+    let waiting = Waiting::from([(first(), udp.clone())]);
     let mut held = Vec::new();
     for _ in 0..held::MAX_FLOWS {
         let mut watch = Watch::new(&room);
         assert_eq!(look(&mut watch, &waiting), Poll::Pending);
         held.push(watch);
     }
-    assert_eq!(look(&mut Watch::new(&room), &waiting), Poll::Ready(None));
+    assert_eq!(look(&mut Watch::new(&room), &waiting), Poll::Ready(Some(Kind::Quic)));
+    // One that is whole needs no room.
+    let mut cx = std::task::Context::from_waker(Waker::noop());
+    let whole = Waiting::from([(whole(), udp)]);
+    let Poll::Ready(Some(found)) = Watch::new(&room).poll(&mut cx, &whole) else {
+        panic!("nothing is found");
+    };
+    assert_eq!(found.domain.unwrap().as_str(), "example.com");
     held.pop();
     assert_eq!(look(&mut Watch::new(&room), &waiting), Poll::Pending);
 }
