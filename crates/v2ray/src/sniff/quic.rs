@@ -230,6 +230,11 @@ impl Pieces {
             return false;
         }
         let at = end - piece.len();
+        if self.bytes.capacity() == 0 {
+            // All of it at once: growing by doubling would take twice as much in the end.
+            self.bytes.reserve_exact(tls::MAX_HELLO);
+            self.have.reserve_exact(tls::MAX_HELLO.div_ceil(64));
+        }
         if self.bytes.len() < end {
             self.bytes.resize(end, 0);
             self.have.resize(end.div_ceil(64), 0);

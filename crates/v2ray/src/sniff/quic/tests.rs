@@ -302,3 +302,13 @@ proptest! {
         prop_assert_eq!(pieces.ready(), &hello[..ready]);
     }
 }
+
+#[test]
+fn a_hello_takes_no_more_than_is_said() {
+    let mut pieces = Pieces::default();
+    for end in [100, tls::MAX_HELLO as u64 - 1, tls::MAX_HELLO as u64] {
+        assert!(pieces.put(end - 1, b"x"));
+    }
+    assert!(!pieces.put(tls::MAX_HELLO as u64, b"x"));
+    assert!(pieces.bytes.capacity() + 8 * pieces.have.capacity() <= 18 << 10);
+}
