@@ -43,6 +43,11 @@ pub(crate) trait PacketEnd: Send {
         Poll::Ready(Ok(()))
     }
 
+    /// Whether `peer` is the address that was found for this name. `None`: whoever finds it does not say.
+    fn is_address_of(&self, _peer: &Destination, _name: &Destination) -> Option<bool> {
+        None
+    }
+
     /// Says that nothing follows, as far as that can be written at once.
     fn finish(&mut self, _: &mut Context<'_>) {}
 

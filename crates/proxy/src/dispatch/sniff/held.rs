@@ -234,10 +234,15 @@ impl Renamed {
         })
     }
 
-    /// Whether an answer comes from what was dialled: by that name, or by an address that somebody found for it. Nothing else
-    /// has been sent to in this association.
+    /// Whether an answer comes from what was dialled: by that name, or by the address that was found for it. Where another
+    /// server finds that, it is any address with the port: nothing else has been sent to in this association.
     fn is_dialled(&self, peer: &Destination) -> bool {
-        peer.port == self.dialled.port && (peer.address.ip().is_some() || peer.address == self.dialled.address)
+        peer.port == self.dialled.port
+            && (peer.address == self.dialled.address
+                || self
+                    .far
+                    .is_address_of(peer, &self.dialled)
+                    .unwrap_or_else(|| peer.address.ip().is_some()))
     }
 }
 

@@ -207,4 +207,9 @@ impl PacketEnd for Open {
         self.send_resolved(cx);
         Poll::Ready(Ok(()))
     }
+
+    fn is_address_of(&self, peer: &Destination, name: &Destination) -> Option<bool> {
+        let found = self.names.get(name);
+        Some(found.is_some_and(|found| peer.socket_addr() == Some(*found)))
+    }
 }

@@ -84,6 +84,10 @@ impl PacketEnd for Noisy {
         self.end.poll_flush(cx)
     }
 
+    fn is_address_of(&self, peer: &Destination, name: &Destination) -> Option<bool> {
+        self.end.is_address_of(peer, name)
+    }
+
     fn finish(&mut self, cx: &mut Context<'_>) {
         self.end.finish(cx);
     }
