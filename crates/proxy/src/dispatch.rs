@@ -393,9 +393,14 @@ impl Dispatcher {
         head: &[u8],
         user: &User,
     ) -> Result<Far, Error> {
+        // The name of the request is what it asks for; only an address of ours stands for another.
+        let aim = match Sniffing::new(origin, to, &self.resolver, self.asked) {
+            Some(sniffing) => sniffing.aim(None.into())?,
+            None => Aim::from(to.clone()),
+        };
         let aim = match self.asked.protocol || self.asked.attributes {
-            true => Aim::of_http(to.clone(), head),
-            false => Aim::from(to.clone()),
+            true => aim.with_http(head),
+            false => aim,
         };
         self.connect(origin, &aim, user).await
     }

@@ -150,12 +150,12 @@ impl Aim {
         self.dial.address != self.asked.address
     }
 
-    /// A request of HTTP with this head.
-    pub(super) fn of_http(to: Destination, head: &[u8]) -> Self {
+    /// That of a request of HTTP with this head.
+    pub(super) fn with_http(self, head: &[u8]) -> Self {
         Aim {
             protocol: Some(Kind::Http.as_str()),
             attributes: sniff::attributes(head),
-            ..Aim::from(to)
+            ..self
         }
     }
 }
