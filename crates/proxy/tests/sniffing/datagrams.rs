@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 
 use crate::common::{ID, PASSWORD, at, within};
-use crate::{ASKED, NAME, config, door, hello, start, targets};
+use crate::{ASKED, NAME, NAMED, config, door, hello, start, targets};
 
 type Out = fn(u16, bool) -> Value;
 
@@ -82,13 +82,13 @@ fn sniffing(more: Value) -> Value {
 }
 
 /// A client of a SOCKS inbound.
-struct Client {
+pub(crate) struct Client {
     _control: TcpStream,
     socket: UdpSocket,
 }
 
 impl Client {
-    async fn new(server: &Server) -> Client {
+    pub(crate) async fn new(server: &Server) -> Client {
         let mut control = TcpStream::connect(at(server, "socks")).await.unwrap();
         control
             .write_all(&[5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0])
@@ -106,14 +106,14 @@ impl Client {
         }
     }
 
-    async fn send(&self, to: SocketAddr, bytes: &[u8]) {
+    pub(crate) async fn send(&self, to: SocketAddr, bytes: &[u8]) {
         let SocketAddr::V4(to) = to else { panic!("IPv4") };
         let head = [&[0, 0, 0, 1][..], &to.ip().octets(), &to.port().to_be_bytes()].concat();
         self.socket.send(&[&head, bytes].concat()).await.unwrap();
     }
 
     /// The next answer: whom it is from, what that is, and what it repeats.
-    async fn receive(&self) -> (SocketAddr, String, Vec<u8>) {
+    pub(crate) async fn receive(&self) -> (SocketAddr, String, Vec<u8>) {
         let mut buffer = vec![0; 65_536];
         let len = within("an answer", self.socket.recv(&mut buffer)).await.unwrap();
         assert_eq!(buffer[..4], [0, 0, 0, 1], "an address of IPv4");
@@ -127,7 +127,7 @@ impl Client {
     }
 }
 
-fn socks(sniffing: Value) -> Value {
+pub(crate) fn socks(sniffing: Value) -> Value {
     json!({"tag": "socks", "listen": "127.0.0.1", "port": 0, "protocol": "socks", "settings": {"udp": true}, "sniffing": sniffing})
 }
 
@@ -280,6 +280,25 @@ async fn targets_that_keep_their_address_share_one_flow() {
         ports.dedup();
         assert_eq!(ports.len(), 1);
     }
+}
+
+#[tokio::test]
+async fn only_what_was_dialled_answers_for_the_target() {
+    let named = UdpSocket::bind((NAMED, 0)).await.unwrap();
+    let port = named.local_addr().unwrap().port();
+    let stranger = UdpSocket::bind(("127.0.0.9", port)).await.unwrap();
+    let server = start(&config(socks(sniffing(json!({}))), port, json!([]))).await;
+    let client = Client::new(&server).await;
+    let asked = SocketAddr::new(ASKED, port);
+    client.send(asked, &hello::quic(NAME, Version::V1, 1)[0]).await;
+    let mut buffer = [0; 2048];
+    let (_, from) = within("the hello", named.recv_from(&mut buffer)).await.unwrap();
+    stranger.send_to(b"liars", from).await.unwrap();
+    let (peer, said, _) = client.receive().await;
+    assert_eq!((peer, &said[..]), (stranger.local_addr().unwrap(), "liars"));
+    named.send_to(b"named", from).await.unwrap();
+    let (peer, said, _) = client.receive().await;
+    assert_eq!((peer, &said[..]), (asked, "named"));
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod datagrams;
+mod fake;
 mod hello;
 mod streams;
 
