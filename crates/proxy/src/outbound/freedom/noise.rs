@@ -57,7 +57,10 @@ impl Noisy {
                     bytes
                 }
             };
-            ready!(self.end.poll_send(cx, &bytes, to))?;
+            // What the association cannot carry is left out. If it is over, that shows with what follows.
+            if let Err(error) = ready!(self.end.poll_send(cx, &bytes, to)) {
+                tracing::debug!("noise of {} bytes is left out: {error}", bytes.len());
+            }
             let ms = noise.delay.pick(u32::from_ne_bytes(random::bytes()?));
             self.left.pop_front();
             if ms > 0 {
@@ -90,5 +93,53 @@ impl PacketEnd for Noisy {
 
     fn finish(&mut self, cx: &mut Context<'_>) {
         self.end.finish(cx);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::sync::{Arc, Mutex};
+
+    use sealway_v2ray::Address;
+    use sealway_v2ray::config::{File, Options, OutboundProtocol, load};
+
+    use super::*;
+
+    /// Takes datagrams of up to 1,000 bytes, and tells how long they are.
+    struct Narrow(Arc<Mutex<Vec<usize>>>);
+
+    impl PacketEnd for Narrow {
+        fn poll_recv(&mut self, _: &mut Context<'_>, _: &mut Slot) -> Poll<Result<bool, Error>> {
+            Poll::Pending
+        }
+
+        fn poll_send(&mut self, _: &mut Context<'_>, bytes: &[u8], _: &Destination) -> Poll<Result<(), Error>> {
+            if bytes.len() > 1000 {
+                return Poll::Ready(Err(Error::Closed));
+            }
+            self.0.lock().unwrap().push(bytes.len());
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test]
+    async fn noise_that_is_too_long_ends_nothing() {
+        let sent = Arc::default();
+        let text = br#"{"outbounds": [{"protocol": "freedom", "settings": {"noises": [
+            {"type": "rand", "packet": "60000", "delay": "0"}, {"type": "rand", "packet": "7", "delay": "0"}]}}]}"#;
+        let file = File {
+            name: "config.json",
+            text,
+        };
+        let loaded = load(&[file], &Options::default());
+        let config = loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.problems));
+        let OutboundProtocol::Freedom(freedom) = &config.outbounds[0].protocol else {
+            panic!("freedom");
+        };
+        let mut end = Noisy::around(Box::new(Narrow(Arc::clone(&sent))), &freedom.noises, false);
+        let to = Destination::udp(Address::parse("192.0.2.1").unwrap(), 443);
+        poll_fn(|cx| end.poll_send(cx, b"first", &to)).await.unwrap();
+        assert_eq!(*sent.lock().unwrap(), [7, 5]);
     }
 }
