@@ -25,7 +25,7 @@ use crate::stats::Traffic;
 pub(crate) use addressed::Addressed;
 pub(crate) use framed::Framed;
 pub(crate) use questions::{Questions, Waiting, size, sizes};
-pub(crate) use wire::Wire;
+pub(crate) use wire::{Answers, Wire};
 
 /// Longest datagram, bytes.
 const MAX: usize = 65_535;

@@ -20,7 +20,7 @@ use crate::proxy_protocol;
 use crate::roads::Through;
 use crate::settings;
 use crate::stream::Stream;
-use crate::udp::PacketEnd;
+use crate::udp::{Answers, PacketEnd};
 
 use datagrams::Open;
 use further::Further;
@@ -185,6 +185,7 @@ impl Freedom {
         Ok(Box::new(Further {
             end: through.packets(&goes_to, caller).await?,
             meant: to.clone(),
+            answers: Answers::of(goes_to.clone()),
             goes_to,
             traffic: self.dialer.traffic.clone(),
         }))

@@ -6,7 +6,7 @@ use sealway_v2ray::Destination;
 
 use crate::Error;
 use crate::stats::Traffic;
-use crate::udp::{PacketEnd, Slot};
+use crate::udp::{Answers, PacketEnd, Slot};
 
 /// An association of another outbound, for one target.
 pub(super) struct Further {
@@ -15,6 +15,8 @@ pub(super) struct Further {
     pub(super) meant: Destination,
     /// Where its datagrams go.
     pub(super) goes_to: Destination,
+    /// What comes from there.
+    pub(super) answers: Answers,
     pub(super) traffic: Traffic,
 }
 
@@ -24,9 +26,11 @@ impl PacketEnd for Further {
             return Poll::Ready(Ok(false));
         }
         self.traffic.received(slot.len());
-        let from = slot.datagram().map(|(from, _)| from);
-        if self.meant != self.goes_to && from.as_ref() == Some(&self.goes_to) {
-            slot.fill(slot.len(), self.meant.clone());
+        if self.meant != self.goes_to
+            && let Some(from) = slot.peer_mut()
+            && self.answers.include(from)
+        {
+            from.clone_from(&self.meant);
         }
         Poll::Ready(Ok(true))
     }
