@@ -171,7 +171,7 @@ impl IpMatch {
                 let code = rest.trim_start_matches('!');
                 turns += rest.len() - code.len();
                 if code.eq_ignore_ascii_case("private") {
-                    return Some(IpMatch::Private(turns % 2 == 0));
+                    return Some(IpMatch::Private(turns.is_multiple_of(2)));
                 }
                 Some(GeoList::read(text, ("geoip.dat", code), cx)?)
             }

@@ -10,7 +10,7 @@ const ID: [u8; 8] = *b"12345678";
 
 fn unhex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.chars().map(|c| c.to_digit(16).unwrap() as u8).collect();
-    digits.chunks(2).map(|two| two[0] << 4 | two[1]).collect()
+    digits.chunks(2).map(|two| (two[0] << 4) | two[1]).collect()
 }
 
 fn vector(name: &str) -> Vec<u8> {
