@@ -45,5 +45,5 @@ pub(crate) fn bytes<const N: usize>() -> Result<[u8; N], Error> {
 pub(crate) fn below(end: usize) -> Result<usize, Error> {
     let drawn = u64::from_le_bytes(bytes()?);
     // Of 64 bits the bias is less than anybody could measure.
-    Ok((u128::from(drawn) * end as u128 >> 64) as usize)
+    Ok(((u128::from(drawn) * end as u128) >> 64) as usize)
 }
