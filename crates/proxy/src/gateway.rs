@@ -3,13 +3,16 @@
 //! They are only written, for somebody to read and apply: what they do to a machine's network is not undone by the end of a
 //! program.
 
+mod questions;
+mod warnings;
+
 use std::fmt::Write;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use sealway_v2ray::Network;
 
 use crate::error::Error;
-use crate::settings::{Capture, Inbound, Listen, Outbound, OutboundProtocol, Settings};
+use crate::settings::{Capture, Inbound, Listen, Settings};
 
 /// The name of the table that the rules are in.
 const TABLE: &str = "sealway";
@@ -49,6 +52,7 @@ pub struct Plan {
 /// Where packets of one network and one family are led.
 struct Door<'a> {
     inbound: &'a Inbound,
+    network: Network,
     capture: Capture,
     to: SocketAddr,
     v6: bool,
@@ -58,7 +62,8 @@ impl Plan {
     /// The rules for these settings.
     ///
     /// # Errors
-    /// [`Error::Config`] if nothing in the settings takes what the rules lead to it, or the mark is one of an outbound.
+    /// [`Error::Config`] if nothing in the settings takes what the rules lead to it, or the mark is one of an outbound or
+    /// of an inbound.
     pub fn new(settings: &Settings, wishes: &Wishes) -> Result<Plan, Error> {
         let families: &[bool] = if wishes.ipv6 { &[false, true] } else { &[false] };
         let doors = |network| -> Vec<Door<'_>> {
@@ -72,17 +77,16 @@ impl Plan {
                 "none is transparent: add a dokodemo-door with `\"followRedirect\": true` that listens on a port",
             ));
         }
-        for (at, outbound) in settings.outbounds.iter().enumerate() {
-            if outbound.transport.socket.mark == Some(wishes.mark) {
-                let what = format!(
-                    "{} is the mark of packets on their way to this machine: choose another one here, or by --mark",
-                    wishes.mark
-                );
-                return Err(Error::config(
-                    format!("outbounds[{at}].streamSettings.sockopt.mark"),
-                    what,
-                ));
-            }
+        let outbounds = settings.outbounds.iter().map(|one| one.transport.socket.mark);
+        let outbounds = outbounds.enumerate().map(|(at, mark)| ("outbounds", at, mark));
+        let inbounds = settings.inbounds.iter().map(|one| one.transport.socket.mark);
+        let inbounds = inbounds.enumerate().map(|(at, mark)| ("inbounds", at, mark));
+        if let Some((side, at, _)) = outbounds.chain(inbounds).find(|one| one.2 == Some(wishes.mark)) {
+            let what = format!(
+                "{} is the mark of packets on their way to this machine: choose another one here, or by --mark",
+                wishes.mark
+            );
+            return Err(Error::config(format!("{side}[{at}].streamSettings.sockopt.mark"), what));
         }
         let rules = Rules {
             settings,
@@ -125,6 +129,7 @@ fn door(settings: &Settings, network: Network, v6: bool) -> Option<Door<'_>> {
         })?;
         Some(Door {
             inbound,
+            network,
             capture,
             to,
             v6,
@@ -194,14 +199,12 @@ impl Rules<'_> {
         marks
     }
 
-    /// Whether a rule of the configuration is about the port of DNS, so that questions to it can go anywhere.
-    fn answers_dns(&self) -> bool {
-        let of_dns = |&(from, to): &(u16, u16)| from <= 53 && 53 <= to && to - from < 1024;
-        self.settings.rules.iter().any(|rule| rule.ports.iter().any(of_dns))
-    }
-
     fn apply(&self) -> String {
-        let mut out = String::from("# Applies the rules. Run it as root, once the proxy runs.\n");
+        let mut out = String::from("# Applies the rules. Run it as root, once the proxy runs.\nset -e\n");
+        if self.has(Capture::Tproxy) {
+            out.push_str("# Packets with the mark come to this machine, whomever they are meant for.\n");
+            self.routes(&mut out, true);
+        }
         out.push_str("nft -f - <<'END'\n");
         // An older table is replaced in one step.
         let _ = writeln!(
@@ -252,29 +255,31 @@ impl Rules<'_> {
             );
         }
         out.push_str("}\nEND\n");
-        if self.has(Capture::Tproxy) {
-            out.push_str("# Packets with the mark come to this machine, whomever they are meant for.\n");
-            self.routes(&mut out, "add");
-        }
         out
     }
 
     fn undo(&self) -> String {
         let mut out = format!("# Undoes the rules. Run it as root.\nnft delete table inet {TABLE}\n");
         if self.has(Capture::Tproxy) {
-            self.routes(&mut out, "del");
+            self.routes(&mut out, false);
         }
         out
     }
 
-    fn routes(&self, out: &mut String, verb: &str) {
+    /// Commands for the routing. What they set is set once, however often they run, and nothing of others is replaced.
+    fn routes(&self, out: &mut String, sets: bool) {
         let Wishes { mark, table, .. } = self.wishes;
         for v6 in [false, true] {
             if self.doors(Capture::Tproxy).any(|(_, door)| door.v6 == v6) {
                 let ip = if v6 { "ip -6" } else { "ip" };
-                let route = if verb == "add" { "replace" } else { verb };
-                let _ = writeln!(out, "{ip} rule {verb} fwmark {mark} lookup {table}");
-                let _ = writeln!(out, "{ip} route {route} local default dev lo table {table}");
+                let rule = format!("fwmark {mark} lookup {table}");
+                let route = format!("local default dev lo table {table}");
+                let _ = writeln!(out, "while {ip} rule del {rule} 2>/dev/null; do :; done");
+                let _ = writeln!(out, "{ip} route del {route} 2>/dev/null || :");
+                if sets {
+                    let _ = writeln!(out, "{ip} route add {route}");
+                    let _ = writeln!(out, "{ip} rule add {rule}");
+                }
             }
         }
     }
@@ -313,19 +318,26 @@ impl Rules<'_> {
         }
         line("# Answers to connections that the other side has begun.");
         line("ct direction reply return");
-        let dns = |line: &mut dyn FnMut(&str)| {
-            if !self.answers_dns() {
-                return;
+        let lead = |line: &mut dyn FnMut(&str), what: &str, door: &Door<'_>| {
+            let family = if door.v6 { "ipv6" } else { "ipv4" };
+            let verdict = if own {
+                self.own_verdict(door)
+            } else {
+                door.verdict(mark)
+            };
+            line(&format!("meta nfproto {family} {what} {verdict}"));
+            // Where nobody listens, the line before does nothing.
+            if !own && capture == Capture::Tproxy {
+                line(&format!("meta nfproto {family} {what} drop"));
             }
-            line("# Questions to DNS servers.");
-            for (network, door) in self.doors(capture) {
-                let family = if door.v6 { "ipv6" } else { "ipv4" };
-                let verdict = if own {
-                    self.own_verdict(door)
-                } else {
-                    door.verdict(mark)
-                };
-                line(&format!("meta nfproto {family} {network} dport 53 {verdict}"));
+        };
+        let dns = |line: &mut dyn FnMut(&str)| {
+            let doors: Vec<_> = self.doors(capture).filter(|(_, door)| self.answers(door)).collect();
+            if !doors.is_empty() {
+                line("# Questions to DNS servers.");
+            }
+            for (network, door) in doors {
+                lead(line, &format!("{network} dport 53"), door);
             }
         };
         // Those of clients to this machine as well; a resolver of this machine that its own programs ask is left to them, and nobody
@@ -336,21 +348,30 @@ impl Rules<'_> {
         }
         line("# What this machine is asked for itself.");
         line("fib daddr type { local, broadcast, anycast, multicast } return");
+        if own && self.doors(capture).any(|(network, _)| network == "tcp") {
+            line("# Connections that are open already stay as they are.");
+            if capture == Capture::Tproxy {
+                line(&format!(
+                    "tcp flags & (fin | syn | rst | ack) == syn ct mark set {mark}"
+                ));
+                line(&format!("meta l4proto tcp ct mark != {mark} return"));
+            } else {
+                line("tcp flags & (fin | syn | rst | ack) != syn return");
+            }
+        }
         if !of_clients {
             dns(&mut line);
         }
         line("# Local networks.");
         line("ip daddr @local4 return");
         line("ip6 daddr @local6 return");
-        line("# Everything else comes to the proxy.");
+        line(if own || capture == Capture::Redirect {
+            "# Everything else comes to the proxy."
+        } else {
+            "# Everything else comes to the proxy, or nowhere if it does not run."
+        });
         for (network, door) in self.doors(capture) {
-            let family = if door.v6 { "ipv6" } else { "ipv4" };
-            let verdict = if own {
-                self.own_verdict(door)
-            } else {
-                door.verdict(mark)
-            };
-            line(&format!("meta nfproto {family} meta l4proto {network} {verdict}"));
+            lead(&mut line, &format!("meta l4proto {network}"), door);
         }
         out.push_str("    }\n");
     }
@@ -361,93 +382,5 @@ impl Rules<'_> {
             Capture::Tproxy => format!("meta mark set {}", self.wishes.mark),
             Capture::Redirect => door.verdict(self.wishes.mark),
         }
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        let mut found = Vec::new();
-        let mut missing = |doors: &[Door<'_>], network: &str| {
-            let wants: &[bool] = if self.wishes.ipv6 { &[false, true] } else { &[false] };
-            for v6 in wants {
-                if !doors.iter().any(|door| door.v6 == *v6) {
-                    let (family, advice) = match v6 {
-                        true => ("IPv6", "; listen on \"::\", or leave IPv6 out by --no-ipv6"),
-                        false => ("IPv4", "; listen on \"0.0.0.0\" or \"::\""),
-                    };
-                    let advice = if doors.is_empty() { "" } else { advice };
-                    found.push(format!(
-                        "no transparent inbound takes {network} over {family}: it passes the proxy by{advice}"
-                    ));
-                }
-            }
-        };
-        missing(&self.tcp, "TCP");
-        missing(&self.udp, "UDP, which QUIC and most of DNS are,");
-        if !self.answers_dns() {
-            found.push(
-                "no rule is about port 53: questions to DNS servers in local networks, such as this machine, pass the proxy by, and \
-                 others go where everything goes; a rule that leads port 53 to an outbound of its own changes both"
-                    .to_owned(),
-            );
-        }
-        for (network, door) in self.doors(Capture::Redirect) {
-            if door.to.ip().is_loopback() {
-                found.push(format!(
-                    "{} listens on {}, where nothing of other machines can be redirected to ({network}): listen on every address",
-                    door.is_called(),
-                    door.to.ip()
-                ));
-            }
-        }
-        if self.wishes.lan.is_empty() {
-            found.push(
-                "packets that come in by any interface are led to the proxy: name those of your clients by --lan"
-                    .to_owned(),
-            );
-        }
-        if self.wishes.own {
-            self.loops(&mut found);
-        }
-        found
-    }
-
-    /// What of this machine's own connections would come back.
-    fn loops(&self, found: &mut Vec<String>) {
-        for (at, outbound) in self.settings.outbounds.iter().enumerate() {
-            if matches!(outbound.protocol, OutboundProtocol::Blackhole { .. }) {
-                continue;
-            }
-            let name = match outbound.tag.as_str() {
-                "" => format!("outbounds[{at}]"),
-                tag => format!("the outbound [{tag}]"),
-            };
-            if outbound.transport.socket.mark.is_none() {
-                found.push(format!(
-                    "{name} has no mark, so its connections would come back to the proxy: write `\"sockopt\": {{\"mark\": 255}}` in its \
-                     `streamSettings`"
-                ));
-            }
-            let host = server(outbound).map(|(host, _)| host.to_string());
-            let hosts = self.settings.dns.hosts.entries();
-            let fixed = |host: &str| hosts.iter().any(|(condition, _)| condition.matches(host));
-            let asked = host.filter(|host| host.parse::<IpAddr>().is_err() && !fixed(host));
-            if let Some(host) = asked {
-                found.push(format!(
-                    "{name} has its server by name: the system's question for {host} has no mark and comes to the proxy, which needs the \
-                     answer to pass it on; write its address, or put the name into `dns.hosts`"
-                ));
-            }
-        }
-    }
-}
-
-/// The next server of an outbound.
-fn server(outbound: &Outbound) -> Option<&(sealway_v2ray::Address, u16)> {
-    match &outbound.protocol {
-        OutboundProtocol::Shadowsocks(to) => Some(&to.server),
-        OutboundProtocol::Trojan(to) => Some(&to.server),
-        OutboundProtocol::Vless(to) => Some(&to.server),
-        OutboundProtocol::Vmess(to) => Some(&to.server),
-        OutboundProtocol::Socks(to) | OutboundProtocol::Http(to) => Some(&to.server),
-        _ => None,
     }
 }

@@ -81,11 +81,13 @@ fn is_taken(script: &str) {
 
 #[test]
 fn rules_are_as_they_were_and_a_firewall_takes_them() {
-    let dns = r#", "routing": {"rules": [{"port": 53, "outboundTag": "out"}]}"#;
+    let dns = r#", "routing": {"rules": [{"port": 53, "outboundTag": "dns"}]}"#;
+    let answering =
+        format!(r#"{MARKED}, {{"tag": "dns", "protocol": "dns", "streamSettings": {{"sockopt": {{"mark": 255}}}}}}"#);
     for (name, config, options) in [
         (
             "tproxy",
-            config(ANYWHERE, BOTH, TPROXY, MARKED, dns),
+            config(ANYWHERE, BOTH, TPROXY, &answering, dns),
             &["--lan", "br-lan,wg0"][..],
         ),
         (
@@ -95,7 +97,7 @@ fn rules_are_as_they_were_and_a_firewall_takes_them() {
         ),
         (
             "own",
-            config(ANYWHERE, BOTH, TPROXY, MARKED, dns),
+            config(ANYWHERE, BOTH, TPROXY, &answering, dns),
             &["--lan", "lan0", "--own", "--mark", "9", "--table", "77"],
         ),
         (
@@ -130,7 +132,7 @@ fn what_would_lead_in_a_circle_is_said() {
     for said in [
         "the outbound [far] has no mark, so its connections would come back",
         "the system's question for proxy.example has no mark",
-        "no rule is about port 53",
+        "no rule leads port 53",
     ] {
         assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
     }
@@ -199,6 +201,28 @@ fn what_cannot_be_is_refused() {
         "{}",
         ran.stderr
     );
+    let ran = gateway(
+        &config(ANYWHERE, BOTH, r#""tproxy": "tproxy", "mark": 1"#, MARKED, ""),
+        &[],
+    );
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.stderr.contains("inbounds[0].streamSettings.sockopt.mark"),
+        "{}",
+        ran.stderr
+    );
+    for (number, code) in [
+        ("0", 2),
+        ("252", 0),
+        ("253", 2),
+        ("254", 2),
+        ("255", 2),
+        ("256", 0),
+        ("x", 2),
+    ] {
+        let ran = gateway(&config(ANYWHERE, BOTH, TPROXY, MARKED, ""), &["--table", number]);
+        assert_eq!(ran.code, code, "{number}: {}", ran.stderr);
+    }
     for wrong in ["a b", "'", "\"x\"", "$(id)", "a;b", "", "a-name-that-is-too-long", "-n"] {
         let ran = gateway(
             &config(ANYWHERE, BOTH, TPROXY, MARKED, ""),
@@ -264,7 +288,7 @@ fn the_guide_works() {
     let ran = gateway(config, &["--lan", "br-lan"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
-    assert!(ran.stderr.contains("no rule is about port 53"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("no rule leads port 53"), "{}", ran.stderr);
     let ran = gateway(config, &["--lan", "br-lan", "--own"]);
     assert!(!ran.stderr.contains("no mark"), "{}", ran.stderr);
     is_taken(&ran.stdout);

@@ -152,6 +152,15 @@ pub(crate) fn shell_on(name: &str, script: &str) {
     assert!(child.wait().unwrap().success(), "{script}");
 }
 
+/// Has the gateway forward what nothing is done to, and servers know the way back.
+pub(crate) fn forward() {
+    shell(
+        "ip netns exec gate sysctl -q -w net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
+        ip -n server route add 192.168.1.0/24 via 9.9.9.1
+        ip -n server route add fd00:1::/64 via 2620:fe::1",
+    );
+}
+
 /// Runs something in a namespace, on a thread and a runtime of its own that stay.
 pub(crate) fn on<T: Send + 'static>(name: &str, what: impl AsyncFnOnce() -> T + Send + 'static) -> T {
     let path = format!("/run/netns/{name}");
@@ -178,8 +187,12 @@ pub(crate) fn serve() {
             listen(host).await;
         }
     });
-    // A service of the gateway itself.
-    on("gate", async || listen(GATE).await);
+    // Services of the gateway itself.
+    on("gate", async || {
+        for host in [GATE, OUTSIDE, OUTSIDE_V6] {
+            listen(host).await;
+        }
+    });
 }
 
 async fn listen(host: &str) {

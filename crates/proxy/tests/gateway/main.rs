@@ -3,6 +3,7 @@
 
 mod lab;
 
+use std::io::{Read, Write};
 use std::time::Duration;
 
 use lab::*;
@@ -113,24 +114,161 @@ fn redirect_carries_streams_and_tproxy_its_datagrams() {
 fn undone_rules_lead_nothing_anywhere() {
     inside("undone_rules_lead_nothing_anywhere", || {
         serve();
+        let there = || {
+            [
+                "nft list ruleset",
+                "ip rule",
+                "ip -6 rule",
+                "ip route show table all",
+                "ip -6 route show table all",
+            ]
+            .map(|list| shell(&format!("ip netns exec gate {list}")))
+        };
+        let before = there();
         let _running = Proxy::Ours.run(&gateway("tproxy"), &wishes(true));
+        let applied = there();
+        assert!(
+            applied.iter().zip(&before).all(|(now, before)| now != before),
+            "{applied:?}"
+        );
+        // Once more changes nothing, and takes no more to undo.
+        shell_on("gate", &plan(&gateway("tproxy"), &wishes(true)).apply);
+        assert_eq!(there(), applied);
         undo(&gateway("tproxy"), &wishes(true));
-        for list in [
-            "nft list ruleset",
-            "ip rule list fwmark 1",
-            "ip -6 rule list fwmark 1",
-            "ip route show table 100",
-        ] {
-            assert_eq!(
-                shell(&format!("ip netns exec gate {list} 2>/dev/null || true")),
-                "",
-                "{list}"
-            );
-        }
+        assert_eq!(there(), before);
+        // A table that leads elsewhere already is not touched, and nothing is applied.
+        shell("ip -n gate route add default via 9.9.9.9 table 100");
+        let before = there();
+        let script = plan(&gateway("tproxy"), &wishes(true)).apply;
+        shell(&format!("! ip netns exec gate sh <<'EOF' 2>/dev/null\n{script}EOF\n"));
+        assert_eq!(there(), before);
         let arrived = on("client", async || {
             timeout(Duration::from_secs(1), asks(SERVER, ECHO)).await
         });
         assert!(!matches!(arrived, Ok(Ok(_))));
+    });
+}
+
+/// Whether a client's stream and its datagram arrive, to these addresses in turn.
+fn arrive() -> Vec<bool> {
+    let mut found = Vec::new();
+    for to in [SERVER, SERVER_V6] {
+        let stream = on("client", async move || {
+            matches!(timeout(Duration::from_secs(2), asks(to, ECHO)).await, Ok(Ok(_)))
+        });
+        let datagram = on("client", async move || asks_by_datagram(to, ECHO).await.is_some());
+        found.extend([stream, datagram]);
+    }
+    found
+}
+
+/// A gateway that also forwards, as most do: what the rules lead to the proxy never goes past it.
+#[test]
+fn nothing_goes_past_a_proxy_that_does_not_run() {
+    inside("nothing_goes_past_a_proxy_that_does_not_run", || {
+        serve();
+        forward();
+        // IPv6 takes a while until hosts have found each other.
+        assert!((0..5).any(|_| arrive() == [true; 4]), "the gateway forwards");
+        for kind in ["tproxy", "redirect"] {
+            shell_on("gate", &plan(&gateway(kind), &wishes(false)).apply);
+            assert_eq!(arrive(), [false; 4], "{kind}: before it runs");
+            if let Some(&proxy) = Proxy::all().get(1) {
+                let running = proxy.run_without_rules(&gateway(kind));
+                assert_eq!(arrive(), [true; 4], "{kind}: while it runs");
+                drop(running);
+                assert_eq!(arrive(), [false; 4], "{kind}: after it was killed");
+            }
+            undo(&gateway(kind), &wishes(false));
+        }
+        assert_eq!(arrive(), [true; 4], "the rules are gone");
+    });
+}
+
+/// Questions for the gateway's own resolver come to the proxy only if it surely answers them.
+#[test]
+fn a_resolver_of_the_gateway_is_asked_unless_the_proxy_answers() {
+    inside("a_resolver_of_the_gateway_is_asked_unless_the_proxy_answers", || {
+        serve();
+        let to_dns = json!({"port": 53, "outboundTag": "dns"});
+        let private = json!({"ip": ["geoip:private"], "outboundTag": "out"});
+        for (rules, by_proxy) in [
+            (json!([{"port": 53, "outboundTag": "out"}]), false),
+            (json!([to_dns]), true),
+            (
+                json!([{"port": 53, "inboundTag": ["other"], "outboundTag": "dns"}]),
+                false,
+            ),
+            (json!([{"port": 53, "network": "tcp", "outboundTag": "dns"}]), false),
+            (json!([private, to_dns]), false),
+            (json!([to_dns, private]), true),
+            (
+                json!([{"port": 53, "source": ["192.168.9.0/24"], "outboundTag": "dns"}]),
+                false,
+            ),
+            (
+                json!([{"domain": ["full:a.example"], "outboundTag": "out"}, to_dns]),
+                true,
+            ),
+            (json!([{"port": 53, "outboundTag": "elsewhere"}]), true),
+        ] {
+            let mut config = gateway("tproxy");
+            let socket = json!({"sockopt": {"mark": 255}});
+            config["outbounds"].as_array_mut().unwrap().extend([
+                json!({"tag": "dns", "protocol": "dns", "streamSettings": socket,
+                    "settings": {"address": SERVER, "nonIPQuery": "skip"}}),
+                json!({"tag": "elsewhere", "protocol": "freedom", "streamSettings": socket,
+                    "settings": {"redirect": format!("{RESOLVER}:53")}}),
+            ]);
+            config["routing"] = json!({"rules": rules});
+            let text = rules.to_string();
+            let applied = plan(&config, &wishes(false)).apply;
+            let to_us = applied.contains("ipv4 udp dport 53 tproxy");
+            assert_eq!(to_us, by_proxy, "{text}");
+            // Where they are not led to the proxy, it answers with its own address.
+            if !by_proxy {
+                let _running = Proxy::Ours.run(&config, &wishes(false));
+                let told = on("client", async || asks_by_datagram(GATE, DNS).await);
+                assert_eq!(told.as_deref(), Some("192.168.1.2 to 192.168.1.1:53"), "{text}");
+                undo(&config, &wishes(false));
+            }
+        }
+    });
+}
+
+/// A session of somebody with this machine that the firewall has not known so far, in which this machine speaks first.
+#[test]
+fn open_connections_stay_as_they_are() {
+    inside("open_connections_stay_as_they_are", || {
+        serve();
+        for (port, kind) in [(2201, "tproxy"), (2202, "redirect")] {
+            let listener = on("gate", async move || {
+                let listener = std::net::TcpListener::bind((OUTSIDE, port)).unwrap();
+                listener
+            });
+            let mut theirs = on("server", async move || {
+                std::net::TcpStream::connect((OUTSIDE, port)).unwrap()
+            });
+            let (mut ours, _) = listener.accept().unwrap();
+            let running = Proxy::Ours.run(&gateway(kind), &wishes(true));
+            for stream in [&theirs, &ours] {
+                stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+            }
+            for _ in 0..3 {
+                let mut said = [0; 4];
+                ours.write_all(b"ping").unwrap();
+                theirs
+                    .read_exact(&mut said)
+                    .unwrap_or_else(|error| panic!("{kind}: {error}"));
+                theirs.write_all(b"pong").unwrap();
+                ours.read_exact(&mut said)
+                    .unwrap_or_else(|error| panic!("{kind}: {error}"));
+            }
+            let told = on("gate", async || asks(SERVER, ECHO).await.unwrap().1);
+            assert!(took(&told, OUTSIDE, SERVER, ECHO), "{kind}: {told}");
+            drop(running);
+            undo(&gateway(kind), &wishes(true));
+        }
     });
 }
 

@@ -81,7 +81,7 @@ pub(crate) struct Gateway {
     pub(crate) mark: u32,
 
     /// Routing table for packets with this mark
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = table)]
     pub(crate) table: u32,
 
     /// Leave IPv6 alone
@@ -91,6 +91,15 @@ pub(crate) struct Gateway {
     /// Print what undoes the rules
     #[arg(long)]
     pub(crate) undo: bool,
+}
+
+/// A number of a routing table that is not one of the system's own.
+fn table(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("no number of a routing table".to_owned()),
+        Ok(253..=255) => Err("the system's own routes are in this table".to_owned()),
+        Ok(number) => Ok(number),
+    }
 }
 
 /// A name of an interface, which goes into commands for a shell.
