@@ -122,6 +122,7 @@ impl Route {
             source: origin.source,
             local: origin.local,
             remote: origin.remote,
+            captured: origin.captured,
             neighbour: origin.captured && origin.source.is_some_and(|source| is_private(source.ip())),
             is_program: origin.is_program,
             exempt: self.exempt.clone(),
@@ -365,7 +366,7 @@ impl Dispatcher {
             source: caller.source,
             local: caller.local,
             remote: caller.remote,
-            captured: caller.neighbour,
+            captured: caller.captured,
             is_program: caller.is_program,
             sniffer: None,
         };

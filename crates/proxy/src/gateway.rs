@@ -20,7 +20,7 @@ const TABLE: &str = "sealway";
 /// pools of fake addresses are none of them.
 const LOCAL: [&str; 2] = [
     "0.0.0.0/8, 10.0.0.0/8, 100.64.0.0/10, 127.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12, 192.168.0.0/16, 224.0.0.0/3",
-    "::/127, fd00::/8, fe80::/10, ff00::/8",
+    "::/127, ::ffff:0.0.0.0/96, fd00::/8, fe80::/10, ff00::/8",
 ];
 
 /// What somebody wants of the rules.

@@ -3,9 +3,10 @@
 //! A request that comes back to the inbound it came from goes out again, until no descriptors are left. What stands in a
 //! configuration cannot tell: a client may name the address, or a name that leads to it.
 
+mod here;
 pub(crate) mod own;
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::OnceLock;
 
 use sealway_net::sock::unmapped;
@@ -13,6 +14,8 @@ use sealway_v2ray::Network;
 
 use crate::Error;
 use crate::settings::{Inbound, InboundProtocol};
+
+pub(crate) use here::is_here;
 
 /// An address with a listener behind it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -52,6 +55,13 @@ impl LoopGuard {
 
     /// Says what is listened on. That is known only after all has been built that may dial.
     pub(crate) fn set(&self, listeners: Vec<Listener>) {
+        // Asked now, it has what it needs later, when others may have taken every descriptor.
+        for any in [
+            IpAddr::from([192, 0, 2, 1]),
+            IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1]),
+        ] {
+            is_here(SocketAddr::new(any, 9));
+        }
         // Listeners are bound once.
         let _ = self.0.set(listeners);
     }
@@ -72,25 +82,10 @@ impl LoopGuard {
     }
 }
 
-/// True if the address is one of this machine. Sends nothing: the system says which of our addresses it would send from, and
-/// to itself it sends from the address itself.
-pub(crate) fn is_here(to: SocketAddr) -> bool {
-    if to.ip().is_loopback() || to.ip().is_unspecified() {
-        return true;
-    }
-    let any = match to {
-        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-    };
-    let from = UdpSocket::bind(any).and_then(|socket| {
-        socket.connect(to)?;
-        socket.local_addr()
-    });
-    from.is_ok_and(|from| from.ip() == to.ip())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::net::UdpSocket;
+
     use super::*;
 
     #[test]

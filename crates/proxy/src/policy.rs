@@ -74,8 +74,10 @@ pub(crate) struct DialPolicy {
     pub(crate) rules: Arc<[Final]>,
     /// The client is not on this machine, so it has no business on its networks.
     pub(crate) remote: bool,
-    /// It is of a private network, and the firewall has led its packets here: of private targets, only this machine is closed
-    /// to it.
+    /// The firewall has led its packets here. This machine itself is closed to it, at every address that nothing names alone: what
+    /// the machine has for others, they reach without the proxy.
+    pub(crate) captured: bool,
+    /// It is of a private network as well: private targets are open to it.
     pub(crate) neighbour: bool,
     /// Where it has business all the same.
     pub(crate) exempt: Option<Exempt>,
@@ -87,22 +89,28 @@ impl DialPolicy {
     /// # Errors
     /// [`Error::Forbidden`] with the name of the rule.
     pub(crate) fn check(&self, to: SocketAddr, network: Network) -> Result<(), Error> {
+        let closed = self.captured && is_here(to);
+        let names = |conditions: &[IpMatch]| conditions.iter().any(|one| names_alone(one, to.ip()));
         for one in self.rules.iter() {
             if one.covers(to.port(), network) && one.ips.as_ref().is_none_or(|set| set.matches(to.ip())) {
-                return match one.rule.allow {
-                    true => Ok(()),
-                    false => Err(forbidden(&to, FINAL_RULE)),
-                };
+                if !one.rule.allow {
+                    return Err(forbidden(&to, FINAL_RULE));
+                }
+                if !closed || names(&one.rule.ips) {
+                    return Ok(());
+                }
             }
         }
-        let is_exempt = || {
-            self.exempt
-                .iter()
-                .flat_map(|all| all.iter())
-                .any(|one| one.matches(to.ip()))
-        };
-        let is_open = || self.neighbour && !is_here(to);
-        if self.remote && is_private(to.ip()) && !is_exempt() && !is_open() {
+        let exempt = self.exempt.as_deref().unwrap_or_default();
+        if closed && !names(exempt) {
+            return Err(forbidden(
+                &to,
+                "the guard of private addresses (this machine is closed to clients that the firewall has led here; finalRules of the \
+                 freedom outbound or a rule with this very ip allow it)",
+            ));
+        }
+        let is_exempt = || exempt.iter().any(|one| one.matches(to.ip()));
+        if self.remote && !self.neighbour && is_private(to.ip()) && !is_exempt() {
             return Err(forbidden(
                 &to,
                 "the guard of private addresses (clients from outside may not reach them; finalRules of the freedom outbound \
@@ -124,6 +132,11 @@ impl DialPolicy {
             Some(_) => Err(forbidden(to, FINAL_RULE)),
         }
     }
+}
+
+/// Whether a condition names this address and no other.
+fn names_alone(condition: &IpMatch, ip: IpAddr) -> bool {
+    matches!(condition, IpMatch::Net(net) if net.prefix_len() == net.max_prefix_len()) && condition.matches(ip)
 }
 
 const FINAL_RULE: &str = "a finalRules entry";
@@ -181,6 +194,7 @@ mod tests {
         let policy = |remote, rules: Vec<FinalRule>| DialPolicy {
             rules: finals("", &rules, &Lists::default()).unwrap(),
             remote,
+            captured: false,
             neighbour: false,
             exempt: None,
         };
@@ -209,6 +223,7 @@ mod tests {
             let policy = DialPolicy {
                 rules: [].into(),
                 remote: true,
+                captured: false,
                 neighbour: false,
                 exempt: exempt(conditions),
             };
@@ -237,5 +252,47 @@ mod tests {
         // What a translator makes of it is not what the rule names.
         assert!(!passes(&[net("10.0.0.0/8")], "[64:ff9b::10.0.0.1]:80"));
         assert!(passes(&[IpMatch::Private(true)], "[64:ff9b::10.0.0.1]:80"));
+    }
+
+    #[test]
+    fn a_gateway_is_closed_to_whom_it_leads_unless_it_is_named_alone() {
+        let net = |text: &str| IpMatch::Net(text.parse().unwrap());
+        let rule = |ips: Vec<IpMatch>, allow| FinalRule {
+            allow,
+            network: None,
+            ports: vec![],
+            ips,
+        };
+        let passes = |finally: Vec<FinalRule>, conditions: &[IpMatch], to: &str| {
+            let policy = DialPolicy {
+                rules: finals("", &finally, &Lists::default()).unwrap(),
+                remote: true,
+                captured: true,
+                neighbour: true,
+                exempt: exempt(conditions),
+            };
+            policy.check(to.parse().unwrap(), Network::Udp).is_ok()
+        };
+        for here in [
+            "127.0.0.1:80",
+            "[::1]:80",
+            "0.0.0.0:80",
+            "[::ffff:127.0.0.1]:80",
+            "[::ffff:0.0.0.0]:80",
+        ] {
+            for conditions in [&[][..], &[IpMatch::Private(true)], &[net("127.0.0.0/8"), net("::/127")]] {
+                assert!(!passes(vec![], conditions, here), "{here} {conditions:?}");
+            }
+            assert!(!passes(vec![rule(vec![], true)], &[], here));
+            assert!(!passes(vec![rule(vec![IpMatch::Private(true)], true)], &[], here));
+        }
+        assert!(passes(vec![], &[net("127.0.0.1/32")], "127.0.0.1:80"));
+        assert!(!passes(vec![], &[net("127.0.0.1/32")], "127.0.0.2:80"));
+        let named = rule(vec![net("127.0.0.1/32")], true);
+        assert!(passes(vec![rule(vec![], true), named.clone()], &[], "127.0.0.1:80"));
+        assert!(!passes(vec![rule(vec![], false), named], &[], "127.0.0.1:80"));
+        // Hosts beside it are open to neighbours.
+        assert!(passes(vec![], &[], "192.0.2.1:80"));
+        assert!(passes(vec![], &[], "10.255.255.1:80"));
     }
 }

@@ -32,6 +32,8 @@ pub(crate) struct Caller {
     pub(crate) local: Option<SocketAddr>,
     /// It came from outside.
     pub(crate) remote: bool,
+    /// The firewall has led it here.
+    pub(crate) captured: bool,
     /// It is of a private network, and the firewall has led it here.
     pub(crate) neighbour: bool,
     /// The client's address is that of the program that sends datagrams.

@@ -86,6 +86,7 @@ impl Freedom {
         DialPolicy {
             rules: Arc::clone(&self.rules),
             remote: caller.remote,
+            captured: caller.captured,
             neighbour: caller.neighbour,
             exempt: caller.exempt.clone(),
         }

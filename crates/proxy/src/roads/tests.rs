@@ -63,6 +63,7 @@ const NOBODY: Caller = Caller {
     source: None,
     local: None,
     remote: false,
+    captured: false,
     neighbour: false,
     is_program: false,
     exempt: None,

@@ -91,6 +91,7 @@ impl Onward {
         let policy = self.address.is_none().then(|| DialPolicy {
             rules: Arc::default(),
             remote: caller.remote,
+            captured: caller.captured,
             neighbour: caller.neighbour,
             exempt: caller.exempt.clone(),
         });
