@@ -22,7 +22,7 @@ use crate::loops::{Listener, own};
 use crate::settings::{self, Capture};
 use crate::transparent::{self, Came};
 
-use answers::{Answers, ToClient};
+use answers::{Answers, Asked, ToClient};
 use clients::Clients;
 
 /// Sockets for answers that nobody needs any more are looked for this often.
@@ -93,6 +93,12 @@ impl Transparent {
             Network::Tcp => own::stream(from, meant),
             Network::Udp => own::datagram(from),
         });
+        if meant.ip().is_loopback() || meant.ip().is_unspecified() {
+            return Err(Error::Forbidden {
+                target: meant.to_string(),
+                rule: "a transparent inbound: nothing on the wire is meant for such an address",
+            });
+        }
         match mark {
             Some(mark) => Err(Error::Loop {
                 target: meant.to_string(),
@@ -116,7 +122,7 @@ impl Transparent {
         } = datagrams;
         let listener = socket.local_addr().ok();
         let answers = Arc::new(Answers::new(self.mark));
-        let mut clients: Clients = Clients::default();
+        let mut clients: Clients<(Flow, Arc<Asked>)> = Clients::default();
         let room = Room::new();
         let quiet = Limit::new(1);
         let mut swept = Instant::now();
@@ -155,15 +161,18 @@ impl Transparent {
             let Some(mut datagram) = room.keep(&buffer[..len], to.clone()) else {
                 continue;
             };
-            if let Some(flow) = known {
+            if let Some((flow, asked)) = known {
+                asked.note(&to);
                 match flow.push(datagram) {
                     None => continue,
                     Some(back) => datagram = back,
                 }
             }
-            let reply = Reply::Sealed(Arc::new(ToClient::new(Arc::clone(&answers), from, &to)));
+            let asked = Arc::new(Asked::default());
+            let to_client = ToClient::new(Arc::clone(&answers), from, &to, Arc::clone(&asked));
+            let reply = Reply::Sealed(Arc::new(to_client));
             let (flow, near) = Flow::begin(datagram, reply, traffic.clone());
-            clients.put(from, flow, Instant::now());
+            clients.put(from, (flow, asked), Instant::now());
             let request = Request::Packets {
                 near,
                 user: Arc::clone(&self.anyone),

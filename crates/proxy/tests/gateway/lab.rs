@@ -14,6 +14,7 @@ use sealway_proxy::gateway::{Plan, Wishes};
 use sealway_proxy::settings::Settings;
 use sealway_v2ray::config::{self, Options, load};
 use serde_json::Value;
+use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
 
@@ -209,7 +210,13 @@ async fn listen(host: &str) {
         tokio::spawn(answer_streams(socket.listen(4096).unwrap(), sinks));
     }
     for port in [ECHO, DNS] {
-        tokio::spawn(answer_datagrams(UdpSocket::bind((ip, port)).await.unwrap()));
+        // As resolvers do, it lets others have the port at other addresses.
+        let at = SocketAddr::new(ip, port);
+        let socket = Socket::new(Domain::for_address(at), Type::DGRAM, None).unwrap();
+        socket.set_reuse_address(true).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        socket.bind(&at.into()).unwrap();
+        tokio::spawn(answer_datagrams(UdpSocket::from_std(socket.into()).unwrap()));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Answers to clients, each in the name of whoever it comes from.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,10 +12,13 @@ use socket2::Socket;
 use crate::Error;
 use crate::inbound::local::Answer;
 use crate::loops::is_here;
+use crate::policy::is_private;
 use crate::transparent::in_the_name_of;
 
 /// Sockets for answers that an inbound holds at once. Beyond it the one goes that was not needed for longest.
 const MAX_SOCKETS: usize = 1024;
+/// Targets of a client that are remembered, the latest ones.
+const MAX_ASKED: usize = 64;
 /// How long one stays that nobody needs.
 const IDLE: Duration = Duration::from_secs(60);
 
@@ -48,6 +51,14 @@ impl<S> Answers<S> {
             .retain(|_, held| now.saturating_duration_since(held.used) < IDLE);
     }
 
+    /// The socket for this address, if there is one.
+    fn kept(&self, from: SocketAddr, now: Instant) -> Option<Arc<S>> {
+        let mut sockets = self.sockets();
+        let held = sockets.get_mut(&from)?;
+        held.used = now;
+        Some(Arc::clone(&held.socket))
+    }
+
     /// The socket for this address, or the one that `make` returns.
     fn get(
         &self,
@@ -55,9 +66,8 @@ impl<S> Answers<S> {
         now: Instant,
         make: impl FnOnce(Option<u32>) -> io::Result<S>,
     ) -> io::Result<Arc<S>> {
-        if let Some(held) = self.sockets().get_mut(&from) {
-            held.used = now;
-            return Ok(Arc::clone(&held.socket));
+        if let Some(socket) = self.kept(from, now) {
+            return Ok(socket);
         }
         let socket = Arc::new(make(self.mark)?);
         let mut sockets = self.sockets();
@@ -76,21 +86,66 @@ impl<S> Answers<S> {
     }
 }
 
+/// Where a client has sent to.
+#[derive(Default)]
+pub(super) struct Asked(Mutex<VecDeque<SocketAddr>>);
+
+impl Asked {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<SocketAddr>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers a target, in place of the one that was not used for longest if there are [`MAX_ASKED`].
+    pub(super) fn note(&self, to: &Destination) {
+        let Some(to) = to.socket_addr() else { return };
+        let mut asked = self.lock();
+        if asked.front() == Some(&to) {
+            return;
+        }
+        asked.retain(|one| *one != to);
+        asked.truncate(MAX_ASKED - 1);
+        asked.push_front(to);
+    }
+
+    fn has(&self, to: SocketAddr) -> bool {
+        self.lock().contains(&to)
+    }
+}
+
 /// One client.
 pub(super) struct ToClient {
     answers: Arc<Answers>,
     client: SocketAddr,
     /// Where it sent to first.
     first: Option<SocketAddr>,
+    asked: Arc<Asked>,
 }
 
 impl ToClient {
-    pub(super) fn new(answers: Arc<Answers>, client: SocketAddr, first: &Destination) -> Self {
+    pub(super) fn new(answers: Arc<Answers>, client: SocketAddr, first: &Destination, asked: Arc<Asked>) -> Self {
+        asked.note(first);
         ToClient {
             answers,
             client,
             first: first.socket_addr(),
+            asked,
         }
+    }
+
+    /// The socket that an answer goes out by.
+    fn socket(&self, from: SocketAddr) -> io::Result<Arc<Socket>> {
+        // A next server says what an answer's source is, and it is not in the site.
+        if (is_private(from.ip()) || is_here(from)) && !self.asked.has(from) {
+            return Err(io::Error::other(
+                "an answer in the name of this machine or of a local host, which was not asked",
+            ));
+        }
+        if is_here(from) {
+            // Kept, it would take the datagrams of a service that has the address.
+            return in_the_name_of(from, self.answers.mark).map(Arc::new);
+        }
+        self.answers
+            .get(from, Instant::now(), |mark| in_the_name_of(from, mark))
     }
 }
 
@@ -100,16 +155,15 @@ impl Answer for ToClient {
         let from = peer.socket_addr().or(self.first);
         let from = from.filter(|from| from.is_ipv4() == self.client.is_ipv4());
         let from = from.ok_or(Error::Unsupported("an answer from another family of addresses"))?;
-        let socket = self.answers.get(from, Instant::now(), |mark| {
-            // A next server says what an answer's source is. A socket here would take the datagrams of a service of this
-            // machine, unless it is the one the client has asked.
-            if Some(from) != self.first && is_here(from) {
-                return Err(io::Error::other(
-                    "an answer in the name of this machine, which was not asked",
-                ));
-            }
-            in_the_name_of(from, mark)
-        })?;
+        // What is kept was public, and not of this machine.
+        let kept = self
+            .answers
+            .kept(from, Instant::now())
+            .filter(|_| !is_private(from.ip()));
+        let socket = match kept {
+            Some(socket) => socket,
+            None => self.socket(from)?,
+        };
         Ok(socket.send_to(bytes, &self.client.into())?)
     }
 }
@@ -162,9 +216,34 @@ mod tests {
         };
         let answers = Arc::new(Answers::new(None));
         let client = "192.0.2.7:5000".parse().unwrap();
-        let to = ToClient::new(answers, client, &at("192.0.2.1:53"));
-        let refused = |peer: &Destination| to.send(b"x", peer).unwrap_err().to_string();
-        assert!(refused(&at("127.0.0.1:53")).contains("in the name of this machine"));
-        assert!(refused(&at("[2001:db8::1]:53")).contains("another family"));
+        let asked = Arc::new(Asked::default());
+        let to = ToClient::new(answers, client, &at("192.0.2.1:53"), Arc::clone(&asked));
+        let refused = |peer: &str| to.send(b"x", &at(peer)).unwrap_err().to_string();
+        for unasked in ["127.0.0.1:53", "192.168.1.9:53", "224.0.0.1:53", "255.255.255.255:53"] {
+            assert!(refused(unasked).contains("which was not asked"), "{unasked}");
+        }
+        assert!(refused("[2001:db8::1]:53").contains("another family"));
+        // Whom it has asked may answer, if only later; here it takes rights that a test may lack.
+        asked.note(&at("127.0.0.1:53"));
+        if let Err(error) = to.send(b"x", &at("127.0.0.1:53")) {
+            assert!(!error.to_string().contains("not asked"), "{error}");
+        }
+        assert!(refused("127.0.0.1:54").contains("not asked"));
+        assert!(
+            to.answers.sockets().is_empty(),
+            "sockets at its own addresses are not kept"
+        );
+    }
+
+    #[test]
+    fn the_latest_targets_are_remembered() {
+        let asked = Asked::default();
+        let at = |n: usize| SocketAddr::from(([192, 0, 2, 1], 1000 + n as u16));
+        let note = |n| asked.note(&Destination::udp(at(n).ip(), at(n).port()));
+        (0..MAX_ASKED).for_each(note);
+        note(0);
+        note(MAX_ASKED);
+        assert_eq!(asked.lock().len(), MAX_ASKED);
+        assert!(asked.has(at(0)) && asked.has(at(MAX_ASKED)) && !asked.has(at(1)) && asked.has(at(2)));
     }
 }
