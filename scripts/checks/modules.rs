@@ -82,6 +82,7 @@ const PROXY: Floors = Floors {
         ("check", 8),
         ("gateway", 8),
         ("engine", 8),
+        ("routes", 9),
         ("server", 9),
     ],
     exceptions: &[],

@@ -82,19 +82,16 @@ impl Balancer {
         &self.settings.tag
     }
 
-    #[allow(dead_code, reason = "who tests routes asks it")]
     /// All that it may ever choose, in the order of their tags.
     pub(crate) fn candidates(&self) -> &[Candidate] {
         &self.candidates
     }
 
-    #[allow(dead_code, reason = "who tests routes asks it")]
     /// The outbound that stands in for them.
     pub(crate) fn fallback(&self) -> Option<usize> {
         self.fallback
     }
 
-    #[allow(dead_code, reason = "who tests routes asks it")]
     /// The outbounds that it chooses among now.
     pub(crate) fn picks(&self) -> Arc<Vec<usize>> {
         self.picks.load_full()

@@ -4,6 +4,7 @@
 //! [`Dispatcher`], which knows nothing of the protocol they came in.
 
 mod access;
+mod explain;
 mod flows;
 mod router;
 mod sniff;
@@ -30,10 +31,11 @@ use crate::udp::{self, PacketEnd};
 
 use access::{Access, Chosen, Client};
 use flows::Flows;
-use router::{Help, Lead, Question, Router};
+use router::{Help, Router};
 use sniff::{Asked, Held, Renamed, Sniffing};
 use tarpit::Tarpit;
 
+pub(crate) use router::{Lead, Question};
 pub(crate) use sniff::{Aim, Peeked, Sniffer};
 
 /// Who asks: a connection as its inbound sees it.

@@ -116,6 +116,11 @@ impl Engine {
         })
     }
 
+    /// What chooses the outbounds.
+    pub(crate) fn dispatcher(&self) -> &Arc<Dispatcher> {
+        &self.dispatcher
+    }
+
     /// Begins to measure outbounds, if that is asked for. Must be called within a tokio runtime.
     pub(crate) fn measure(&self, stats: &Arc<Stats>) {
         let observer = self.observer.lock().unwrap_or_else(PoisonError::into_inner).take();

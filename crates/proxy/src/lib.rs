@@ -82,6 +82,7 @@ mod relay;
 mod replay;
 mod resolver;
 mod roads;
+pub mod routes;
 mod server;
 pub mod settings;
 mod sockopt;

@@ -59,11 +59,19 @@ pub(crate) enum Lead {
 #[derive(Clone, Debug)]
 pub(crate) struct Decision {
     /// The number of the rule.
-    #[allow(dead_code, reason = "who tests routes asks it")]
     pub(crate) rule: usize,
     pub(crate) lead: Lead,
     /// The private addresses that the rule names.
     pub(crate) exempt: Option<Exempt>,
+}
+
+/// What a condition says of a connection.
+pub(crate) struct Asked {
+    /// The key of the configuration that it stands for.
+    pub(crate) key: &'static str,
+    pub(crate) holds: bool,
+    /// What it holds for; empty if it does not.
+    pub(crate) value: String,
 }
 
 /// A rule ready to be asked.
@@ -247,21 +255,37 @@ impl Router {
         })
     }
 
-    #[allow(dead_code, reason = "who tests routes asks it")]
-    /// Asks each condition of each rule, up to and with the first that fits: which rule that is, and of each rule whether each
-    /// of its conditions holds.
-    pub(crate) fn explain(&self, known: &Known<'_>) -> (Vec<Vec<(&'static str, bool)>>, Option<&Decision>) {
+    /// Asks each condition of each rule, up to and with the first that fits.
+    pub(crate) fn explain(
+        &self,
+        question: &Question<'_>,
+        ips: &[IpAddr],
+        program: Option<&Program>,
+    ) -> Vec<Vec<Asked>> {
+        let sets = self.sets.load_full();
+        let name = question.name.or(question.target.address.domain().map(Domain::as_str));
+        with_name(name, |name| {
+            self.explain_known(&Known {
+                question,
+                sets: &sets,
+                name,
+                ips,
+                program,
+            })
+        })
+    }
+
+    fn explain_known(&self, known: &Known<'_>) -> Vec<Vec<Asked>> {
         let mut asked = Vec::new();
         for rule in &self.rules {
-            let conditions = rule.conditions.iter();
-            let held: Vec<(&'static str, bool)> = conditions.map(|one| (one.key(), one.fits(known))).collect();
-            let fits = held.iter().all(|(_, holds)| *holds);
-            asked.push(held);
+            let conditions: Vec<Asked> = rule.conditions.iter().map(|one| one.ask(known)).collect();
+            let fits = conditions.iter().all(|one| one.holds);
+            asked.push(conditions);
             if fits {
-                return (asked, Some(&rule.decision));
+                break;
             }
         }
-        (asked, None)
+        asked
     }
 }
 

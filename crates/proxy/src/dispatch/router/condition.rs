@@ -9,7 +9,7 @@ use crate::lists::{Addresses, Lists, Names};
 use crate::program::Programs;
 use crate::settings::{self, IpMatch, Protocols, Rule, UserMatch, UserMatches};
 
-use super::{Known, USUAL_NAME};
+use super::{Asked, Known, USUAL_NAME};
 
 /// A set of ports, from and to.
 type Ports = Vec<(u16, u16)>;
@@ -88,6 +88,10 @@ pub(super) fn conditions(at: usize, rule: &Rule, lists: &Lists) -> Result<Vec<Co
     Ok(all)
 }
 
+fn text(value: Option<impl ToString>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
 fn has(ports: &Ports, port: Option<u16>) -> bool {
     port.is_some_and(|port| ports.iter().any(|&(low, high)| (low..=high).contains(&port)))
 }
@@ -116,9 +120,41 @@ impl Condition {
         }
     }
 
-    #[allow(dead_code, reason = "who tests routes asks it")]
+    /// Whether it holds, and for what.
+    pub(super) fn ask(&self, known: &Known<'_>) -> Asked {
+        let holds = self.fits(known);
+        Asked {
+            key: self.key(),
+            holds,
+            value: if holds { self.value(known) } else { String::new() },
+        }
+    }
+
+    /// What it holds for.
+    fn value(&self, known: &Known<'_>) -> String {
+        let question = known.question;
+        let (source, local) = (question.source, question.local);
+        match self {
+            Condition::System(_) => std::env::consts::OS.to_owned(),
+            Condition::Network(_) => question.target.network.to_string(),
+            Condition::Port(_) => question.target.port.to_string(),
+            Condition::SourcePort(_) => text(source.map(|from| from.port())),
+            Condition::LocalPort(_) => text(local.map(|to| to.port())),
+            Condition::VlessRoute(_) => text(question.vless_route),
+            Condition::Inbound(_) => question.inbound.to_owned(),
+            Condition::Protocol(_) => text(question.protocol),
+            Condition::User(_) => question.email.to_owned(),
+            Condition::Attributes(_) => format!("{:?}", question.attributes),
+            Condition::Source(_) => text(source.map(|from| from.ip())),
+            Condition::Local(_) => text(local.map(|to| to.ip())),
+            Condition::Domain(_) => text(known.name),
+            Condition::Address(set) => text(known.ips.iter().find(|ip| set.matches_in(known.sets, **ip))),
+            Condition::Process(_) => text(known.program.map(|program| &program.path)),
+        }
+    }
+
     /// The key of the configuration that it stands for.
-    pub(super) fn key(&self) -> &'static str {
+    fn key(&self) -> &'static str {
         match self {
             Condition::System(_) => "localOS",
             Condition::Network(_) => "network",
