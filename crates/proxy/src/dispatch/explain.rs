@@ -46,6 +46,7 @@ impl Dispatcher {
                 dispatcher: self,
                 to: question.target,
                 source: question.source,
+                resolves: true,
             },
             ips: None,
             program: None,
