@@ -24,7 +24,7 @@ pub(crate) use drop::{
     ConflictWord, HashWord, Identity, IdentityCommand, Link as DropLink, Mount, Mounting, Receive, Relay, Send, Share,
     ViaWord,
 };
-pub(crate) use proxy::{Gateway, Geo, Link, Run, Uuid, with_two_dashes};
+pub(crate) use proxy::{Gateway, Geo, Link, Route, RouteTest, Run, Uuid, with_two_dashes};
 pub(crate) use values::{Measured, PeerWord, scope};
 
 /// Version and commit of this build; clap wants them to live as long as the program.
@@ -94,6 +94,9 @@ pub(crate) enum Command {
     Mount(Box<Mount>),
     Receive(Box<Receive>),
     Relay(Relay),
+    /// Ask the rules of a configuration
+    #[command(subcommand, disable_help_subcommand = true)]
+    Route(Route),
     Run(Run),
     Send(Box<Send>),
     Share(Box<Share>),

@@ -11,6 +11,7 @@ pub(crate) mod geo;
 pub(crate) mod lab;
 pub(crate) mod link;
 pub(crate) mod man;
+pub(crate) mod route;
 pub(crate) mod run;
 pub(crate) mod uuid;
 pub(crate) mod version;

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Cli, Command, LabCommand};
+use args::{Cli, Command, LabCommand, Route};
 use exit::Exit;
 
 fn main() -> ExitCode {
@@ -46,6 +46,7 @@ fn main() -> ExitCode {
             Some(LabCommand::Doctor { json }) => commands::doctor::run(json),
             Some(LabCommand::HttpsPost(end)) => commands::lab::https_post(&end),
         },
+        Command::Route(Route::Test(test)) => commands::route::run(&test),
         Command::Link(link) => commands::link::run(&link),
         Command::Man { folder } => commands::man::run(&folder),
         Command::Mount(mount) => commands::drop::told(mount.link.json, commands::drop::share::mount(&mount)),

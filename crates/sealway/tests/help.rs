@@ -24,7 +24,7 @@ fn golden(name: &str, text: &str) {
 }
 
 /// Every command.
-const COMMANDS: [&[&str]; 31] = [
+const COMMANDS: [&[&str]; 33] = [
     &[],
     &["bip324"],
     &["bip324", "bench"],
@@ -51,6 +51,8 @@ const COMMANDS: [&[&str]; 31] = [
     &["mount"],
     &["receive"],
     &["relay"],
+    &["route"],
+    &["route", "test"],
     &["run"],
     &["send"],
     &["share"],

@@ -111,6 +111,52 @@ fn interface(text: &str) -> Result<String, String> {
     }
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum Route {
+    /// Tell which rule decides where something goes
+    ///
+    /// For each target: the rule that decides, with its place in the file, what each of its conditions holds for, and the outbound or
+    /// the balancer that it leads to. Nothing is connected to. If the configuration has rules look up names, they are looked up as it
+    /// says.
+    Test(RouteTest),
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = Exit::help())]
+pub(crate) struct RouteTest {
+    /// A domain name or an IP address, with or without a port [default port: 443]
+    #[arg(value_name = "TARGET", required = true)]
+    pub(crate) targets: Vec<String>,
+
+    /// A configuration, `stdin:` for standard input [default: config.json here]
+    #[arg(short, long = "config", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) config: Vec<PathBuf>,
+
+    /// What is carried
+    #[arg(long, default_value = "tcp", value_parser = PossibleValuesParser::new(["tcp", "udp"]))]
+    pub(crate) network: String,
+
+    /// Tag of the inbound that it comes by
+    #[arg(long, value_name = "TAG")]
+    pub(crate) inbound: Option<String>,
+
+    /// Address of the client
+    #[arg(long, value_name = "IP[:PORT]")]
+    pub(crate) source: Option<String>,
+
+    /// E-mail of the user
+    #[arg(long, value_name = "EMAIL")]
+    pub(crate) user: Option<String>,
+
+    /// What sniffing finds: http1, tls, quic or bittorrent
+    #[arg(long, value_name = "PROTOCOL")]
+    pub(crate) protocol: Option<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Make a user id
 ///
 /// Prints a random id, or the one that a text of up to 30 bytes stands for: the same text gives the same id here and in
