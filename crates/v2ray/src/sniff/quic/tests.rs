@@ -15,8 +15,8 @@ fn unhex(text: &str) -> Vec<u8> {
 
 fn vector(name: &str) -> Vec<u8> {
     let lines = include_str!("vectors.txt").lines();
-    let line = lines.filter_map(|line| line.strip_prefix(name)?.strip_prefix(" = "));
-    unhex(line.last().unwrap())
+    let mut line = lines.filter_map(|line| line.strip_prefix(name)?.strip_prefix(" = "));
+    unhex(line.next_back().unwrap())
 }
 
 fn quic(name: Option<&str>) -> Look {
