@@ -243,8 +243,7 @@ fn open_connections_stay_as_they_are() {
         serve();
         for (port, kind) in [(2201, "tproxy"), (2202, "redirect")] {
             let listener = on("gate", async move || {
-                let listener = std::net::TcpListener::bind((OUTSIDE, port)).unwrap();
-                listener
+                std::net::TcpListener::bind((OUTSIDE, port)).unwrap()
             });
             let mut theirs = on("server", async move || {
                 std::net::TcpStream::connect((OUTSIDE, port)).unwrap()
