@@ -93,7 +93,7 @@ impl<'a> Name<'a> {
     }
 
     /// Whether the condition holds for a name, which must be in lower case and without a dot at its end. One that is no
-    /// regular expression holds for none. Whoever asks often makes a [`NameSet`](crate::names::NameSet).
+    /// regular expression holds for none. Whoever asks often makes a [`NameSet`].
     pub fn matches(&self, name: &str) -> bool {
         match self.form {
             Form::Keyword => name.contains(self.text),
