@@ -176,9 +176,9 @@ fn what_has_no_effect_is_warned_about() {
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "Configuration OK.\n"), "{ran:?}");
     assert!(
         ran.stderr.contains("config.json:2:")
-            && ran
-                .stderr
-                .contains("warning: inbounds[0].streamSettings.sockopt.penetrate: not supported yet"),
+            && ran.stderr.contains(
+                "warning: inbounds[0].streamSettings.sockopt.penetrate: `penetrate` has no effect on an inbound"
+            ),
         "{ran:?}"
     );
 }

@@ -60,7 +60,7 @@ pub(crate) struct Run {
 /// with `followRedirect`), and of this machine's own programs with --own. Nothing is applied: read them, and give them to a shell
 /// of root. What would not work, or lead in a circle, is said on standard error.
 #[derive(Args, Debug)]
-#[command(after_help = Exit::help())]
+#[command(after_help = Exit::help_of(&ASKED_EXITS))]
 pub(crate) struct Gateway {
     /// A configuration, `stdin:` for standard input [default: config.json here]
     #[arg(short, long = "config", value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -122,7 +122,7 @@ pub(crate) enum Route {
 }
 
 #[derive(Args, Debug)]
-#[command(after_help = Exit::help())]
+#[command(after_help = Exit::help_of(&ASKED_EXITS))]
 pub(crate) struct RouteTest {
     /// A domain name or an IP address, with or without a port [default port: 443]
     #[arg(value_name = "TARGET", required = true)]
@@ -172,6 +172,13 @@ pub(crate) struct Uuid {
     #[arg(short = 'i', value_name = "TEXT", conflicts_with = "text")]
     pub(crate) input: Option<String>,
 }
+
+/// Of commands that read a configuration and answer.
+const ASKED_EXITS: [(Exit, &str); 3] = [
+    (Exit::Done, "the answer is printed"),
+    (Exit::Internal, "an internal error"),
+    (Exit::Usage, "the command line or the configuration is wrong"),
+];
 
 const GEO_FOLDERS: &str = "\
 Geo files are looked for in the folder that XRAY_LOCATION_ASSET or V2RAY_LOCATION_ASSET names, or else in that of the program;
