@@ -265,8 +265,8 @@ async fn strangers_with_many_streams_hold_little() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     let each = held().saturating_sub(before) / connections.len();
     println!("{} KiB for a stranger's connection", each >> 10);
-    // 600 heads alone would be 4.7 MiB.
-    assert!(each < 2 << 20, "{each} bytes for a stranger's connection");
+    // 600 heads alone would be 4.7 MiB a connection. All strangers share room for 16 MiB of them.
+    assert!(each < 4 << 20, "{each} bytes for a stranger's connection");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
