@@ -173,13 +173,18 @@ async fn xray_breaks_off_when_the_first_payload_of_trojan_fills_its_buffer() {
     for (client, whole) in [(Program::Xray, false), (Program::Ours, true)] {
         let way = Way::new(TROJAN, "tcp", false);
         let pair = Pair::start([client, Program::Xray], &[way], (target().await, udp_target().await)).await;
+        // Whether Xray's buffer is full depends on how it is woken.
+        let tries = if whole { 5 } else { 200 };
         let mut done = 0;
-        for _ in 0..5 {
+        while done < tries {
             let stream = TcpStream::connect(pair.doors[0].0).await.unwrap();
             let exchanged = within("exchange", try_exchange(stream, &pattern(3, 65_536), 65_536)).await;
-            done += usize::from(exchanged.is_ok());
+            if exchanged.is_err() {
+                break;
+            }
+            done += 1;
         }
-        assert_eq!(done == 5, whole, "{client:?}: {done} of 5 went well");
+        assert_eq!(done == tries, whole, "{client:?}: {done} went well");
     }
 }
 
