@@ -4,11 +4,13 @@
 //! [`Dispatcher`], which knows nothing of the protocol they came in.
 
 mod access;
+mod datagrams;
 mod explain;
 mod flows;
 mod router;
 mod sniff;
 pub(crate) mod tarpit;
+mod ways;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -23,7 +25,6 @@ use crate::policy::{Exempt, is_private};
 use crate::program::{Finder, Program};
 use crate::relay::Relay;
 use crate::resolver::Resolver;
-use crate::roads::{Way, Ways};
 use crate::settings::{Level, Settings};
 use crate::stats::Traffic;
 use crate::stream::Stream;
@@ -32,7 +33,7 @@ use crate::udp::{self, PacketEnd};
 use access::{Access, Chosen, Client};
 use flows::Flows;
 use router::{Help, Router};
-use sniff::{Asked, Held, Renamed, Sniffing};
+use sniff::{Asked, Held, Sniffing};
 use tarpit::Tarpit;
 
 pub(crate) use router::{Lead, Question};
@@ -272,44 +273,6 @@ impl Dispatcher {
         route
     }
 
-    /// What the first datagram to a target says. `None`: its flow has to be held, or goes elsewhere than the client says, so it
-    /// begins as one of its own.
-    pub(crate) fn glance(&self, origin: &Origin, to: &Destination, first: &[u8]) -> Option<Aim> {
-        let Some(sniffing) = Sniffing::new(origin, to, &self.resolver, self.asked) else {
-            return Some(Aim::from(to.clone()));
-        };
-        if sniffing.needs_own_flow(first) {
-            return None;
-        }
-        let sniffed = sniffing.glance(first);
-        sniffing.aim(sniffed).ok()
-    }
-
-    /// The same where there is no place for a flow of its own: the rules hear what this datagram says, and it goes where the
-    /// client says. `None`: it cannot go there.
-    pub(crate) fn glance_in_passing(&self, origin: &Origin, to: &Destination, first: &[u8]) -> Option<Aim> {
-        let Some(sniffing) = Sniffing::new(origin, to, &self.resolver, self.asked) else {
-            return Some(Aim::from(to.clone()));
-        };
-        let sniffed = sniffing.glance(first);
-        sniffing.aim_in_place(sniffed)
-    }
-
-    /// Where the flow of a client to a target is meant to go, as its first datagrams say. They are left with the client.
-    ///
-    /// # Errors
-    /// Those of receiving, and [`Error::Forgotten`].
-    pub(crate) async fn watch(&self, origin: &Origin, near: &mut impl Peeked, to: &Destination) -> Result<Aim, Error> {
-        let Some(sniffing) = Sniffing::new(origin, to, &self.resolver, self.asked) else {
-            return Ok(Aim::from(to.clone()));
-        };
-        let found = match sniffing.watch(&self.held) {
-            Some(watch) => watch.peek(near).await,
-            None => None,
-        };
-        sniffing.aim(found.into())
-    }
-
     /// Where a stream is meant to go, by its first bytes if its inbound looks at them.
     async fn aim(&self, origin: &Origin, near: &mut Stream, to: Destination) -> Result<Aim, Error> {
         match Sniffing::new(origin, &to, &self.resolver, self.asked) {
@@ -354,34 +317,6 @@ impl Dispatcher {
         (Route { outbound, exempt }, chosen)
     }
 
-    /// The outbound of a way of our own, and who asks for it.
-    async fn lead(&self, way: &Way, to: &Destination, caller: &Caller) -> Result<(Arc<Outbound>, Caller), Error> {
-        let inbound = match way {
-            Way::Through(at) => {
-                let outbound = self.outbounds.get(*at).ok_or(Error::Closed)?;
-                return Ok((Arc::clone(outbound), caller.clone()));
-            }
-            Way::Routed(inbound) => Arc::clone(inbound),
-        };
-        let origin = Origin {
-            inbound,
-            source: caller.source,
-            local: caller.local,
-            remote: caller.remote,
-            captured: caller.captured,
-            is_program: caller.is_program,
-            sniffer: None,
-        };
-        let aim = Aim::from(to.clone());
-        let (route, _) = self.choose(&origin, &aim, &User::default(), false).await;
-        tracing::debug!("[{}] {to} by outbound {:?}", origin.inbound, route.outbound.tag);
-        let caller = Caller {
-            asks_names: true,
-            ..route.caller(&origin)
-        };
-        Ok((route.outbound, caller))
-    }
-
     /// Chooses the outbound and has it connect.
     async fn connect(&self, origin: &Origin, aim: &Aim, user: &User) -> Result<Far, Error> {
         let route = self.route(origin, aim, user).await;
@@ -406,19 +341,6 @@ impl Dispatcher {
             false => aim,
         };
         self.connect(origin, &aim, user).await
-    }
-
-    /// Carries datagrams by a route that has been chosen.
-    pub(crate) async fn carry_datagrams(
-        self: &Arc<Self>,
-        origin: &Origin,
-        route: &Route,
-        near: Box<dyn PacketEnd>,
-        to: &Destination,
-        user: Arc<User>,
-    ) {
-        let carry = associate(origin, route, near, to, user).await;
-        self.carry(origin, carry).await;
     }
 
     /// From a request to a connection that only has to be carried. What it takes to begin can be freed before the long part.
@@ -462,60 +384,6 @@ impl Dispatcher {
         }
     }
 
-    /// The same for datagrams to one target.
-    async fn begin_datagrams(
-        self: &Arc<Self>,
-        origin: &Origin,
-        mut near: Box<dyn PacketEnd>,
-        to: Destination,
-        user: Arc<User>,
-    ) -> Carry {
-        let aim = match Sniffing::new(origin, &to, &self.resolver, self.asked) {
-            None => Ok(Aim::from(to)),
-            Some(sniffing) => {
-                let found;
-                (found, near) = match sniffing.hold(&self.held, near).await {
-                    Ok(held) => held,
-                    Err(error) => {
-                        tracing::debug!("[{}] {} broke off: {error}", origin.inbound, Client(origin.source));
-                        return Carry::Nothing;
-                    }
-                };
-                sniffing.aim(found.into())
-            }
-        };
-        match aim {
-            Ok(aim) => self.begin_aimed(origin, near, &aim, user).await,
-            Err(error) => Carry::Unheard(near, user, error),
-        }
-    }
-
-    /// The same where it is known where they are meant to go.
-    async fn begin_aimed(&self, origin: &Origin, near: Box<dyn PacketEnd>, aim: &Aim, user: Arc<User>) -> Carry {
-        let route = self.route(origin, aim, &user).await;
-        match associate(origin, &route, near, &aim.dial, user).await {
-            Carry::Datagrams(near, far, user) => {
-                Carry::Datagrams(near, Renamed::around(far, &aim.asked, &aim.dial), user)
-            }
-            other => other,
-        }
-    }
-
-    /// Carries datagrams to one target, of which it is known where they are meant to go.
-    pub(crate) async fn carry_aimed(
-        self: &Arc<Self>,
-        origin: &Origin,
-        near: Box<dyn PacketEnd>,
-        aim: Result<Aim, Error>,
-        user: Arc<User>,
-    ) {
-        let carry = match aim {
-            Ok(aim) => self.begin_aimed(origin, near, &aim, user).await,
-            Err(error) => Carry::Unheard(near, user, error),
-        };
-        self.carry(origin, carry).await;
-    }
-
     /// Carries to the end.
     pub(crate) async fn carry(self: &Arc<Self>, origin: &Origin, carry: Carry) {
         let ended = match carry {
@@ -542,45 +410,5 @@ impl Dispatcher {
         if let Err(error) = ended {
             tracing::debug!("[{}] {} broke off: {error}", origin.inbound, Client(origin.source));
         }
-    }
-}
-
-impl Ways for Dispatcher {
-    fn connect<'a>(&'a self, way: &'a Way, to: &'a Destination, caller: &'a Caller) -> Pending<'a, Stream> {
-        Box::pin(async move {
-            let (outbound, caller) = self.lead(way, to, caller).await?;
-            match outbound.connect(to, &caller).await? {
-                Far::Stream(stream) => Ok(*stream),
-                Far::Nowhere(_) => Err(Error::Forbidden {
-                    target: to.to_string(),
-                    rule: "a blackhole outbound",
-                }),
-            }
-        })
-    }
-
-    fn associate<'a>(
-        &'a self,
-        way: &'a Way,
-        to: &'a Destination,
-        caller: &'a Caller,
-    ) -> Pending<'a, Box<dyn PacketEnd>> {
-        Box::pin(async move {
-            let (outbound, caller) = self.lead(way, to, caller).await?;
-            outbound.associate(to, &caller).await
-        })
-    }
-}
-
-async fn associate(
-    origin: &Origin,
-    route: &Route,
-    near: Box<dyn PacketEnd>,
-    to: &Destination,
-    user: Arc<User>,
-) -> Carry {
-    match route.outbound.associate(to, &route.caller(origin)).await {
-        Ok(far) => Carry::Datagrams(near, far, user),
-        Err(error) => Carry::Unheard(near, user, error),
     }
 }
