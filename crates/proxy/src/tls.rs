@@ -5,11 +5,12 @@ pub(crate) mod certs;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 pub(crate) mod handshake;
-pub(crate) mod hello;
 pub(crate) mod provider;
 pub(crate) mod records;
 pub(crate) mod verify;
 
+#[cfg(test)]
+mod hello_tests;
 #[cfg(test)]
 mod settings_tests;
 #[cfg(test)]

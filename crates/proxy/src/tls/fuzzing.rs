@@ -15,9 +15,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::UnbufferedStatus;
 use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedCipherSuite};
+use sealway_v2ray::sniff::server_name;
 
 use super::handshake::{Next, step};
-use super::hello::server_name;
 use super::records::{Kernel, Records};
 
 /// An entry: its name, which is also that of its fuzz target and corpus, and the function.
@@ -52,6 +52,8 @@ fn hello(data: &[u8]) {
     // One record, or the same bytes in many.
     if let [22, 3, _, high, low, message @ ..] = data
         && message.len() == usize::from(u16::from_be_bytes([*high, *low]))
+        // A longer record is none.
+        && message.len() <= 1 << 14
     {
         let pieces = message
             .chunks(7)

@@ -8,13 +8,13 @@ use rustls::pki_types::ServerName;
 use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, EncodeError, UnbufferedStatus};
 use rustls::{ClientConfig, ServerConfig};
+use sealway_v2ray::sniff;
 
 use crate::Error;
 use crate::carrier::Carrier;
 use crate::closing::LINGER;
 use crate::pool::{Buf, Class};
 use crate::stats::Traffic;
-use crate::tls::hello;
 use crate::tls::records::{Kernel, Records};
 
 /// What was agreed on, for routing and fallbacks.
@@ -231,7 +231,7 @@ pub(crate) async fn accept(
     wire.filled = read.len();
     let mut sni = None;
     drive!(connection, wire, early, closed, |seen: &[u8]| if sni.is_none() {
-        sni = hello::server_name(seen);
+        sni = sniff::server_name(seen).map(|name| name.as_str().to_owned());
     });
     wire.write().await?;
     let agreed = Agreed {
