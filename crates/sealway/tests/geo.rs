@@ -107,6 +107,26 @@ fn files_can_be_looked_into() {
     }
 }
 
+/// A file that somebody else has made does nothing to the terminal.
+#[test]
+fn what_a_file_says_is_written_out() {
+    let folder = private_folder();
+    let file = names("A\u{1b}[2J", &["keyword:x\u{1b}]0;y\u{7} @z\u{1b}"]);
+    fs::write(folder.path().join("geosite.dat"), file).unwrap();
+    for arguments in [
+        &["list", "geosite.dat"][..],
+        &["show", "geosite:a\u{1b}[2j"],
+        &["lookup", "x\u{1b}]0;y\u{7}"],
+    ] {
+        let ran = within(folder.path(), &[&["geo"], arguments].concat());
+        assert!(
+            ran.code == 0 && ran.stdout.contains("\\u{1b}"),
+            "{arguments:?}: {ran:?}"
+        );
+        assert!(!ran.stdout.contains('\u{1b}'), "{arguments:?}: {ran:?}");
+    }
+}
+
 fn config(folder: &Path, rules: &str) -> PathBuf {
     let file = folder.join("config.json");
     let text = format!(

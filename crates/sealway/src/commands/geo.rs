@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use sealway_proxy::geo::{self, GeoError, GeoFile, Item, Kind};
+use sealway_v2ray::text::escape;
 
 use super::run::files::location;
 use crate::args::Geo;
@@ -54,7 +55,7 @@ fn list(file: Option<&Path>) -> Result<String, Problem> {
             let mut entries = 0u64;
             file.read(&list, |_| entries += 1).map_err(wrong)?;
             let code = written(&list.code);
-            let _ = writeln!(text, "{code}  {entries}");
+            let _ = writeln!(text, "{}  {entries}", escape(&code));
         }
     }
     Ok(text)
@@ -99,7 +100,7 @@ fn show(list: &str, attributes: &[String]) -> Result<String, Problem> {
             Item::Inverse => Some("(all addresses outside of these)".to_owned()),
             _ => None,
         };
-        text.extend(line.map(|line| line + "\n"));
+        text.extend(line.map(|line| escape(&line).into_owned() + "\n"));
     });
     read.map_err(wrong)?;
     Ok(text)
@@ -129,6 +130,6 @@ fn lookup(name: &str, file: Option<&Path>) -> Result<String, Problem> {
     let written = written(&file, &path);
     Ok(found
         .iter()
-        .map(|(code, entry)| format!("{}  {entry}\n", written(code)))
+        .map(|(code, entry)| format!("{}\n", escape(&format!("{}  {entry}", written(code)))))
         .collect())
 }
