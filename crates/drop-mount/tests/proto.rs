@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+/// What stands above the generated code.
+const HEAD: &str = "// Longer than a file should be, and in one piece: the generator makes one file of a package.\n";
+
 /// `SEALWAY_UPDATE_GOLDEN=1 cargo test -p sealway-drop-mount --test proto` writes the code anew after the definition changed.
 #[test]
 fn the_service_is_generated_from_its_definition() {
@@ -15,6 +18,7 @@ fn the_service_is_generated_from_its_definition() {
         .compile_fds(definition)
         .unwrap();
     let generated = std::fs::read_to_string(dir.path().join("sealway.drop.v1.rs")).unwrap();
+    let generated = format!("{HEAD}{generated}");
     let kept = here.join("src/grpc/sealway.drop.v1.rs");
     if std::env::var("SEALWAY_UPDATE_GOLDEN").is_ok_and(|value| value == "1") {
         std::fs::write(&kept, &generated).unwrap();
