@@ -115,7 +115,11 @@ impl GeoLists {
         let lists = Arc::clone(&self.0);
         // Files are read where that may take its time.
         let read = tokio::task::spawn_blocking(move || lists.reload());
-        read.await.unwrap_or(Ok(0))
+        read.await.unwrap_or_else(|error| match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is ending, and nobody asks any more.
+            Err(_) => Ok(0),
+        })
     }
 
     /// What each list takes.
