@@ -5,7 +5,10 @@ use crate::Suite;
 use crate::library::LibraryKey;
 use crate::low::Memory;
 #[cfg(feature = "aes")]
-use crate::low::{KeyWords, Task};
+use crate::{
+    key::LIBRARY_SCRUB,
+    low::{KeyWords, Task, scrub_stack},
+};
 
 use super::{Job, Status};
 
@@ -27,7 +30,9 @@ pub(super) fn chacha(key: &KeyWords, task: &Task, job: &Job, memory: &mut Memory
         *bytes = word.to_le_bytes();
     }
     let key = LibraryKey::new(Suite::ChaCha20Poly1305, bytes.as_slice()).ok();
-    run(key.as_ref(), Some(&nonce), job, memory, aad)
+    let status = run(key.as_ref(), Some(&nonce), job, memory, aad);
+    scrub_stack::<LIBRARY_SCRUB>();
+    status
 }
 
 fn run(key: Option<&LibraryKey>, nonce: Option<&[u8; 12]>, job: &Job, memory: &mut Memory<'_>, aad: &[u8]) -> Status {
