@@ -9,6 +9,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("sealway-bip324", 2),
     ("sealway-route", 2),
     ("sealway-session", 2),
+    ("sealway-tls", 2),
     ("sealway-v2ray", 2),
     ("sealway-bip324-tokio", 3),
     ("sealway-net", 3),

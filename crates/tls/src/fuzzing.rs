@@ -1,0 +1,37 @@
+//! One entry a parser, for the fuzz targets and for the test that replays their corpora. Not part of the public interface.
+//!
+//! Every entry checks more than that nothing panics: that cutting the input elsewhere changes nothing, that what is answered has the
+//! length that it is to have, that no more comes out than went in.
+
+#[cfg(test)]
+mod corpora;
+
+use crate::group::{self, Group};
+
+/// An entry: its name, which is also that of its fuzz target and corpus, and the function.
+pub type Entry = (&'static str, fn(&[u8]));
+
+/// All entries.
+pub const ENTRIES: &[Entry] = &[("tls13_group", group)];
+
+/// Runs the entry of this name.
+///
+/// # Panics
+/// If there is none, or if the entry finds a fault.
+pub fn run(name: &str, data: &[u8]) {
+    match ENTRIES.iter().find(|(entry, _)| *entry == name) {
+        Some((_, entry)) => entry(data),
+        None => panic!("there is no fuzz entry {name}"),
+    }
+}
+
+/// A client's key share, as a stranger may send it.
+fn group(data: &[u8]) {
+    for group in Group::ALL {
+        if let Ok((own, shared)) = group::answer(group, data, &mut |out| out.fill(7)) {
+            assert_eq!(data.len(), group.client_len());
+            assert_eq!(own.len(), group.server_len());
+            assert_eq!(shared.len(), 32 * (1 + usize::from(group == Group::X25519MlKem768)));
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! TLS 1.3 for what rustls has no hooks for, and the record layer after any handshake; no I/O, no clock and no randomness of its own.
+//!
+//! # Where what is
+//!
+//! | Modules | What they hold |
+//! |---|---|
+//! | [`group`] | key agreement: X25519, and X25519 with ML-KEM-768 |
+//! | [`error`] | what can go wrong, whose fault it is, and the alert that the peer is owed |
+//!
+//! # What it does not do
+//!
+//! No TLS 1.2 handshake, no resumption, no early data, no client certificates. Whoever needs these has rustls.
+//!
+//! # What holds everywhere
+//!
+//! - Random bytes are arguments. Every one of them is to come from a cryptographic generator.
+//! - What a peer claims costs no memory: messages and records have bounds with names.
+//! - Secrets are wiped, never printed, and compared in constant time.
+//! - The first failure of a connection is its last.
+
+#![forbid(unsafe_code)]
+
+pub mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod group;
+
+pub use error::{Alert, Error};
+pub use zeroize::Zeroizing;
