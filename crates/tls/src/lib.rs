@@ -4,7 +4,9 @@
 //!
 //! | Modules | What they hold |
 //! |---|---|
+//! | [`schedule`] | the key schedule: every secret, the keys of records, Finished |
 //! | [`group`] | key agreement: X25519, and X25519 with ML-KEM-768 |
+//! | [`suite`] | the three suites, and their hashes |
 //! | [`error`] | what can go wrong, whose fault it is, and the alert that the peer is owed |
 //!
 //! # What it does not do
@@ -25,6 +27,8 @@ pub mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod group;
+pub mod schedule;
+pub mod suite;
 
 pub use error::{Alert, Error};
 pub use zeroize::Zeroizing;
