@@ -51,7 +51,7 @@ fn expand(hash: HashKind, secret: &[u8], label: &[u8], context: &[u8], out: &mut
 
 /// Derive-Secret.
 fn derive(hash: HashKind, secret: &[u8], label: &[u8], transcript: &Digest) -> Zeroizing<Vec<u8>> {
-    let mut out = Zeroizing::new(vec![0; hash.len()]);
+    let mut out = Zeroizing::new(vec![0; hash.output_len()]);
     expand(hash, secret, label, transcript.as_ref(), &mut out);
     out
 }
@@ -134,7 +134,7 @@ impl TrafficSecret {
     /// The content of this end's Finished (section 4.4.4): of a handshake's secret only.
     pub fn finished(&self, transcript: &Digest) -> Digest {
         let hash = self.suite.hash();
-        let mut key = Zeroizing::new(vec![0; hash.len()]);
+        let mut key = Zeroizing::new(vec![0; hash.output_len()]);
         expand(hash, &self.secret, b"finished", b"", &mut key);
         *hash.hmac(&key, &[transcript.as_ref()])
     }
@@ -156,7 +156,7 @@ impl TrafficSecret {
     /// The secret after a KeyUpdate (section 7.2).
     pub fn updated(&self) -> TrafficSecret {
         let hash = self.suite.hash();
-        let mut secret = Zeroizing::new(vec![0; hash.len()]);
+        let mut secret = Zeroizing::new(vec![0; hash.output_len()]);
         expand(hash, &self.secret, b"traffic upd", b"", &mut secret);
         TrafficSecret {
             suite: self.suite,
@@ -214,7 +214,7 @@ impl Handshake {
     pub fn new(suite: CipherSuite, shared: &[u8], transcript: &Digest, log: Logged<'_>) -> Handshake {
         leaving_no_stack::<STACK_WORDS, _>(|| {
             let hash = suite.hash();
-            let zeros = &[0; crate::suite::MAX_HASH][..hash.len()];
+            let zeros = &[0; crate::suite::MAX_HASH][..hash.output_len()];
             let early = hash.hmac(b"", &[zeros]);
             let handshake = follow(hash, (*early).as_ref(), shared);
             Handshake {

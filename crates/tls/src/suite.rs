@@ -102,7 +102,7 @@ impl Digest {
 
 impl HashKind {
     /// Bytes of its output.
-    pub const fn len(self) -> usize {
+    pub const fn output_len(self) -> usize {
         match self {
             HashKind::Sha256 => 32,
             HashKind::Sha384 => 48,

@@ -98,7 +98,12 @@ fn after_a_retry_the_first_hello_stands_as_its_hash() {
     for hash in [HashKind::Sha256, HashKind::Sha384] {
         let mut transcript = Transcript::after_retry(hash, b"hello");
         transcript.add(b"retry");
-        let whole = [&[254, 0, 0, hash.len() as u8], hash.digest(b"hello").as_ref(), b"retry"].concat();
+        let whole = [
+            &[254, 0, 0, hash.output_len() as u8],
+            hash.digest(b"hello").as_ref(),
+            b"retry",
+        ]
+        .concat();
         assert_eq!(transcript.value(), hash.digest(&whole));
     }
 }
@@ -117,7 +122,7 @@ fn suites_have_the_numbers_of_the_registry() {
         (CipherSuite::ChaCha20Poly1305Sha256, 0x1303, 32, 32),
     ] {
         assert_eq!(
-            (suite.id(), suite.aead().key_len(), suite.hash().len()),
+            (suite.id(), suite.aead().key_len(), suite.hash().output_len()),
             (id, key, hash)
         );
         assert_eq!(CipherSuite::from_id(id), Some(suite));
