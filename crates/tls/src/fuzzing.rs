@@ -3,6 +3,7 @@
 //! Every entry checks more than that nothing panics: that cutting the input elsewhere changes nothing, that what is answered has the
 //! length that it is to have, that no more comes out than went in.
 
+mod codec;
 #[cfg(test)]
 mod corpora;
 
@@ -12,7 +13,11 @@ use crate::group::{self, Group};
 pub type Entry = (&'static str, fn(&[u8]));
 
 /// All entries.
-pub const ENTRIES: &[Entry] = &[("tls13_group", group)];
+pub const ENTRIES: &[Entry] = &[
+    ("tls13_group", group),
+    ("tls13_hello", codec::hello),
+    ("tls13_messages", codec::messages),
+];
 
 /// Runs the entry of this name.
 ///

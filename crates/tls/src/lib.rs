@@ -5,6 +5,7 @@
 //! | Modules | What they hold |
 //! |---|---|
 //! | [`schedule`] | the key schedule: every secret, the keys of records, Finished |
+//! | [`codec`] | messages of the handshake, read and written; records in the clear |
 //! | [`group`] | key agreement: X25519, and X25519 with ML-KEM-768 |
 //! | [`suite`] | the three suites, and their hashes |
 //! | [`error`] | what can go wrong, whose fault it is, and the alert that the peer is owed |
@@ -22,6 +23,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod codec;
 pub mod error;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
