@@ -34,6 +34,8 @@ pub const ENTRIES: &[Entry] = &[
     ("vless_response", vless::vless_response),
     ("vless_packet", vless::vless_packet),
     ("vless_fallback", vless::vless_fallback),
+    ("vless_vision_read", vless::vision_read),
+    ("vless_vision_write", vless::vision_write),
     ("vmess_header", vmess::vmess_header),
     ("vmess_wire", vmess::vmess_wire),
     ("vmess_response", vmess::vmess_response),

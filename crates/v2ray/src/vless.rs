@@ -1,8 +1,8 @@
 //! VLESS, version 0.
 //!
 //! A request is `00 | id[16] | M | addons[M] | command | [port u16 | type | address]`, a response `00 | M | addons[M]`; what
-//! follows either is the payload itself, or datagrams ([`packet`]). There is no encryption, no checksum and no protection
-//! against replay: all that is left to the outer layer, TLS as a rule.
+//! follows either is the payload itself, datagrams ([`packet`]) or the payload in blocks ([`vision`]). There is no encryption,
+//! no checksum and no protection against replay: all that is left to the outer layer, TLS as a rule.
 //!
 //! A server reads once, asks [`first::inspect`] whether a user speaks, and then either decodes a [`Request`] or picks a
 //! fallback ([`fallback::Fallbacks`]).
@@ -14,6 +14,7 @@ pub mod packet;
 mod request;
 mod response;
 mod users;
+pub mod vision;
 
 pub use flow::Flow;
 pub use request::{Command, Request, check_flow};
