@@ -226,6 +226,18 @@ impl From<rustls::Error> for Error {
     }
 }
 
+impl From<sealway_tls::Error> for Error {
+    fn from(error: sealway_tls::Error) -> Self {
+        use sealway_tls::Error as Own;
+        match error {
+            Own::Peer { what, .. } => Error::protocol("TLS", what),
+            Own::Unauthentic => Error::protocol("TLS", "record is not authentic"),
+            Own::Alerted(number) => Error::Tls(rustls::Error::AlertReceived(number.into())),
+            other => Error::Tls(rustls::Error::General(other.to_string())),
+        }
+    }
+}
+
 impl From<sealway_v2ray::Error> for Error {
     fn from(error: sealway_v2ray::Error) -> Self {
         Error::Wire(error)

@@ -26,6 +26,7 @@ use std::io;
 use std::ops::Range;
 use std::task::{Context, Poll};
 
+use sealway_tls::records::Records;
 use sealway_v2ray::Step;
 use tokio::time::Instant;
 
@@ -36,7 +37,6 @@ use crate::layer::{Framing, Open, Seal};
 use crate::pool::{Buf, Class};
 use crate::stats::Traffic;
 use crate::tls::handshake::Established;
-use crate::tls::records::Records;
 
 use rx::Rx;
 use tx::Tx;
@@ -391,7 +391,7 @@ impl Stream {
     #[cfg(test)]
     pub(crate) fn update_keys(&mut self) -> Result<(), Error> {
         match &mut self.tls {
-            Some(tls) => tls.key_update(&mut self.tx.out, true),
+            Some(tls) => Ok(tls.key_update(&mut self.tx.out, true)?),
             None => Ok(()),
         }
     }

@@ -4,6 +4,7 @@
 //!
 //! | Modules | What they hold |
 //! |---|---|
+//! | [`records`] | the record layer after a handshake, ours or another library's, TLS 1.2 and 1.3 |
 //! | [`schedule`] | the key schedule: every secret, the keys of records, Finished |
 //! | [`codec`] | messages of the handshake, read and written; records in the clear |
 //! | [`group`] | key agreement: X25519, and X25519 with ML-KEM-768 |
@@ -29,6 +30,7 @@ pub mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod group;
+pub mod records;
 pub mod schedule;
 pub mod suite;
 

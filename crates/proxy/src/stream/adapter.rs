@@ -129,7 +129,7 @@ mod tests {
             far.read_to_end(&mut got).await.unwrap();
             assert!(got == whole[..took], "{lengths:?}");
             let near = writing.await.unwrap();
-            let records = took.div_ceil(tls::records::MAX_PLAIN) as u64;
+            let records = took.div_ceil(sealway_tls::records::MAX_PLAIN) as u64;
             let spare = near.0.written() - took as u64;
             // Each record adds 22 bytes, and the end is one more.
             assert!(

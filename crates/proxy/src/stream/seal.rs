@@ -2,10 +2,11 @@
 
 use std::io::IoSlice;
 
+use sealway_tls::records::MAX_PLAIN;
+
 use super::Stream;
 use crate::Error;
 use crate::pool;
-use crate::tls::records::MAX_PLAIN;
 
 impl Stream {
     /// Appends payload to what is to be sent, sealed by every layer.

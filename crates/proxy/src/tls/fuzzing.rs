@@ -15,10 +15,11 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::UnbufferedStatus;
 use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedCipherSuite};
+use sealway_tls::records::Records;
 use sealway_v2ray::sniff::server_name;
 
 use super::handshake::{Next, step};
-use super::records::{Kernel, Records};
+use super::records::{self, Kernel};
 
 /// An entry: its name, which is also that of its fuzz target and corpus, and the function.
 pub type Entry = (&'static str, fn(&[u8]));
@@ -28,7 +29,7 @@ pub const ENTRIES: &[Entry] = &[
     ("dns_answer", crate::dns::fuzzing::answer),
     ("dns_question", crate::dns::fuzzing::question),
     ("tls_hello", hello),
-    ("tls_records", records),
+    ("tls_records", after_handshake),
 ];
 
 /// Runs the entry of this name.
@@ -71,7 +72,7 @@ const KINDS: [u8; 6] = [23, 22, 21, 20, 24, 255];
 
 /// What a peer sends after the handshake. The first byte says how both ends are set up; then come steps of the peer's: what it
 /// does, how many bytes it does it with, and the bytes.
-fn records(data: &[u8]) {
+fn after_handshake(data: &[u8]) {
     let Some((&first, mut rest)) = data.split_first() else {
         return;
     };
@@ -192,9 +193,9 @@ fn ends(suite: usize, we_dialled: bool) -> (Records, Records, bool) {
         drive!(server, to_server, to_client);
     }
     let (secrets, kernel) = server.dangerous_into_kernel_connection().unwrap();
-    let accepted = Records::new(&secrets, Kernel::Server(kernel)).unwrap();
+    let accepted = records::after(&secrets, Kernel::Server(kernel)).unwrap();
     let (secrets, kernel) = client.dangerous_into_kernel_connection().unwrap();
-    let dialled = Records::new(&secrets, Kernel::Client(kernel)).unwrap();
+    let dialled = records::after(&secrets, Kernel::Client(kernel)).unwrap();
     match we_dialled {
         true => (dialled, accepted, *tls13),
         false => (accepted, dialled, *tls13),

@@ -8,6 +8,7 @@ use rustls::pki_types::ServerName;
 use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, EncodeError, UnbufferedStatus};
 use rustls::{ClientConfig, ServerConfig};
+use sealway_tls::records::Records;
 use sealway_v2ray::sniff;
 
 use crate::Error;
@@ -15,7 +16,7 @@ use crate::carrier::Carrier;
 use crate::closing::LINGER;
 use crate::pool::{Buf, Class};
 use crate::stats::Traffic;
-use crate::tls::records::{Kernel, Records};
+use crate::tls::records::{self, Kernel};
 
 /// What was agreed on, for routing and fallbacks.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -239,7 +240,7 @@ pub(crate) async fn accept(
         alpn: alpn(connection.alpn_protocol()),
     };
     let (secrets, kernel) = connection.dangerous_into_kernel_connection()?;
-    let records = Records::new(&secrets, Kernel::Server(kernel))?;
+    let records = records::after(&secrets, Kernel::Server(kernel))?;
     let received = wire.input[..wire.filled].to_vec();
     Ok(Established {
         carrier,
@@ -269,7 +270,7 @@ pub(crate) async fn connect(
         alpn: alpn(connection.alpn_protocol()),
     };
     let (secrets, kernel) = connection.dangerous_into_kernel_connection()?;
-    let records = Records::new(&secrets, Kernel::Client(kernel))?;
+    let records = records::after(&secrets, Kernel::Client(kernel))?;
     let received = wire.input[..wire.filled].to_vec();
     Ok(Established {
         carrier,
