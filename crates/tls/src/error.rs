@@ -54,6 +54,13 @@ pub enum Error {
         /// What was wrong.
         what: &'static str,
     },
+    /// The certificate is not one that is accepted.
+    Certificate {
+        /// What the peer is told.
+        alert: Alert,
+        /// Why, for a log of this end.
+        why: String,
+    },
     /// The peer gave up, and said this. The number is one of RFC 8446 section 6.
     Alerted(u8),
     /// A record is not authentic: another key, or bytes that were changed on the way.
@@ -73,7 +80,7 @@ impl Error {
     /// What the peer is to be told; nothing if it gave up itself.
     pub fn alert(&self) -> Option<Alert> {
         match self {
-            Error::Peer { alert, .. } => Some(*alert),
+            Error::Peer { alert, .. } | Error::Certificate { alert, .. } => Some(*alert),
             Error::Alerted(_) => None,
             Error::Unauthentic => Some(Alert::BadRecordMac),
             Error::Given(_) | Error::Library(_) => Some(Alert::InternalError),
@@ -83,7 +90,7 @@ impl Error {
     /// Whose fault it is.
     pub fn fault(&self) -> Fault {
         match self {
-            Error::Peer { .. } | Error::Alerted(_) | Error::Unauthentic => Fault::Peer,
+            Error::Peer { .. } | Error::Certificate { .. } | Error::Alerted(_) | Error::Unauthentic => Fault::Peer,
             Error::Given(_) => Fault::Caller,
             Error::Library(_) => Fault::Environment,
         }
@@ -94,6 +101,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Peer { what, .. } => write!(f, "{what}"),
+            Error::Certificate { why, .. } => write!(f, "the certificate is refused: {why}"),
             Error::Alerted(number) => write!(f, "the other end gave up with alert {number}"),
             Error::Unauthentic => f.write_str("record is not authentic"),
             Error::Given(what) | Error::Library(what) => f.write_str(what),

@@ -3,6 +3,7 @@
 //! Every entry checks more than that nothing panics: that cutting the input elsewhere changes nothing, that what is answered has the
 //! length that it is to have, that no more comes out than went in.
 
+pub(crate) mod client;
 mod codec;
 #[cfg(test)]
 mod corpora;
@@ -17,6 +18,7 @@ pub const ENTRIES: &[Entry] = &[
     ("tls13_group", group),
     ("tls13_hello", codec::hello),
     ("tls13_messages", codec::messages),
+    ("tls13_server_flight", client::server_flight),
 ];
 
 /// Runs the entry of this name.

@@ -5,6 +5,8 @@
 //! | Modules | What they hold |
 //! |---|---|
 //! | [`records`] | the record layer after a handshake, ours or another library's, TLS 1.2 and 1.3 |
+//! | [`template`] | hellos that look like those of a browser |
+//! | [`client`] | the client's side of a handshake |
 //! | [`schedule`] | the key schedule: every secret, the keys of records, Finished |
 //! | [`codec`] | messages of the handshake, read and written; records in the clear |
 //! | [`group`] | key agreement: X25519, and X25519 with ML-KEM-768 |
@@ -24,6 +26,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod client;
 pub mod codec;
 pub mod error;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -33,6 +36,7 @@ pub mod group;
 pub mod records;
 pub mod schedule;
 pub mod suite;
+pub mod template;
 
 pub use error::{Alert, Error};
 pub use zeroize::Zeroizing;

@@ -1,0 +1,201 @@
+//! What a server must not do, and what it is told then.
+
+use super::*;
+
+fn refused(script: &Script, hello: Hello, judge: Likes) -> Alert {
+    match shake(script, hello, judge, 64) {
+        Ok(_) => panic!("the handshake went through"),
+        Err(error) => error.alert().unwrap(),
+    }
+}
+
+#[test]
+fn a_flight_that_is_not_right_is_refused() {
+    let case = |change: fn(&mut Script)| {
+        let mut script = Script::default();
+        change(&mut script);
+        script
+    };
+    let too_much: Vec<u8> = vec![0; Certificate::MAX_DER];
+    let cases: Vec<(Script, Alert)> = vec![
+        (case(|s| s.wrong_signature = true), Alert::DecryptError),
+        (case(|s| s.wrong_finished = true), Alert::DecryptError),
+        (case(|s| s.chain = vec![b"other".to_vec()]), Alert::UnknownCa),
+        (case(|s| s.chain = vec![]), Alert::DecodeError),
+        (case(|s| s.scheme = 0x0806 + 0x100), Alert::IllegalParameter),
+        (case(|s| s.scheme = 0x0804), Alert::DecryptError),
+        (case(|s| s.session_id = Some(vec![1; 32])), Alert::IllegalParameter),
+        (case(|s| s.session_id = Some(vec![])), Alert::IllegalParameter),
+        (case(|s| s.encrypted = vec![(99, vec![])]), Alert::UnsupportedExtension),
+        (case(|s| s.encrypted = vec![(43, vec![3, 4])]), Alert::IllegalParameter),
+        (case(|s| s.encrypted = vec![(0, vec![1])]), Alert::IllegalParameter),
+        (
+            case(|s| s.encrypted = vec![(16, vec![0, 3, 2, b'h', b'3'])]),
+            Alert::IllegalParameter,
+        ),
+        (
+            case(|s| s.encrypted = vec![(16, body::names(&["h2", "http/1.1"]).unwrap())]),
+            Alert::IllegalParameter,
+        ),
+        (case(|s| s.hello_extensions = Some(vec![])), Alert::ProtocolVersion),
+        (
+            case(|s| s.hello_extensions = Some(vec![(43, vec![3, 3])])),
+            Alert::ProtocolVersion,
+        ),
+        (
+            case(|s| s.hello_extensions = Some(vec![(43, vec![3, 4])])),
+            Alert::MissingExtension,
+        ),
+        (
+            case(|s| s.hello_extensions = Some(vec![(43, vec![3, 4]), (16, vec![])])),
+            Alert::UnsupportedExtension,
+        ),
+        (
+            case(|s| s.hello_extensions = Some(vec![(43, vec![3, 4]), (51, vec![0, 0x17, 0, 1, 4])])),
+            Alert::IllegalParameter,
+        ),
+        (
+            case(|s| s.hello_extensions = Some(vec![(43, vec![3, 4]), (51, vec![0, 0x1d, 0, 1, 4])])),
+            Alert::IllegalParameter,
+        ),
+        (
+            case(|s| {
+                let share = body::key_share(0x1d, &[0; 32]).unwrap();
+                s.hello_extensions = Some(vec![(43, vec![3, 4]), (51, share)]);
+            }),
+            Alert::IllegalParameter,
+        ),
+        (case(|s| s.changes = MAX_CHANGES + 1), Alert::UnexpectedMessage),
+        (case(|s| s.empty_records = MAX_EMPTY + 1), Alert::UnexpectedMessage),
+        (case(|s| s.compressed = true), Alert::UnexpectedMessage),
+        (case(|s| s.retry = Some((None, None))), Alert::IllegalParameter),
+        (case(|s| s.retry = Some((Some(0x001d), None))), Alert::IllegalParameter),
+        (case(|s| s.retry = Some((Some(0x0017), None))), Alert::IllegalParameter),
+        (
+            Script {
+                chain: vec![b"mine".to_vec(), too_much],
+                ..Script::default()
+            },
+            Alert::RecordOverflow,
+        ),
+    ];
+    for (at, (script, alert)) in cases.iter().enumerate() {
+        assert_eq!(refused(script, plain(), Likes::default()), *alert, "case {at}");
+    }
+    // A browser offers a group that is not spoken here.
+    let script = case(|s| s.retry = Some((Some(0x0017), None)));
+    assert_eq!(refused(&script, browser(), Likes::default()), Alert::HandshakeFailure);
+}
+
+/// Longer than any flight may be.
+struct Certificate;
+
+impl Certificate {
+    const MAX_DER: usize = MAX_MESSAGE;
+}
+
+#[test]
+fn a_compressed_certificate_is_for_the_judge_to_decide() {
+    let script = Script {
+        compressed: true,
+        ..Script::default()
+    };
+    assert_eq!(
+        refused(&script, browser(), Likes::default()),
+        Alert::UnsupportedCertificate
+    );
+    let judge = Likes {
+        compressed: true,
+        hellos: None,
+    };
+    let (done, _) = shake(&script, browser(), judge, 64).unwrap();
+    assert_eq!(done.judge.hellos, None);
+}
+
+/// What the client has sent last must be this alert; in the clear, or sealed for this server.
+fn says(client: &mut Client<Likes>, server: Option<&mut Server>, alert: Alert) {
+    let mut out = client.take_output();
+    let Some(server) = server else {
+        assert!(out.ends_with(&[21, 3, 3, 0, 2, 2, alert as u8]), "{out:02x?}");
+        return;
+    };
+    let (head, content) = out.split_first_chunk_mut().unwrap();
+    let (kind, plain) = server.client.open(head, content).unwrap();
+    assert_eq!((kind, &content[plain]), (record::ALERT, &alert.message()[..]));
+}
+
+#[test]
+fn the_server_is_told_why() {
+    let begin = || {
+        let mut client = Client::start(plain(), Likes::default(), None).unwrap();
+        let hello = first_message(&client.take_output());
+        (client, hello)
+    };
+    let (mut client, _) = begin();
+    let mut bytes = b"HTTP/1.1 400 Bad Request\r\n".to_vec();
+    assert!(client.receive(&mut bytes, &mut counting(3)).is_err());
+    says(&mut client, None, Alert::UnexpectedMessage);
+    // It stays over.
+    let (flight, _) = Script::default().answer(
+        &first_message(&Client::start(plain(), Likes::default(), None).unwrap().take_output()),
+        None,
+    );
+    assert!(client.receive(&mut flight.clone(), &mut counting(3)).is_err());
+    assert!(!client.is_done());
+
+    let (mut client, hello) = begin();
+    let script = Script {
+        wrong_finished: true,
+        ..Script::default()
+    };
+    let (mut flight, mut server) = script.answer(&hello, None);
+    assert!(client.receive(&mut flight, &mut counting(3)).is_err());
+    says(&mut client, Some(&mut server), Alert::DecryptError);
+
+    // A changed byte of a sealed record.
+    let (mut client, hello) = begin();
+    let (mut flight, mut server) = Script::default().answer(&hello, None);
+    *flight.last_mut().unwrap() ^= 1;
+    assert_eq!(client.receive(&mut flight, &mut counting(3)), Err(Error::Unauthentic));
+    says(&mut client, Some(&mut server), Alert::BadRecordMac);
+
+    // Whoever gives up is told nothing.
+    let (mut client, _) = begin();
+    let mut alert = vec![21, 3, 3, 0, 2, 2, 40];
+    assert_eq!(client.receive(&mut alert, &mut counting(3)), Err(Error::Alerted(40)));
+    assert!(client.take_output().is_empty());
+}
+
+#[test]
+fn messages_come_in_their_order_and_whole_where_keys_change() {
+    for (records, alert) in [
+        // A message that is no ServerHello; one of no kind at all; a hello of a client.
+        (&[22, 3, 3, 0, 4, 20, 0, 0, 0][..], Alert::UnexpectedMessage),
+        (&[22, 3, 3, 0, 4, 0, 0, 0, 0], Alert::UnexpectedMessage),
+        // Payload, and a change that means something.
+        (&[23, 3, 3, 0, 20], Alert::UnexpectedMessage),
+        (&[20, 3, 3, 0, 1, 2], Alert::UnexpectedMessage),
+        (&[20, 3, 3, 0, 2, 1, 1], Alert::UnexpectedMessage),
+        // Without content, and longer than any hello.
+        (&[22, 3, 3, 0, 0], Alert::DecodeError),
+        (&[22, 3, 3, 0, 4, 2, 0, 0x40, 0], Alert::RecordOverflow),
+        (&[22, 3, 3, 0x40, 1], Alert::RecordOverflow),
+    ] {
+        let mut client = Client::start(plain(), Likes::default(), None).unwrap();
+        client.take_output();
+        let mut bytes = records.to_vec();
+        bytes.resize(bytes.len().max(25), 0);
+        let error = client.receive(&mut bytes, &mut counting(3)).unwrap_err();
+        assert_eq!(error.alert(), Some(alert), "{records:02x?}: {error}");
+    }
+    // ServerHello, and the beginning of something in the same record.
+    let mut client = Client::start(plain(), Likes::default(), None).unwrap();
+    let hello = first_message(&client.take_output());
+    let (flight, _) = Script::default().answer(&hello, None);
+    let first = record::Record::first(&flight).unwrap().unwrap();
+    let mut bytes = Vec::new();
+    record::write(&mut bytes, record::HANDSHAKE, 3, &[first.content, &[8]].concat());
+    let error = client.receive(&mut bytes, &mut counting(3)).unwrap_err();
+    assert_eq!(error.alert(), Some(Alert::UnexpectedMessage));
+    assert_eq!(Kind::SERVER_HELLO.0, 2);
+}
