@@ -1,12 +1,14 @@
 //! One entry a parser, for the fuzz targets and for the test that replays their corpora. Not part of the public interface.
 //!
 //! Every entry checks more than that nothing panics: that cutting the input elsewhere changes nothing, that what is answered has the
-//! length that it is to have, that no more comes out than went in.
+//! length that it is to have, that no more comes out than went in, that nobody gets through a handshake without its keys.
+#![allow(clippy::unwrap_used, reason = "the other end is ours and in order")]
 
 pub(crate) mod client;
 mod codec;
 #[cfg(test)]
 mod corpora;
+pub(crate) mod ends;
 
 use crate::group::{self, Group};
 
@@ -15,9 +17,11 @@ pub type Entry = (&'static str, fn(&[u8]));
 
 /// All entries.
 pub const ENTRIES: &[Entry] = &[
+    ("tls13_client", ends::client),
     ("tls13_group", group),
     ("tls13_hello", codec::hello),
     ("tls13_messages", codec::messages),
+    ("tls13_records", ends::records),
     ("tls13_server_flight", client::server_flight),
 ];
 

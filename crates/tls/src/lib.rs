@@ -4,6 +4,7 @@
 //!
 //! | Modules | What they hold |
 //! |---|---|
+//! | [`server`] | the server's side of a handshake: a plain one, and one that looks like another server's |
 //! | [`records`] | the record layer after a handshake, ours or another library's, TLS 1.2 and 1.3 |
 //! | [`template`] | hellos that look like those of a browser |
 //! | [`client`] | the client's side of a handshake |
@@ -35,6 +36,7 @@ pub mod fuzzing;
 pub mod group;
 pub mod records;
 pub mod schedule;
+pub mod server;
 pub mod suite;
 pub mod template;
 
