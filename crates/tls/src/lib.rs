@@ -34,6 +34,7 @@ pub mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod group;
+pub mod reality;
 pub mod records;
 pub mod schedule;
 pub mod server;

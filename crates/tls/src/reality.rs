@@ -1,0 +1,3 @@
+//! REALITY, as pure code.
+
+pub mod certificate;
