@@ -18,7 +18,8 @@ mod tests;
 pub use extension::{Extensions, KeyShare, KeyShares, Numbers};
 pub use flight::{
     Certificate, CertificateEntry, CertificateVerify, EncryptedExtensions, KeyUpdate, NewSessionTicket,
-    write_certificate, write_certificate_verify, write_encrypted_extensions, write_finished, write_key_update,
+    signed_by_server, write_certificate, write_certificate_verify, write_encrypted_extensions, write_finished,
+    write_key_update,
 };
 pub use hello::{ClientHello, RETRY_RANDOM, SESSION_ID_AT, ServerHello, write_client_hello, write_server_hello};
 pub use join::Joiner;

@@ -21,7 +21,6 @@ use std::sync::Arc;
 pub use await_finished::AwaitFinished;
 pub use await_hello::AwaitHello;
 pub use ed25519::{ED25519, Ed25519};
-pub use flight::signed_content;
 pub use shape::{Lengths, Shape, answer_in_shape};
 
 use crate::codec::{ClientHello, Numbers, record};

@@ -3,16 +3,13 @@
 use super::{Done, Hello, Judge, Shown, unexpected};
 use crate::codec::extension::{self, TLS13};
 use crate::codec::{
-    Certificate, CertificateVerify, EncryptedExtensions, Extensions, Kind, Message, ServerHello, write_certificate,
-    write_encrypted_extensions, write_finished,
+    self, Certificate, CertificateVerify, EncryptedExtensions, Extensions, Kind, Message, ServerHello,
+    write_certificate, write_encrypted_extensions, write_finished,
 };
 use crate::error::{Alert, Error};
 use crate::group::Group;
 use crate::schedule::{Handshake, KeyLog, Keys, Logged, Transcript};
 use crate::suite::CipherSuite;
-
-/// What a server signs begins with this (RFC 8446 section 4.4.3).
-const SIGNED: &[u8; 34] = b"TLS 1.3, server CertificateVerify\0";
 
 /// Where a handshake stands.
 pub(super) enum State {
@@ -360,9 +357,7 @@ impl WaitVerify {
             return Err(illegal("a signature scheme that was not offered"));
         }
         if let Some(certificate) = &self.shown {
-            let mut signed = vec![b' '; 64];
-            signed.extend_from_slice(SIGNED);
-            signed.extend_from_slice(self.common.transcript.value().as_ref());
+            let signed = codec::signed_by_server(self.common.transcript.value().as_ref());
             judge.signature(certificate, verify.scheme, &signed, verify.signature)?;
         }
         self.common.transcript.add(message.bytes);

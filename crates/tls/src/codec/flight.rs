@@ -176,6 +176,11 @@ pub fn write_certificate<C: AsRef<[u8]>>(out: &mut Vec<u8>, chain: &[C]) -> Resu
     })
 }
 
+/// What the signature of a server's CertificateVerify is over; `transcript` is the hash of all messages before it.
+pub fn signed_by_server(transcript: &[u8]) -> Vec<u8> {
+    [&[b' '; 64], &b"TLS 1.3, server CertificateVerify\0"[..], transcript].concat()
+}
+
 /// Appends a CertificateVerify.
 ///
 /// # Errors

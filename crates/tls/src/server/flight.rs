@@ -2,20 +2,13 @@
 
 use super::{Agreed, Identity};
 use crate::codec::{
-    ClientHello, write_certificate, write_certificate_verify, write_encrypted_extensions, write_finished,
+    ClientHello, signed_by_server, write_certificate, write_certificate_verify, write_encrypted_extensions,
+    write_finished,
 };
 use crate::error::{Alert, Error};
 use crate::records::{Opening, Records, Sealing, Version};
 use crate::schedule::{Handshake, KeyLog, Secrets, Transcript};
 use crate::suite::Digest;
-
-/// What a server signs in its CertificateVerify (RFC 8446 section 4.4.3): `transcript` goes up to its certificates.
-pub fn signed_content(transcript: &Digest) -> Vec<u8> {
-    let mut content = vec![b' '; 64];
-    content.extend_from_slice(b"TLS 1.3, server CertificateVerify\0");
-    content.extend_from_slice(transcript.as_ref());
-    content
-}
 
 /// A server that has made its flight, all but what is around it.
 pub(super) struct Flight {
@@ -72,7 +65,7 @@ impl Flight {
             Alert::MissingExtension,
             "ClientHello without signature_algorithms",
         ))?;
-        let (scheme, signature) = identity.sign(offered, &signed_content(&transcript.value()))?;
+        let (scheme, signature) = identity.sign(offered, &signed_by_server(transcript.value().as_ref()))?;
         write_certificate_verify(verify, scheme, &signature)?;
         transcript.add(verify);
         write_finished(
