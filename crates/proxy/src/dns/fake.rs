@@ -1,6 +1,6 @@
 //! Addresses that stand for names.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -94,6 +94,13 @@ struct Pool {
     newest: usize,
     by_name: HashMap<Arc<str>, usize>,
     by_offset: HashMap<u128, usize>,
+    /// The first address that was given.
+    begin: Option<u128>,
+    /// Addresses that were given for the first time, one after another.
+    given: u128,
+    /// Addresses whose names have made room, as many as there are names at most. Given again, the first of them goes first: a client
+    /// may still know it by the old name.
+    freed: VecDeque<u128>,
 }
 
 impl Pool {
@@ -111,14 +118,20 @@ impl Pool {
             let gone = &self.slots[oldest];
             self.by_name.remove(&gone.name);
             self.by_offset.remove(&gone.offset);
+            self.freed.push_back(gone.offset);
+            if self.freed.len() > size {
+                self.freed.pop_front();
+            }
             self.newest = oldest;
             oldest
         };
-        // There are more addresses than names, so one is free.
-        let mut offset = u128::from(millis) % (size as u128);
-        while self.by_offset.contains_key(&offset) {
-            offset = (offset + 1) % room;
-        }
+        let begin = *self.begin.get_or_insert(u128::from(millis) % (size as u128));
+        // There are more addresses than names: once all have been given, a name has just made room.
+        let offset = match self.given < room {
+            true => (begin + self.given) % room,
+            false => self.freed.pop_front().unwrap_or(begin),
+        };
+        self.given = (self.given + 1).min(room);
         self.slots[at].name = Arc::clone(&name);
         self.slots[at].offset = offset;
         self.by_name.insert(name, at);
@@ -191,6 +204,38 @@ mod tests {
         assert_eq!(pools.name(IpAddr::from([198, 18, 0, 8])), Fake::No);
         let usual = FakePools::new(&[]);
         assert_eq!(usual.name(IpAddr::from([198, 19, 255, 255])), Fake::Unknown);
+    }
+
+    #[test]
+    fn an_address_is_given_again_as_late_as_it_can() {
+        for (net, size, apart) in [
+            ("198.18.0.0/24", 255, 1),
+            ("198.18.0.0/24", 200, 56),
+            ("198.18.0.0/22", 256, 256),
+        ] {
+            let pools = FakePools::new(&[FakePool {
+                net: net.parse().unwrap(),
+                size,
+            }]);
+            // The name that an address stood for, and how many have lost theirs since.
+            let mut last: HashMap<IpAddr, u32> = HashMap::new();
+            for n in 0..20 * size {
+                // A few names are asked for all the time, and keep their addresses.
+                for liked in 0..8 {
+                    pools
+                        .address(&format!("liked{liked}"), Family::V4, u64::from(n))
+                        .unwrap();
+                }
+                let address = pools.address(&format!("n{n}"), Family::V4, u64::from(n)).unwrap();
+                if let Some(before) = last.insert(address, n) {
+                    // It stood for its name while all others but those that are liked came and went.
+                    assert!(n - before >= size - 8 + apart - 1, "{} in {net} of {size}", n - before);
+                }
+                assert_eq!(pools.name(address), Fake::Name(format!("n{n}").as_str().into()));
+                let pool = pools.pools[0].1.lock().unwrap();
+                assert!(pool.freed.len() <= size as usize && pool.by_offset.len() <= size as usize);
+            }
+        }
     }
 
     /// Against a list that is searched from end to end.
