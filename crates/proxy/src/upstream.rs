@@ -1,6 +1,8 @@
 //! DNS servers on the wire: datagrams, streams, TLS and HTTP/2.
 
 mod https;
+mod pipe;
+mod pipes;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -16,7 +18,7 @@ use sealway_v2ray::{Address, Destination, Network};
 use tokio::net::UnixStream;
 
 use crate::Error;
-use crate::dial;
+use crate::dial::{self, OwnSocket};
 use crate::dns::hosts::Fixed;
 use crate::dns::{Dns, Exchange};
 use crate::loops::LoopGuard;
@@ -27,10 +29,11 @@ use crate::stats::Traffic;
 use crate::stream::Stream;
 use crate::stream::adapter::Io;
 use crate::tls::{build, handshake};
+use crate::udp::PacketEnd;
 
 use https::Https;
 use stream::Streams;
-use udp::{Line, Udp};
+use udp::Udp;
 
 /// How every server of the settings is asked.
 ///
@@ -42,62 +45,43 @@ pub(crate) fn all(
     roads: &Arc<Roads>,
     loops: &Arc<LoopGuard>,
 ) -> Result<Vec<Option<Arc<dyn Exchange>>>, Error> {
-    let one = |(at, server): (usize, &DnsServer)| {
-        let place = format!("dns.servers[{at}]");
-        let trusted = ClientTls::default();
-        wire(&place, server, &trusted, resolver.dns(), roads, loops)
+    let around = Around {
+        trusted: ClientTls::default(),
+        socket: own_options(settings),
+        dns: Arc::downgrade(resolver.dns()),
+        roads: Arc::clone(roads),
+        loops: Arc::clone(loops),
     };
+    let one = |(at, server): (usize, &DnsServer)| wire(&format!("dns.servers[{at}]"), server, &around);
     settings.dns.servers.iter().enumerate().map(one).collect()
 }
 
-fn wire(
-    place: &str,
-    server: &DnsServer,
-    trusted: &ClientTls,
-    dns: &Arc<Dns>,
-    roads: &Arc<Roads>,
-    loops: &Arc<LoopGuard>,
-) -> Result<Option<Arc<dyn Exchange>>, Error> {
-    let DnsAddress::Server {
-        transport,
-        local,
-        host,
-        port,
-        path,
-    } = &server.address
-    else {
+/// What sockets of ours have that no outbound opens: the mark of the first outbound with one, so that a firewall that lets the
+/// connections of this program by lets them by too.
+fn own_options(settings: &Settings) -> SocketOptions {
+    SocketOptions {
+        mark: settings.outbounds.iter().find_map(|one| one.transport.socket.mark),
+        ..SocketOptions::default()
+    }
+}
+
+/// What servers are reached with.
+struct Around {
+    trusted: ClientTls,
+    socket: SocketOptions,
+    dns: Weak<Dns>,
+    roads: Arc<Roads>,
+    loops: Arc<LoopGuard>,
+}
+
+fn wire(place: &str, server: &DnsServer, around: &Around) -> Result<Option<Arc<dyn Exchange>>, Error> {
+    let DnsAddress::Server { transport, path, .. } = &server.address else {
         return Ok(None);
     };
-    let alpn: &[&str] = match transport {
-        DnsTransport::Https => &["h2"],
-        _ => &[],
+    let Some(way) = Way::new(place, server, around)? else {
+        return Ok(None);
     };
-    let tls = match transport {
-        DnsTransport::Tls | DnsTransport::Https => {
-            let name = match host.ip() {
-                Some(ip) => ServerName::IpAddress(ip.into()),
-                None => build::server_name(place, &host.to_string())?,
-            };
-            let tls = ClientTls {
-                alpn: alpn.iter().map(|&one| one.to_owned()).collect(),
-                ..trusted.clone()
-            };
-            Some((build::client(place, &tls)?, name))
-        }
-        _ => None,
-    };
-    let way = Way {
-        to: Destination {
-            network: Network::Tcp,
-            address: host.clone(),
-            port: *port,
-        },
-        inbound: (!local).then(|| Arc::from(server.tag.as_str())),
-        tls,
-        roads: Arc::clone(roads),
-        loops: Arc::clone(loops),
-        dns: Arc::downgrade(dns),
-    };
+    let way = Arc::new(way);
     Ok(Some(match transport {
         DnsTransport::Udp => Arc::new(Udp::new(way)),
         DnsTransport::Tcp | DnsTransport::Tls => Arc::new(Streams::new(way)),
@@ -111,12 +95,59 @@ struct Way {
     /// The inbound tag that the rules see. `None`: straight, not by the rules.
     inbound: Option<Arc<str>>,
     tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    /// What sockets have that go straight.
+    socket: SocketOptions,
     roads: Arc<Roads>,
     loops: Arc<LoopGuard>,
     dns: Weak<Dns>,
 }
 
 impl Way {
+    /// The way to a server, unless it is none on the wire.
+    fn new(place: &str, server: &DnsServer, around: &Around) -> Result<Option<Way>, Error> {
+        let DnsAddress::Server {
+            transport,
+            local,
+            host,
+            port,
+            ..
+        } = &server.address
+        else {
+            return Ok(None);
+        };
+        let alpn: &[&str] = match transport {
+            DnsTransport::Https => &["h2"],
+            _ => &[],
+        };
+        let tls = match transport {
+            DnsTransport::Tls | DnsTransport::Https => {
+                let name = match host.ip() {
+                    Some(ip) => ServerName::IpAddress(ip.into()),
+                    None => build::server_name(place, &host.to_string())?,
+                };
+                let tls = ClientTls {
+                    alpn: alpn.iter().map(|&one| one.to_owned()).collect(),
+                    ..around.trusted.clone()
+                };
+                Some((build::client(place, &tls)?, name))
+            }
+            _ => None,
+        };
+        Ok(Some(Way {
+            to: Destination {
+                network: Network::Tcp,
+                address: host.clone(),
+                port: *port,
+            },
+            inbound: (!local).then(|| Arc::from(server.tag.as_str())),
+            tls,
+            socket: around.socket.clone(),
+            roads: Arc::clone(&around.roads),
+            loops: Arc::clone(&around.loops),
+            dns: Weak::clone(&around.dns),
+        }))
+    }
+
     /// The addresses of the server, of which the system's resolver is asked: it is the way to ask others.
     async fn addresses(&self, network: Network) -> Result<Vec<SocketAddr>, Error> {
         let Destination { address, port, .. } = &self.to;
@@ -131,7 +162,8 @@ impl Way {
                 let other = Address::parse(&other).map_err(|_| Error::Resolve { name })?;
                 dial::resolve(&other, *port, DomainStrategy::default()).await?
             }
-            _ => dial::resolve(address, *port, DomainStrategy::default()).await?,
+            Some(Fixed::Code(_) | Fixed::Circle) => return Err(Error::Resolve { name }),
+            None => dial::resolve(address, *port, DomainStrategy::default()).await?,
         };
         for address in &addresses {
             self.loops.check(*address, network)?;
@@ -162,25 +194,32 @@ impl Way {
 
     async fn sock(&self) -> Result<Sock, Error> {
         let addresses = self.addresses(Network::Tcp).await?;
-        dial::connect_any(&addresses, &SocketOptions::default(), None).await
+        dial::connect_any(&addresses, &self.socket, None).await
     }
 
-    /// Datagrams to the server, from a port that nobody else has.
-    async fn line(&self) -> Result<Line, Error> {
-        if let Some(inbound) = &self.inbound {
-            let packets = self.roads.packets_routed(inbound, &self.to).await?;
-            return Ok(Line::Packets(packets, self.to.clone()));
+    /// Datagrams to the server by the routing.
+    async fn packets(&self) -> Result<Box<dyn PacketEnd>, Error> {
+        let inbound = self.inbound.clone().unwrap_or_default();
+        self.roads.packets_routed(&inbound, &self.to).await
+    }
+
+    /// Datagrams straight to the server, from a port that nobody else has.
+    async fn socket(&self) -> Result<OwnSocket, Error> {
+        let mut failed = Error::Closed;
+        for to in self.addresses(Network::Udp).await? {
+            let any: IpAddr = match to {
+                SocketAddr::V4(_) => [0, 0, 0, 0].into(),
+                SocketAddr::V6(_) => [0u16; 8].into(),
+            };
+            // Known as ours, so that a firewall that leads it back makes no circle.
+            let socket = dial::datagram_socket(any, &self.socket)?;
+            match socket.connect(to).await {
+                Ok(()) => return Ok(socket),
+                // There may be a way to the next one.
+                Err(error) => failed = Error::connect(to, error),
+            }
         }
-        let addresses = self.addresses(Network::Udp).await?;
-        let to = addresses.first().copied().ok_or(Error::Closed)?;
-        let any: IpAddr = match to {
-            SocketAddr::V4(_) => [0, 0, 0, 0].into(),
-            SocketAddr::V6(_) => [0u16; 8].into(),
-        };
-        // Known as ours, so that a firewall that leads it back makes no circle.
-        let socket = dial::datagram_socket(any, &SocketOptions::default())?;
-        socket.connect(to).await.map_err(|error| Error::connect(to, error))?;
-        Ok(Line::Socket(socket))
+        Err(failed)
     }
 }
 

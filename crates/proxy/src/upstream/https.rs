@@ -2,11 +2,13 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderValue, Request, Response, StatusCode};
+use tokio::time::Instant;
 
 use super::Way;
 use crate::Error;
@@ -23,21 +25,58 @@ const MAX_ANSWER: usize = 65_535;
 
 /// A server that is asked by requests.
 pub(super) struct Https {
-    way: Way,
+    way: Arc<Way>,
     path: String,
     client: Mutex<Option<Arc<Client>>>,
     /// Held by who connects for everybody. What is itself needed to connect to some server never waits for it.
     connects: tokio::sync::Mutex<()>,
+    /// Requests that were given up, one after another, with no answer to any in between.
+    unheard: AtomicU32,
+}
+
+/// Requests given up after which a connection is: without an answer nobody knows whether there is a server at its end.
+const MAX_UNHEARD: u32 = 2;
+/// Whoever gives up earlier shows nothing.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A request on its way.
+struct Unheard<'a> {
+    https: &'a Https,
+    client: &'a Arc<Client>,
+    since: Instant,
+    answered: bool,
+}
+
+impl Drop for Unheard<'_> {
+    fn drop(&mut self) {
+        if self.answered {
+            self.https.unheard.store(0, Ordering::Relaxed);
+        } else if self.since.elapsed() >= PATIENCE
+            && self.https.unheard.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_UNHEARD
+        {
+            self.https.forget(self.client);
+        }
+    }
 }
 
 impl Https {
-    pub(super) fn new(way: Way, path: String) -> Https {
+    pub(super) fn new(way: Arc<Way>, path: String) -> Https {
         Https {
             way,
             path,
             client: Mutex::default(),
             connects: tokio::sync::Mutex::default(),
+            unheard: AtomicU32::new(0),
         }
+    }
+
+    /// Asks no more on this connection.
+    fn forget(&self, client: &Arc<Client>) {
+        let mut kept = self.kept();
+        if kept.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, client)) {
+            *kept = None;
+        }
+        self.unheard.store(0, Ordering::Relaxed);
     }
 
     fn kept(&self) -> MutexGuard<'_, Option<Arc<Client>>> {
@@ -123,18 +162,25 @@ impl Https {
             Err(Error::Io(error)) if !new && is_broken(&error) => {}
             answer => return answer,
         }
-        {
-            let mut kept = self.kept();
-            if kept.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, &client)) {
-                *kept = None;
-            }
-        }
+        self.forget(&client);
         let (client, _) = self.client().await?;
         self.ask_on(&client, bytes).await
     }
 
-    async fn ask_on(&self, client: &Client, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    async fn ask_on(&self, client: &Arc<Client>, bytes: &[u8]) -> Result<Vec<u8>, Error> {
         let request = self.request(bytes.len())?;
+        let mut unheard = Unheard {
+            https: self,
+            client,
+            since: Instant::now(),
+            answered: false,
+        };
+        let answer = self.ask_by(client, request, bytes).await;
+        unheard.answered = true;
+        answer
+    }
+
+    async fn ask_by(&self, client: &Client, request: Request<()>, bytes: &[u8]) -> Result<Vec<u8>, Error> {
         let mut body = client.request(request, Box::new(check_head), None).await?;
         let mut sent = 0;
         while sent < bytes.len() {
@@ -165,7 +211,11 @@ fn is_broken(error: &io::Error) -> bool {
 }
 
 fn check_head(head: &Response<()>) -> io::Result<()> {
-    if head.status() != StatusCode::OK || head.headers().get(CONTENT_TYPE) != Some(&MESSAGE) {
+    let kind = head.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    // Parameters may stand behind it.
+    let kind = kind.and_then(|kind| kind.split(|byte| *byte == b';').next());
+    let is_message = kind.is_some_and(|kind| kind.trim_ascii().eq_ignore_ascii_case(MESSAGE.as_bytes()));
+    if head.status() != StatusCode::OK || !is_message {
         let what = format!(
             "the server answers with HTTP status {} and no DNS",
             head.status().as_u16()

@@ -1,6 +1,9 @@
 //! Servers that answer late, wrongly, or only by streams.
 
 mod bounds;
+mod guesses;
+mod routed;
+mod streams;
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -17,7 +20,6 @@ use tokio::time::{Instant, timeout};
 
 use super::*;
 use crate::dns::message::{Answer, Family, Question, name};
-use crate::lists::Lists;
 use crate::settings::PemSource;
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -54,20 +56,35 @@ fn question() -> Question {
     }
 }
 
-/// A wire to a server as a configuration names it.
-fn to(server: &str, trusted: &ClientTls) -> Arc<dyn Exchange> {
+fn server_of(server: &str) -> DnsServer {
     let text = format!(r#"{{"dns": {{"servers": ["{server}"]}}, "outbounds": [{{"protocol": "freedom"}}]}}"#);
     let file = sealway_v2ray::config::File {
         name: "c.json",
         text: text.as_bytes(),
     };
     let loaded = sealway_v2ray::config::load(&[file], &Default::default());
-    let settings = loaded.config.unwrap().dns;
-    let dns = Dns::new(&settings, &Lists::default()).unwrap();
-    let (roads, loops) = (Roads::new(vec![]), Arc::new(LoopGuard::default()));
-    wire("dns.servers[0]", &settings.servers[0], trusted, &dns, &roads, &loops)
+    loaded.config.unwrap().dns.servers.remove(0)
+}
+
+/// A wire to a server as a configuration names it.
+fn to(server: &str, trusted: &ClientTls) -> Arc<dyn Exchange> {
+    to_by(server, trusted, Roads::new(vec![]))
+}
+
+fn to_by(server: &str, trusted: &ClientTls, roads: Arc<Roads>) -> Arc<dyn Exchange> {
+    wire("dns.servers[0]", &server_of(server), &around(trusted, roads))
         .unwrap()
         .unwrap()
+}
+
+fn around(trusted: &ClientTls, roads: Arc<Roads>) -> Around {
+    Around {
+        trusted: trusted.clone(),
+        socket: SocketOptions::default(),
+        dns: Weak::new(),
+        roads,
+        loops: Arc::new(LoopGuard::default()),
+    }
 }
 
 async fn ask(wire: &Arc<dyn Exchange>) -> Result<Answer, Error> {
@@ -118,98 +135,6 @@ async fn udp_server<F: Future<Output = ()> + Send + 'static>(
         to(&format!("udp+local://127.0.0.1:{port}"), &ClientTls::default()),
         served,
     )
-}
-
-#[tokio::test]
-async fn what_a_liar_sends_before_the_answer_changes_nothing() {
-    let (wire, streams) = udp_server(|socket| async move {
-        let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let mut buffer = [0; 2048];
-        while let Ok((len, from)) = socket.recv_from(&mut buffer).await {
-            let question = &buffer[..len];
-            // From another port, with everything right.
-            stranger.send_to(&lie(question), from).await.unwrap();
-            let mut wrong_id = lie(question);
-            wrong_id[1] ^= 1;
-            let other_name = reply(question, |message| {
-                let name = Name::from_ascii("other.example.").unwrap();
-                message.queries[0].set_name(name.clone());
-                message.add_answer(Record::from_rdata(name, 60, RData::A(A([203, 0, 113, 6].into()))));
-            });
-            let no_answer = [question, &[0; 40]].concat();
-            for bytes in [&wrong_id[..], &other_name, &no_answer, b"", &lie(question)[..20]] {
-                socket.send_to(bytes, from).await.unwrap();
-            }
-            let out_of_bailiwick = reply(question, |message| {
-                let owner = message.queries[0].name().clone();
-                message.add_answer(Record::from_rdata(owner, 60, RData::A(A([192, 0, 2, 1].into()))));
-                let bank = Name::from_ascii("bank.example.").unwrap();
-                message.add_answer(Record::from_rdata(bank, 60, RData::A(A([203, 0, 113, 6].into()))));
-            });
-            socket.send_to(&out_of_bailiwick, from).await.unwrap();
-        }
-    })
-    .await;
-    for _ in 0..50 {
-        assert!(is_honest(ask(&wire).await));
-    }
-    assert_eq!(streams.load(Ordering::SeqCst), 0);
-}
-
-/// 10,000 datagrams a second for as long as the question is open, from a stranger and with the server's own address: a
-/// bounded number of them, so that the test does the same on any machine.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_of_guesses_changes_no_answer() {
-    let (wire, streams) = udp_server(|socket| async move {
-        let socket = Arc::new(socket);
-        let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let mut buffer = [0; 2048];
-        while let Ok((len, from)) = socket.recv_from(&mut buffer).await {
-            let question = &buffer[..len];
-            let bad = lie(question);
-            let began = Instant::now();
-            for round in 0..2000u32 {
-                let mut guess = bad.clone();
-                // Every id but the right one.
-                let id = u16::from_be_bytes([guess[0], guess[1]]).wrapping_add(1 + (round % 65_535) as u16);
-                guess[..2].copy_from_slice(&id.to_be_bytes());
-                let _ = stranger.send_to(&guess, from).await;
-                // The stranger knows everything and has only the wrong address.
-                let _ = stranger.send_to(&bad, from).await;
-                if round % 50 == 0 {
-                    let _ = socket.send_to(&guess, from).await;
-                }
-                if round % 100 == 0 {
-                    let due = began + Duration::from_micros(u64::from(round) * 200);
-                    tokio::time::sleep_until(due).await;
-                }
-            }
-            let _ = socket.send_to(&honest(question), from).await;
-        }
-    })
-    .await;
-    for _ in 0..3 {
-        assert!(is_honest(ask(&wire).await));
-    }
-    assert_eq!(streams.load(Ordering::SeqCst), 0, "strangers made no difference");
-}
-
-#[tokio::test]
-async fn who_guesses_with_the_servers_address_meets_a_stream() {
-    let (wire, streams) = udp_server(|socket| async move {
-        let mut buffer = [0; 2048];
-        while let Ok((len, from)) = socket.recv_from(&mut buffer).await {
-            for n in 1..=udp::MAX_WRONG as u16 {
-                let mut guess = lie(&buffer[..len]);
-                let id = u16::from_be_bytes([guess[0], guess[1]]).wrapping_add(n);
-                guess[..2].copy_from_slice(&id.to_be_bytes());
-                socket.send_to(&guess, from).await.unwrap();
-            }
-        }
-    })
-    .await;
-    assert!(is_honest(ask(&wire).await));
-    assert_eq!(streams.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]

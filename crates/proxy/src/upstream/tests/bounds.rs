@@ -39,13 +39,36 @@ async fn streams_to_a_silent_server_are_bounded() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let wire = to(&format!("tcp+local://127.0.0.1:{port}"), &ClientTls::default());
-    let asking = (0..3 * stream::MAX_STREAMS).map(|_| tokio::spawn(Arc::clone(&wire).ask(question())));
+    let asking = (0..2000).map(|_| tokio::spawn(Arc::clone(&wire).ask(question())));
     let asking: Vec<_> = asking.collect();
     let mut open = Vec::new();
     while let Ok(Ok(one)) = timeout(Duration::from_secs(1), listener.accept()).await {
         open.push(one);
     }
-    assert_eq!(open.len(), stream::MAX_STREAMS);
+    assert_eq!(open.len(), pipes::MAX_STREAMS);
+    asking.iter().for_each(|task| task.abort());
+}
+
+#[tokio::test]
+async fn ports_to_a_silent_server_are_bounded() {
+    let (socket, _listener) = sockets().await;
+    let wire = to(
+        &format!("udp+local://{}", socket.local_addr().unwrap()),
+        &ClientTls::default(),
+    );
+    let asking = (0..udp::MAX_OPEN + 100).map(|_| tokio::spawn(Arc::clone(&wire).ask(question())));
+    let asking: Vec<_> = asking.collect();
+    let mut ports = std::collections::HashSet::new();
+    let mut buffer = [0; 2048];
+    let until = Instant::now() + Duration::from_secs(2);
+    while let Ok(Ok((_, from))) = tokio::time::timeout_at(until, socket.recv_from(&mut buffer)).await {
+        ports.insert(from.port());
+    }
+    assert!(
+        ports.len() <= udp::MAX_OPEN && ports.len() > udp::MAX_OPEN / 2,
+        "{} ports",
+        ports.len()
+    );
     asking.iter().for_each(|task| task.abort());
 }
 
