@@ -24,7 +24,7 @@ use crate::outbound::{Caller, Far, Outbound};
 use crate::policy::{Exempt, is_private};
 use crate::program::{Finder, Program};
 use crate::relay::Relay;
-use crate::resolver::Resolver;
+use crate::resolver::{Resolver, of_client};
 use crate::settings::{Level, Settings};
 use crate::stats::Traffic;
 use crate::stream::Stream;
@@ -166,7 +166,7 @@ struct Asking<'a> {
 impl Help for Asking<'_> {
     async fn addresses(&mut self) -> Vec<IpAddr> {
         match self.resolves {
-            true => self.dispatcher.resolver.addresses(&self.to.address).await,
+            true => of_client(self.source, self.dispatcher.resolver.addresses(&self.to.address)).await,
             false => Vec::new(),
         }
     }

@@ -11,6 +11,7 @@ pub(crate) mod fuzzing;
 pub(crate) mod hosts;
 pub(crate) mod message;
 mod servers;
+mod system;
 
 use std::future::{Future, poll_fn};
 use std::net::IpAddr;
@@ -32,13 +33,18 @@ use flights::Flights;
 use hosts::{Fixed, Hosts};
 use message::{Answer, Family, Question};
 use servers::{Server, Source};
+use system::System;
 
-pub(crate) use flights::inherit;
+pub(crate) use flights::{inherit, of_client};
 
 /// How long the answer of one family is waited for once there are addresses of the other (RFC 8305 section 3).
 const OTHER_FAMILY: Duration = Duration::from_millis(50);
-/// How long fixed answers hold, and those of the system, seconds.
+/// How long fixed answers hold, seconds.
 const FIXED_TTL: u32 = 10;
+/// How long it is remembered that the system's resolver has failed (RFC 9520 section 3.2: at least a second).
+const FAILURE_HOLDS: Duration = Duration::from_secs(5);
+/// The response code that stands for that.
+const SERVER_FAILURE: u16 = 2;
 /// How long a fake answer holds, seconds: the connection follows at once.
 const FAKE_TTL: u32 = 1;
 
@@ -122,6 +128,7 @@ pub(crate) struct Dns {
     cache: Cache,
     flights: Flights,
     fake: Option<FakePools>,
+    system: System,
 }
 
 impl Dns {
@@ -137,6 +144,7 @@ impl Dns {
             cache: Cache::default(),
             flights: Flights::default(),
             fake: fakes.then(|| FakePools::new(&settings.fake)),
+            system: System::default(),
             settings: settings.clone(),
         }))
     }
@@ -182,6 +190,9 @@ impl Dns {
             }
             Some(Fixed::Circle) => return Err(Failed::new("`hosts` leads from name to name")),
         };
+        if !message::is_name(name) {
+            return Err(Failed::new("no name that DNS could have"));
+        }
         let order = servers::order(&self.servers, &self.settings, name, fakes && self.fake.is_some());
         match self.settings.parallel && order.len() > 1 {
             true => self.ask_at_once(&order, name, wanted).await,
@@ -270,7 +281,9 @@ impl Dns {
             first = &mut v4 => (first, v6),
             first = &mut v6 => (first, v4),
         };
-        let enough = first.as_ref().is_ok_and(|found| !found.ips.is_empty());
+        // What the configuration lets nothing of through is no reason not to wait.
+        let counts = |found: &Found| !self.servers[at].let_through(found.clone()).ips.is_empty();
+        let enough = first.as_ref().is_ok_and(counts);
         let second = match enough {
             true => timeout(OTHER_FAMILY, second).await.ok(),
             false => Some(second.await),
@@ -283,8 +296,27 @@ impl Dns {
         }
     }
 
-    /// Asks one server for one family: the cache, or those who ask it already, or the server itself.
+    /// Asks one server for one family.
     async fn ask_for(self: &Arc<Self>, at: usize, name: &str, family: Family) -> Result<Found, Failed> {
+        if self.servers[at].source != Source::System {
+            return self.ask_once(at, name, family).await;
+        }
+        // It answers for both at once, so both are one question.
+        let mut found = self.ask_once(at, name, Family::V4).await?;
+        if found.code == SERVER_FAILURE {
+            return Err(Failed::new("the system's resolver has no answer"));
+        }
+        found.ips = found
+            .ips
+            .iter()
+            .copied()
+            .filter(|ip| Family::of(*ip) == family)
+            .collect();
+        Ok(found)
+    }
+
+    /// Asks the cache, or those who ask the server already, or the server itself.
+    async fn ask_once(self: &Arc<Self>, at: usize, name: &str, family: Family) -> Result<Found, Failed> {
         let server = &self.servers[at];
         if let Source::Fake = server.source {
             let pools = self.fake.as_ref();
@@ -299,7 +331,7 @@ impl Dns {
         if server.keeps {
             match self.cache.get(&key, Instant::now()) {
                 Some(Kept::Fresh(found)) => return Ok(found),
-                Some(Kept::Stale(found, age)) if server.serves_stale(age) => {
+                Some(Kept::Stale(found, age)) if server.serves_stale(age) && !found.ips.is_empty() => {
                     // Nobody waits for the new one.
                     let _ = self.begin(at, key, name, family);
                     return Ok(found);
@@ -321,7 +353,7 @@ impl Dns {
         let server = &self.servers[at];
         let asking = || -> Result<Pending<'static, Answer>, Failed> {
             if let Source::System = server.source {
-                return Ok(Box::pin(servers::ask_system(name.to_owned(), family)));
+                return Ok(Box::pin(self.system.ask(name.to_owned())));
             }
             let wire = self.wires.get().and_then(|wires| wires.get(at).cloned().flatten());
             let wire = wire.ok_or_else(|| Failed::new("the server does not run"))?;
@@ -332,21 +364,25 @@ impl Dns {
             };
             Ok(wire.ask(question))
         };
-        let (dns, limit, keeps) = (Arc::clone(self), server.timeout, server.keeps && server.is_wire());
+        let (dns, limit, keeps) = (Arc::clone(self), server.timeout, server.keeps);
+        let fails = keeps && server.source == Source::System;
         let kept = key.clone();
         self.flights.board(key, asking, move |asked| async move {
             let answer = match timeout(limit, asked).await {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(error @ Error::Circle { .. })) => return Err(Failed::circle(error.to_string())),
-                Ok(Err(error)) => return Err(Failed::new(error.to_string())),
+                Ok(Err(error)) => {
+                    if fails {
+                        dns.cache
+                            .put(kept, nothing(SERVER_FAILURE), FAILURE_HOLDS, Instant::now());
+                    }
+                    return Err(Failed::new(error.to_string()));
+                }
                 Err(_) => return Err(Failed::new("no answer in time")),
             };
-            let (mut found, holds) = Found::of(answer);
-            match holds {
-                Some(holds) if keeps => dns.cache.put(kept, found.clone(), holds, Instant::now()),
-                Some(_) => {}
-                None if found.ips.is_empty() => {}
-                None => found.ttl = FIXED_TTL,
+            let (found, holds) = Found::of(answer);
+            if let Some(holds) = holds.filter(|_| keeps) {
+                dns.cache.put(kept, found.clone(), holds, Instant::now());
             }
             Ok(found)
         })

@@ -1,5 +1,6 @@
 //! Names and their addresses: the one door for whoever has a name and needs addresses.
 
+use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -11,13 +12,18 @@ use crate::dns::message::Family;
 use crate::dns::{Dns, Exchange, Failed, Wanted};
 use crate::lists::Lists;
 use crate::settings::{DomainStrategy, Families, Settings};
-use crate::{Error, dial};
+use crate::{Error, dial, dns};
 
 pub(crate) use crate::dns::fake::Fake;
 
 /// Finds the addresses of hosts.
 pub(crate) struct Resolver {
     dns: Arc<Dns>,
+}
+
+/// The future, whose questions to DNS servers are those of a client, which has a share of them.
+pub(crate) async fn of_client<F: Future>(client: Option<SocketAddr>, future: F) -> F::Output {
+    dns::of_client(client.map(|client| client.ip()), future).await
 }
 
 /// A name as the rest has it: in lower case, without a dot at its end.
@@ -50,8 +56,8 @@ impl Resolver {
     }
 
     /// The answer to a question of a client, which may be an address that only stands for the name.
-    pub(crate) async fn answer(&self, name: &str, family: Family) -> Result<Found, Failed> {
-        self.dns.lookup(name, Wanted::only(family), true).await
+    pub(crate) async fn answer(&self, name: &str, family: Family, client: Option<SocketAddr>) -> Result<Found, Failed> {
+        of_client(client, self.dns.lookup(name, Wanted::only(family), true)).await
     }
 
     /// The addresses of a host as the object `dns` says, for rules about addresses. None if there are none.

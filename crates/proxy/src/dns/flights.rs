@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
@@ -11,6 +12,11 @@ use super::cache::{Found, Key};
 
 /// Questions that are on their way at a time. More are refused: an answer that is kept needs none.
 pub(crate) const MAX_FLIGHTS: usize = 4096;
+
+/// Of these, how many clients may have begun. The rest is for what is needed to ask servers, and to dial.
+const MAX_OF_CLIENTS: usize = MAX_FLIGHTS - 512;
+/// And one client, so that names that nobody has heard of, each asked for once, leave room for others.
+pub(crate) const MAX_OF_CLIENT: usize = 256;
 
 /// An answer to come.
 pub(super) struct Flight {
@@ -23,11 +29,73 @@ type Coming = watch::Receiver<Option<Result<Found, Failed>>>;
 
 /// Questions on their way.
 #[derive(Clone, Default)]
-pub(super) struct Flights(Arc<Mutex<HashMap<Key, Coming>>>);
+pub(super) struct Flights(Arc<Mutex<All>>);
+
+#[derive(Default)]
+struct All {
+    coming: HashMap<Key, Coming>,
+    /// How many clients have begun, each of them and together.
+    of_client: HashMap<IpAddr, usize>,
+    of_clients: usize,
+}
+
+impl All {
+    /// # Errors
+    /// If there is no room for one more.
+    fn begin(&mut self, client: Option<IpAddr>) -> Result<(), Failed> {
+        if self.coming.len() >= MAX_FLIGHTS {
+            return Err(Failed::new("too many questions are on their way"));
+        }
+        let Some(client) = client else { return Ok(()) };
+        if self.of_clients >= MAX_OF_CLIENTS {
+            return Err(Failed::new("too many questions of clients are on their way"));
+        }
+        let own = self.of_client.entry(client).or_default();
+        if *own >= MAX_OF_CLIENT {
+            return Err(Failed::new("too many questions of this client are on their way"));
+        }
+        *own += 1;
+        self.of_clients += 1;
+        Ok(())
+    }
+
+    fn end(&mut self, client: Option<IpAddr>) {
+        let Some(client) = client else { return };
+        self.of_clients -= 1;
+        if let Some(own) = self.of_client.get_mut(&client) {
+            *own -= 1;
+            if *own == 0 {
+                self.of_client.remove(&client);
+            }
+        }
+    }
+}
 
 tokio::task_local! {
     /// The question that this task wants to have answered, and those that need it.
     static CHAIN: Option<Arc<Chain>>;
+    /// The client that wants to have it answered.
+    static CLIENT: IpAddr;
+}
+
+/// The future, whose questions are those of a client at this address.
+pub(crate) async fn of_client<F: Future>(client: Option<IpAddr>, future: F) -> F::Output {
+    match client {
+        None => future.await,
+        Some(ip) => CLIENT.scope(network(ip), future).await,
+    }
+}
+
+/// Of IPv6, a client has a whole network of 64 bits to choose its addresses from.
+fn network(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V6(ip) => {
+            let mut octets = ip.octets();
+            octets[8..].fill(0);
+            octets.into()
+        }
+        v4 => v4,
+    }
 }
 
 fn chain() -> Option<Arc<Chain>> {
@@ -49,16 +117,19 @@ struct Chain {
 struct Seat {
     flights: Flights,
     key: Key,
+    client: Option<IpAddr>,
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.flights.lock().remove(&self.key);
+        let mut flights = self.flights.lock();
+        flights.coming.remove(&self.key);
+        flights.end(self.client);
     }
 }
 
 impl Flights {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Coming>> {
+    fn lock(&self) -> MutexGuard<'_, All> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -84,23 +155,24 @@ impl Flights {
             before = chain.from.as_ref();
         }
         let mut flights = self.lock();
-        if let Some(flight) = flights.get(&key) {
+        if let Some(flight) = flights.coming.get(&key) {
             return Ok(Flight {
                 answer: flight.clone(),
                 joined: true,
             });
         }
-        if flights.len() >= MAX_FLIGHTS {
-            return Err(Failed::new("too many questions are on their way"));
-        }
-        let asked = ask()?;
+        // What an answer needs that is on its way is not counted once more.
+        let client = CLIENT.try_with(|client| *client).ok().filter(|_| from.is_none());
+        flights.begin(client)?;
         let (send, receive) = watch::channel(None);
-        flights.insert(key.clone(), receive.clone());
+        flights.coming.insert(key.clone(), receive.clone());
         drop(flights);
         let seat = Seat {
             flights: self.clone(),
             key: key.clone(),
+            client,
         };
+        let asked = ask()?;
         let flying = fly(asked);
         let chain = Some(Arc::new(Chain { key, from }));
         tokio::spawn(CHAIN.scope(chain, async move {

@@ -52,11 +52,22 @@ impl Family {
     }
 }
 
-/// A name as servers are asked for it: lower-case, with its root.
+/// A name as servers are asked for it: lower-case, with its root. What its labels hold is theirs (RFC 2181 section 11).
 pub(crate) fn name(text: &str) -> Option<Name> {
-    let mut name = Name::from_ascii(text).ok()?.to_lowercase();
+    if !text.is_ascii() || !is_name(text) {
+        return None;
+    }
+    let labels = text.split('.').filter(|_| !text.is_empty());
+    let mut name = Name::from_labels(labels.map(str::as_bytes)).ok()?.to_lowercase();
     name.set_fqdn(true);
     Some(name)
+}
+
+/// Whether a text, without a dot at its end, stands for one name only, and nothing in it means more than itself.
+pub(crate) fn is_name(text: &str) -> bool {
+    let plain = |byte: u8| byte > b' ' && byte != 0x7f && byte != b'\\';
+    let label = |label: &str| (1..64).contains(&label.len()) && label.bytes().all(plain);
+    text.is_empty() || text.len() < 254 && text.split('.').all(label)
 }
 
 /// What a server is asked.
@@ -101,6 +112,12 @@ impl Question {
         }
         let labels = labels.iter().map(Vec::as_slice);
         Name::from_labels(labels).unwrap_or_else(|_| self.name.clone())
+    }
+
+    /// Letters of the name: as many bits there are to guess in their case, 64 at most.
+    pub(crate) fn letters(&self) -> usize {
+        let bytes = self.name.iter().flatten();
+        bytes.filter(|byte| byte.is_ascii_alphabetic()).take(64).count()
     }
 
     /// The message. `None`: the name does not fit into one.
@@ -328,11 +345,19 @@ impl Asked {
         &self.message.queries[0]
     }
 
-    /// The name, lower-case, without a dot at its end.
+    /// The name, lower-case, without a dot at its end. Behind a backslash stands what no name has that one can write.
     pub(crate) fn name(&self) -> String {
-        let mut name = self.query().name().to_lowercase().to_ascii();
-        if name.ends_with('.') {
-            name.pop();
+        let mut name = String::with_capacity(64);
+        for (at, label) in self.query().name().iter().enumerate() {
+            if at > 0 {
+                name.push('.');
+            }
+            for byte in label {
+                match byte {
+                    b'.' | b'\\' | 0..=b' ' | 0x7f.. => name.push_str(&format!("\\{byte:03}")),
+                    _ => name.push(byte.to_ascii_lowercase().into()),
+                }
+            }
         }
         name
     }
@@ -363,6 +388,12 @@ impl Asked {
         let mut message = Message::response(self.message.metadata.id, OpCode::Query);
         message.metadata.recursion_desired = self.message.metadata.recursion_desired;
         message.metadata.recursion_available = true;
+        // Without extensions there are four bits for the code.
+        let code = if code > 15 && self.message.edns.is_none() {
+            2
+        } else {
+            code
+        };
         message.metadata.response_code = code.into();
         message.add_query(query.clone());
         for ip in ips {
@@ -409,8 +440,8 @@ impl Asked {
                     && one.query_class() == query.query_class()
                     && one.name() == query.name()
             }
-            // What could not be read is not repeated.
-            [] => message.metadata.response_code == ResponseCode::FormErr,
+            // What is refused need not be repeated.
+            [] => message.metadata.response_code != ResponseCode::NoError && message.answers.is_empty(),
             _ => false,
         }
     }

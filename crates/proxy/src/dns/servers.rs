@@ -1,11 +1,11 @@
 //! Servers: which are asked for a name, in which order, and what of their answers counts.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::Wanted;
 use super::cache::Found;
-use super::message::{Answer, Family};
 use crate::Error;
 use crate::lists::{Addresses, Lists, Names};
 use crate::settings::{self, DnsAddress, DnsIps, DnsServer, QueryStrategy};
@@ -121,7 +121,8 @@ impl Server {
                 0 => Duration::MAX,
                 seconds => Duration::from_secs(seconds.into()),
             }),
-            is_final: settings.final_query,
+            // A family that no pool is of has no addresses: those that another server would say lead past the pools.
+            is_final: settings.final_query || settings.address == DnsAddress::Fake,
             is_straight: match settings.address {
                 DnsAddress::Server { local, .. } => local,
                 _ => true,
@@ -130,6 +131,7 @@ impl Server {
         })
     }
 
+    #[cfg(test)]
     pub(super) fn is_wire(&self) -> bool {
         self.source == Source::Wire
     }
@@ -203,7 +205,7 @@ pub(super) fn all(settings: &settings::Dns, lists: &Lists) -> Result<Vec<Server>
         strategy: settings.query_strategy,
         client: None,
         timeout: SYSTEM_TIMEOUT,
-        keeps: false,
+        keeps: !settings.disable_cache,
         stale: None,
         is_final: false,
         is_straight: true,
@@ -234,28 +236,21 @@ pub(super) fn order(servers: &[Server], settings: &settings::Dns, name: &str, fa
     order
 }
 
-/// Asks the system's resolver.
-pub(super) async fn ask_system(name: String, family: Family) -> Result<Answer, Error> {
-    let mut ips: Vec<IpAddr> = match tokio::net::lookup_host((name.as_str(), 0)).await {
-        Ok(found) => found.map(|address| address.ip()).collect(),
-        Err(error) => {
-            tracing::debug!("{name}: {error}");
-            Vec::new()
-        }
-    };
-    if ips.is_empty() {
-        return Err(Error::Resolve { name });
+/// How long it is believed which families the system has a route for.
+const ROUTES_HOLD: Duration = Duration::from_secs(1);
+
+/// The families that the system has a route for.
+pub(super) fn routes() -> Wanted {
+    static KNOWN: Mutex<Option<(Instant, Wanted)>> = Mutex::new(None);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    match *known {
+        Some((since, found)) if since.elapsed() < ROUTES_HOLD => found,
+        _ => known.insert((Instant::now(), find_routes())).1,
     }
-    ips.retain(|ip| Family::of(*ip) == family);
-    Ok(Answer {
-        ips,
-        ttl: None,
-        code: 0,
-    })
 }
 
-/// The families that the system has a route for. Sends nothing.
-pub(super) fn routes() -> Wanted {
+/// Sends nothing.
+fn find_routes() -> Wanted {
     let leads = |from: SocketAddr, to: SocketAddr| UdpSocket::bind(from).is_ok_and(|socket| socket.connect(to).is_ok());
     let v4 = leads(([0, 0, 0, 0], 0).into(), ([192, 0, 2, 1], 53).into());
     let v6 = leads(

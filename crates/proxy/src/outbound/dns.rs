@@ -121,9 +121,9 @@ impl Answers {
         }
         match self.settings.non_ip_query {
             _ if about => Fate::Ours,
-            None => usual,
+            None if self.settings.block_types.is_empty() => usual,
             Some(NonIpQuery::Skip) => Fate::Onward,
-            Some(_) => refused,
+            _ => refused,
         }
     }
 
@@ -145,7 +145,7 @@ impl Answers {
             false => self.fate(&asked),
         };
         let answer = match (fate, asked.family()) {
-            (Fate::Ours, Some(family)) => match self.resolver.answer(&asked.name(), family).await {
+            (Fate::Ours, Some(family)) => match self.resolver.answer(&asked.name(), family, caller.source).await {
                 Ok(found) => asked.answer(found.code, &found.ips, found.ttl, room),
                 Err(failed) => {
                     tracing::debug!("{}: {}", asked.name(), failed.why);

@@ -17,6 +17,7 @@ use crate::error::{Error, Pending};
 use crate::loops::LoopGuard;
 use crate::policy::{DialPolicy, Final, finals};
 use crate::proxy_protocol;
+use crate::resolver::of_client;
 use crate::roads::Through;
 use crate::settings;
 use crate::stream::Stream;
@@ -96,7 +97,8 @@ impl Freedom {
     async fn allowed(&self, to: &Destination, caller: &Caller) -> Result<Vec<SocketAddr>, Error> {
         let strategy = self.settings.domain_strategy;
         let resolver = &self.dialer.connector.line.resolver;
-        let addresses = resolver.resolve(&to.address, to.port, strategy).await?;
+        let resolving = resolver.resolve(&to.address, to.port, strategy);
+        let addresses = of_client(caller.source, resolving).await?;
         let policy = self.policy(caller);
         let mut allowed = Vec::with_capacity(addresses.len());
         let mut refused = None;
@@ -203,7 +205,7 @@ impl Protocol for Freedom {
             let end = match &self.dialer.connector.line.through {
                 Some(through) => self.packets_through(through, to, caller).await?,
                 None => {
-                    let policy = (self.policy(caller), Arc::clone(&self.loops));
+                    let policy = (self.policy(caller), Arc::clone(&self.loops), caller.source);
                     let source = self.dialer.connector.line.source(caller)?;
                     let strategy = self.settings.domain_strategy;
                     let mut open = Open::bind(policy, self.redirect(), strategy, &self.dialer, source)?;

@@ -13,6 +13,41 @@ use crate::roads::Caller;
 /// Bytes of answers that may wait to be read before no more is asked.
 const MAX_WAITING: usize = 128 << 10;
 
+/// Answers that wait to be read.
+#[derive(Default)]
+struct Waiting {
+    bytes: Vec<u8>,
+    /// Bytes of them that have been read.
+    read: usize,
+}
+
+impl Waiting {
+    fn len(&self) -> usize {
+        self.bytes.len() - self.read
+    }
+
+    fn push(&mut self, answer: &[u8]) {
+        // No answer is longer.
+        let Ok(len) = u16::try_from(answer.len()) else { return };
+        if self.read > self.bytes.len() / 2 {
+            self.bytes.drain(..self.read);
+            self.read = 0;
+        }
+        self.bytes.extend_from_slice(&len.to_be_bytes());
+        self.bytes.extend_from_slice(answer);
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> usize {
+        let n = into.len().min(self.len());
+        into[..n].copy_from_slice(&self.bytes[self.read..self.read + n]);
+        self.read += n;
+        if self.len() == 0 {
+            *self = Waiting::default();
+        }
+        n
+    }
+}
+
 /// The other end of a stream of questions. Answers come in whatever order they are ready.
 pub(super) struct Conversation {
     answers: Arc<Answers>,
@@ -21,9 +56,7 @@ pub(super) struct Conversation {
     /// What has come of the next question.
     question: Vec<u8>,
     asked: Vec<Coming>,
-    /// Answers, from `read` on.
-    out: Vec<u8>,
-    read: usize,
+    out: Waiting,
     /// No more questions come.
     ended: bool,
     reader: Option<Waker>,
@@ -38,8 +71,7 @@ impl Conversation {
             to,
             question: Vec::new(),
             asked: Vec::new(),
-            out: Vec::new(),
-            read: 0,
+            out: Waiting::default(),
             ended: false,
             reader: None,
             writer: None,
@@ -47,23 +79,20 @@ impl Conversation {
     }
 
     fn has_room(&self) -> bool {
-        self.asked.len() < MAX_ASKED && self.out.len() - self.read < MAX_WAITING
+        self.asked.len() < MAX_ASKED && self.out.len() < MAX_WAITING
     }
 
-    /// Takes the answers that are ready.
+    /// Takes the answers that are ready, while those that wait are few.
     fn collect(&mut self, cx: &mut Context<'_>) {
         let mut at = 0;
-        while at < self.asked.len() {
+        while at < self.asked.len() && self.out.len() < MAX_WAITING {
             let Poll::Ready(answer) = self.asked[at].as_mut().poll(cx) else {
                 at += 1;
                 continue;
             };
             drop(self.asked.swap_remove(at));
-            if let Some(answer) = answer
-                && let Ok(len) = u16::try_from(answer.len())
-            {
-                self.out.extend_from_slice(&len.to_be_bytes());
-                self.out.extend_from_slice(&answer);
+            if let Some(answer) = answer {
+                self.out.push(&answer);
             }
         }
     }
@@ -78,7 +107,7 @@ impl Conversation {
 impl Virtual for Conversation {
     fn poll_read_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.collect(cx);
-        if self.read < self.out.len() || self.ended && self.asked.is_empty() {
+        if self.out.len() > 0 || self.ended && self.asked.is_empty() {
             return Poll::Ready(Ok(()));
         }
         self.reader = Some(cx.waker().clone());
@@ -92,13 +121,7 @@ impl Virtual for Conversation {
         if self.poll_read_ready(cx)?.is_pending() {
             return Poll::Pending;
         }
-        let n = into.len().min(self.out.len() - self.read);
-        into[..n].copy_from_slice(&self.out[self.read..self.read + n]);
-        self.read += n;
-        if self.read == self.out.len() {
-            self.out.clear();
-            self.read = 0;
-        }
+        let n = self.out.read(into);
         if self.has_room() {
             Self::wake(&mut self.writer);
         }
@@ -146,4 +169,32 @@ impl Virtual for Conversation {
     }
 
     fn reset_on_close(&mut self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_that_is_never_done_keeps_no_more_than_it_has_to_read() {
+        let mut waiting = Waiting::default();
+        let (mut pushed, mut read) = (Vec::new(), Vec::new());
+        let (mut most, mut piece) = (0, vec![0; 61_000]);
+        for n in 0..2000u32 {
+            while waiting.len() < MAX_WAITING {
+                let answer = vec![n as u8; 60_000 + (n as usize * 7) % 5000];
+                waiting.push(&answer);
+                pushed.push((answer[0], answer.len()));
+            }
+            let n = waiting.read(&mut piece);
+            read.extend_from_slice(&piece[..n]);
+            most = most.max(waiting.bytes.capacity());
+            while read.len() > 2 && read.len() >= 2 + usize::from(u16::from_be_bytes([read[0], read[1]])) {
+                let len = usize::from(u16::from_be_bytes([read[0], read[1]]));
+                assert_eq!((read[2], len), pushed.remove(0));
+                read.drain(..2 + len);
+            }
+        }
+        assert!(most <= 1 << 20, "{most} bytes are kept");
+    }
 }

@@ -96,7 +96,7 @@ async fn questions_meet_the_fate_that_the_settings_say() {
             "0 192.0.2.99",
             "5 ",
         ),
-        (r#""blockTypes": [65]"#, "0 192.0.2.1", "0 ", "5 "),
+        (r#""blockTypes": [65]"#, "0 192.0.2.1", "5 ", "5 "),
         (
             r#""rules": [{"action": "direct", "qType": 1}, {"action": "return", "qType": 65, "rCode": 3}]"#,
             "0 192.0.2.99",

@@ -14,7 +14,7 @@ use crate::log::Limit;
 use crate::loops::LoopGuard;
 use crate::outbound::Dialer;
 use crate::policy::DialPolicy;
-use crate::resolver::Resolver;
+use crate::resolver::{Resolver, of_client};
 use crate::settings::DomainStrategy;
 use crate::stats::Traffic;
 use crate::udp::{PacketEnd, Questions, Slot, poll_socket};
@@ -34,6 +34,7 @@ pub(super) struct Open {
     strategy: DomainStrategy,
     policy: DialPolicy,
     loops: Arc<LoopGuard>,
+    client: Option<SocketAddr>,
     /// Where the last datagram went that was found not to lead back here.
     elsewhere: Option<SocketAddr>,
     redirect: Redirect,
@@ -62,7 +63,7 @@ impl Drop for Open {
 impl Open {
     /// Binds a socket for both families, or for IPv4 where that is all there is.
     pub(super) fn bind(
-        (policy, loops): (DialPolicy, Arc<LoopGuard>),
+        (policy, loops, client): (DialPolicy, Arc<LoopGuard>, Option<SocketAddr>),
         redirect: Redirect,
         strategy: DomainStrategy,
         Dialer { connector, traffic }: &Dialer,
@@ -80,6 +81,7 @@ impl Open {
             strategy,
             policy,
             loops,
+            client,
             elsewhere: None,
             redirect,
             resolver: Arc::clone(&connector.line.resolver),
@@ -102,8 +104,8 @@ impl Open {
     fn resolve(&mut self, name: &Destination, datagram: (&[u8], &Destination)) {
         self.resolving.put(name, datagram, MAX_WAITING, || {
             let (host, port, strategy) = (name.address.clone(), name.port, self.strategy);
-            let resolver = Arc::clone(&self.resolver);
-            Box::pin(async move { resolver.resolve(&host, port, strategy).await })
+            let (resolver, client) = (Arc::clone(&self.resolver), self.client);
+            Box::pin(async move { of_client(client, resolver.resolve(&host, port, strategy)).await })
         });
     }
 
