@@ -64,7 +64,8 @@ object! {
     pub(crate) struct DnsSettings: "dns" {
         /// Servers to ask.
         servers: Vec<DnsServer> = "servers";
-        /// Fixed answers: a name, or a domain condition, and its address, addresses, another name, or `#` and a response code.
+        /// Fixed answers: a name, or a domain condition, and its address, addresses, another name, or `#` and a response code. Of a list
+        /// with a name in it, the first name counts.
         hosts: Hosts = "hosts";
         /// Families of addresses to ask for.
         query_strategy: QueryStrategy = "queryStrategy", default "\"UseIP\"";
@@ -114,6 +115,8 @@ pub struct Dns {
     pub parallel: bool,
     /// Answer from the system's hosts file too.
     pub use_system_hosts: bool,
+    /// Keep no answers of the system's resolver, where no server is written.
+    pub disable_cache: bool,
     /// The pools of fake addresses. Empty: those that are usual.
     pub fake: Vec<FakePool>,
 }
@@ -146,6 +149,7 @@ impl Decode for Dns {
                 || s.fallback_strategy == FallbackStrategy::DisabledIfAnyMatch,
             parallel: s.parallel,
             use_system_hosts: s.use_system_hosts,
+            disable_cache,
             fake: Vec::new(),
         })
     }

@@ -6,7 +6,7 @@ use sealway_v2ray::config::{
     Dns, DnsAction, DnsAddress, DnsTransport, FakePool, HostAnswer, NonIpQuery, OutboundProtocol, QueryStrategy,
 };
 
-use super::{FREEDOM, SOCKS, bad, good};
+use super::{FREEDOM, SOCKS, bad, good, read, told};
 
 fn with(rest: &str) -> String {
     format!(r#"{{{rest}, "inbounds": [{SOCKS}], "outbounds": [{FREEDOM}]}}"#)
@@ -77,8 +77,25 @@ fn servers_in_every_form() {
         let told = bad(&with(&format!(r#""dns": {{"servers": ["{text}"]}}"#)));
         assert!(told[0].contains("dns.servers[0]"), "{text}: {told:?}");
     }
-    let told = bad(&with(r#""dns": {"servers": ["quic+local://dns.example"]}"#));
-    assert!(told[0].contains("not supported yet: DNS over QUIC"), "{told:?}");
+    for text in ["quic+local://dns.example", "quic://dns.example:784"] {
+        let told = bad(&with(&format!(r#""dns": {{"servers": ["{text}"]}}"#)));
+        assert!(told[0].contains("not supported yet: DNS over QUIC"), "{told:?}");
+    }
+    for (key, what) in [
+        (
+            r#""fakedns": [{"ipPool": "198.18.0.0/15"}]"#,
+            "pools of fake addresses of one server",
+        ),
+        (r#""fallbackStrategy": "disabled""#, "`fallbackStrategy` of one server"),
+    ] {
+        let told = bad(&with(&format!(
+            r#""dns": {{"servers": [{{"address": "1.1.1.1", {key}}}]}}"#
+        )));
+        assert!(
+            told[0].contains("not supported yet") && told[0].contains(what),
+            "{told:?}"
+        );
+    }
 }
 
 #[test]
@@ -87,7 +104,7 @@ fn what_is_written_for_all_servers_holds_where_one_says_nothing() {
         r#""clientIp": "192.0.2.1", "tag": "all", "queryStrategy": "UseIPv4", "cacheStrategy": "disabled", "serveStale": true,
         "serveExpiredTTL": 7, "fallbackStrategy": "disabled-if-any-match", "servers": ["1.1.1.1", {"address": "1.1.1.1",
         "clientIp": "192.0.2.2", "tag": "one", "queryStrategy": "use_sys", "disableCache": false, "serveStale": false,
-        "serveExpiredTTL": 0, "timeoutMs": 9, "skipFallback": true, "finalQuery": true, "domains": ["domain:a", "b"],
+        "serveExpiredTTL": 0, "timeoutMs": 9, "cacheStrategy": "disabled", "skipFallback": true, "finalQuery": true, "domains": ["domain:a", "b"],
         "expectIPs": ["*", "10.0.0.0/8"], "unexpectedIPs": "geoip:private"}]"#,
     );
     assert!(dns.disable_fallback_if_match && !dns.disable_fallback);
@@ -151,7 +168,13 @@ fn hosts_in_every_form() {
         let told = bad(&with(&format!(r##""dns": {{"hosts": {{"a": "{text}"}}}}"##)));
         assert!(told[0].contains("dns.hosts.a"), "{told:?}");
     }
-    bad(&with(r#""dns": {"hosts": {"a": ["192.0.2.1", "b.example"]}}"#));
+    // Of names and addresses in one list, the first name counts, as in Xray.
+    let text = with(r#""dns": {"hosts": {"a": ["192.0.2.1", "b.example", "c.example"]}}"#);
+    let loaded = read(&text);
+    let said = told(&loaded);
+    assert!(said.len() == 1 && said[0].contains("\"b.example\" counts"), "{said:?}");
+    let wanted = HostAnswer::Addresses(vec![sealway_v2ray::Address::parse("b.example").unwrap()]);
+    assert_eq!(loaded.config.unwrap().dns.hosts.entries()[0].1, wanted);
 }
 
 #[test]

@@ -72,16 +72,17 @@ impl Decode for HostAnswer {
         match &value.data {
             Data::Array(_) => {
                 let addresses = Vec::<Address>::decode(value, cx)?;
-                if addresses.len() > 1 && addresses.iter().any(|address| address.ip().is_none()) {
-                    let hint = "write one name, or addresses only";
-                    cx.error(
-                        at,
-                        "a list holds addresses; only one name can take the place of another",
-                        hint,
+                let Some(name) = addresses.iter().find(|address| address.ip().is_none()) else {
+                    return Some(HostAnswer::Addresses(addresses));
+                };
+                if addresses.len() > 1 {
+                    let text = format!(
+                        "the name {} counts, and nothing else of this list",
+                        quoted(&name.to_string())
                     );
-                    return None;
+                    cx.warn(at, text, "write this name alone, or addresses only");
                 }
-                Some(HostAnswer::Addresses(addresses))
+                Some(HostAnswer::Addresses(vec![name.clone()]))
             }
             Data::String(text) if text.starts_with('#') => match text[1..].parse() {
                 Ok(code) if code < 4096 => Some(HostAnswer::Code(code)),

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::QueryStrategy;
+use super::{CacheStrategy, QueryStrategy};
 use crate::Address;
 use crate::config::context::{Cx, quoted};
 use crate::config::net::{DomainMatches, IpMatches};
@@ -18,7 +18,8 @@ object! {
     /// A DNS server with conditions.
     pub(crate) struct DnsServerSettings: "dns.servers[]" {
         /// The server: `1.1.1.1`, `1.1.1.1:5353`, `tcp://host`, `tls://host`, `https://host/path`, `h2c://host/path`, the last four
-        /// also with `+local` to go straight from here, not by the routing; `localhost` for the system's resolver, or `fakedns`.
+        /// also with `+local` to go straight from here, not by the routing, with the `sockopt.mark` of the first outbound that has one;
+        /// `localhost` for the system's resolver, or `fakedns`, behind which no other is asked.
         address: At<String> = "address", required;
         /// Its port, where `address` is a plain address.
         port: Port = "port", default "53";
@@ -46,10 +47,11 @@ object! {
         serve_expired_ttl: Option<u32> = "serveExpiredTTL";
         /// Ask no server behind it, whatever comes of the question.
         final_query: bool = "finalQuery", default "false";
+        /// Whether answers of it are kept (V2Ray's word for `disableCache`).
+        cache_strategy: Option<CacheStrategy> = "cacheStrategy";
     }
     other {
         LaterError "fakedns": "pools of fake addresses of one server (`fakedns`)";
-        LaterWarning "cacheStrategy": "`cacheStrategy` of one server; write `disableCache`";
         LaterError "fallbackStrategy": "`fallbackStrategy` of one server; write `skipFallback`";
         Accepted "domainMatcher": "";
     }
@@ -285,7 +287,9 @@ impl Decode for DnsServer {
             client_ip: s.client_ip,
             tag: s.tag.0,
             timeout: Duration::from_millis(u64::from(if s.timeout_ms == 0 { TIMEOUT } else { s.timeout_ms })),
-            disable_cache: s.disable_cache,
+            disable_cache: s
+                .disable_cache
+                .or(s.cache_strategy.map(|word| word == CacheStrategy::Disabled)),
             serve_stale: s.serve_stale,
             serve_expired_ttl: s.serve_expired_ttl,
             final_query: s.final_query,

@@ -281,7 +281,8 @@ object! {
         level: At<u32> = "userLevel", default "0";
         /// The version of the PROXY protocol to announce the client with. 0: none.
         proxy_protocol: At<u8> = "proxyProtocol", default "0";
-        /// Rules on the address that is dialled.
+        /// Rules on the address that is dialled. One with `ip` has names resolved here, also where the outbound goes through another
+        /// one, which is then asked for the address.
         final_rules: Vec<FinalRule> = "finalRules";
         /// Cutting the first bytes of a connection into pieces.
         fragment: Option<Fragment> = "fragment";
