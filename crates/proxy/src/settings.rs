@@ -1,7 +1,9 @@
 //! What a server is to do, as plain values. Everything that can be wrong about text has been found before.
 
+mod dial;
 mod inbound;
 mod outbound;
+mod reality;
 mod transport;
 
 use std::path::PathBuf;
@@ -16,15 +18,16 @@ pub use sealway_v2ray::config::{
 
 pub use sealway_v2ray::xhttp::settings::Span;
 
+pub use dial::{FallbackDial, UnixName};
 pub use inbound::{
-    Account, Capture, Dokodemo, FallbackDial, FallbackTarget, HttpProxy, Inbound, InboundProtocol, Listen,
-    ShadowsocksIn, ShadowsocksUser, ShadowsocksUsers, Sniffing, Socks, TrojanIn, TrojanUser, UnixName, User, VlessIn,
-    VmessIn,
+    Account, Capture, Dokodemo, FallbackTarget, HttpProxy, Inbound, InboundProtocol, Listen, ShadowsocksIn,
+    ShadowsocksUser, ShadowsocksUsers, Sniffing, Socks, TrojanIn, TrojanUser, User, VlessIn, VmessIn,
 };
 pub use outbound::{
     DnsOut, FinalRule, Freedom, MuxDatagrams, MuxOut, MuxPort443, Outbound, OutboundProtocol, ProxyOut, ShadowsocksOut,
     TrojanOut, VlessOut, VmessOut, VmessSecurity,
 };
+pub use reality::{ClientReality, Secret, ServerReality, ThrottledAfter};
 pub use transport::{
     Certificate, CipherSuite, ClientTls, ClientTransport, Curve, DomainStrategy, Families, Front, Grpc, PemSource,
     ServerTls, ServerTransport, SocketOptions, Through, Transparent, TransportKind, Upgrade, Versions, Xhttp,

@@ -8,6 +8,7 @@ mod balancer;
 mod chain;
 mod conditions;
 mod context;
+mod dest;
 mod dns;
 mod duration;
 mod endpoint;
@@ -23,6 +24,7 @@ mod policy;
 mod ports;
 mod protocol;
 mod reach;
+mod reality;
 mod reference;
 mod routing;
 mod scalar;
@@ -47,6 +49,7 @@ pub use crate::problem::{At, Position, Problem, Severity};
 pub use balancer::{Balancer, BalancerKind, Cost, CostMatch, LeastLoad};
 pub use conditions::{Attributes, ProcessMatch, Processes, Protocols, Systems};
 pub use context::nearest;
+pub use dest::FallbackDial;
 pub use dns::{Dns, DnsAddress, DnsIps, DnsServer, DnsTransport, FakePool, HostAnswer, Hosts, QueryStrategy};
 pub use endpoint::UnixName;
 pub use inbound::{Inbound, Listen};
@@ -60,12 +63,13 @@ pub use policy::{LevelPolicy, Levels, Policy, SystemPolicy};
 pub use ports::{Networks, Port, Ports};
 pub use protocol::{
     Account, BlackholeAnswer, BlackholeResponse, BlackholeSettings, DnsAction, DnsNetwork, DnsRule, DnsSettings,
-    DokodemoSettings, Experiments, FallbackDial, FallbackTarget, FinalAction, FinalRule, Fragment, FreedomSettings,
-    HttpSettings, InboundProtocol, Noise, NoisePacket, NoiseTo, NonIpQuery, OutboundProtocol, Packets, ProxyOutbound,
-    Redirect, Server, ShadowsocksInbound, ShadowsocksOutbound, ShadowsocksUser, ShadowsocksUsers, SocksAuth,
-    SocksSettings, TrojanInbound, TrojanOutbound, TrojanUser, User, VlessInbound, VlessOutbound, VmessInbound,
-    VmessOutbound, VmessSecurity,
+    DokodemoSettings, Experiments, FallbackTarget, FinalAction, FinalRule, Fragment, FreedomSettings, HttpSettings,
+    InboundProtocol, Noise, NoisePacket, NoiseTo, NonIpQuery, OutboundProtocol, Packets, ProxyOutbound, Redirect,
+    Server, ShadowsocksInbound, ShadowsocksOutbound, ShadowsocksUser, ShadowsocksUsers, SocksAuth, SocksSettings,
+    TrojanInbound, TrojanOutbound, TrojanUser, User, VlessInbound, VlessOutbound, VmessInbound, VmessOutbound,
+    VmessSecurity,
 };
+pub use reality::{FallbackLimit, Reality, RealityClient, RealityServer, Secret, ThrottledAfter};
 pub use reference::{keys, reference};
 pub use routing::{Routing, RoutingStrategy, Rule, RuleTarget};
 pub use scalar::{Headers, ScalarText, Texts};

@@ -142,6 +142,10 @@ pub(super) fn inbound(place: &str, inbound: &config::Inbound, levels: &mut Vec<u
         transport: ServerTransport {
             kind: transport::kind(place, stream)?,
             tls: stream.tls.as_deref().map(|tls| transport::server_tls(stream, tls)),
+            reality: match &stream.reality {
+                Some(config::Reality::Server(reality)) => Some(Box::new(server_reality(reality))),
+                _ => None,
+            },
             socket,
             accept_proxy_protocol: stream.accept_proxy_protocol || stream.sockopt.accept_proxy_protocol,
         },
@@ -174,12 +178,33 @@ fn fallback(entry: &Fallback<config::FallbackTarget>) -> Fallback<FallbackTarget
         alpn: entry.alpn.clone(),
         path: entry.path.clone(),
         target: FallbackTarget {
-            to: match &entry.target.to {
-                config::FallbackDial::Local(port) => FallbackDial::Local(*port),
-                config::FallbackDial::Tcp(host, port) => FallbackDial::Tcp(host.clone(), *port),
-                config::FallbackDial::Unix(name) => FallbackDial::Unix(unix(name, None)),
-            },
+            to: fallback_dial(&entry.target.to),
             xver: entry.target.xver,
         },
+    }
+}
+
+fn fallback_dial(to: &config::FallbackDial) -> FallbackDial {
+    match to {
+        config::FallbackDial::Local(port) => FallbackDial::Local(*port),
+        config::FallbackDial::Tcp(host, port) => FallbackDial::Tcp(host.clone(), *port),
+        config::FallbackDial::Unix(name) => FallbackDial::Unix(unix(name, None)),
+    }
+}
+
+fn server_reality(reality: &config::RealityServer) -> ServerReality {
+    ServerReality {
+        target: fallback_dial(&reality.target),
+        xver: reality.xver,
+        server_names: reality.server_names.clone(),
+        private_key: reality.private_key.clone(),
+        short_ids: reality.short_ids.clone(),
+        min_client_version: reality.min_client_version,
+        max_client_version: reality.max_client_version,
+        max_time_diff: reality.max_time_diff,
+        mldsa65_seed: reality.mldsa65_seed.clone(),
+        limit_upload: reality.limit_upload,
+        limit_download: reality.limit_download,
+        key_log: reality.key_log.as_ref().map(Into::into),
     }
 }

@@ -60,7 +60,8 @@ fn xhttp(place: &str, stream: &Stream, settings: &config::Xhttp) -> Result<Xhttp
     };
     Ok(Xhttp {
         http: settings.settings.clone(),
-        http2: stream.tls.as_ref().is_some_and(|tls| tls.alpn != ["http/1.1"]),
+        // REALITY agrees on no application protocol: both ends take it for granted.
+        http2: stream.reality.is_some() || stream.tls.as_ref().is_some_and(|tls| tls.alpn != ["http/1.1"]),
         trusted_forwarded_for: trusted(stream),
         download,
     })
@@ -123,6 +124,10 @@ pub(super) fn client(place: &str, stream: &Stream) -> Result<ClientTransport, Er
     Ok(ClientTransport {
         kind,
         tls: stream.tls.as_deref().map(|tls| client_tls(stream, tls)),
+        reality: match &stream.reality {
+            Some(config::Reality::Client(reality)) => Some(Box::new(client_reality(reality))),
+            _ => None,
+        },
         socket,
         through,
     })
@@ -225,6 +230,18 @@ fn client_tls(stream: &Stream, tls: &config::Tls) -> ClientTls {
         certificates,
         entries,
         resumption: tls.session_resumption,
+    }
+}
+
+fn client_reality(reality: &config::RealityClient) -> ClientReality {
+    ClientReality {
+        server_name: reality.server_name.clone().unwrap_or_default(),
+        fingerprint: reality.fingerprint.clone(),
+        public_key: reality.public_key,
+        short_id: reality.short_id,
+        mldsa65_verify: reality.mldsa65_verify.clone(),
+        spider_x: reality.spider_x.clone(),
+        key_log: reality.key_log.as_ref().map(Into::into),
     }
 }
 

@@ -1,23 +1,13 @@
 //! Where connections come in, and what they speak.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
 
 use sealway_v2ray::shadowsocks;
 use sealway_v2ray::trojan::Key;
 use sealway_v2ray::vless::fallback::Fallback;
 use sealway_v2ray::{Address, UserId};
 
-use super::{DomainMatch, IpMatch, Override, ServerTransport};
-
-/// A unix socket's name.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum UnixName {
-    /// A path, and the mode the socket file is given.
-    Path(PathBuf, Option<u32>),
-    /// An abstract name, without the leading zero byte.
-    Abstract(Vec<u8>),
-}
+use super::{DomainMatch, FallbackDial, IpMatch, Override, ServerTransport, UnixName};
 
 /// Where an inbound listens.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -271,17 +261,6 @@ pub struct FallbackTarget {
     pub to: FallbackDial,
     /// PROXY protocol version to announce the client with; 0 for none.
     pub xver: u8,
-}
-
-/// Address of a fallback.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum FallbackDial {
-    /// TCP to a host.
-    Tcp(Address, u16),
-    /// TCP to a port of this machine: 127.0.0.1, then ::1.
-    Local(u16),
-    /// A unix socket.
-    Unix(UnixName),
 }
 
 /// VMess inbound.

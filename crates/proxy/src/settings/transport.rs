@@ -6,6 +6,8 @@ use std::time::Duration;
 pub use sealway_v2ray::config::{CipherSuite, Curve};
 use sealway_v2ray::http::front;
 
+use super::reality::{ClientReality, ServerReality};
+
 /// How an inbound's protocol is carried.
 #[derive(Clone, Debug, Default)]
 pub struct ServerTransport {
@@ -13,6 +15,8 @@ pub struct ServerTransport {
     pub kind: TransportKind,
     /// TLS on the socket.
     pub tls: Option<ServerTls>,
+    /// REALITY on the socket, in place of TLS.
+    pub reality: Option<Box<ServerReality>>,
     /// The socket itself.
     pub socket: SocketOptions,
     /// Every connection begins with a PROXY protocol header.
@@ -26,6 +30,8 @@ pub struct ClientTransport {
     pub kind: TransportKind,
     /// TLS on the socket.
     pub tls: Option<ClientTls>,
+    /// REALITY on the socket, in place of TLS.
+    pub reality: Option<Box<ClientReality>>,
     /// The socket itself.
     pub socket: SocketOptions,
     /// Another outbound in place of a socket.

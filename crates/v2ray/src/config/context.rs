@@ -29,6 +29,8 @@ pub(crate) struct Cx<'a> {
     /// The `env` object of the files, which is asked before the environment of the process.
     pub(crate) env: BTreeMap<String, String>,
     path: Vec<String>,
+    /// What is read belongs to an inbound.
+    pub(crate) listens: bool,
     /// Which place in its list each tag has.
     pub(crate) tags: Tags,
     problems: Vec<(Position, Problem)>,
@@ -50,6 +52,7 @@ impl<'a> Cx<'a> {
             process_env,
             env: BTreeMap::new(),
             path: Vec::new(),
+            listens: false,
             tags: Tags::default(),
             problems: Vec::new(),
             errors: 0,

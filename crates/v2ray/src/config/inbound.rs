@@ -140,7 +140,10 @@ impl Decode for Inbound {
 
     fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
         let at = value.at;
-        let s = InboundSettings::decode(value, cx)?;
+        cx.listens = true;
+        let s = InboundSettings::decode(value, cx);
+        cx.listens = false;
+        let s = s?;
         let listen = match (s.listen.0.map(|listen| listen.map(|listen| listen.value)), s.port.0) {
             (Some(Some(ListenText::Unix(name, mode))), _) => Some(Listen::Unix { name, mode }),
             (Some(Some(ListenText::Ip(ip))), Some(Some(ports))) => Some(Listen::Ip { ip: Some(ip), ports }),

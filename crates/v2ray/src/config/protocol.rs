@@ -25,7 +25,7 @@ use crate::problem::Position;
 pub use blackhole::{BlackholeAnswer, BlackholeResponse, BlackholeSettings};
 pub use dns::{DnsAction, DnsNetwork, DnsRule, DnsSettings, NonIpQuery};
 pub use dokodemo::DokodemoSettings;
-pub use fallback::{FallbackDial, FallbackTarget};
+pub use fallback::FallbackTarget;
 pub use freedom::{FinalAction, FinalRule, Fragment, FreedomSettings, Noise, NoisePacket, NoiseTo, Packets, Redirect};
 pub use http::{HttpSettings, ProxyOutbound};
 pub use server::Server;

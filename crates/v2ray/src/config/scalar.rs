@@ -98,7 +98,7 @@ macro_rules! whole_numbers {
         }
     )*};
 }
-whole_numbers!(u8, u16, u32, i16, i32, i64);
+whole_numbers!(u8, u16, u32, u64, i16, i32, i64);
 
 /// A text of the user's, not endlessly long.
 pub(crate) fn shorten(text: &str) -> String {

@@ -2,11 +2,14 @@
 
 mod xhttp;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
 
 use super::outbound::Outbound;
 use super::protocol::{shadowsocks, trojan, vless, vmess};
 use super::read_outbound;
+use super::reality::{Reality, RealityClient};
 use super::sockopt::{DomainStrategy, Sockopt};
 use super::tls::{Tls, TlsVersion};
 use super::transport::{EarlyData, Front, Grpc, Transport, Upgrade};
@@ -165,6 +168,9 @@ impl Link {
         if let Some(tls) = &outbound.stream.tls {
             link.take_tls(tls, &mut left_out);
         }
+        if let Some(Reality::Client(reality)) = &outbound.stream.reality {
+            link.take_reality(reality, &mut left_out);
+        }
         if outbound.send_through.is_some() {
             left_out.push("sendThrough");
         }
@@ -299,6 +305,29 @@ impl Link {
             if set {
                 left_out.push(key);
             }
+        }
+    }
+}
+
+impl Link {
+    fn take_reality(&mut self, reality: &RealityClient, left_out: &mut Vec<&'static str>) {
+        self.security = "reality".to_owned();
+        self.set_parameter("sni", reality.server_name.clone().unwrap_or_default());
+        // Not every program that reads links has a browser of its own in mind.
+        self.set_parameter("fp", reality.fingerprint.clone());
+        self.set_parameter("pbk", URL_SAFE_NO_PAD.encode(reality.public_key));
+        self.set_parameter("sid", reality.short_id_text());
+        let verify = reality.mldsa65_verify.as_ref();
+        self.set_parameter(
+            "pqv",
+            verify
+                .map(|key| URL_SAFE_NO_PAD.encode(key.as_slice()))
+                .unwrap_or_default(),
+        );
+        let path = if reality.spider_x == "/" { "" } else { &reality.spider_x };
+        self.set_parameter("spx", path);
+        if reality.key_log.is_some() {
+            left_out.push("masterKeyLog");
         }
     }
 }

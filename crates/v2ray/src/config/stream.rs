@@ -3,7 +3,8 @@
 mod download;
 
 use super::context::Cx;
-use super::schema::Kind;
+use super::reality::{Reality, UnreadReality};
+use super::schema::{Kind, Loses};
 use super::sockopt::{DomainStrategy, Sockopt};
 use super::table::Decode;
 use super::tls::{Pem, Tls, UnreadTls, check_certificates};
@@ -13,6 +14,11 @@ use crate::problem::Position;
 
 pub use download::Download;
 
+/// Whether inbounds speak REALITY.
+const REALITY_INBOUNDS: bool = false;
+/// Whether outbounds do.
+const REALITY_OUTBOUNDS: bool = false;
+
 /// What carries the proxy protocol.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -21,6 +27,8 @@ pub struct Stream {
     pub transport: Transport,
     /// TLS, if it is used.
     pub tls: Option<Box<Tls>>,
+    /// REALITY, if it is used: of the side that the stream belongs to.
+    pub reality: Option<Reality>,
     /// Require the PROXY protocol at the begin of each connection.
     pub accept_proxy_protocol: bool,
     /// Where a client of XHTTP asks for what comes down, if not where it sends what goes up.
@@ -34,11 +42,19 @@ pub struct Stream {
 impl Stream {
     /// Whether nothing stands between the socket and the protocol.
     pub(crate) fn is_bare(&self) -> bool {
-        self.tls.is_none() && self.transport == Transport::Raw
+        !self.is_sealed() && self.transport == Transport::Raw
+    }
+
+    /// Whether TLS or REALITY protects it.
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.tls.is_some() || self.reality.is_some()
     }
 
     /// Whether a private key stands in it, rather than in a file of its own.
     pub(crate) fn has_keys(&self) -> bool {
+        if matches!(self.reality, Some(Reality::Server(_))) {
+            return true;
+        }
         let certificates = self.tls.iter().flat_map(|tls| &tls.certificates);
         certificates
             .into_iter()
@@ -55,15 +71,46 @@ impl Decode for Stream {
         let at = value.at;
         let mut s = StreamSettings::decode(value, cx)?;
         // Each part is read whatever became of the others, so that all problems are found at once.
-        let tls = match (s.security.0, s.tls.take()) {
-            (Some(SecurityName::None) | None, _) => Some(None),
+        let security = s.security.0.map(|security| security.value);
+        let tls = match (security, s.tls.take()) {
             (Some(SecurityName::Tls), given) => {
                 let given = given.map_or_else(|| Value::empty_object(at), |UnreadTls(given)| given);
                 let tls = cx.within("tlsSettings", |cx| Tls::decode(given, cx));
                 tls.map(|tls| Some(Box::new(tls)))
             }
+            _ => Some(None),
+        };
+        let reality = match (s.security.0, s.reality.take()) {
+            (Some(security), given) if security.value == SecurityName::Reality => {
+                let spoken = if cx.listens {
+                    REALITY_INBOUNDS
+                } else {
+                    REALITY_OUTBOUNDS
+                };
+                if !spoken {
+                    cx.within("security", |cx| cx.later(Loses::Protection, security.at, "REALITY"));
+                    return None;
+                }
+                let given = given.map_or_else(|| Value::empty_object(at), |UnreadReality(given)| given);
+                let reality = cx.within("realitySettings", |cx| Reality::decode(given, cx));
+                reality.map(Some)
+            }
+            _ => Some(None),
         };
         let transport = s.transport(cx);
+        if let (Some(security), Some((Transport::WebSocket(_) | Transport::HttpUpgrade(_) | Transport::RawHttp(_), _))) =
+            (s.security.0, &transport)
+            && security.value == SecurityName::Reality
+        {
+            let hint = "write raw, grpc or xhttp as `network`, on both ends";
+            cx.error_in(
+                "security",
+                security.at,
+                "REALITY carries raw, grpc and xhttp only",
+                hint,
+            );
+            return None;
+        }
         if let (Some((Transport::Xhttp(_), _)), Some(Some(tls))) = (&transport, &tls)
             && tls.alpn == ["h3"]
         {
@@ -73,7 +120,7 @@ impl Decode for Stream {
             });
             return None;
         }
-        let (sockopt, tls, (mut transport, accepts)) = (s.sockopt.0?, tls?, transport?);
+        let (sockopt, tls, reality, (mut transport, accepts)) = (s.sockopt.0?, tls?, reality?, transport?);
         let unread = match &mut transport {
             Transport::Xhttp(xhttp) => xhttp.download.take(),
             _ => None,
@@ -89,6 +136,7 @@ impl Decode for Stream {
         Some(Stream {
             transport,
             tls,
+            reality,
             download,
             accept_proxy_protocol: accepts || sockopt.accept_proxy_protocol,
             sockopt,

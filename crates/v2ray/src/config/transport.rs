@@ -9,10 +9,12 @@ mod ws;
 mod xhttp;
 
 use super::context::Cx;
+use super::reality::UnreadReality;
 use super::scalar::Part;
 use super::sockopt::Sockopt;
 use super::table::{Decode, object, words};
 use super::tls::UnreadTls;
+use crate::problem::At;
 use finalmask::FinalMask;
 use grpc::GrpcSettings;
 use httpupgrade::HttpUpgradeSettings;
@@ -39,9 +41,10 @@ words! {
         None = "none" | "";
         /// TLS.
         Tls = "tls";
+        /// REALITY.
+        Reality = "reality";
     }
     other {
-        LaterError "reality": "REALITY";
         Gone "xtls": "write tls, and \"xtls-rprx-vision\" as the users' `flow`";
     }
 }
@@ -86,9 +89,11 @@ macro_rules! transports {
                 /// The transport.
                 network: Part<TransportName> = "network" | "method", default "\"raw\"";
                 /// The security layer.
-                security: Part<SecurityName> = "security", default "\"none\"";
+                security: Part<At<SecurityName>> = "security", default "\"none\"";
                 /// For the security layer tls.
                 tls: Option<UnreadTls> = "tlsSettings";
+                /// For the security layer reality.
+                reality: Option<UnreadReality> = "realitySettings";
                 $( #[doc = $about] $field: Part<$Settings> = $settings $(| $older)*, default "{}"; )*
                 /// Options of the sockets.
                 sockopt: Part<Sockopt> = "sockopt", default "{}";
@@ -96,7 +101,6 @@ macro_rules! transports {
                 final_mask: Part<FinalMask> = "finalmask", default "{}";
             }
             other {
-                Accepted "realitySettings": "Only the security layer reality has them, which is not supported yet.";
                 Accepted "kcpSettings": "Only the transport mkcp has them, which is not supported yet.";
                 Accepted "hysteriaSettings": "Only the transport hysteria has them, which is not supported yet.";
                 Accepted "hy2Settings": "Only the transport hysteria2 has them, which is not supported yet.";

@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 
-use crate::Address;
 use crate::config::context::{Cx, quoted};
-use crate::config::endpoint::{UnixName, host_port};
-use crate::config::schema::{Kind, Loses};
+use crate::config::dest::{Dest, FallbackDial, read_dest};
+use crate::config::schema::Kind;
 use crate::config::table::{Decode, object};
-use crate::json::{Data, Value};
+use crate::json::Value;
 use crate::problem::At;
 use crate::vless::fallback::Fallback;
 
@@ -18,38 +17,6 @@ pub struct FallbackTarget {
     pub to: FallbackDial,
     /// Version of the PROXY protocol to announce the client with: 1 or 2. 0: none.
     pub xver: u8,
-}
-
-/// Address of a fallback.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum FallbackDial {
-    /// A port of this machine: 127.0.0.1, then ::1.
-    Local(u16),
-    /// TCP to a host.
-    Tcp(Address, u16),
-    /// A unix socket.
-    Unix(UnixName),
-}
-
-/// The text of a `dest`, which may be a number.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Dest(String);
-
-impl Decode for Dest {
-    fn kind() -> Kind {
-        Kind::text("port of this machine, `host:port`, path of a unix socket, or `@` and an abstract name")
-    }
-
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        match value.data {
-            Data::Number(text) => Some(Dest(text.into())),
-            Data::String(_) => String::decode(value, cx).map(Dest),
-            _ => {
-                cx.wrong_type(&value, "a port or a string");
-                None
-            }
-        }
-    }
 }
 
 object! {
@@ -81,7 +48,7 @@ impl Decode for ReadFallback {
 
     fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
         let s = FallbackSettings::decode(value, cx)?;
-        let to = cx.within("dest", |cx| dial(&s.dest, &s.kind, cx));
+        let to = cx.within("dest", |cx| read_dest(&s.dest, &s.kind, "fallback", cx));
         let path_fits = s.path.is_empty() || s.path.starts_with('/');
         if !path_fits {
             let text = format!("{} does not begin with a slash", quoted(&s.path));
@@ -104,35 +71,6 @@ impl Decode for ReadFallback {
             })
         })
     }
-}
-
-fn dial(dest: &At<Dest>, kind: &At<String>, cx: &mut Cx<'_>) -> Option<FallbackDial> {
-    let text = dest.value.0.trim();
-    let unix = UnixName::parse(text);
-    let wanted = kind.to_ascii_lowercase();
-    let read = match (wanted.as_str(), unix) {
-        ("" | "unix", Some(unix)) => unix.map(FallbackDial::Unix),
-        ("unix", None) => Err(format!("{} is no name of a unix socket", quoted(text))),
-        ("serve", _) => {
-            cx.later(Loses::Protection, kind.at, "fallbacks that serve by themselves");
-            return None;
-        }
-        ("" | "tcp", _) if text == "serve-ws-none" => {
-            cx.later(Loses::Protection, dest.at, "fallbacks that serve by themselves");
-            return None;
-        }
-        ("" | "tcp", _) => host_port(text).map(|(host, port)| match host {
-            Some(host) => FallbackDial::Tcp(host, port),
-            None => FallbackDial::Local(port),
-        }),
-        (other, _) => {
-            let text = format!("{} is no type of fallback", quoted(other));
-            cx.error(kind.at, text, "write tcp or unix, or leave it out");
-            return None;
-        }
-    };
-    let hint = "write a port, host:port, /path/of/a/socket or @abstract";
-    read.map_err(|text| cx.error(dest.at, text, hint)).ok()
 }
 
 /// What is odd about a list of fallbacks.

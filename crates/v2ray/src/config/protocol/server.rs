@@ -133,7 +133,7 @@ pub(crate) fn check_plain(
     let address = &server.address;
     let stays_near =
         address.ip().is_some_and(is_private) || address.domain().is_some_and(|name| name.as_str() == "localhost");
-    if stream.tls.is_none() && !stays_near {
+    if !stream.is_sealed() && !stays_near {
         let text = format!(
             "{protocol} does not encrypt, and there is no TLS: everything, {secret} included, can be read on the way"
         );

@@ -133,7 +133,6 @@ fn no_hint_leads_to_less_protection() {
     };
     // Those that are known to protect are said to.
     for (title, name) in [
-        ("streamSettings.security", "reality"),
         ("streamSettings.finalmask", "settings"),
         ("streamSettings.network", "kcp"),
         ("streamSettings.sockopt", "customSockopt"),

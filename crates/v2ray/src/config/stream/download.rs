@@ -49,7 +49,11 @@ impl Download {
                 None
             }
         };
-        let stream = Stream::decode(value, cx)?;
+        // Whoever asks is a client.
+        let listens = std::mem::take(&mut cx.listens);
+        let stream = Stream::decode(value, cx);
+        cx.listens = listens;
+        let stream = stream?;
         match &stream.transport {
             Transport::Xhttp(_) if stream.download.is_some() => {
                 cx.error(
