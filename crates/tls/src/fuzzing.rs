@@ -9,6 +9,7 @@ mod codec;
 #[cfg(test)]
 mod corpora;
 pub(crate) mod ends;
+mod reality;
 
 use crate::group::{self, Group};
 
@@ -23,6 +24,8 @@ pub const ENTRIES: &[Entry] = &[
     ("tls13_messages", codec::messages),
     ("tls13_records", ends::records),
     ("tls13_server_flight", client::server_flight),
+    ("tls13_reality_hello", reality::hello),
+    ("tls13_reality_flight", reality::flight),
 ];
 
 /// Runs the entry of this name.

@@ -8,6 +8,7 @@
 //! | [`records`] | the record layer after a handshake, ours or another library's, TLS 1.2 and 1.3 |
 //! | [`template`] | hellos that look like those of a browser |
 //! | [`client`] | the client's side of a handshake |
+//! | [`reality`] | REALITY: the session id, who is let in, what a target looks like |
 //! | [`schedule`] | the key schedule: every secret, the keys of records, Finished |
 //! | [`codec`] | messages of the handshake, read and written; records in the clear |
 //! | [`group`] | key agreement: X25519, and X25519 with ML-KEM-768 |
