@@ -24,7 +24,7 @@ pub(crate) use drop::{
     ConflictWord, HashWord, Identity, IdentityCommand, Link as DropLink, Mount, Mounting, Receive, Relay, Send, Share,
     ViaWord,
 };
-pub(crate) use proxy::{Gateway, Geo, Link, Route, RouteTest, Run, Uuid, with_two_dashes};
+pub(crate) use proxy::{Gateway, Geo, Link, Mldsa65, Route, RouteTest, Run, Uuid, X25519, with_two_dashes};
 pub(crate) use values::{Measured, PeerWord, scope};
 
 /// Version and commit of this build; clap wants them to live as long as the program.
@@ -91,6 +91,7 @@ pub(crate) enum Command {
         #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
         folder: PathBuf,
     },
+    Mldsa65(Mldsa65),
     Mount(Box<Mount>),
     Receive(Box<Receive>),
     Relay(Relay),
@@ -103,6 +104,8 @@ pub(crate) enum Command {
     Uuid(Uuid),
     /// Print the version, as --version does
     Version,
+    #[command(name = "x25519")]
+    X25519(X25519),
 }
 
 /// Measure ciphers and transports on this machine

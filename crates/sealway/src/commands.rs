@@ -8,6 +8,7 @@ pub(crate) mod doctor;
 pub(crate) mod drop;
 pub(crate) mod gateway;
 pub(crate) mod geo;
+pub(crate) mod keys;
 pub(crate) mod lab;
 pub(crate) mod link;
 pub(crate) mod man;

@@ -58,6 +58,8 @@ fn main() -> ExitCode {
         Command::Run(run) => return commands::run::run(&run),
         Command::Uuid(uuid) => commands::uuid::run(&uuid),
         Command::Version => commands::version::run(),
+        Command::X25519(x25519) => commands::keys::x25519(&x25519),
+        Command::Mldsa65(mldsa65) => commands::keys::mldsa65(&mldsa65),
     };
     match outcome {
         Ok(exit) => ExitCode::from(exit.code()),

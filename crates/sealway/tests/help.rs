@@ -24,7 +24,7 @@ fn golden(name: &str, text: &str) {
 }
 
 /// Every command.
-const COMMANDS: [&[&str]; 33] = [
+const COMMANDS: [&[&str]; 35] = [
     &[],
     &["bip324"],
     &["bip324", "bench"],
@@ -48,6 +48,7 @@ const COMMANDS: [&[&str]; 33] = [
     &["link", "from-config"],
     &["link", "to-config"],
     &["man"],
+    &["mldsa65"],
     &["mount"],
     &["receive"],
     &["relay"],
@@ -58,6 +59,7 @@ const COMMANDS: [&[&str]; 33] = [
     &["share"],
     &["uuid"],
     &["version"],
+    &["x25519"],
 ];
 
 /// The name of a page about a command.

@@ -1,4 +1,4 @@
-//! `sealway uuid` and `sealway link`.
+//! `sealway uuid`, `sealway x25519`, `sealway mldsa65` and `sealway link`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -62,6 +62,60 @@ fn ids_are_random_or_follow_from_a_text() {
     assert_eq!(answer(&["uuid", one.trim_end()]), one);
     refused(&["uuid", &"x".repeat(31)], &["no id can be made", "hint: "]);
     refused(&["uuid", ""], &["no id can be made"]);
+}
+
+/// What Xray answers to the same words, if it is here.
+fn xray(arguments: &[&str]) -> Option<String> {
+    let output = std::process::Command::new("xray").args(arguments).output().ok()?;
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn keys_are_those_of_xray() {
+    const PRIVATE: &str = "AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA";
+    let words = ["x25519", "-i", PRIVATE];
+    let told = answer(&words);
+    assert_eq!(
+        told,
+        "PrivateKey: AAIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eH2A\n\
+         Password (PublicKey): B6N8vBQgk8i3VdwbEOhstCY3StFqqFPtC9_AsrhtHHw\n\
+         Hash32: IKbwxvNlF31mvkor2f21noInAbW8wIXUOrkbv0JIoSI\n"
+    );
+    let standard = answer(&["x25519", "--std-encoding", "-i", &format!("{PRIVATE}=")]);
+    assert!(
+        standard.contains("B6N8vBQgk8i3VdwbEOhstCY3StFqqFPtC9/AsrhtHHw=\n"),
+        "{standard}"
+    );
+    let verify = answer(&["mldsa65", "-i", PRIVATE]);
+    let lines: Vec<&str> = verify.lines().collect();
+    assert_eq!(lines[0], format!("Seed: {PRIVATE}"));
+    assert!(
+        lines[1].starts_with("Verify: sOrXgK8nt_l0UyzYW_P4YBC1cYJsn6uogYOuJ7l0YwkmnTWTxwAa"),
+        "{verify}"
+    );
+    assert_eq!((lines.len(), lines[1].len()), (2, 8 + 2603));
+
+    for words in [&["x25519"][..], &["mldsa65"]] {
+        let (one, two) = (answer(words), answer(words));
+        assert_ne!(one, two);
+        // The public part follows from the private one.
+        let private = one.lines().next().and_then(|line| line.split_once(": ")).unwrap().1;
+        assert_eq!(answer(&[words, &["-i", private]].concat()), one);
+    }
+    for (words, said) in [
+        (
+            &["x25519", "-i", "AAAA"][..],
+            "the private key has 3 bytes, and 32 are needed",
+        ),
+        (&["mldsa65", "-i", "AAAA"], "the seed has 3 bytes"),
+        (&["mldsa65", "-i", "*"], "the seed is not base64"),
+    ] {
+        refused(words, &[said]);
+    }
+    match (xray(&words), xray(&["mldsa65", "-i", PRIVATE])) {
+        (Some(keys), Some(seeds)) => assert_eq!((keys, seeds), (told, verify)),
+        _ => println!("skipped: no xray here to compare with"),
+    }
 }
 
 #[test]

@@ -173,6 +173,31 @@ pub(crate) struct Uuid {
     pub(crate) input: Option<String>,
 }
 
+/// Make a pair of keys for REALITY
+///
+/// Prints the private key for `privateKey` of the server, the public key for `publicKey` of its clients, and a hash of the
+/// public key. Keep the private key secret.
+#[derive(Args, Debug)]
+pub(crate) struct X25519 {
+    /// The private key to tell the public key of, in base64 [default: a new one]
+    #[arg(short, value_name = "KEY")]
+    pub(crate) input: Option<String>,
+
+    /// Write the keys in ordinary base64, with padding, instead of that for URLs
+    #[arg(long)]
+    pub(crate) std_encoding: bool,
+}
+
+/// Make a pair of keys of ML-DSA-65 for REALITY
+///
+/// Prints the seed for `mldsa65Seed` of the server, and the public key for `mldsa65Verify` of its clients. Keep the seed secret.
+#[derive(Args, Debug)]
+pub(crate) struct Mldsa65 {
+    /// The seed to tell the public key of, in base64 [default: a new one]
+    #[arg(short, value_name = "SEED")]
+    pub(crate) input: Option<String>,
+}
+
 /// Of commands that read a configuration and answer.
 const ASKED_EXITS: [(Exit, &str); 3] = [
     (Exit::Done, "the answer is printed"),
