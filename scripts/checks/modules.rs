@@ -69,6 +69,7 @@ const PROXY: Floors = Floors {
         ("body", 2),
         ("tls", 2),
         ("stream", 3),
+        ("reality", 4),
         ("relay", 4),
         ("roads", 4),
         ("transport", 4),

@@ -72,6 +72,12 @@ impl Parts {
 fn of_inbound(place: &str, inbound: &Inbound) -> Vec<Error> {
     let mut found = Vec::new();
     found.extend(inbound::problem(place, &inbound.protocol));
+    if let Some(reality) = &inbound.transport.reality {
+        found.extend(build::key_log_problem(
+            &format!("{place}.streamSettings.realitySettings"),
+            &reality.key_log,
+        ));
+    }
     if let Some(tls) = &inbound.transport.tls {
         found.extend(build::server_problems(&format!("{place}.streamSettings"), tls));
     }

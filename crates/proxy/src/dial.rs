@@ -1,5 +1,7 @@
 //! Reaching a host: names, sockets, options, several tries.
 
+pub(crate) mod fallback;
+
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Deref;

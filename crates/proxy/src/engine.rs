@@ -121,8 +121,11 @@ impl Engine {
         &self.dispatcher
     }
 
-    /// Begins to measure outbounds, if that is asked for. Must be called within a tokio runtime.
+    /// Begins to measure outbounds, if that is asked for, and to ask the targets of REALITY. Must be called within a tokio runtime.
     pub(crate) fn measure(&self, stats: &Arc<Stats>) {
+        for inbound in &self.inbounds {
+            inbound.begin();
+        }
         let observer = self.observer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(observer) = observer {
             // There is one observer, so it begins once.
@@ -135,8 +138,13 @@ impl Engine {
         let origin = inbound.origin(sock.peer(), sock.local());
         let deadline = Instant::now() + self.base.handshake;
         // What it takes to begin is freed before the long part.
-        match Box::pin(inbound.accept(sock, deadline)).await {
+        match Box::pin(inbound.accept(sock, listener, deadline)).await {
             Ok(Arrival::One(accepted)) => self.serve_stream(inbound, accepted, origin, listener, deadline).await,
+            Ok(Arrival::Stranger(passing)) => {
+                if let Err(error) = passing.run().await {
+                    tracing::debug!("REALITY: the connection of a stranger ended: {error}");
+                }
+            }
             Ok(Arrival::Many(many)) => Box::pin(self.serve_many(inbound, many, &origin, listener)).await,
             Err(error) => self.dispatcher.rejected(&origin, &error),
         }

@@ -230,11 +230,22 @@ impl Inbound {
     }
 
     /// Goes up to the protocol, by the deadline.
-    pub(crate) async fn accept(&self, sock: Sock, deadline: Instant) -> Result<Arrival, Error> {
-        let accepting = self.acceptor.accept(sock, self.traffic.clone());
-        tokio::time::timeout_at(deadline, accepting)
+    pub(crate) async fn accept(
+        &self,
+        sock: Sock,
+        listener: Option<SocketAddr>,
+        deadline: Instant,
+    ) -> Result<Arrival, Error> {
+        self.acceptor
+            .accept(sock, self.traffic.clone(), listener, deadline)
             .await
-            .map_err(|_| Error::TimedOut("TLS and transport handshake"))?
+    }
+
+    /// Begins what goes on besides connections. Must be called within a tokio runtime.
+    pub(crate) fn begin(&self) {
+        if let Some(reality) = &self.acceptor.reality {
+            reality.begin();
+        }
     }
 
     /// What a stream asks for. `origin` learns who the client is as soon as that is known.

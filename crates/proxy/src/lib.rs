@@ -78,6 +78,7 @@ mod pool;
 mod program;
 mod proxy_protocol;
 mod random;
+mod reality;
 mod relay;
 mod replay;
 mod resolver;

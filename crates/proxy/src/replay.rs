@@ -4,9 +4,13 @@
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Instant;
 
+use sealway_tls::reality::memory::Memory as Hellos;
 use sealway_v2ray::replay::{ReplayGuard, Seen};
 
 use crate::clock::{to_next_second, unix_time, unix_time_before};
+
+/// Hellos of REALITY that were accepted.
+static HELLOS: LazyLock<Mutex<Hellos>> = LazyLock::new(Mutex::default);
 
 struct Memory {
     guard: Mutex<ReplayGuard>,
@@ -63,4 +67,16 @@ pub(crate) fn check_start(time: i64) -> Result<(), sealway_v2ray::Error> {
     Err(sealway_v2ray::Error::BeforeStart {
         seconds: start.abs_diff(time),
     })
+}
+
+/// Remembers a hello of REALITY by its random. False: it was accepted before.
+pub(crate) fn remember_hello(random: &[u8; 32]) -> bool {
+    let now = MEMORY.since.elapsed().as_secs();
+    let mut hellos = HELLOS.lock().unwrap_or_else(PoisonError::into_inner);
+    let shortened = hellos.shortened();
+    let fresh = hellos.insert(random, now);
+    if hellos.shortened() > shortened {
+        tracing::warn!("REALITY: more clients came in a day than are remembered; the oldest are forgotten");
+    }
+    fresh
 }

@@ -66,6 +66,20 @@ impl Server {
         for tls in settings.outbounds.iter_mut().flat_map(|o| o.transport.tls_mut()) {
             tls.key_log = None;
         }
+        for reality in settings
+            .inbounds
+            .iter_mut()
+            .filter_map(|i| i.transport.reality.as_mut())
+        {
+            reality.key_log = None;
+        }
+        for reality in settings
+            .outbounds
+            .iter_mut()
+            .filter_map(|o| o.transport.reality.as_mut())
+        {
+            reality.key_log = None;
+        }
         match Engine::new(&settings, &Stats::default()) {
             Ok(engine) => Ok(engine.lists.sizes()),
             Err(error) => {
@@ -85,7 +99,10 @@ impl Server {
         let stats = Arc::new(Stats::default());
         refuse_options(&settings)?;
         let engine = Arc::new(Engine::new(&settings, &stats)?);
-        let inbound = settings.inbounds.iter().any(|inbound| inbound.transport.tls.is_some());
+        let inbound = settings
+            .inbounds
+            .iter()
+            .any(|inbound| inbound.transport.tls.is_some() || inbound.transport.reality.is_some());
         if inbound
             || settings
                 .outbounds
@@ -100,7 +117,11 @@ impl Server {
             InboundProtocol::Shadowsocks(shadowsocks) => !matches!(shadowsocks.users, ShadowsocksUsers::Classic(_)),
             _ => false,
         };
-        if protocols.any(timed) {
+        let mut reality = settings
+            .inbounds
+            .iter()
+            .filter_map(|inbound| inbound.transport.reality.as_ref());
+        if protocols.any(timed) || reality.any(|reality| reality.max_time_diff.is_some()) {
             // Before anything listens: who is queued by the system meanwhile would come with an id of this second.
             replay::begin().await;
         }

@@ -9,17 +9,20 @@ mod xhttp;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ServerConfig};
 use sealway_net::sock::Sock;
 use sealway_v2ray::{Address, Destination, Network};
+use tokio::time::{Instant, timeout_at};
 
 use crate::carrier::Carrier;
 use crate::dial;
 use crate::error::{Error, Pending};
 use crate::proxy_protocol;
 use crate::random;
+use crate::reality::{self, Met, Passing, Reality};
 use crate::resolver::Resolver;
 use crate::roads::{Caller, Roads, Through};
 use crate::settings::{ClientTransport, SendThrough, ServerTransport, SocketOptions, TransportKind};
@@ -71,6 +74,7 @@ fn transport(settings: &TransportKind, download: Option<Arc<Line>>) -> Option<Bo
 pub(crate) struct Acceptor {
     transport: Option<Box<dyn Transport>>,
     tls: Option<Arc<ServerConfig>>,
+    pub(crate) reality: Option<Arc<Reality>>,
     pub(crate) certificates: Option<Arc<Certificates>>,
     proxy_protocol: bool,
 }
@@ -81,6 +85,8 @@ pub(crate) enum Arrival {
     One(Box<Accepted>),
     /// Many streams.
     Many(Box<dyn Many>),
+    /// Somebody who is none of ours, and stays with the target of REALITY.
+    Stranger(Box<Passing>),
 }
 
 /// A connection that carries many streams.
@@ -111,21 +117,85 @@ impl Accepted {
     }
 }
 
+/// Who the two ends of a connection are.
+struct Ends {
+    source: Option<SocketAddr>,
+    local: Option<SocketAddr>,
+    forwarded: bool,
+}
+
+impl Ends {
+    fn reality(&self) -> reality::Ends {
+        reality::Ends {
+            source: self.source,
+            local: self.local,
+        }
+    }
+
+    fn accepted(self, stream: Stream, agreed: Agreed) -> Accepted {
+        Accepted {
+            stream,
+            source: self.source,
+            local: self.local,
+            forwarded: self.forwarded,
+            agreed,
+        }
+    }
+}
+
+/// How long a transport may take on top of a handshake of REALITY that has used up its time.
+const TRANSPORT: Duration = Duration::from_secs(4);
+
 impl Acceptor {
     /// Loads certificates.
     pub(crate) fn new(place: &str, settings: &ServerTransport) -> Result<Self, Error> {
         let built = settings.tls.as_ref().map(|tls| build::server(place, tls)).transpose()?;
         let (tls, certificates) = built.unzip();
+        let reality = settings.reality.as_deref();
+        let reality = reality.map(|reality| Reality::new(place, reality, &settings.socket));
         Ok(Acceptor {
             transport: transport(&settings.kind, None),
             tls,
+            reality: reality.transpose()?.map(Arc::new),
             certificates,
             proxy_protocol: settings.accept_proxy_protocol,
         })
     }
 
-    /// Goes up to the protocol. The caller sets the deadline.
-    pub(crate) async fn accept(&self, mut sock: Sock, traffic: Traffic) -> Result<Arrival, Error> {
+    /// Goes up to the protocol, by the deadline. `listener` is the address that the connection came to.
+    pub(crate) async fn accept(
+        &self,
+        sock: Sock,
+        traffic: Traffic,
+        listener: Option<SocketAddr>,
+        deadline: Instant,
+    ) -> Result<Arrival, Error> {
+        let late = |_| Error::TimedOut("TLS and transport handshake");
+        let Some(reality) = &self.reality else {
+            let (ends, sock, read) = timeout_at(deadline, self.ends(sock)).await.map_err(late)??;
+            let accepting = self.accept_tls(ends, sock, traffic, read);
+            return timeout_at(deadline, accepting).await.map_err(late)?;
+        };
+        let (ends, sock, read) = timeout_at(deadline, self.ends(sock)).await.map_err(late)??;
+        // Strangers are not to see how patient we are.
+        match reality
+            .meet(sock, read, (ends.reality(), listener), &traffic, deadline)
+            .await?
+        {
+            Met::Stranger(passing) => Ok(Arrival::Stranger(passing)),
+            Met::Client(mut established) => {
+                let agreed = std::mem::take(&mut established.agreed);
+                let accepted = ends.accepted(Stream::over_tls(*established, traffic), agreed);
+                let accepting = self.accept_transport(accepted);
+                // The handshake may have waited for the target.
+                let deadline = deadline.max(Instant::now() + TRANSPORT);
+                timeout_at(deadline, accepting).await.map_err(late)?
+            }
+        }
+    }
+
+    /// Reads who a server in front says the client is, where it has to.
+    async fn ends(&self, mut sock: Sock) -> Result<(Ends, Sock, Vec<u8>), Error> {
         let (mut source, mut local, mut forwarded) = (sock.peer(), sock.local(), false);
         let mut read = Vec::new();
         if self.proxy_protocol {
@@ -135,6 +205,15 @@ impl Acceptor {
                 (source, local, forwarded) = (Some(from), Some(to), true);
             }
         }
+        let ends = Ends {
+            source,
+            local,
+            forwarded,
+        };
+        Ok((ends, sock, read))
+    }
+
+    async fn accept_tls(&self, ends: Ends, sock: Sock, traffic: Traffic, read: Vec<u8>) -> Result<Arrival, Error> {
         let (stream, agreed) = match &self.tls {
             Some(config) => {
                 let mut established = handshake::accept(Arc::clone(config), sock, &traffic, &read).await?;
@@ -149,13 +228,10 @@ impl Acceptor {
                 (stream, Agreed::default())
             }
         };
-        let accepted = Accepted {
-            stream,
-            source,
-            local,
-            forwarded,
-            agreed,
-        };
+        self.accept_transport(ends.accepted(stream, agreed)).await
+    }
+
+    async fn accept_transport(&self, accepted: Accepted) -> Result<Arrival, Error> {
         match &self.transport {
             None => Ok(Arrival::One(Box::new(accepted))),
             Some(transport) => transport.accept(accepted).await,

@@ -32,7 +32,6 @@ const REFUSED: &[(&str, &[&str])] = &[
         &[
             "api: not supported yet",
             "inbounds.settings.clients.flow: not supported yet",
-            "inbounds.streamSettings.security: not supported yet: REALITY",
             "routing.rules.outboundTag: no outbound has the tag \"api\"",
             "metrics: not supported yet",
         ],

@@ -1,22 +1,19 @@
 //! Strangers on a VLESS or Trojan inbound are led to a web server, who answers them as if nothing else were here.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use sealway_net::sock::Sock;
 use sealway_v2ray::vless::fallback::Fallbacks;
-use sealway_v2ray::{Destination, Network, Step};
+use sealway_v2ray::{Destination, Step};
 use tokio::time::{Instant, timeout_at};
 
 use super::{Fresh, Users};
 use crate::Error;
-use crate::dial;
+use crate::dial::fallback::{dial, name};
 use crate::dispatch::{Request, User};
 use crate::log::Limit;
-use crate::loops::Listener;
 use crate::proxy_protocol;
 use crate::relay::Relay;
-use crate::settings::{DomainStrategy, FallbackDial, FallbackTarget, Listen, SocketOptions};
+use crate::settings::{FallbackTarget, SocketOptions};
 use crate::stats::Traffic;
 use crate::stream::Stream;
 use crate::tls::handshake::Agreed;
@@ -178,45 +175,4 @@ async fn choose<'a>(
     fallbacks
         .choose(name, alpn, stream.payload())
         .map_err(|_| Error::Unauthentic("no such user, and no fallback fits; add one with neither name, alpn nor path"))
-}
-
-/// A target as the configuration writes it.
-fn name(to: &FallbackDial) -> String {
-    match to {
-        FallbackDial::Tcp(host, port) => format!("{host}:{port}"),
-        FallbackDial::Local(port) => format!("{port}"),
-        FallbackDial::Unix(name) => crate::listen::name(&Listen::Unix(name.clone())),
-    }
-}
-
-/// Connects to the web server, which must not be the inbound itself: there the stranger would be one again.
-async fn dial(to: &FallbackDial, listener: Option<SocketAddr>, options: &SocketOptions) -> Result<Sock, Error> {
-    let mut addresses = match to {
-        FallbackDial::Tcp(host, port) => dial::resolve(host, *port, DomainStrategy::default()).await?,
-        FallbackDial::Local(port) => vec![
-            SocketAddr::from((Ipv4Addr::LOCALHOST, *port)),
-            SocketAddr::from((Ipv6Addr::LOCALHOST, *port)),
-        ],
-        FallbackDial::Unix(name) => return dial::connect_unix(name),
-    };
-    let itself = listener.map(|address| Listener {
-        address,
-        network: Network::Tcp,
-        v6_only: false,
-    });
-    let found = addresses.first().copied();
-    addresses.retain(|&to| itself.is_none_or(|itself| !itself.is_at(to)));
-    if let (Some(found), true) = (found, addresses.is_empty()) {
-        return Err(Error::Forbidden {
-            target: found.to_string(),
-            rule: "the guard against loops: a fallback may not lead to its own inbound",
-        });
-    }
-    // Not beside each other at first: what listens on the second may be something else.
-    if let (FallbackDial::Local(_), Some(&first)) = (to, addresses.first())
-        && let Ok(sock) = dial::connect_to(first, options, None).await
-    {
-        return Ok(sock);
-    }
-    dial::connect_any(&addresses, options, None).await
 }

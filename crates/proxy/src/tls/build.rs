@@ -88,12 +88,17 @@ fn trust(place: &str, authorities: &[PemSource], roots: &mut RootCertStore) -> R
 }
 
 fn key_log(place: &str, path: &Option<PathBuf>) -> Result<Option<Arc<dyn KeyLog>>, Error> {
+    let opened = open_key_log(place, path)?;
+    Ok(opened.map(|opened| Arc::new(opened) as Arc<_>))
+}
+
+fn open_key_log(place: &str, path: &Option<PathBuf>) -> Result<Option<KeyFile>, Error> {
     let Some(path) = path else { return Ok(None) };
     let opened = KeyFile::open(path).map_err(|error| {
         let what = format!("{} cannot be opened: {error}", path.display());
         Error::config(format!("{place}.masterKeyLog"), what)
     })?;
-    Ok(Some(Arc::new(opened)))
+    Ok(Some(opened))
 }
 
 /// The server's side. The certificates are returned too, to load them again later.
@@ -163,13 +168,25 @@ pub(crate) fn client_problems(place: &str, tls: &ClientTls) -> Vec<Error> {
 fn own_problems(place: &str, own: &[Certificate], entries: &[usize], key_log: &Option<PathBuf>) -> Vec<Error> {
     let sources = sources(place, own, entries);
     let mut found: Vec<Error> = sources.iter().flat_map(Source::problems).collect();
-    if let Some(path) = key_log
-        && let Err(error) = crate::files::can_append(path)
-    {
-        let what = format!("{} cannot be opened: {error}", path.display());
-        found.push(Error::config(format!("{place}.masterKeyLog"), what));
-    }
+    found.extend(key_log_problem(place, key_log));
     found
+}
+
+/// What is wrong with a key log.
+pub(crate) fn key_log_problem(place: &str, key_log: &Option<PathBuf>) -> Option<Error> {
+    let path = key_log.as_ref()?;
+    let error = crate::files::can_append(path).err()?;
+    let what = format!("{} cannot be opened: {error}", path.display());
+    Some(Error::config(format!("{place}.masterKeyLog"), what))
+}
+
+/// The same for handshakes of our own.
+pub(crate) fn own_key_log(
+    place: &str,
+    path: &Option<PathBuf>,
+) -> Result<Option<Arc<dyn sealway_tls::schedule::KeyLog>>, Error> {
+    let opened = open_key_log(place, path)?;
+    Ok(opened.map(|opened| Arc::new(opened) as Arc<_>))
 }
 
 /// What the client's side believes.

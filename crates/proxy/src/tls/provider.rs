@@ -116,6 +116,12 @@ impl KeyLog for KeyFile {
     }
 }
 
+impl sealway_tls::schedule::KeyLog for KeyFile {
+    fn secret(&self, label: &'static str, client_random: &[u8; 32], secret: &[u8]) {
+        self.log(label, client_random, secret);
+    }
+}
+
 impl fmt::Debug for KeyFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("KeyFile")

@@ -20,6 +20,7 @@ mod matrix;
 mod mux;
 mod nginx;
 mod programs;
+mod reality;
 mod routes;
 mod shadowsocks;
 mod shape;

@@ -15,7 +15,7 @@ use crate::problem::Position;
 pub use download::Download;
 
 /// Whether inbounds speak REALITY.
-const REALITY_INBOUNDS: bool = false;
+const REALITY_INBOUNDS: bool = true;
 /// Whether outbounds do.
 const REALITY_OUTBOUNDS: bool = false;
 

@@ -107,7 +107,7 @@ fn what_is_known_but_missing_is_named() {
             "the transport mkcp",
         ),
         (
-            inbound(r#"{"port":1,"protocol":"socks","streamSettings":{"security":"reality"}}"#),
+            outbound(r#"{"protocol":"freedom","streamSettings":{"security":"reality"}}"#),
             "REALITY",
         ),
         (outbound(r#"{"protocol":"loopback"}"#), "the protocol loopback"),
