@@ -9,7 +9,7 @@ use crate::error::{Alert, Error};
 use crate::schedule::Keys;
 
 /// Records after which TLS 1.2, which cannot update its keys, is closed.
-const LAST_RECORD: u64 = 1 << 24;
+pub(super) const LAST_RECORD: u64 = 1 << 24;
 
 /// An error of the AEAD itself, which means that memory ran out or that this module is wrong.
 fn internal(_: sealway_aead::Error) -> Error {

@@ -236,3 +236,67 @@ fn a_direction_ends_and_leaves_what_follows_as_it_is() {
     open(&mut here, &wire).unwrap();
     assert!(here.end_opening().is_err());
 }
+
+/// Keys that are always the same but for their first byte.
+struct Counted(u8);
+
+fn counted(first: u8, next: u64) -> Keys {
+    Keys::new(sealway_aead::Suite::Aes128Gcm, &[first; 16], [2; 12], next).unwrap()
+}
+
+impl Schedule for Counted {
+    fn next_sending(&mut self) -> Result<Keys, Error> {
+        self.0 += 1;
+        Ok(counted(self.0, 0))
+    }
+
+    fn next_receiving(&mut self) -> Result<Keys, Error> {
+        self.next_sending()
+    }
+
+    fn ticket(&mut self, _: &[u8]) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_key_is_replaced_before_it_has_sealed_too_much() {
+    let end = |version, next| {
+        let keys = counted(1, next);
+        Records::new(version, &keys, &keys, Box::new(Counted(1))).unwrap()
+    };
+    let (mut here, mut there) = (
+        end(Version::Tls13, UPDATE_AFTER - 1),
+        end(Version::Tls13, UPDATE_AFTER - 1),
+    );
+    let (one, two) = (seal(&mut here, b"one"), seal(&mut here, b"two"));
+    assert_eq!(
+        two.len() - one.len(),
+        HEADER + 5 + 17,
+        "a message that announces the new key"
+    );
+    assert_eq!(open(&mut there, &[one, two].concat()).unwrap(), b"onetwo");
+
+    // TLS 1.2 has no further keys.
+    let mut here = end(Version::Tls12, half::LAST_RECORD - 1);
+    let mut there = end(Version::Tls12, half::LAST_RECORD - 1);
+    let last = seal(&mut here, b"last");
+    assert_eq!(open(&mut there, &last).unwrap(), b"last");
+    let mut wire = vec![0; here.front()];
+    assert!(matches!(here.seal(&mut wire, 0), Err(Error::Given(_))));
+    assert!(Keys::new(sealway_aead::Suite::Aes256Gcm, &[1; 16], [2; 12], 0).is_err());
+}
+
+#[test]
+fn many_wishes_for_a_key_have_one_answer() {
+    let (mut here, mut there) = ends(CipherSuite::Aes128GcmSha256);
+    let mut wire = Vec::new();
+    for _ in 0..3 {
+        here.key_update(&mut wire, true).unwrap();
+    }
+    open(&mut there, &wire).unwrap();
+    let mut reply = std::mem::take(&mut there.reply);
+    assert_eq!(reply.len(), HEADER + 5 + 17);
+    reply.extend(seal(&mut there, b"payload"));
+    assert_eq!(open(&mut here, &reply).unwrap(), b"payload");
+}
