@@ -184,7 +184,7 @@ fn short_id(text: &str) -> Result<[u8; 8], String> {
     if digits.len() > 16 {
         return Err(format!("{} has more than 16 hexadecimal digits", quoted(text)));
     }
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return Err(format!("{} has an odd number of digits", quoted(text)));
     }
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());

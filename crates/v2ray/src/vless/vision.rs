@@ -96,7 +96,7 @@ impl Seed {
 
     /// Bytes of padding for this content, by a random number.
     fn padding(&self, content: usize, long: bool, random: u32) -> usize {
-        let below = |bound: u32| (u64::from(random) * u64::from(bound) >> 32) as usize;
+        let below = |bound: u32| ((u64::from(random) * u64::from(bound)) >> 32) as usize;
         let padding = if long && content < self.content as usize {
             below(self.long) + (self.base as usize).saturating_sub(content)
         } else {
