@@ -305,6 +305,7 @@ async fn stale_answers_are_served_where_that_is_asked_for() {
 
 #[tokio::test(start_paused = true)]
 async fn names_are_asked_for_as_they_are() {
+    let (system, _) = dns(r#""dns": {"servers": ["localhost"]}"#, vec![]);
     let (dns, at) = dns(r#""dns": {"servers": ["192.0.2.53"]}"#, vec![server(0, &["192.0.2.1"])]);
     for name in [
         "-a.example",
@@ -327,6 +328,11 @@ async fn names_are_asked_for_as_they_are() {
         .map(|name| name.matches('.').count())
         .collect();
     assert_eq!(asked, [2, 2, 2]);
+    // The system would read more into it.
+    assert_eq!(
+        ask_for(&system, "a\\.b.example", V4).await,
+        "failed: no name that DNS could have"
+    );
 }
 
 #[tokio::test(start_paused = true)]
