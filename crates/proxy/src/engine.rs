@@ -52,9 +52,16 @@ impl Engine {
     /// # Errors
     /// [`Error::Config`] for certificates, tags and users that do not work.
     pub(crate) fn new(settings: &Settings, stats: &Stats) -> Result<Self, Error> {
+        Engine::with_lists(settings, stats, Arc::new(Lists::of(settings)))
+    }
+
+    /// The same, with lists that may take note of what is missing.
+    ///
+    /// # Errors
+    /// As for [`Engine::new`].
+    pub(crate) fn with_lists(settings: &Settings, stats: &Stats, lists: Arc<Lists>) -> Result<Self, Error> {
         let levels = Levels::new(settings);
         let counters = &settings.counters;
-        let lists = Arc::new(Lists::of(settings));
         let mut inbounds = Vec::with_capacity(settings.inbounds.len());
         let mut seen = HashSet::new();
         for (at, inbound) in settings.inbounds.iter().enumerate() {

@@ -8,6 +8,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 pub use sealway_route::geo::{Form, Item, Kind, Name};
 use sealway_route::geo::{Scanner, Step, WINDOW};
@@ -37,8 +38,13 @@ pub struct GeoFile {
     path: PathBuf,
     kind: Kind,
     size: u64,
+    /// When it was written last, before it was read.
+    written: Written,
     lists: Vec<List>,
 }
+
+/// When a file was written last, as its folder shows it.
+type Written = Option<SystemTime>;
 
 /// Why a file, or a list of it, cannot be had.
 #[derive(Debug)]
@@ -79,6 +85,13 @@ pub enum GeoError {
         /// Why.
         why: String,
     },
+    /// It was written to between two looks at it, so what was read does not fit together.
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Reading ended before it was done: a fault of this program, or it is about to end.
+    Stopped,
     /// It has no list of this code.
     NoList {
         /// The file.
@@ -111,6 +124,8 @@ impl fmt::Display for GeoError {
                 let code = code.to_lowercase();
                 write!(f, "the list {code:?} of {} cannot be used: {why}", path.display())
             }
+            GeoError::Changed { path } => write!(f, "{} changed while it was read; try again", path.display()),
+            GeoError::Stopped => f.write_str("reading ended before it was done"),
             GeoError::NoList { path, code, nearest } => {
                 write!(f, "{} has no list {:?}", path.display(), code.to_lowercase())?;
                 match nearest {
@@ -176,12 +191,14 @@ impl GeoFile {
     /// [`GeoError`] for what cannot be read or is no such file.
     pub fn open(path: &Path, kind: Kind) -> Result<GeoFile, GeoError> {
         let file = File::open(path).map_err(|source| unreadable(path, source))?;
-        let size = file.metadata().map_err(|source| unreadable(path, source))?.len();
+        let about = file.metadata().map_err(|source| unreadable(path, source))?;
+        let size = about.len();
         let mut geo = GeoFile {
             file,
             path: path.to_owned(),
             kind,
             size,
+            written: about.modified().ok(),
             lists: Vec::new(),
         };
         let mut lists: Vec<List> = Vec::new();
@@ -203,6 +220,7 @@ impl GeoFile {
             return Err(GeoError::TooManyLists { path: path.to_owned() });
         }
         scanner.finish(size).map_err(|source| geo.wrong(source))?;
+        geo.check_unchanged()?;
         geo.lists = lists;
         Ok(geo)
     }
@@ -233,8 +251,26 @@ impl GeoFile {
     /// Hands on every item of a list.
     ///
     /// # Errors
-    /// [`GeoError`] for what cannot be read or is no such file.
-    pub fn read(&mut self, list: &List, mut take: impl FnMut(Item<'_>)) -> Result<(), GeoError> {
+    /// [`GeoError`] for what cannot be read or is no such file, [`GeoError::Changed`] if somebody has written to it since it was
+    /// opened: where its lists were, something else may be.
+    pub fn read(&mut self, list: &List, take: impl FnMut(Item<'_>)) -> Result<(), GeoError> {
+        let read = self.read_items(list, take);
+        // If it changed, that is why it makes no sense.
+        self.check_unchanged()?;
+        read
+    }
+
+    fn check_unchanged(&self) -> Result<(), GeoError> {
+        let now = self.file.metadata().map_err(|source| unreadable(&self.path, source))?;
+        match now.len() == self.size && now.modified().ok() == self.written {
+            true => Ok(()),
+            false => Err(GeoError::Changed {
+                path: self.path.clone(),
+            }),
+        }
+    }
+
+    fn read_items(&mut self, list: &List, mut take: impl FnMut(Item<'_>)) -> Result<(), GeoError> {
         let mut scanner = Scanner::within(self.kind, list.start, list.len);
         if list.len == 0 {
             return Ok(());

@@ -9,9 +9,8 @@ mod names;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::slice::from_ref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -19,7 +18,7 @@ use sealway_v2ray::config::GeoList;
 
 use crate::Error;
 use crate::geo::{GeoError, GeoFile, Kind, find, folders};
-use crate::settings::{DomainMatch, IpMatch, Rule, Settings};
+use crate::settings::{DomainMatch, IpMatch, Settings};
 
 pub(crate) use addresses::Addresses;
 use addresses::Networks;
@@ -88,7 +87,12 @@ pub(crate) struct Lists {
     reloading: Mutex<()>,
     state: Mutex<State>,
     current: Current,
+    /// Where lists that cannot be had are noted, if that is no reason to stop.
+    noted: Option<Mutex<Vec<(String, String)>>>,
 }
+
+/// The number of a list that was noted as missing: no list has it.
+const NONE: usize = usize::MAX;
 
 /// The numbers of lists.
 #[derive(Debug, Default)]
@@ -110,16 +114,12 @@ impl GeoLists {
     /// meanwhile. Gives the number of lists.
     ///
     /// # Errors
-    /// [`GeoError`] for the first list that cannot be had any more; every older one stays.
+    /// [`GeoError`] for the first list that cannot be had any more, and [`GeoError::Stopped`]; every older one stays.
     pub async fn reload(&self) -> Result<usize, GeoError> {
         let lists = Arc::clone(&self.0);
         // Files are read where that may take its time.
         let read = tokio::task::spawn_blocking(move || lists.reload());
-        read.await.unwrap_or_else(|error| match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is ending, and nobody asks any more.
-            Err(_) => Ok(0),
-        })
+        read.await.unwrap_or(Err(GeoError::Stopped))
     }
 
     /// What each list takes.
@@ -142,6 +142,7 @@ impl Lists {
             reloading: Mutex::default(),
             state: Mutex::default(),
             current: Current::default(),
+            noted: None,
         }
     }
 
@@ -153,17 +154,33 @@ impl Lists {
         }
     }
 
-    /// Every list that rules name and that cannot be had.
-    pub(crate) fn missing<'r>(&self, rules: impl Iterator<Item = &'r Rule>) -> Vec<Error> {
-        let mut found = Vec::new();
-        for rule in rules {
-            let names = rule.domains.iter().filter(|one| matches!(one, DomainMatch::List(_)));
-            found.extend(names.filter_map(|one| self.names("", from_ref(one)).err()));
-            let ips = [&rule.ips, &rule.sources, &rule.locals].into_iter().flatten();
-            let ips = ips.filter(|one| matches!(one, IpMatch::List(_) | IpMatch::NotList(_)));
-            found.extend(ips.filter_map(|one| self.addresses("", from_ref(one)).err()));
+    /// The same; a list that cannot be had is noted and holds nothing, so that all of them are found at once.
+    pub(crate) fn noting(settings: &Settings) -> Self {
+        Lists {
+            noted: Some(Mutex::default()),
+            ..Lists::of(settings)
         }
-        found
+    }
+
+    /// The lists that were noted, each place once.
+    pub(crate) fn noted(&self) -> Vec<Error> {
+        let mut noted: Vec<_> = self.noted.iter().flat_map(|noted| lock(noted).clone()).collect();
+        let mut seen = BTreeSet::new();
+        noted.retain(|one| seen.insert(one.clone()));
+        let all = noted.into_iter().map(|(place, what)| Error::config(place, what));
+        all.collect()
+    }
+
+    /// The number of a list, or a note that it cannot be had.
+    fn note(&self, list: &GeoList, found: Result<usize, GeoError>) -> Result<usize, Error> {
+        match (found, &self.noted) {
+            (Ok(number), _) => Ok(number),
+            (Err(error), Some(noted)) => {
+                lock(noted).push((list.place.clone(), error.to_string()));
+                Ok(NONE)
+            }
+            (Err(error), None) => Err(Error::config(&list.place, error.to_string())),
+        }
     }
 
     /// What the lists hold now, and after every reload.
@@ -176,7 +193,7 @@ impl Lists {
     /// # Errors
     /// [`Error::Config`] with the place of the condition that makes no set.
     pub(crate) fn names(&self, place: &str, conditions: &[DomainMatch]) -> Result<Names, Error> {
-        names::build(place, conditions, self.current(), |list| {
+        let number = |list: &GeoList| {
             let mut state = self.state();
             let State { files, names, .. } = &mut *state;
             let key = Key::new(list);
@@ -190,7 +207,8 @@ impl Lists {
             });
             names.insert(key, number);
             Ok(number)
-        })
+        };
+        names::build(place, conditions, self.current(), |list| self.note(list, number(list)))
     }
 
     /// The addresses that one of the conditions at `place`, such as `routing.rules[0].ip`, holds for.
@@ -198,7 +216,7 @@ impl Lists {
     /// # Errors
     /// [`Error::Config`] with the place of the condition that makes no set.
     pub(crate) fn addresses(&self, place: &str, conditions: &[IpMatch]) -> Result<Addresses, Error> {
-        addresses::build(place, conditions, self.current(), |list| {
+        let number = |list: &GeoList| {
             let mut state = self.state();
             let State { files, networks, .. } = &mut *state;
             let key = Key::new(list);
@@ -212,7 +230,8 @@ impl Lists {
             });
             networks.insert(key, number);
             Ok(number)
-        })
+        };
+        addresses::build(place, conditions, self.current(), |list| self.note(list, number(list)))
     }
 
     /// Puts changed sets in the place of those of now, in one step. The state must be locked.
@@ -239,7 +258,7 @@ impl Lists {
 
     /// Reads every file again, does something, and takes up what was read.
     fn reload_and(&self, before_use: impl FnOnce()) -> Result<usize, GeoError> {
-        let _alone = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = lock(&self.reloading);
         let (names, networks) = {
             let state = self.state();
             (state.names.clone(), state.networks.clone())
@@ -291,7 +310,7 @@ impl Lists {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Nothing is left half done in it.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn file<'f>(&self, files: &'f mut Files, name: &str, kind: Kind) -> Result<&'f mut GeoFile, GeoError> {
@@ -307,7 +326,6 @@ impl Lists {
     }
 }
 
-/// A list that cannot be had, at the place where it is named.
-fn at_place(list: &GeoList, error: &GeoError) -> Error {
-    Error::config(&list.place, error.to_string())
+fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
 }

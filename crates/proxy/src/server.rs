@@ -14,12 +14,15 @@ use sealway_v2ray::Network;
 use tokio::net::UdpSocket;
 
 use crate::dial::accepted;
+use crate::dns::Dns;
 use crate::engine::Engine;
 use crate::listen::{self, Bound, SocketFile};
 use crate::lists::{GeoLists, ListSize, Lists};
 use crate::loops::{Listener, LoopGuard};
 use crate::replay;
-use crate::settings::{AccessLog, InboundProtocol, Parts, Settings, ShadowsocksUsers};
+use crate::settings::{
+    AccessLog, DomainMatch, InboundProtocol, IpMatch, OutboundProtocol, Parts, Settings, ShadowsocksUsers,
+};
 use crate::stats::Stats;
 use crate::tls::provider;
 use crate::{Error, loops, sockopt};
@@ -30,6 +33,37 @@ struct Shared {
     /// The running configuration. It can be swapped; connections keep the one they began with.
     engine: Arc<ArcSwap<Engine>>,
     alive: Alive,
+}
+
+/// Every list of a geo file that cannot be had, whoever names it, and whether or not the engine came so far.
+fn missing(settings: &Settings, lists: &Lists) -> Vec<Error> {
+    // What else is wrong is told by those whom it belongs to; here only what is noted counts.
+    let names = |conditions: &[DomainMatch]| drop(lists.names("", conditions));
+    let ips = |conditions: &[IpMatch]| drop(lists.addresses("", conditions));
+    for rule in &settings.rules {
+        names(&rule.domains);
+        ips(&rule.ips);
+        ips(&rule.sources);
+        ips(&rule.locals);
+    }
+    for sniffing in settings.inbounds.iter().filter_map(|inbound| inbound.sniffing.as_ref()) {
+        names(&sniffing.domains_excluded);
+        ips(&sniffing.ips_excluded);
+    }
+    for outbound in &settings.outbounds {
+        match &outbound.protocol {
+            OutboundProtocol::Freedom(freedom) => freedom.final_rules.iter().for_each(|rule| ips(&rule.ips)),
+            OutboundProtocol::Dns(dns) => {
+                for rule in &dns.rules {
+                    let domains: Vec<_> = rule.domains.0.iter().map(|one| one.value.clone()).collect();
+                    names(&domains);
+                }
+            }
+            _ => {}
+        }
+    }
+    drop(Dns::new(&settings.dns, lists));
+    lists.noted()
 }
 
 /// A running server. Dropping it stops it at once; [`Server::shutdown`] lets connections finish.
@@ -52,8 +86,10 @@ impl Server {
     /// All that is wrong: [`Error::Config`] for what the settings ask for, [`Error::Listen`] for what may pass by
     /// itself, such as an address that the machine does not have now.
     pub fn check(settings: &Settings) -> Result<Vec<ListSize>, Vec<Error>> {
-        let found = Parts::from(settings).problems();
+        let mut found = Parts::from(settings).problems();
+        let lists = Arc::new(Lists::noting(settings));
         if !found.is_empty() {
+            found.extend(missing(settings, &lists));
             return Err(found);
         }
         let mut settings = Settings {
@@ -80,13 +116,11 @@ impl Server {
         {
             reality.key_log = None;
         }
-        match Engine::new(&settings, &Stats::default()) {
-            Ok(engine) => Ok(engine.lists.sizes()),
-            Err(error) => {
-                let rules = settings.rules.iter();
-                let missing = Lists::of(&settings).missing(rules);
-                Err(if missing.is_empty() { vec![error] } else { missing })
-            }
+        found.extend(Engine::with_lists(&settings, &Stats::default(), Arc::clone(&lists)).err());
+        found.extend(missing(&settings, &lists));
+        match found.is_empty() {
+            true => Ok(lists.sizes()),
+            false => Err(found),
         }
     }
 

@@ -37,6 +37,18 @@ pub(crate) fn runtime() -> Result<Runtime, Problem> {
         .map_err(|error| Problem::new(Exit::Internal, format!("cannot start: {error}")))
 }
 
+/// From now on SIGHUP does not end the process. What it asks for comes with [`Stops`]. Must be called within a runtime.
+///
+/// # Errors
+/// The system does not let it.
+pub(crate) fn stay_on_hangup() -> Result<(), Problem> {
+    listen(SignalKind::hangup()).map(drop)
+}
+
+fn listen(kind: SignalKind) -> Result<Signal, Problem> {
+    signal(kind).map_err(|error| Problem::new(Exit::Internal, format!("cannot wait for signals: {error}")))
+}
+
 /// The signals that end a server. Others that would, and are meant to do something else, are heard while it waits for these:
 /// SIGUSR1 has logs opened again after a rotation, and SIGHUP does what the server says.
 pub(crate) struct Stops {
@@ -49,9 +61,6 @@ pub(crate) struct Stops {
 impl Stops {
     /// Listens from now on.
     pub(crate) fn new() -> Result<Stops, Problem> {
-        let listen = |kind| {
-            signal(kind).map_err(|error| Problem::new(Exit::Internal, format!("cannot wait for signals: {error}")))
-        };
         Ok(Stops {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,

@@ -174,6 +174,56 @@ fn a_look_at_a_configuration_tells_what_lists_take_and_which_are_missing() {
     }
 }
 
+#[test]
+fn all_missing_lists_are_told_beside_other_faults() {
+    let folder = assets();
+    let file = folder.path().join("config.json");
+    let text = r#"{"dns": {"servers": [{"address": "9.9.9.9", "domains": ["geosite:m1"], "expectedIPs": ["geoip:m2"]}]},
+        "inbounds": [{"port": 1080, "protocol": "socks",
+            "sniffing": {"enabled": true, "domainsExcluded": ["geosite:m3"], "ipsExcluded": ["geoip:m4"]}}],
+        "outbounds": [{"tag": "d", "protocol": "freedom", "settings": {"finalRules": [
+                {"action": "block", "ip": ["geoip:m5"]}, {"action": "block", "ip": ["geoip:m6"]}]}},
+            {"protocol": "dns", "settings": {"rules": [{"action": "drop", "domain": ["geosite:m7"]}]}}],
+        "routing": {"rules": [{"domain": "geosite:m8", "outboundTag": "d"}]}}"#;
+    for (more, other) in [
+        ("", "has no list \"m1\""),
+        (
+            r#""streamSettings": {"security": "tls", "tlsSettings": {"certificates": [
+                {"certificateFile": "/gone.pem", "keyFile": "/gone.key"}]}}, "#,
+            "/gone.pem",
+        ),
+    ] {
+        let text = text.replace(r#""sniffing""#, &format!(r#"{more}"sniffing""#));
+        fs::write(&file, text).unwrap();
+        let ran = within(folder.path(), &["run", "-test", "-c", file.to_str().unwrap()]);
+        assert_eq!(ran.code, 23, "{ran:?}");
+        for list in 1..=8 {
+            let said = format!("has no list \"m{list}\"");
+            assert_eq!(ran.stderr.matches(&said).count(), 1, "{said}: {}", ran.stderr);
+        }
+        assert!(ran.stderr.contains(other), "{other}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn hangup_right_after_the_start_ends_nobody() {
+    let folder = assets();
+    let text = fs::read(config(folder.path(), "")).unwrap();
+    let pipe = folder.path().join("pipe.json");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let mut command = sealway(&["run", "-test", "-c", pipe.to_str().unwrap()]);
+    let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+    // Opens when the program reads its configuration.
+    let mut writer = fs::File::create(&pipe).unwrap();
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::HUP).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    let written = writer.write_all(&text);
+    drop(writer);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    written.unwrap();
+}
+
 /// Whether the proxy lets a client through to a name.
 fn passes(port: u16, name: &str, to: SocketAddr) -> Option<TcpStream> {
     let mut socks = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -224,7 +274,7 @@ fn hangup_reads_geo_files_again_and_cuts_nobody_off() {
     let log = folder.path().join("error.log");
     let config = folder.path().join("config.json");
     let text = format!(
-        r#"{{"log": {{"loglevel": "warning", "error": "{}"}},
+        r#"{{"log": {{"loglevel": "info", "error": "{}"}},
         "dns": {{"hosts": {{"one.test": "127.0.0.1", "two.test": "127.0.0.1"}}}},
         "inbounds": [{{"listen": "127.0.0.1", "port": {port}, "protocol": "socks"}}],
         "outbounds": [{{"tag": "direct", "protocol": "freedom"}}, {{"tag": "block", "protocol": "blackhole"}}],
@@ -256,7 +306,7 @@ fn hangup_reads_geo_files_again_and_cuts_nobody_off() {
     assert_eq!(let_through(), (false, true));
     let mut open = passes(port, "two.test", to).unwrap();
     put(&names("BLOCK", &["two.test"]));
-    hang_up("[Warning] SIGHUP: 1 lists of geo files were read again");
+    hang_up("[Info] SIGHUP: 1 lists of geo files were read again");
     assert_eq!(let_through(), (true, false));
     // Whoever was let through stays.
     assert!(serves(&mut open));
@@ -268,6 +318,15 @@ fn hangup_reads_geo_files_again_and_cuts_nobody_off() {
         hang_up(said);
         assert_eq!(let_through(), (true, false));
     }
+    // Many at once are one or two.
+    put(&names("BLOCK", &["one.test"]));
+    let told = || fs::read_to_string(&log).unwrap().matches("were read again").count();
+    let before = told();
+    (0..200).for_each(|_| running.signal(Signal::HUP));
+    hang_up("1 lists of geo files were read again");
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(let_through(), (false, true));
+    assert!(told() - before < 100, "{}", told() - before);
     assert!(
         fs::read_to_string(&log)
             .unwrap()

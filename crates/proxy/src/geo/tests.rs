@@ -118,3 +118,30 @@ fn the_first_folder_with_the_file_counts() {
             .any(|folder| folder == Path::new("/usr/share/xray"))
     );
 }
+
+#[test]
+fn a_file_that_is_written_to_meanwhile_gives_no_list() {
+    let whole = [names("A", &["a.example"]), names("B", &["b.example"])].concat();
+    let other = [names("B", &["b.example"]), names("A", &["a.example"])].concat();
+    let (_folder, path) = write(&whole);
+    let mut file = GeoFile::open(&path, Kind::Names).unwrap();
+    let list = file.list("a").unwrap();
+    assert!(file.read(&list, |_| ()).is_ok());
+    // Into the same file, as long, and each list where the other was.
+    std::fs::write(&path, &other).unwrap();
+    let later = SystemTime::now() + std::time::Duration::from_secs(1);
+    File::options()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_modified(later)
+        .unwrap();
+    let error = file.read(&list, |_| ()).unwrap_err().to_string();
+    assert!(error.ends_with("changed while it was read; try again"), "{error}");
+    // A new file in its place is none of its business.
+    let mut file = GeoFile::open(&path, Kind::Names).unwrap();
+    let list = file.list("a").unwrap();
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, b"<html>").unwrap();
+    assert!(file.read(&list, |_| ()).is_ok());
+}

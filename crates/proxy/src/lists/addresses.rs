@@ -10,7 +10,7 @@ use std::sync::Arc;
 use sealway_route::ips::IpSet;
 use sealway_v2ray::config::{GeoList, is_private};
 
-use super::{Current, Key, Sets, at_place};
+use super::{Current, Key, Sets};
 use crate::Error;
 use crate::geo::{GeoError, GeoFile, Item};
 use crate::settings::IpMatch;
@@ -93,14 +93,13 @@ pub(super) fn build(
     place: &str,
     conditions: &[IpMatch],
     current: Current,
-    list: impl Fn(&GeoList) -> Result<usize, GeoError>,
+    list: impl Fn(&GeoList) -> Result<usize, Error>,
 ) -> Result<Addresses, Error> {
     let (mut nets, mut not_nets) = (IpSet::builder(), IpSet::builder());
     let mut groups = Groups {
         current,
         ..Groups::default()
     };
-    let list = |named| list(named).map_err(|error| at_place(named, &error));
     for condition in conditions {
         match condition {
             IpMatch::Net(net) => {

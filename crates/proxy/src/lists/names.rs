@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sealway_route::names::{Builder, NameSet};
 use sealway_v2ray::config::GeoList;
 
-use super::{Current, Key, Sets, at_place};
+use super::{Current, Key, Sets};
 use crate::Error;
 use crate::geo::{GeoError, GeoFile, Item};
 use crate::settings::DomainMatch;
@@ -40,7 +40,7 @@ pub(super) fn build(
     place: &str,
     conditions: &[DomainMatch],
     current: Current,
-    list: impl Fn(&GeoList) -> Result<usize, GeoError>,
+    list: impl Fn(&GeoList) -> Result<usize, Error>,
 ) -> Result<Names, Error> {
     let (mut own, mut lists) = (NameSet::builder(), Vec::new());
     for condition in conditions {
@@ -51,7 +51,7 @@ pub(super) fn build(
             DomainMatch::Regexp(pattern) => own.regex(pattern.as_str()),
             DomainMatch::Dotless(text) => own.dotless(text),
             DomainMatch::List(named) => {
-                lists.push(list(named).map_err(|error| at_place(named, &error))?);
+                lists.push(list(named)?);
                 continue;
             }
             _ => return Err(Error::config(place, "a condition is not supported yet")),

@@ -4,10 +4,12 @@ pub(crate) mod files;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use sealway_proxy::settings::{Listen, PemSource, Settings, UnixName};
 use sealway_proxy::{Error, GeoLists, ListSize, Parts, Server, can_append, geo, readers};
 use sealway_v2ray::config::{self, Config, File, Loaded, LogTarget, Options, Severity};
+use tokio::sync::Notify;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::args::Run;
@@ -15,7 +17,7 @@ use crate::exit::Exit;
 use crate::log;
 use crate::output;
 use crate::problem::Problem;
-use crate::signals::{Stops, runtime, take_every_descriptor};
+use crate::signals::{Stops, runtime, stay_on_hangup, take_every_descriptor};
 
 /// What service managers are told not to start again after.
 const WRONG_CONFIG: u8 = 23;
@@ -55,9 +57,11 @@ pub(crate) fn run(options: &Run) -> ExitCode {
 }
 
 fn serve(options: &Run) -> Result<(), Failed> {
-    let sources = sources(options)?;
     let runtime = runtime()?;
     let within = runtime.enter();
+    // A manager may send it right after the start; it must not end what is still reading its configuration.
+    stay_on_hangup()?;
+    let sources = sources(options)?;
     if options.test {
         log::to_stderr(LevelFilter::WARN);
     }
@@ -259,17 +263,28 @@ async fn until_told(settings: Settings, placed: impl Fn(Error) -> Failed) -> Res
         places(&server, &listeners)
     ));
     let lists = server.lists();
-    let hangup = || drop(tokio::spawn(load_again(lists.clone())));
+    // Those that come while files are read are one more time to read them.
+    let told = Arc::new(Notify::new());
+    tokio::spawn({
+        let told = Arc::clone(&told);
+        async move {
+            loop {
+                told.notified().await;
+                load_again(&lists).await;
+            }
+        }
+    });
+    let hangup = || told.notify_one();
     stops.until_told(hangup, |grace| server.shutdown(grace)).await;
     Ok(())
 }
 
 /// Reads geo files again, and says what came of it.
-async fn load_again(lists: GeoLists) {
+async fn load_again(lists: &GeoLists) {
     const REST: &str = "not supported yet: loading the configuration again; restart to take up changes";
     match lists.reload().await {
         Ok(0) => tracing::warn!("SIGHUP: the rules name no geo file; {REST}"),
-        Ok(count) => tracing::warn!("SIGHUP: {count} lists of geo files were read again; {REST}"),
+        Ok(count) => tracing::info!("SIGHUP: {count} lists of geo files were read again; {REST}"),
         Err(error) => tracing::error!("SIGHUP: geo files are not taken up, the older lists stay: {error}"),
     }
 }
