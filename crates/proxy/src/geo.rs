@@ -6,7 +6,8 @@ mod tests;
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -169,16 +170,25 @@ pub fn folders(named: Option<PathBuf>) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The file of this name: the first there is in the folders. A path from the root is that file.
+/// The file of this name: the first there is in the folders. A path from the root is that file. What has the name and cannot be
+/// read is an error: a file further down may be an old one.
 ///
 /// # Errors
-/// [`GeoError::Missing`].
+/// [`GeoError::Missing`] and [`GeoError::Unreadable`].
 pub fn find(name: &str, folders: &[PathBuf]) -> Result<PathBuf, GeoError> {
-    if Path::new(name).is_absolute() && Path::new(name).is_file() {
-        return Ok(name.into());
+    let whole = Path::new(name).is_absolute().then(|| PathBuf::from(name));
+    for path in whole.into_iter().chain(folders.iter().map(|folder| folder.join(name))) {
+        match path.metadata() {
+            Ok(about) if about.is_file() => return Ok(path),
+            Ok(_) => return Err(unreadable(&path, io::Error::other("it is no file"))),
+            Err(error) => match error.kind() {
+                // A link that leads nowhere is there.
+                ErrorKind::NotFound | ErrorKind::NotADirectory if path.symlink_metadata().is_err() => {}
+                _ => return Err(unreadable(&path, error)),
+            },
+        }
     }
-    let mut all = folders.iter().map(|folder| folder.join(name));
-    all.find(|path| path.is_file()).ok_or_else(|| GeoError::Missing {
+    Err(GeoError::Missing {
         name: name.to_owned(),
         folders: folders.to_vec(),
     })
@@ -203,7 +213,7 @@ impl GeoFile {
         };
         let mut lists: Vec<List> = Vec::new();
         let mut scanner = Scanner::new(kind);
-        geo.scan(0, &mut scanner, |item, scanner| {
+        geo.scan(0..u64::MAX, &mut scanner, |item, scanner| {
             if let Item::Entry(code) = item {
                 lists.push(List {
                     code: code.to_owned(),
@@ -275,18 +285,18 @@ impl GeoFile {
         if list.len == 0 {
             return Ok(());
         }
-        self.scan(list.start, &mut scanner, |item, scanner| {
-            take(item);
-            if scanner.left() == 0 { Next::Stop } else { Next::Go }
-        })?;
         let end = list.start + list.len;
+        self.scan(list.start..end, &mut scanner, |item, _| {
+            take(item);
+            Next::Go
+        })?;
         scanner.finish(end).map_err(|source| self.wrong(source))
     }
 
-    /// Reads on from a place of the file until it ends or is told to stop.
+    /// Reads a part of the file until it or the file ends, or until it is told to stop.
     fn scan(
         &mut self,
-        start: u64,
+        part: Range<u64>,
         scanner: &mut Scanner,
         mut take: impl FnMut(Item<'_>, &Scanner) -> Next,
     ) -> Result<(), GeoError> {
@@ -296,10 +306,11 @@ impl GeoFile {
             path: self.path.clone(),
             source,
         };
-        self.file.seek(SeekFrom::Start(start)).map_err(io)?;
+        self.file.seek(SeekFrom::Start(part.start)).map_err(io)?;
         let mut buffer = vec![0; BUFFER];
         let (mut from, mut to, mut is_end) = (0, 0, false);
-        loop {
+        // Behind the last item there may be what is passed over.
+        while scanner.position() < part.end {
             let skip = match scanner.next(&buffer[from..to]) {
                 _ if from == to && is_end => return Ok(()),
                 Ok(Step::More) if is_end => return Err(wrong(sealway_route::geo::Error::Truncated)),
@@ -332,6 +343,7 @@ impl GeoFile {
                 }
             }
         }
+        Ok(())
     }
 
     fn wrong(&self, source: sealway_route::geo::Error) -> GeoError {

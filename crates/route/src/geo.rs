@@ -93,13 +93,22 @@ impl<'a> Name<'a> {
     }
 
     /// Whether the condition holds for a name, which must be in lower case and without a dot at its end. One that is no
-    /// regular expression holds for none. Whoever asks often makes a [`NameSet`].
+    /// regular expression, or without a text, holds for none. Whoever asks often makes a [`NameSet`], which says the same.
     pub fn matches(&self, name: &str) -> bool {
+        if self.text.is_empty() {
+            return false;
+        }
+        let lower = || self.text.to_lowercase();
+        let dotless = || {
+            let text = lower();
+            text.strip_suffix('.').map(str::to_owned).unwrap_or(text)
+        };
         match self.form {
-            Form::Keyword => name.contains(self.text),
-            Form::Full => name == self.text,
+            Form::Keyword => name.contains(&lower()),
+            Form::Full => name == dotless(),
             Form::Domain => {
-                let above = name.strip_suffix(self.text);
+                let text = dotless();
+                let above = name.strip_suffix(&text).filter(|_| !text.is_empty());
                 above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
             }
             Form::Regex => {

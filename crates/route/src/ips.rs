@@ -81,7 +81,7 @@ impl Builder {
 }
 
 /// `::ffff:192.0.2.0/120` is `192.0.2.0/24`.
-fn canonical(net: IpNet) -> IpNet {
+pub fn canonical(net: IpNet) -> IpNet {
     let IpNet::V6(v6) = net else { return net };
     let inside = v6.addr().to_ipv4_mapped().filter(|_| v6.prefix_len() >= 96);
     let v4 = inside.and_then(|ip| Ipv4Net::new(ip, v6.prefix_len() - 96).ok());

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use super::{GeoError, GeoFile, Item, Kind};
 use sealway_route::geo::Error;
+use sealway_route::ips::canonical;
 
 impl GeoFile {
     /// Opens a file of either kind, which its first items tell. One without items is taken for a file of names.
@@ -12,16 +13,20 @@ impl GeoFile {
     /// [`GeoError`] for what cannot be read or is no such file.
     pub fn open_any(path: &std::path::Path) -> Result<GeoFile, GeoError> {
         let mut file = GeoFile::open(path, Kind::Names)?;
-        let first = file.lists.iter().find(|list| list.len > 0).cloned();
-        let Some(first) = first else { return Ok(file) };
-        match file.read(&first, |_| ()) {
-            Err(GeoError::Wrong {
-                source: Error::Malformed(_),
-                ..
-            }) => GeoFile::open(path, Kind::Networks),
-            Err(error) => Err(error),
-            Ok(()) => Ok(file),
+        for list in file.lists.clone() {
+            let mut items = false;
+            match file.read(&list, |_| items = true) {
+                Err(GeoError::Wrong {
+                    source: Error::Malformed(_),
+                    ..
+                }) => return GeoFile::open(path, Kind::Networks),
+                Err(error) => return Err(error),
+                Ok(()) if items => break,
+                // What both kinds of lists may have says nothing.
+                Ok(()) => {}
+            }
         }
+        Ok(file)
     }
 
     /// What the file lists.
@@ -34,37 +39,44 @@ impl GeoFile {
     /// # Errors
     /// [`GeoError`] for what cannot be read or is no such file.
     pub fn lists_with_name(&mut self, name: &str) -> Result<Vec<(String, String)>, GeoError> {
-        self.lists_with(|item| match item {
-            Item::Name(one) => one.matches(name).then(|| one.to_string()),
-            _ => None,
-        })
+        let mut found = Vec::new();
+        for list in self.lists.clone() {
+            let mut first = None;
+            self.read(&list, |item| match item {
+                Item::Name(one) if first.is_none() => first = one.matches(name).then(|| one.to_string()),
+                _ => {}
+            })?;
+            found.extend(first.map(|first| (list.code, first)));
+        }
+        Ok(found)
     }
 
-    /// The codes of all lists that hold an address, each with the first network that does.
+    /// The codes of all lists that hold an address, each with the first network that does. A list of all addresses outside of
+    /// its networks holds nothing of a family that it has no network of.
     ///
     /// # Errors
     /// [`GeoError`] for what cannot be read or is no such file.
     pub fn lists_with_ip(&mut self, ip: IpAddr) -> Result<Vec<(String, String)>, GeoError> {
         let ip = ip.to_canonical();
-        self.lists_with(|item| match item {
-            Item::Network(net) => net.contains(&ip).then(|| net.to_string()),
-            _ => None,
-        })
-    }
-
-    fn lists_with(
-        &mut self,
-        mut holds: impl FnMut(Item<'_>) -> Option<String>,
-    ) -> Result<Vec<(String, String)>, GeoError> {
         let mut found = Vec::new();
         for list in self.lists.clone() {
-            let mut first = None;
-            self.read(&list, |item| {
-                if first.is_none() {
-                    first = holds(item);
+            let (mut first, mut inverse, mut of_family) = (None, false, false);
+            self.read(&list, |item| match item {
+                Item::Network(net) => {
+                    let net = canonical(net);
+                    of_family |= net.addr().is_ipv4() == ip.is_ipv4();
+                    if first.is_none() && net.contains(&ip) {
+                        first = Some(net.to_string());
+                    }
                 }
+                Item::Inverse => inverse = true,
+                _ => {}
             })?;
-            found.extend(first.map(|first| (list.code, first)));
+            let entry = match inverse {
+                false => first,
+                true => (of_family && first.is_none()).then(|| "outside of all its networks".to_owned()),
+            };
+            found.extend(entry.map(|entry| (list.code, entry)));
         }
         Ok(found)
     }

@@ -1,4 +1,4 @@
-use sealway_route::testing::{entry, field, names};
+use sealway_route::testing::{entry, field, names, network, networks};
 
 use super::*;
 
@@ -108,6 +108,14 @@ fn the_first_folder_with_the_file_counts() {
     let error = look("gone.dat", &[empty.path()]).unwrap_err().to_string();
     let wanted = format!("there is no geo file \"gone.dat\" in {};", empty.path().display());
     assert!(error.starts_with(&wanted), "{error}");
+    // What is there and is no file, or leads nowhere, is not passed over: an older file may stand behind it.
+    std::fs::create_dir(empty.path().join("geosite.dat")).unwrap();
+    std::os::unix::fs::symlink("gone", empty.path().join("geoip.dat")).unwrap();
+    std::fs::write(one.path().join("geoip.dat"), b"").unwrap();
+    for (name, why) in [("geosite.dat", "it is no file"), ("geoip.dat", "No such file")] {
+        let error = look(name, &[empty.path(), one.path()]).unwrap_err().to_string();
+        assert!(error.contains("cannot be read") && error.contains(why), "{error}");
+    }
     assert_eq!(
         folders(Some("/there".into()))[..2],
         [PathBuf::from("/there"), "/usr/local/share/sealway".into()]
@@ -144,4 +152,47 @@ fn a_file_that_is_written_to_meanwhile_gives_no_list() {
     std::fs::remove_file(&path).unwrap();
     std::fs::write(&path, b"<html>").unwrap();
     assert!(file.read(&list, |_| ()).is_ok());
+}
+
+/// What a look-up says is what rules go by.
+#[test]
+fn a_lookup_holds_what_rules_hold() {
+    let networks = [
+        // Nothing but a mark that both kinds of lists may have.
+        field(1, &[field(1, b"EMPTY"), vec![40, 1]].concat()),
+        networks("MAPPED", &["::ffff:192.0.2.0/120"]),
+        field(1, &[field(1, b"NOT"), network("10.0.0.0/8"), vec![24, 1]].concat()),
+    ];
+    let (_folder, path) = write(&networks.concat());
+    let mut file = GeoFile::open_any(&path).unwrap();
+    assert_eq!(file.kind(), Kind::Networks);
+    let mut holds = |ip: &str| {
+        let found = file.lists_with_ip(ip.parse().unwrap()).unwrap();
+        found.into_iter().map(|(code, _)| code).collect::<Vec<_>>()
+    };
+    assert_eq!(holds("192.0.2.7"), ["MAPPED", "NOT"]);
+    assert_eq!(holds("10.0.0.1"), Vec::<String>::new());
+    // A family that no network of it is of.
+    assert_eq!(holds("2001:db8::1"), Vec::<String>::new());
+
+    let conditions = [
+        "full:Upper.Example",
+        "domain:dot.example.",
+        "keyword:KEY",
+        "full:",
+        "regexp:",
+        "keyword:",
+    ];
+    let (_folder, path) = write(&names("A", &conditions));
+    let mut file = GeoFile::open_any(&path).unwrap();
+    for (name, entry) in [
+        ("upper.example", Some("full:Upper.Example")),
+        ("a.dot.example", Some("domain:dot.example.")),
+        ("monkey.example", Some("keyword:KEY")),
+        ("other.example", None),
+    ] {
+        let found = file.lists_with_name(name).unwrap();
+        let wanted = entry.map(|entry| ("A".to_owned(), entry.to_owned()));
+        assert_eq!(found, Vec::from_iter(wanted), "{name}");
+    }
 }
