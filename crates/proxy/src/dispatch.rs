@@ -52,6 +52,8 @@ pub(crate) struct Origin {
     pub(crate) remote: bool,
     /// The firewall has led it here on its way to somebody else.
     pub(crate) captured: bool,
+    /// A server in front has said who the client is.
+    pub(crate) forwarded: bool,
     /// The client's address is that of the program that sends datagrams.
     pub(crate) is_program: bool,
     /// What is looked for in first bytes.
@@ -126,7 +128,9 @@ impl Route {
             local: origin.local,
             remote: origin.remote,
             captured: origin.captured,
-            neighbour: origin.captured && origin.source.is_some_and(|source| is_private(source.ip())),
+            neighbour: origin.captured
+                && !origin.forwarded
+                && origin.source.is_some_and(|source| is_private(source.ip())),
             is_program: origin.is_program,
             exempt: self.exempt.clone(),
             asks_names: false,

@@ -224,6 +224,7 @@ impl Inbound {
             local,
             remote: self.remote,
             captured: self.captures,
+            forwarded: false,
             is_program: self.is_program,
             sniffer: self.sniffer.clone(),
         }
@@ -264,7 +265,7 @@ impl Inbound {
             agreed,
         } = accepted;
         // Who a server in front says the client is, is also whom the log blames.
-        (origin.source, origin.local) = (source, local);
+        (origin.source, origin.local, origin.forwarded) = (source, local, forwarded);
         origin.remote |= forwarded && is_outside(source);
         let fresh = Fresh {
             stream,

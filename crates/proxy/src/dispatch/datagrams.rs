@@ -38,11 +38,17 @@ impl Dispatcher {
     ///
     /// # Errors
     /// Those of receiving, and [`Error::Forgotten`].
-    pub(crate) async fn watch(&self, origin: &Origin, near: &mut impl Peeked, to: &Destination) -> Result<Aim, Error> {
+    pub(crate) async fn watch(
+        &self,
+        origin: &Origin,
+        near: &mut impl Peeked,
+        to: &Destination,
+        user: &User,
+    ) -> Result<Aim, Error> {
         let Some(sniffing) = Sniffing::new(origin, to, &self.resolver, self.asked) else {
             return Ok(Aim::from(to.clone()));
         };
-        let found = match sniffing.watch(&self.held) {
+        let found = match sniffing.watch(&self.held.room(origin, user)) {
             Some(watch) => watch.peek(near).await,
             None => None,
         };
@@ -74,7 +80,7 @@ impl Dispatcher {
             None => Ok(Aim::from(to)),
             Some(sniffing) => {
                 let found;
-                (found, near) = match sniffing.hold(&self.held, near).await {
+                (found, near) = match sniffing.hold(&self.held.room(origin, &user), near).await {
                     Ok(held) => held,
                     Err(error) => {
                         tracing::debug!("[{}] {} broke off: {error}", origin.inbound, Client(origin.source));

@@ -184,7 +184,8 @@ impl Flows {
     fn begin_own(&mut self, to: &Destination) -> Option<usize> {
         self.make_room(KEPT)?;
         let sniffing = Sniffing::new(&self.origin, to, &self.dispatcher.resolver, self.dispatcher.asked)?;
-        let state = match sniffing.watch(&self.dispatcher.held) {
+        let room = self.dispatcher.held.room(&self.origin, &self.user);
+        let state = match sniffing.watch(&room) {
             Some(watch) => State::Watched(watch, Box::new(sniffing)),
             None => self.open_own(sniffing.aim(None.into())),
         };

@@ -24,7 +24,7 @@ use crate::stream::Stream;
 use crate::udp::PacketEnd;
 
 pub(crate) use held::Peeked;
-pub(super) use held::{Held, Renamed, Watch};
+pub(super) use held::{Held, Renamed, Room, Watch};
 use held::{by_itself, hold};
 
 /// How long a request waits for first bytes that say something, altogether.
@@ -230,9 +230,10 @@ impl Sniffing {
         };
         let found = match timeout_at(Instant::now() + patience, looking).await {
             Ok(Ok(found)) => found,
-            Ok(Err(Some(error))) => return Err(error),
+            // What came before a connection broke is carried all the same; whoever carries it meets the break.
+            Ok(Err(Some(error))) if near.payload().is_empty() || !matches!(error, Error::Io(_)) => return Err(error),
             // It ended, or its time is over: what is whole is used.
-            Ok(Err(None)) | Err(_) => match sniff::stream(near.payload(), true) {
+            Ok(Err(_)) | Err(_) => match sniff::stream(near.payload(), true) {
                 Look::Found(found) => Some(found),
                 _ => None,
             },
@@ -253,7 +254,7 @@ impl Sniffing {
     /// Those of receiving.
     pub(super) async fn hold(
         &self,
-        room: &Held,
+        room: &Room,
         near: Box<dyn PacketEnd>,
     ) -> Result<(Option<Found>, Box<dyn PacketEnd>), Error> {
         match self.reads {
@@ -263,7 +264,7 @@ impl Sniffing {
     }
 
     /// Looks at the first datagrams of a flow. `None`: there is nothing to look at.
-    pub(super) fn watch(&self, room: &Held) -> Option<Watch> {
+    pub(super) fn watch(&self, room: &Room) -> Option<Watch> {
         self.reads.then(|| Watch::new(room))
     }
 

@@ -28,6 +28,7 @@ impl Dispatcher {
             local: caller.local,
             remote: caller.remote,
             captured: caller.captured,
+            forwarded: caller.captured && !caller.neighbour,
             is_program: caller.is_program,
             sniffer: None,
         };

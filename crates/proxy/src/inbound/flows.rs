@@ -243,7 +243,7 @@ impl Flows {
         // When the client has gone its flows end.
         let known = Arc::downgrade(&self.known);
         tokio::spawn(async move {
-            let aim = match dispatcher.watch(&origin, &mut *near, &to).await {
+            let aim = match dispatcher.watch(&origin, &mut *near, &to, &user).await {
                 Ok(aim) if !aim.is_renamed() => aim,
                 aim => {
                     dispatcher.carry_aimed(&origin, near, aim, user).await;

@@ -251,3 +251,83 @@ async fn streams_of_every_protocol_are_looked_at_also_within_a_mux() {
         assert_eq!(comes_whole(&mut client, &first).await, "named", "{what}");
     }
 }
+
+/// Transports and TLS put records of their own around what is looked at.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_of_every_transport_are_looked_at() {
+    let port = targets().await;
+    let folder = tempfile::tempdir().unwrap();
+    let (certificate, key) = crate::common::certificate(&["near.example"]);
+    let path = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (certificate, key) = (path("c.pem", &certificate), path("k.pem", &key));
+    let server_tls = json!({"certificates": [{"certificateFile": certificate, "keyFile": key}]});
+    let trusted = json!([{"usage": "verify", "certificateFile": certificate}]);
+    let client_tls = json!({"serverName": "near.example", "certificates": trusted, "disableSystemRoot": true});
+    let long = format!("GET / HTTP/1.1\r\nCookie: {}\r\nHost: {NAME}\r\n\r\n", "x".repeat(7900));
+    let (mut chains, mut firsts) = (crate::datagrams::chains(), Vec::new());
+    let (_, inbound, outbound, _) = chains.swap_remove(0);
+    firsts.push(hello::tls(NAME, 200));
+    firsts.push(long.into_bytes());
+    for (network, key, settings) in [
+        ("raw", "rawSettings", json!({})),
+        ("ws", "wsSettings", json!({"path": "/p"})),
+        ("ws", "wsSettings", json!({"path": "/p?ed=2048"})),
+        ("httpupgrade", "httpupgradeSettings", json!({"path": "/p"})),
+        ("grpc", "grpcSettings", json!({"serviceName": "s"})),
+        ("xhttp", "xhttpSettings", json!({"path": "/p", "mode": "packet-up"})),
+        ("xhttp", "xhttpSettings", json!({"path": "/p", "mode": "stream-one"})),
+    ] {
+        for secure in [false, true] {
+            let stream = |tls: &Value| {
+                let mut stream = json!({"network": network, key: settings});
+                if secure {
+                    (stream["security"], stream["tlsSettings"]) = (json!("tls"), tls.clone());
+                }
+                stream
+            };
+            let mut inbound = inbound.clone();
+            inbound["sniffing"] = sniffing(&["http", "tls"]);
+            inbound["streamSettings"] = stream(&server_tls);
+            let far = start(&config(inbound, port, json!([]))).await;
+            let mut outbound = outbound(at(&far, "in").port(), false);
+            outbound["streamSettings"] = stream(&client_tls);
+            let near = start(&json!({"inbounds": [door(port, json!({}))], "outbounds": [outbound]})).await;
+            for first in &firsts {
+                let mut client = TcpStream::connect(at(&near, "in")).await.unwrap();
+                client.write_all(first).await.unwrap();
+                let came = comes_whole(&mut client, first).await;
+                assert_eq!(came, "named", "{network} {settings} {secure}");
+            }
+            // Half of it, then the end.
+            let half = &firsts[0][..200];
+            let mut client = TcpStream::connect(at(&near, "in")).await.unwrap();
+            client.write_all(half).await.unwrap();
+            client.shutdown().await.unwrap();
+            let mut all = Vec::new();
+            within("the end", client.read_to_end(&mut all)).await.unwrap();
+            assert_eq!(all, [b"asked", half].concat(), "{network} {settings} {secure}");
+        }
+    }
+}
+
+/// What has come is carried where it was meant to go, as if nobody had looked.
+#[tokio::test]
+async fn what_came_before_a_reset_is_carried() {
+    let target = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = target.local_addr().unwrap().port();
+    let server = start(&config(door(port, sniffing(&["tls"])), port, json!([]))).await;
+    let half = &hello::tls(NAME, 1)[..200];
+    let mut client = TcpStream::connect(at(&server, "in")).await.unwrap();
+    client.set_zero_linger().unwrap();
+    client.write_all(half).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    drop(client);
+    let (mut far, _) = within("the target", target.accept()).await.unwrap();
+    let mut got = vec![0; half.len()];
+    within("what came", far.read_exact(&mut got)).await.unwrap();
+    assert_eq!(got, half);
+}

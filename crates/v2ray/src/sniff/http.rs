@@ -83,7 +83,7 @@ pub(super) fn look(bytes: &[u8], last: bool) -> Look {
     let bytes = &bytes[..bytes.len().min(MAX_HEAD)];
     let (mut lines, whole) = lines(bytes);
     match lines.next() {
-        Some(first) if request_line(first).is_none() => Look::Nothing,
+        // Servers are lenient about what follows the method.
         Some(_) if whole || last || bytes.len() == MAX_HEAD => Look::found(Kind::Http, host(lines)),
         None if bytes.len() == MAX_HEAD => Look::Nothing,
         _ => Look::More(1),

@@ -44,6 +44,7 @@ fn flows(rules: Vec<Rule>) -> Box<Flows> {
         local: None,
         remote: false,
         captured: false,
+        forwarded: false,
         is_program: false,
         sniffer: None,
     };
@@ -130,4 +131,30 @@ async fn what_the_rules_said_is_remembered_of_so_many_targets() {
     }
     assert_eq!(most, MAX_ROUTES);
     arrives(&mut flows, &target).await;
+}
+
+/// Who is a neighbour is said by the network, and by no header that a client may have written.
+#[tokio::test]
+async fn nobody_becomes_a_neighbour_by_a_header() {
+    let flows = flows(Vec::new());
+    for (captured, forwarded, source, wanted) in [
+        (true, false, "192.168.1.2:1", true),
+        (true, true, "192.168.1.2:1", false),
+        (true, false, "8.8.8.8:1", false),
+        (false, false, "192.168.1.2:1", false),
+    ] {
+        let origin = Origin {
+            source: Some(source.parse().unwrap()),
+            captured,
+            forwarded,
+            ..flows.origin.clone()
+        };
+        let aim = Aim::from(named("example.com"));
+        let route = flows.dispatcher.route(&origin, &aim, &User::default()).await;
+        assert_eq!(
+            route.caller(&origin).neighbour,
+            wanted,
+            "{captured} {forwarded} {source}"
+        );
+    }
 }

@@ -1,18 +1,20 @@
 //! The first datagrams of a flow, held until they say where it is meant to go.
 
+use std::collections::HashMap;
 use std::future::{Future, poll_fn};
+use std::net::{IpAddr, Ipv6Addr};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use sealway_v2ray::Destination;
 use sealway_v2ray::sniff::{self, Found, Look, Quic};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::PATIENCE;
 use crate::Error;
+use crate::dispatch::{Origin, User};
 use crate::udp::{PacketEnd, Slot, Waiting, size};
 
 /// Bytes of one flow beyond which no more datagrams are held.
@@ -20,13 +22,83 @@ const MAX_BYTES: usize = 8 << 10;
 /// Flows of a server that are held at once. Of others the first datagram says what it says by itself.
 pub(super) const MAX_FLOWS: usize = 1024;
 
-/// Room for flows that are held.
-#[derive(Clone, Debug)]
-pub(in crate::dispatch) struct Held(Arc<Semaphore>);
+/// Those of them that are one user's, or, where nobody says who he is, one address's.
+pub(super) const MAX_FLOWS_OF_ONE: usize = 256;
 
-impl Default for Held {
-    fn default() -> Self {
-        Held(Arc::new(Semaphore::new(MAX_FLOWS)))
+/// Whose flows count together.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+enum Whose {
+    User(String),
+    /// An address, and the network of one of IPv6.
+    Client(Option<IpAddr>),
+}
+
+impl Whose {
+    fn of(origin: &Origin, user: &User) -> Whose {
+        if !user.email.is_empty() {
+            return Whose::User(user.email.clone());
+        }
+        Whose::Client(origin.source.map(|source| match source.ip().to_canonical() {
+            IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & u128::MAX << 64).into(),
+            ip => ip,
+        }))
+    }
+}
+
+/// Room for flows that are held.
+#[derive(Clone, Debug, Default)]
+pub(in crate::dispatch) struct Held(Arc<Mutex<HashMap<Whose, usize>>>);
+
+impl Held {
+    /// The room of one client.
+    pub(in crate::dispatch) fn room(&self, origin: &Origin, user: &User) -> Room {
+        Room {
+            held: self.clone(),
+            whose: Whose::of(origin, user),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Whose, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What one client may have of the room.
+#[derive(Clone, Debug)]
+pub(in crate::dispatch) struct Room {
+    held: Held,
+    whose: Whose,
+}
+
+impl Room {
+    /// A place. `None`: all are taken, or as many as one may have.
+    pub(super) fn take(&self) -> Option<Place> {
+        let mut taken = self.held.lock();
+        if taken.values().sum::<usize>() >= MAX_FLOWS {
+            return None;
+        }
+        let own = taken.entry(self.whose.clone()).or_default();
+        if *own >= MAX_FLOWS_OF_ONE {
+            return None;
+        }
+        *own += 1;
+        Some(Place(self.clone()))
+    }
+}
+
+/// A place of one flow.
+pub(super) struct Place(Room);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let Room { held, whose } = &self.0;
+        let mut taken = held.lock();
+        if let Some(own) = taken.get_mut(whose) {
+            *own -= 1;
+            if *own == 0 {
+                taken.remove(whose);
+            }
+        }
     }
 }
 
@@ -39,18 +111,18 @@ pub(crate) trait Peeked {
 
 /// Looks at the first datagrams of one flow.
 pub(in crate::dispatch) struct Watch {
-    room: Held,
+    room: Room,
     timer: Pin<Box<Sleep>>,
     /// Datagrams that it has seen.
     looked: usize,
     /// What they take.
     bytes: usize,
     /// From the first Initial packet on.
-    flow: Option<(Box<Quic>, OwnedSemaphorePermit)>,
+    flow: Option<(Box<Quic>, Place)>,
 }
 
 impl Watch {
-    pub(in crate::dispatch) fn new(room: &Held) -> Self {
+    pub(in crate::dispatch) fn new(room: &Room) -> Self {
         Watch {
             room: room.clone(),
             timer: Box::pin(sleep_until(Instant::now() + PATIENCE)),
@@ -78,11 +150,11 @@ impl Watch {
             Some(flow) => flow,
             none => {
                 let room = match sniff::is_quic(bytes) {
-                    true => Arc::clone(&self.room.0).try_acquire_owned().ok(),
+                    true => self.room.take(),
                     false => None,
                 };
                 match room {
-                    Some(permit) => none.insert((Box::default(), permit)),
+                    Some(place) => none.insert((Box::default(), place)),
                     None => return Poll::Ready(by_itself(bytes)),
                 }
             }
@@ -149,7 +221,7 @@ pub(super) fn by_itself(bytes: &[u8]) -> Option<Found> {
 /// # Errors
 /// Those of receiving.
 pub(in crate::dispatch) async fn hold(
-    room: &Held,
+    room: &Room,
     mut near: Box<dyn PacketEnd>,
 ) -> Result<(Option<Found>, Box<dyn PacketEnd>), Error> {
     let (mut watch, mut slot, mut waiting) = (Watch::new(room), Slot::default(), Waiting::new());

@@ -3,6 +3,7 @@ use std::task::Waker;
 use sealway_v2ray::config::{File, Options, load};
 
 use super::*;
+use crate::dispatch::User;
 use crate::settings::Settings;
 use crate::udp::Waiting;
 
@@ -140,10 +141,54 @@ fn look(watch: &mut Watch, waiting: &Waiting) -> std::task::Poll<Option<Kind>> {
     watch.poll(&mut cx, waiting).map(|found| found.map(|found| found.kind))
 }
 
+/// A client of which nothing is known.
+fn nobody() -> Origin {
+    Origin {
+        inbound: "in".into(),
+        source: None,
+        local: None,
+        remote: false,
+        captured: false,
+        forwarded: false,
+        is_program: false,
+        sniffer: None,
+    }
+}
+
+/// The room of a user.
+fn room_of(held: &Held, user: &str) -> Room {
+    let user = User {
+        email: user.to_owned(),
+        ..User::default()
+    };
+    held.room(&nobody(), &user)
+}
+
+/// Those without a name are told apart by their addresses.
+#[test]
+fn flows_of_one_address_count_together() {
+    let held = Held::default();
+    let room = |source: &str| {
+        let origin = Origin {
+            source: Some(source.parse().unwrap()),
+            ..nobody()
+        };
+        held.room(&origin, &User::default())
+    };
+    let taken: Vec<_> = (0..held::MAX_FLOWS_OF_ONE)
+        .map(|port| room(&format!("[2001:db8::{port:x}]:{}", port + 1)).take().unwrap())
+        .collect();
+    assert!(room("[2001:db8::ffff:ffff]:1").take().is_none());
+    assert!(room("[2001:db8:0:1::1]:1").take().is_some());
+    assert!(room("192.0.2.1:1").take().is_some());
+    drop(taken);
+    assert!(room("[2001:db8::1]:1").take().is_some());
+}
+
 #[tokio::test(start_paused = true)]
 async fn no_more_is_held_than_four_datagrams_eight_kilobytes_or_200_ms() {
     use std::task::Poll;
-    let (room, udp) = (Held::default(), to("192.0.2.1"));
+    let (room, udp) = (room_of(&Held::default(), "a"), to("192.0.2.1"));
     let mut waiting = Waiting::new();
     let mut watch = Watch::new(&room);
     for _ in 0..3 {
@@ -171,14 +216,25 @@ async fn no_more_is_held_than_four_datagrams_eight_kilobytes_or_200_ms() {
 #[tokio::test(start_paused = true)]
 async fn a_thousand_flows_are_held_and_others_are_looked_at_once() {
     use std::task::Poll;
-    let (room, udp) = (Held::default(), to("192.0.2.1"));
+    let (all, udp) = (Held::default(), to("192.0.2.1"));
     let waiting = Waiting::from([(first(), udp.clone())]);
     let mut held = Vec::new();
-    for _ in 0..held::MAX_FLOWS {
-        let mut watch = Watch::new(&room);
-        assert_eq!(look(&mut watch, &waiting), Poll::Pending);
-        held.push(watch);
+    for user in ["a", "b", "c", "d"] {
+        let room = room_of(&all, user);
+        for _ in 0..held::MAX_FLOWS_OF_ONE {
+            let mut watch = Watch::new(&room);
+            assert_eq!(look(&mut watch, &waiting), Poll::Pending);
+            held.push(watch);
+        }
+        // One user has no more, and leaves the rest to others.
+        assert_eq!(
+            look(&mut Watch::new(&room), &waiting),
+            Poll::Ready(Some(Kind::Quic)),
+            "{user}"
+        );
     }
+    assert_eq!(held.len(), held::MAX_FLOWS);
+    let room = room_of(&all, "e");
     assert_eq!(look(&mut Watch::new(&room), &waiting), Poll::Ready(Some(Kind::Quic)));
     // One that is whole needs no room.
     let mut cx = std::task::Context::from_waker(Waker::noop());
