@@ -36,7 +36,7 @@ pub(crate) trait Virtual: Send {
         false
     }
 
-    /// Writes what waits.
+    /// Writes what waits. If something still does when this is ready, the task is woken when it may go.
     fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

@@ -100,13 +100,19 @@ struct Dialer {
 
 impl Dialer {
     /// A stream to the server. What of `first` went along with its making is said by the number returned.
-    async fn connect(&self, server: &(Address, u16), first: &[u8]) -> Result<(Stream, usize), Error> {
-        self.connector.connect(server, first, self.traffic.clone()).await
+    async fn connect(&self, server: &(Address, u16), first: &[u8], caller: &Caller) -> Result<(Stream, usize), Error> {
+        let traffic = self.traffic.clone();
+        self.connector.connect(server, first, traffic, caller).await
     }
 
     /// A stream to the server that begins with this header, which leaves together with the first payload.
-    async fn connect_with(&self, server: &(Address, u16), mut header: Vec<u8>) -> Result<Stream, Error> {
-        let (mut stream, sent) = self.connect(server, &header).await?;
+    async fn connect_with(
+        &self,
+        server: &(Address, u16),
+        mut header: Vec<u8>,
+        caller: &Caller,
+    ) -> Result<Stream, Error> {
+        let (mut stream, sent) = self.connect(server, &header, caller).await?;
         header.drain(..sent);
         stream.set_prefix(header);
         Ok(stream)

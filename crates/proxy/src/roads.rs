@@ -44,6 +44,17 @@ pub(crate) struct Caller {
     pub(crate) asks_names: bool,
 }
 
+impl Caller {
+    /// The one for whom an outbound asks another: the server it goes to is not what the client has asked for.
+    pub(crate) fn onward(&self) -> Caller {
+        Caller {
+            source: self.source,
+            local: self.local,
+            ..Caller::default()
+        }
+    }
+}
+
 /// What chooses the outbound.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Way {

@@ -47,13 +47,15 @@ trait Transport: Send + Sync {
     fn accept<'a>(&'a self, accepted: Accepted) -> Pending<'a, Arrival>;
 
     /// A stream to a server, by a connection of its own or by one of those that the transport keeps. What of `first` went
-    /// along with its making is said by the number returned. `traffic` counts the bytes of connections.
+    /// along with its making is said by the number returned. `traffic` counts the bytes of connections. `caller` is whom the
+    /// stream is for; connections that many share are nobody's.
     fn connect<'a>(
         &'a self,
         line: &'a Arc<Line>,
         server: &'a (Address, u16),
         first: &'a [u8],
         traffic: Traffic,
+        caller: &'a Caller,
     ) -> Pending<'a, (Stream, usize)>;
 }
 
@@ -299,10 +301,11 @@ impl Connector {
         server: &(Address, u16),
         first: &[u8],
         traffic: Traffic,
+        caller: &Caller,
     ) -> Result<(Stream, usize), Error> {
         match &self.transport {
-            None => Ok((self.line.dial(server, traffic).await?, 0)),
-            Some(transport) => transport.connect(&self.line, server, first, traffic).await,
+            None => Ok((self.line.dial(server, traffic, caller).await?, 0)),
+            Some(transport) => transport.connect(&self.line, server, first, traffic, caller).await,
         }
     }
 }
@@ -326,16 +329,16 @@ impl Line {
     }
 
     /// Dials a server, and shakes hands for TLS.
-    async fn dial(&self, (host, port): &(Address, u16), traffic: Traffic) -> Result<Stream, Error> {
+    async fn dial(&self, (host, port): &(Address, u16), traffic: Traffic, caller: &Caller) -> Result<Stream, Error> {
         let carrier = match &self.through {
             None => {
                 let addresses = self.resolver.resolve(host, *port, self.socket.domain_strategy).await?;
-                let source = self.source(&Caller::default())?;
+                let source = self.source(caller)?;
                 Carrier::from(dial::connect_any(&addresses, &self.socket, source).await?)
             }
             Some(through) => {
                 let to = self.destination(through, Network::Tcp, host, *port).await?;
-                through.stream(&to, &Caller::default()).await?.into_carrier()
+                through.stream(&to, &caller.onward()).await?.into_carrier()
             }
         };
         Ok(match &self.tls {
@@ -349,15 +352,15 @@ impl Line {
     }
 
     /// Datagrams to a server: by a socket that is connected to it, or through another outbound.
-    pub(crate) async fn datagrams(&self, (host, port): &(Address, u16)) -> Result<Wire, Error> {
+    pub(crate) async fn datagrams(&self, (host, port): &(Address, u16), caller: &Caller) -> Result<Wire, Error> {
         if let Some(through) = &self.through {
             let to = self.destination(through, Network::Udp, host, *port).await?;
-            let end = through.packets(&to, &Caller::default()).await?;
+            let end = through.packets(&to, &caller.onward()).await?;
             return Ok(Wire::through(end, to));
         }
         let found = self.resolver.resolve(host, *port, self.socket.domain_strategy).await?;
         let server = found.first().ok_or(Error::Resolve { name: host.to_string() })?;
-        Wire::connect(*server, &self.socket, self.source(&Caller::default())?).await
+        Wire::connect(*server, &self.socket, self.source(caller)?).await
     }
 
     /// The source address of a connection for this caller.

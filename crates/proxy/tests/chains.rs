@@ -147,3 +147,53 @@ fn what_comes_down_goes_by_the_chain_too() {
     assert_eq!(ways(proxied, other), (hop, Some("other".to_owned())));
     assert_eq!(ways(json!({}), json!({})), (None, None));
 }
+
+/// Says who dials it: the address, and what a header of the PROXY protocol says.
+async fn told() -> (u16, tokio::sync::mpsc::Receiver<(SocketAddr, Vec<u8>)>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (tell, heard) = tokio::sync::mpsc::channel(8);
+    tokio::spawn(async move {
+        while let Ok((mut stream, from)) = listener.accept().await {
+            let mut head = vec![0; 64];
+            let len = stream.read(&mut head).await.unwrap_or(0);
+            head.truncate(len);
+            let _ = tell.send((from, head)).await;
+        }
+    });
+    (port, heard)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hops_know_who_the_client_is() {
+    let (port, mut heard) = told().await;
+    let trojan = |more: Value| {
+        let server = json!({"address": "127.0.0.1", "port": port, "password": "p"});
+        let mut outbound = json!({"tag": "out", "protocol": "trojan", "settings": {"servers": [server]}});
+        let fields = outbound.as_object_mut().unwrap();
+        fields.extend(more.as_object().unwrap().clone());
+        outbound
+    };
+    let hop = |more: Value| {
+        let through = json!({"streamSettings": {"sockopt": {"dialerProxy": "hop"}}});
+        json!([trojan(through), {"tag": "hop", "protocol": "freedom", "settings": more, "sendThrough": "srcip"}])
+    };
+    for outbounds in [json!([trojan(json!({"sendThrough": "srcip"}))]), hop(json!({}))] {
+        let server = start("192.0.2.1", 80, outbounds).await;
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.5:0".parse().unwrap()).unwrap();
+        let mut client = socket.connect(at(&server, "door")).await.unwrap();
+        client.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+        let (from, _) = within("the next server", heard.recv()).await.unwrap();
+        assert_eq!(from.ip().to_string(), "127.0.0.5");
+    }
+    let server = start("192.0.2.1", 80, hop(json!({"proxyProtocol": 1}))).await;
+    let mut client = TcpStream::connect(at(&server, "door")).await.unwrap();
+    client.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+    let (_, head) = within("the next server", heard.recv()).await.unwrap();
+    let said = format!(
+        "PROXY TCP4 127.0.0.1 127.0.0.1 {} ",
+        client.local_addr().unwrap().port()
+    );
+    assert!(head.starts_with(said.as_bytes()), "{}", String::from_utf8_lossy(&head));
+}

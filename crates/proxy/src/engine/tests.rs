@@ -86,3 +86,63 @@ async fn roads_carry_datagrams() {
         assert_eq!(slot.datagram().unwrap().1, b"ping");
     }
 }
+
+/// An engine with these outbounds.
+fn with_outbounds(outbounds: &str, hosts: &str) -> Engine {
+    let text = format!(r#"{{"dns": {{"hosts": {{{hosts}}}}}, "outbounds": [{outbounds}]}}"#);
+    let file = File {
+        name: "c.json",
+        text: text.as_bytes(),
+    };
+    let loaded = load(&[file], &Options::default());
+    let config = loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.problems));
+    Engine::new(&Settings::from_config(&config).unwrap(), &Stats::default()).unwrap()
+}
+
+/// Names that another outbound resolves are not looked up here for the sake of noise.
+#[tokio::test]
+async fn noise_asks_for_no_name_that_is_resolved_elsewhere() {
+    let target = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let at = target.local_addr().unwrap();
+    let engine = with_outbounds(
+        &format!(
+            r#"{{"tag": "out", "protocol": "freedom", "streamSettings": {{"sockopt": {{"dialerProxy": "hop"}}}},
+                "settings": {{"noises": [{{"type": "str", "packet": "4", "applyTo": "ipv4"}},
+                    {{"type": "str", "packet": "6", "applyTo": "ipv6"}}, {{"type": "str", "packet": "any"}}]}}}},
+            {{"tag": "hop", "protocol": "freedom", "settings": {{"redirect": "{at}"}}}}"#
+        ),
+        "",
+    );
+    let to = Destination::udp(Address::parse("one.never.test").unwrap(), 443);
+    let caller = Caller::default();
+    let associated = timeout(Duration::from_secs(10), engine.roads.packets_through(0, &to, &caller)).await;
+    let mut end = associated.expect("no look-up").unwrap();
+    timeout(Duration::from_secs(10), poll_fn(|cx| end.poll_send(cx, b"first", &to)))
+        .await
+        .expect("sent")
+        .unwrap();
+    let mut got = Vec::new();
+    for _ in 0..3 {
+        let mut bytes = [0; 16];
+        let len = target.recv(&mut bytes).await.unwrap();
+        got.push(String::from_utf8_lossy(&bytes[..len]).into_owned());
+    }
+    assert_eq!(got, ["4", "any", "first"]);
+}
+
+/// Where the address of one family is not reached, that of the other is tried.
+#[tokio::test]
+async fn a_chain_tries_both_families() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    for families in [["::1", "127.0.0.1"], ["127.0.0.1", "::1"]] {
+        let engine = with_outbounds(
+            r#"{"tag": "out", "protocol": "freedom", "settings": {"domainStrategy": "UseIP"},
+                "streamSettings": {"sockopt": {"dialerProxy": "hop"}}}, {"tag": "hop", "protocol": "freedom"}"#,
+            &format!(r#""two.test": ["{}", "{}"]"#, families[0], families[1]),
+        );
+        let to = Destination::tcp(Address::parse("two.test").unwrap(), port);
+        let reached = engine.roads.through(0, &to, &Caller::default()).await;
+        assert!(reached.is_ok(), "{families:?}: {:?}", reached.err());
+    }
+}

@@ -19,7 +19,7 @@ use crate::policy::{DialPolicy, Final, finals};
 use crate::proxy_protocol;
 use crate::resolver::of_client;
 use crate::roads::Through;
-use crate::settings;
+use crate::settings::{self, Noise, NoiseTo};
 use crate::stream::Stream;
 use crate::udp::{Answers, PacketEnd};
 
@@ -117,18 +117,28 @@ impl Freedom {
 
     /// What the outbound that this one dials through is asked for: a name as it is, unless it is to be resolved here, or a
     /// final rule wants to know its address.
-    async fn onward(&self, through: &Through, to: &Destination, caller: &Caller) -> Result<Destination, Error> {
+    async fn onward(&self, through: &Through, to: &Destination, caller: &Caller) -> Result<Onward, Error> {
         let resolves = through.resolves || self.settings.resolves;
         if to.address.ip().is_none() && !resolves && self.policy(caller).check_name(to)? {
-            return Ok(to.clone());
+            return Ok(Onward {
+                first: to.clone(),
+                second: None,
+            });
         }
-        let first = self.allowed(to, caller).await?.into_iter().next();
-        let first = first.ok_or_else(|| Error::Resolve {
-            name: to.address.to_string(),
-        })?;
-        Ok(Destination {
-            address: first.ip().into(),
+        let allowed = self.allowed(to, caller).await?;
+        let at = |ip: &SocketAddr| Destination {
+            address: ip.ip().into(),
             ..to.clone()
+        };
+        let Some(first) = allowed.first() else {
+            return Err(Error::Resolve {
+                name: to.address.to_string(),
+            });
+        };
+        let second = allowed.iter().find(|other| other.is_ipv4() != first.is_ipv4());
+        Ok(Onward {
+            first: at(first),
+            second: second.map(at),
         })
     }
 
@@ -145,8 +155,11 @@ impl Freedom {
                 Carrier::from(dial::connect_any(&allowed, &line.socket, line.source(caller)?).await?)
             }
             Some(through) => {
-                let to = self.onward(through, to, caller).await?;
-                let mut stream = through.stream(&to, caller).await?;
+                let Onward { first, second } = self.onward(through, to, caller).await?;
+                let mut stream = match (through.stream(&first, caller).await, second) {
+                    (Err(_), Some(second)) => through.stream(&second, caller).await?,
+                    (reached, _) => reached?,
+                };
                 if traffic.is_silent() && announced == 0 && self.settings.fragment.is_none() {
                     return Ok(Far::Stream(Box::new(stream)));
                 }
@@ -167,9 +180,15 @@ impl Freedom {
         Ok(Far::Stream(Box::new(stream)))
     }
 
-    /// Whether datagrams go to an address of IPv6.
+    /// Whether datagrams go to an address of IPv6, as far as noise depends on it. A name that is not resolved here stands for
+    /// one of IPv4.
     async fn is_v6(&self, to: &Destination) -> bool {
-        let resolver = &self.dialer.connector.line.resolver;
+        let line = &self.dialer.connector.line;
+        let depends = |noise: &Noise| matches!(noise.to, NoiseTo::Ipv4 | NoiseTo::Ipv6);
+        if to.address.ip().is_none() && (line.through.is_some() || !self.settings.noises.iter().any(depends)) {
+            return false;
+        }
+        let resolver = &line.resolver;
         let found = resolver
             .resolve(&to.address, to.port, self.settings.domain_strategy)
             .await;
@@ -184,7 +203,10 @@ impl Freedom {
         caller: &Caller,
     ) -> Result<Box<dyn PacketEnd>, Error> {
         let elsewhere = self.redirect().of(to);
-        let goes_to = self.onward(through, elsewhere.as_ref().unwrap_or(to), caller).await?;
+        let goes_to = self
+            .onward(through, elsewhere.as_ref().unwrap_or(to), caller)
+            .await?
+            .first;
         Ok(Box::new(Further {
             end: through.packets(&goes_to, caller).await?,
             meant: to.clone(),
@@ -193,6 +215,13 @@ impl Freedom {
             traffic: self.dialer.traffic.clone(),
         }))
     }
+}
+
+/// What the outbound that another one dials through is asked for.
+struct Onward {
+    first: Destination,
+    /// The same in the other family, for where the first cannot be reached.
+    second: Option<Destination>,
 }
 
 impl Protocol for Freedom {

@@ -15,13 +15,13 @@ pub(super) struct Http {
 }
 
 impl Http {
-    async fn tunnel(&self, to: &Destination) -> Result<Far, Error> {
+    async fn tunnel(&self, to: &Destination, caller: &Caller) -> Result<Far, Error> {
         let ProxyOut {
             server,
             account,
             headers,
         } = &self.proxy;
-        let (mut stream, _) = self.dialer.connect(server, &[]).await?;
+        let (mut stream, _) = self.dialer.connect(server, &[], caller).await?;
         let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         let login = account
             .as_ref()
@@ -33,8 +33,8 @@ impl Http {
 }
 
 impl Protocol for Http {
-    fn connect<'a>(&'a self, to: &'a Destination, _: &'a Caller) -> Pending<'a, Far> {
-        Box::pin(self.tunnel(to))
+    fn connect<'a>(&'a self, to: &'a Destination, caller: &'a Caller) -> Pending<'a, Far> {
+        Box::pin(self.tunnel(to, caller))
     }
 
     fn associate<'a>(&'a self, _: &'a Destination, _: &'a Caller) -> Pending<'a, Box<dyn PacketEnd>> {

@@ -47,12 +47,12 @@ impl Shadowsocks {
         Ok(Request::begin(keys, salt.bytes(), now, to, &padding[..len], out)?.sealer)
     }
 
-    async fn stream(&self, to: &Destination) -> Result<Stream, Error> {
+    async fn stream(&self, to: &Destination, caller: &Caller) -> Result<Stream, Error> {
         let own = self.settings.keys.own();
         let salt = Salt::draw(own)?;
         let mut header = Vec::new();
         let sealer = self.begin(&salt, to, &mut header)?;
-        let mut stream = self.dialer.connect_with(&self.settings.server, header).await?;
+        let mut stream = self.dialer.connect_with(&self.settings.server, header, caller).await?;
         stream.set_sealer(Box::new(ShadowsocksSeal(sealer)));
         stream.set_opener(Box::new(match own.method().is_2022() {
             true => ShadowsocksOpen::edition2022(own.clone(), salt, self.clock),
@@ -61,19 +61,19 @@ impl Shadowsocks {
         Ok(stream)
     }
 
-    async fn relayed(&self) -> Result<Box<dyn PacketEnd>, Error> {
-        let relayed = Relayed::new(&self.settings, &self.dialer, self.clock).await?;
+    async fn relayed(&self, caller: &Caller) -> Result<Box<dyn PacketEnd>, Error> {
+        let relayed = Relayed::new(&self.settings, &self.dialer, self.clock, caller).await?;
         Ok(Box::new(relayed))
     }
 }
 
 impl Protocol for Shadowsocks {
-    fn connect<'a>(&'a self, to: &'a Destination, _: &'a Caller) -> Pending<'a, Far> {
-        Box::pin(async { Ok(Far::Stream(Box::new(self.stream(to).await?))) })
+    fn connect<'a>(&'a self, to: &'a Destination, caller: &'a Caller) -> Pending<'a, Far> {
+        Box::pin(async { Ok(Far::Stream(Box::new(self.stream(to, caller).await?))) })
     }
 
-    fn associate<'a>(&'a self, _: &'a Destination, _: &'a Caller) -> Pending<'a, Box<dyn PacketEnd>> {
-        Box::pin(self.relayed())
+    fn associate<'a>(&'a self, _: &'a Destination, caller: &'a Caller) -> Pending<'a, Box<dyn PacketEnd>> {
+        Box::pin(self.relayed(caller))
     }
 
     fn is_open_to_all(&self, _: &Destination) -> bool {

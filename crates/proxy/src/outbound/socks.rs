@@ -23,17 +23,19 @@ pub(super) struct Socks {
 }
 
 impl Socks {
-    async fn stream(&self, to: &Destination) -> Result<Far, Error> {
-        let (mut stream, _) = self.dialer.connect(&self.proxy.server, &[]).await?;
+    async fn stream(&self, to: &Destination, caller: &Caller) -> Result<Far, Error> {
+        let (mut stream, _) = self.dialer.connect(&self.proxy.server, &[], caller).await?;
         self.ask(&mut stream, &Command::Connect(to.clone())).await?;
         Ok(Far::Stream(Box::new(stream)))
     }
 
     /// Asks for datagrams to be relayed for as long as the connection lives.
-    async fn relayed(&self) -> Result<Box<dyn PacketEnd>, Error> {
+    async fn relayed(&self, caller: &Caller) -> Result<Box<dyn PacketEnd>, Error> {
         let connector = &self.dialer.connector;
         // What passes here is the server's work, not the client's traffic.
-        let (mut control, _) = connector.connect(&self.proxy.server, &[], Traffic::default()).await?;
+        let (mut control, _) = connector
+            .connect(&self.proxy.server, &[], Traffic::default(), caller)
+            .await?;
         let unknown = Destination::udp(Address::from(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), 0);
         let (address, port) = self.ask(&mut control, &Command::UdpAssociate(unknown)).await?;
         let relay = match address.ip() {
@@ -44,7 +46,7 @@ impl Socks {
             },
             _ => (address, port),
         };
-        let wire = connector.line.datagrams(&relay).await?;
+        let wire = connector.line.datagrams(&relay, caller).await?;
         Ok(Box::new(Relayed::new(control, wire, self.dialer.traffic.clone())))
     }
 
@@ -63,12 +65,12 @@ impl Socks {
 }
 
 impl Protocol for Socks {
-    fn connect<'a>(&'a self, to: &'a Destination, _: &'a Caller) -> Pending<'a, Far> {
-        Box::pin(self.stream(to))
+    fn connect<'a>(&'a self, to: &'a Destination, caller: &'a Caller) -> Pending<'a, Far> {
+        Box::pin(self.stream(to, caller))
     }
 
-    fn associate<'a>(&'a self, _: &'a Destination, _: &'a Caller) -> Pending<'a, Box<dyn PacketEnd>> {
-        Box::pin(self.relayed())
+    fn associate<'a>(&'a self, _: &'a Destination, caller: &'a Caller) -> Pending<'a, Box<dyn PacketEnd>> {
+        Box::pin(self.relayed(caller))
     }
 
     fn is_open_to_all(&self, _: &Destination) -> bool {

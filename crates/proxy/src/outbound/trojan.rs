@@ -24,24 +24,24 @@ impl Trojan {
         Trojan { settings, dialer }
     }
 
-    async fn stream(&self, to: &Destination) -> Result<Stream, Error> {
+    async fn stream(&self, to: &Destination, caller: &Caller) -> Result<Stream, Error> {
         let request = Request {
             key: self.settings.key.clone(),
             to: to.clone(),
         };
         let mut header = Vec::with_capacity(Request::MAX_LEN);
         request.encode(&mut header);
-        self.dialer.connect_with(&self.settings.server, header).await
+        self.dialer.connect_with(&self.settings.server, header, caller).await
     }
 }
 
 impl Protocol for Trojan {
-    fn connect<'a>(&'a self, to: &'a Destination, _: &'a Caller) -> Pending<'a, Far> {
-        Box::pin(async { Ok(Far::Stream(Box::new(self.stream(to).await?))) })
+    fn connect<'a>(&'a self, to: &'a Destination, caller: &'a Caller) -> Pending<'a, Far> {
+        Box::pin(async { Ok(Far::Stream(Box::new(self.stream(to, caller).await?))) })
     }
 
-    fn associate<'a>(&'a self, to: &'a Destination, _: &'a Caller) -> Pending<'a, Box<dyn PacketEnd>> {
-        Box::pin(async { Ok(Addressed::new(self.stream(to).await?) as Box<dyn PacketEnd>) })
+    fn associate<'a>(&'a self, to: &'a Destination, caller: &'a Caller) -> Pending<'a, Box<dyn PacketEnd>> {
+        Box::pin(async { Ok(Addressed::new(self.stream(to, caller).await?) as Box<dyn PacketEnd>) })
     }
 
     fn is_open_to_all(&self, _: &Destination) -> bool {

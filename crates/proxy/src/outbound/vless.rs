@@ -34,7 +34,7 @@ impl Vless {
         Vless { settings, dialer, xudp }
     }
 
-    async fn stream(&self, to: &Destination) -> Result<Stream, Error> {
+    async fn stream(&self, to: &Destination, caller: &Caller) -> Result<Stream, Error> {
         let request = vless::Request {
             id: self.settings.id,
             flow: vless::Flow::None,
@@ -45,25 +45,25 @@ impl Vless {
         };
         let mut header = Vec::new();
         request.encode(&mut header);
-        let mut stream = self.dialer.connect_with(&self.settings.server, header).await?;
+        let mut stream = self.dialer.connect_with(&self.settings.server, header, caller).await?;
         stream.set_opener(Box::new(Response));
         Ok(stream)
     }
 }
 
 impl Protocol for Vless {
-    fn connect<'a>(&'a self, to: &'a Destination, _: &'a Caller) -> Pending<'a, Far> {
-        Box::pin(async { Ok(Far::Stream(Box::new(self.stream(to).await?))) })
+    fn connect<'a>(&'a self, to: &'a Destination, caller: &'a Caller) -> Pending<'a, Far> {
+        Box::pin(async { Ok(Far::Stream(Box::new(self.stream(to, caller).await?))) })
     }
 
     fn associate<'a>(&'a self, to: &'a Destination, caller: &'a Caller) -> Pending<'a, Box<dyn PacketEnd>> {
         Box::pin(async move {
             match &self.xudp {
                 Some(programs) if !ALONE.contains(&to.port) => {
-                    let stream = self.stream(&mux::target()?).await?;
+                    let stream = self.stream(&mux::target()?, caller).await?;
                     Ok(Xudp::new(stream, to.clone(), programs.id(caller)) as Box<dyn PacketEnd>)
                 }
-                _ => Ok(Framed::vless(self.stream(to).await?, to.clone()) as Box<dyn PacketEnd>),
+                _ => Ok(Framed::vless(self.stream(to, caller).await?, to.clone()) as Box<dyn PacketEnd>),
             }
         })
     }

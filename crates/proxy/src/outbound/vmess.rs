@@ -83,10 +83,10 @@ impl Vmess {
         Ok(header)
     }
 
-    async fn stream(&self, to: &Destination) -> Result<Stream, Error> {
+    async fn stream(&self, to: &Destination, caller: &Caller) -> Result<Stream, Error> {
         let session = self.session(to.network)?;
         let header = self.header(&session, to)?;
-        let mut stream = self.dialer.connect_with(&self.settings.server, header).await?;
+        let mut stream = self.dialer.connect_with(&self.settings.server, header, caller).await?;
         if let Some(sealer) = VmessSeal::request(&session, !self.settings.no_end, !stream.has_tls())? {
             stream.set_sealer(Box::new(sealer));
         }
@@ -96,11 +96,11 @@ impl Vmess {
 }
 
 impl Protocol for Vmess {
-    fn connect<'a>(&'a self, to: &'a Destination, _: &'a Caller) -> Pending<'a, Far> {
-        Box::pin(async { Ok(Far::Stream(Box::new(self.stream(to).await?))) })
+    fn connect<'a>(&'a self, to: &'a Destination, caller: &'a Caller) -> Pending<'a, Far> {
+        Box::pin(async { Ok(Far::Stream(Box::new(self.stream(to, caller).await?))) })
     }
 
-    fn associate<'a>(&'a self, to: &'a Destination, _: &'a Caller) -> Pending<'a, Box<dyn PacketEnd>> {
-        Box::pin(async { Ok(Framed::vmess(self.stream(to).await?, to.clone()) as Box<dyn PacketEnd>) })
+    fn associate<'a>(&'a self, to: &'a Destination, caller: &'a Caller) -> Pending<'a, Box<dyn PacketEnd>> {
+        Box::pin(async { Ok(Framed::vmess(self.stream(to, caller).await?, to.clone()) as Box<dyn PacketEnd>) })
     }
 }

@@ -122,6 +122,8 @@ impl Virtual for Nested {
     }
 }
 
+/// Says that nothing follows as far as that can be written at once; what waits for room below is lost, as with a socket that is
+/// reset.
 impl Drop for Nested {
     fn drop(&mut self) {
         if !self.broken {

@@ -83,9 +83,18 @@ impl Stream {
         self.carrier.poll_flush(cx).map_err(Error::from)
     }
 
-    /// Writes what waits.
+    /// Writes what waits, also what a carrier holds back for a while.
+    pub(crate) fn poll_flush_all(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        ready!(self.poll_flush(cx))?;
+        match self.wants_flush() {
+            true => Poll::Pending,
+            false => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// Writes what waits, also what a carrier holds back for a while.
     pub(crate) async fn flush(&mut self) -> Result<(), Error> {
-        poll_fn(|cx| self.poll_flush(cx)).await
+        poll_fn(|cx| self.poll_flush_all(cx)).await
     }
 
     /// Seals and writes.

@@ -12,6 +12,7 @@ use crate::clock::unix_time;
 use crate::error::{Error, Pending};
 use crate::layer::{Framing, Opened};
 use crate::random;
+use crate::roads::Caller;
 use crate::settings;
 use crate::stats::Traffic;
 use crate::stream::Stream;
@@ -97,9 +98,10 @@ impl Transport for Front {
         server: &'a (Address, u16),
         _: &'a [u8],
         traffic: Traffic,
+        caller: &'a Caller,
     ) -> Pending<'a, (Stream, usize)> {
         Box::pin(async move {
-            let mut stream = line.dial(server, traffic).await?;
+            let mut stream = line.dial(server, traffic, caller).await?;
             let drawn = drawn()?;
             stream.set_prefix(self.settings.request.write(&mut |n| drawn.below(n)));
             stream.set_framing(Box::new(Skip));

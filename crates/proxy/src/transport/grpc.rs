@@ -19,6 +19,7 @@ use sealway_v2ray::gun::{Call, Kind, Names};
 use super::http2::{Exchange, Options, Pings, STREAM_WINDOW, Server};
 use super::{Accepted, Arrival, Line, Many, Transport};
 use crate::error::{Error, Pending};
+use crate::roads::Caller;
 use crate::settings;
 use crate::stats::Traffic;
 use crate::stream::Stream;
@@ -156,6 +157,7 @@ impl Transport for Grpc {
         server: &'a (Address, u16),
         _: &'a [u8],
         traffic: Traffic,
+        _: &'a Caller,
     ) -> Pending<'a, (Stream, usize)> {
         Box::pin(async move { Ok((self.call(line, server, traffic).await?, 0)) })
     }

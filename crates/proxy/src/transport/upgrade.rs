@@ -10,6 +10,7 @@ use sealway_v2ray::{Address, httpupgrade};
 use super::ws::Frames;
 use super::{Accepted, Arrival, Line, Transport};
 use crate::error::{Error, Pending};
+use crate::roads::Caller;
 use crate::stats::Traffic;
 use crate::stream::Stream;
 use crate::{random, settings};
@@ -132,9 +133,10 @@ impl Transport for Upgrade {
         server: &'a (Address, u16),
         first: &'a [u8],
         traffic: Traffic,
+        caller: &'a Caller,
     ) -> Pending<'a, (Stream, usize)> {
         Box::pin(async move {
-            let mut stream = line.dial(server, traffic).await?;
+            let mut stream = line.dial(server, traffic, caller).await?;
             let sent = self.ask(&mut stream, &line.host(server), first).await?;
             Ok((stream, sent))
         })

@@ -25,6 +25,7 @@ use sealway_v2ray::Address;
 
 use super::{Accepted, Arrival, Line, Transport};
 use crate::error::{Error, Pending};
+use crate::roads::Caller;
 use crate::settings;
 use crate::stats::Traffic;
 use crate::stream::Stream;
@@ -77,6 +78,7 @@ impl Transport for Xhttp {
         server: &'a (Address, u16),
         _: &'a [u8],
         traffic: Traffic,
+        _: &'a Caller,
     ) -> Pending<'a, (Stream, usize)> {
         Box::pin(async move { Ok::<_, Error>((self.client.connect(line, server, traffic).await?, 0)) })
     }

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use super::context::{Cx, quoted};
-use super::outbound::Outbound;
+use super::outbound::{Outbound, SendThrough};
 use super::routing::near_tag;
+use super::schema::Loses;
 use super::sockopt::{DomainStrategy, Tproxy};
 use super::transport::Transport;
 use crate::problem::At;
@@ -62,16 +63,37 @@ pub(crate) fn check(outbounds: &[(usize, Outbound)], cx: &mut Cx<'_>) {
                             let text = format!("no outbound has the tag {}", quoted(tag));
                             Err((text, near_tag(tag, cx.tags.outbounds.keys())))
                         }
-                        true => place(tag).map_or(Ok(()), |first| walk(outbounds, &next, at, first)),
+                        true => place(tag).map_or(Ok(()), |first| {
+                            let source = outbounds[first].1.send_through;
+                            if source.is_some_and(SendThrough::is_the_clients) && outbound.shares_connections() {
+                                let what = "a chain in which many clients share a connection, to an outbound with an address of \
+                                            the client's connection as `sendThrough`";
+                                within(keys, cx, &mut |cx| cx.later(Loses::Protection, tag.at, what));
+                            }
+                            walk(outbounds, &next, at, first)
+                        }),
                     };
                     if let Err((text, hint)) = found {
-                        tell(keys, tag, (text, hint), cx);
+                        within(keys, cx, &mut |cx| cx.error(tag.at, text.clone(), hint.clone()));
                     }
                 }
                 left_out(outbound, cx);
             });
         }
     });
+}
+
+/// The most outbounds that are dialled through from here, one after another, up to one more than there may be. What comes back
+/// to `path` is told elsewhere.
+fn longest(next: &[Vec<usize>], path: &mut Vec<usize>, at: usize) -> usize {
+    if path.contains(&at) || path.len() > MAX_CHAIN + 1 {
+        return path.len() - 1;
+    }
+    path.push(at);
+    let further = next[at].iter().map(|to| longest(next, path, *to)).max();
+    let most = further.unwrap_or(path.len() - 1);
+    path.pop();
+    most
 }
 
 /// Follows a chain from an outbound by the first that it dials through.
@@ -83,7 +105,7 @@ fn walk(
 ) -> Result<(), (String, String)> {
     // Of the ways there the shortest is followed, so that what is told is a circle and nothing beside it.
     let mut before: HashMap<usize, Option<usize>> = HashMap::from([(first, None)]);
-    let (mut layer, mut depth) = (vec![first], 1);
+    let mut layer = vec![first];
     while !layer.is_empty() {
         if layer.contains(&from) {
             let mut names = vec![&outbounds[from].1.tag];
@@ -98,10 +120,6 @@ fn walk(
             let text = format!("outbounds dial through each other in a circle: {}", names.join(" → "));
             return Err((text, "one of them has to dial by itself".into()));
         }
-        if depth > MAX_CHAIN {
-            let text = format!("more than {MAX_CHAIN} outbounds are dialled through, one after another");
-            return Err((text, "make the chain shorter".into()));
-        }
         let mut further = Vec::new();
         for &at in &layer {
             for &to in &next[at] {
@@ -111,16 +129,20 @@ fn walk(
                 }
             }
         }
-        (layer, depth) = (further, depth + 1);
+        layer = further;
+    }
+    if longest(next, &mut vec![from], first) > MAX_CHAIN {
+        let text = format!("more than {MAX_CHAIN} outbounds are dialled through, one after another");
+        return Err((text, "make the chain shorter".into()));
     }
     Ok(())
 }
 
-fn tell(keys: &[&str], tag: &At<String>, (text, hint): (String, String), cx: &mut Cx<'_>) {
+/// Goes down to where the last of the keys stands.
+fn within(keys: &[&str], cx: &mut Cx<'_>, then: &mut dyn FnMut(&mut Cx<'_>)) {
     match keys {
-        [key] => cx.error_in(key, tag.at, text, hint),
-        [key, rest @ ..] => cx.within(key, |cx| tell(rest, tag, (text, hint), cx)),
-        [] => {}
+        [key, rest @ ..] => cx.within(key, |cx| within(rest, cx, then)),
+        [] => then(cx),
     }
 }
 

@@ -7,7 +7,7 @@ use super::endpoint::UnixName;
 use super::ports::Ports;
 use super::protocol::{InboundProtocol, InboundProtocolName, UnreadInbound};
 use super::scalar::{Name, Part, texts};
-use super::schema::Kind;
+use super::schema::{Kind, Loses};
 use super::sniffing::{Overrides, Sniffing};
 use super::stream::{Stream, check_side};
 use super::table::{Decode, object, words};
@@ -72,10 +72,10 @@ words! {
     pub(crate) enum AllocateStrategy {
         /// All of them, always.
         Always = "always" | "";
-    }
-    other {
-        LaterService "random": "ports chosen at random (`allocate`)";
-        LaterService "external": "ports chosen from outside (`allocate`)";
+        /// Some at a time, as V2Ray draws them. Not done: it is `always` here, as with Xray.
+        Random = "random";
+        /// Those that somebody else names. The same.
+        External = "external";
     }
 }
 
@@ -83,7 +83,7 @@ object! {
     /// How listening ports are chosen.
     pub(crate) struct Allocate: "inbounds[].allocate" {
         /// The strategy.
-        strategy: AllocateStrategy = "strategy", default "\"always\"";
+        strategy: At<AllocateStrategy> = "strategy", default "\"always\"";
     }
     other {
         Accepted "refresh": "Only ports chosen at random have it.";
@@ -170,7 +170,13 @@ impl Decode for Inbound {
                 cx.error_in("followRedirect", at, text, "listen on a port")
             });
         }
-        s.allocate.0?;
+        let strategy = s.allocate.0?.strategy;
+        if strategy.value != AllocateStrategy::Always {
+            let what = "ports chosen anew from time to time (`allocate`); every port is listened on all the time, as Xray does it";
+            cx.within("allocate", |cx| {
+                cx.within("strategy", |cx| cx.later(Loses::Ease, strategy.at, what));
+            });
+        }
         let overrides = s.domain_override.0?;
         let sniffing = match s.sniffing.0? {
             Some(sniffing) => sniffing,

@@ -11,6 +11,7 @@ use super::schema::{Kind, Loses};
 use super::sockopt::DomainStrategy;
 use super::stream::{Stream, check_side};
 use super::table::{Decode, object, words};
+use super::transport::Transport;
 use crate::json::Value;
 use crate::problem::{At, Position};
 
@@ -41,6 +42,11 @@ pub enum SendThrough {
 }
 
 impl SendThrough {
+    /// Whether each client has one of its own.
+    pub(crate) fn is_the_clients(self) -> bool {
+        matches!(self, SendThrough::Origin | SendThrough::Client)
+    }
+
     /// The address of a pool that 128 random bits draw.
     pub fn drawn(net: IpNet, random: u128) -> IpAddr {
         match (net.network(), net.hostmask()) {
@@ -135,6 +141,17 @@ pub struct Outbound {
     pub at: Position,
 }
 
+impl Outbound {
+    /// Whether streams of several clients go in one connection.
+    pub(crate) fn shares_connections(&self) -> bool {
+        shares_connections(&self.stream, Some(&self.mux))
+    }
+}
+
+fn shares_connections(stream: &Stream, mux: Option<&Mux>) -> bool {
+    matches!(stream.transport, Transport::Grpc(_) | Transport::Xhttp(_)) || mux.is_some_and(|mux| mux.enabled.value)
+}
+
 impl Decode for Outbound {
     fn kind() -> Kind {
         Kind::Object(OutboundSettings::TABLE)
@@ -172,10 +189,10 @@ impl Decode for Outbound {
         s.target_strategy.0?;
         let send_through = s.send_through.0?;
         if let Some(source) = &send_through
-            && matches!(source.value, SendThrough::Origin | SendThrough::Client)
-            && !matches!(protocol, Some(OutboundProtocol::Freedom(_)))
+            && source.value.is_the_clients()
+            && shares_connections(&stream, s.mux.0.as_ref())
         {
-            let what = "an address of the client's connection as `sendThrough` of an outbound that is a proxy";
+            let what = "an address of the client's connection as `sendThrough` where many clients share a connection";
             cx.within("sendThrough", |cx| cx.later(Loses::Protection, source.at, what));
             return None;
         }

@@ -114,7 +114,7 @@ fn report(other: &Other, member: &Member, cx: &mut Cx<'_>) {
     };
     match other.why {
         // Switched off, it asks for nothing.
-        Why::LaterError | Why::LaterService | Why::LaterWarning if off => {}
+        Why::LaterError | Why::LaterService | Why::LaterWarning | Why::Gone if off => {}
         Why::LaterError => cx.later(Loses::Protection, member.at, other.text),
         Why::LaterService => cx.later(Loses::Service, member.at, other.text),
         Why::LaterWarning => cx.later(Loses::Ease, member.at, other.text),

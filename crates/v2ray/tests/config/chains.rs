@@ -97,6 +97,59 @@ fn a_chain_may_be_so_long_and_no_longer() {
     );
 }
 
+/// Of two ways the longer one counts.
+#[test]
+fn a_download_may_make_a_chain_too_long() {
+    let by = |hops: usize| {
+        let download = json_download("o1");
+        let first = format!(
+            r#"{{"tag":"a","protocol":"vless","settings":{{"vnext":[{{"address":"192.0.2.1","port":443,"users":[{{"id":"{ID}","encryption":"none"}}]}}]}},
+            "streamSettings":{{"network":"xhttp","sockopt":{{"dialerProxy":"o{hops}"}},"xhttpSettings":{{"mode":"packet-up","downloadSettings":{download}}}}}}}"#
+        );
+        let mut all = vec![first];
+        all.extend((1..hops).map(|at| dialer(&format!("o{at}"), &format!("o{}", at + 1))));
+        all.push(dialer(&format!("o{hops}"), ""));
+        outbounds(&all.join(","))
+    };
+    good(&by(8));
+    let told = bad(&by(9));
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].contains("downloadSettings.sockopt.dialerProxy: more than 8"),
+        "{told:?}"
+    );
+}
+
+fn json_download(other: &str) -> String {
+    format!(r#"{{"address":"192.0.2.2","port":443,"network":"xhttp","sockopt":{{"dialerProxy":"{other}"}}}}"#)
+}
+
+/// An address of the client's is nothing to a connection that several clients share.
+#[test]
+fn hops_know_the_client_of_a_connection_of_its_own() {
+    let text = |stream: &str, more: &str| {
+        let first = format!(
+            r#"{{"tag":"a","protocol":"trojan","settings":{{"servers":[{{"address":"192.0.2.1","port":443,"password":"p"}}]}},
+            "streamSettings":{{{stream}"sockopt":{{"dialerProxy":"b"}}}}{more}}}"#
+        );
+        let hop = r#"{"tag":"b","protocol":"freedom","sendThrough":"srcip"}"#;
+        outbounds(&[&first, hop].join(","))
+    };
+    good(&text("", ""));
+    for (stream, more) in [
+        (r#""network":"grpc","#, ""),
+        (r#""network":"xhttp","#, ""),
+        ("", r#","mux":{"enabled":true}"#),
+    ] {
+        let told = bad(&text(stream, more));
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(
+            told[0].contains("sockopt.dialerProxy: not supported yet: a chain in which many clients"),
+            "{told:?}"
+        );
+    }
+}
+
 #[test]
 fn what_is_left_out_is_told() {
     let ws = r#"{"tag":"a","protocol":"trojan","settings":{"servers":[{"address":"192.0.2.1","port":443,"password":"p"}]},
@@ -121,8 +174,7 @@ fn what_is_left_out_is_told() {
 #[test]
 fn a_download_has_a_chain_of_its_own() {
     let xhttp = |other: &str| {
-        let download =
-            format!(r#"{{"address":"192.0.2.2","port":443,"network":"xhttp","sockopt":{{"dialerProxy":"{other}"}}}}"#);
+        let download = json_download(other);
         format!(
             r#"{{"tag":"a","protocol":"vless","settings":{{"vnext":[{{"address":"192.0.2.1","port":443,"users":[{{"id":"{ID}","encryption":"none"}}]}}]}},
             "streamSettings":{{"network":"xhttp","xhttpSettings":{{"mode":"packet-up","downloadSettings":{download}}}}}}}"#

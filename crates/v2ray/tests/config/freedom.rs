@@ -178,11 +178,24 @@ fn source_addresses() {
         let told = bad(&of(wrong));
         assert!(told[0].contains(said), "{told:?}");
     }
-    let proxy =
-        r#"{"protocol":"socks","sendThrough":"origin","settings":{"servers":[{"address":"192.0.2.1","port":1}]}}"#;
-    let told = bad(&outbound(proxy));
-    assert!(
-        told[0].contains("outbounds[0].sendThrough: not supported yet: an address of the client"),
-        "{told:?}"
-    );
+    // A connection that several clients share is nobody's.
+    let proxy = |more: &str| {
+        outbound(&format!(
+            r#"{{"protocol":"trojan","sendThrough":"origin","settings":{{"servers":[
+                {{"address":"192.0.2.1","port":1,"password":"p"}}]}}{more}}}"#
+        ))
+    };
+    assert_eq!(good(&proxy("")).outbounds[0].send_through, Some(SendThrough::Origin));
+    good(&proxy(r#","streamSettings":{"network":"ws"}"#));
+    for shared in [
+        r#","streamSettings":{"network":"grpc"}"#,
+        r#","streamSettings":{"network":"xhttp"}"#,
+        r#","mux":{"enabled":true}"#,
+    ] {
+        let told = bad(&proxy(shared));
+        assert!(
+            told[0].contains("outbounds[0].sendThrough: not supported yet: an address of the client"),
+            "{told:?}"
+        );
+    }
 }

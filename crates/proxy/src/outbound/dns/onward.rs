@@ -109,7 +109,7 @@ impl Onward {
 
     async fn dial(&self, to: &(Address, u16), caller: &Caller) -> Result<Stream, Error> {
         let to = self.allowed(to, Network::Tcp, caller).await?;
-        let (stream, _) = self.dialer.connect(&to, &[]).await?;
+        let (stream, _) = self.dialer.connect(&to, &[], caller).await?;
         Ok(stream)
     }
 
@@ -122,7 +122,7 @@ impl Onward {
         caller: &Caller,
     ) -> Result<Vec<u8>, Error> {
         let to = self.allowed(to, Network::Udp, caller).await?;
-        let mut wire = self.dialer.connector.line.datagrams(&to).await?;
+        let mut wire = self.dialer.connector.line.datagrams(&to, caller).await?;
         poll_fn(|cx| wire.poll_ready(cx)).await?;
         poll_fn(|cx| Poll::Ready(wire.send(cx, question))).await?;
         let mut slot = Slot::default();

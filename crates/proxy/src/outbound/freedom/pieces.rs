@@ -226,9 +226,11 @@ impl Virtual for Pieces {
     }
 
     fn wants_flush(&self) -> bool {
-        !self.queue.is_empty() || self.pause.is_some() || self.below.wants_flush()
+        !self.held.is_empty() || !self.queue.is_empty() || self.pause.is_some() || self.below.wants_flush()
     }
 
+    /// What is held is not waited for, since more of it may be written meanwhile; it goes out after a while if this is asked
+    /// again.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_out(cx))?;
         self.below.poll_flush(cx)

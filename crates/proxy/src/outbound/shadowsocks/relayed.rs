@@ -10,7 +10,7 @@ use sealway_v2ray::shadowsocks::edition2022::packet::ClientSession;
 
 use crate::body::shadowsocks::{Salt, padding};
 use crate::clock::Clock;
-use crate::outbound::Dialer;
+use crate::outbound::{Caller, Dialer};
 use crate::settings::ShadowsocksOut;
 use crate::stats::Traffic;
 use crate::udp::{PacketEnd, Slot, Wire};
@@ -33,8 +33,13 @@ pub(super) struct Relayed {
 }
 
 impl Relayed {
-    pub(super) async fn new(settings: &ShadowsocksOut, dialer: &Dialer, clock: Clock) -> Result<Self, Error> {
-        let wire = dialer.connector.line.datagrams(&settings.server).await?;
+    pub(super) async fn new(
+        settings: &ShadowsocksOut,
+        dialer: &Dialer,
+        clock: Clock,
+        caller: &Caller,
+    ) -> Result<Self, Error> {
+        let wire = dialer.connector.line.datagrams(&settings.server, caller).await?;
         let keys = &settings.keys;
         Ok(Relayed {
             way: match keys.method().is_2022() {

@@ -9,6 +9,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
 use crate::Error;
+use crate::roads::Caller;
 use crate::stats::Traffic;
 use crate::transport::Line;
 use crate::transport::http2::{Client, Options, Pings};
@@ -89,7 +90,7 @@ impl Pool {
             _ => {}
         }
         let dialling = async {
-            let stream = line.dial(name, traffic).await?;
+            let stream = line.dial(name, traffic, &Caller::default()).await?;
             Client::open(stream, self.options, self.pings).await
         };
         let dialled = timeout(CONNECT, dialling).await;

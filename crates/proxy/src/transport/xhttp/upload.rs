@@ -19,6 +19,7 @@ use super::half::Half;
 use super::way::{Share, Toward};
 use crate::carrier::Virtual;
 use crate::error::Error;
+use crate::roads::inherit;
 
 /// Numbered requests of a stream that are under way at a time. Servers let as many wait for those before them.
 const MAX_POSTS: usize = 30;
@@ -108,7 +109,7 @@ impl Packets {
             dice,
             shared: Arc::clone(&shared),
         };
-        tokio::spawn(sending.run());
+        tokio::spawn(inherit(sending.run()));
         Ok(Packets {
             shared,
             down: Some(down.0),
@@ -279,7 +280,7 @@ impl Sending {
             let (to, share, session) = (self.to.clone(), self.share.clone(), self.session.clone());
             let size = body.len();
             under_way += size;
-            posts.spawn(async move {
+            let posting = async move {
                 let in_head = is_in_head(&to.way.settings.data);
                 let (head, body) = if in_head {
                     (body, Bytes::new())
@@ -292,7 +293,8 @@ impl Sending {
                     in_head: &head,
                 };
                 to.post(share, &asked, body).await.map(|()| size)
-            });
+            };
+            posts.spawn(inherit(posting));
             seq += 1;
         }
         rest(&mut posts).await

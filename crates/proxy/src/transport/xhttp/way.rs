@@ -21,7 +21,9 @@ use super::http1::{Http1, To};
 use crate::carrier::Virtual;
 use crate::error::Error;
 use crate::random;
+use crate::roads::Caller;
 use crate::stats::Traffic;
+use crate::stream::Stream;
 use crate::transport::Line;
 use crate::transport::http2::{self, Client, Options, Pings};
 
@@ -165,7 +167,7 @@ impl Toward {
             }
         }
         let dialling = async {
-            let stream = self.line.dial(&self.server, self.traffic.clone()).await?;
+            let stream = self.dial().await?;
             Client::open(stream, Options::default(), self.way.pings()).await
         };
         let dialled = timeout(CONNECT, dialling).await;
@@ -181,6 +183,12 @@ impl Toward {
             shared,
         });
         Ok(Some(share))
+    }
+
+    /// A connection, of which streams of several callers may have a share.
+    async fn dial(&self) -> Result<Stream, Error> {
+        let nobody = Caller::default();
+        self.line.dial(&self.server, self.traffic.clone(), &nobody).await
     }
 
     /// The host that requests name where the settings name none.
@@ -200,7 +208,7 @@ impl Toward {
         let made = self.outgoing(asked)?;
         let down = matches!(asked, Asked::Down { .. });
         let Some(share) = share else {
-            let mut stream = self.line.dial(&self.server, self.traffic.clone()).await?;
+            let mut stream = self.dial().await?;
             let (length, to) = match down {
                 true => (Length::None, To::Done),
                 false => (Length::Chunked, To::Chunks),
@@ -263,7 +271,7 @@ impl Toward {
                 Err(error) => return Err(error),
             }
         }
-        let stream = self.line.dial(&self.server, self.traffic.clone()).await?;
+        let stream = self.dial().await?;
         let mut http1 = Box::new(Http1::client(stream, "POST", To::Done));
         exchange(&mut http1, &head, body).await?;
         let budget = self.way.settings.xmux.budget(self.way.now(), draws()?);

@@ -84,7 +84,7 @@ object! {
         secure_only: bool = "disableInsecureEncryption", default "false";
     }
     other {
-        LaterService "detour": "dynamic ports (`detour`)";
+        LaterWarning "detour": "dynamic ports (`detour`); clients are not sent to other ports, as Xray does it";
     }
 }
 
