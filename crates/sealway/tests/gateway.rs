@@ -136,6 +136,21 @@ fn what_would_lead_in_a_circle_is_said() {
     ] {
         assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
     }
+    // So do questions to DNS servers that no outbound marks.
+    let dns = r#", "dns": {"servers": ["localhost", "tcp+local://192.0.2.53", "192.0.2.54"]}"#;
+    let asks = gateway(&config(ANYWHERE, BOTH, TPROXY, &both, dns), &["--lan", "lan0", "--own"]);
+    assert!(
+        asks.stderr.contains("dns.servers[0] is the system's resolver"),
+        "{}",
+        asks.stderr
+    );
+    assert!(
+        asks.stderr
+            .contains("dns.servers[1], 192.0.2.53, is asked straight from here"),
+        "{}",
+        asks.stderr
+    );
+    assert!(!asks.stderr.contains("dns.servers[2]"), "{}", asks.stderr);
     for not_said in ["[out]", "outbounds[2]", "--lan"] {
         assert!(!ran.stderr.contains(not_said), "{not_said}: {}", ran.stderr);
     }

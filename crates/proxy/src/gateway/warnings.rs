@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::{Door, Rules};
-use crate::settings::{Capture, Outbound, OutboundProtocol};
+use crate::settings::{Capture, DnsAddress, Outbound, OutboundProtocol};
 
 impl Rules<'_> {
     pub(super) fn warnings(&self) -> Vec<String> {
@@ -56,6 +56,19 @@ impl Rules<'_> {
 
     /// What of this machine's own connections would come back.
     fn loops(&self, found: &mut Vec<String>) {
+        for (at, server) in self.settings.dns.servers.iter().enumerate() {
+            match &server.address {
+                DnsAddress::System => found.push(format!(
+                    "dns.servers[{at}] is the system's resolver, whose questions have no mark and come to the proxy, which needs the \
+                     answers to pass them on; name a server, and lead what comes from `dns` to an outbound with a mark"
+                )),
+                DnsAddress::Server { local: true, host, .. } => found.push(format!(
+                    "dns.servers[{at}], {host}, is asked straight from here (`+local`), and the question has no mark, so it would come \
+                     back to the proxy: leave `+local` out, and lead what comes from `dns` to an outbound with a mark"
+                )),
+                _ => {}
+            }
+        }
         for (at, outbound) in self.settings.outbounds.iter().enumerate() {
             if matches!(outbound.protocol, OutboundProtocol::Blackhole { .. }) {
                 continue;
