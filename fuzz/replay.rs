@@ -103,6 +103,30 @@ pub fn every_corpus_has_an_entry(entries: &[Entry], names: &[&str]) {
     }
 }
 
+/// The tests of a crate: of its entries, with so many shorter beginnings and changed copies of each input, and of the corpora whose
+/// names begin like these.
+#[allow(unused_macros, reason = "some have tests of their own")]
+macro_rules! tests {
+    ($entries:expr, $cuts:expr, $copies:expr, $names:expr) => {
+        #[test]
+        fn every_kept_input_is_handled() {
+            replay::kept($entries, $cuts);
+        }
+
+        #[test]
+        fn every_changed_input_is_handled() {
+            replay::changed_copies($entries, $copies);
+        }
+
+        #[test]
+        fn every_corpus_of_ours_has_an_entry() {
+            replay::every_corpus_has_an_entry($entries, $names);
+        }
+    };
+}
+#[allow(unused_imports, reason = "some have tests of their own")]
+pub(crate) use tests;
+
 /// Compares inputs that are made with those that are kept. `SEALWAY_UPDATE_GOLDEN=1` writes them.
 pub fn seeds(name: &str, seeds: &[(&str, Vec<u8>)]) {
     for (file, bytes) in seeds {

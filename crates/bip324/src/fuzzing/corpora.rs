@@ -6,17 +6,4 @@ mod replay;
 
 use super::ENTRIES;
 
-#[test]
-fn every_kept_input_is_handled() {
-    replay::kept(ENTRIES, 100);
-}
-
-#[test]
-fn every_changed_input_is_handled() {
-    replay::changed_copies(ENTRIES, 300);
-}
-
-#[test]
-fn every_corpus_of_ours_has_an_entry() {
-    replay::every_corpus_has_an_entry(ENTRIES, &["bip324_"]);
-}
+replay::tests!(ENTRIES, 100, 300, &["bip324_"]);

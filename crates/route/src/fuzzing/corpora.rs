@@ -7,20 +7,7 @@ mod replay;
 use super::ENTRIES;
 use crate::testing::{entry, field, names, networks, varint};
 
-#[test]
-fn every_kept_input_is_handled() {
-    replay::kept(ENTRIES, usize::MAX);
-}
-
-#[test]
-fn every_changed_input_is_handled() {
-    replay::changed_copies(ENTRIES, 1500);
-}
-
-#[test]
-fn every_corpus_of_ours_has_an_entry() {
-    replay::every_corpus_has_an_entry(ENTRIES, &["geo_"]);
-}
+replay::tests!(ENTRIES, usize::MAX, 1500, &["geo_"]);
 
 #[test]
 fn the_corpus_is_what_is_made_now() {

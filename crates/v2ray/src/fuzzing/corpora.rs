@@ -6,36 +6,25 @@ mod replay;
 
 use super::ENTRIES;
 
-#[test]
-fn every_kept_input_is_handled() {
-    replay::kept(ENTRIES, usize::MAX);
-}
+/// What the corpora of this crate begin with.
+const OURS: [&str; 17] = [
+    "trojan_",
+    "vless_",
+    "vmess_",
+    "shadowsocks_",
+    "sniff_",
+    "socks_",
+    "http_",
+    "mux_",
+    "packet_addr",
+    "proxy_protocol",
+    "ws_",
+    "httpupgrade",
+    "gun",
+    "xhttp_",
+    "user_id",
+    "config",
+    "link",
+];
 
-#[test]
-fn every_changed_input_is_handled() {
-    replay::changed_copies(ENTRIES, 1500);
-}
-
-#[test]
-fn every_corpus_of_ours_has_an_entry() {
-    let ours = [
-        "trojan_",
-        "vless_",
-        "vmess_",
-        "shadowsocks_",
-        "sniff_",
-        "socks_",
-        "http_",
-        "mux_",
-        "packet_addr",
-        "proxy_protocol",
-        "ws_",
-        "httpupgrade",
-        "gun",
-        "xhttp_",
-        "user_id",
-        "config",
-        "link",
-    ];
-    replay::every_corpus_has_an_entry(ENTRIES, &ours);
-}
+replay::tests!(ENTRIES, usize::MAX, 1500, &OURS);

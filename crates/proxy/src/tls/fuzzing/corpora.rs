@@ -6,17 +6,4 @@ mod replay;
 
 use super::ENTRIES;
 
-#[test]
-fn every_kept_input_is_handled() {
-    replay::kept(ENTRIES, 40);
-}
-
-#[test]
-fn every_changed_input_is_handled() {
-    replay::changed_copies(ENTRIES, 100);
-}
-
-#[test]
-fn every_corpus_of_ours_has_an_entry() {
-    replay::every_corpus_has_an_entry(ENTRIES, &["tls_", "dns_"]);
-}
+replay::tests!(ENTRIES, 40, 100, &["tls_", "dns_"]);
