@@ -15,6 +15,7 @@ mod ends;
 mod grpc;
 #[path = "../sniffing/hello.rs"]
 mod hello;
+mod kinds;
 mod lacks;
 mod matrix;
 mod mux;

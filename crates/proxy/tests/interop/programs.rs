@@ -82,7 +82,12 @@ impl Program {
 
     /// Has a peer read a configuration without running it: whether it takes it, and what it says.
     pub(crate) fn reads(self, place: &Place, config: &Value) -> (bool, String) {
-        let file = place.write("config.json", &config.to_string());
+        self.reads_text(place, &config.to_string())
+    }
+
+    /// The same of its text.
+    pub(crate) fn reads_text(self, place: &Place, config: &str) -> (bool, String) {
+        let file = place.write("config.json", config);
         let output = Command::new(self.name()).args(["-test", "-config"]).arg(file).output();
         said(&output.unwrap())
     }
