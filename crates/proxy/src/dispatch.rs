@@ -32,6 +32,7 @@ use crate::udp::{self, PacketEnd};
 
 use access::{Access, Chosen, Client};
 use flows::Flows;
+pub(crate) use flows::{KEPT, MAX_FLOWS, MAX_ROUTES};
 use router::{Help, Router};
 use sniff::{Asked, Held, Sniffing};
 use tarpit::Tarpit;
@@ -135,6 +136,19 @@ impl Route {
             exempt: self.exempt.clone(),
             asks_names: false,
         }
+    }
+
+    /// What tells the flows of a client apart that go different ways: what one rule lets pass is nothing to the targets of
+    /// another. Both parts are kept alive by whoever holds the engine; their addresses are only names.
+    pub(crate) fn way(&self) -> (usize, usize) {
+        let exempt = self.exempt.as_ref();
+        let exempt = exempt.map_or(0, |exempt| Arc::as_ptr(exempt).cast::<u8>() as usize);
+        (Arc::as_ptr(&self.outbound) as usize, exempt)
+    }
+
+    /// The target where the outbound needs an association for each.
+    pub(crate) fn own_target(&self, to: &Destination) -> Option<Destination> {
+        (!self.outbound.is_open_to_all(to)).then(|| to.clone())
     }
 }
 

@@ -18,11 +18,11 @@ use crate::udp::{PacketEnd, Questions, Slot, Waiting, size, sizes};
 
 /// Associations of one client that are carried at once. An outbound that reaches every target needs one for all of them,
 /// others need one for each.
-const MAX_FLOWS: usize = 256;
+pub(crate) const MAX_FLOWS: usize = 256;
 /// Places of those that flows which go elsewhere than the client says leave to others.
-const KEPT: usize = 32;
+pub(crate) const KEPT: usize = 32;
 /// Targets of which one client's datagrams remember what the rules said.
-const MAX_ROUTES: usize = 1024;
+pub(crate) const MAX_ROUTES: usize = 1024;
 /// Bytes of one client's datagrams that wait while the rules look for addresses and outbounds are reached. What comes beyond
 /// it is dropped, as a full socket would.
 const MAX_WAITING: usize = 256 << 10;
@@ -31,9 +31,9 @@ const RETRY: Duration = Duration::from_secs(10);
 /// Shortest time between two looks at whether flows are idle.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What tells flows apart: what one rule lets pass is nothing to the targets of another.
+/// What tells flows apart.
 struct Key {
-    /// The outbound and the list of a rule. `None`: the flow of one target, which finds out by itself where it goes.
+    /// That of a route. `None`: the flow of one target, which finds out by itself where it goes.
     way: Option<(usize, usize)>,
     /// Where an outbound needs an association for each.
     target: Option<Destination>,
@@ -41,19 +41,12 @@ struct Key {
 
 impl Key {
     fn is(&self, route: &Route, to: &Destination) -> bool {
-        self.way == Some(names(route)) && self.target.as_ref().is_none_or(|own| own == to)
+        self.way == Some(route.way()) && self.target.as_ref().is_none_or(|own| own == to)
     }
 
     fn is_own(&self, to: &Destination) -> bool {
         self.way.is_none() && self.target.as_ref() == Some(to)
     }
-}
-
-/// The outbound and the list of a rule. They are kept alive by whoever holds the engine; their addresses are only names.
-fn names(route: &Route) -> (usize, usize) {
-    let exempt = route.exempt.as_ref();
-    let exempt = exempt.map_or(0, |exempt| Arc::as_ptr(exempt).cast::<u8>() as usize);
-    (Arc::as_ptr(&route.outbound) as usize, exempt)
 }
 
 enum State {
@@ -296,8 +289,8 @@ impl Flows {
         }
         self.make_room(0)?;
         let key = Key {
-            way: Some(names(&route)),
-            target: (!route.outbound.is_open_to_all(to)).then(|| to.clone()),
+            way: Some(route.way()),
+            target: route.own_target(to),
         };
         let (caller, to) = (route.caller(&self.origin), to.clone());
         let opening = async move { route.outbound.associate(&to, &caller).await };

@@ -8,16 +8,8 @@ use sealway_v2ray::Destination;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::local::{Datagram, Flow, LocalClient, Reply, Room};
-use crate::dispatch::{Dispatcher, Origin, Route, User};
+use crate::dispatch::{Dispatcher, KEPT, MAX_FLOWS, MAX_ROUTES, Origin, Route, User};
 use crate::stats::Traffic;
-
-/// Flows of one client that are served at once. An outbound that reaches every target needs one for all of them, others need
-/// one for each.
-const MAX_FLOWS: usize = 256;
-/// Places, of those and of what clients share, that flows which go elsewhere than the client says leave to others.
-const KEPT: usize = 32;
-/// Targets of which is remembered what the rules said, for one client.
-const MAX_ROUTES: usize = 1024;
 
 /// Flows of all associations of one carrier of a mux that are served at once.
 const MAX_FLOWS_OF_CARRIER: usize = 512;
@@ -83,21 +75,20 @@ impl Drop for Routes {
     }
 }
 
-/// What tells flows apart: what one rule lets pass is nothing to the targets of another.
+/// What tells flows apart.
 #[derive(Eq, Hash, PartialEq)]
 struct Key {
-    /// The outbound and the list of a rule. They are kept alive by whoever holds the engine; their addresses are only names
-    /// here. `None`: the flow of one target, which finds out by itself where it goes.
+    /// That of a route. `None`: the flow of one target, which finds out by itself where it goes.
     way: Option<(usize, usize)>,
     target: Option<Destination>,
 }
 
 impl Key {
-    fn of(route: &Route, target: Option<Destination>) -> Key {
-        let exempt = route.exempt.as_ref();
-        let exempt = exempt.map_or(0, |exempt| Arc::as_ptr(exempt).cast::<u8>() as usize);
-        let way = Some((Arc::as_ptr(&route.outbound) as usize, exempt));
-        Key { way, target }
+    fn of(route: &Route, to: &Destination) -> Key {
+        Key {
+            way: Some(route.way()),
+            target: route.own_target(to),
+        }
     }
 
     fn own(target: &Destination) -> Key {
@@ -217,8 +208,7 @@ impl Flows {
 
     /// Hands a datagram to the flow of a route.
     fn hand(&self, known: &mut Known, route: &Route, to: &Destination, asked: Asked) -> Result<Option<Begun>, Asked> {
-        let target = (!route.outbound.is_open_to_all(to)).then(|| to.clone());
-        self.push(known, Key::of(route, target), asked, 0)
+        self.push(known, Key::of(route, to), asked, 0)
     }
 
     /// Carries a flow that has begun.
@@ -277,8 +267,7 @@ impl Flows {
         let Ok(begun) = self.hand(&mut known, &route, to, (first, reply)) else {
             return;
         };
-        let target = (!route.outbound.is_open_to_all(to)).then(|| to.clone());
-        if let Some(flow) = known.flows.get(&Key::of(&route, target)) {
+        if let Some(flow) = known.flows.get(&Key::of(&route, to)) {
             for datagram in waiting {
                 flow.push(datagram);
             }
