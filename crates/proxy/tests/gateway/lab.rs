@@ -101,9 +101,10 @@ pub(crate) fn inside(name: &str, body: impl FnOnce()) {
     eprintln!("{text}");
 }
 
-/// A shell in namespaces of its own, where it may do everything. They end with it.
+/// A shell in namespaces of its own, where it may do everything. They end with it, and it with the thread that begins it.
 fn apart() -> Command {
-    let mut command = Command::new("unshare");
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "unshare"]);
     command.args(["--net", "--mount", "--pid", "--fork", "--kill-child"]);
     if !rustix::process::geteuid().is_root() {
         command.args(["--user", "--map-root-user"]);
@@ -269,22 +270,18 @@ pub(crate) async fn hears(stream: &mut TcpStream) -> std::io::Result<String> {
     }
 }
 
-/// Sends a datagram and waits for the answer, which must come from where it was sent to. Sent again if it is lost.
+/// Sends a datagram, once, and waits for the answer, which must come from where it was sent to.
 pub(crate) async fn asks_by_datagram(to: &str, port: u16) -> Option<String> {
     let any = if to.contains(':') { "[::]:0" } else { "0.0.0.0:0" };
     let socket = UdpSocket::bind(any).await.unwrap();
     // A connected socket takes answers from there only.
     socket.connect((to, port)).await.unwrap();
     let mut buffer = vec![0; 2048];
-    for _ in 0..5 {
-        socket.send(b"question").await.unwrap();
-        let answer = tokio::time::timeout(Duration::from_secs(1), socket.recv(&mut buffer)).await;
-        if let Ok(Ok(len)) = answer {
-            let answer = String::from_utf8(buffer[..len].to_vec()).unwrap();
-            return Some(answer.strip_suffix("\nquestion").unwrap().to_owned());
-        }
-    }
-    None
+    socket.send(b"question").await.unwrap();
+    let answer = tokio::time::timeout(Duration::from_secs(5), socket.recv(&mut buffer)).await;
+    let len = answer.ok()?.ok()?;
+    let answer = String::from_utf8(buffer[..len].to_vec()).unwrap();
+    Some(answer.strip_suffix("\nquestion").unwrap().to_owned())
 }
 
 /// Who carries what the rules lead to it.
