@@ -20,6 +20,20 @@ impl Domain {
     /// # Errors
     /// [`Error::DomainLength`] and [`Error::DomainByte`].
     pub fn new(name: &str) -> Result<Self, Error> {
+        Self::check(name)?;
+        Ok(Domain(name.into()))
+    }
+
+    /// Checks a name, and brings it into lower case.
+    ///
+    /// # Errors
+    /// As [`Domain::new`].
+    pub fn lower(name: &str) -> Result<Self, Error> {
+        Self::check(name)?;
+        Ok(Domain(name.to_ascii_lowercase().into()))
+    }
+
+    fn check(name: &str) -> Result<(), Error> {
         if name.is_empty() || name.len() > Self::MAX_LEN {
             return Err(Error::DomainLength { got: name.len() });
         }
@@ -28,7 +42,7 @@ impl Domain {
             .find(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_')))
         {
             Some(got) => Err(Error::DomainByte { got }),
-            None => Ok(Domain(name.into())),
+            None => Ok(()),
         }
     }
 

@@ -24,7 +24,7 @@ pub(crate) use quic::seal as quic_for_fuzzing;
 pub use http::attributes;
 pub use quic::{MAX_HELD, Quic, is_initial as is_quic};
 
-use crate::{Address, Domain};
+use crate::Domain;
 
 /// Most bytes of a stream that are looked at.
 pub const MAX_BYTES: usize = 32 << 10;
@@ -111,19 +111,24 @@ pub fn server_name(wire: &[u8]) -> Option<Domain> {
     }
 }
 
-/// A name out of a message, if it is one that could be dialled.
+/// A name out of a message, in lower case, if it is one that could be dialled.
 fn name(text: &[u8]) -> Option<Domain> {
     let text = std::str::from_utf8(text).ok()?;
     let text = text.strip_suffix('.').unwrap_or(text);
-    let domain = match Address::parse(&text.to_ascii_lowercase()) {
-        Ok(Address::Domain(domain)) => domain,
-        _ => return None,
-    };
-    // What ends in a number is read as an address by some (RFC 3696 section 2), and empty labels by nobody.
-    let mut labels = domain.as_str().split('.');
-    let numeric = |label: &str| label.bytes().all(|byte| byte.is_ascii_digit());
-    let usable = !labels.clone().any(str::is_empty) && !labels.next_back().is_some_and(numeric);
-    usable.then_some(domain)
+    // What ends in a number is an address, or is read as one by some (RFC 3696 section 2), and empty labels by nobody.
+    let (mut letters, mut digits) = (0, 0);
+    for byte in text.bytes() {
+        match byte {
+            b'.' if letters + digits == 0 => return None,
+            b'.' => (letters, digits) = (0, 0),
+            b'0'..=b'9' => digits += 1,
+            _ => letters += 1,
+        }
+    }
+    if letters == 0 {
+        return None;
+    }
+    Domain::lower(text).ok()
 }
 
 #[cfg(test)]

@@ -249,3 +249,26 @@ fn bittorrent_is_known_by_all_its_ways() {
     }
     assert!(!is(b"d1:ad2:id20:abcdefghij0123456789e1:q4:pinge") && !is(b"") && !is(b"de"));
 }
+
+/// What a name is, step by step.
+fn plain(text: &[u8]) -> Option<Domain> {
+    let text = std::str::from_utf8(text).ok()?;
+    let text = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
+    let crate::Address::Domain(domain) = crate::Address::parse(&text).ok()? else {
+        return None;
+    };
+    let last = text.rsplit('.').next().unwrap_or_default();
+    let usable = text.split('.').all(|label| !label.is_empty()) && !last.bytes().all(|byte| byte.is_ascii_digit());
+    usable.then_some(domain)
+}
+
+proptest::proptest! {
+    #[test]
+    fn names_are_what_they_are_step_by_step(
+        text in "[aZ0-9.]{0,6}|[a-cX_.:\\[\\]\u{e9}-]{0,6}|[0-9.]{0,9}",
+        bytes in proptest::collection::vec(0u8.., 0..5),
+    ) {
+        proptest::prop_assert_eq!(name(text.as_bytes()), plain(text.as_bytes()));
+        proptest::prop_assert_eq!(name(&bytes), plain(&bytes));
+    }
+}
