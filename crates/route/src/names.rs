@@ -9,7 +9,7 @@ use std::fmt;
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::bytes::{RegexSet, RegexSetBuilder};
 
-use table::{Kind, Table};
+use table::{Hashed, Kind, Table};
 
 /// Longest name, in bytes. A longer one is nobody's, so sets leave it out, and longer texts that names are to contain.
 pub const MAX_NAME: usize = 255;
@@ -53,10 +53,26 @@ impl Form {
     }
 }
 
+/// A name to ask several sets about: what all of them need is worked out once.
+#[derive(Debug)]
+pub struct Asked<'n>(Hashed<'n>);
+
+impl<'n> Asked<'n> {
+    /// A name, which must be in lower case and without a dot at its end.
+    pub fn new(name: &'n str) -> Self {
+        Asked(Hashed::new(name))
+    }
+
+    /// The name.
+    pub fn name(&self) -> &'n str {
+        self.0.name
+    }
+}
+
 /// A set of names. Asked with names in lower case and without a dot at their end.
 ///
-/// Whole names and domains take 8 bytes each and their text. However many there are, a look-up costs one step for each label
-/// of the name.
+/// Whole names and domains take 4 bytes each and their text, less a common last label. However many there are, a look-up
+/// costs one step for each label of the name.
 #[derive(Debug, Default)]
 pub struct NameSet {
     table: Table,
@@ -75,7 +91,13 @@ impl NameSet {
 
     /// Whether the set holds a name, which must be in lower case and without a dot at its end.
     pub fn matches(&self, name: &str) -> bool {
-        self.table.matches(name)
+        self.holds(&Asked::new(name))
+    }
+
+    /// The same for a name that other sets are asked about too.
+    pub fn holds(&self, asked: &Asked<'_>) -> bool {
+        let name = asked.name();
+        self.table.matches(&asked.0)
             || self.keywords.as_ref().is_some_and(|all| all.is_match(name))
             || self.patterns.as_ref().is_some_and(|all| all.is_match(name.as_bytes()))
             || (!self.dotless.is_empty()

@@ -1,8 +1,8 @@
-//! Whole names and domains: their texts one behind another, and a table of hashes that leads to them.
+//! Whole names and domains: their texts in buckets, and where each bucket begins.
 //!
-//! The hash of a name is made byte by byte from its end, so the hashes of all domains above a name come up on the way. A
-//! place in the table is a fingerprint of 16 bits and where the text begins. Most names that are not in the set end at the
-//! fingerprints and touch no text.
+//! The hash of a name is made byte by byte from its end, so the hashes of all domains above a name come up on the way, and
+//! are made once for all tables. A bucket is a few names one behind another, each without its last label where that is a
+//! common one.
 
 use super::{Error, MAX_NAME};
 
@@ -13,41 +13,121 @@ pub(super) enum Kind {
     Domain = 2,
 }
 
-/// Where a text begins, and in the two highest bits what it stands for.
-#[derive(Clone, Copy, Debug, Default)]
-struct Place(u32);
+/// Last labels that names are kept without, in order. Their number, from 1, takes the six lower bits of a name's first byte.
+const COMMON: [&str; 62] = [
+    "ai", "app", "at", "au", "be", "beer", "biz", "br", "ca", "cc", "cfd", "ch", "cloud", "club", "cn", "co", "com",
+    "cyou", "cz", "de", "dk", "es", "eu", "fi", "fr", "fun", "hk", "hu", "icu", "in", "info", "io", "it", "jp", "kr",
+    "me", "net", "nl", "no", "online", "org", "pl", "pro", "qpon", "rest", "ro", "ru", "se", "shop", "site", "space",
+    "store", "tech", "top", "tv", "tw", "uk", "us", "vip", "vn", "website", "xyz",
+];
 
-impl Place {
-    const KIND_SHIFT: u32 = 30;
-    const MAX: usize = (1 << Self::KIND_SHIFT) - 1;
+const KIND_SHIFT: u32 = 6;
+const CODE: u8 = (1 << KIND_SHIFT) - 1;
+const _: () = assert!(COMMON.len() <= CODE as usize);
 
-    fn start(self) -> usize {
-        self.0 as usize & Self::MAX
+/// The same as numbers, which are compared in one step each.
+const COMMON_WORDS: [u64; COMMON.len()] = {
+    let (mut words, mut at) = ([0; COMMON.len()], 0);
+    while at < COMMON.len() {
+        words[at] = word(COMMON[at].as_bytes());
+        at += 1;
+    }
+    words
+};
+
+/// Up to eight bytes as a number: texts without a byte 0 in their order. Longer ones are none of ours.
+const fn word(text: &[u8]) -> u64 {
+    if text.len() > 8 {
+        return u64::MAX;
+    }
+    let (mut word, mut at) = (0, 0);
+    while at < text.len() {
+        word |= (text[at] as u64) << (56 - 8 * at);
+        at += 1;
+    }
+    word
+}
+
+/// A name without its last label where that is a common one: the label's number, or 0, and where the rest ends.
+fn split(name: &[u8]) -> (u8, usize) {
+    let label = name.iter().rposition(|byte| *byte == b'.');
+    let common = label.and_then(|dot| {
+        let text = &name[dot + 1..];
+        let number = COMMON_WORDS.binary_search(&word(text)).ok()?;
+        // A byte 0 behind a label makes the same number.
+        (COMMON[number].len() == text.len()).then_some((number as u8 + 1, dot))
+    });
+    common.unwrap_or((0, name.len()))
+}
+
+/// Most labels of a name whose hashes are kept.
+const MAX_ENDINGS: usize = 16;
+
+/// A name with the hashes that tables look for.
+#[derive(Debug)]
+pub(super) struct Hashed<'n> {
+    pub(super) name: &'n str,
+    /// The number of the last label, and where the rest ends.
+    code: u8,
+    end: usize,
+    /// The hashes of the name and of all domains above it, with where they begin: the shortest first.
+    endings: [(u64, u8); MAX_ENDINGS],
+    len: usize,
+    /// It has more labels, or is longer than names are.
+    is_long: bool,
+}
+
+impl<'n> Hashed<'n> {
+    pub(super) fn new(name: &'n str) -> Self {
+        let (code, end) = split(name.as_bytes());
+        let mut hashed = Hashed {
+            name,
+            code,
+            end,
+            endings: [(0, 0); MAX_ENDINGS],
+            len: 0,
+            is_long: false,
+        };
+        for (hash, start) in endings(name.as_bytes()) {
+            match (hashed.endings.get_mut(hashed.len), u8::try_from(start)) {
+                (Some(place), Ok(start)) => *place = (hash, start),
+                _ => {
+                    hashed.is_long = true;
+                    break;
+                }
+            }
+            hashed.len += 1;
+        }
+        hashed
     }
 
-    fn is(self, kind: Kind) -> bool {
-        (self.0 >> Self::KIND_SHIFT) & kind as u32 != 0
-    }
-
-    fn with_kind(self, kinds: u32) -> Self {
-        Place(self.0 | kinds << Self::KIND_SHIFT)
-    }
-
-    fn kinds(self) -> u32 {
-        self.0 >> Self::KIND_SHIFT
+    /// What is kept of the domain that begins there: the number of its last label, and the rest.
+    fn kept(&self, start: usize) -> (u8, &[u8]) {
+        let name = self.name.as_bytes();
+        match start <= self.end {
+            true => (self.code, &name[start..self.end]),
+            // Nothing but the label.
+            false => (0, &name[start..]),
+        }
     }
 }
 
 /// Names to look up.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    /// Texts, each behind its length in one byte.
+    /// Names: kind and number of the last label in one byte, the length of the rest in one, and the rest.
     texts: Box<[u8]>,
-    /// Fingerprints; 0 is a free place. A quarter of the places is free.
-    prints: Box<[u16]>,
-    places: Box<[Place]>,
+    /// Where each bucket begins in them, and where the last ends.
+    starts: Box<[u32]>,
     len: usize,
 }
+
+/// Names of a bucket, on average, in tables of more than [`SMALL`] names. Small tables have a bucket for each name.
+const BUCKET: usize = 2;
+const SMALL: usize = 1 << 10;
+
+/// What names may take in a table, in bytes.
+const MAX_TEXTS: usize = 1 << 30;
 
 impl Table {
     pub(super) fn len(&self) -> usize {
@@ -55,49 +135,66 @@ impl Table {
     }
 
     pub(super) fn memory(&self) -> usize {
-        self.texts.len() + self.prints.len() * size_of::<u16>() + self.places.len() * size_of::<Place>()
+        self.texts.len() + self.starts.len() * size_of::<u32>()
     }
 
     /// Whether a name or a domain above it is in the table.
-    pub(super) fn matches(&self, name: &str) -> bool {
-        if self.prints.is_empty() {
+    pub(super) fn matches(&self, hashed: &Hashed<'_>) -> bool {
+        if self.len == 0 {
             return false;
         }
-        let name = name.as_bytes();
-        endings(name).any(|(hash, start)| {
-            let found = self.find(hash, &name[start..]).map(|at| self.places[at]);
-            found.is_some_and(|place| place.is(Kind::Domain) || (start == 0 && place.is(Kind::Full)))
+        let has = |(hash, start): (u64, usize)| {
+            let wanted = match start {
+                0 => Kind::Domain as u8 | Kind::Full as u8,
+                _ => Kind::Domain as u8,
+            };
+            let (code, rest) = hashed.kept(start);
+            let mut bucket = self.bucket(hash);
+            bucket.any(|one| one.code == code && one.rest == rest && one.kinds & wanted != 0)
+        };
+        match hashed.is_long {
+            false => hashed.endings[..hashed.len]
+                .iter()
+                .any(|&(hash, start)| has((hash, start.into()))),
+            true => endings(hashed.name.as_bytes()).any(has),
+        }
+    }
+
+    fn bucket(&self, hash: u64) -> Bucket<'_> {
+        let at = home(hash, self.starts.len() - 1);
+        Bucket(&self.texts[self.starts[at] as usize..self.starts[at + 1] as usize])
+    }
+}
+
+/// A name as it is kept.
+struct Kept<'t> {
+    kinds: u8,
+    code: u8,
+    rest: &'t [u8],
+}
+
+/// The names of a bucket.
+struct Bucket<'t>(&'t [u8]);
+
+impl<'t> Iterator for Bucket<'t> {
+    type Item = Kept<'t>;
+
+    fn next(&mut self) -> Option<Kept<'t>> {
+        let [head, len, rest @ ..] = self.0 else { return None };
+        let (rest, behind) = rest.split_at_checked(usize::from(*len))?;
+        self.0 = behind;
+        Some(Kept {
+            kinds: head >> KIND_SHIFT,
+            code: head & CODE,
+            rest,
         })
     }
-
-    fn text(&self, place: Place) -> &[u8] {
-        text_at(&self.texts, place)
-    }
-
-    /// The place of a text.
-    fn find(&self, hash: u64, text: &[u8]) -> Option<usize> {
-        let (mut at, print) = home(hash, self.prints.len());
-        // There is a free place, so this ends.
-        while self.prints[at] != 0 {
-            if self.prints[at] == print && self.text(self.places[at]) == text {
-                return Some(at);
-            }
-            at = if at + 1 == self.prints.len() { 0 } else { at + 1 };
-        }
-        None
-    }
 }
 
-fn text_at(texts: &[u8], place: Place) -> &[u8] {
-    let start = place.start();
-    &texts[start + 1..][..usize::from(texts[start])]
-}
-
-/// Where the search for a hash begins, and its fingerprint.
-fn home(hash: u64, places: usize) -> (usize, u16) {
+/// The bucket of a hash.
+fn home(hash: u64, buckets: usize) -> usize {
     let low = hash & u64::from(u32::MAX);
-    let at = (low * places as u64) >> 32;
-    (at as usize, ((hash >> 48) as u16).max(1))
+    ((low * buckets as u64) >> 32) as usize
 }
 
 /// The hashes of a name and of all domains above it with where they begin, the shortest first.
@@ -130,11 +227,21 @@ fn mixed(hash: u64) -> u64 {
     (wide >> 64) as u64 ^ wide as u64
 }
 
+fn hash_of(name: &[u8]) -> u64 {
+    endings(name).last().map_or(0, |(hash, _)| hash)
+}
+
+/// What names are collected in, in bytes. Allocators take memory in pieces of this size out of a heap that shrinks again, and
+/// tables, which stay, from elsewhere; names in one piece would leave a hole as large as themselves.
+const PIECE: usize = 64 << 10;
+
 /// Collects names.
 #[derive(Debug, Default)]
 pub(super) struct Builder {
-    texts: Vec<u8>,
-    places: Vec<Place>,
+    /// Names as a table has them, but whole, in the order of their coming.
+    pieces: Vec<Vec<u8>>,
+    count: usize,
+    size: usize,
     /// There was no room for a name.
     full: bool,
 }
@@ -147,48 +254,123 @@ impl Builder {
         else {
             return;
         };
-        let start = self.texts.len();
-        if start > Place::MAX {
+        let size = 2 + name.len();
+        if self.size + size > MAX_TEXTS {
             self.full = true;
             return;
         }
-        self.places.push(Place(start as u32).with_kind(kind as u32));
-        self.texts.push(len);
-        self.texts.extend_from_slice(name.as_bytes());
+        let head = [(kind as u8) << KIND_SHIFT, len];
+        match self.pieces.last_mut() {
+            Some(piece) if piece.len() + size <= PIECE => {
+                piece.extend_from_slice(&head);
+                piece.extend_from_slice(name.as_bytes());
+            }
+            last => {
+                // The first grows with what comes, for most sets are small.
+                let room = if last.is_some() { PIECE } else { size };
+                let mut piece = Vec::with_capacity(room);
+                piece.extend_from_slice(&head);
+                piece.extend_from_slice(name.as_bytes());
+                self.pieces.push(piece);
+            }
+        }
+        self.count += 1;
+        self.size += size;
     }
 
+    fn names(&self) -> impl Iterator<Item = Kept<'_>> {
+        self.pieces.iter().flat_map(|piece| Bucket(piece))
+    }
+
+    /// Sorts the names into buckets: how long each bucket is comes first, then what is in it.
     pub(super) fn build(self) -> Result<Table, Error> {
         if self.full {
             return Err(Error::TooLarge);
         }
-        // At least one place stays free.
-        let places = self.places.len() + self.places.len() / 3 + 1;
-        let mut table = Table {
-            texts: self.texts.into(),
-            prints: vec![0; places].into(),
-            places: vec![Place::default(); places].into(),
-            len: 0,
-        };
-        if self.places.is_empty() {
+        if self.count == 0 {
             return Ok(Table::default());
         }
-        for place in self.places {
-            let text = table.text(place);
-            let Some((hash, _)) = endings(text).last() else {
-                continue;
-            };
-            if let Some(at) = table.find(hash, text) {
-                table.places[at] = table.places[at].with_kind(place.kinds());
+        let buckets = match self.count <= SMALL {
+            true => self.count,
+            false => self.count.div_ceil(BUCKET),
+        };
+        let size = |name: &[u8]| 2 + split(name).1;
+        let mut starts = vec![0u32; buckets + 1];
+        for one in self.names() {
+            // Less than `MAX_TEXTS` in all.
+            starts[home(hash_of(one.rest), buckets) + 1] += size(one.rest) as u32;
+        }
+        for at in 0..buckets {
+            starts[at + 1] += starts[at];
+        }
+        let mut table = Table {
+            texts: vec![0; starts[buckets] as usize].into(),
+            starts: starts.into(),
+            len: 0,
+        };
+        // How much of each bucket is filled. A name that comes twice leaves a hole at the end of its bucket.
+        let mut ends: Vec<u32> = table.starts[..buckets].to_vec();
+        for one in self.names() {
+            let at = home(hash_of(one.rest), buckets);
+            let (code, end) = split(one.rest);
+            let (start, filled) = (table.starts[at] as usize, ends[at] as usize);
+            if let Some(head) = head_of(&table.texts[start..filled], code, &one.rest[..end]) {
+                table.texts[start + head] |= one.kinds << KIND_SHIFT;
                 continue;
             }
-            let (mut at, print) = home(hash, places);
-            while table.prints[at] != 0 {
-                at = if at + 1 == places { 0 } else { at + 1 };
-            }
-            table.prints[at] = print;
-            table.places[at] = place;
+            let place = &mut table.texts[filled..filled + 2 + end];
+            place[0] = one.kinds << KIND_SHIFT | code;
+            place[1] = end as u8;
+            place[2..].copy_from_slice(&one.rest[..end]);
+            ends[at] += size(one.rest) as u32;
             table.len += 1;
         }
+        if table.len < self.count {
+            table.close_holes(&ends);
+        }
         Ok(table)
+    }
+}
+
+/// Where the first byte of a name is that a bucket has already.
+fn head_of(bucket: &[u8], code: u8, rest: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    for one in Bucket(bucket) {
+        if one.code == code && one.rest == rest {
+            return Some(at);
+        }
+        at += 2 + one.rest.len();
+    }
+    None
+}
+
+impl Table {
+    /// Moves the buckets together, each of which is filled up to one of `ends`.
+    fn close_holes(&mut self, ends: &[u32]) {
+        let mut texts = Vec::with_capacity(self.texts.len());
+        for (at, end) in ends.iter().enumerate() {
+            let here = texts.len() as u32;
+            texts.extend_from_slice(&self.texts[self.starts[at] as usize..*end as usize]);
+            self.starts[at] = here;
+        }
+        self.starts[ends.len()] = texts.len() as u32;
+        self.texts = texts.into();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn common_labels_can_be_searched() {
+        assert!(COMMON.is_sorted() && COMMON_WORDS.is_sorted() && !COMMON_WORDS.contains(&u64::MAX));
+        assert_eq!(split(b"a.com"), (1 + COMMON.binary_search(&"com").unwrap() as u8, 1));
+        assert_eq!(split(b"com"), (0, 3));
+        assert_eq!(split(b"a.example"), (0, 9));
+        assert_eq!(split(b".com").1, 0);
+        assert_eq!(split(b"a.com\0"), (0, 6));
+        assert_eq!(split(b"a.\xff\xff\xff\xff\xff\xff\xff\xff"), (0, 10));
+        assert_eq!(split(b"a.international"), (0, 15));
     }
 }

@@ -163,16 +163,85 @@ fn expressions_may_need_unicode() {
 }
 
 #[test]
-fn a_name_takes_eight_bytes_and_its_text() {
-    let names: Vec<String> = (0..30_000).map(|i| format!("name{i}.example")).collect();
-    let all = set(|b| {
-        for name in &names {
-            b.domain(name);
+fn a_name_takes_four_bytes_and_its_text() {
+    let memory = |label: &str| {
+        let all = set(|b| {
+            for i in 0..30_000 {
+                b.domain(&format!("name{i}.{label}"));
+            }
+        });
+        all.memory() as f64 / 30_000.0
+    };
+    let text = (0..30_000).map(|i| format!("name{i}").len()).sum::<usize>() as f64 / 30_000.0;
+    let (own, common) = (memory("example"), memory("com"));
+    assert!((text + 12.0..text + 12.1).contains(&own), "{own} for {text}");
+    assert!((text + 4.0..text + 4.1).contains(&common), "{common} for {text}");
+}
+
+#[test]
+fn names_that_come_twice_take_the_memory_of_one() {
+    let fill = |times| {
+        set(|b| {
+            for i in 0..3000 {
+                for _ in 0..times {
+                    b.domain(&format!("name{i}.example")).full(&format!("www{i}.com"));
+                }
+            }
+        })
+    };
+    let (once, thrice) = (fill(1), fill(3));
+    assert_eq!(once.len(), 6000);
+    assert_eq!(thrice.len(), 6000);
+    // It was made with buckets for more names.
+    assert!(
+        thrice.memory() < once.memory() + 4 * 3000 * 6,
+        "{} {}",
+        thrice.memory(),
+        once.memory()
+    );
+    for i in 0..3000 {
+        let (domain, full) = (format!("a.name{i}.example"), format!("www{i}.com"));
+        assert!(thrice.matches(&domain) && thrice.matches(&full) && !thrice.matches(&format!("a.{full}")));
+    }
+}
+
+#[test]
+fn a_common_label_is_a_part_of_the_name() {
+    let names = ["com", "a.com", "b.net", "c", "d.example", "e.com.cn", ".org", "f..io"];
+    for held in names {
+        let full = set(|b| {
+            b.full(held);
+        });
+        for name in names {
+            assert_eq!(full.matches(name), name == held, "{held} {name}");
         }
-    });
-    let text: usize = names.iter().map(|name| name.len() + 1).sum();
-    let each = (all.memory() - text) as f64 / names.len() as f64;
-    assert!((8.0..8.1).contains(&each), "{each}");
+        for other in [
+            "a", "b", "net", "a.net", "b.com", "c.com", "e.com", "e.cn", "com.cn", "d", "xa.com", "org", "io",
+        ] {
+            assert!(!full.matches(other) || other == held, "{held} {other}");
+        }
+    }
+}
+
+#[test]
+fn names_of_many_labels_are_found() {
+    for labels in [1, 15, 16, 17, 40, 100] {
+        let name = vec!["a"; labels].join(".");
+        let held = set(|b| {
+            b.full(&name).domain("only.example");
+        });
+        assert!(held.matches(&name) && !held.matches(&format!("{name}.a")), "{labels}");
+        assert!(!held.matches(&format!("a.{name}")), "{labels}");
+        assert!(held.matches(&format!("{name}.only.example")), "{labels}");
+    }
+    // Longer than a name can be, and below one.
+    let deep = format!("{}.only.example", "x".repeat(300));
+    assert!(
+        set(|b| {
+            b.domain("only.example");
+        })
+        .matches(&deep)
+    );
 }
 
 /// One condition as it is written: its form, and its text.
@@ -192,8 +261,8 @@ fn naive((form, text): &(u8, String), name: &str) -> bool {
 proptest! {
     #[test]
     fn sets_answer_as_their_conditions_one_by_one(
-        conditions in proptest::collection::vec((0u8..4, "[a-c.]{1,5}"), 0..40),
-        names in proptest::collection::vec("[a-c.]{0,9}", 40),
+        conditions in proptest::collection::vec((0u8..4, "[a-c.]{1,5}|[ab.]{0,2}\\.(com|cn|io)"), 0..40),
+        names in proptest::collection::vec("[a-c.]{0,9}|[ab.]{0,4}\\.?(com|cn|io)", 40),
     ) {
         let all = set(|b| for (form, text) in &conditions {
             match form { 0 => b.full(text), 1 => b.domain(text), 2 => b.keyword(text), _ => b.dotless(text) };
