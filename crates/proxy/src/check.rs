@@ -109,6 +109,10 @@ fn of_outbound(place: &str, outbound: &Outbound) -> Vec<Error> {
     if let Some(tls) = &outbound.transport.tls {
         found.extend(build::client_problems(&format!("{place}.streamSettings"), tls));
     }
+    if let Some(reality) = &outbound.transport.reality {
+        let place = format!("{place}.streamSettings.realitySettings");
+        found.extend(build::key_log_problem(&place, &reality.key_log));
+    }
     found.extend(sockopt::problems(place, &outbound.transport.socket, false));
     if let Some(SendThrough::Address(source)) = outbound.send_through
         && outbound.transport.socket.transparent == Transparent::No

@@ -81,12 +81,45 @@ pub enum Error {
     Unsupported(&'static str),
     /// TLS failed.
     Tls(rustls::Error),
+    /// Another than the REALITY server answered.
+    NotReality {
+        /// The name that was asked for.
+        name: String,
+        /// Who it was.
+        answered: Answered,
+    },
     /// The peer took longer than the policy allows.
     TimedOut(&'static str),
     /// The connection broke.
     Io(io::Error),
     /// The peer closed before it had said what it wanted.
     Closed,
+}
+
+/// Who answered in place of a REALITY server.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Answered {
+    /// The site whose name was asked for, with a valid certificate.
+    Site,
+    /// Most likely that site: its certificate came compressed, which no REALITY server does, and was not looked at.
+    Unseen,
+    /// The server, but without the ML-DSA-65 key that it is to have.
+    Unsigned,
+    /// Neither the server nor the site: why its certificate is not valid.
+    Nobody {
+        /// Why.
+        why: String,
+    },
+    /// Somebody who speaks no TLS 1.3.
+    Older,
+    /// Nobody: the connection was closed.
+    Silent,
+    /// Somebody with whom the handshake failed.
+    Failed {
+        /// Why.
+        why: String,
+    },
 }
 
 impl Error {
@@ -143,6 +176,38 @@ impl fmt::Display for Error {
             Error::Listen { on, source, .. } => write!(f, "cannot listen on {on}: {source}"),
             Error::Connect { to, source } => write!(f, "cannot connect to {to}: {source}"),
             Error::Resolve { name } => write!(f, "no address for the name {name}"),
+            Error::NotReality { name, answered } => {
+                let likely = "`publicKey`, `shortId` or `serverName` is not one of the server's, a clock is wrong, or the server does not \
+                              take this version (its `minClientVer` and `maxClientVer`)";
+                match answered {
+                    Answered::Site => write!(f, "the site {name} itself answered in place of the REALITY server: {likely}"),
+                    Answered::Unseen => write!(
+                        f,
+                        "not the REALITY server answered, but most likely the site {name} itself, with a compressed certificate: {likely}"
+                    ),
+                    Answered::Unsigned => f.write_str(
+                        "the REALITY server does not have the ML-DSA-65 key that `mldsa65Verify` says; take that out if the server \
+                         has no `mldsa65Seed`",
+                    ),
+                    Answered::Nobody { why } => write!(
+                        f,
+                        "whoever answered for {name} is neither the REALITY server nor the site ({why}): {likely}; or somebody is in \
+                         between"
+                    ),
+                    Answered::Older => write!(
+                        f,
+                        "whoever answered for {name} speaks no TLS 1.3, which the target of a REALITY server has to: {likely}"
+                    ),
+                    Answered::Silent => write!(
+                        f,
+                        "the REALITY server for {name} closed the connection without a word: it may not reach its `target`"
+                    ),
+                    Answered::Failed { why } => write!(
+                        f,
+                        "the handshake with the REALITY server for {name}, or with its `target`, failed: {why}"
+                    ),
+                }
+            }
             Error::Forgotten { address } => write!(
                 f,
                 "the name that the fake address {address} stood for is not known any more; the client has to ask for it again"

@@ -6,6 +6,7 @@ pub(crate) mod certs;
 pub mod fuzzing;
 pub(crate) mod handshake;
 pub(crate) mod provider;
+pub(crate) mod reality;
 pub(crate) mod records;
 pub(crate) mod verify;
 

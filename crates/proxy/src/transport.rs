@@ -4,6 +4,7 @@ mod front;
 mod grpc;
 pub(crate) mod http2;
 mod upgrade;
+mod visit;
 pub(crate) mod ws;
 mod xhttp;
 
@@ -18,6 +19,7 @@ use sealway_v2ray::{Address, Destination, Network};
 use tokio::time::{Instant, timeout_at};
 
 use crate::carrier::Carrier;
+use crate::clock::unix_time;
 use crate::dial;
 use crate::error::{Error, Pending};
 use crate::proxy_protocol;
@@ -31,6 +33,7 @@ use crate::stream::Stream;
 use crate::tls::build;
 use crate::tls::certs::Certificates;
 use crate::tls::handshake::{self, Agreed};
+use crate::tls::reality::{Answer, RealityClient};
 use crate::udp::Wire;
 
 use front::Front;
@@ -283,8 +286,11 @@ impl Connector {
         };
         let through = settings.through.as_ref();
         let through = through.map(|through| Through::new(place, through, roads)).transpose()?;
+        let reality = settings.reality.as_ref();
+        let reality = reality.map(|reality| RealityClient::new(&format!("{place}.streamSettings"), reality, unix_time));
         let line = Arc::new(Line {
             tls,
+            reality: reality.transpose()?,
             socket: settings.socket.clone(),
             source,
             through,
@@ -310,9 +316,11 @@ impl Connector {
     }
 }
 
-/// The way to a server below its transport: sockets or another outbound, and TLS if that is asked for.
+/// The way to a server below its transport: sockets or another outbound, and TLS or REALITY if that is asked for.
 pub(crate) struct Line {
     tls: Option<(Arc<ClientConfig>, String)>,
+    /// In place of TLS.
+    reality: Option<RealityClient>,
     pub(crate) socket: SocketOptions,
     /// Source address of its connections.
     source: Option<SendThrough>,
@@ -323,9 +331,16 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Whether there is TLS around its connections.
+    /// Whether there is TLS or REALITY around its connections.
     pub(crate) fn has_tls(&self) -> bool {
-        self.tls.is_some()
+        self.tls.is_some() || self.reality.is_some()
+    }
+
+    /// The name that servers are asked for by TLS or REALITY. Empty: none is set.
+    fn asked_name(&self) -> &str {
+        let tls = self.tls.as_ref().map(|(_, name)| name.as_str());
+        tls.or(self.reality.as_ref().map(RealityClient::server_name))
+            .unwrap_or_default()
     }
 
     /// Dials a server, and shakes hands for TLS.
@@ -341,6 +356,21 @@ impl Line {
                 through.stream(&to, &caller.onward()).await?.into_carrier()
             }
         };
+        if let Some(reality) = &self.reality {
+            return match reality.connect(host, carrier, &traffic).await? {
+                Answer::Server(established) => Ok(Stream::over_tls(*established, traffic)),
+                Answer::Site {
+                    established,
+                    host,
+                    path,
+                    error,
+                } => {
+                    let alpn = established.agreed.alpn.clone();
+                    visit::visit(Stream::over_tls(*established, traffic), alpn, host, path);
+                    Err(error)
+                }
+            };
+        }
         Ok(match &self.tls {
             None => Stream::new(carrier, traffic),
             Some((config, name)) => {
@@ -402,13 +432,11 @@ impl Line {
 
     /// The host for requests: the TLS server name, else where we dial, with the port unless it is the usual one.
     fn host(&self, (host, port): &(Address, u16)) -> String {
-        let usual = if self.tls.is_some() { 443 } else { 80 };
-        let bare = match &self.tls {
-            Some((_, name)) if !name.is_empty() => name.clone(),
-            _ => match host.ip() {
-                Some(IpAddr::V6(ip)) => format!("[{ip}]"),
-                _ => host.to_string(),
-            },
+        let usual = if self.has_tls() { 443 } else { 80 };
+        let bare = match (self.asked_name(), host.ip()) {
+            ("", Some(IpAddr::V6(ip))) => format!("[{ip}]"),
+            ("", _) => host.to_string(),
+            (name, _) => name.to_owned(),
         };
         if *port == usual { bare } else { format!("{bare}:{port}") }
     }

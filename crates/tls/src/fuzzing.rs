@@ -24,6 +24,7 @@ pub const ENTRIES: &[Entry] = &[
     ("tls13_messages", codec::messages),
     ("tls13_records", ends::records),
     ("tls13_server_flight", client::server_flight),
+    ("tls13_reality_certificate", client::reality_certificate),
     ("tls13_reality_hello", reality::hello),
     ("tls13_reality_flight", reality::flight),
 ];

@@ -8,6 +8,7 @@ pub mod flight;
 pub mod gate;
 pub mod keys;
 pub mod memory;
+pub mod proof;
 pub mod session_id;
 
 use std::fmt;

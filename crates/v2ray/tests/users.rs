@@ -11,10 +11,7 @@ use sealway_v2ray::config::{File, Options, load};
 const REFUSED: &[(&str, &[&str])] = &[
     (
         "client-global-vless-reality",
-        &[
-            "outbounds.settings.vnext.users.flow: not supported yet",
-            "outbounds.streamSettings.security: not supported yet: REALITY",
-        ],
+        &["outbounds.settings.vnext.users.flow: not supported yet"],
     ),
     (
         "client-global-vless-vision",

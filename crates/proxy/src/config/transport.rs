@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sealway_v2ray::config::{self, CertificateUsage, EarlyData, Pem, Stream, TlsVersion, Tproxy, Transport};
+use sealway_v2ray::xhttp::settings::Mode;
 
 use crate::Error;
 use crate::settings::*;
@@ -58,8 +59,17 @@ fn xhttp(place: &str, stream: &Stream, settings: &config::Xhttp) -> Result<Xhttp
             )?,
         }),
     };
+    let mut http = settings.settings.clone();
+    if matches!(stream.reality, Some(config::Reality::Client(_))) && http.mode == Mode::Auto {
+        // No CDN is on the way of REALITY.
+        http.mode = if download.is_some() {
+            Mode::StreamUp
+        } else {
+            Mode::StreamOne
+        };
+    }
     Ok(Xhttp {
-        http: settings.settings.clone(),
+        http,
         // REALITY agrees on no application protocol: both ends take it for granted.
         http2: stream.reality.is_some() || stream.tls.as_ref().is_some_and(|tls| tls.alpn != ["http/1.1"]),
         trusted_forwarded_for: trusted(stream),

@@ -35,6 +35,13 @@ fn system_roots(place: &str) -> Result<Arc<RootCertStore>, Error> {
     Ok(Arc::clone(kept.insert(Arc::new(roots))))
 }
 
+/// Judges the certificates of sites as the system does.
+pub(crate) fn system_verifier(place: &str, provider: &Arc<CryptoProvider>) -> Result<Arc<WebPkiServerVerifier>, Error> {
+    WebPkiServerVerifier::builder_with_provider(system_roots(place)?, Arc::clone(provider))
+        .build()
+        .map_err(|error| Error::config(place, format!("no certificate authority to trust: {error}")))
+}
+
 fn versions(place: &str, versions: Versions) -> Result<Vec<&'static SupportedProtocolVersion>, Error> {
     let mut chosen = Vec::new();
     if versions.tls13 {

@@ -101,21 +101,21 @@ pub(super) fn step<Data>(
 }
 
 /// Bytes on their way during the handshake.
-struct Wire<'a> {
-    carrier: &'a mut Carrier,
+pub(super) struct Wire<'a> {
+    pub(super) carrier: &'a mut Carrier,
     traffic: &'a Traffic,
-    input: Buf,
-    filled: usize,
-    out: Vec<u8>,
+    pub(super) input: Buf,
+    pub(super) filled: usize,
+    pub(super) out: Vec<u8>,
 }
 
 impl Wire<'_> {
-    fn discard(&mut self, n: usize) {
+    pub(super) fn discard(&mut self, n: usize) {
         self.input.copy_within(n..self.filled, 0);
         self.filled -= n;
     }
 
-    async fn write(&mut self) -> Result<(), Error> {
+    pub(super) async fn write(&mut self) -> Result<(), Error> {
         let mut at = 0;
         while at < self.out.len() {
             let wrote = poll_fn(|cx| self.carrier.poll_write(cx, &self.out[at..])).await?;
@@ -126,7 +126,7 @@ impl Wire<'_> {
         Ok(poll_fn(|cx| self.carrier.poll_flush(cx)).await?)
     }
 
-    async fn read(&mut self) -> Result<(), Error> {
+    pub(super) async fn read(&mut self) -> Result<(), Error> {
         if self.filled == self.input.len() {
             let larger = self.input.class().larger();
             // A flight of one record fits in 20 KiB; whatever needs more than that is not a handshake.
@@ -199,7 +199,7 @@ macro_rules! drive {
 }
 
 impl<'a> Wire<'a> {
-    fn new(carrier: &'a mut Carrier, traffic: &'a Traffic) -> Self {
+    pub(super) fn new(carrier: &'a mut Carrier, traffic: &'a Traffic) -> Self {
         Wire {
             carrier,
             traffic,

@@ -66,8 +66,7 @@ impl Grpc {
             return self.settings.authority.clone();
         }
         let host = line.host(server);
-        let named = line.tls.as_ref().is_some_and(|(_, name)| !name.is_empty());
-        if !named && server.0.ip().is_some() {
+        if line.asked_name().is_empty() && server.0.ip().is_some() {
             return host;
         }
         // Others name the server without its port.

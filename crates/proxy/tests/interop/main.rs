@@ -22,6 +22,7 @@ mod mux;
 mod nginx;
 mod programs;
 mod reality;
+mod reality_client;
 mod routes;
 mod shadowsocks;
 mod shape;

@@ -1,8 +1,12 @@
-//! The entry of the client's handshake.
+//! Entries of the client's handshake.
 
 use crate::client::{Client, Hello, Judge, MAX_CHANGES, MAX_EMPTY, Offer, Shown};
 use crate::codec::{MAX_FLIGHT, MAX_HELLO, record};
 use crate::error::Error;
+use crate::group::X25519Secret;
+use crate::reality::AuthKey;
+use crate::reality::certificate::{MLDSA65_KEY_LEN, signature};
+use crate::reality::proof::Proof;
 
 /// Random bytes that are always the same, so that inputs can get through a handshake.
 fn fixed(mut byte: u8) -> impl FnMut(&mut [u8]) {
@@ -87,4 +91,26 @@ pub(super) fn server_flight(data: &[u8]) {
         // An error takes back what was taken in the same call.
         assert!(error.is_some() || (taken == again && said == said_again));
     }
+}
+
+/// The key of the client that is shown certificates.
+pub(crate) fn auth() -> AuthKey {
+    let server = X25519Secret::new(&[9; 32]).public();
+    AuthKey::new(&X25519Secret::new(&[1; 32]), &server, &[3; 32]).expect("a key of large order")
+}
+
+/// A certificate that a server of REALITY shows, or whoever answers in its place.
+pub(super) fn reality_certificate(data: &[u8]) {
+    let key = auth();
+    let shown = Shown {
+        chain: &[data],
+        client_hello: b"a client's hello",
+        server_hello: b"a server's hello",
+    };
+    match Proof::of(&key, &shown, None) {
+        Proof::Genuine(public) => assert!(data.ends_with(&signature(key.as_bytes(), &public))),
+        other => assert_eq!(other, Proof::Other, "nothing more is asked for"),
+    }
+    let never = Proof::of(&key, &shown, Some(&[0; MLDSA65_KEY_LEN]));
+    assert!(!matches!(never, Proof::Genuine(_)), "a key that signs nothing");
 }

@@ -17,7 +17,7 @@ pub use download::Download;
 /// Whether inbounds speak REALITY.
 const REALITY_INBOUNDS: bool = true;
 /// Whether outbounds do.
-const REALITY_OUTBOUNDS: bool = false;
+const REALITY_OUTBOUNDS: bool = true;
 
 /// What carries the proxy protocol.
 #[derive(Clone, Debug, PartialEq)]

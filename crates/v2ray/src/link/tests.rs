@@ -293,7 +293,11 @@ fn what_cannot_be_done_is_named() {
     );
     for (query, what) in [
         ("type=kcp&seed=x", "not supported yet: the transport mkcp"),
-        ("security=reality&pbk=k", "not supported yet: REALITY"),
+        ("security=reality&pbk=k", "`publicKey`"),
+        (
+            "security=reality&type=ws&pbk=B6N8vBQgk8i3VdwbEOhstCY3StFqqFPtC9_AsrhtHHw",
+            "raw, grpc and xhttp only",
+        ),
         (
             "flow=xtls-rprx-vision&security=tls",
             "not supported yet: the flow xtls-rprx-vision",

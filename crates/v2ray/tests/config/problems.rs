@@ -106,10 +106,6 @@ fn what_is_known_but_missing_is_named() {
             inbound(r#"{"port":1,"protocol":"socks","streamSettings":{"network":"kcp"}}"#),
             "the transport mkcp",
         ),
-        (
-            outbound(r#"{"protocol":"freedom","streamSettings":{"security":"reality"}}"#),
-            "REALITY",
-        ),
         (outbound(r#"{"protocol":"loopback"}"#), "the protocol loopback"),
         (
             outbound(r#"{"protocol":"freedom","settings":{"ipsBlocked":["192.0.2.1"]}}"#),
