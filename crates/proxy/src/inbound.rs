@@ -73,6 +73,8 @@ struct Fresh {
     listener: Option<SocketAddr>,
     /// By when the client must have said what it wants.
     deadline: Instant,
+    /// Associations of the inbound that outlive their carriers.
+    associations: Arc<mux::Associations>,
 }
 
 /// A socket that datagrams come to, and whom they are handed to.
@@ -274,6 +276,7 @@ impl Inbound {
             traffic: self.traffic.clone(),
             listener,
             deadline,
+            associations: Arc::clone(&self.associations),
         };
         let request = self.protocol.take(fresh).await?;
         mux::within(request, &self.associations)

@@ -23,7 +23,7 @@ use crate::loops::LoopGuard;
 use crate::resolver::Resolver;
 pub(crate) use crate::roads::Caller;
 use crate::roads::Roads;
-use crate::settings::{self, OutboundProtocol};
+use crate::settings::{self, OutboundProtocol, SendThrough};
 use crate::stats::Traffic;
 use crate::stream::Stream;
 use crate::transport::Connector;
@@ -79,16 +79,19 @@ fn protocol(
         OutboundProtocol::Dns(dns) => Box::new(dns::Dns::new(place, dns, dialer, around)?),
         OutboundProtocol::Shadowsocks(to) => Box::new(shadowsocks::Shadowsocks::new(to, dialer, clock)),
         OutboundProtocol::Trojan(trojan) => Box::new(trojan::Trojan::new(place, trojan, dialer)),
-        OutboundProtocol::Vless(vless) => Box::new(vless::Vless::new(place, vless, dialer, xudp(&settings.mux)?)),
+        OutboundProtocol::Vless(mut vless) => {
+            // What is made ahead of a client does not have the address that it would get.
+            if let (Some(SendThrough::Origin | SendThrough::Client), Some(vision)) =
+                (settings.send_through, &mut vless.vision)
+            {
+                vision.ready = 0;
+            }
+            Box::new(vless::Vless::new(place, vless, dialer, &settings.mux)?)
+        }
         OutboundProtocol::Vmess(vmess) => Box::new(vmess::Vmess::new(vmess, dialer, clock)),
         OutboundProtocol::Socks(proxy) => Box::new(socks::Socks { proxy, dialer }),
         OutboundProtocol::Http(proxy) => Box::new(http::Http { proxy, dialer }),
     })
-}
-
-/// The ids for associations that serve all targets, if there are to be any.
-fn xudp(settings: &settings::MuxOut) -> Result<Option<mux::Programs>, Error> {
-    settings.full_cone.then(|| mux::Programs::new(settings)).transpose()
 }
 
 /// What protocols reach their server with.

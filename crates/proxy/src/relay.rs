@@ -21,7 +21,7 @@ use crate::Error;
 use crate::closing::{Paced, Pacer};
 use crate::settings::Timeouts;
 use crate::stats::Traffic;
-use crate::stream::Stream;
+use crate::stream::{Stream, vision};
 
 /// How long a request header waits for the first payload, so that both leave together.
 const HOLD: Duration = Duration::from_millis(20);
@@ -56,6 +56,8 @@ struct Direction {
     unable: bool,
     /// Bytes spliced since the source last had nothing.
     burst: usize,
+    /// Bytes spliced in all.
+    spliced: u64,
     pipe: Option<Pipe>,
 }
 
@@ -66,6 +68,7 @@ impl Direction {
             bulk: false,
             unable: false,
             burst: 0,
+            spliced: 0,
             pipe: None,
         }
     }
@@ -183,6 +186,7 @@ impl Direction {
                 }
                 Poll::Ready(Ok(n)) => {
                     self.burst += n;
+                    self.spliced += n as u64;
                     from.traffic().received(n);
                 }
             }
@@ -230,10 +234,10 @@ impl Relay {
         far.trust();
         let now = Instant::now();
         let holding = far.holds_prefix();
-        let first = if holding {
-            HOLD.min(timeouts.idle)
-        } else {
-            timeouts.idle
+        let first = match (holding, far.pads()) {
+            (true, true) => vision::HOLD.min(timeouts.idle),
+            (true, false) => HOLD.min(timeouts.idle),
+            (false, _) => timeouts.idle,
         };
         Relay {
             near,
@@ -263,8 +267,22 @@ impl Relay {
 
     /// Carries to the end. On return both sockets are closed; after a reset, with a reset.
     pub(crate) async fn run(mut self) -> Result<Ended, Error> {
+        self.carry().await
+    }
+
+    /// The same, and how many bytes the kernel moved by itself, up and down.
+    #[cfg(test)]
+    pub(crate) async fn run_and_count(mut self) -> (Result<Ended, Error>, [u64; 2]) {
+        (self.carry().await, [self.up.spliced, self.down.spliced])
+    }
+
+    async fn carry(&mut self) -> Result<Ended, Error> {
         let ended = std::future::poll_fn(|cx| self.poll(cx)).await;
         self.cut = false;
+        if self.up.spliced + self.down.spliced > 0 {
+            let (up, down) = (self.up.spliced, self.down.spliced);
+            tracing::trace!("the kernel moved {up} bytes up and {down} down by itself");
+        }
         self.paced.wait(self.pacer, self.last).await;
         match &ended {
             Ok(Ended::Done | Ended::Idle) => {

@@ -21,11 +21,11 @@ pub use sealway_v2ray::xhttp::settings::Span;
 pub use dial::{FallbackDial, UnixName};
 pub use inbound::{
     Account, Capture, Dokodemo, FallbackTarget, HttpProxy, Inbound, InboundProtocol, Listen, ShadowsocksIn,
-    ShadowsocksUser, ShadowsocksUsers, Sniffing, Socks, TrojanIn, TrojanUser, User, VlessIn, VmessIn,
+    ShadowsocksUser, ShadowsocksUsers, Sniffing, Socks, TrojanIn, TrojanUser, User, VlessIn, VlessUser, VmessIn,
 };
 pub use outbound::{
     DnsOut, FinalRule, Freedom, MuxDatagrams, MuxOut, MuxPort443, Outbound, OutboundProtocol, ProxyOut, ShadowsocksOut,
-    TrojanOut, VlessOut, VmessOut, VmessSecurity,
+    TrojanOut, Vision, VlessOut, VmessOut, VmessSecurity,
 };
 pub use reality::{ClientReality, Secret, ServerReality, ThrottledAfter};
 pub use transport::{

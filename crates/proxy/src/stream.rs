@@ -20,6 +20,7 @@ mod nested;
 mod rx;
 mod seal;
 mod tx;
+pub(crate) mod vision;
 
 use std::future::poll_fn;
 use std::io;
@@ -40,6 +41,7 @@ use crate::tls::handshake::Established;
 
 use rx::Rx;
 use tx::Tx;
+use vision::{Vision, holds_record};
 
 /// Regions of the buffer, by how many layers their bytes are through.
 const SOCKET: usize = 0;
@@ -60,6 +62,9 @@ pub(crate) struct Stream {
     framing: Option<Box<dyn Framing>>,
     opener: Option<Box<dyn Open>>,
     sealer: Option<Box<dyn Seal>>,
+    vision: Option<Box<Vision>>,
+    /// One record is opened at a time.
+    one_by_one: bool,
     traffic: Traffic,
     /// Bytes flushed so far.
     written: u64,
@@ -76,6 +81,8 @@ impl Stream {
             framing: None,
             opener: None,
             sealer: None,
+            vision: None,
+            one_by_one: false,
             traffic,
             written: 0,
         }
@@ -157,12 +164,13 @@ impl Stream {
 
     /// True if what the socket gives is payload as it is.
     pub(crate) fn is_raw_rx(&self) -> bool {
-        self.tls.is_none() && self.framing.is_none() && self.opener.is_none()
+        !self.unseals() && self.framing.is_none() && self.opener.is_none() && !self.unpads()
     }
 
     /// True if payload can go to the socket as it is.
     pub(crate) fn is_raw_tx(&self) -> bool {
-        self.tls.is_none() && self.framing.is_none() && self.sealer.is_none() && self.tx.prefix.is_empty()
+        let bare = !self.seals() && self.framing.is_none() && self.sealer.is_none();
+        bare && self.tx.prefix.is_empty() && !self.pads()
     }
 
     /// True if the end of what we send can be said without closing the connection.
@@ -237,14 +245,17 @@ impl Stream {
             return Ok(());
         }
         match &mut self.tls {
-            None => self.rx.pass(SOCKET),
-            Some(tls) => {
+            Some(tls) if !tls.has_ended_opening() => {
                 let out = self.rx.out(SOCKET);
                 let input = self.rx.regions[SOCKET].clone();
+                let most = if self.one_by_one { 1 } else { usize::MAX };
                 if let Some(buf) = &mut self.rx.buf {
-                    let opened = tls.open(buf, out, input)?;
+                    let opened = tls.open_some(buf, out, input, most)?;
                     self.rx.moved(SOCKET, opened.consumed, opened.produced);
                     self.rx.end |= opened.end;
+                    let left = self.rx.regions[SOCKET].clone();
+                    let buf = self.rx.buf.as_deref();
+                    self.rx.fresh = opened.consumed > 0 && buf.is_some_and(|buf| holds_record(&buf[left]));
                     // Nobody waits for an answer to what was asked before our end was heard.
                     let mut reply = std::mem::take(&mut tls.reply);
                     if !self.tx.closed {
@@ -253,6 +264,7 @@ impl Stream {
                     }
                 }
             }
+            _ => self.rx.pass(SOCKET),
         }
         let mut through = false;
         match &mut self.framing {
@@ -287,8 +299,10 @@ impl Stream {
                 }
             }
         }
-        if self.opener.is_none() {
-            self.rx.pass(FRAMES);
+        match self.opener {
+            Some(_) => {}
+            None if self.unpads() => self.open_blocks()?,
+            None => self.pass_and_look(),
         }
         #[cfg(test)]
         flood::note(self.tx.out.len() - self.tx.sent);
@@ -356,6 +370,9 @@ impl Stream {
             if self.rx.end {
                 Paced::default().wait(Pacer::shared(), since).await;
                 return Ok(false);
+            }
+            if self.wants_open() {
+                continue;
             }
             if self.wants_flush() {
                 self.flush().await?;

@@ -38,6 +38,7 @@ async fn heads_leave_together_with_the_first_bytes() {
     let vless = OutboundProtocol::Vless(VlessOut {
         server: (loopback(), listener.local_addr().unwrap().port()),
         id: id(),
+        vision: None,
     });
     let transport = ClientTransport {
         kind: front(),
@@ -140,7 +141,14 @@ async fn users_do_not_hear_what_strangers_do() {
     let nowhere = OutboundProtocol::Blackhole { http: false };
     for (inbound, out) in [
         (trojan(), trojan_out(to())),
-        (vless(), OutboundProtocol::Vless(VlessOut { server: to(), id: id() })),
+        (
+            vless(),
+            OutboundProtocol::Vless(VlessOut {
+                server: to(),
+                id: id(),
+                vision: None,
+            }),
+        ),
         (vmess(), OutboundProtocol::Vmess(vmess_out)),
     ] {
         let transport = ServerTransport {

@@ -414,12 +414,14 @@ const GROUPS: &[Group] = &[
         ("clients", r#""decryption":"none""#, r#""decryption":"none","clients":[{"id":"ID"}]"#, Applied),
         ("decryption", r#""decryption":"none""#, r#""decryption":"mlkem768x25519plus.native""#, Named),
         ("fallbacks", r#""decryption":"none""#, r#""decryption":"none","fallbacks":[{"dest":80}]"#, Applied),
-        ("flow", r#""decryption":"none""#, r#""decryption":"none","flow":"xtls-rprx-vision""#, Named)]),
-    ("vless settings.clients[]", r#"{OUT,"inbounds":[{"port":1,"protocol":"vless","settings":{"decryption":"none","clients":[{$}]}}]}"#, &[
+        ("flow", r#""decryption":"none""#, r#""decryption":"none","flow":"xtls-rprx-vision""#, Read),
+        ("testseed", r#""decryption":"none","clients":[{"id":"ID"}]"#, r#""decryption":"none","clients":[{"id":"ID"}],"testseed":[1,2,3,4]"#, Applied)]),
+    ("vless settings.clients[]", r#"{OUT,"inbounds":[{"port":1,"protocol":"vless","settings":{"decryption":"none","clients":[{$}]},"streamSettings":{"security":"tls","tlsSettings":{"certificates":[PEM]}}}]}"#, &[
         ("id", r#""id":"ID""#, r#""id":"OTHER""#, Applied),
         ("email", r#""id":"ID""#, r#""id":"ID","email":"a@b""#, Applied),
         ("level", r#""id":"ID""#, r#""id":"ID","level":7"#, Applied),
-        ("flow", r#""id":"ID""#, r#""id":"ID","flow":"xtls-rprx-vision""#, Named)]),
+        ("flow", r#""id":"ID""#, r#""id":"ID","flow":"xtls-rprx-vision""#, Applied),
+        ("testseed", r#""id":"ID""#, r#""id":"ID","testseed":[1,2,3,4]"#, Applied)]),
     ("fallbacks[]", r#"{OUT,"inbounds":[{"port":1,"protocol":"vless","settings":{"decryption":"none","fallbacks":[{"dest":1},{$}]}}]}"#, &[
         ("name", r#""dest":80,"path":"/q""#, r#""dest":80,"path":"/q","name":"a""#, Applied),
         ("alpn", r#""dest":80,"path":"/q""#, r#""dest":80,"path":"/q","alpn":"h2""#, Applied),
@@ -492,10 +494,12 @@ const GROUPS: &[Group] = &[
         ("address", r#""address":"127.0.0.1","port":1,"users":[{"id":"ID","encryption":"none"}]"#, r#""address":"127.0.0.2","port":1,"users":[{"id":"ID","encryption":"none"}]"#, Applied),
         ("port", r#""address":"127.0.0.1","port":1,"users":[{"id":"ID","encryption":"none"}]"#, r#""address":"127.0.0.1","port":2,"users":[{"id":"ID","encryption":"none"}]"#, Applied),
         ("users", r#""address":"127.0.0.1","port":1,"users":[{"id":"ID","encryption":"none"}]"#, r#""address":"127.0.0.1","port":1,"users":[{"id":"OTHER","encryption":"none"}]"#, Applied)]),
-    ("vless outbound settings.vnext[].users[]", r#"{"outbounds":[{"protocol":"vless","settings":{"vnext":[{"address":"127.0.0.1","port":1,"users":[{$}]}]}}]}"#, &[
+    ("vless outbound settings.vnext[].users[]", r#"{"outbounds":[{"protocol":"vless","settings":{"vnext":[{"address":"127.0.0.1","port":1,"users":[{$}]}]},"streamSettings":{"security":"tls","tlsSettings":{"serverName":"a"}}}]}"#, &[
         ("id", r#""id":"ID","encryption":"none""#, r#""id":"OTHER","encryption":"none""#, Applied),
         ("encryption", r#""id":"ID","encryption":"none""#, r#""id":"ID","encryption":"mlkem768x25519plus.native""#, Named),
-        ("flow", r#""id":"ID","encryption":"none""#, r#""id":"ID","encryption":"none","flow":"xtls-rprx-vision""#, Named),
+        ("flow", r#""id":"ID","encryption":"none""#, r#""id":"ID","encryption":"none","flow":"xtls-rprx-vision""#, Applied),
+        ("testseed", r#""id":"ID","encryption":"none","flow":"xtls-rprx-vision""#, r#""id":"ID","encryption":"none","flow":"xtls-rprx-vision","testseed":[1,2,3,4]"#, Applied),
+        ("testpre", r#""id":"ID","encryption":"none","flow":"xtls-rprx-vision""#, r#""id":"ID","encryption":"none","flow":"xtls-rprx-vision","testpre":3"#, Applied),
         ("level", r#""id":"ID","encryption":"none""#, r#""id":"ID","encryption":"none","level":7"#, Named),
         ("email", r#""id":"ID","encryption":"none""#, r#""id":"ID","encryption":"none","email":"a""#, Read)]),
     ("vmess outbound settings", r#"{"outbounds":[{"protocol":"vmess","settings":{$}}]}"#, &[

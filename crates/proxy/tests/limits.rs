@@ -239,7 +239,11 @@ async fn pairs() -> Vec<(&'static str, Server, Server, TcpListener)> {
             headers: Vec::new(),
         };
         let out = match name.split(' ').next() {
-            Some("vless") => OutboundProtocol::Vless(VlessOut { server: to, id: id() }),
+            Some("vless") => OutboundProtocol::Vless(VlessOut {
+                server: to,
+                id: id(),
+                vision: None,
+            }),
             Some("vmess") => OutboundProtocol::Vmess(VmessOut {
                 server: to,
                 id: id(),

@@ -59,7 +59,7 @@ fn vless(port: u16, fallback: u16) -> Inbound {
         },
     };
     let vless = VlessIn {
-        users: vec![user()],
+        users: vec![user().into()],
         fallbacks: vec![fallback],
     };
     Inbound {

@@ -44,7 +44,11 @@ fn protocols() -> Vec<Case> {
         }),
         ("trojan", trojan(), trojan_out),
         ("vless", vless(), |server| {
-            OutboundProtocol::Vless(VlessOut { server, id: id() })
+            OutboundProtocol::Vless(VlessOut {
+                server,
+                id: id(),
+                vision: None,
+            })
         }),
         ("vmess aes", vmess(), |server| {
             vmess_out(server, VmessSecurity::Aes128Gcm, false)

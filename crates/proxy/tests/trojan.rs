@@ -273,6 +273,7 @@ async fn the_rules_are_asked_for_every_target() {
     let vless = VlessOut {
         server: (loopback(), at(&through, "in").port()),
         id: id(),
+        vision: None,
     };
     settings.outbounds.push(Outbound {
         tag: "vless".into(),
@@ -309,6 +310,7 @@ async fn the_associations_of_one_client_are_bounded() {
     let vless = VlessOut {
         server: (loopback(), next.local_addr().unwrap().port()),
         id: id(),
+        vision: None,
     };
     settings
         .outbounds

@@ -36,7 +36,7 @@ async fn every_outbound_carries_datagrams_and_a_lost_one_ends_nothing() {
     let target = udp_target().await;
     let user_id = || user();
     let vless = serve(InboundProtocol::Vless(VlessIn {
-        users: vec![user_id()],
+        users: vec![user_id().into()],
         fallbacks: vec![],
     }))
     .await;
@@ -66,6 +66,7 @@ async fn every_outbound_carries_datagrams_and_a_lost_one_ends_nothing() {
             OutboundProtocol::Vless(VlessOut {
                 server: server(&vless),
                 id: id(),
+                vision: None,
             }),
             65_507,
         ),

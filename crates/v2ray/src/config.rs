@@ -66,8 +66,8 @@ pub use protocol::{
     DokodemoSettings, Experiments, FallbackTarget, FinalAction, FinalRule, Fragment, FreedomSettings, HttpSettings,
     InboundProtocol, Noise, NoisePacket, NoiseTo, NonIpQuery, OutboundProtocol, Packets, ProxyOutbound, Redirect,
     Server, ShadowsocksInbound, ShadowsocksOutbound, ShadowsocksUser, ShadowsocksUsers, SocksAuth, SocksSettings,
-    TrojanInbound, TrojanOutbound, TrojanUser, User, VlessInbound, VlessOutbound, VmessInbound, VmessOutbound,
-    VmessSecurity,
+    TrojanInbound, TrojanOutbound, TrojanUser, User, Vision, VlessInbound, VlessOutbound, VlessUser, VmessInbound,
+    VmessOutbound, VmessSecurity,
 };
 pub use reality::{FallbackLimit, Reality, RealityClient, RealityServer, Secret, ThrottledAfter};
 pub use reference::{keys, reference};

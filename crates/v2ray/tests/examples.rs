@@ -31,7 +31,7 @@ fn every_example_loads_without_a_warning() {
         }
         // The client is one of the server's users.
         let server_ids: Vec<_> = match &ends[0].inbounds[0].protocol {
-            InboundProtocol::Vless(vless) => vless.users.iter().map(|user| user.id).collect(),
+            InboundProtocol::Vless(vless) => vless.users.iter().map(|user| user.user.id).collect(),
             InboundProtocol::Vmess(vmess) => vmess.users.iter().map(|user| user.id).collect(),
             other => panic!("{other:?}"),
         };

@@ -10,14 +10,6 @@ use sealway_v2ray::config::{File, Options, load};
 /// connection falls with it.
 const REFUSED: &[(&str, &[&str])] = &[
     (
-        "client-global-vless-reality",
-        &["outbounds.settings.vnext.users.flow: not supported yet"],
-    ),
-    (
-        "client-global-vless-vision",
-        &["outbounds.settings.vnext.users.flow: not supported yet"],
-    ),
-    (
         "client-stats",
         &[
             "routing.rules.outboundTag: no outbound has the tag \"api\"",
@@ -28,7 +20,6 @@ const REFUSED: &[(&str, &[&str])] = &[
         "panel-reality",
         &[
             "api: not supported yet",
-            "inbounds.settings.clients.flow: not supported yet",
             "routing.rules.outboundTag: no outbound has the tag \"api\"",
             "metrics: not supported yet",
         ],

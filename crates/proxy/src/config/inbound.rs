@@ -34,6 +34,14 @@ fn user(user: &config::User, levels: &mut Vec<u32>) -> User {
     }
 }
 
+fn vless_user(vless: &config::VlessUser, levels: &mut Vec<u32>) -> VlessUser {
+    VlessUser {
+        user: user(&vless.user, levels),
+        flow: vless.flow,
+        seed: vless.seed,
+    }
+}
+
 fn trojan_user(user: &config::TrojanUser, levels: &mut Vec<u32>) -> TrojanUser {
     levels.push(user.level);
     TrojanUser {
@@ -116,7 +124,7 @@ pub(super) fn inbound(place: &str, inbound: &config::Inbound, levels: &mut Vec<u
             once: shadowsocks.once,
         }),
         config::InboundProtocol::Vless(vless) => InboundProtocol::Vless(VlessIn {
-            users: vless.users.iter().map(|one| user(one, levels)).collect(),
+            users: vless.users.iter().map(|one| vless_user(one, levels)).collect(),
             fallbacks: vless.fallbacks.iter().map(fallback).collect(),
         }),
         config::InboundProtocol::Vmess(vmess) => InboundProtocol::Vmess(VmessIn {

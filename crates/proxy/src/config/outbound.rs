@@ -59,6 +59,11 @@ pub(super) fn outbound(place: &str, outbound: &config::Outbound, cone: &Cone) ->
         config::OutboundProtocol::Vless(vless) => OutboundProtocol::Vless(VlessOut {
             server: server(&vless.server),
             id: vless.id,
+            vision: vless.vision.as_ref().map(|vision| Vision {
+                seed: vision.seed,
+                udp_443: vision.udp_443,
+                ready: vision.ready,
+            }),
         }),
         config::OutboundProtocol::Vmess(vmess) => OutboundProtocol::Vmess(VmessOut {
             server: server(&vmess.server),

@@ -73,6 +73,8 @@ impl Strangers {
             }
             match knock(stream.payload()) {
                 Knock::User(user) => return Ok(Some(user)),
+                // More has come than has been opened.
+                Knock::Short if stream.wants_open() => {}
                 _ if !self.fallbacks.is_empty() => return Ok(None),
                 Knock::Short => {}
                 Knock::Stranger => return Err(Error::Unauthentic(unknown)),
@@ -120,6 +122,7 @@ impl Strangers {
             deadline,
             ..
         } = fresh;
+        stream.set_one_by_one(false);
         let reaching = async {
             let target = choose(&mut stream, &agreed, &self.fallbacks, deadline).await?;
             let mut sock = match dial(&target.to, listener, &self.options).await {

@@ -31,9 +31,20 @@ pub(super) fn within(request: Request, associations: &Arc<Associations>) -> Resu
             stream: *near,
             user,
             associations: Arc::clone(associations),
+            datagrams_only: false,
         })),
         request => without_mux(request, Shares::of_carrier)?,
     })
+}
+
+/// A mux that may carry datagrams only.
+pub(super) fn of_datagrams(stream: Stream, user: Arc<User>, associations: Arc<Associations>) -> Request {
+    Request::Session(Box::new(Mux {
+        stream,
+        user,
+        associations,
+        datagrams_only: true,
+    }))
 }
 
 /// The same of a request within a mux, where there is no other.
@@ -62,6 +73,7 @@ struct Mux {
     stream: Stream,
     user: Arc<User>,
     associations: Arc<Associations>,
+    datagrams_only: bool,
 }
 
 impl Session for Mux {
@@ -71,6 +83,7 @@ impl Session for Mux {
             origin,
             user: self.user,
             associations: self.associations,
+            datagrams_only: self.datagrams_only,
             shares: Shares::of_carrier(),
             waiting: Arc::default(),
             alive: Arc::default(),
@@ -93,6 +106,7 @@ struct Server {
     origin: Origin,
     user: Arc<User>,
     associations: Arc<Associations>,
+    datagrams_only: bool,
     shares: Shares,
     /// Bytes of datagrams that have come and wait.
     waiting: Arc<AtomicUsize>,
@@ -152,6 +166,11 @@ impl Role for Server {
             return None;
         }
         Some(match begun.to.network {
+            Network::Tcp if self.datagrams_only => {
+                let refused = Error::Unsupported("a stream in a mux, for an account with xtls-rprx-vision");
+                self.dispatcher.rejected(&self.origin, &refused);
+                return None;
+            }
             Network::Tcp => self.stream(begun),
             Network::Udp => self.datagrams(begun),
         })

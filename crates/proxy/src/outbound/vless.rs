@@ -1,8 +1,11 @@
 //! VLESS, as the client.
 
-use std::ops::Range;
+mod ready;
 
-use sealway_v2ray::vless::{self, decode_response};
+use std::ops::Range;
+use std::sync::Arc;
+
+use sealway_v2ray::vless::{self, Flow, decode_response};
 use sealway_v2ray::{Destination, Step, mux};
 
 use super::mux::Programs;
@@ -11,43 +14,92 @@ use crate::error::{Error, Pending};
 use crate::layer::{Open, Opened};
 use crate::mux::Xudp;
 use crate::policy::is_private;
-use crate::settings::VlessOut;
+use crate::settings::{MuxOut, VlessOut};
 use crate::stream::Stream;
 use crate::udp::{Framed, PacketEnd};
+
+use ready::Ready;
 
 /// A VLESS server.
 pub(super) struct Vless {
     settings: VlessOut,
-    dialer: Dialer,
-    /// One association serves all targets, by XUDP.
+    dialer: Arc<Dialer>,
+    /// Makes ids of associations by XUDP. `None`: datagrams go by the protocol's own command.
     xudp: Option<Programs>,
+    /// One association by XUDP serves all targets.
+    full_cone: bool,
+    ready: Option<Ready>,
 }
 
 /// Ports whose datagrams go out on their own: one question and one answer, or a connection of their own.
 const ALONE: [u16; 2] = [53, 443];
 
 impl Vless {
-    pub(super) fn new(place: &str, settings: VlessOut, dialer: Dialer, xudp: Option<Programs>) -> Self {
+    pub(super) fn new(place: &str, settings: VlessOut, dialer: Dialer, mux: &MuxOut) -> Result<Self, Error> {
         if !dialer.connector.line.has_tls() && settings.server.0.ip().is_none_or(|ip| !is_private(ip)) {
             tracing::warn!("{place}: VLESS without TLS sends everything in the clear");
         }
-        Vless { settings, dialer, xudp }
+        let dialer = Arc::new(dialer);
+        let by_xudp = mux.full_cone || settings.vision.is_some();
+        let ready = settings.vision.map(|vision| vision.ready).filter(|&ready| ready > 0);
+        Ok(Vless {
+            xudp: by_xudp.then(|| Programs::new(mux)).transpose()?,
+            full_cone: mux.full_cone,
+            ready: ready.map(|ready| Ready::new(settings.server.clone(), Arc::clone(&dialer), ready)),
+            settings,
+            dialer,
+        })
     }
 
     async fn stream(&self, to: &Destination, caller: &Caller) -> Result<Stream, Error> {
+        let is_mux = mux::is_mux(to);
         let request = vless::Request {
             id: self.settings.id,
-            flow: vless::Flow::None,
-            command: match mux::is_mux(to) {
+            flow: if self.settings.vision.is_some() {
+                Flow::Vision
+            } else {
+                Flow::None
+            },
+            command: match is_mux {
                 true => vless::Command::Mux,
                 false => vless::Command::Connect(to.clone()),
             },
         };
         let mut header = Vec::new();
         request.encode(&mut header);
-        let mut stream = self.dialer.connect_with(&self.settings.server, header, caller).await?;
+        let kept = match &self.ready {
+            Some(ready) => ready.take().await,
+            None => None,
+        };
+        let mut stream = match kept {
+            Some(mut stream) => {
+                stream.set_prefix(header);
+                stream
+            }
+            None => self.dialer.connect_with(&self.settings.server, header, caller).await?,
+        };
         stream.set_opener(Box::new(Response));
+        if let Some(vision) = &self.settings.vision {
+            stream.carries_vision()?;
+            stream.set_vision(request.id, vision.seed, !is_mux);
+        }
         Ok(stream)
+    }
+
+    /// Whether datagrams to this port are refused, and why.
+    fn refuses(&self, to: &Destination) -> Result<(), Error> {
+        match &self.settings.vision {
+            Some(vision) if to.port == 443 && !vision.udp_443 => Err(Error::Forbidden {
+                target: to.to_string(),
+                rule: "the flow xtls-rprx-vision; xtls-rprx-vision-udp443 lets QUIC through",
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether datagrams to this port go by the protocol's own command.
+    fn is_alone(&self, to: &Destination) -> bool {
+        self.settings.vision.is_none() && ALONE.contains(&to.port)
     }
 }
 
@@ -58,8 +110,9 @@ impl Protocol for Vless {
 
     fn associate<'a>(&'a self, to: &'a Destination, caller: &'a Caller) -> Pending<'a, Box<dyn PacketEnd>> {
         Box::pin(async move {
+            self.refuses(to)?;
             match &self.xudp {
-                Some(programs) if !ALONE.contains(&to.port) => {
+                Some(programs) if !self.is_alone(to) => {
                     let stream = self.stream(&mux::target()?, caller).await?;
                     Ok(Xudp::new(stream, to.clone(), programs.id(caller)) as Box<dyn PacketEnd>)
                 }
@@ -69,31 +122,25 @@ impl Protocol for Vless {
     }
 
     fn is_open_to_all(&self, to: &Destination) -> bool {
-        self.xudp.is_some() && !ALONE.contains(&to.port)
+        self.full_cone && self.refuses(to).is_ok() && !self.is_alone(to)
     }
 }
 
-/// The response header, after which the payload follows as it is.
+/// The response header, after which nothing is to be opened here.
 struct Response;
 
 impl Open for Response {
-    fn open(&mut self, buffer: &mut [u8], out: usize, input: Range<usize>) -> Result<Opened, Error> {
+    fn open(&mut self, buffer: &mut [u8], _: usize, input: Range<usize>) -> Result<Opened, Error> {
         if input.is_empty() {
             return Ok(Opened::default());
         }
-        match decode_response(&buffer[input.clone()])? {
+        match decode_response(&buffer[input])? {
             Step::More(_) => Ok(Opened::default()),
-            Step::Done { used, .. } => {
-                let rest = input.start + used..input.end;
-                let produced = rest.len();
-                buffer.copy_within(rest, out);
-                Ok(Opened {
-                    consumed: input.len(),
-                    produced,
-                    end: false,
-                    through: true,
-                })
-            }
+            Step::Done { used, .. } => Ok(Opened {
+                consumed: used,
+                through: true,
+                ..Opened::default()
+            }),
         }
     }
 

@@ -4,7 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use sealway_v2ray::shadowsocks;
 use sealway_v2ray::trojan::Key;
+use sealway_v2ray::vless::Flow;
 use sealway_v2ray::vless::fallback::Fallback;
+use sealway_v2ray::vless::vision::Seed;
 use sealway_v2ray::{Address, UserId};
 
 use super::{DomainMatch, FallbackDial, IpMatch, Override, ServerTransport, UnixName};
@@ -214,7 +216,7 @@ pub struct ShadowsocksUser {
     pub level: u32,
 }
 
-/// A user of VLESS or VMess.
+/// A user, by an id.
 #[derive(Clone, Debug)]
 pub struct User {
     /// Secret id.
@@ -245,11 +247,33 @@ pub struct TrojanIn {
     pub fallbacks: Vec<Fallback<FallbackTarget>>,
 }
 
+/// A user of VLESS.
+#[derive(Clone, Debug)]
+pub struct VlessUser {
+    /// Who it is.
+    pub user: User,
+    /// How the payload goes.
+    pub flow: Flow,
+    /// How much it is padded.
+    pub seed: Seed,
+}
+
+impl From<User> for VlessUser {
+    /// A user without a flow.
+    fn from(user: User) -> Self {
+        VlessUser {
+            user,
+            flow: Flow::None,
+            seed: Seed::default(),
+        }
+    }
+}
+
 /// VLESS inbound.
 #[derive(Clone, Debug, Default)]
 pub struct VlessIn {
     /// Who may use it.
-    pub users: Vec<User>,
+    pub users: Vec<VlessUser>,
     /// Where everybody else is sent.
     pub fallbacks: Vec<Fallback<FallbackTarget>>,
 }

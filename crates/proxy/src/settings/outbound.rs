@@ -4,6 +4,7 @@ use sealway_v2ray::config::IpMatch;
 use sealway_v2ray::mux::BaseKey;
 use sealway_v2ray::shadowsocks::KeyChain;
 use sealway_v2ray::trojan::Key;
+use sealway_v2ray::vless::vision::Seed;
 use sealway_v2ray::{Address, Network, UserId};
 
 use super::{Account, ClientTransport, DnsRule, DomainStrategy, Fragment, Noise, NonIpQuery, SendThrough};
@@ -164,6 +165,19 @@ pub struct VlessOut {
     pub server: (Address, u16),
     /// Our id there.
     pub id: UserId,
+    /// The flow `xtls-rprx-vision`, if the payload is to go by it.
+    pub vision: Option<Vision>,
+}
+
+/// The flow `xtls-rprx-vision`, as the client.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Vision {
+    /// How much is padded.
+    pub seed: Seed,
+    /// Datagrams to port 443 are carried too. Otherwise they are refused, so that programs fall back to TCP.
+    pub udp_443: bool,
+    /// Connections to the server that are kept ready.
+    pub ready: u16,
 }
 
 /// VMess outbound.

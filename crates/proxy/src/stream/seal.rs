@@ -2,7 +2,7 @@
 
 use std::io::IoSlice;
 
-use sealway_tls::records::MAX_PLAIN;
+use sealway_tls::records::{MAX_PLAIN, Records};
 
 use super::Stream;
 use crate::Error;
@@ -11,6 +11,9 @@ use crate::pool;
 impl Stream {
     /// Appends payload to what is to be sent, sealed by every layer.
     pub(crate) fn seal(&mut self, mut payload: &[u8]) -> Result<(), Error> {
+        if self.pads() {
+            return self.seal_padded(payload);
+        }
         let prefix = std::mem::take(&mut self.tx.prefix);
         self.tx.farewell = Vec::new();
         let unit = self.sealer.as_ref().map_or(usize::MAX, |s| s.max_payload());
@@ -45,7 +48,7 @@ impl Stream {
             if let Some(framing) = &mut self.framing {
                 framing.seal(&mut self.tx.out, frame_at, gap)?;
             }
-            if let Some(tls) = &mut self.tls {
+            if let Some(tls) = sealing(&mut self.tls) {
                 tls.seal(&mut self.tx.out, tls_at)?;
             }
         }
@@ -56,7 +59,7 @@ impl Stream {
     /// Returns how many bytes that were.
     pub(crate) fn seal_parts(&mut self, parts: &[IoSlice<'_>], most: usize) -> Result<usize, Error> {
         let total = parts.iter().map(|part| part.len()).sum::<usize>().min(most);
-        if self.sealer.is_some() || self.framing.is_some() || self.holds_prefix() {
+        if self.sealer.is_some() || self.framing.is_some() || self.holds_prefix() || self.pads() {
             let whole: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).take(total).collect();
             self.seal(&whole)?;
             return Ok(total);
@@ -84,7 +87,7 @@ impl Stream {
                 self.tx.out.extend_from_slice(now);
                 (part, room) = (later, room - now.len());
             }
-            if let Some(tls) = &mut self.tls {
+            if let Some(tls) = sealing(&mut self.tls) {
                 tls.seal(&mut self.tx.out, at)?;
             }
         }
@@ -103,12 +106,12 @@ impl Stream {
 
     /// Most bytes under the frames that one unit of the layers below can take.
     fn unit_room(&self) -> usize {
-        let below = if self.tls.is_some() { MAX_PLAIN } else { 1 << 20 };
+        let below = if self.seals() { MAX_PLAIN } else { 1 << 20 };
         below - self.framing.as_ref().map_or(0, |framing| framing.max_header())
     }
 
     /// Makes room in the output for `payload` bytes and their framing.
-    fn reserve(&mut self, payload: usize) {
+    pub(super) fn reserve(&mut self, payload: usize) {
         let unit = self
             .sealer
             .as_ref()
@@ -140,7 +143,7 @@ impl Stream {
             if let Some(framing) = &mut self.framing {
                 framing.seal(&mut self.tx.out, frame_at, gap)?;
             }
-            if let Some(tls) = &mut self.tls {
+            if let Some(tls) = sealing(&mut self.tls) {
                 tls.seal(&mut self.tx.out, tls_at)?;
             }
         }
@@ -149,7 +152,7 @@ impl Stream {
 
     /// Appends bytes below the frames.
     pub(super) fn wrap_tls(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
-        let Some(tls) = &mut self.tls else {
+        let Some(tls) = sealing(&mut self.tls) else {
             self.tx.out.extend_from_slice(bytes);
             return Ok(());
         };
@@ -166,6 +169,9 @@ impl Stream {
 
     /// Appends what is held back for the first payload, without payload.
     pub(crate) fn seal_prefix(&mut self) -> Result<(), Error> {
+        if self.pads() && self.holds_prefix() {
+            return self.seal_padded(&[]);
+        }
         let prefix = std::mem::take(&mut self.tx.prefix);
         self.wrap(&prefix)
     }
@@ -191,9 +197,14 @@ impl Stream {
             framing.close(&mut close)?;
             self.wrap_tls(&close)?;
         }
-        if let Some(tls) = &mut self.tls {
+        if let Some(tls) = sealing(&mut self.tls) {
             tls.push_close(&mut self.tx.out)?;
         }
         Ok(())
     }
+}
+
+/// The record layer, if what is sent is sealed by it.
+fn sealing(tls: &mut Option<Box<Records>>) -> Option<&mut Records> {
+    tls.as_deref_mut().filter(|tls| !tls.has_ended_sealing())
 }

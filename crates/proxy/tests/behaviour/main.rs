@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 
 fn vless(fallbacks: Vec<Fallback<FallbackTarget>>) -> InboundProtocol {
     InboundProtocol::Vless(VlessIn {
-        users: vec![user()],
+        users: vec![user().into()],
         fallbacks,
     })
 }
@@ -29,6 +29,7 @@ fn vless_out(server: SocketAddr) -> OutboundProtocol {
     OutboundProtocol::Vless(VlessOut {
         server: (loopback(), server.port()),
         id: id(),
+        vision: None,
     })
 }
 

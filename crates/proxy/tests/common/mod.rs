@@ -164,7 +164,7 @@ pub fn trojan_out(server: (Address, u16)) -> OutboundProtocol {
 
 pub fn vless() -> InboundProtocol {
     InboundProtocol::Vless(VlessIn {
-        users: vec![user()],
+        users: vec![user().into()],
         fallbacks: vec![],
     })
 }

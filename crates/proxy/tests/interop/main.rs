@@ -15,6 +15,8 @@ mod ends;
 mod grpc;
 #[path = "../sniffing/hello.rs"]
 mod hello;
+#[path = "../common/inner.rs"]
+mod inner;
 mod kinds;
 mod lacks;
 mod matrix;
@@ -28,5 +30,6 @@ mod shadowsocks;
 mod shape;
 mod sniffing;
 mod through;
+mod vision;
 mod ways;
 mod xhttp;

@@ -14,7 +14,7 @@ use crate::programs::{Place, Program, Running};
 #[derive(Clone, Debug)]
 pub(crate) struct Way {
     pub(crate) protocol: &'static str,
-    /// Cipher word of VMess.
+    /// Cipher word of VMess, flow of VLESS.
     pub(crate) security: &'static str,
     pub(crate) network: &'static str,
     pub(crate) tls: bool,
@@ -26,6 +26,8 @@ pub(crate) struct Way {
 
 pub(crate) const TROJAN: (&str, &str) = ("trojan", "");
 pub(crate) const VLESS: (&str, &str) = ("vless", "");
+/// VLESS with the flow.
+pub(crate) const VISION: (&str, &str) = ("vless", "xtls-rprx-vision");
 
 /// Every protocol and cipher word.
 pub(crate) const PROTOCOLS: [(&str, &str); 7] = [
@@ -94,6 +96,9 @@ impl Way {
         }
         if self.protocol == "vless" {
             settings["decryption"] = json!("none");
+            if !self.security.is_empty() {
+                settings["clients"][0]["flow"] = json!(self.security);
+            }
         }
         json!({"protocol": self.protocol, "settings": settings, "streamSettings": self.stream(0, files)})
     }
@@ -109,7 +114,7 @@ impl Way {
                     "streamSettings": self.stream(1, files),
                 });
             }
-            "vless" => json!({"id": ID, "encryption": "none"}),
+            "vless" => json!({"id": ID, "encryption": "none", "flow": self.security}),
             _ => json!({"id": ID, "alterId": 0, "security": self.security}),
         };
         let far = json!({"address": server.ip(), "port": server.port(), "users": [user]});

@@ -52,7 +52,7 @@ async fn nobody_takes_over_what_belongs_to_another_user() {
         level: 0,
     };
     let protocol = InboundProtocol::Vless(VlessIn {
-        users: vec![user(), other],
+        users: vec![user().into(), other.into()],
         fallbacks: vec![],
     });
     let server = Server::start(server_settings(protocol, ServerTransport::default()))

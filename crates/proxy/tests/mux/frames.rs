@@ -168,6 +168,7 @@ async fn associations_of_a_carrier_share_their_flows() {
     let protocol = OutboundProtocol::Vless(VlessOut {
         server: (loopback(), next.local_addr().unwrap().port()),
         id: id(),
+        vision: None,
     });
     settings.outbounds = vec![outbound(protocol, ClientTransport::default())];
     let server = Server::start(settings).await.unwrap();

@@ -60,6 +60,7 @@ impl Far {
         OutboundProtocol::Vless(VlessOut {
             server: (loopback(), self.at.port()),
             id: id(),
+            vision: None,
         })
     }
 }

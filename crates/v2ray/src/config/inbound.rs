@@ -161,6 +161,9 @@ impl Decode for Inbound {
         let protocol = cx.within("settings", |cx| InboundProtocol::read(s.protocol, settings, cx));
         if let Some(stream) = &s.stream.0 {
             check_side(stream, true, cx);
+            if let Some(protocol) = &protocol {
+                protocol.check_stream(stream, at, cx);
+            }
         }
         if let (Some(Listen::Unix { .. }), Some(InboundProtocol::Dokodemo(door))) = (&listen, &protocol)
             && door.follow_redirect

@@ -172,6 +172,14 @@ impl Decode for Outbound {
                 cx.warn_in("enabled", mux.enabled.at, text, "leave it out");
             });
         }
+        if let Some(mux) = s.mux.0.as_ref().filter(|mux| mux.enabled.value && mux.concurrency >= 0)
+            && let Some(OutboundProtocol::Vless(vless)) = &protocol
+            && vless.vision.is_some()
+        {
+            let text = "with the flow xtls-rprx-vision servers take no streams in a mux, only datagrams";
+            let hint = "write -1 as `concurrency`; datagrams share connections by `xudpConcurrency`";
+            cx.within("mux", |cx| cx.error_in("concurrency", mux.enabled.at, text, hint));
+        }
         if let Some(strategy) = s.target_strategy.0.filter(|asked| asked.value != DomainStrategy::AsIs) {
             match &mut protocol {
                 Some(OutboundProtocol::Freedom(freedom)) => freedom.domain_strategy = strategy.value,

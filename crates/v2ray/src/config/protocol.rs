@@ -33,7 +33,7 @@ pub use shadowsocks::{ShadowsocksInbound, ShadowsocksOutbound, ShadowsocksUser, 
 pub use socks::{SocksAuth, SocksSettings};
 pub use trojan::{TrojanInbound, TrojanOutbound, TrojanUser};
 pub use user::{Account, User};
-pub use vless::{VlessInbound, VlessOutbound};
+pub use vless::{Vision, VlessInbound, VlessOutbound, VlessUser};
 pub use vmess::{Experiments, VmessInbound, VmessOutbound, VmessSecurity};
 
 /// One side of a protocol: what its settings say, and what follows from them. Its [`Decode`] reads the settings.
@@ -55,7 +55,7 @@ pub(crate) trait Side {
         None
     }
 
-    /// Of an outbound at `at`: tells of what does not go with what carries it.
+    /// Of an inbound or outbound at `at`: tells of what does not go with what carries it.
     fn check_stream(&self, stream: &Stream, at: Position, cx: &mut Cx<'_>) {
         let _ = (stream, at, cx);
     }
@@ -199,6 +199,11 @@ impl InboundProtocol {
     /// Why anyone may use it who reaches its port, if so.
     pub(crate) fn open(&self) -> Option<Open> {
         self.with(|side, _| side.open())
+    }
+
+    /// Tells of what does not go with what carries an inbound at `at`.
+    pub(crate) fn check_stream(&self, stream: &Stream, at: Position, cx: &mut Cx<'_>) {
+        self.with(|side, _| side.check_stream(stream, at, cx));
     }
 }
 

@@ -299,10 +299,6 @@ fn what_cannot_be_done_is_named() {
             "raw, grpc and xhttp only",
         ),
         (
-            "flow=xtls-rprx-vision&security=tls",
-            "not supported yet: the flow xtls-rprx-vision",
-        ),
-        (
             "encryption=mlkem768x25519plus.native.1rtt.k",
             "not supported yet: VLESS encryption",
         ),
@@ -346,6 +342,30 @@ fn wrong_parts_are_named() {
             Err(LinkError::Part { part, .. }) => assert_eq!(part, wanted, "{text}"),
             other => panic!("{text}: {other:?}"),
         }
+    }
+}
+
+#[test]
+fn a_flow_goes_there_and_back() {
+    for flow in ["xtls-rprx-vision", "xtls-rprx-vision-udp443"] {
+        let link = parse(&format!(
+            "vless://{ID}@h:1?security=tls&sni=a.example&fp=chrome&flow={flow}"
+        ));
+        let (outbound, _) = link.to_outbound().unwrap();
+        let made = Link::from_outbound(&outbound).unwrap();
+        assert_eq!(made.link.parameter("flow"), flow);
+        assert_eq!(made.left_out, Vec::<&str>::new());
+    }
+    let text = format!(
+        r#"{{"protocol":"vless","settings":{{"address":"a","port":1,"id":"{ID}","encryption":"none","flow":"xtls-rprx-vision",
+        "testseed":[1,2,3,4],"testpre":2}},"streamSettings":{{"security":"tls"}}}}"#
+    );
+    let (outbound, _) = crate::config::read_outbound(&text);
+    let made = Link::from_outbound(&outbound.unwrap()).unwrap();
+    assert_eq!(made.left_out, ["settings.testseed", "settings.testpre"]);
+    for query in ["flow=xtls-rprx-vision", "flow=xtls-rprx-vision&security=tls&type=ws"] {
+        let error = parse(&format!("vless://{ID}@h:1?{query}")).to_outbound().unwrap_err();
+        assert!(error.to_string().contains("the flow xtls-rprx-vision"), "{error}");
     }
 }
 

@@ -15,6 +15,7 @@ mod sniffing;
 mod transports;
 mod trojan;
 mod values;
+mod vision;
 mod xhttp;
 
 use sealway_v2ray::config::{Config, File, Loaded, Options, load};

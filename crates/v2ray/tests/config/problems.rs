@@ -421,12 +421,6 @@ fn the_peers_traps() {
             .contains("`decryption`, beside the users")
     );
     assert!(
-        bad(&vless(&format!(
-            r#""decryption":"none","clients":[{{"id":"{ID}","flow":"xtls-rprx-vision"}}]"#
-        )))[0]
-            .contains("not supported yet: the flow xtls-rprx-vision")
-    );
-    assert!(
         bad(&inbound(
             r#"{"port":1,"protocol":"socks","streamSettings":{"security":"xtls"}}"#
         ))[0]

@@ -12,20 +12,43 @@ use crate::config::scalar::{Name, Part};
 use crate::config::schema::{Kind, Loses};
 use crate::config::stream::Stream;
 use crate::config::table::{Decode, object, words};
+use crate::config::tls::TlsVersion;
+use crate::config::transport::Transport;
 use crate::json::Value;
 use crate::link::{Link, Scheme};
 use crate::problem::{At, Position};
+use crate::vless::Flow;
 use crate::vless::fallback::Fallback;
+use crate::vless::vision::Seed;
 
 words! {
-    /// What a VLESS user's connections may do besides.
+    /// What a VLESS user's connections do besides.
     pub(crate) enum FlowName {
         /// Nothing.
         None = "" | "none";
+        /// They are padded, and leave the outer TLS where they are TLS themselves.
+        Vision = "xtls-rprx-vision";
     }
     other {
-        LaterError "xtls-rprx-vision": "the flow xtls-rprx-vision";
-        LaterError "xtls-rprx-vision-udp443": "the flow xtls-rprx-vision";
+        Gone "xtls-rprx-vision-udp443": "it is for outbounds: write \"xtls-rprx-vision\", which serves both";
+        Gone "xtls-rprx-direct": "it is gone from every program; what seals the connection is `security`: write tls there";
+        Gone "xtls-rprx-origin": "it is gone from every program; what seals the connection is `security`: write tls there";
+        Gone "xtls-rprx-splice": "it is gone from every program; what seals the connection is `security`: write tls there";
+    }
+}
+
+words! {
+    /// What connections to a VLESS server do besides.
+    pub(crate) enum OutFlowName {
+        /// Nothing.
+        None = "" | "none";
+        /// They are padded, and leave the outer TLS where they are TLS themselves. Datagrams to port 443 are refused, so that
+        /// programs fall back from QUIC to TCP.
+        Vision = "xtls-rprx-vision";
+        /// The same, and datagrams to port 443 are carried.
+        VisionUdp443 = "xtls-rprx-vision-udp443";
+    }
+    other {
         Gone "xtls-rprx-direct": "it is gone from every program; what seals the connection is `security`: write tls there";
         Gone "xtls-rprx-origin": "it is gone from every program; what seals the connection is `security`: write tls there";
         Gone "xtls-rprx-splice": "it is gone from every program; what seals the connection is `security`: write tls there";
@@ -42,13 +65,16 @@ object! {
         /// The level, which `policy.levels` gives a meaning.
         level: u32 = "level", default "0";
         /// The flow. Absent: that of the inbound.
-        flow: Option<FlowName> = "flow";
+        flow: Option<At<FlowName>> = "flow";
+        /// Four numbers for the padding of the flow: below how many bytes of content it may be long; below how many its random
+        /// part is then; how many content and padding are at least then; below how many a short one is. Absent: those of the
+        /// inbound.
+        seed: Option<At<Vec<u32>>> = "testseed";
     }
     other {
         Gone "encryption": "remove it: on an inbound the key is `decryption`, beside the users";
         LaterService "reverse": "reverse connections";
-        Accepted "testpre": "Only the flow xtls-rprx-vision has it.";
-        Accepted "testseed": "Only the flow xtls-rprx-vision has it.";
+        Accepted "testpre": "Outbounds have it.";
     }
 }
 
@@ -62,12 +88,25 @@ object! {
         /// Where everybody else is sent. An empty list closes their connections.
         fallbacks: Part<Vec<At<ReadFallback>>> = "fallbacks";
         /// The flow of users that name none.
-        flow: Part<FlowName> = "flow", default "\"\"";
+        flow: Part<At<FlowName>> = "flow", default "\"\"";
+        /// The numbers for padding of users that have none. Absent: 900, 500, 900, 256.
+        seed: Part<Option<At<Vec<u32>>>> = "testseed";
     }
     other {
         Gone "fallback": "write `fallbacks`, a list of objects";
-        Accepted "testseed": "Only the flow xtls-rprx-vision has it.";
     }
+}
+
+/// A user of a VLESS inbound.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct VlessUser {
+    /// Who it is.
+    pub user: User,
+    /// The flow.
+    pub flow: Flow,
+    /// How much is padded.
+    pub seed: Seed,
 }
 
 /// What a VLESS inbound knows.
@@ -75,9 +114,11 @@ object! {
 #[non_exhaustive]
 pub struct VlessInbound {
     /// The users. Ids and e-mails are unique.
-    pub users: Vec<User>,
+    pub users: Vec<VlessUser>,
     /// Where everybody else is sent. [`Fallbacks::new`](crate::vless::fallback::Fallbacks::new) takes it.
     pub fallbacks: Vec<Fallback<FallbackTarget>>,
+    /// The first flow: that of a user, or of those that name none.
+    flow: Option<(Option<usize>, Position)>,
 }
 
 impl Decode for VlessInbound {
@@ -94,19 +135,98 @@ impl Decode for VlessInbound {
         if let Some(fallbacks) = &s.fallbacks.0 {
             cx.within("fallbacks", |cx| fallback::check(fallbacks, cx));
         }
-        let users = s.users.0?.into_iter().map(|user| (user.id, user.email, user.level));
+        let seed = s.seed.0.map(|seed| read_seed(seed, cx));
+        let (usual, users) = (s.flow.0, s.users.0?);
+        let mut of_users = Vec::new();
+        let mut flow = None;
+        cx.within("clients", |cx| {
+            for (i, user) in users.iter().enumerate() {
+                let own = user.flow.as_ref();
+                let asked = own.or(usual.as_ref()).filter(|flow| flow.value == FlowName::Vision);
+                if let (Some(asked), None) = (asked, flow) {
+                    flow = Some((own.map(|_| i), asked.at));
+                }
+                let own = user.seed.clone();
+                let own = own.and_then(|own| cx.at_index(i, |cx| read_seed(Some(own), cx)));
+                let seed = own.or_else(|| seed.flatten()).unwrap_or_default();
+                of_users.push((if asked.is_some() { Flow::Vision } else { Flow::None }, seed));
+            }
+        });
+        let users = users.into_iter().map(|user| (user.id, user.email, user.level));
         let users = cx.within("clients", |cx| distinct(users, cx));
-        s.flow.0?;
+        let users = users.into_iter().zip(of_users);
+        usual?;
         Some(VlessInbound {
-            users,
+            users: users
+                .map(|(user, (flow, seed))| VlessUser { user, flow, seed })
+                .collect(),
             fallbacks: s.fallbacks.0?.into_iter().map(|fallback| fallback.value.0).collect(),
+            flow,
         })
+    }
+}
+
+/// Reads the numbers for padding.
+fn read_seed(given: Option<At<Vec<u32>>>, cx: &mut Cx<'_>) -> Option<Seed> {
+    let given = given?;
+    match <[u32; 4]>::try_from(&given.value[..]) {
+        Ok(numbers) => Some(Seed::new(numbers)),
+        Err(_) if given.value.is_empty() => None,
+        Err(_) => {
+            let text = format!("`testseed` has four numbers, not {}", given.value.len());
+            cx.error_in("testseed", given.at, text, "write for example [900, 500, 900, 256]");
+            None
+        }
+    }
+}
+
+/// Tells of what the flow does not go with. `at` is where the flow stands.
+fn check_vision(stream: &Stream, at: Position, cx: &mut Cx<'_>) {
+    let on_both = "on both ends";
+    if stream.transport != Transport::Raw {
+        let text = "the flow xtls-rprx-vision goes over the transport raw and over no other";
+        cx.error_in(
+            "flow",
+            at,
+            text,
+            format!("write \"network\": \"raw\" under `streamSettings` {on_both}"),
+        );
+    }
+    match &stream.tls {
+        None if stream.is_sealed() => {}
+        None => {
+            let text = "the flow xtls-rprx-vision needs TLS around it";
+            cx.error_in(
+                "flow",
+                at,
+                text,
+                format!("write \"security\": \"tls\" under `streamSettings` {on_both}"),
+            );
+        }
+        Some(tls) if tls.max_version != TlsVersion::V13 => {
+            let text = "the flow xtls-rprx-vision needs TLS 1.3, which `maxVersion` forbids";
+            cx.error_in(
+                "flow",
+                at,
+                text,
+                format!("write \"maxVersion\": \"1.3\" under `tlsSettings` {on_both}"),
+            );
+        }
+        Some(_) => {}
     }
 }
 
 impl Side for VlessInbound {
     fn has_secrets(&self) -> bool {
         !self.users.is_empty()
+    }
+
+    fn check_stream(&self, stream: &Stream, _: Position, cx: &mut Cx<'_>) {
+        let Some((user, at)) = self.flow else { return };
+        cx.within("settings", |cx| match user {
+            Some(i) => cx.within("clients", |cx| cx.at_index(i, |cx| check_vision(stream, at, cx))),
+            None => check_vision(stream, at, cx),
+        });
     }
 }
 
@@ -118,7 +238,12 @@ object! {
         /// The encryption of VLESS itself: `none`. It must be there.
         encryption: Option<At<String>> = "encryption";
         /// The flow.
-        flow: FlowName = "flow", default "\"\"";
+        flow: At<OutFlowName> = "flow", default "\"\"";
+        /// Four numbers for the padding of the flow, as users of inbounds have them. Absent: 900, 500, 900, 256.
+        seed: Option<At<Vec<u32>>> = "testseed";
+        /// Connections to the server that are made before they are needed, for the flow; 64 at most. Each waits 2 min at most,
+        /// and none is made while nobody asks for one.
+        ready: At<u32> = "testpre", default "0";
         /// The level. The limits of the inbound's user hold.
         level: At<u32> = "level", default "0";
         /// A name, for the reader.
@@ -126,8 +251,6 @@ object! {
     }
     other {
         LaterService "reverse": "reverse connections";
-        Accepted "testpre": "Only the flow xtls-rprx-vision has it.";
-        Accepted "testseed": "Only the flow xtls-rprx-vision has it.";
         Accepted "seed": "";
     }
 }
@@ -152,7 +275,26 @@ pub struct VlessOutbound {
     pub id: UserId,
     /// A name, for the reader.
     pub email: String,
+    /// The flow xtls-rprx-vision, if it is asked for.
+    pub vision: Option<Vision>,
 }
+
+/// The flow xtls-rprx-vision of an outbound.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Vision {
+    /// Datagrams to port 443 are carried.
+    pub udp_443: bool,
+    /// How much is padded.
+    pub seed: Seed,
+    /// Connections that are made before they are needed.
+    pub ready: u16,
+    /// Where the flow is configured.
+    pub at: Position,
+}
+
+/// Most connections that are made before they are needed.
+const MAX_READY: u32 = 64;
 
 impl Decode for VlessOutbound {
     fn kind() -> Kind {
@@ -166,10 +308,26 @@ impl Decode for VlessOutbound {
         let user = user?;
         check_level("level", user.level, cx);
         check_encryption("encryption", user.encryption.as_ref(), at, cx);
+        if user.ready.value > MAX_READY {
+            let text = format!("{} connections at once are too many to keep ready", user.ready.value);
+            cx.error_in("testpre", user.ready.at, text, format!("at most {MAX_READY} are kept"));
+        }
+        let seed = read_seed(user.seed, cx).unwrap_or_default();
+        let vision = (user.flow.value != OutFlowName::None).then_some(Vision {
+            udp_443: user.flow.value == OutFlowName::VisionUdp443,
+            seed,
+            ready: user.ready.value.min(MAX_READY) as u16,
+            at: user.flow.at,
+        });
+        if vision.is_none() && user.ready.value > 0 {
+            let text = "`testpre` has an effect with the flow xtls-rprx-vision only";
+            cx.warn_in("testpre", user.ready.at, text, "write the flow, or 0");
+        }
         Some(VlessOutbound {
             server,
             id: user.id,
             email: user.email,
+            vision,
         })
     }
 }
@@ -181,15 +339,29 @@ impl Side for VlessOutbound {
 
     fn check_stream(&self, stream: &Stream, at: Position, cx: &mut Cx<'_>) {
         check_plain("VLESS", "the id", &self.server, stream, at, cx);
+        if let Some(vision) = &self.vision {
+            cx.within("settings", |cx| check_vision(stream, vision.at, cx));
+        }
     }
 
-    fn link(&self, _: &mut Vec<&'static str>) -> Option<Link> {
-        Some(Link::new(
-            Scheme::Vless,
-            self.id,
-            self.server.address.clone(),
-            self.server.port,
-        ))
+    fn link(&self, left_out: &mut Vec<&'static str>) -> Option<Link> {
+        let (address, port) = (self.server.address.clone(), self.server.port);
+        let mut link = Link::new(Scheme::Vless, self.id, address, port);
+        if let Some(vision) = &self.vision {
+            let flow = if vision.udp_443 {
+                OutFlowName::VisionUdp443
+            } else {
+                OutFlowName::Vision
+            };
+            link.set_parameter("flow", flow.as_str());
+            if vision.seed != Seed::default() {
+                left_out.push("settings.testseed");
+            }
+            if vision.ready > 0 {
+                left_out.push("settings.testpre");
+            }
+        }
+        Some(link)
     }
 }
 

@@ -140,9 +140,6 @@ fn no_hint_leads_to_less_protection() {
         ("streamSettings.tlsSettings", "echForceQuery"),
         ("streamSettings.tlsSettings.curvePreferences", "SecP384r1MLKEM1024"),
         ("freedom settings", "ipsBlocked"),
-        ("vless settings.clients[].flow", "xtls-rprx-vision"),
-        ("vless settings.flow", "xtls-rprx-vision"),
-        ("vless outbound settings.vnext[].users[].flow", "xtls-rprx-vision"),
     ] {
         assert_eq!(class(title, name), Some(Loses::Protection), "{title}.{name}");
     }

@@ -1,0 +1,425 @@
+//! XTLS Vision: who may use it, what is refused, ends of one direction, connections that are kept ready, and what a peer may do.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+#[path = "common/inner.rs"]
+mod inner;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::*;
+use inner::{Inner, Tap};
+use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use sealway_proxy::Server;
+use sealway_proxy::settings::*;
+use sealway_v2ray::mux;
+use sealway_v2ray::vless::vision::{MAX_EMPTY, Seed};
+use sealway_v2ray::vless::{Command, Flow, Request};
+use sealway_v2ray::{Address, Destination};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+fn account() -> InboundProtocol {
+    InboundProtocol::Vless(VlessIn {
+        users: vec![VlessUser {
+            user: user(),
+            flow: Flow::Vision,
+            seed: Seed::default(),
+        }],
+        fallbacks: vec![],
+    })
+}
+
+/// A server whose one account has the flow, and its certificate.
+async fn serve(protocol: InboundProtocol) -> (Server, String) {
+    let (tls, certificate) = server_tls(&["server.example"]);
+    let transport = ServerTransport {
+        tls: Some(tls),
+        ..ServerTransport::default()
+    };
+    let server = Server::start(server_settings(protocol, transport)).await.unwrap();
+    (server, certificate)
+}
+
+async fn client(to: SocketAddr, certificate: &str, target: SocketAddr, vision: Vision, mux: MuxOut) -> Server {
+    let vless = OutboundProtocol::Vless(VlessOut {
+        server: (loopback(), to.port()),
+        id: id(),
+        vision: Some(vision),
+    });
+    let transport = ClientTransport {
+        tls: Some(client_tls(certificate)),
+        ..ClientTransport::default()
+    };
+    let mut outbound = outbound(vless, transport);
+    outbound.mux = mux;
+    Server::start(door_settings(target, outbound)).await.unwrap()
+}
+
+/// TLS of one version to a server, without anything in it yet.
+async fn raw(
+    to: SocketAddr,
+    certificate: &str,
+    version: &'static rustls::SupportedProtocolVersion,
+) -> TlsStream<TcpStream> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots
+        .add(CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap())
+        .unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[version])
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let tcp = TcpStream::connect(to).await.unwrap();
+    let connector = TlsConnector::from(Arc::new(config));
+    connector
+        .connect("server.example".try_into().unwrap(), tcp)
+        .await
+        .unwrap()
+}
+
+fn request(flow: Flow, command: Command) -> Vec<u8> {
+    let mut out = Vec::new();
+    Request {
+        id: id(),
+        flow,
+        command,
+    }
+    .encode(&mut out);
+    out
+}
+
+fn tcp(to: SocketAddr) -> Command {
+    Command::Connect(Destination::tcp(Address::from(to.ip()), to.port()))
+}
+
+fn block(first: bool, command: u8, content: &[u8], padding: usize) -> Vec<u8> {
+    let mut block = if first { id().as_bytes().to_vec() } else { Vec::new() };
+    block.push(command);
+    block.extend_from_slice(&(content.len() as u16).to_be_bytes());
+    block.extend_from_slice(&(padding as u16).to_be_bytes());
+    block.extend_from_slice(content);
+    block.resize(block.len() + padding, 0);
+    block
+}
+
+/// A target that repeats what it hears.
+async fn echo() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut tcp, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let (mut read, mut write) = tcp.split();
+                let _ = tokio::io::copy(&mut read, &mut write).await;
+                let _ = write.shutdown().await;
+            });
+        }
+    });
+    at
+}
+
+/// What a server answers to these bytes, without the header of the response and the frame around the first block; until
+/// nothing comes for a while, or to the end (`true`).
+async fn answer(tls: &mut TlsStream<TcpStream>, words: &[u8]) -> (Vec<u8>, bool) {
+    tls.write_all(words).await.unwrap();
+    tls.flush().await.unwrap();
+    let mut got = Vec::new();
+    loop {
+        let mut buffer = [0; 4096];
+        match timeout(Duration::from_secs(2), tls.read(&mut buffer)).await {
+            Err(_) => return (got, false),
+            Ok(Ok(0) | Err(_)) => return (got, true),
+            Ok(Ok(n)) => got.extend_from_slice(&buffer[..n]),
+        }
+    }
+}
+
+/// The content of padded blocks behind the header of a response.
+fn content(got: &[u8]) -> Vec<u8> {
+    let Some(mut rest) = got.strip_prefix(&[0, 0]) else {
+        return got.to_vec();
+    };
+    rest = rest.strip_prefix(&id().as_bytes()[..]).unwrap();
+    let mut all = Vec::new();
+    while let [command, a, b, c, d, more @ ..] = rest {
+        let (len, padding) = (
+            usize::from(u16::from_be_bytes([*a, *b])),
+            usize::from(u16::from_be_bytes([*c, *d])),
+        );
+        all.extend_from_slice(&more[..len]);
+        rest = &more[len + padding..];
+        if *command != 0 {
+            all.extend_from_slice(rest);
+            break;
+        }
+    }
+    all
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_peers_send_in_blocks() {
+    let echo = echo().await;
+    let (server, certificate) = serve(account()).await;
+    let header = request(Flow::Vision, tcp(echo));
+    let other: Vec<u8> = id().as_bytes().iter().map(|byte| !byte).collect();
+    let mut bad_command = block(true, 0, b"fine", 3);
+    bad_command.extend(block(false, 3, b"no", 0));
+    let mut wrong_id = other.clone();
+    wrong_id.extend_from_slice(b"\0\0\x05\0\x03hello");
+    let flood = |count: u32| {
+        let mut flood = block(true, 0, b"before", 1);
+        for _ in 0..count {
+            flood.extend(block(false, 0, b"", 2));
+        }
+        flood.extend(block(false, 1, b"after", 0));
+        flood
+    };
+    let mut after_end = block(true, 1, b"in a block", 9);
+    after_end.extend(block(true, 0, b"no block", 4));
+    // What it sends, what the target repeats of it, and whether the connection is then cut.
+    for (what, words, repeated, cut) in [
+        ("a block", block(true, 0, b"hello", 700), b"hello".to_vec(), false),
+        ("unknown command", bad_command, b"fine".to_vec(), true),
+        ("another id", wrong_id.clone(), wrong_id, false),
+        ("empty blocks", flood(MAX_EMPTY), b"beforeafter".to_vec(), false),
+        ("more empty blocks", flood(MAX_EMPTY + 1), b"before".to_vec(), true),
+        (
+            "a block behind the end",
+            after_end.clone(),
+            [&b"in a block"[..], &block(true, 0, b"no block", 4)].concat(),
+            false,
+        ),
+        // Its padding never comes.
+        (
+            "a length beyond",
+            block(true, 0, b"x", 65_535)[..5000].to_vec(),
+            b"x".to_vec(),
+            false,
+        ),
+    ] {
+        let mut tls = raw(at(&server, "in"), &certificate, &rustls::version::TLS13).await;
+        let (got, ended) = answer(&mut tls, &[&header[..], &words].concat()).await;
+        assert_eq!(ended, cut, "{what}");
+        // What came together with something wrong need not go on.
+        if !cut {
+            assert_eq!(content(&got), repeated, "{what}");
+        }
+    }
+    // A byte at a time.
+    let mut tls = raw(at(&server, "in"), &certificate, &rustls::version::TLS13).await;
+    for byte in [&header[..], &block(true, 0, b"slow", 5)].concat() {
+        tls.write_all(&[byte]).await.unwrap();
+        tls.flush().await.unwrap();
+    }
+    assert_eq!(content(&answer(&mut tls, &[]).await.0), b"slow");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_account_may_not_do() {
+    let echo = echo().await;
+    let (server, certificate) = serve(account()).await;
+    let (plain, plain_certificate) = serve(vless()).await;
+    let to = at(&server, "in");
+    let udp = Command::Connect(Destination::udp(Address::from(echo.ip()), echo.port()));
+    let tls13 = &rustls::version::TLS13;
+    let tls12 = &rustls::version::TLS12;
+    for (what, to, certificate, version, header) in [
+        ("no flow", to, &certificate, tls13, request(Flow::None, tcp(echo))),
+        (
+            "datagrams by themselves",
+            to,
+            &certificate,
+            tls13,
+            request(Flow::Vision, udp),
+        ),
+        ("TLS 1.2", to, &certificate, tls12, request(Flow::Vision, tcp(echo))),
+        (
+            "an account without it",
+            at(&plain, "in"),
+            &plain_certificate,
+            tls13,
+            request(Flow::Vision, tcp(echo)),
+        ),
+    ] {
+        let mut tls = raw(to, certificate, version).await;
+        let words = [&header[..], &block(true, 0, b"hello", 9)].concat();
+        assert_eq!(answer(&mut tls, &words).await, (vec![], true), "{what}");
+    }
+    // A mux is for datagrams: a stream in it is refused, whether the mux is padded or not.
+    for flow in [Flow::Vision, Flow::None] {
+        let mut frame = Vec::new();
+        let target = Destination::tcp(Address::from(echo.ip()), echo.port());
+        mux::push_new(&mut frame, 1, &target, None, Some(b"hello")).unwrap();
+        let words = match flow {
+            Flow::Vision => block(true, 0, &frame, 9),
+            Flow::None => frame,
+        };
+        let mut tls = raw(to, &certificate, tls13).await;
+        let (got, _) = answer(&mut tls, &[&request(flow, Command::Mux)[..], &words].concat()).await;
+        let got = match flow {
+            Flow::Vision => content(&got),
+            Flow::None => got[2..].to_vec(),
+        };
+        // Session 1 ends with an error.
+        assert_eq!(got, [0, 4, 0, 1, 3, 2], "{flow:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_client_wants_tls_13_around_it() {
+    let (mut tls, certificate) = server_tls(&["server.example"]);
+    tls.versions = Versions {
+        tls12: true,
+        tls13: false,
+    };
+    let transport = ServerTransport {
+        tls: Some(tls),
+        ..ServerTransport::default()
+    };
+    let server = Server::start(server_settings(vless(), transport)).await.unwrap();
+    let near = client(
+        at(&server, "in"),
+        &certificate,
+        echo().await,
+        Vision::default(),
+        MuxOut::default(),
+    )
+    .await;
+    let mut tcp = TcpStream::connect(at(&near, "door")).await.unwrap();
+    let _ = tcp.write_all(b"hello").await;
+    assert_eq!(to_the_end(&mut tcp).await.0, b"");
+}
+
+/// One direction ends, the other goes on: within the outer TLS, and without it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_end_of_one_direction_is_passed_on() {
+    let (server, certificate) = serve(account()).await;
+    let near = client(
+        at(&server, "in"),
+        &certificate,
+        counting_target().await,
+        Vision::default(),
+        MuxOut::default(),
+    )
+    .await;
+    // Lines, then what a program sends whose TLS has left the outer one, as far as a proxy can tell.
+    let hello = [&[22, 3, 1, 0, 100, 1][..], &[0; 99]].concat();
+    let sealed = [&[23, 3, 3, 0, 200][..], &[7; 200]].concat();
+    for words in [
+        vec![b'x'; 10],
+        vec![b'x'; 300_000],
+        [hello, sealed.repeat(2000)].concat(),
+    ] {
+        let mut tcp = TcpStream::connect(at(&near, "door")).await.unwrap();
+        tcp.write_all(&words).await.unwrap();
+        tcp.shutdown().await.unwrap();
+        let (said, ended) = to_the_end(&mut tcp).await;
+        assert_eq!(String::from_utf8_lossy(&said), format!("{} bytes", words.len()));
+        assert!(ended);
+    }
+    // The same where both have left it, after a real handshake.
+    let inner = Inner::new(TLS13_AES_128_GCM_SHA256);
+    let behind = inner.in_front_of(counting_target().await).await;
+    let near = client(
+        at(&server, "in"),
+        &certificate,
+        behind,
+        Vision::default(),
+        MuxOut::default(),
+    )
+    .await;
+    let mut tls = inner.connect(at(&near, "door")).await.unwrap();
+    tls.write_all(&vec![1; 5_000_000]).await.unwrap();
+    tls.shutdown().await.unwrap();
+    let mut said = String::new();
+    within("end", tls.read_to_string(&mut said)).await.unwrap();
+    assert_eq!(said, "5000000 bytes");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn datagrams_share_carriers_and_quic_is_refused_unless_asked_for() {
+    let (server, certificate) = serve(account()).await;
+    let target = udp_target().await;
+    for mux in [
+        MuxOut::default(),
+        MuxOut {
+            datagrams: MuxDatagrams::Own(8),
+            ..MuxOut::default()
+        },
+    ] {
+        let near = client(at(&server, "in"), &certificate, target, Vision::default(), mux).await;
+        udp_exchange_up_to("datagrams", *near.addresses("door").last().unwrap(), 8192).await;
+    }
+    let Ok(quic) = UdpSocket::bind("127.43.0.9:443").await else {
+        eprintln!("SKIPPED: port 443 is for root");
+        return;
+    };
+    let at_443 = quic.local_addr().unwrap();
+    for udp_443 in [false, true] {
+        let vision = Vision {
+            udp_443,
+            ..Vision::default()
+        };
+        let near = client(at(&server, "in"), &certificate, at_443, vision, MuxOut::default()).await;
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let door = *near.addresses("door").last().unwrap();
+        socket.send_to(b"hello", door).await.unwrap();
+        let came = timeout(
+            Duration::from_secs(if udp_443 { 20 } else { 2 }),
+            quic.recv(&mut [0; 9]),
+        )
+        .await;
+        assert_eq!(came.is_ok(), udp_443);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_are_ready_before_they_are_needed() {
+    let (server, certificate) = serve(account()).await;
+    let tap = Tap::default();
+    let tapped = tap.in_front_of(at(&server, "in")).await;
+    let vision = Vision {
+        ready: 2,
+        ..Vision::default()
+    };
+    let near = client(tapped, &certificate, echo().await, vision, MuxOut::default()).await;
+    let count = || *tap.count.lock().unwrap();
+    let comes_to = async |wanted: usize| {
+        within("connections", async {
+            while count() < wanted {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        })
+        .await;
+        // And no further.
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        assert_eq!(count(), wanted);
+    };
+    assert_eq!(count(), 0, "nobody has asked yet");
+    let ask = async || {
+        let mut tcp = TcpStream::connect(at(&near, "door")).await.unwrap();
+        tcp.write_all(b"hello").await.unwrap();
+        let mut got = [0; 5];
+        within("echo", tcp.read_exact(&mut got)).await.unwrap();
+        assert_eq!(got, *b"hello");
+    };
+    // One of its own, and two for those who come.
+    ask().await;
+    comes_to(3).await;
+    // Each that is taken has another made in its place.
+    ask().await;
+    comes_to(4).await;
+    ask().await;
+    ask().await;
+    comes_to(6).await;
+}
