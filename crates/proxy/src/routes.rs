@@ -52,6 +52,20 @@ impl Traits {
     }
 }
 
+fn question(traits: &Traits) -> Question<'_> {
+    Question {
+        target: &traits.target,
+        name: traits.name.as_deref(),
+        source: traits.source,
+        local: traits.local,
+        email: &traits.email,
+        vless_route: traits.vless_route,
+        inbound: &traits.inbound,
+        protocol: traits.protocol.as_deref(),
+        attributes: &traits.attributes,
+    }
+}
+
 /// A condition that holds.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
@@ -123,22 +137,17 @@ impl Routes {
         })
     }
 
+    /// The number of the rule that decides of a connection, from 0, as a connection has it asked: without the reasons that
+    /// [`Routes::ask`] collects. `None`: no rule fits. Must be called within a tokio runtime.
+    pub async fn decide(&self, traits: &Traits) -> Option<usize> {
+        self.engine.dispatcher().decide(&question(traits)).await
+    }
+
     /// What the rules decide of a connection. Names are looked up as the configuration says, which may take its time. Must be
     /// called within a tokio runtime.
     pub async fn ask(&self, traits: &Traits) -> Verdict {
-        let question = Question {
-            target: &traits.target,
-            name: traits.name.as_deref(),
-            source: traits.source,
-            local: traits.local,
-            email: &traits.email,
-            vless_route: traits.vless_route,
-            inbound: &traits.inbound,
-            protocol: traits.protocol.as_deref(),
-            attributes: &traits.attributes,
-        };
         let dispatcher = self.engine.dispatcher();
-        let mut explained = dispatcher.explain(&question).await;
+        let mut explained = dispatcher.explain(&question(traits)).await;
         let rule = explained.decision.map(|decision| (decision.rule, decision.lead));
         let fits = rule.and_then(|_| explained.asked.pop()).unwrap_or_default();
         let held = fits.into_iter().map(|one| Held {

@@ -39,15 +39,26 @@ impl Help for Keeping<'_> {
 }
 
 impl Dispatcher {
+    /// The number of the rule that decides, as for a connection.
+    pub(crate) async fn decide(&self, question: &Question<'_>) -> Option<usize> {
+        let mut asking = self.asking(question);
+        let decision = self.router.choose(question, &mut asking).await;
+        decision.map(|decision| decision.rule)
+    }
+
+    fn asking<'a>(&'a self, question: &Question<'a>) -> Asking<'a> {
+        Asking {
+            dispatcher: self,
+            to: question.target,
+            source: question.source,
+            resolves: true,
+        }
+    }
+
     /// What the rules decide, as for a connection, with what each condition says of it.
     pub(crate) async fn explain(&self, question: &Question<'_>) -> Explained {
         let mut help = Keeping {
-            asking: Asking {
-                dispatcher: self,
-                to: question.target,
-                source: question.source,
-                resolves: true,
-            },
+            asking: self.asking(question),
             ips: None,
             program: None,
         };

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use sealway_route::names;
 use sealway_v2ray::{Destination, Domain};
 
 use crate::Error;
@@ -95,7 +96,7 @@ pub(crate) struct Known<'a> {
     /// The lists of geo files, the same for all conditions.
     pub(crate) sets: &'a Sets,
     /// The target's name, in lower case and without a dot at its end.
-    pub(crate) name: Option<&'a str>,
+    pub(crate) name: Option<&'a names::Asked<'a>>,
     /// Addresses of the target.
     pub(crate) ips: &'a [IpAddr],
     /// The client's program, if it was looked for and found.
@@ -228,10 +229,11 @@ impl Router {
         let own = question.target.address.ip();
         let name = question.name.or(question.target.address.domain().map(Domain::as_str));
         with_name(name, |name| {
+            let asked = name.map(names::Asked::new);
             let known = Known {
                 question,
                 sets,
-                name,
+                name: asked.as_ref(),
                 ips: match &found.ips {
                     Some(ips) => ips,
                     None => own.as_slice(),
@@ -268,7 +270,7 @@ impl Router {
             self.explain_known(&Known {
                 question,
                 sets: &sets,
-                name,
+                name: name.map(names::Asked::new).as_ref(),
                 ips,
                 program,
             })

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sealway_route::names::{Builder, NameSet};
+use sealway_route::names::{Asked, Builder, NameSet};
 use sealway_v2ray::config::GeoList;
 
 use super::{Current, Key, Sets};
@@ -26,13 +26,13 @@ struct Parts {
 impl Names {
     /// Whether one of the conditions holds for a name, which must be in lower case and without a dot at its end.
     pub(crate) fn matches(&self, name: &str) -> bool {
-        self.matches_in(&self.0.current.load(), name)
+        self.matches_in(&self.0.current.load(), &Asked::new(name))
     }
 
     /// The same, by what lists held when `sets` were taken from the [`Lists`](super::Lists) that made this.
-    pub(crate) fn matches_in(&self, sets: &Sets, name: &str) -> bool {
+    pub(crate) fn matches_in(&self, sets: &Sets, name: &Asked<'_>) -> bool {
         let mut lists = self.0.lists.iter().filter_map(|number| sets.names.get(*number));
-        self.0.own.matches(name) || lists.any(|list| list.matches(name))
+        self.0.own.holds(name) || lists.any(|list| list.holds(name))
     }
 }
 

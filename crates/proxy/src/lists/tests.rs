@@ -1,3 +1,4 @@
+use sealway_route::names::Asked;
 use sealway_route::testing;
 use sealway_v2ray::config::{File, Options, load};
 
@@ -298,7 +299,10 @@ fn no_answer_is_half_old_and_half_new() {
             while !done.load(std::sync::atomic::Ordering::Relaxed) {
                 assert!(!outside.matches(ip));
                 let sets = lists.current().load_full();
-                assert_eq!(names.matches_in(&sets, "a.example"), both.matches_in(&sets, ip));
+                assert_eq!(
+                    names.matches_in(&sets, &Asked::new("a.example")),
+                    both.matches_in(&sets, ip)
+                );
             }
         });
         for round in 0..200 {
@@ -311,5 +315,5 @@ fn no_answer_is_half_old_and_half_new() {
         done.store(true, std::sync::atomic::Ordering::Relaxed);
     });
     // Whoever took the sets before keeps them.
-    assert!(names.matches_in(&old, "a.example") && both.matches_in(&old, ip));
+    assert!(names.matches_in(&old, &Asked::new("a.example")) && both.matches_in(&old, ip));
 }

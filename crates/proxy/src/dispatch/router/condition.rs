@@ -147,7 +147,7 @@ impl Condition {
             Condition::Attributes(_) => format!("{:?}", question.attributes),
             Condition::Source(_) => text(source.map(|from| from.ip())),
             Condition::Local(_) => text(local.map(|to| to.ip())),
-            Condition::Domain(_) => text(known.name),
+            Condition::Domain(_) => text(known.name.map(|asked| asked.name())),
             Condition::Address(set) => text(known.ips.iter().find(|ip| set.matches_in(known.sets, **ip))),
             Condition::Process(_) => text(known.program.map(|program| &program.path)),
         }
