@@ -26,7 +26,7 @@ pub const HEADER: usize = 5;
 pub const MAX_PLAIN: usize = 1 << 14;
 /// Most ciphertext in one record (RFC 8446 section 5.2).
 pub const MAX_SEALED: usize = MAX_PLAIN + 256;
-/// Most of an unfinished post-handshake message that is kept, bytes. Session tickets are far smaller.
+/// Longest message after the handshake, bytes. Session tickets are far smaller.
 pub const MAX_HANDSHAKE: usize = 16 << 10;
 /// Records that may carry no payload.
 pub const MAX_EMPTY: u32 = 32;
@@ -65,10 +65,13 @@ pub trait Schedule: Send + Sync {
     /// As above.
     fn next_receiving(&mut self) -> Result<Keys, Error>;
 
+    /// Whether the peer may send session tickets: a server may.
+    fn takes_tickets(&self) -> bool;
+
     /// A session ticket came: the body of its message.
     ///
     /// # Errors
-    /// [`Error::Peer`] if it must not come, or is malformed.
+    /// [`Error::Peer`] if it is malformed.
     fn ticket(&mut self, ticket: &[u8]) -> Result<(), Error>;
 }
 
@@ -84,6 +87,8 @@ pub struct Records {
     /// Records to be sent because of what was received.
     pub reply: Vec<u8>,
     closed: bool,
+    /// A record could not be opened: none is opened any more.
+    failed: bool,
     /// Records that carried no payload, since the last that did or, from a stranger, in all.
     empty: u32,
     trusted: bool,
@@ -101,6 +106,7 @@ pub struct Opened {
 }
 
 const OPENING_ENDED: Error = Error::Given("opened after the end of TLS in this direction");
+const FAILED: Error = Error::Given("opened after a record that could not be");
 const SEALING_ENDED: Error = Error::Given("a record after the end of TLS in this direction");
 
 impl Records {
@@ -117,6 +123,7 @@ impl Records {
             handshake: Vec::new(),
             reply: Vec::new(),
             closed: false,
+            failed: false,
             empty: 0,
             trusted: false,
         })
@@ -158,8 +165,16 @@ impl Records {
     /// At most [`MAX_PLAIN`] bytes may follow the gap.
     ///
     /// # Errors
-    /// Those of [`Sealing::seal`]; [`Error::Given`] after [`Records::end_sealing`].
+    /// Those of [`Sealing::seal`]; [`Error::Given`] after [`Records::end_sealing`]. Whatever fails, `buffer` then ends at `at`.
     pub fn seal(&mut self, buffer: &mut Vec<u8>, at: usize) -> Result<(), Error> {
+        let sealed = self.try_to_seal(buffer, at);
+        if sealed.is_err() {
+            half::take_back(buffer, at);
+        }
+        sealed
+    }
+
+    fn try_to_seal(&mut self, buffer: &mut Vec<u8>, at: usize) -> Result<(), Error> {
         let sealing = self.sealing.as_mut().ok_or(SEALING_ENDED)?;
         if self.version == Version::Tls12 || sealing.next() < UPDATE_AFTER {
             return sealing.seal(APPLICATION, buffer, at);
@@ -256,6 +271,21 @@ impl Records {
         buffer: &mut [u8],
         out: usize,
         input: Range<usize>,
+        most: usize,
+    ) -> Result<Opened, Error> {
+        if self.failed {
+            return Err(FAILED);
+        }
+        let opened = self.try_to_open(buffer, out, input, most);
+        self.failed = opened.is_err();
+        opened
+    }
+
+    fn try_to_open(
+        &mut self,
+        buffer: &mut [u8],
+        out: usize,
+        input: Range<usize>,
         mut most: usize,
     ) -> Result<Opened, Error> {
         let mut done = Opened {
@@ -271,9 +301,11 @@ impl Records {
                 break;
             };
             let length = usize::from(u16::from_be_bytes([header[3], header[4]]));
-            if length > MAX_SEALED || header[1] != 3 {
-                let what = "record too long or of an unknown version";
-                return Err(Error::peer(Alert::RecordOverflow, what));
+            if header[1] != 3 {
+                return Err(Error::peer(Alert::ProtocolVersion, "record of an unknown version"));
+            }
+            if length > MAX_SEALED {
+                return Err(Error::peer(Alert::RecordOverflow, "record too long"));
             }
             if input.end - at - HEADER < length {
                 break;
@@ -283,7 +315,12 @@ impl Records {
             let (kind, plain) = opening.open(&header, &mut buffer[body..body + length])?;
             let plain = body + plain.start..body + plain.end;
             let payload = kind == APPLICATION && !plain.is_empty();
+            // RFC 8446 section 5.1: nothing stands inside of a message, and no part of one is empty.
             match kind {
+                HANDSHAKE if plain.is_empty() => return Err(unexpected("a part of a message with nothing in it")),
+                APPLICATION | ALERT if !self.handshake.is_empty() => {
+                    return Err(unexpected("a record of another kind inside of a message"));
+                }
                 APPLICATION => {
                     let len = plain.len();
                     buffer.copy_within(plain, out + done.produced);
@@ -334,14 +371,22 @@ impl Records {
             // The one such message of TLS 1.2 is a wish to renegotiate, which may be ignored.
             return Ok(());
         }
-        if self.handshake.len() + bytes.len() > MAX_HANDSHAKE {
-            return Err(unexpected("post-handshake message too long"));
-        }
         self.handshake.extend_from_slice(bytes);
         let pending = std::mem::take(&mut self.handshake);
         let mut rest = pending.as_slice();
-        while let [kind, a, b, c, tail @ ..] = rest {
+        while let [kind, head @ ..] = rest {
+            // What must not come is refused before the rest of it has come.
+            let most = match *kind {
+                KEY_UPDATE => 1,
+                NEW_SESSION_TICKET if self.schedule.takes_tickets() => MAX_HANDSHAKE,
+                NEW_SESSION_TICKET => return Err(unexpected("a session ticket from a client")),
+                _ => return Err(unexpected("unexpected post-handshake message")),
+            };
+            let [a, b, c, tail @ ..] = head else { break };
             let length = u32::from_be_bytes([0, *a, *b, *c]) as usize;
+            if length > most {
+                return Err(unexpected("post-handshake message too long"));
+            }
             let Some(message) = tail.get(..length) else { break };
             rest = &tail[length..];
             match (*kind, message) {
@@ -351,8 +396,8 @@ impl Records {
                     }
                     self.peer_updated(*wanted == 1)?;
                 }
-                (NEW_SESSION_TICKET, ticket) => self.schedule.ticket(ticket)?,
-                _ => return Err(unexpected("unexpected post-handshake message")),
+                (KEY_UPDATE, _) => return Err(Error::peer(Alert::IllegalParameter, "a key update that means nothing")),
+                (_, ticket) => self.schedule.ticket(ticket)?,
             }
         }
         if !rest.is_empty() {
@@ -395,11 +440,12 @@ impl Schedule for Own {
         Ok(self.receiving.keys())
     }
 
+    fn takes_tickets(&self) -> bool {
+        self.tickets
+    }
+
     fn ticket(&mut self, _: &[u8]) -> Result<(), Error> {
-        match self.tickets {
-            true => Ok(()),
-            false => Err(unexpected("a session ticket from a client")),
-        }
+        Ok(())
     }
 }
 

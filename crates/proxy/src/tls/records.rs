@@ -76,6 +76,10 @@ impl Schedule for Kernel {
         keys(next, &secrets)
     }
 
+    fn takes_tickets(&self) -> bool {
+        matches!(self, Kernel::Client(_))
+    }
+
     fn ticket(&mut self, ticket: &[u8]) -> Result<(), sealway_tls::Error> {
         let Kernel::Client(kernel) = self else { return Ok(()) };
         let taken = kernel.handle_new_session_ticket(ticket);

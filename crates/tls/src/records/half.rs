@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use sealway_aead::{Nonce, OpeningKey, SealingKey, Suite, Tag};
+use zeroize::Zeroize;
 
-use super::{APPLICATION, HEADER, Version};
+use super::{ALERT, APPLICATION, HEADER, MAX_PLAIN, Version};
 use crate::error::{Alert, Error};
 use crate::schedule::Keys;
 
@@ -14,6 +15,14 @@ pub(super) const LAST_RECORD: u64 = 1 << 24;
 /// An error of the AEAD itself, which means that memory ran out or that this module is wrong.
 fn internal(_: sealway_aead::Error) -> Error {
     Error::Library("record could not be sealed")
+}
+
+/// Takes what was not sealed off the end of a buffer.
+pub(super) fn take_back(buffer: &mut Vec<u8>, at: usize) {
+    if let Some(plain) = buffer.get_mut(at..) {
+        plain.zeroize();
+    }
+    buffer.truncate(at);
 }
 
 /// Number of the next record, and what makes its nonce.
@@ -77,24 +86,43 @@ impl Sealing {
     /// Seals a record of this kind around the plaintext that ends `buffer`; `at` is where [`Sealing::front`] bytes were left for it.
     ///
     /// # Errors
-    /// [`Error::Given`] after as many records as one key may seal, or for a plaintext that no record can hold.
+    /// [`Error::Given`] after as many records as one key may seal, the last of which is kept for an alert, or for a plaintext that
+    /// no record can hold. Whatever fails, `buffer` then ends at `at`: plaintext that was not sealed is wiped.
     pub fn seal(&mut self, kind: u8, buffer: &mut Vec<u8>, at: usize) -> Result<(), Error> {
         self.seal_padded(kind, 0, buffer, at)
     }
 
     fn seal_padded(&mut self, kind: u8, padding: usize, buffer: &mut Vec<u8>, at: usize) -> Result<(), Error> {
-        if self.counter.next >= LAST_RECORD {
+        let sealed = self.try_to_seal(kind, padding, buffer, at);
+        if sealed.is_err() {
+            take_back(buffer, at);
+        }
+        sealed
+    }
+
+    fn try_to_seal(&mut self, kind: u8, padding: usize, buffer: &mut Vec<u8>, at: usize) -> Result<(), Error> {
+        if self.counter.next >= LAST_RECORD - u64::from(kind != ALERT) {
             return Err(Error::Given("sent as many records as one key may seal"));
         }
         let front = self.front();
-        let plain = buffer.len() - at - front;
-        let tls13 = self.version == Version::Tls13;
-        if tls13 {
+        let plain = buffer.len().checked_sub(at + front);
+        let plain = plain.ok_or(Error::Given("no room left for a record's header"))?;
+        if plain + padding > MAX_PLAIN {
+            return Err(Error::Given("a record that is too long"));
+        }
+        if self.version == Version::Tls13 {
             buffer.push(kind);
             buffer.resize(buffer.len() + padding, 0);
         }
-        let length = buffer.len() - at - HEADER + Suite::TAG_LEN;
-        let length = u16::try_from(length).map_err(|_| Error::Given("a record that is too long"))?;
+        self.seal_content(kind, buffer, at)
+    }
+
+    /// Seals what is whole but for the header, however long.
+    fn seal_content(&mut self, kind: u8, buffer: &mut Vec<u8>, at: usize) -> Result<(), Error> {
+        let tls13 = self.version == Version::Tls13;
+        let front = self.front();
+        let plain = buffer.len() - at - front;
+        let length = (buffer.len() - at - HEADER + Suite::TAG_LEN) as u16;
         let nonce = self.counter.nonce();
         let mut header = [if tls13 { APPLICATION } else { kind }, 3, 3, 0, 0];
         header[3..].copy_from_slice(&length.to_be_bytes());
@@ -107,6 +135,14 @@ impl Sealing {
         buffer.extend_from_slice(tag.as_bytes());
         self.counter.next += 1;
         Ok(())
+    }
+
+    /// A record with content that no end of ours sends: too much of it, or without a kind.
+    #[cfg(test)]
+    pub(super) fn seal_any(&mut self, kind: u8, content: &[u8]) -> Vec<u8> {
+        let mut wire = vec![0; self.front()];
+        wire.extend_from_slice(content);
+        self.seal_content(kind, &mut wire, 0).map(|()| wire).unwrap_or_default()
     }
 
     /// Appends a record.
@@ -129,7 +165,7 @@ impl Sealing {
         length: usize,
         buffer: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        if self.version != Version::Tls13 || length > super::MAX_PLAIN + 1 + Suite::TAG_LEN {
+        if self.version != Version::Tls13 || length > MAX_PLAIN + 1 + Suite::TAG_LEN {
             return Err(Error::Given("a padded record that no end may send"));
         }
         let padding = length.checked_sub(message.len() + 1 + Suite::TAG_LEN);
@@ -171,8 +207,8 @@ impl Opening {
     /// Opens one record's body in place; returns its kind and where in the body the plaintext lies.
     ///
     /// # Errors
-    /// [`Error::Unauthentic`] for what was not sealed so; the body is then zeroed. [`Error::Peer`] for a record in the clear, or
-    /// without a kind.
+    /// [`Error::Unauthentic`] for what was not sealed so; the body is then zeroed. [`Error::Peer`] for a record in the clear, one
+    /// without a kind, or one with more than [`MAX_PLAIN`] bytes in it, padding and all.
     pub fn open(&mut self, header: &[u8; HEADER], body: &mut [u8]) -> Result<(u8, Range<usize>), Error> {
         let tls13 = self.version == Version::Tls13;
         if tls13 && header[0] != APPLICATION {
@@ -197,6 +233,10 @@ impl Opening {
             return Err(Error::Unauthentic);
         }
         self.counter.next = self.counter.next.checked_add(1).ok_or(Error::Unauthentic)?;
+        // The kind is one byte of it in TLS 1.3 (RFC 8446 section 5.4).
+        if plain > MAX_PLAIN + usize::from(tls13) {
+            return Err(Error::peer(Alert::RecordOverflow, "more in a record than it may hold"));
+        }
         if !tls13 {
             return Ok((header[0], explicit..explicit + plain));
         }

@@ -171,7 +171,14 @@ fn what_no_peer_sends_after_a_handshake_is_refused() {
         (HANDSHAKE, [update(0), update(0)].concat(), false, false),
         (HANDSHAKE, ticket, false, true),
         // Not whole yet.
-        (HANDSHAKE, long.clone(), true, true),
+        (HANDSHAKE, long.clone(), false, true),
+        (HANDSHAKE, vec![NEW_SESSION_TICKET], false, true),
+        (HANDSHAKE, vec![KEY_UPDATE, 0, 0], true, true),
+        // Refused before they are whole.
+        (HANDSHAKE, vec![NEW_SESSION_TICKET, 0, 0x40, 1], false, false),
+        (HANDSHAKE, vec![KEY_UPDATE, 0, 0, 2], false, false),
+        (HANDSHAKE, vec![1], false, false),
+        (HANDSHAKE, vec![], false, false),
         (HANDSHAKE, vec![1, 0, 0, 0], false, false),
         (ALERT, vec![2, 90], true, true),
         (ALERT, vec![2, 40], false, false),
@@ -185,16 +192,132 @@ fn what_no_peer_sends_after_a_handshake_is_refused() {
         assert_eq!(open(&mut there, &up).is_ok(), by_server, "{kind} {message:?}");
         assert_eq!(open(&mut here, &down).is_ok(), by_client, "{kind} {message:?}");
     }
-    let (mut here, mut there) = ends(CipherSuite::Aes128GcmSha256);
-    let mut wire = Vec::new();
-    here.push(HANDSHAKE, &long, &mut wire).unwrap();
-    here.push(HANDSHAKE, b"x", &mut wire).unwrap();
-    assert!(
-        open(&mut there, &wire).is_err(),
-        "more than is kept of an unfinished message"
-    );
+    let (_, mut there) = ends(CipherSuite::Aes128GcmSha256);
     let refused = open(&mut there, &[23, 3, 3, 0x41, 0x01]).unwrap_err();
     assert_eq!(refused.alert(), Some(Alert::RecordOverflow));
+    // The first failure is the last: what is good by itself is not taken behind it.
+    assert!(open(&mut there, &seal(&mut ends(CipherSuite::Aes128GcmSha256).0, b"good")).is_err());
+    let (_, mut there) = ends(CipherSuite::Aes128GcmSha256);
+    let refused = open(&mut there, &[23, 2, 3, 0, 17]).unwrap_err();
+    assert_eq!(refused.alert(), Some(Alert::ProtocolVersion));
+}
+
+/// RFC 8446 section 5.1: between the parts of a message stands nothing else.
+#[test]
+fn nothing_stands_inside_of_a_message() {
+    let parts: [(&str, Option<(u8, &[u8])>); 5] = [
+        ("nothing", None),
+        ("payload", Some((APPLICATION, b"x"))),
+        ("no payload", Some((APPLICATION, b""))),
+        ("the end", Some((ALERT, &[1, 0]))),
+        ("a warning", Some((ALERT, &[1, 90]))),
+    ];
+    for (name, between) in parts {
+        let (mut here, mut there) = ends(CipherSuite::Aes128GcmSha256);
+        let mut wire = Vec::new();
+        there
+            .push(HANDSHAKE, &[NEW_SESSION_TICKET, 0, 0, 2, 1], &mut wire)
+            .unwrap();
+        if let Some((kind, bytes)) = between {
+            there.push(kind, bytes, &mut wire).unwrap();
+        }
+        there.push(HANDSHAKE, &[2], &mut wire).unwrap();
+        wire.extend(seal(&mut there, b"payload"));
+        let came = open(&mut here, &wire);
+        assert_eq!(came.is_ok(), between.is_none(), "{name}");
+        if let Err(error) = came {
+            assert_eq!(error.alert(), Some(Alert::UnexpectedMessage), "{name}");
+        }
+    }
+}
+
+#[test]
+fn more_in_a_record_than_it_may_hold_is_refused() {
+    let keys = counted(1, 0);
+    for (version, len, zeros, fits) in [
+        (Version::Tls13, MAX_PLAIN, 0, true),
+        (Version::Tls13, MAX_PLAIN + 1, 0, false),
+        (Version::Tls13, MAX_PLAIN - 1, 1, true),
+        (Version::Tls13, MAX_PLAIN, 1, false),
+        (Version::Tls13, 1, MAX_PLAIN - 1, true),
+        (Version::Tls13, 1, MAX_PLAIN, false),
+        (Version::Tls12, MAX_PLAIN, 0, true),
+        (Version::Tls12, MAX_PLAIN + 1, 0, false),
+    ] {
+        let mut plain = vec![b'x'; len];
+        if version == Version::Tls13 {
+            plain.push(APPLICATION);
+            plain.resize(plain.len() + zeros, 0);
+        }
+        let mut sealing = Sealing::new(version, &keys).unwrap();
+        let wire = sealing.seal_any(APPLICATION, &plain);
+        let mut there = Records::new(version, &keys, &keys, Box::new(Counted(1))).unwrap();
+        match open(&mut there, &wire) {
+            Ok(came) => assert!(fits && came.len() == len, "{version:?} {len} {zeros}"),
+            Err(error) => assert!(
+                !fits && error.alert() == Some(Alert::RecordOverflow),
+                "{error} {len} {zeros}"
+            ),
+        }
+    }
+}
+
+#[test]
+fn what_could_not_be_sealed_is_not_in_the_output() {
+    let payload = b"payload that nobody but the peer may read";
+    let before = b"records before it";
+    let end = |version, next| {
+        let keys = counted(1, next);
+        Records::new(version, &keys, &keys, Box::new(NoKeys)).unwrap()
+    };
+    let ended = || {
+        let mut records = end(Version::Tls13, 0);
+        records.end_sealing();
+        records
+    };
+    let long = &[b'x'; MAX_PLAIN + 1][..];
+    for (name, mut records, payload) in [
+        (
+            "too many records",
+            end(Version::Tls12, half::LAST_RECORD - 1),
+            &payload[..],
+        ),
+        ("no new key", end(Version::Tls13, UPDATE_AFTER), payload),
+        ("too long", end(Version::Tls13, 0), long),
+        ("too long for TLS 1.2", end(Version::Tls12, 0), long),
+        ("no TLS any more", ended(), payload),
+    ] {
+        let mut wire = before.to_vec();
+        wire.resize(wire.len() + records.front(), 0);
+        wire.extend_from_slice(payload);
+        records.seal(&mut wire, before.len()).unwrap_err();
+        assert_eq!(wire, before, "{name}");
+    }
+    let (mut here, _) = ends(CipherSuite::Aes128GcmSha256);
+    let mut wire = before.to_vec();
+    here.push(APPLICATION, long, &mut wire).unwrap_err();
+    assert_eq!(wire, before);
+}
+
+/// Keeps no keys.
+struct NoKeys;
+
+impl Schedule for NoKeys {
+    fn next_sending(&mut self) -> Result<Keys, Error> {
+        Err(Error::Library("no further keys"))
+    }
+
+    fn next_receiving(&mut self) -> Result<Keys, Error> {
+        self.next_sending()
+    }
+
+    fn takes_tickets(&self) -> bool {
+        true
+    }
+
+    fn ticket(&mut self, _: &[u8]) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 /// What Vision does: the last record of TLS is followed by bytes that are none.
@@ -254,6 +377,10 @@ impl Schedule for Counted {
         self.next_sending()
     }
 
+    fn takes_tickets(&self) -> bool {
+        true
+    }
+
     fn ticket(&mut self, _: &[u8]) -> Result<(), Error> {
         Ok(())
     }
@@ -277,13 +404,18 @@ fn a_key_is_replaced_before_it_has_sealed_too_much() {
     );
     assert_eq!(open(&mut there, &[one, two].concat()).unwrap(), b"onetwo");
 
-    // TLS 1.2 has no further keys.
-    let mut here = end(Version::Tls12, half::LAST_RECORD - 1);
-    let mut there = end(Version::Tls12, half::LAST_RECORD - 1);
+    // TLS 1.2 has no further keys. The last record is kept for saying so.
+    let mut here = end(Version::Tls12, half::LAST_RECORD - 2);
+    let mut there = end(Version::Tls12, half::LAST_RECORD - 2);
     let last = seal(&mut here, b"last");
     assert_eq!(open(&mut there, &last).unwrap(), b"last");
     let mut wire = vec![0; here.front()];
     assert!(matches!(here.seal(&mut wire, 0), Err(Error::Given(_))));
+    here.push_close(&mut wire).unwrap();
+    let len = wire.len();
+    assert!(there.open(&mut wire, 0, 0..len).unwrap().end);
+    assert!(here.push_close(&mut wire).is_err());
+    assert_eq!(wire.len(), len);
     assert!(Keys::new(sealway_aead::Suite::Aes256Gcm, &[1; 16], [2; 12], 0).is_err());
 }
 
