@@ -279,6 +279,8 @@ impl Relay {
     async fn carry(&mut self) -> Result<Ended, Error> {
         let ended = std::future::poll_fn(|cx| self.poll(cx)).await;
         self.cut = false;
+        self.near.flush_alert().await;
+        self.far.flush_alert().await;
         if self.up.spliced + self.down.spliced > 0 {
             let (up, down) = (self.up.spliced, self.down.spliced);
             tracing::trace!("the kernel moved {up} bytes up and {down} down by itself");
@@ -312,6 +314,12 @@ impl Relay {
         let down_done = self
             .down
             .poll(cx, &mut self.far, &mut self.near, &mut may_end, &mut down);
+        self.user.received(up);
+        self.user.sent(down);
+        let (up_done, down_done) = match (up_done, down_done) {
+            (Poll::Ready(Err(error)), _) | (_, Poll::Ready(Err(error))) => return Poll::Ready(Err(error)),
+            (up_done, down_done) => (up_done.is_ready(), down_done.is_ready()),
+        };
         // Replies that opening one direction made (a pong, a key update) leave now, not with the next payload or read.
         for stream in [&mut self.far, &mut self.near] {
             if stream.wants_flush()
@@ -320,15 +328,11 @@ impl Relay {
                 return Poll::Ready(Err(error));
             }
         }
-        self.user.received(up);
-        self.user.sent(down);
         if up + down > 0 || written != (self.near.written(), self.far.written()) {
             self.last = Instant::now();
         }
-        match (up_done, down_done) {
-            (Poll::Ready(Err(error)), _) | (_, Poll::Ready(Err(error))) => return Poll::Ready(Err(error)),
-            (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => return Poll::Ready(Ok(Ended::Done)),
-            _ => {}
+        if up_done && down_done {
+            return Poll::Ready(Ok(Ended::Done));
         }
         if before != (self.up.phase, self.down.phase) {
             // One direction has ended: a shorter time begins now.

@@ -15,6 +15,8 @@
 
 pub(crate) mod adapter;
 #[cfg(test)]
+mod failures;
+#[cfg(test)]
 mod flood;
 mod nested;
 mod rx;
@@ -250,7 +252,13 @@ impl Stream {
                 let input = self.rx.regions[SOCKET].clone();
                 let most = if self.one_by_one { 1 } else { usize::MAX };
                 if let Some(buf) = &mut self.rx.buf {
-                    let opened = tls.open_some(buf, out, input, most)?;
+                    let opened = match tls.open_some(buf, out, input, most) {
+                        Ok(opened) => opened,
+                        Err(error) => {
+                            self.push_alert(&error);
+                            return Err(error.into());
+                        }
+                    };
                     self.rx.moved(SOCKET, opened.consumed, opened.produced);
                     self.rx.end |= opened.end;
                     let left = self.rx.regions[SOCKET].clone();
@@ -363,7 +371,10 @@ impl Stream {
     pub(crate) async fn more(&mut self) -> Result<bool, Error> {
         let (had, since) = (self.payload().len(), Instant::now());
         loop {
-            self.open()?;
+            if let Err(error) = self.open() {
+                self.flush_alert().await;
+                return Err(error);
+            }
             if self.payload().len() > had {
                 return Ok(true);
             }

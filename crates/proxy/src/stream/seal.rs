@@ -1,11 +1,15 @@
 //! Sealing payload: one copy, every layer around it where it lies.
 
 use std::io::IoSlice;
+use std::task::{Context, Waker};
 
-use sealway_tls::records::{MAX_PLAIN, Records};
+use sealway_tls::records::{ALERT, MAX_PLAIN, Records};
+use tokio::time::timeout;
 
 use super::Stream;
 use crate::Error;
+use crate::closing::LINGER;
+use crate::layer::Seal;
 use crate::pool;
 
 impl Stream {
@@ -31,26 +35,16 @@ impl Stream {
             let most = unit.min(room - prefix.len() - body);
             let (now, later) = payload.split_at(payload.len().min(most));
             payload = later;
-            let tls_at = self.tx.out.len();
-            let front = self.tls.as_ref().map_or(0, |tls| tls.front());
-            self.tx.out.resize(tls_at + front, 0);
-            let frame_at = self.tx.out.len();
-            let gap = self
-                .framing
-                .as_ref()
-                .map_or(0, |framing| framing.header(prefix.len() + now.len() + body));
-            self.tx.out.resize(frame_at + gap, 0);
-            self.tx.out.append(&mut prefix);
-            match &mut self.sealer {
-                Some(sealer) if !now.is_empty() => sealer.seal(now, &mut self.tx.out)?,
-                _ => self.tx.out.extend_from_slice(now),
-            }
-            if let Some(framing) = &mut self.framing {
-                framing.seal(&mut self.tx.out, frame_at, gap)?;
-            }
-            if let Some(tls) = sealing(&mut self.tls) {
-                tls.seal(&mut self.tx.out, tls_at)?;
-            }
+            self.unit(prefix.len() + now.len() + body, |sealer, out| {
+                out.append(&mut prefix);
+                match sealer {
+                    Some(sealer) if !now.is_empty() => sealer.seal(now, out),
+                    _ => {
+                        out.extend_from_slice(now);
+                        Ok(())
+                    }
+                }
+            })?;
         }
         Ok(())
     }
@@ -69,27 +63,23 @@ impl Stream {
         let mut part: &[u8] = &[];
         let mut left = total;
         while left > 0 {
-            let at = self.tx.out.len();
-            self.tx
-                .out
-                .resize(at + self.tls.as_ref().map_or(0, |tls| tls.front()), 0);
             let mut room = self.unit_room().min(left);
             left -= room;
-            while room > 0 {
-                if part.is_empty() {
-                    part = match parts.next() {
-                        Some(next) => next,
-                        None => break,
-                    };
-                    continue;
+            self.record(|stream| {
+                while room > 0 {
+                    if part.is_empty() {
+                        part = match parts.next() {
+                            Some(next) => next,
+                            None => break,
+                        };
+                        continue;
+                    }
+                    let (now, later) = part.split_at(part.len().min(room));
+                    stream.tx.out.extend_from_slice(now);
+                    (part, room) = (later, room - now.len());
                 }
-                let (now, later) = part.split_at(part.len().min(room));
-                self.tx.out.extend_from_slice(now);
-                (part, room) = (later, room - now.len());
-            }
-            if let Some(tls) = sealing(&mut self.tls) {
-                tls.seal(&mut self.tx.out, at)?;
-            }
+                Ok(())
+            })?;
         }
         Ok(total)
     }
@@ -133,36 +123,86 @@ impl Stream {
         while !bytes.is_empty() {
             let (now, later) = bytes.split_at(bytes.len().min(room));
             bytes = later;
-            let tls_at = self.tx.out.len();
-            let front = self.tls.as_ref().map_or(0, |tls| tls.front());
-            self.tx.out.resize(tls_at + front, 0);
-            let frame_at = self.tx.out.len();
-            let gap = self.framing.as_ref().map_or(0, |framing| framing.header(now.len()));
-            self.tx.out.resize(frame_at + gap, 0);
-            self.tx.out.extend_from_slice(now);
-            if let Some(framing) = &mut self.framing {
-                framing.seal(&mut self.tx.out, frame_at, gap)?;
-            }
-            if let Some(tls) = sealing(&mut self.tls) {
-                tls.seal(&mut self.tx.out, tls_at)?;
-            }
+            self.unit(now.len(), |_, out| {
+                out.extend_from_slice(now);
+                Ok(())
+            })?;
         }
         Ok(())
     }
 
+    /// Appends what `fill` appends, which is about `len` bytes, as one frame in one record.
+    fn unit(
+        &mut self,
+        len: usize,
+        fill: impl FnOnce(&mut Option<Box<dyn Seal>>, &mut Vec<u8>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.record(|stream| {
+            let at = stream.tx.out.len();
+            let gap = stream.framing.as_ref().map_or(0, |framing| framing.header(len));
+            stream.tx.out.resize(at + gap, 0);
+            fill(&mut stream.sealer, &mut stream.tx.out)?;
+            match &mut stream.framing {
+                Some(framing) => framing.seal(&mut stream.tx.out, at, gap),
+                None => Ok(()),
+            }
+        })
+    }
+
+    /// Appends what `fill` appends as one record. If that fails, nothing of it is left in the output, whoever writes that next,
+    /// and nothing is sealed any more: the peer would take what follows for what is missing.
+    fn record(&mut self, fill: impl FnOnce(&mut Stream) -> Result<(), Error>) -> Result<(), Error> {
+        if self.tx.broken {
+            return Err(Error::Closed);
+        }
+        let at = self.tx.out.len();
+        let front = self.tls.as_ref().map_or(0, |tls| tls.front());
+        self.tx.out.resize(at + front, 0);
+        let mut sealed = fill(self);
+        if let (Ok(()), Some(tls)) = (&sealed, sealing(&mut self.tls))
+            && let Err(error) = tls.seal(&mut self.tx.out, at)
+        {
+            self.push_alert(&error);
+            sealed = Err(error.into());
+        } else if sealed.is_err() {
+            self.tx.out.truncate(at);
+        }
+        self.tx.broken = sealed.is_err();
+        sealed
+    }
+
+    /// Tells the peer why TLS is over (RFC 8446 section 6.2), if it is owed that and what is sent is still TLS. Nothing is said
+    /// behind it. As much is written as can be at once; who waits for the rest waits [`LINGER`].
+    pub(super) fn push_alert(&mut self, error: &sealway_tls::Error) {
+        if std::mem::replace(&mut self.tx.closed, true) {
+            return;
+        }
+        self.tx.broken = true;
+        if let (Some(alert), Some(tls)) = (error.alert(), sealing(&mut self.tls))
+            && tls.push(ALERT, &alert.message(), &mut self.tx.out).is_ok()
+        {
+            self.tx.alert = true;
+            let _ = self.poll_flush(&mut Context::from_waker(Waker::noop()));
+        }
+    }
+
+    /// Writes the alert that waits, if one does, for no longer than [`LINGER`].
+    pub(crate) async fn flush_alert(&mut self) {
+        if self.tx.alert {
+            let _ = timeout(LINGER, self.flush()).await;
+        }
+    }
+
     /// Appends bytes below the frames.
     pub(super) fn wrap_tls(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
-        let Some(tls) = sealing(&mut self.tls) else {
-            self.tx.out.extend_from_slice(bytes);
-            return Ok(());
-        };
+        let room = if self.seals() { MAX_PLAIN } else { usize::MAX };
         while !bytes.is_empty() {
-            let (now, later) = bytes.split_at(bytes.len().min(MAX_PLAIN));
+            let (now, later) = bytes.split_at(bytes.len().min(room));
             bytes = later;
-            let at = self.tx.out.len();
-            self.tx.out.resize(at + tls.front(), 0);
-            self.tx.out.extend_from_slice(now);
-            tls.seal(&mut self.tx.out, at)?;
+            self.record(|stream| {
+                stream.tx.out.extend_from_slice(now);
+                Ok(())
+            })?;
         }
         Ok(())
     }

@@ -21,6 +21,10 @@ pub(super) struct Tx {
     pub(super) farewell: Vec<u8>,
     /// The transport has been told that nothing follows.
     pub(super) closed: bool,
+    /// Something could not be sealed, or TLS has failed: nothing is sealed any more.
+    pub(super) broken: bool,
+    /// What waits ends with an alert, or did.
+    pub(super) alert: bool,
 }
 
 impl Stream {
@@ -117,8 +121,11 @@ impl Stream {
     }
 
     /// Says last words, if there are any, and leaves in good order. Without any, what was held back for a first payload is
-    /// not said either.
+    /// not said either. Behind an alert nothing is said, and nobody waits for the peer to hear it.
     pub(crate) async fn leave(&mut self, words: &[u8]) {
+        if self.tx.alert {
+            return self.flush_alert().await;
+        }
         let farewell = std::mem::take(&mut self.tx.farewell);
         if words.is_empty() {
             self.tx.prefix.clear();

@@ -1,10 +1,14 @@
 //! Two ends over a socket pair: every suite of both versions, key updates, ends, and bytes that are not authentic.
 
+use std::time::Duration;
+
+use rustls::AlertDescription;
 use sealway_net::sock::Sock;
 
 use crate::carrier::Carrier;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
+use tokio::time::timeout;
 
 use crate::Error;
 use crate::stats::Traffic;
@@ -88,6 +92,18 @@ async fn a_changed_byte_ends_the_connection_and_gives_no_payload() {
         raw.write_all(&record).await.unwrap();
         assert!(matches!(far.more().await, Err(Error::Protocol { of: "TLS", .. })));
         assert!(far.payload().is_empty());
+        // The peer is told why, under the keys, whoever reads the stream on or leaves it.
+        let refused = far.more().await;
+        assert!(refused.is_err(), "the first failure is the last");
+        let told = timeout(Duration::from_secs(10), near.more()).await.unwrap();
+        let Err(Error::Tls(rustls::Error::AlertReceived(alert))) = told else {
+            panic!("{told:?}");
+        };
+        assert_eq!(alert, AlertDescription::BadRecordMac);
+        far.leave(b"words for a stranger").await;
+        drop(far);
+        assert!(near.more().await.is_err(), "something was said behind the alert");
+        assert!(near.payload().is_empty());
     }
 }
 
