@@ -218,3 +218,35 @@ fn what_a_rule_would_tell_somebody() {
     let webhook = text(",\"webhook\":{\"url\":\"http://127.0.0.1/\"}");
     refused(&webhook, "routing.rules[0].webhook", &["not supported yet: `webhook`"]);
 }
+
+/// Ports that change are V2Ray's alone: what is said is that they stay.
+#[test]
+fn dynamic_ports_are_told() {
+    let vmess = |allocate: &str, detour: &str| {
+        inbound(&format!(
+            r#"{{"port":"4000-4010","protocol":"vmess","allocate":{{{allocate}}},"settings":{{"clients":[{{"id":"{ID}"}}]{detour}}}}}"#
+        ))
+    };
+    good(&vmess("", ""));
+    good(&vmess(
+        r#""strategy":"always","refresh":5,"concurrency":3"#,
+        r#","detour":{}"#,
+    ));
+    for (text, said) in [
+        (
+            vmess(r#""strategy":"random","refresh":5,"concurrency":3"#, ""),
+            "inbounds[0].allocate.strategy: not supported yet: ports chosen anew",
+        ),
+        (
+            vmess(r#""strategy":"external""#, ""),
+            "inbounds[0].allocate.strategy: not supported yet: ports chosen anew",
+        ),
+        (
+            vmess("", r#","detour":{"to":"other"}"#),
+            "inbounds[0].settings.detour: not supported yet: dynamic ports",
+        ),
+    ] {
+        let told = warned(&text);
+        assert!(told.len() == 1 && told[0].contains(said), "{told:?}");
+    }
+}

@@ -1,0 +1,130 @@
+//! Keys beside the inbounds and outbounds: logs, names, rules, policies.
+
+use super::Becomes::*;
+use super::Group;
+
+#[rustfmt::skip]
+pub(super) const GROUPS: &[Group] = &[
+    ("the top level", "{$}", &[
+        ("env", r#""env":{"P":"1"},"inbounds":[{"port":"env:P","protocol":"socks"}],OUT"#, r#""env":{"P":"2"},"inbounds":[{"port":"env:P","protocol":"socks"}],OUT"#, Applied),
+        ("log", r#"OUT"#, r#"OUT,"log":{}"#, Applied),
+        ("dns", r#"OUT"#, r#"OUT,"dns":{"queryStrategy":"UseIPv4"}"#, Applied),
+        ("fakedns", r#"OUT"#, r#"OUT,"fakedns":{"poolSize":7}"#, Applied),
+        ("routing", r#"OUT"#, r#"OUT,"routing":{"domainStrategy":"IPOnDemand"}"#, Applied),
+        ("policy", r#"OUT"#, r#"OUT,"policy":{"levels":{"0":{"connIdle":7}}}"#, Applied),
+        ("inbounds", r#"OUT,"inbounds":[{"port":1,"protocol":"socks"}]"#, r#"OUT,"inbounds":[{"port":2,"protocol":"socks"}]"#, Applied),
+        ("outbounds", r#"OUT"#, r#""outbounds":[{"protocol":"blackhole"}]"#, Applied),
+        ("stats", r#"OUT,"policy":{"system":{"statsInboundUplink":true}}"#, r#"OUT,"policy":{"system":{"statsInboundUplink":true}},"stats":{}"#, Applied),
+        ("observatory", r#"OUT"#, r#"OUT,"observatory":{}"#, Applied),
+        ("burstObservatory", r#"OUT"#, r#"OUT,"burstObservatory":{}"#, Applied)]),
+    ("log", r#"{OUT,"log":{$}}"#, &[
+        ("access", "", r#""access":"/a""#, Applied),
+        ("error", "", r#""error":"/e""#, Applied),
+        ("loglevel", "", r#""loglevel":"debug""#, Applied),
+        ("maskAddress", "", r#""maskAddress":"half""#, Applied)]),
+    ("dns", r#"{OUT,"dns":{$}}"#, &[
+        ("servers", "", r#""servers":["9.9.9.9"]"#, Applied),
+        ("hosts", "", r#""hosts":{"a":"192.0.2.1"}"#, Applied),
+        ("queryStrategy", "", r#""queryStrategy":"UseIPv6""#, Applied),
+        ("clientIp", r#""servers":["9.9.9.9"]"#, r#""servers":["9.9.9.9"],"clientIp":"192.0.2.1""#, Applied),
+        ("tag", r#""servers":["9.9.9.9"]"#, r#""servers":["9.9.9.9"],"tag":"t""#, Applied),
+        ("disableCache", r#""servers":["9.9.9.9"]"#, r#""servers":["9.9.9.9"],"disableCache":true"#, Applied),
+        ("serveStale", r#""servers":["9.9.9.9"]"#, r#""servers":["9.9.9.9"],"serveStale":true"#, Applied),
+        ("serveExpiredTTL", r#""servers":["9.9.9.9"]"#, r#""servers":["9.9.9.9"],"serveExpiredTTL":9"#, Applied),
+        ("disableFallback", r#""servers":["9.9.9.9"]"#, r#""servers":["9.9.9.9"],"disableFallback":true"#, Applied),
+        ("disableFallbackIfMatch", r#""servers":["9.9.9.9"]"#, r#""servers":["9.9.9.9"],"disableFallbackIfMatch":true"#, Applied),
+        ("enableParallelQuery", r#""servers":["9.9.9.9"]"#, r#""servers":["9.9.9.9"],"enableParallelQuery":true"#, Applied),
+        ("useSystemHosts", r#""servers":["9.9.9.9"]"#, r#""servers":["9.9.9.9"],"useSystemHosts":true"#, Applied),
+        ("cacheStrategy", r#""servers":["9.9.9.9"]"#, r#""servers":["9.9.9.9"],"cacheStrategy":"disabled""#, Applied),
+        ("fallbackStrategy", r#""servers":["9.9.9.9"]"#, r#""servers":["9.9.9.9"],"fallbackStrategy":"disabled""#, Applied)]),
+    ("dns.servers[]", r#"{OUT,"dns":{"servers":[{$}]}}"#, &[
+        ("address", r#""address":"9.9.9.9""#, r#""address":"9.9.9.8""#, Applied),
+        ("port", r#""address":"9.9.9.9""#, r#""address":"9.9.9.9","port":5353"#, Applied),
+        ("domains", r#""address":"9.9.9.9""#, r#""address":"9.9.9.9","domains":["a"]"#, Applied),
+        ("expectedIPs", r#""address":"9.9.9.9""#, r#""address":"9.9.9.9","expectedIPs":["192.0.2.1"]"#, Applied),
+        ("unexpectedIPs", r#""address":"9.9.9.9""#, r#""address":"9.9.9.9","unexpectedIPs":["192.0.2.1"]"#, Applied),
+        ("skipFallback", r#""address":"9.9.9.9""#, r#""address":"9.9.9.9","skipFallback":true"#, Applied),
+        ("queryStrategy", r#""address":"9.9.9.9""#, r#""address":"9.9.9.9","queryStrategy":"UseIPv4""#, Applied),
+        ("clientIp", r#""address":"9.9.9.9""#, r#""address":"9.9.9.9","clientIp":"192.0.2.1""#, Applied),
+        ("tag", r#""address":"9.9.9.9""#, r#""address":"9.9.9.9","tag":"t""#, Applied),
+        ("timeoutMs", r#""address":"9.9.9.9""#, r#""address":"9.9.9.9","timeoutMs":9"#, Applied),
+        ("cacheStrategy", r#""address":"9.9.9.9""#, r#""address":"9.9.9.9","cacheStrategy":"disabled""#, Applied),
+        ("disableCache", r#""address":"9.9.9.9""#, r#""address":"9.9.9.9","disableCache":true"#, Applied),
+        ("serveStale", r#""address":"9.9.9.9""#, r#""address":"9.9.9.9","serveStale":true"#, Applied),
+        ("serveExpiredTTL", r#""address":"9.9.9.9""#, r#""address":"9.9.9.9","serveExpiredTTL":9"#, Applied),
+        ("finalQuery", r#""address":"9.9.9.9""#, r#""address":"9.9.9.9","finalQuery":true"#, Applied)]),
+    ("fakedns", r#"{OUT,"fakedns":{$}}"#, &[
+        ("ipPool", r#""poolSize":7"#, r#""poolSize":7,"ipPool":"198.20.0.0/16""#, Applied),
+        ("poolSize", r#""ipPool":"198.20.0.0/16""#, r#""ipPool":"198.20.0.0/16","poolSize":7"#, Applied)]),
+    ("routing", r#"{"outbounds":[{"protocol":"freedom","tag":"d"}],"routing":{$}}"#, &[
+        ("domainStrategy", "", r#""domainStrategy":"IPIfNonMatch""#, Applied),
+        ("balancers", "", r#""balancers":[{"tag":"b","selector":"d"}]"#, Applied),
+        ("rules", "", r#""rules":[{"port":1,"outboundTag":"d"}]"#, Applied)]),
+    ("routing.balancers[]", r#"{"observatory":{"subjectSelector":["d"]},"outbounds":[{"protocol":"freedom","tag":"d"}],"routing":{"balancers":[{$}]}}"#, &[
+        ("tag", r#""tag":"a","selector":"d""#, r#""tag":"b","selector":"d""#, Applied),
+        ("selector", r#""tag":"a","selector":"d""#, r#""tag":"a","selector":["d","e"]"#, Applied),
+        ("strategy", r#""tag":"a","selector":"d""#, r#""tag":"a","selector":"d","strategy":{"type":"leastPing"}"#, Applied),
+        ("fallbackTag", r#""tag":"a","selector":"d""#, r#""tag":"a","selector":"d","fallbackTag":"d""#, Applied)]),
+    ("routing.balancers[].strategy", r#"{"observatory":{"subjectSelector":["d"]},"outbounds":[{"protocol":"freedom","tag":"d"}],"routing":{"balancers":[{"tag":"a","selector":"d","strategy":{$}}]}}"#, &[
+        ("type", "", r#""type":"leastLoad""#, Applied),
+        ("settings", r#""type":"leastLoad""#, r#""type":"leastLoad","settings":{"expected":2}"#, Applied)]),
+    ("routing.balancers[].strategy.settings", r#"{"observatory":{"subjectSelector":["d"]},"outbounds":[{"protocol":"freedom","tag":"d"}],"routing":{"balancers":[{"tag":"a","selector":"d","strategy":{"type":"leastLoad","settings":{$}}}]}}"#, &[
+        ("expected", "", r#""expected":2"#, Applied),
+        ("maxRTT", "", r#""maxRTT":"1s""#, Applied),
+        ("tolerance", "", r#""tolerance":0.5"#, Applied),
+        ("baselines", "", r#""baselines":["1s"]"#, Applied),
+        ("costs", "", r#""costs":[{"match":"d","value":2}]"#, Applied)]),
+    ("routing.balancers[].strategy.settings.costs[]", r#"{"observatory":{"subjectSelector":["d"]},"outbounds":[{"protocol":"freedom","tag":"d"}],"routing":{"balancers":[{"tag":"a","selector":"d","strategy":{"type":"leastLoad","settings":{"costs":[{$}]}}}]}}"#, &[
+        ("regexp", r#""match":"d""#, r#""match":"d","regexp":true"#, Applied),
+        ("match", r#""match":"d""#, r#""match":"e""#, Applied),
+        ("value", r#""match":"d""#, r#""match":"d","value":1.5"#, Applied)]),
+    ("observatory", r#"{"outbounds":[{"protocol":"freedom","tag":"d"}],"observatory":{$}}"#, &[
+        ("subjectSelector", "", r#""subjectSelector":["d"]"#, Applied),
+        ("probeURL", "", r#""probeURL":"http://192.0.2.1/""#, Applied),
+        ("probeInterval", "", r#""probeInterval":"1m""#, Applied),
+        ("enableConcurrency", "", r#""enableConcurrency":true"#, Applied)]),
+    ("burstObservatory", r#"{"outbounds":[{"protocol":"freedom","tag":"d"}],"burstObservatory":{$}}"#, &[
+        ("subjectSelector", "", r#""subjectSelector":["d"]"#, Applied),
+        ("pingConfig", "", r#""pingConfig":{"sampling":3}"#, Applied)]),
+    ("burstObservatory.pingConfig", r#"{"outbounds":[{"protocol":"freedom","tag":"d"}],"burstObservatory":{"pingConfig":{$}}}"#, &[
+        ("destination", "", r#""destination":"http://192.0.2.1/""#, Applied),
+        ("connectivity", "", r#""connectivity":"http://192.0.2.1/""#, Applied),
+        ("interval", "", r#""interval":"5m""#, Applied),
+        ("sampling", "", r#""sampling":3"#, Applied),
+        ("timeout", "", r#""timeout":"1s""#, Applied),
+        ("httpMethod", "", r#""httpMethod":"GET""#, Applied)]),
+    ("routing.rules[]", r#"{"inbounds":[{"tag":"i","port":1,"protocol":"socks"}],"outbounds":[{"protocol":"freedom","tag":"d"},{"protocol":"freedom","tag":"e"}],"routing":{"balancers":[{"tag":"b","selector":"d"}],"rules":[{$}]}}"#, &[
+        ("ruleTag", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","ruleTag":"r""#, Read),
+        ("domain", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","domain":"a""#, Applied),
+        ("ip", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","ip":"192.0.2.1""#, Applied),
+        ("port", r#""port":1,"outboundTag":"d""#, r#""port":2,"outboundTag":"d""#, Applied),
+        ("network", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","network":"udp""#, Applied),
+        ("source", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","source":"192.0.2.1""#, Applied),
+        ("sourcePort", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","sourcePort":7"#, Applied),
+        ("localIP", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","localIP":"192.0.2.1""#, Applied),
+        ("localPort", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","localPort":7"#, Applied),
+        ("user", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","user":"a@b""#, Applied),
+        ("inboundTag", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","inboundTag":"i""#, Applied),
+        ("protocol", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","protocol":"tls""#, Applied),
+        ("attrs", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","attrs":{":path":"a"}"#, Applied),
+        ("vlessRoute", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","vlessRoute":"7""#, Applied),
+        ("process", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","process":"curl""#, Applied),
+        ("balancerTag", r#""port":1,"outboundTag":"d""#, r#""port":1,"balancerTag":"b""#, Applied),
+        ("localOS", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","localOS":"linux""#, Applied),
+        ("outboundTag", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"e""#, Applied)]),
+    ("policy", r#"{OUT,"stats":{},"policy":{$}}"#, &[
+        ("levels", "", r#""levels":{"0":{"connIdle":7}}"#, Applied),
+        ("system", "", r#""system":{"statsInboundUplink":true}"#, Applied)]),
+    ("policy.levels", r#"{OUT,"stats":{},"policy":{"levels":{"0":{$}}}}"#, &[
+        ("handshake", "", r#""handshake":7"#, Applied),
+        ("connIdle", "", r#""connIdle":7"#, Applied),
+        ("uplinkOnly", "", r#""uplinkOnly":7"#, Applied),
+        ("downlinkOnly", "", r#""downlinkOnly":7"#, Applied),
+        ("statsUserUplink", "", r#""statsUserUplink":true"#, Applied),
+        ("statsUserDownlink", "", r#""statsUserDownlink":true"#, Applied)]),
+    ("policy.system", r#"{OUT,"stats":{},"policy":{"system":{$}}}"#, &[
+        ("statsInboundUplink", "", r#""statsInboundUplink":true"#, Applied),
+        ("statsInboundDownlink", "", r#""statsInboundDownlink":true"#, Applied),
+        ("statsOutboundUplink", "", r#""statsOutboundUplink":true"#, Applied),
+        ("statsOutboundDownlink", "", r#""statsOutboundDownlink":true"#, Applied)]),
+];
