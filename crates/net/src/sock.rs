@@ -101,6 +101,20 @@ impl Sock {
         }
     }
 
+    /// Waits until the connection is broken, by a reset for example; also after its end was read. What came before can still be read.
+    pub async fn broken(&self) -> io::Result<()> {
+        each!(self, sock => sock.ready(Interest::ERROR).await).map(drop)
+    }
+
+    /// Ends our direction of the stream, as [`Sock::poll_shutdown`] does.
+    pub fn end(&self) -> io::Result<()> {
+        let ended = each!(self, sock => socket2::SockRef::from(sock).shutdown(std::net::Shutdown::Write));
+        match ended {
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
+            other => other,
+        }
+    }
+
     /// Waits until a read may give something.
     pub async fn readable(&self) -> io::Result<()> {
         poll_fn(|cx| self.poll_read_ready(cx)).await

@@ -269,7 +269,7 @@ impl Dispatcher {
     }
 
     /// What the rules let through could not be reached, or broke off before it began.
-    fn failed(&self, origin: &Origin, error: &Error) {
+    pub(crate) fn failed(&self, origin: &Origin, error: &Error) {
         match error {
             Error::Closed => tracing::debug!("[{}] {}: {error}", origin.inbound, Client(origin.source)),
             _ => self.access.failed(&origin.inbound, origin.source, error),

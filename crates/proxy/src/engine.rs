@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use sealway_net::sock::Sock;
 use tokio::net::UdpSocket;
@@ -21,7 +22,7 @@ use crate::resolver::Resolver;
 use crate::roads::{Roads, Ways};
 use crate::settings::{Level, Settings};
 use crate::stats::{Stats, Traffic};
-use crate::transport::{Accepted, Arrival, Many};
+use crate::transport::{Accepted, Arrival, Many, TRANSPORT};
 use crate::upstream;
 
 /// Streams of one connection that are served at a time.
@@ -146,12 +147,22 @@ impl Engine {
         let deadline = Instant::now() + self.base.handshake;
         // What it takes to begin is freed before the long part.
         match Box::pin(inbound.accept(sock, listener, deadline)).await {
-            Ok(Arrival::One(accepted)) => self.serve_stream(inbound, accepted, origin, listener, deadline).await,
+            Ok(Arrival::One(accepted)) => {
+                // The handshake may have waited for the target of REALITY.
+                let after = if inbound.has_reality() {
+                    TRANSPORT
+                } else {
+                    Duration::ZERO
+                };
+                let deadline = deadline.max(Instant::now() + after);
+                self.serve_stream(inbound, accepted, origin, listener, deadline).await;
+            }
             Ok(Arrival::Stranger(passing)) => {
                 if let Err(error) = passing.run().await {
                     tracing::debug!("REALITY: the connection of a stranger ended: {error}");
                 }
             }
+            Ok(Arrival::Gone(error)) => self.dispatcher.failed(&origin, &error),
             Ok(Arrival::Many(many)) => Box::pin(self.serve_many(inbound, many, &origin, listener)).await,
             Err(error) => self.dispatcher.rejected(&origin, &error),
         }

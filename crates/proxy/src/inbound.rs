@@ -244,6 +244,11 @@ impl Inbound {
             .await
     }
 
+    /// Whether connections borrow the handshake of a target.
+    pub(crate) fn has_reality(&self) -> bool {
+        self.acceptor.reality.is_some()
+    }
+
     /// Begins what goes on besides connections. Must be called within a tokio runtime.
     pub(crate) fn begin(&self) {
         if let Some(reality) = &self.acceptor.reality {

@@ -21,7 +21,8 @@ use crate::lists::{GeoLists, ListSize, Lists};
 use crate::loops::{Listener, LoopGuard};
 use crate::replay;
 use crate::settings::{
-    AccessLog, DomainMatch, InboundProtocol, IpMatch, OutboundProtocol, Parts, Settings, ShadowsocksUsers,
+    AccessLog, DomainMatch, InboundProtocol, IpMatch, OutboundProtocol, Parts, ServerTransport, Settings,
+    ShadowsocksUsers, SocketOptions,
 };
 use crate::stats::Stats;
 use crate::tls::provider;
@@ -173,7 +174,7 @@ impl Server {
         for (at, inbound) in settings.inbounds.iter().enumerate() {
             let (tcp, udp) = inbound.protocol.networks();
             for listen in &inbound.listen {
-                let options = &inbound.transport.socket;
+                let options = &listener_options(&inbound.transport);
                 if let (crate::settings::Listen::Unix(_), true, true) = (listen, tcp, udp) {
                     let name = listen::name(listen);
                     tracing::warn!("[{}] {name} takes streams only: datagrams need a port", inbound.tag);
@@ -269,6 +270,16 @@ impl Server {
     }
 }
 
+/// What a listener has. Whether a target probes silent connections shows to strangers, and most do not within minutes: with REALITY
+/// only what the user asks for does.
+fn listener_options(transport: &ServerTransport) -> SocketOptions {
+    let mut options = transport.socket.clone();
+    if transport.reality.is_some() && options.keep_alive_idle.is_none() && options.keep_alive_interval.is_none() {
+        options.no_keep_alive = true;
+    }
+    options
+}
+
 /// Options that the kernel refuses would drop every connection of an outbound, so nothing starts with them.
 fn refuse_options(settings: &Settings) -> Result<(), Error> {
     let inbounds = settings.inbounds.iter().enumerate();
@@ -320,3 +331,6 @@ async fn reload(shared: Shared, at: usize, period: Duration) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -92,6 +92,8 @@ pub(crate) enum Arrival {
     Many(Box<dyn Many>),
     /// Somebody who is none of ours, and stays with the target of REALITY.
     Stranger(Box<Passing>),
+    /// Nobody, by no fault of a client's.
+    Gone(Error),
 }
 
 /// A connection that carries many streams.
@@ -148,8 +150,8 @@ impl Ends {
     }
 }
 
-/// How long a transport may take on top of a handshake of REALITY that has used up its time.
-const TRANSPORT: Duration = Duration::from_secs(4);
+/// How long a transport, and a request behind it, may take on top of a handshake of REALITY that has used up its time.
+pub(crate) const TRANSPORT: Duration = Duration::from_secs(4);
 
 impl Acceptor {
     /// Loads certificates.
@@ -183,10 +185,9 @@ impl Acceptor {
         };
         let (ends, sock, read) = timeout_at(deadline, self.ends(sock)).await.map_err(late)??;
         // Strangers are not to see how patient we are.
-        match reality
-            .meet(sock, read, (ends.reality(), listener), &traffic, deadline)
-            .await?
-        {
+        let ends_of_it = (ends.reality(), listener);
+        match reality.meet(sock, read, ends_of_it, &traffic, deadline).await {
+            Met::Gone(error) => Ok(Arrival::Gone(error)),
             Met::Stranger(passing) => Ok(Arrival::Stranger(passing)),
             Met::Client(mut established) => {
                 let agreed = std::mem::take(&mut established.agreed);

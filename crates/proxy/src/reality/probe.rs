@@ -201,8 +201,8 @@ impl Probes {
         }
     }
 
-    /// What a client with this hello is to find.
-    pub(super) async fn of(&self, hello: &ClientHello<'_>) -> Arc<After> {
+    /// What a client with this hello is to find, as far as it is known within `wait` and [`WAIT`].
+    pub(super) async fn of(&self, hello: &ClientHello<'_>, wait: Duration) -> Arc<After> {
         let name = hello.extensions.server_name().ok().flatten().unwrap_or_default();
         let name = String::from_utf8_lossy(name).into_owned();
         let offer = Offer::of(hello);
@@ -217,7 +217,7 @@ impl Probes {
             return Arc::default();
         };
         let mut known = known.clone();
-        match timeout(WAIT, known.wait_for(Option::is_some)).await {
+        match timeout(WAIT.min(wait), known.wait_for(Option::is_some)).await {
             Ok(Ok(after)) => after.clone().unwrap_or_default(),
             _ => Arc::default(),
         }

@@ -1,29 +1,39 @@
 //! Strangers, who stay with the target until one of the two ends it.
+//!
+//! What the target does is done to the stranger at once: bytes, ends, and resets, those behind an end included.
 
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::io;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use rustix::io::{read, write};
 use sealway_net::sock::Sock;
+use sealway_net::splice::{Pipe, is_unable};
+use tokio::io::Interest;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::bucket::{Bucket, MOST};
+use super::crowd::Place;
 use crate::Error;
-use crate::relay::Relay;
-use crate::settings::{ThrottledAfter, Timeouts};
+use crate::settings::ThrottledAfter;
 use crate::stats::Traffic;
-use crate::stream::Stream;
 
 /// How long nothing may move. The target's own patience is to show, not ours.
 const PATIENCE: Duration = Duration::from_secs(3600);
+/// How long nothing may move once the target has ended its direction. A system keeps the end of a closed connection for so long;
+/// what comes later draws a reset from it as from ours.
+const PATIENCE_BEHIND_END: Duration = Duration::from_secs(60);
 
 /// The connection of a stranger to the target.
-pub(crate) enum Passing {
-    /// As fast as it goes: inside the kernel where there is much to move.
-    Free(Box<Relay>),
-    /// With a limit.
-    Limited(Box<Limited>),
+pub(crate) struct Passing {
+    client: Sock,
+    target: Sock,
+    up: Way,
+    down: Way,
+    traffic: Traffic,
+    _place: Place,
 }
 
 impl Passing {
@@ -33,52 +43,84 @@ impl Passing {
         (target, answer): (Sock, Vec<u8>),
         [up, down]: [Option<ThrottledAfter>; 2],
         traffic: Traffic,
-    ) -> Result<Self, Error> {
-        if up.is_some() || down.is_some() {
-            return Ok(Passing::Limited(Box::new(Limited {
-                client,
-                target,
-                up: Way::new(asked, up),
-                down: Way::new(answer, down),
-                last: Instant::now(),
-                traffic,
-            })));
+        place: Place,
+    ) -> Self {
+        Passing {
+            client,
+            target,
+            up: Way::new(asked, up),
+            down: Way::new(answer, down),
+            traffic,
+            _place: place,
         }
-        let (mut near, mut far) = (Stream::new(client, traffic), Stream::new(target, Traffic::default()));
-        for (stream, said) in [(&mut near, asked), (&mut far, answer)] {
-            if !said.is_empty() {
-                stream.unread(&said)?;
-            }
-        }
-        let timeouts = Timeouts {
-            idle: PATIENCE,
-            uplink_only: PATIENCE,
-            downlink_only: PATIENCE,
-        };
-        Ok(Passing::Free(Box::new(Relay::new(
-            near,
-            far,
-            timeouts,
-            Traffic::default(),
-        ))))
     }
 
     /// Goes on to the end. A side that breaks the connection breaks the other's, too.
     pub(crate) async fn run(self) -> Result<(), Error> {
-        match self {
-            Passing::Free(relay) => relay.run().await.map(drop),
-            Passing::Limited(limited) => limited.run().await,
+        let Passing {
+            client,
+            target,
+            mut up,
+            mut down,
+            traffic,
+            _place,
+        } = self;
+        let (mut client_breaks, mut target_breaks) = (pin!(client.broken()), pin!(target.broken()));
+        let mut last = Instant::now();
+        let mut timer = pin!(sleep_until(last + PATIENCE));
+        let ended: io::Result<()> = poll_fn(|cx| {
+            let (mut sent, mut received) = (0, 0);
+            let was_ended = down.done;
+            let up_done = up.poll(cx, &client, &target, &mut received);
+            let down_done = down.poll(cx, &target, &client, &mut sent);
+            traffic.received(received);
+            traffic.sent(sent);
+            match (up_done, down_done) {
+                (Poll::Ready(Err(error)), _) | (_, Poll::Ready(Err(error))) => return Poll::Ready(Err(error)),
+                (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => return Poll::Ready(Ok(())),
+                _ => {}
+            }
+            // Nothing is read behind an end, so somebody has to look for a reset there.
+            let broken = up.done && client_breaks.as_mut().poll(cx).is_ready()
+                || down.done && target_breaks.as_mut().poll(cx).is_ready();
+            if broken {
+                return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+            }
+            let patience = if down.done { PATIENCE_BEHIND_END } else { PATIENCE };
+            if sent + received > 0 || was_ended != down.done {
+                last = Instant::now();
+            }
+            if was_ended != down.done {
+                timer.as_mut().reset(last + patience);
+            }
+            loop {
+                ready!(timer.as_mut().poll(cx));
+                if last.elapsed() >= patience {
+                    return Poll::Ready(Ok(()));
+                }
+                timer.as_mut().reset(last + patience);
+            }
+        })
+        .await;
+        if ended.is_err() {
+            client.reset_on_close();
+            target.reset_on_close();
         }
+        Ok(ended?)
     }
 }
 
-/// One direction with a limit.
+/// One direction.
 struct Way {
     /// What was read and not written.
     held: Vec<u8>,
     written: usize,
     bucket: Option<Bucket>,
     sleep: Option<Pin<Box<Sleep>>>,
+    /// Large reads follow each other: the kernel moves the bytes if it can.
+    bulk: bool,
+    unable: bool,
+    pipe: Option<Pipe>,
     ended: bool,
     done: bool,
 }
@@ -88,34 +130,36 @@ impl Way {
         Way {
             held,
             written: 0,
+            // Bytes of a direction with a limit are counted, and so go through our hands.
+            unable: limit.is_some(),
             bucket: limit.map(|limit| Bucket::new(limit, Instant::now())),
             sleep: None,
+            bulk: false,
+            pipe: None,
             ended: false,
             done: false,
         }
     }
 
     /// Moves what may be moved. Ready when this direction is over.
-    fn poll(
-        &mut self,
-        cx: &mut Context<'_>,
-        from: &mut Sock,
-        to: &mut Sock,
-        moved: &mut usize,
-    ) -> Poll<Result<(), std::io::Error>> {
+    fn poll(&mut self, cx: &mut Context<'_>, from: &Sock, to: &Sock, moved: &mut usize) -> Poll<io::Result<()>> {
         loop {
             if self.done {
                 return Poll::Ready(Ok(()));
             }
             if let Some(rest @ [_, ..]) = self.held.get(self.written..) {
-                let wrote = ready!(to.poll_write(cx, rest))?;
+                let wrote = ready!(to.poll_io(cx, Interest::WRITABLE, |fd| Ok(write(fd, rest)?)))?;
                 self.written += wrote;
                 *moved += wrote;
                 continue;
             }
             (self.held, self.written) = (Vec::new(), 0);
+            if let Some(pipe) = self.pipe.as_mut().filter(|pipe| pipe.filled() > 0) {
+                *moved += ready!(to.poll_io(cx, Interest::WRITABLE, |fd| pipe.drain(fd)))?;
+                continue;
+            }
             if self.ended {
-                ready!(to.poll_shutdown(cx))?;
+                to.end()?;
                 self.done = true;
                 continue;
             }
@@ -123,13 +167,14 @@ impl Way {
                 ready!(sleep.as_mut().poll(cx));
                 self.sleep = None;
             }
-            // Bytes are granted when there are some; until then nothing is held.
+            // Nothing is held until there is something to move.
             ready!(from.poll_read_ready(cx))?;
-            let most = match self
-                .bucket
-                .as_mut()
-                .map_or(Ok(MOST), |bucket| bucket.grant(Instant::now()))
-            {
+            if self.bulk && !self.unable {
+                ready!(self.poll_splice(cx, from))?;
+                continue;
+            }
+            let granted = self.bucket.as_mut().map(|bucket| bucket.grant(Instant::now()));
+            let most = match granted.unwrap_or(Ok(MOST)) {
                 Ok(most) => most,
                 Err(then) => {
                     self.sleep = Some(Box::pin(sleep_until(then)));
@@ -137,11 +182,9 @@ impl Way {
                 }
             };
             let mut piece = vec![0; most];
-            let got = ready!(from.poll_read(cx, &mut piece))?;
-            if got == 0 {
-                self.ended = true;
-                continue;
-            }
+            let got = ready!(from.poll_io(cx, Interest::READABLE, |fd| Ok(read(fd, &mut piece)?)))?;
+            self.ended = got == 0;
+            self.bulk = got >= MOST;
             if let Some(bucket) = &mut self.bucket {
                 bucket.take(got);
             }
@@ -149,54 +192,37 @@ impl Way {
             self.held = piece;
         }
     }
-}
 
-/// A connection with a limit in a direction, or in both.
-pub(crate) struct Limited {
-    client: Sock,
-    target: Sock,
-    up: Way,
-    down: Way,
-    last: Instant,
-    traffic: Traffic,
-}
-
-impl Limited {
-    async fn run(mut self) -> Result<(), Error> {
-        let mut timer = Box::pin(sleep_until(self.last + PATIENCE));
-        let ended = poll_fn(|cx| {
-            if let Poll::Ready(ended) = self.poll(cx) {
-                return Poll::Ready(ended);
+    /// Fills the pipe, or finds that there is nothing more for one.
+    fn poll_splice(&mut self, cx: &mut Context<'_>, from: &Sock) -> Poll<io::Result<()>> {
+        let Some(pipe) = &mut self.pipe else {
+            match Pipe::take() {
+                Ok(pipe) => self.pipe = Some(pipe),
+                Err(_) => self.bulk = false,
             }
-            loop {
-                ready!(timer.as_mut().poll(cx));
-                if self.last.elapsed() >= PATIENCE {
-                    return Poll::Ready(Ok(()));
-                }
-                timer.as_mut().reset(self.last + PATIENCE);
+            return Poll::Ready(Ok(()));
+        };
+        let filled = from.poll_io(cx, Interest::READABLE, |fd| pipe.fill(fd));
+        let more = match filled {
+            Poll::Ready(Ok(1..)) => return Poll::Ready(Ok(())),
+            Poll::Ready(Ok(_)) => {
+                self.ended = true;
+                Poll::Ready(Ok(()))
             }
-        })
-        .await;
-        if ended.is_err() {
-            self.client.reset_on_close();
-            self.target.reset_on_close();
+            Poll::Ready(Err(error)) if is_unable(&error) => {
+                self.unable = true;
+                Poll::Ready(Ok(()))
+            }
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+            Poll::Pending => Poll::Pending,
+        };
+        self.bulk = false;
+        if let Some(pipe) = self.pipe.take() {
+            pipe.give_back();
         }
-        Ok(ended?)
-    }
-
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), std::io::Error>> {
-        let (mut up, mut down) = (0, 0);
-        let up_done = self.up.poll(cx, &mut self.client, &mut self.target, &mut up);
-        let down_done = self.down.poll(cx, &mut self.target, &mut self.client, &mut down);
-        self.traffic.received(up);
-        self.traffic.sent(down);
-        if up + down > 0 {
-            self.last = Instant::now();
-        }
-        match (up_done, down_done) {
-            (Poll::Ready(Err(error)), _) | (_, Poll::Ready(Err(error))) => Poll::Ready(Err(error)),
-            (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => Poll::Ready(Ok(())),
-            _ => Poll::Pending,
-        }
+        more
     }
 }
+
+#[cfg(test)]
+mod tests;
