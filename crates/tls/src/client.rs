@@ -26,8 +26,6 @@ use states::{Next, State};
 
 /// Records `change_cipher_spec` that a server may send, which mean nothing (RFC 8446 appendix D.4).
 pub const MAX_CHANGES: u32 = 32;
-/// Sealed records without content that a server may send before its Finished.
-pub const MAX_EMPTY: u32 = 32;
 
 /// What a server showed of itself.
 #[derive(Clone, Copy, Debug)]
@@ -81,8 +79,8 @@ pub struct Client<J> {
     sealing: Option<Sealing>,
     out: Vec<u8>,
     changes: u32,
-    empty: u32,
     /// The record `change_cipher_spec` has gone out.
+    failed: bool,
     changed: bool,
     log: Option<Arc<dyn KeyLog>>,
     done: Option<Done>,
@@ -131,7 +129,7 @@ impl<J: Judge> Client<J> {
             sealing: None,
             out,
             changes: 0,
-            empty: 0,
+            failed: false,
             changed: false,
             log,
             done: None,
@@ -154,6 +152,9 @@ impl<J: Judge> Client<J> {
     /// # Errors
     /// What the server did wrong, or the [`Judge`] said. The handshake is over then, and [`Client::take_output`] has the alert.
     pub fn receive(&mut self, input: &mut [u8], random: &mut dyn FnMut(&mut [u8])) -> Result<usize, Error> {
+        if self.failed {
+            return Err(Error::Given("a handshake that has failed goes on"));
+        }
         let mut at = 0;
         while self.done.is_none() {
             match self.one(&mut input[at..], random) {
@@ -187,7 +188,7 @@ impl<J: Judge> Client<J> {
 
     /// Tells the server why it is over.
     fn give_up(&mut self, error: &Error) {
-        self.state = None;
+        (self.state, self.failed) = (None, true);
         let Some(alert) = error.alert() else { return };
         match &mut self.sealing {
             Some(sealing) => drop(sealing.push(record::ALERT, &alert.message(), &mut self.out)),
@@ -207,12 +208,12 @@ impl<J: Judge> Client<J> {
         match (kind, &mut self.opening) {
             (record::CHANGE_CIPHER_SPEC, _) => {
                 self.changes += 1;
-                if *content != [1] || self.changes > MAX_CHANGES {
+                if *content != [1] || self.changes > MAX_CHANGES || !self.joiner.is_between() {
                     return Err(unexpected("a change_cipher_spec that means something"));
                 }
             }
-            // Nobody vouches for it; but whoever can forge it can also cut the connection.
-            (record::ALERT, _) => return Err(alerted(content)),
+            // Nobody vouches for it; but whoever can forge it can also cut the connection. Once there are keys it has to be sealed.
+            (record::ALERT, None) => return Err(alerted(content)),
             (record::HANDSHAKE, None) => {
                 self.joiner.push(content)?;
                 self.messages(random)?;
@@ -227,8 +228,6 @@ impl<J: Judge> Client<J> {
                     }
                     record::ALERT => return Err(alerted(plain)),
                     record::HANDSHAKE => return Err(Error::peer(Alert::UnexpectedMessage, "a record without content")),
-                    // Payload comes after Finished; nothing at all may come as padding.
-                    record::APPLICATION if plain.is_empty() && self.empty < MAX_EMPTY => self.empty += 1,
                     _ => return Err(unexpected("a record before Finished that is not of the handshake")),
                 }
             }

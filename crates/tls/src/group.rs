@@ -113,7 +113,7 @@ pub struct ClientSecret {
 }
 
 impl ClientSecret {
-    /// One secret of X25519, which stands in both shares, as browsers send them, and the seed of a key of ML-KEM.
+    /// One secret of X25519, which stands in both shares, as the standard allows, and the seed of a key of ML-KEM.
     pub fn new(random: &mut dyn FnMut(&mut [u8])) -> Self {
         let (mut x25519, mut seed) = (Zeroizing::new([0; 32]), Zeroizing::new([0; 64]));
         random(&mut *x25519);

@@ -21,7 +21,8 @@
 //!
 //! # What holds everywhere
 //!
-//! - Random bytes are arguments. Every one of them is to come from a cryptographic generator.
+//! - Random bytes are arguments. Every one of them is to come from a cryptographic generator. What is not drawn here is what
+//!   aws-lc draws inside of signing with ML-DSA-65, which is hedged (FIPS 204 section 3.4).
 //! - What a peer claims costs no memory: messages and records have bounds with names.
 //! - Secrets are wiped, never printed, and compared in constant time.
 //! - The first failure of a connection is its last.

@@ -67,7 +67,7 @@ fn follow(hash: HashKind, secret: &[u8], input: &[u8]) -> Zeroizing<Vec<u8>> {
 pub struct Keys {
     suite: sealway_aead::Suite,
     key: Zeroizing<Vec<u8>>,
-    iv: [u8; 12],
+    iv: Zeroizing<[u8; 12]>,
     next: u64,
 }
 
@@ -81,6 +81,7 @@ impl Keys {
             return Err(Error::Given("a key of another length than its suite's"));
         }
         let key = Zeroizing::new(key.to_vec());
+        let iv = Zeroizing::new(iv);
         Ok(Keys { suite, key, iv, next })
     }
 
@@ -120,9 +121,9 @@ impl TrafficSecret {
     /// The keys of its records, whose numbers begin at zero (section 7.3).
     pub fn keys(&self) -> Keys {
         let (hash, suite) = (self.suite.hash(), self.suite.aead());
-        let (mut key, mut iv) = (Zeroizing::new(vec![0; suite.key_len()]), [0; 12]);
+        let (mut key, mut iv) = (Zeroizing::new(vec![0; suite.key_len()]), Zeroizing::new([0; 12]));
         expand(hash, &self.secret, b"key", b"", &mut key);
-        expand(hash, &self.secret, b"iv", b"", &mut iv);
+        expand(hash, &self.secret, b"iv", b"", &mut *iv);
         Keys {
             suite,
             key,

@@ -10,7 +10,7 @@ use crate::codec::{
     write_encrypted_extensions, write_finished, write_server_hello,
 };
 use crate::group;
-use crate::schedule::{Handshake, Transcript};
+use crate::schedule::{Handshake, TrafficSecret, Transcript};
 use crate::template;
 
 fn counting(mut byte: u8) -> impl FnMut(&mut [u8]) {
@@ -103,6 +103,7 @@ impl Default for Script {
 
 /// A server after its flight.
 struct Server {
+    handshake: TrafficSecret,
     secrets: Secrets,
     client: Opening,
     transcript: Transcript,
@@ -228,6 +229,7 @@ impl Script {
         write_finished(&mut expects, finished.as_ref()).unwrap();
         let client = Opening::new(Version::Tls13, &schedule.secrets.client.keys()).unwrap();
         let server = Server {
+            handshake: schedule.secrets.server,
             secrets,
             client,
             transcript,
@@ -326,7 +328,6 @@ fn a_server_may_pad_ask_and_choose() {
         ],
         ask: true,
         padded: 900,
-        empty_records: MAX_EMPTY,
         changes: MAX_CHANGES,
         ..Script::default()
     };

@@ -1,6 +1,6 @@
 //! Entries of the client's handshake.
 
-use crate::client::{Client, Hello, Judge, MAX_CHANGES, MAX_EMPTY, Offer, Shown};
+use crate::client::{Client, Hello, Judge, MAX_CHANGES, Offer, Shown};
 use crate::codec::{MAX_FLIGHT, MAX_HELLO, record};
 use crate::error::Error;
 use crate::group::X25519Secret;
@@ -79,7 +79,7 @@ pub(super) fn server_flight(data: &[u8]) {
     let (taken, said, done, error) = feed(data, data.len().max(1));
     let most = 2 * MAX_HELLO + MAX_FLIGHT;
     // Each byte may have a record of its own.
-    let records = most + (MAX_CHANGES + MAX_EMPTY) as usize;
+    let records = most + MAX_CHANGES as usize;
     assert!(taken <= most + records * (record::HEAD + 17 + record::MAX_PLAIN));
     for size in [1, 7] {
         let (again, said_again, done_again, error_again) = feed(data, size);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use sealway_aead::{Nonce, OpeningKey, SealingKey, Suite, Tag};
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 use super::{ALERT, APPLICATION, HEADER, MAX_PLAIN, Version};
 use crate::error::{Alert, Error};
@@ -27,14 +27,14 @@ pub(super) fn take_back(buffer: &mut Vec<u8>, at: usize) {
 
 /// Number of the next record, and what makes its nonce.
 struct Counter {
-    iv: [u8; 12],
+    iv: Zeroizing<[u8; 12]>,
     next: u64,
 }
 
 impl Counter {
     /// The initialisation vector XOR the record's number.
     fn nonce(&self) -> [u8; 12] {
-        let mut nonce = self.iv;
+        let mut nonce = *self.iv;
         for (byte, count) in nonce[4..].iter_mut().zip(self.next.to_be_bytes()) {
             *byte ^= count;
         }
@@ -67,7 +67,7 @@ impl Sealing {
             version,
             key: SealingKey::new(keys.suite(), keys.key()).map_err(internal)?,
             counter: Counter {
-                iv: *keys.iv(),
+                iv: Zeroizing::new(*keys.iv()),
                 next: keys.next(),
             },
         })
@@ -198,7 +198,7 @@ impl Opening {
             version,
             key: OpeningKey::new(keys.suite(), keys.key()).map_err(internal)?,
             counter: Counter {
-                iv: *keys.iv(),
+                iv: Zeroizing::new(*keys.iv()),
                 next: keys.next(),
             },
         })

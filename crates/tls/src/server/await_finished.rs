@@ -66,7 +66,7 @@ impl AwaitFinished {
             }
             (Err(error), Some(mut records)) => {
                 if let Some(alert) = error.alert() {
-                    records.push(record::ALERT, &alert.message(), out)?;
+                    drop(records.push(record::ALERT, &alert.message(), out));
                 }
                 Err(error)
             }
@@ -81,7 +81,7 @@ impl AwaitFinished {
             *used += record::HEAD + length;
             match (kind, &*body) {
                 (record::APPLICATION, _) => {}
-                (record::CHANGE_CIPHER_SPEC, [1]) => {
+                (record::CHANGE_CIPHER_SPEC, [1]) if self.joiner.is_between() => {
                     let left = self.changes.checked_sub(1);
                     self.changes = left.ok_or(unexpected("more records with a change_cipher_spec than are taken"))?;
                     continue;

@@ -248,6 +248,15 @@ fn what_is_no_finished_is_refused() {
         let (mut server, _) = answered();
         assert!(feed(&mut server, clear).is_err(), "{clear:?}");
     }
+    // Nothing stands inside of a message.
+    let (mut server, mut client) = answered();
+    let mut wire = Vec::new();
+    let (begin, rest) = finished.split_at(5);
+    client.sealing.push(record::HANDSHAKE, begin, &mut wire).unwrap();
+    wire.extend_from_slice(&CHANGE);
+    client.sealing.push(record::HANDSHAKE, rest, &mut wire).unwrap();
+    let error = feed(&mut server, &wire).unwrap_err();
+    assert_eq!(error.alert(), Some(Alert::UnexpectedMessage));
     // Sealed with other keys.
     let (mut server, _) = answered();
     let mut wire = vec![23, 3, 3, 0, 53];

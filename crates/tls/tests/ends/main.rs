@@ -49,14 +49,13 @@ impl Judge for Pinned {
         let certificate = CertificateDer::from(certificate);
         let certificate = EndEntityCert::try_from(&certificate).map_err(|_| wrong.clone())?;
         let provider = aws_lc_rs::default_provider();
-        let known = provider.signature_verification_algorithms.mapping.iter();
-        let mut known = known
-            .filter(|(one, _)| *one == SignatureScheme::from(scheme))
-            .flat_map(|(_, all)| all.iter());
-        known
-            .any(|algorithm| certificate.verify_signature(*algorithm, message, signature).is_ok())
-            .then_some(())
-            .ok_or(wrong)
+        let mut known = provider.signature_verification_algorithms.mapping.iter();
+        // The first algorithm is the one of the scheme's own curve; TLS 1.3 allows no other.
+        let known = known.find(|(one, _)| *one == SignatureScheme::from(scheme));
+        let algorithm = known.and_then(|(_, all)| all.first()).ok_or(wrong.clone())?;
+        certificate
+            .verify_signature(*algorithm, message, signature)
+            .map_err(|_| wrong)
     }
 }
 

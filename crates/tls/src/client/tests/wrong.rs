@@ -66,7 +66,7 @@ fn a_flight_that_is_not_right_is_refused() {
             Alert::IllegalParameter,
         ),
         (case(|s| s.changes = MAX_CHANGES + 1), Alert::UnexpectedMessage),
-        (case(|s| s.empty_records = MAX_EMPTY + 1), Alert::UnexpectedMessage),
+        (case(|s| s.empty_records = 1), Alert::UnexpectedMessage),
         (case(|s| s.compressed = true), Alert::UnexpectedMessage),
         (case(|s| s.retry = Some((None, None))), Alert::IllegalParameter),
         (case(|s| s.retry = Some((Some(0x001d), None))), Alert::IllegalParameter),
@@ -159,11 +159,45 @@ fn the_server_is_told_why() {
     assert_eq!(client.receive(&mut flight, &mut counting(3)), Err(Error::Unauthentic));
     says(&mut client, Some(&mut server), Alert::BadRecordMac);
 
+    // The first failure is the last: what follows is not looked at, and answered with nothing.
+    for follows in [&[20, 3, 3, 0, 1, 1][..], &[22, 3, 3, 0, 4, 0, 0, 0, 0], b""] {
+        assert!(client.receive(&mut follows.to_vec(), &mut counting(3)).is_err());
+        assert!(client.take_output().is_empty());
+    }
+
+    // Once there are keys, an alert in the clear is nobody's word.
+    let (mut client, hello) = begin();
+    let (flight, mut server) = Script::default().answer(&hello, None);
+    let (first, _) = record::Record::first(&flight)
+        .unwrap()
+        .map(|first| flight.split_at(first.len()))
+        .unwrap();
+    let mut bytes = [first, &[21, 3, 3, 0, 2, 2, 40]].concat();
+    let error = client.receive(&mut bytes, &mut counting(3)).unwrap_err();
+    assert_eq!(error.alert(), Some(Alert::UnexpectedMessage));
+    says(&mut client, Some(&mut server), Alert::UnexpectedMessage);
+
     // Whoever gives up is told nothing.
     let (mut client, _) = begin();
     let mut alert = vec![21, 3, 3, 0, 2, 2, 40];
     assert_eq!(client.receive(&mut alert, &mut counting(3)), Err(Error::Alerted(40)));
     assert!(client.take_output().is_empty());
+}
+
+/// The sealed messages of a flight.
+fn unsealed(flight: &mut [u8], server: &mut Server) -> Vec<u8> {
+    let mut opening = Opening::new(Version::Tls13, &server.handshake.keys()).unwrap();
+    let (mut at, mut messages) = (0, Vec::new());
+    let mut flight = flight.to_vec();
+    while let Some(len) = record::Record::first(&flight[at..]).unwrap().map(|record| record.len()) {
+        let (head, content) = flight[at..at + len].split_first_chunk_mut().unwrap();
+        if head[0] == record::APPLICATION {
+            let (_, plain) = opening.open(head, content).unwrap();
+            messages.extend_from_slice(&content[plain]);
+        }
+        at += len;
+    }
+    messages
 }
 
 #[test]
@@ -187,6 +221,51 @@ fn messages_come_in_their_order_and_whole_where_keys_change() {
         bytes.resize(bytes.len().max(25), 0);
         let error = client.receive(&mut bytes, &mut counting(3)).unwrap_err();
         assert_eq!(error.alert(), Some(alert), "{records:02x?}: {error}");
+    }
+    // The messages of a flight: EncryptedExtensions, Certificate, CertificateVerify, Finished, each sealed in a record; 8 is one in
+    // the clear, and 9 a change_cipher_spec behind a part of the first.
+    for order in [
+        &[0, 0][..],
+        &[1],
+        &[2],
+        &[3],
+        &[0, 2],
+        &[0, 3],
+        &[0, 1, 1],
+        &[0, 1, 3],
+        &[0, 1, 0],
+        &[0, 1, 2, 2],
+        &[0, 1, 2, 1],
+        &[8],
+        &[0, 8],
+        &[0, 1, 2, 8],
+        &[9],
+    ] {
+        let mut client = Client::start(plain(), Likes::default(), None).unwrap();
+        let hello = first_message(&client.take_output());
+        let (mut flight, mut server) = Script::default().answer(&hello, None);
+        let mut messages = Vec::new();
+        let mut rest = unsealed(&mut flight, &mut server);
+        while !rest.is_empty() {
+            let len = 4 + usize::from(u16::from_be_bytes([rest[2], rest[3]]));
+            messages.push(rest.drain(..len).collect::<Vec<_>>());
+        }
+        assert_eq!(messages.len(), 4);
+        let first = record::Record::first(&flight).unwrap().unwrap().len();
+        let mut bytes = flight[..first].to_vec();
+        let mut sealing = Sealing::new(Version::Tls13, &server.handshake.keys()).unwrap();
+        for step in order {
+            match step {
+                8 => record::write(&mut bytes, record::HANDSHAKE, 3, &messages[0]),
+                9 => {
+                    sealing.push(record::HANDSHAKE, &messages[0][..3], &mut bytes).unwrap();
+                    record::write(&mut bytes, record::CHANGE_CIPHER_SPEC, 3, &[1]);
+                }
+                step => sealing.push(record::HANDSHAKE, &messages[*step], &mut bytes).unwrap(),
+            }
+        }
+        let error = client.receive(&mut bytes, &mut counting(3)).unwrap_err();
+        assert_eq!(error.alert(), Some(Alert::UnexpectedMessage), "{order:?}: {error}");
     }
     // ServerHello, and the beginning of something in the same record.
     let mut client = Client::start(plain(), Likes::default(), None).unwrap();
