@@ -161,6 +161,11 @@ impl Error {
     pub(crate) fn is_reset(&self) -> bool {
         matches!(self, Error::Io(error) if error.kind() == io::ErrorKind::ConnectionReset)
     }
+
+    /// True if the peer ended in the middle of something whose end is known.
+    pub(crate) fn is_cut(&self) -> bool {
+        matches!(self, Error::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof)
+    }
 }
 
 impl fmt::Display for Error {

@@ -316,6 +316,12 @@ impl Relay {
             .poll(cx, &mut self.far, &mut self.near, &mut may_end, &mut down);
         self.user.received(up);
         self.user.sent(down);
+        // What was cut must not look whole to whoever it was for.
+        for (done, to) in [(&up_done, &mut self.far), (&down_done, &mut self.near)] {
+            if matches!(done, Poll::Ready(Err(error)) if error.is_cut()) {
+                to.carrier.reset_on_close();
+            }
+        }
         let (up_done, down_done) = match (up_done, down_done) {
             (Poll::Ready(Err(error)), _) | (_, Poll::Ready(Err(error))) => return Poll::Ready(Err(error)),
             (up_done, down_done) => (up_done.is_ready(), down_done.is_ready()),

@@ -312,6 +312,9 @@ impl Stream {
             None if self.unpads() => self.open_blocks()?,
             None => self.pass_and_look(),
         }
+        if self.rx.end && !self.is_between_blocks() {
+            return Err(Error::Io(io::ErrorKind::UnexpectedEof.into()));
+        }
         #[cfg(test)]
         flood::note(self.tx.out.len() - self.tx.sent);
         Ok(())
@@ -352,7 +355,7 @@ impl Stream {
                 self.rx.end = true;
                 let unfinished = self.rx.regions[..PAYLOAD].iter().any(|r| !r.is_empty());
                 let whole = self.opener.as_ref().is_none_or(|opener| opener.may_end());
-                if unfinished || !whole {
+                if unfinished || !whole || !self.is_between_blocks() {
                     return Poll::Ready(Err(Error::Io(io::ErrorKind::UnexpectedEof.into())));
                 }
                 self.rx.release_if_empty();

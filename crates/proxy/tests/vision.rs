@@ -12,8 +12,8 @@ use std::time::Duration;
 use common::*;
 use inner::{Inner, Tap};
 use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use sealway_proxy::Server;
 use sealway_proxy::settings::*;
 use sealway_v2ray::mux;
@@ -23,8 +23,8 @@ use sealway_v2ray::{Address, Destination};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 fn account() -> InboundProtocol {
     InboundProtocol::Vless(VlessIn {
@@ -255,8 +255,12 @@ async fn what_an_account_may_not_do() {
         let words = [&header[..], &block(true, 0, b"hello", 9)].concat();
         assert_eq!(answer(&mut tls, &words).await, (vec![], true), "{what}");
     }
-    // A mux is for datagrams: a stream in it is refused, whether the mux is padded or not.
-    for flow in [Flow::Vision, Flow::None] {
+    // A mux is for datagrams: a stream in it is refused, whether the mux is padded or not, and however it is asked for.
+    for (flow, command) in [
+        (Flow::Vision, Command::Mux),
+        (Flow::None, Command::Mux),
+        (Flow::Vision, Command::Connect(mux::target().unwrap())),
+    ] {
         let mut frame = Vec::new();
         let target = Destination::tcp(Address::from(echo.ip()), echo.port());
         mux::push_new(&mut frame, 1, &target, None, Some(b"hello")).unwrap();
@@ -265,39 +269,76 @@ async fn what_an_account_may_not_do() {
             Flow::None => frame,
         };
         let mut tls = raw(to, &certificate, tls13).await;
-        let (got, _) = answer(&mut tls, &[&request(flow, Command::Mux)[..], &words].concat()).await;
+        let (got, _) = answer(&mut tls, &[&request(flow, command.clone())[..], &words].concat()).await;
         let got = match flow {
             Flow::Vision => content(&got),
             Flow::None => got[2..].to_vec(),
         };
         // Session 1 ends with an error.
-        assert_eq!(got, [0, 4, 0, 1, 3, 2], "{flow:?}");
+        assert_eq!(got, [0, 4, 0, 1, 3, 2], "{flow:?}, {command:?}");
     }
 }
 
+/// Where TLS is older, the server is told nothing, not even the id.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_client_wants_tls_13_around_it() {
-    let (mut tls, certificate) = server_tls(&["server.example"]);
-    tls.versions = Versions {
-        tls12: true,
-        tls13: false,
-    };
-    let transport = ServerTransport {
-        tls: Some(tls),
-        ..ServerTransport::default()
-    };
-    let server = Server::start(server_settings(vless(), transport)).await.unwrap();
-    let near = client(
-        at(&server, "in"),
-        &certificate,
-        echo().await,
-        Vision::default(),
-        MuxOut::default(),
-    )
-    .await;
-    let mut tcp = TcpStream::connect(at(&near, "door")).await.unwrap();
-    let _ = tcp.write_all(b"hello").await;
-    assert_eq!(to_the_end(&mut tcp).await.0, b"");
+    for (version, says) in [(&rustls::version::TLS12, false), (&rustls::version::TLS13, true)] {
+        let (certificate, key) = certificate(&["server.example"]);
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[version])
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(
+                vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()],
+                PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap(),
+            )
+            .unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = listener.local_addr().unwrap();
+        let near = client(server, &certificate, echo().await, Vision::default(), MuxOut::default()).await;
+        let mut program = TcpStream::connect(at(&near, "door")).await.unwrap();
+        program.write_all(b"hello").await.unwrap();
+        let (tcp, _) = within("connection", listener.accept()).await.unwrap();
+        let mut tls = TlsAcceptor::from(Arc::new(config)).accept(tcp).await.unwrap();
+        let mut heard = [0; 64];
+        let got = within("words", tls.read(&mut heard)).await.unwrap_or(0);
+        assert_eq!(got > 0, says, "{version:?}: {:?}", &heard[..got]);
+        if !says {
+            assert_eq!(to_the_end(&mut program).await.0, b"");
+        }
+    }
+}
+
+/// A block says how long it is: a connection that ends within one was cut, and does not look whole to the target.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_end_within_a_block_is_no_end() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (server, certificate) = serve(account()).await;
+    let header = request(Flow::Vision, tcp(listener.local_addr().unwrap()));
+    let whole = block(true, 0, b"hello", 30);
+    for (left, is_said, ends) in [
+        (0, false, true),
+        (0, true, true),
+        (7, false, false),
+        (7, true, false),
+        (32, false, false),
+        (32, true, false),
+    ] {
+        let mut tls = raw(at(&server, "in"), &certificate, &rustls::version::TLS13).await;
+        let words = [&header[..], &whole[..whole.len() - left]].concat();
+        tls.write_all(&words).await.unwrap();
+        tls.flush().await.unwrap();
+        let (mut target, _) = within("connection", listener.accept()).await.unwrap();
+        let mut heard = [0; 3];
+        within("words", target.read_exact(&mut heard)).await.unwrap();
+        match is_said {
+            true => tls.shutdown().await.unwrap(),
+            false => tls.get_mut().0.shutdown().await.unwrap(),
+        }
+        let (_, ended) = to_the_end(&mut target).await;
+        assert_eq!(ended, ends, "{left} bytes are missing, said: {is_said}");
+    }
 }
 
 /// One direction ends, the other goes on: within the outer TLS, and without it.

@@ -77,11 +77,16 @@ impl Vless {
             if request.flow == Flow::Vision {
                 carries?;
             }
+            let is_mux = match &request.command {
+                Command::Connect(to) => mux::is_mux(to),
+                Command::Mux => true,
+                Command::Reverse => false,
+            };
             asked = Some(Asked {
                 id: request.id,
                 flow: request.flow,
                 seed,
-                datagrams_only: flow == Flow::Vision && request.command == Command::Mux,
+                datagrams_only: flow == Flow::Vision && is_mux,
             });
             match request.command {
                 Command::Connect(to) => Ok(to),

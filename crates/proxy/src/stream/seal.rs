@@ -86,6 +86,9 @@ impl Stream {
 
     /// Seals one datagram: exactly one piece of the body layer, however long.
     pub(crate) fn seal_whole(&mut self, payload: &[u8]) -> Result<(), Error> {
+        if self.pads() {
+            return self.seal_padded(payload);
+        }
         let mut unit = std::mem::take(&mut self.tx.prefix);
         match &mut self.sealer {
             Some(sealer) => sealer.seal(payload, &mut unit)?,

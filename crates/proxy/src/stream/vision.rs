@@ -68,6 +68,12 @@ impl Stream {
         self.vision.as_ref().is_some_and(|vision| vision.reader.is_some())
     }
 
+    /// True if what is received is not within a block: a direction that ends there is whole.
+    pub(super) fn is_between_blocks(&self) -> bool {
+        let reader = self.vision.as_ref().and_then(|vision| vision.reader.as_ref());
+        reader.is_none_or(Reader::may_end)
+    }
+
     /// True if what is sent is sealed by TLS.
     pub(super) fn seals(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| !tls.has_ended_sealing())

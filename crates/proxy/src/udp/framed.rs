@@ -67,9 +67,8 @@ impl PacketEnd for Framed {
                 self.stream.consume(used);
                 return Poll::Ready(Ok(true));
             }
-            let had = payload.len();
-            self.stream.open()?;
-            if self.stream.payload().len() > had {
+            if self.stream.wants_open() {
+                self.stream.open()?;
                 continue;
             }
             if self.stream.has_ended() {

@@ -53,6 +53,12 @@ impl Reader {
         }
     }
 
+    /// Whether all may end here, with nothing left of what was given: between two blocks, or where there are none. A block says
+    /// how long it is, so one that breaks off was cut.
+    pub const fn may_end(&self) -> bool {
+        !matches!(self.state, State::Body(_, 1.., _) | State::Body(_, _, 1..))
+    }
+
     /// What the front of `bytes` is. `None`: more has to come, or [`Reader::is_through`] has an answer. A part is done with:
     /// the next call is to be given what follows it.
     ///

@@ -112,6 +112,21 @@ fn the_bytes_of_blocks() {
 }
 
 #[test]
+fn an_end_within_a_block_is_known() {
+    let mut wire = [7; 16].to_vec();
+    wire.extend_from_slice(b"\x00\x00\x05\x00\x03hello\0\0\0\x00\x00\x00\x00\x00\x01\x00\x02\x00\x00ok");
+    for end in 0..=wire.len() {
+        let (mut reader, mut at) = (Reader::new(ID), 0);
+        while let Some(part) = reader.next(&wire[at..end]).unwrap() {
+            at += part.skip + part.content;
+        }
+        // In front of a head, or in one, of which something is left then.
+        let is_whole = at == end && reader.may_end();
+        assert_eq!(is_whole, [0, 16, 29, 34, 41].contains(&end), "{end}");
+    }
+}
+
+#[test]
 fn every_boundary() {
     let (mut writer, mut filter) = (Writer::new(ID, Seed::default(), true), seen(0x1301, true));
     let mut wire = sealed(&mut writer, &mut filter, b"");
