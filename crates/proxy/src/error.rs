@@ -102,8 +102,6 @@ pub enum Error {
 pub enum Answered {
     /// The site whose name was asked for, with a valid certificate.
     Site,
-    /// Most likely that site: its certificate came compressed, which no REALITY server does, and was not looked at.
-    Unseen,
     /// The server, but without the ML-DSA-65 key that it is to have.
     Unsigned,
     /// Neither the server nor the site: why its certificate is not valid.
@@ -186,10 +184,6 @@ impl fmt::Display for Error {
                               take this version (its `minClientVer` and `maxClientVer`)";
                 match answered {
                     Answered::Site => write!(f, "the site {name} itself answered in place of the REALITY server: {likely}"),
-                    Answered::Unseen => write!(
-                        f,
-                        "not the REALITY server answered, but most likely the site {name} itself, with a compressed certificate: {likely}"
-                    ),
                     Answered::Unsigned => f.write_str(
                         "the REALITY server does not have the ML-DSA-65 key that `mldsa65Verify` says; take that out if the server \
                          has no `mldsa65Seed`",

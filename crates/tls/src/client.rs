@@ -56,15 +56,6 @@ pub trait Judge {
     fn takes(&self, _scheme: u16) -> bool {
         false
     }
-
-    /// The chain came compressed (RFC 8879), which is looked at no further. Only a server may do so whose client offered it. Whoever
-    /// returns `Ok` goes on with somebody that has shown nothing.
-    ///
-    /// # Errors
-    /// [`Error::Peer`] if the handshake is to end.
-    fn compressed(&mut self) -> Result<(), Error> {
-        Err(Error::peer(Alert::UnsupportedCertificate, "a compressed certificate"))
-    }
 }
 
 /// A handshake on its way.

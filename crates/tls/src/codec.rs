@@ -4,6 +4,7 @@
 //! REALITY server) has them. Every reader is total: whatever the bytes, it gives a value or an error, in time that is linear in
 //! their number. Lengths must fit exactly; an extension that comes twice is an error.
 
+mod compressed;
 pub mod extension;
 mod fields;
 mod flight;
@@ -15,6 +16,7 @@ pub mod record;
 #[cfg(test)]
 mod tests;
 
+pub use compressed::CompressedCertificate;
 pub use extension::{Extensions, KeyShare, KeyShares, Numbers};
 pub use flight::{
     Certificate, CertificateEntry, CertificateVerify, EncryptedExtensions, KeyUpdate, NewSessionTicket,

@@ -29,6 +29,7 @@ pub enum Alert {
     MissingExtension = 109,
     UnsupportedExtension = 110,
     UnrecognizedName = 112,
+    CertificateRequired = 116,
     NoApplicationProtocol = 120,
 }
 

@@ -126,6 +126,8 @@ pub fn chrome(server_name: Option<&str>, protocols: bool, random: &mut dyn FnMut
         extensions.push((extension::APPLICATION_SETTINGS, body::names(&SETTINGS)?));
     }
     shuffle(&mut extensions, random);
+    // A cookie has its place in the same order; behind the first that is made up, and before the last.
+    let cookie_at = 1 + below(extensions.len() as u64 + 1, random) as usize;
     extensions.insert(0, (made_up.of(Place::First), Vec::new()));
     extensions.push((made_up.of(Place::Last), vec![0]));
     Ok(Hello {
@@ -134,16 +136,21 @@ pub fn chrome(server_name: Option<&str>, protocols: bool, random: &mut dyn FnMut
         suites: with(Place::Suite, &SUITES),
         extensions,
         secrets,
+        cookie_at,
     })
+}
+
+/// Draws a number below `end`. What dividing leaves over is next to nothing of 64 bits.
+fn below(end: u64, random: &mut dyn FnMut(&mut [u8])) -> u64 {
+    let mut drawn = [0; 8];
+    random(&mut drawn);
+    u64::from_be_bytes(drawn) % end
 }
 
 /// Draws an order, each as likely as any other.
 fn shuffle<T>(list: &mut [T], random: &mut dyn FnMut(&mut [u8])) {
     for last in (1..list.len()).rev() {
-        let mut drawn = [0; 8];
-        random(&mut drawn);
-        // What dividing leaves over is next to nothing of 64 bits.
-        list.swap(last, (u64::from_be_bytes(drawn) % (last as u64 + 1)) as usize);
+        list.swap(last, below(last as u64 + 1, random) as usize);
     }
 }
 

@@ -64,8 +64,6 @@ pub(crate) enum Answer {
 enum Verdict {
     Server([u8; 32]),
     Site,
-    /// Its certificate came compressed, and was not looked at.
-    Unseen,
 }
 
 struct Evidence {
@@ -81,8 +79,9 @@ struct Evidence {
 
 impl Judge for Evidence {
     fn certificate(&mut self, shown: &Shown<'_>) -> Result<(), sealway_tls::Error> {
+        // What a browser says to any chain that it does not accept.
         let refused = |why: &str| sealway_tls::Error::Certificate {
-            alert: Alert::BadCertificate,
+            alert: Alert::CertificateUnknown,
             why: why.to_owned(),
         };
         match Proof::of(&self.key, shown, self.mldsa65.as_deref()) {
@@ -122,12 +121,12 @@ impl Judge for Evidence {
             _ => {
                 let certificate = CertificateDer::from(certificate);
                 let mapping = self.provider.signature_verification_algorithms.mapping;
-                let known = mapping
-                    .iter()
-                    .filter(|(known, _)| *known == SignatureScheme::from(scheme));
-                let mut known = known.flat_map(|(_, algorithms)| algorithms.iter());
+                let scheme = SignatureScheme::from(scheme);
+                let known = mapping.iter().find(|(known, _)| *known == scheme);
+                // The first is the one of the scheme's own curve; TLS 1.3 allows no other.
+                let algorithm = known.and_then(|(_, algorithms)| algorithms.first());
                 EndEntityCert::try_from(&certificate).is_ok_and(|certificate| {
-                    known.any(|algorithm| certificate.verify_signature(*algorithm, message, signature).is_ok())
+                    algorithm.is_some_and(|one| certificate.verify_signature(*one, message, signature).is_ok())
                 })
             }
         };
@@ -137,12 +136,6 @@ impl Judge for Evidence {
 
     fn takes(&self, scheme: u16) -> bool {
         scheme == ED25519 && matches!(self.verdict, Some(Verdict::Server(_)))
-    }
-
-    /// No server of REALITY does so. The connection goes on as a browser's would.
-    fn compressed(&mut self) -> Result<(), sealway_tls::Error> {
-        self.verdict = Some(Verdict::Unseen);
-        Ok(())
     }
 }
 
@@ -260,6 +253,7 @@ impl RealityClient {
         }
         let received = wire.input[..wire.filled].to_vec();
         let done = client.finish().ok_or(Error::Closed)?;
+        let verdict = done.judge.verdict.ok_or(Error::Closed)?;
         let records = Records::after(done.secrets.client, done.secrets.server, true)?;
         let established = Box::new(Established {
             carrier,
@@ -272,11 +266,10 @@ impl RealityClient {
                 alpn: String::from_utf8_lossy(&done.alpn.unwrap_or_default()).into_owned(),
             },
         });
-        let answered = match done.judge.verdict {
-            Some(Verdict::Server(_)) => return Ok(Answer::Server(established)),
-            Some(Verdict::Site) => Answered::Site,
-            _ => Answered::Unseen,
-        };
+        if let Verdict::Server(_) = verdict {
+            return Ok(Answer::Server(established));
+        }
+        let answered = Answered::Site;
         Ok(Answer::Site {
             established,
             host: name.clone(),

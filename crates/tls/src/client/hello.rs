@@ -44,6 +44,8 @@ pub struct Hello {
     pub(crate) suites: Vec<u16>,
     pub(crate) extensions: Vec<(u16, Vec<u8>)>,
     pub(crate) secrets: Vec<(Group, ClientSecret)>,
+    /// Where among the extensions a cookie goes that the server may ask for.
+    pub(crate) cookie_at: usize,
 }
 
 impl Hello {
@@ -75,6 +77,7 @@ impl Hello {
         Ok(Hello {
             random: own,
             session_id,
+            cookie_at: extensions.len(),
             suites: offer.suites.iter().map(|suite| suite.id()).collect(),
             extensions,
             secrets,
@@ -143,7 +146,8 @@ impl Hello {
             place.ok_or(Error::Given("a hello without key shares"))?.1 = share;
         }
         if let Some(cookie) = cookie {
-            self.extensions.push((extension::COOKIE, body::cookie(cookie)?));
+            let at = self.cookie_at.min(self.extensions.len());
+            self.extensions.insert(at, (extension::COOKIE, body::cookie(cookie)?));
         }
         Ok(())
     }

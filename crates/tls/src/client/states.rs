@@ -3,8 +3,8 @@
 use super::{Done, Hello, Judge, Shown, unexpected};
 use crate::codec::extension::{self, TLS13};
 use crate::codec::{
-    self, Certificate, CertificateVerify, EncryptedExtensions, Extensions, Kind, Message, ServerHello,
-    write_certificate, write_encrypted_extensions, write_finished,
+    self, Certificate, CertificateVerify, CompressedCertificate, EncryptedExtensions, Extensions, Kind, Message,
+    ServerHello, write_certificate, write_encrypted_extensions, write_finished,
 };
 use crate::error::{Alert, Error};
 use crate::group::Group;
@@ -58,6 +58,42 @@ impl State {
     }
 }
 
+/// Extensions that EncryptedExtensions may have.
+const ENCRYPTED: [u16; 6] = [
+    extension::SERVER_NAME,
+    extension::SUPPORTED_GROUPS,
+    extension::ALPN,
+    extension::APPLICATION_SETTINGS,
+    extension::TRUST_ANCHORS,
+    extension::ENCRYPTED_CLIENT_HELLO,
+];
+/// Those of TLS 1.2 and of certificates. A server that answers one of them there is told by browsers that it cannot be read.
+const MISPLACED: [u16; 5] = [
+    extension::STATUS_REQUEST,
+    extension::EC_POINT_FORMATS,
+    extension::SIGNED_CERTIFICATE_TIMESTAMP,
+    extension::EXTENDED_MAIN_SECRET,
+    extension::SESSION_TICKET,
+];
+/// Extensions that a certificate of a chain may have.
+const OF_CERTIFICATES: [u16; 3] = [
+    extension::STATUS_REQUEST,
+    extension::SIGNED_CERTIFICATE_TIMESTAMP,
+    extension::TRUST_ANCHORS,
+];
+/// Signature schemes that TLS 1.3 has no use for but in certificates: RSA with PKCS #1 (RFC 8446 section 4.2.3).
+const OF_CHAINS: [u16; 3] = [0x0401, 0x0501, 0x0601];
+
+fn malformed(what: &'static str) -> Error {
+    Error::peer(Alert::DecodeError, what)
+}
+
+/// Whether a number is one of those that stand for nothing (RFC 8701): 0x?a?a.
+fn is_made_up(number: u16) -> bool {
+    let [high, low] = number.to_be_bytes();
+    high == low && low & 0x0f == 0x0a
+}
+
 fn illegal(what: &'static str) -> Error {
     Error::peer(Alert::IllegalParameter, what)
 }
@@ -90,17 +126,17 @@ impl WaitHello {
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<Next, Error> {
         let answer = ServerHello::read(message)?;
-        if answer.version()? != TLS13 || answer.legacy_version != 0x0303 {
+        if answer.version()? != TLS13 {
             return Err(Error::peer(Alert::ProtocolVersion, "the server speaks no TLS 1.3"));
         }
+        if answer.legacy_version != 0x0303 || answer.compression != 0 {
+            return Err(malformed("a ServerHello that is not of TLS 1.2 in form"));
+        }
         if answer.session_id != self.hello.session_id {
-            return Err(illegal("the session id is not the one that was sent"));
+            return Err(malformed("the session id is not the one that was sent"));
         }
         let suite = CipherSuite::from_id(answer.suite).filter(|_| self.hello.suites.contains(&answer.suite));
         let suite = suite.ok_or(illegal("a suite that was not offered"))?;
-        if answer.compression != 0 {
-            return Err(illegal("a compression method"));
-        }
         match answer.is_retry() {
             true => self.retry(&answer, suite, random),
             false => self.agree(&answer, suite, log),
@@ -117,8 +153,14 @@ impl WaitHello {
             return Err(unexpected("a second HelloRetryRequest"));
         }
         let known = [extension::SUPPORTED_VERSIONS, extension::KEY_SHARE, extension::COOKIE];
-        if answer.extensions.iter().any(|(kind, _)| !known.contains(&kind)) {
-            return Err(unsolicited());
+        for (kind, body) in answer.extensions.iter().filter(|(kind, _)| !known.contains(kind)) {
+            // The confirmation of an encrypted hello; ours has nothing in it that could be confirmed.
+            if kind != extension::ENCRYPTED_CLIENT_HELLO || self.hello.extension(kind).is_none() {
+                return Err(unsolicited());
+            }
+            if body.len() != 8 {
+                return Err(malformed("a confirmation of a wrong length"));
+            }
         }
         let (group, cookie) = (answer.retry_group()?, answer.extensions.cookie()?);
         let group = match group {
@@ -127,7 +169,7 @@ impl WaitHello {
             Some(id) => {
                 let body = self.hello.extension(extension::SUPPORTED_GROUPS).unwrap_or_default();
                 let offered = body.chunks_exact(2).skip(1).any(|group| group == id.to_be_bytes());
-                if !offered || self.hello.secrets.iter().any(|(group, _)| group.id() == id) {
+                if !offered || is_made_up(id) || self.hello.secrets.iter().any(|(group, _)| group.id() == id) {
                     return Err(illegal("a HelloRetryRequest for a group that cannot be asked for"));
                 }
                 let what = "the server wants a group that is not spoken here";
@@ -212,12 +254,51 @@ impl Common {
         all.find(|(at, _)| *at == kind).map(|(_, body)| &body[..])
     }
 
-    /// Extensions of an answer may only be those that were asked for.
-    fn only_offered(&self, extensions: &Extensions<'_>) -> Result<(), Error> {
-        match extensions.iter().all(|(kind, _)| self.offers(kind).is_some()) {
+    /// The names in an extension of our hello that is a list of them.
+    fn names(&self, kind: u16) -> impl Iterator<Item = &[u8]> {
+        let mut rest = self.offers(kind).and_then(|body| body.get(2..)).unwrap_or_default();
+        std::iter::from_fn(move || {
+            let (length, after) = rest.split_first()?;
+            let (name, after) = after.split_at_checked(usize::from(*length))?;
+            rest = after;
+            Some(name)
+        })
+    }
+
+    /// Whether the chosen protocol is one whose settings are exchanged.
+    fn has_settings(&self) -> bool {
+        let chosen = self.alpn.as_deref();
+        self.names(extension::APPLICATION_SETTINGS)
+            .any(|name| Some(name) == chosen)
+    }
+
+    /// Extensions of an answer may only be those that have a place there and were asked for. One that is made up has none.
+    fn only_offered(&self, extensions: &Extensions<'_>, places: &[u16]) -> Result<(), Error> {
+        let fits = |kind: u16| places.contains(&kind) && self.offers(kind).is_some();
+        match extensions.iter().all(|(kind, _)| fits(kind)) {
             true => Ok(()),
             false => Err(unsolicited()),
         }
+    }
+
+    /// Has the body of a Certificate judged. Gives the server's own one.
+    fn judged<J: Judge>(&self, body: &[u8], judge: &mut J) -> Result<Vec<u8>, Error> {
+        let certificate = Certificate::read(body)?;
+        if !certificate.context.is_empty() {
+            return Err(malformed("a context of a server's certificate"));
+        }
+        for entry in &certificate.entries {
+            self.only_offered(&entry.extensions, &OF_CERTIFICATES)?;
+        }
+        let chain: Vec<&[u8]> = certificate.entries.iter().map(|entry| entry.der).collect();
+        let none = Error::peer(Alert::CertificateRequired, "a chain without a certificate");
+        let first = chain.first().ok_or(none)?.to_vec();
+        judge.certificate(&Shown {
+            chain: &chain,
+            client_hello: &self.client_hello,
+            server_hello: &self.server_hello,
+        })?;
+        Ok(first)
     }
 }
 
@@ -234,45 +315,37 @@ impl WaitExtensions {
             "a message where EncryptedExtensions had to come",
         )?;
         let extensions = EncryptedExtensions::read(message.body())?.0;
-        self.common.only_offered(&extensions)?;
-        let elsewhere = [
-            extension::SUPPORTED_VERSIONS,
-            extension::SIGNATURE_ALGORITHMS,
-            extension::PSK_KEY_EXCHANGE_MODES,
-            extension::PADDING,
-            extension::COMPRESS_CERTIFICATE,
-        ];
-        if extensions.iter().any(|(kind, _)| elsewhere.contains(&kind)) {
-            return Err(illegal("an extension that has no place in EncryptedExtensions"));
+        const WHERE: &str = "an extension that has no place in EncryptedExtensions";
+        for (kind, _) in extensions
+            .iter()
+            .filter(|(kind, _)| self.common.offers(*kind).is_some())
+        {
+            match kind {
+                extension::RENEGOTIATION_INFO => return Err(illegal(WHERE)),
+                kind if MISPLACED.contains(&kind) => return Err(malformed(WHERE)),
+                _ => {}
+            }
         }
+        self.common.only_offered(&extensions, &ENCRYPTED)?;
         if extensions
             .get(extension::SERVER_NAME)
             .is_some_and(|body| !body.is_empty())
         {
-            return Err(illegal("a server name in an answer"));
+            return Err(malformed("a server name in an answer"));
         }
         if let Some(chosen) = extensions.alpn()? {
             let [chosen] = chosen[..] else {
-                return Err(illegal("more than one application protocol"));
+                return Err(malformed("more than one application protocol"));
             };
-            // Every name in the list stands behind its length.
-            let mut rest = self
-                .common
-                .offers(extension::ALPN)
-                .and_then(|body| body.get(2..))
-                .unwrap_or_default();
-            let mut offered = false;
-            while let Some((length, after)) = rest.split_first() {
-                let (name, after) = after.split_at_checked(usize::from(*length)).unwrap_or((after, &[]));
-                offered |= name == chosen;
-                rest = after;
-            }
-            if !offered {
+            if !self.common.names(extension::ALPN).any(|name| name == chosen) {
                 return Err(illegal("an application protocol that was not offered"));
             }
             self.common.alpn = Some(chosen.to_vec());
         }
         self.common.settings = extensions.get(extension::APPLICATION_SETTINGS).is_some();
+        if self.common.settings && !self.common.has_settings() {
+            return Err(illegal("settings of a protocol that has none"));
+        }
         self.common.transcript.add(message.bytes);
         Ok(Next::Wait(State::Certificate(Box::new(WaitCertificate {
             common: self.common,
@@ -294,35 +367,17 @@ impl WaitCertificate {
             Kind::CERTIFICATE_REQUEST if !self.asked => {
                 // A context it has only after the handshake.
                 if message.body().first() != Some(&0) {
-                    return Err(illegal("a context of a CertificateRequest"));
+                    return Err(malformed("a context of a CertificateRequest"));
                 }
                 self.asked = true;
                 self.common.transcript.add(message.bytes);
                 return Ok(Next::Wait(State::Certificate(Box::new(self))));
             }
             Kind::COMPRESSED_CERTIFICATE if self.common.offers(extension::COMPRESS_CERTIFICATE).is_some() => {
-                judge.compressed()?;
-                None
+                let body = CompressedCertificate::read(message.body())?.decompress()?;
+                self.common.judged(&body, judge)?
             }
-            Kind::CERTIFICATE => {
-                let certificate = Certificate::read(message.body())?;
-                if !certificate.context.is_empty() {
-                    return Err(illegal("a context of a server's certificate"));
-                }
-                for entry in &certificate.entries {
-                    self.common.only_offered(&entry.extensions)?;
-                }
-                let chain: Vec<&[u8]> = certificate.entries.iter().map(|entry| entry.der).collect();
-                let first = chain
-                    .first()
-                    .ok_or(Error::peer(Alert::DecodeError, "a chain without a certificate"))?;
-                judge.certificate(&Shown {
-                    chain: &chain,
-                    client_hello: &self.common.client_hello,
-                    server_hello: &self.common.server_hello,
-                })?;
-                Some(first.to_vec())
-            }
+            Kind::CERTIFICATE => self.common.judged(message.body(), judge)?,
             _ => return Err(unexpected("a message where Certificate had to come")),
         };
         self.common.transcript.add(message.bytes);
@@ -338,8 +393,8 @@ impl WaitCertificate {
 pub(super) struct WaitVerify {
     common: Common,
     asked: bool,
-    /// The server's own certificate; `None` of one that came compressed.
-    shown: Option<Vec<u8>>,
+    /// The server's own certificate.
+    shown: Vec<u8>,
 }
 
 impl WaitVerify {
@@ -353,13 +408,13 @@ impl WaitVerify {
         let schemes = self.common.offers(extension::SIGNATURE_ALGORITHMS).unwrap_or_default();
         let mut schemes = schemes.chunks_exact(2).skip(1);
         let offered = schemes.any(|scheme| scheme == verify.scheme.to_be_bytes());
+        // A scheme that is made up stands in the list, too, but nobody signs with it.
+        let offered = offered && !OF_CHAINS.contains(&verify.scheme) && !is_made_up(verify.scheme);
         if !offered && !judge.takes(verify.scheme) {
             return Err(illegal("a signature scheme that was not offered"));
         }
-        if let Some(certificate) = &self.shown {
-            let signed = codec::signed_by_server(self.common.transcript.value().as_ref());
-            judge.signature(certificate, verify.scheme, &signed, verify.signature)?;
-        }
+        let signed = codec::signed_by_server(self.common.transcript.value().as_ref());
+        judge.signature(&self.shown, verify.scheme, &signed, verify.signature)?;
         self.common.transcript.add(message.bytes);
         Ok(Next::Wait(State::Finished(Box::new(WaitFinished {
             common: self.common,

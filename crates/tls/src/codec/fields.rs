@@ -37,6 +37,12 @@ impl<'a> Fields<'a> {
         Ok(u16::from_be_bytes(*self.array()?))
     }
 
+    /// A number of three bytes.
+    pub(super) fn u24(&mut self) -> Result<usize, Error> {
+        let [a, b, c] = *self.array()?;
+        Ok(u32::from_be_bytes([0, a, b, c]) as usize)
+    }
+
     pub(super) fn u32(&mut self) -> Result<u32, Error> {
         Ok(u32::from_be_bytes(*self.array()?))
     }

@@ -410,3 +410,45 @@ fn later_messages_are_read() {
         assert_eq!(Certificate::read(message(&out).body()).is_ok(), good);
     }
 }
+
+#[test]
+fn a_compressed_certificate_is_bounded() {
+    // 65,532 zeros, and one more, by brotli.
+    let longest = [
+        0x1b, 0xfb, 0xff, 0xf8, 0x27, 0x00, 0xe2, 0xb1, 0x40, 0xa0, 0xf6, 0x1e, 0x00,
+    ];
+    let longer = [
+        0x1b, 0xfc, 0xff, 0xf8, 0x27, 0x00, 0xe2, 0xb1, 0x40, 0xc0, 0xf6, 0x1e, 0x00,
+    ];
+    let body = |length: u32, stream: &[u8]| {
+        let length = length.to_be_bytes();
+        [&[0, 2][..], &length[1..], &[0, 0, stream.len() as u8], stream].concat()
+    };
+    let fits = body(65_532, &longest);
+    let read = CompressedCertificate::read(&fits).unwrap();
+    assert_eq!(read.length, MAX_MESSAGE - HEAD);
+    assert!(read.decompress().unwrap().iter().all(|byte| *byte == 0));
+    let above = CompressedCertificate::read(&body(65_533, &longer)).unwrap_err();
+    assert_eq!(above.alert(), Some(Alert::IllegalParameter));
+    // More and less than it says, by what is behind it and by what it says; and any piece of it.
+    for (length, stream) in [(65_532, &longer[..]), (65_531, &longest), (0, &longest), (12, &[])] {
+        let body = body(length, stream);
+        let read = CompressedCertificate::read(&body).unwrap();
+        assert_eq!(
+            read.decompress().unwrap_err().alert(),
+            Some(Alert::DecodeError),
+            "{length}"
+        );
+    }
+    for end in 0..longest.len() {
+        let body = body(65_532, &longest[..end]);
+        assert!(
+            CompressedCertificate::read(&body).unwrap().decompress().is_err(),
+            "{end}"
+        );
+    }
+    // A window above 16 MiB is of another format.
+    let large = [0x11, 0x5e, 0xfc, 0x00, 0xe0, 0x97, 0x38, 0x88, 0x33, 0x02, 0x00, 0x06];
+    let body = body(64, &large);
+    assert!(CompressedCertificate::read(&body).unwrap().decompress().is_err());
+}

@@ -1,9 +1,9 @@
 //! Entries of the codec.
 
 use crate::codec::{
-    Certificate, CertificateVerify, ClientHello, EncryptedExtensions, Extensions, Joiner, KeyUpdate, Kind, MAX_FLIGHT,
-    MAX_HELLO, MAX_MESSAGE, Message, NewSessionTicket, ServerHello, record, write_certificate,
-    write_certificate_verify, write_client_hello, write_encrypted_extensions, write_server_hello,
+    Certificate, CertificateVerify, ClientHello, CompressedCertificate, EncryptedExtensions, Extensions, Joiner,
+    KeyUpdate, Kind, MAX_FLIGHT, MAX_HELLO, MAX_MESSAGE, Message, NewSessionTicket, ServerHello, record,
+    write_certificate, write_certificate_verify, write_client_hello, write_encrypted_extensions, write_server_hello,
 };
 
 /// What every reader of extensions makes of these: views of them, and never more than is there.
@@ -91,6 +91,11 @@ fn later(message: Message<'_>) {
         }),
         Kind::CERTIFICATE_VERIFY => CertificateVerify::read(body)
             .and_then(|read| write_certificate_verify(&mut written, read.scheme, read.signature)),
+        Kind::COMPRESSED_CERTIFICATE => CompressedCertificate::read(body).and_then(|read| {
+            let whole = read.decompress()?;
+            assert!(whole.len() == read.length && read.length < MAX_MESSAGE);
+            Certificate::read(&whole).map(drop)
+        }),
         Kind::NEW_SESSION_TICKET => NewSessionTicket::read(body).map(drop),
         Kind::KEY_UPDATE => KeyUpdate::read(body).map(drop),
         _ => Ok(()),

@@ -21,21 +21,27 @@ fn a_flight_that_is_not_right_is_refused() {
         (case(|s| s.wrong_signature = true), Alert::DecryptError),
         (case(|s| s.wrong_finished = true), Alert::DecryptError),
         (case(|s| s.chain = vec![b"other".to_vec()]), Alert::UnknownCa),
-        (case(|s| s.chain = vec![]), Alert::DecodeError),
+        (case(|s| s.chain = vec![]), Alert::CertificateRequired),
+        // RSA with PKCS #1, which the hello has for chains.
+        (case(|s| s.scheme = 0x0401), Alert::IllegalParameter),
         (case(|s| s.scheme = 0x0806 + 0x100), Alert::IllegalParameter),
         (case(|s| s.scheme = 0x0804), Alert::DecryptError),
-        (case(|s| s.session_id = Some(vec![1; 32])), Alert::IllegalParameter),
-        (case(|s| s.session_id = Some(vec![])), Alert::IllegalParameter),
+        (case(|s| s.session_id = Some(vec![1; 32])), Alert::DecodeError),
+        (case(|s| s.session_id = Some(vec![])), Alert::DecodeError),
         (case(|s| s.encrypted = vec![(99, vec![])]), Alert::UnsupportedExtension),
-        (case(|s| s.encrypted = vec![(43, vec![3, 4])]), Alert::IllegalParameter),
-        (case(|s| s.encrypted = vec![(0, vec![1])]), Alert::IllegalParameter),
+        (
+            case(|s| s.encrypted = vec![(43, vec![3, 4])]),
+            Alert::UnsupportedExtension,
+        ),
+        (case(|s| s.encrypted = vec![(0, vec![1])]), Alert::DecodeError),
+        (case(|s| s.entry = vec![(16, vec![])]), Alert::UnsupportedExtension),
         (
             case(|s| s.encrypted = vec![(16, vec![0, 3, 2, b'h', b'3'])]),
             Alert::IllegalParameter,
         ),
         (
             case(|s| s.encrypted = vec![(16, body::names(&["h2", "http/1.1"]).unwrap())]),
-            Alert::IllegalParameter,
+            Alert::DecodeError,
         ),
         (case(|s| s.hello_extensions = Some(vec![])), Alert::ProtocolVersion),
         (
@@ -67,7 +73,7 @@ fn a_flight_that_is_not_right_is_refused() {
         ),
         (case(|s| s.changes = MAX_CHANGES + 1), Alert::UnexpectedMessage),
         (case(|s| s.empty_records = 1), Alert::UnexpectedMessage),
-        (case(|s| s.compressed = true), Alert::UnexpectedMessage),
+        (case(|s| s.compressed = Some(squeezed())), Alert::UnexpectedMessage),
         (case(|s| s.retry = Some((None, None))), Alert::IllegalParameter),
         (case(|s| s.retry = Some((Some(0x001d), None))), Alert::IllegalParameter),
         (case(|s| s.retry = Some((Some(0x0017), None))), Alert::IllegalParameter),
@@ -94,22 +100,118 @@ impl Certificate {
     const MAX_DER: usize = MAX_MESSAGE;
 }
 
+/// The chain "mine", by brotli, as a body of CompressedCertificate.
+fn squeezed() -> Vec<u8> {
+    let stream = [
+        0xc0, 0x00, 0x10, 0x00, 0x00, 0x00, 0x09, 0x00, 0x00, 0x04, 0x6d, 0x69, 0x6e, 0x65, 0x00, 0x00, 0x03,
+    ];
+    [&[0, 2, 0, 0, 13, 0, 0, stream.len() as u8][..], &stream].concat()
+}
+
 #[test]
-fn a_compressed_certificate_is_for_the_judge_to_decide() {
+fn a_compressed_certificate_is_judged_like_a_plain_one() {
+    let script = |change: fn(&mut Vec<u8>)| {
+        let mut body = squeezed();
+        change(&mut body);
+        Script {
+            compressed: Some(body),
+            ..Script::default()
+        }
+    };
+    let (done, _) = shake(&script(|_| {}), browser(), Likes::default(), 64).unwrap();
+    assert!(done.judge.hellos.is_some(), "nobody judged");
+    for (change, alert) in [
+        // Another chain, nobody's stream, another algorithm, and lengths that are wrong or above the limit.
+        ((|body| body[18] ^= 1) as fn(&mut Vec<u8>), Alert::UnknownCa),
+        (|body| body[8] = 0xff, Alert::DecodeError),
+        (|body| body[1] = 1, Alert::IllegalParameter),
+        (|body| body[4] = 12, Alert::DecodeError),
+        (|body| body[4] = 14, Alert::DecodeError),
+        (|body| body[2] = 1, Alert::IllegalParameter),
+        (|body| body[7] -= 1, Alert::DecodeError),
+        (
+            |body| {
+                body[7] -= 1;
+                body.pop();
+            },
+            Alert::DecodeError,
+        ),
+    ] {
+        assert_eq!(refused(&script(change), browser(), Likes::default()), alert);
+    }
+    // And the signature is.
+    let mut script = script(|_| {});
+    script.wrong_signature = true;
+    assert_eq!(refused(&script, browser(), Likes::default()), Alert::DecryptError);
+}
+
+#[test]
+fn what_a_browser_made_up_is_not_to_be_answered() {
+    let made_up: Vec<u16> = browser().extensions.iter().map(|(kind, _)| *kind).collect();
+    let (first, last) = (made_up[0], made_up[made_up.len() - 1]);
+    let settings = extension::APPLICATION_SETTINGS;
+    let http1 = || (extension::ALPN, body::names(&["http/1.1"]).unwrap());
+    let encrypted: Vec<(Vec<(u16, Vec<u8>)>, Alert)> = vec![
+        (vec![(first, vec![])], Alert::UnsupportedExtension),
+        (vec![(last, vec![0])], Alert::UnsupportedExtension),
+        // What was offered, but has its place elsewhere, or none in TLS 1.3.
+        (
+            vec![(extension::PSK_KEY_EXCHANGE_MODES, vec![1, 1])],
+            Alert::UnsupportedExtension,
+        ),
+        (
+            vec![(extension::COMPRESS_CERTIFICATE, vec![2, 0, 2])],
+            Alert::UnsupportedExtension,
+        ),
+        (vec![(extension::RENEGOTIATION_INFO, vec![0])], Alert::IllegalParameter),
+        (vec![(extension::STATUS_REQUEST, vec![])], Alert::DecodeError),
+        (vec![(extension::EXTENDED_MAIN_SECRET, vec![])], Alert::DecodeError),
+        (vec![(extension::SESSION_TICKET, vec![])], Alert::DecodeError),
+        // Settings without a protocol, and of one that has none.
+        (vec![(settings, vec![])], Alert::IllegalParameter),
+        (vec![http1(), (settings, vec![])], Alert::IllegalParameter),
+    ];
+    for (encrypted, alert) in encrypted {
+        let script = Script {
+            encrypted: encrypted.clone(),
+            ..Script::default()
+        };
+        assert_eq!(refused(&script, browser(), Likes::default()), alert, "{encrypted:?}");
+    }
+    for entry in [first, last, extension::ALPN] {
+        let script = Script {
+            entry: vec![(entry, vec![])],
+            ..Script::default()
+        };
+        assert_eq!(
+            refused(&script, browser(), Likes::default()),
+            Alert::UnsupportedExtension
+        );
+    }
     let script = Script {
-        compressed: true,
+        entry: vec![
+            (extension::STATUS_REQUEST, vec![1]),
+            (extension::SIGNED_CERTIFICATE_TIMESTAMP, vec![1]),
+        ],
         ..Script::default()
     };
-    assert_eq!(
-        refused(&script, browser(), Likes::default()),
-        Alert::UnsupportedCertificate
-    );
-    let judge = Likes {
-        compressed: true,
-        hellos: None,
+    assert!(shake(&script, browser(), Likes::default(), 64).is_ok());
+    // The scheme and the group that are made up.
+    let hello = browser();
+    let number = |kind: u16| {
+        let body = hello.extension(kind).unwrap();
+        u16::from_be_bytes([body[2], body[3]])
     };
-    let (done, _) = shake(&script, browser(), judge, 64).unwrap();
-    assert_eq!(done.judge.hellos, None);
+    let script = Script {
+        scheme: number(extension::SIGNATURE_ALGORITHMS),
+        ..Script::default()
+    };
+    assert_eq!(refused(&script, browser(), Likes::default()), Alert::IllegalParameter);
+    let script = Script {
+        retry: Some((Some(number(extension::SUPPORTED_GROUPS)), None)),
+        ..Script::default()
+    };
+    assert_eq!(refused(&script, browser(), Likes::default()), Alert::IllegalParameter);
 }
 
 /// What the client has sent last must be this alert; in the clear, or sealed for this server.
