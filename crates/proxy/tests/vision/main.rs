@@ -1,16 +1,18 @@
 //! XTLS Vision: who may use it, what is refused, ends of one direction, connections that are kept ready, and what a peer may do.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../common/mod.rs"]
 mod common;
-#[path = "common/inner.rs"]
+#[path = "../common/inner.rs"]
 mod inner;
+mod ready;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use common::*;
-use inner::{Inner, Tap};
+use inner::Inner;
 use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -279,28 +281,34 @@ async fn what_an_account_may_not_do() {
     }
 }
 
+/// TLS of one version for a server that is none of ours, and its certificate.
+fn of_one_version(version: &'static rustls::SupportedProtocolVersion) -> (String, Arc<rustls::ServerConfig>) {
+    let (certificate, key) = certificate(&["server.example"]);
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[version])
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()],
+            PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap(),
+        )
+        .unwrap();
+    (certificate, Arc::new(config))
+}
+
 /// Where TLS is older, the server is told nothing, not even the id.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_client_wants_tls_13_around_it() {
     for (version, says) in [(&rustls::version::TLS12, false), (&rustls::version::TLS13, true)] {
-        let (certificate, key) = certificate(&["server.example"]);
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[version])
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(
-                vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()],
-                PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap(),
-            )
-            .unwrap();
+        let (certificate, config) = of_one_version(version);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = listener.local_addr().unwrap();
         let near = client(server, &certificate, echo().await, Vision::default(), MuxOut::default()).await;
         let mut program = TcpStream::connect(at(&near, "door")).await.unwrap();
         program.write_all(b"hello").await.unwrap();
         let (tcp, _) = within("connection", listener.accept()).await.unwrap();
-        let mut tls = TlsAcceptor::from(Arc::new(config)).accept(tcp).await.unwrap();
+        let mut tls = TlsAcceptor::from(config).accept(tcp).await.unwrap();
         let mut heard = [0; 64];
         let got = within("words", tls.read(&mut heard)).await.unwrap_or(0);
         assert_eq!(got > 0, says, "{version:?}: {:?}", &heard[..got]);
@@ -422,45 +430,4 @@ async fn datagrams_share_carriers_and_quic_is_refused_unless_asked_for() {
         .await;
         assert_eq!(came.is_ok(), udp_443);
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_are_ready_before_they_are_needed() {
-    let (server, certificate) = serve(account()).await;
-    let tap = Tap::default();
-    let tapped = tap.in_front_of(at(&server, "in")).await;
-    let vision = Vision {
-        ready: 2,
-        ..Vision::default()
-    };
-    let near = client(tapped, &certificate, echo().await, vision, MuxOut::default()).await;
-    let count = || *tap.count.lock().unwrap();
-    let comes_to = async |wanted: usize| {
-        within("connections", async {
-            while count() < wanted {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        })
-        .await;
-        // And no further.
-        tokio::time::sleep(Duration::from_millis(700)).await;
-        assert_eq!(count(), wanted);
-    };
-    assert_eq!(count(), 0, "nobody has asked yet");
-    let ask = async || {
-        let mut tcp = TcpStream::connect(at(&near, "door")).await.unwrap();
-        tcp.write_all(b"hello").await.unwrap();
-        let mut got = [0; 5];
-        within("echo", tcp.read_exact(&mut got)).await.unwrap();
-        assert_eq!(got, *b"hello");
-    };
-    // One of its own, and two for those who come.
-    ask().await;
-    comes_to(3).await;
-    // Each that is taken has another made in its place.
-    ask().await;
-    comes_to(4).await;
-    ask().await;
-    ask().await;
-    comes_to(6).await;
 }
