@@ -367,7 +367,9 @@ impl Line {
                     error,
                 } => {
                     let alpn = established.agreed.alpn.clone();
-                    visit::visit(Stream::over_tls(*established, traffic), alpn, host, path);
+                    if reality.may_visit() {
+                        visit::visit(Stream::over_tls(*established, traffic), alpn, host, path);
+                    }
                     Err(error)
                 }
             };

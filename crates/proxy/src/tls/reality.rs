@@ -4,7 +4,7 @@
 //! certificate that was made for this client; whoever has not, the site whose name was asked for, answers with its own.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use rustls::SignatureScheme;
 use rustls::client::WebPkiServerVerifier;
@@ -36,6 +36,9 @@ const VERSION: [u8; 3] = [26, 9, 8];
 /// Ed25519 (RFC 8446 section 4.2.3), which browsers do not offer and servers of REALITY sign with.
 const ED25519: u16 = 0x0807;
 
+/// Seconds between two visits to the site, whatever the number of connections that it answered.
+const VISITS: u64 = 60;
+
 /// An outbound's REALITY.
 pub(crate) struct RealityClient {
     settings: ClientReality,
@@ -44,6 +47,8 @@ pub(crate) struct RealityClient {
     provider: Arc<CryptoProvider>,
     log: Option<Arc<dyn KeyLog>>,
     clock: Clock,
+    /// When the site was visited last, Unix time. 0: never.
+    visited: AtomicI64,
 }
 
 /// Who has answered.
@@ -151,7 +156,17 @@ impl RealityClient {
             provider,
             log: build::own_key_log(&place, &settings.key_log)?,
             clock,
+            visited: AtomicI64::new(0),
         })
+    }
+
+    /// Whether the site may be visited now. The next time that is [`VISITS`] seconds later.
+    pub(crate) fn may_visit(&self) -> bool {
+        let now = (self.clock)();
+        let due = |last: i64| (now.abs_diff(last) >= VISITS).then_some(now);
+        self.visited
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, due)
+            .is_ok()
     }
 
     /// The name that is asked for, if one is set.

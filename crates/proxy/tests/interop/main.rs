@@ -25,6 +25,7 @@ mod nginx;
 mod programs;
 mod reality;
 mod reality_client;
+mod reality_pairs;
 mod routes;
 mod shadowsocks;
 mod shape;

@@ -21,9 +21,10 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 use crate::common::{ID, certificate, target};
+use crate::inner::Tap;
 use crate::matrix::stream;
 use crate::programs::{Place, Program, Running};
-use crate::ways::{config, door, freedom, placed};
+use crate::ways::{VISION, config, door, freedom, placed};
 
 const SECRET: [u8; 32] = [0x68; 32];
 const SHORT: &str = "0123456789abcdef";
@@ -35,7 +36,7 @@ fn public() -> String {
 
 /// What a target of the server is like.
 #[derive(Clone, Copy, Debug)]
-struct Target {
+pub(crate) struct Target {
     groups: &'static [NamedGroup],
     tls12: bool,
     rsa: bool,
@@ -43,7 +44,7 @@ struct Target {
     large: bool,
 }
 
-const HYBRID: Target = Target {
+pub(crate) const HYBRID: Target = Target {
     groups: &[NamedGroup::X25519MLKEM768, NamedGroup::X25519],
     tls12: false,
     rsa: false,
@@ -63,7 +64,7 @@ const P256: Target = Target {
 const TLS12: Target = Target { tls12: true, ..HYBRID };
 
 /// A site: it says hello, whatever it is asked.
-async fn site(kind: Target) -> SocketAddr {
+pub(crate) async fn site(kind: Target) -> SocketAddr {
     let (certificate, key) = if kind.rsa {
         let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).unwrap();
         let made = rcgen::CertificateParams::new(vec![NAME.into()])
@@ -141,20 +142,34 @@ fn server_settings(target: SocketAddr) -> Value {
 }
 
 /// One way: the server's settings and the client's.
-struct Way {
-    name: String,
+pub(crate) struct Way {
+    pub(crate) name: String,
     network: &'static str,
+    flow: &'static str,
+    /// Hears what goes between the two.
+    tap: Option<Tap>,
     server: Value,
     client: Value,
 }
 
 impl Way {
-    fn new(name: &str, network: &'static str, target: SocketAddr) -> Way {
+    pub(crate) fn new(name: &str, network: &'static str, target: SocketAddr) -> Way {
         Way {
             name: name.into(),
             network,
+            flow: "",
+            tap: None,
             server: server_settings(target),
             client: json!({"serverName": NAME, "publicKey": public(), "shortId": SHORT, "fingerprint": "chrome"}),
+        }
+    }
+
+    /// With the flow of Vision, and a tap.
+    pub(crate) fn with_flow(self, tap: &Tap) -> Way {
+        Way {
+            flow: VISION.1,
+            tap: Some(tap.clone()),
+            ..self
         }
     }
 
@@ -165,14 +180,14 @@ impl Way {
     }
 }
 
-struct Pair {
-    doors: Vec<SocketAddr>,
+pub(crate) struct Pair {
+    pub(crate) doors: Vec<SocketAddr>,
     _running: [Running; 2],
     _places: [Place; 2],
 }
 
-/// A server and a client of ours with all these ways.
-async fn start(ways: &[Way], server: Program, target: SocketAddr) -> Pair {
+/// A client and a server with all these ways.
+pub(crate) async fn start(ways: &[Way], [client, server]: [Program; 2], target: SocketAddr) -> Pair {
     let (far, near) = (Place::new(), Place::new());
     let (mut inbounds, mut doors, mut outbounds, mut rules, mut at) = (vec![], vec![], vec![], vec![], vec![]);
     for (number, way) in ways.iter().enumerate() {
@@ -181,14 +196,18 @@ async fn start(ways: &[Way], server: Program, target: SocketAddr) -> Pair {
         settings["security"] = json!("reality");
         settings["realitySettings"] = way.server.clone();
         let inbound = json!({
-            "protocol": "vless", "settings": {"clients": [{"id": ID}], "decryption": "none"}, "streamSettings": settings,
+            "protocol": "vless", "settings": {"clients": [{"id": ID, "flow": way.flow}], "decryption": "none"}, "streamSettings": settings,
         });
         inbounds.push(placed(inbound, &format!("in{number}"), behind));
         let mut settings = network(way.network);
         settings["security"] = json!("reality");
         settings["realitySettings"] = way.client.clone();
-        let user = json!({"id": ID, "encryption": "none"});
-        let to = json!({"address": behind.ip(), "port": behind.port(), "users": [user]});
+        let user = json!({"id": ID, "encryption": "none", "flow": way.flow});
+        let met = match &way.tap {
+            Some(tap) => tap.in_front_of(behind).await,
+            None => behind,
+        };
+        let to = json!({"address": met.ip(), "port": met.port(), "users": [user]});
         outbounds.push(json!({
             "tag": format!("way{number}"), "protocol": "vless", "settings": {"vnext": [to]}, "streamSettings": settings,
         }));
@@ -202,7 +221,7 @@ async fn start(ways: &[Way], server: Program, target: SocketAddr) -> Pair {
     far.let_go();
     let server = server.run(&far, &config(inbounds, vec![freedom()], vec![])).await;
     near.let_go();
-    let client = Program::Ours.run(&near, &config(doors, outbounds, rules)).await;
+    let client = client.run(&near, &config(doors, outbounds, rules)).await;
     Pair {
         doors: at,
         _running: [client, server],
@@ -235,7 +254,7 @@ async fn every_transport_and_kind_of_target() {
     ways.push(Way::new("clock", "raw", rsa).with(json!({"maxTimeDiff": 60_000}), json!({})));
     ways.push(Way::new("other hello", "raw", rsa).with(json!({}), json!({"fingerprint": "randomizednoalpn"})));
     ways.push(Way::new("xhttp mode", "xhttp", hybrid));
-    let pair = start(&ways, Program::Xray, target().await).await;
+    let pair = start(&ways, [Program::Ours, Program::Xray], target().await).await;
     for (way, door) in ways.iter().zip(&pair.doors) {
         for sizes in [(1, 1), (65536, 65536), (0, 65536), (3 << 20, 3 << 20)] {
             let done = stream(*door, sizes, 1).await;
@@ -373,7 +392,7 @@ async fn what_is_wrong_is_said() {
     for (way, said) in ways.into_iter().zip(said) {
         HEARD.lock().unwrap().clear();
         let name = way.name.clone();
-        let pair = start(&[way], Program::Xray, target().await).await;
+        let pair = start(&[way], [Program::Ours, Program::Xray], target().await).await;
         let line = fails(&pair, 0).await;
         assert!(line.contains(said), "{name}: {line}");
     }

@@ -9,6 +9,7 @@ mod geo;
 mod guards;
 mod hostile;
 mod problems;
+mod reality_links;
 mod refusals;
 mod shadowsocks;
 mod sniffing;

@@ -80,8 +80,20 @@ async fn site(
         provider,
         log: None,
         clock: unix_time,
+        visited: AtomicI64::new(0),
     };
     (near, asked, reality)
+}
+
+#[tokio::test]
+async fn a_site_is_visited_once_a_minute() {
+    static NOW: AtomicI64 = AtomicI64::new(1_800_000_000);
+    let (_near, _asked, mut reality) = site(&[&rustls::version::TLS13]).await;
+    reality.clock = || NOW.load(Ordering::Relaxed);
+    for (passed, visits) in [(0, true), (0, false), (59, false), (1, true), (30, false), (3600, true)] {
+        NOW.fetch_add(passed, Ordering::Relaxed);
+        assert_eq!(reality.may_visit(), visits, "after {passed} more seconds");
+    }
 }
 
 fn host() -> Address {
