@@ -47,7 +47,7 @@ use crate::tls::handshake::Established;
 use crowd::{ARRIVING, STRANGERS};
 use finish::Handshake;
 use mirror::{Answered, Mirror, Said};
-use probe::Probes;
+use probe::{MAX_RECORDS, Probes};
 use target::Target;
 
 pub(crate) use stranger::Passing;
@@ -96,6 +96,12 @@ pub(crate) struct Reality {
     lines: Limits,
     key_log: Option<Arc<dyn KeyLog>>,
 }
+
+/// Why nobody is served whose connection would come back.
+const LOOP: Error = Error::Forbidden {
+    target: String::new(),
+    rule: "the guard against loops: the target of REALITY is this server",
+};
 
 impl Reality {
     /// Makes the keys. `place` is that of the stream settings, `socket` what its sockets have.
@@ -156,6 +162,9 @@ impl Reality {
         traffic: &Traffic,
         deadline: Instant,
     ) -> Result<Met, Error> {
+        if self.probes.loops() {
+            return Err(LOOP);
+        }
         let _arriving = ARRIVING.enter(ends.address()).ok_or(FULL)?;
         let target = self.reach(ends, listener, deadline).await?;
         let mut mirror = Mirror::new(client, read, target, traffic);
@@ -164,6 +173,9 @@ impl Reality {
             Said::Hello(hello, used) => (hello, used),
             Said::Other(why) => return self.pass_on(mirror, ends, why),
         };
+        if probe::is_one(&hello) {
+            return Err(LOOP);
+        }
         let admitted = match self.admit(&hello) {
             Ok(admitted) => admitted,
             Err(why) => return self.pass_on(mirror, ends, why),
@@ -267,6 +279,10 @@ impl Reality {
         let asked = ClientHello::read(asked)?;
         let after = self.probes.of(&asked, wait).await;
         let body = |len: &usize| len - record::HEAD;
+        // What the target has sent with this flight counts before what it sends with others; how much was there is chance.
+        let rest_of_it = after.before.get(shape.more.len()..).unwrap_or_default();
+        let behind = shape.more.iter().chain(rest_of_it).take(MAX_RECORDS);
+        let next: Vec<usize> = behind.map(body).collect();
         let shape = server::Shape {
             hello: ServerHello::read(theirs)?,
             flight: match shape.records.as_slice() {
@@ -274,7 +290,7 @@ impl Reality {
                 [all, ..] => Lengths::Together(body(all)),
                 [] => return Err(Error::protocol("REALITY", "a flight without records")),
             },
-            next: shape.more.as_ref().map(body),
+            next: &next,
             changes: after.changes,
         };
         let identity = self.key.for_client(admitted.key.as_bytes());
@@ -288,6 +304,7 @@ impl Reality {
         let answered = answer_in_shape(&asked, &shape, &identity, log, &mut draw, &mut handshake.out);
         failed?;
         let awaiting = answered?;
-        handshake.finish(awaiting, &after.records).await
+        let left = after.records.len().min(MAX_RECORDS - next.len());
+        handshake.finish(awaiting, &after.records[..left]).await
     }
 }

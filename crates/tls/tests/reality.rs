@@ -98,7 +98,7 @@ fn shake(ours: &[u8; 32], theirs: Knows, key: &ServerKey, flight: Lengths) -> Re
     let shape = Shape {
         hello: ServerHello::read(Message::first(&server_hello, MAX_HELLO)?.unwrap())?,
         flight,
-        next: Some(200),
+        next: &[200],
         changes: 1,
     };
     let mut out = Vec::new();

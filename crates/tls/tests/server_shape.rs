@@ -83,7 +83,7 @@ fn answer(
     hello: &[u8],
     server_hello: &[u8],
     flight: Lengths,
-    next: Option<usize>,
+    next: &[usize],
     changes: u32,
     identity: &dyn Identity,
 ) -> (Result<AwaitFinished, Error>, Vec<u8>) {
@@ -138,9 +138,9 @@ fn the_wire_is_the_other_servers_and_the_client_gets_through() {
         (Group::X25519MlKem768, aws_lc_rs::kx_group::X25519MLKEM768),
     ] {
         for (flight, next) in [
-            (Lengths::Each([23, 1200, 150, 69]), None),
-            (Lengths::Each([40, 16_401, 700, 90]), Some(17)),
-            (Lengths::Together(3000), Some(250)),
+            (Lengths::Each([23, 1200, 150, 69]), &[][..]),
+            (Lengths::Each([40, 16_401, 700, 90]), &[17]),
+            (Lengths::Together(3000), &[250, 20, 1000]),
         ] {
             for step in [1, 50, usize::MAX] {
                 let made = ed25519();
@@ -155,7 +155,10 @@ fn the_wire_is_the_other_servers_and_the_client_gets_through() {
                     Lengths::Each(lengths) => lengths.to_vec(),
                     Lengths::Together(length) => vec![length],
                 };
-                let sealed = lengths.into_iter().chain(next).map(|length| (23, length));
+                let sealed = lengths
+                    .into_iter()
+                    .chain(next.iter().copied())
+                    .map(|length| (23, length));
                 let expected: Vec<_> = [(22, target[0].len() - 5), (20, 1)].into_iter().chain(sealed).collect();
                 assert_eq!(heads(&ours), expected);
                 assert_eq!(ours[1], CHANGE);
@@ -215,41 +218,27 @@ fn a_message_that_does_not_fit_is_an_error_and_nothing_is_sent() {
     .output_len();
     let least = [6 + 17, 4 + 1 + 3 + 3 + made.der.len() + 2 + 17, 72 + 17, finished + 17];
     assert!(
-        answer(&hello, &target[0][5..], Lengths::Each(least), None, 1, &*made.identity)
+        answer(&hello, &target[0][5..], Lengths::Each(least), &[], 1, &*made.identity)
             .0
             .is_ok()
     );
     for at in 0..4 {
         let mut lengths = least;
         lengths[at] -= 1;
-        let (state, out) = answer(
-            &hello,
-            &target[0][5..],
-            Lengths::Each(lengths),
-            None,
-            1,
-            &*made.identity,
-        );
+        let (state, out) = answer(&hello, &target[0][5..], Lengths::Each(lengths), &[], 1, &*made.identity);
         assert!(matches!(state, Err(Error::Given(_))), "{at}");
         assert!(out.is_empty());
     }
     let all = least.iter().sum::<usize>() - 3 * 17;
     assert!(
-        answer(
-            &hello,
-            &target[0][5..],
-            Lengths::Together(all),
-            None,
-            1,
-            &*made.identity
-        )
-        .0
-        .is_ok()
+        answer(&hello, &target[0][5..], Lengths::Together(all), &[], 1, &*made.identity)
+            .0
+            .is_ok()
     );
     for (flight, next) in [
-        (Lengths::Together(all - 1), None),
-        (Lengths::Together(16_402), None),
-        (Lengths::Together(all), Some(16)),
+        (Lengths::Together(all - 1), &[][..]),
+        (Lengths::Together(16_402), &[]),
+        (Lengths::Together(all), &[17, 16]),
     ] {
         let (state, out) = answer(&hello, &target[0][5..], flight, next, 1, &*made.identity);
         assert!(matches!(state, Err(Error::Given(_))), "{flight:?}");
@@ -280,7 +269,7 @@ fn a_hello_that_cannot_be_stood_in_for_is_refused() {
         ("another", others),
     ] {
         let flight = Lengths::Together(3000);
-        let (state, out) = answer(&hello, &server_hello, flight, None, 1, &*made.identity);
+        let (state, out) = answer(&hello, &server_hello, flight, &[], 1, &*made.identity);
         assert!(matches!(state, Err(Error::Given(_))), "{what}");
         assert!(out.is_empty());
     }
@@ -300,7 +289,7 @@ fn as_many_changes_of_ciphers_are_taken_as_the_other_server_takes() {
         let (mut client, hello) = client(aws_lc_rs::kx_group::X25519, &made.der);
         let target = target(aws_lc_rs::kx_group::X25519, &hello);
         let flight = Lengths::Together(3000);
-        let (state, out) = answer(&hello, &target[0][5..], flight, None, taken, &*made.identity);
+        let (state, out) = answer(&hello, &target[0][5..], flight, &[], taken, &*made.identity);
         let mut state = state.unwrap();
         let said = tell(&mut client, &out, usize::MAX);
         let finished = said.strip_prefix(&CHANGE).expect("a client that says it once");

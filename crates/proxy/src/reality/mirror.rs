@@ -129,7 +129,7 @@ impl Mirror {
         let mut flight = Flight::default();
         loop {
             match flight.look(&self.answer) {
-                Look::Whole(shape) => return Ok(Answered::Flight(shape)),
+                Look::Whole(shape) => return Ok(Answered::Flight(self.behind(shape).await)),
                 Look::Unfit(why) => return Ok(Answered::Unfit(why)),
                 Look::Broken(why) => return Err(Error::protocol("REALITY, as its target,", why)),
                 Look::More => {}
@@ -151,6 +151,20 @@ impl Mirror {
                     false => Err(Error::protocol("REALITY, as its target,", "a flight that breaks off")),
                 };
             }
+        }
+    }
+
+    /// The flight with what has come behind it already.
+    async fn behind(&mut self, shape: Shape) -> Shape {
+        poll_fn(|cx| {
+            while self.answer.len() < MAX_FLIGHT && matches!(self.poll_answer(cx), Poll::Ready(Ok(1..))) {}
+            Poll::Ready(())
+        })
+        .await;
+        match Flight::default().look(&self.answer) {
+            Look::Whole(whole) => whole,
+            // An alert, say. The flight itself was whole.
+            _ => shape,
         }
     }
 

@@ -1,32 +1,34 @@
 //! How the target goes on after a handshake: how long the records are that it sends by itself, and how many records that change
 //! ciphers it takes. That is what tells programs apart, so clients and whoever watches them find the same here.
 //!
-//! It is found out by handshakes, once for each name and each application protocol that a hello may offer.
+//! It is found out by handshakes, now and then, for each name and each application protocol that a hello may offer.
+
+mod tap;
 
 use std::collections::HashMap;
 use std::future::poll_fn;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use sealway_net::sock::Sock;
-use sealway_tls::codec::{ClientHello, record};
+use sealway_tls::codec::ClientHello;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::target::Target;
 use crate::Error;
-use crate::carrier::{Carrier, Virtual};
 use crate::log::Limit;
 use crate::proxy_protocol;
+use crate::random;
 use crate::settings::{CipherSuite, ClientTls, ServerReality, Versions};
 use crate::stats::Traffic;
 use crate::tls::{build, handshake};
+use tap::Tap;
 
 /// How long the target is listened to after a handshake.
 const LISTEN: Duration = Duration::from_secs(5);
@@ -36,21 +38,22 @@ const BREAK: Duration = Duration::from_millis(1500);
 const SHAKE: Duration = Duration::from_secs(8);
 /// The pause before a target is asked again that could not be asked.
 const AGAIN: Duration = Duration::from_secs(30);
+/// The pause before one is asked again that could be, and up to twice as much: programs are replaced by others.
+const LATER: Duration = Duration::from_secs(4 * 3600);
 /// How long a client waits for what is being found out.
-const WAIT: Duration = Duration::from_secs(6);
+const WAIT: Duration = Duration::from_secs(9);
 /// Clients that wait for it at once. More of them are answered without.
 const MAX_WAITING: usize = 256;
 /// Names that are asked about. Those behind share what is found for the first.
 const MAX_NAMES: usize = 32;
 /// Names that are asked about at once.
 const AT_ONCE: usize = 4;
-/// Most records that are sent after a handshake, and the longest of them.
-const MAX_RECORDS: usize = 16;
-const LONGEST: usize = 16 << 10;
+/// Most records without payload that are sent behind a flight. Programs in Go end a connection that brings more than 16.
+pub(super) const MAX_RECORDS: usize = 15;
 /// Numbers of records that change ciphers, of which programs are known to take so many and no more.
 const CHANGES: [u32; 3] = [1, 16, 32];
-/// A sealed alert, which ends a connection and is not what it goes on with.
-const SEALED_ALERT: usize = record::HEAD + 2 + 1 + 16;
+
+pub(super) use tap::is_one;
 
 /// Lines a second about targets that cannot be asked.
 static UNKNOWN: Limit = Limit::new(1);
@@ -58,7 +61,9 @@ static UNKNOWN: Limit = Limit::new(1);
 /// What was found out.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct After {
-    /// Lengths of records, with their headers.
+    /// Lengths of records behind the flight, with their headers, that do not wait for the client's end of the handshake.
+    pub(super) before: Vec<usize>,
+    /// Lengths of those that come after it.
     pub(super) records: Vec<usize>,
     /// How many records that change ciphers are taken.
     pub(super) changes: u32,
@@ -68,6 +73,7 @@ impl Default for After {
     /// What is sent where nothing is known.
     fn default() -> Self {
         After {
+            before: Vec::new(),
             records: Vec::new(),
             changes: 32,
         }
@@ -113,12 +119,45 @@ struct Question {
     answer: watch::Sender<Option<Arc<After>>>,
 }
 
+impl Question {
+    /// Keeps what was found, and says when to ask again.
+    fn note(&self, found: Result<After, Error>, seen: bool) -> Duration {
+        match found {
+            Ok(after) => {
+                tracing::debug!("REALITY: the target goes on after a handshake with {after:?}");
+                self.answer.send_replace(Some(Arc::new(after)));
+                let share = random::bytes::<1>().map_or(0, |[byte]| u32::from(byte));
+                LATER + LATER * share / 255
+            }
+            Err(error) => {
+                let known = self.answer.borrow().is_some();
+                if let Some(kept) = UNKNOWN.pass() {
+                    if seen {
+                        tracing::error!(
+                            "REALITY: the target leads back to this server, and nobody is served until it does not{kept}"
+                        );
+                    } else if !known {
+                        tracing::warn!(
+                            "REALITY: how the target goes on after a handshake is not known, and is not imitated: {error}{kept}"
+                        );
+                    }
+                }
+                if !known {
+                    self.answer.send_replace(Some(Arc::default()));
+                }
+                AGAIN
+            }
+        }
+    }
+}
+
 /// What is known of a target.
 pub(super) struct Probes {
     known: HashMap<(String, Offer), watch::Receiver<Option<Arc<After>>>>,
     /// The first name, which stands in for those that are not asked about.
     first: String,
     xver: u8,
+    looped: Arc<AtomicBool>,
     questions: Mutex<Vec<Question>>,
     asking: Mutex<JoinSet<()>>,
     waiting: Semaphore,
@@ -161,6 +200,7 @@ impl Probes {
             known,
             first: settings.server_names.first().cloned().unwrap_or_default(),
             xver: settings.xver,
+            looped: Arc::default(),
             questions: Mutex::new(questions),
             asking: Mutex::default(),
             waiting: Semaphore::new(MAX_WAITING),
@@ -173,32 +213,32 @@ impl Probes {
         let mut asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let places = Arc::new(Semaphore::new(AT_ONCE));
         for question in questions {
-            let (target, places, xver) = (Arc::clone(target), Arc::clone(&places), self.xver);
+            let (target, places, looped) = (Arc::clone(target), Arc::clone(&places), Arc::clone(&self.looped));
+            let xver = self.xver;
             asking.spawn(async move {
                 loop {
+                    let asking = Asking {
+                        xver,
+                        seen: Arc::default(),
+                    };
                     let found = match places.acquire().await {
-                        Ok(_place) => ask(&target, &question, xver).await,
+                        Ok(_place) => ask(&target, &question, &asking).await,
                         Err(_) => return,
                     };
-                    match found {
-                        Ok(after) => {
-                            tracing::debug!("REALITY: the target goes on after a handshake with {after:?}");
-                            question.answer.send_replace(Some(Arc::new(after)));
-                            return;
-                        }
-                        Err(error) => {
-                            if let Some(kept) = UNKNOWN.pass() {
-                                tracing::warn!(
-                                    "REALITY: how the target goes on after a handshake is not known, and is not imitated: {error}{kept}"
-                                );
-                            }
-                            question.answer.send_replace(Some(Arc::default()));
-                            tokio::time::sleep(AGAIN).await;
-                        }
+                    // A hello that came back ends there: a handshake that went well has met somebody else.
+                    let seen = found.is_err() && asking.seen.load(Ordering::Relaxed);
+                    if seen || found.is_ok() {
+                        looped.store(seen, Ordering::Relaxed);
                     }
+                    tokio::time::sleep(question.note(found, seen)).await;
                 }
             });
         }
+    }
+
+    /// Whether the target was found to be this server.
+    pub(super) fn loops(&self) -> bool {
+        self.looped.load(Ordering::Relaxed)
     }
 
     /// What a client with this hello is to find, as far as it is known within `wait` and [`WAIT`].
@@ -224,18 +264,28 @@ impl Probes {
     }
 }
 
+/// What every handshake of a probe needs.
+#[derive(Clone)]
+struct Asking {
+    xver: u8,
+    /// Set when a hello of ours comes back.
+    seen: Arc<AtomicBool>,
+}
+
 /// Makes the handshakes for one name and one offer.
-async fn ask(target: &Target, question: &Question, xver: u8) -> Result<After, Error> {
+async fn ask(target: &Target, question: &Question, asking: &Asking) -> Result<After, Error> {
     let (records, two, seventeen, many) = tokio::join!(
-        listen(target, question, xver),
-        takes(target, question, xver, CHANGES[0] + 1),
-        takes(target, question, xver, CHANGES[1] + 1),
-        takes(target, question, xver, CHANGES[2] + 1),
+        listen(target, question, asking.clone()),
+        surely_takes(target, question, asking.clone(), CHANGES[0] + 1),
+        surely_takes(target, question, asking.clone(), CHANGES[1] + 1),
+        surely_takes(target, question, asking.clone(), CHANGES[2] + 1),
     );
     let limits = CHANGES.iter().zip([two?, seventeen?, many?]);
     let limit = limits.into_iter().find(|(_, taken)| !taken).map(|(most, _)| *most);
+    let [before, records] = records?;
     Ok(After {
-        records: records?,
+        before,
+        records,
         changes: limit.unwrap_or(u32::MAX),
     })
 }
@@ -256,88 +306,50 @@ fn name(question: &Question) -> Result<ServerName<'static>, Error> {
     }
 }
 
-/// The lengths of what the target sends by itself after a handshake.
-async fn listen(target: &Target, question: &Question, xver: u8) -> Result<Vec<usize>, Error> {
+/// The lengths of what the target sends by itself, before it has the client's end of the handshake and after that.
+async fn listen(target: &Target, question: &Question, asking: Asking) -> Result<[Vec<usize>; 2], Error> {
     let shaking = async {
-        let sock = dial(target, xver).await?;
-        handshake::connect(Arc::clone(&question.config), name(question)?, sock, &Traffic::default()).await
+        let (tap, heard) = Tap::new(dial(target, asking.xver).await?, 1, asking.seen);
+        let (config, name) = (Arc::clone(&question.config), name(question)?);
+        let shaken = handshake::connect(config, name, Box::new(tap), &Traffic::default()).await?;
+        Ok::<_, Error>((shaken, heard))
     };
     let shaken = timeout(SHAKE, shaking).await;
-    let mut shaken = shaken.map_err(|_| Error::TimedOut("a handshake with the target"))??;
+    let (mut shaken, heard) = shaken.map_err(|_| Error::TimedOut("a handshake with the target"))??;
     let until = Instant::now() + LISTEN;
-    let mut lengths = Lengths::default();
-    lengths.push(&shaken.received);
     let mut piece = [0; 4096];
-    loop {
+    let ended = loop {
         match timeout_at(until, poll_fn(|cx| shaken.carrier.poll_read(cx, &mut piece))).await {
-            Err(_) => break,
-            Ok(Ok(0) | Err(_)) => {
-                lengths.ended();
-                break;
-            }
-            Ok(Ok(got)) => lengths.push(&piece[..got]),
+            Err(_) => break false,
+            Ok(Ok(0) | Err(_)) => break true,
+            Ok(Ok(_)) => {}
         }
-    }
-    Ok(lengths.all)
+    };
+    let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(heard.found(ended))
 }
 
-/// Lengths of records as they come, without what is in them.
-#[derive(Default)]
-struct Lengths {
-    all: Vec<usize>,
-    head: Vec<u8>,
-    /// Bytes of a record that are still to come.
-    left: usize,
+/// Whether the target takes so many records that change ciphers. A refusal counts if it comes again, and an ordinary handshake
+/// goes well between: errors that pass look the same.
+async fn surely_takes(target: &Target, question: &Question, asking: Asking, number: u32) -> Result<bool, Error> {
+    if takes(target, question, &asking, number).await? {
+        return Ok(true);
+    }
+    if !takes(target, question, &asking, 1).await? {
+        return Err(Error::protocol(
+            "TLS, as the target of REALITY,",
+            "a handshake that it ends",
+        ));
+    }
+    takes(target, question, &asking, number).await
 }
 
-impl Lengths {
-    fn push(&mut self, mut bytes: &[u8]) {
-        while !bytes.is_empty() && self.all.len() < MAX_RECORDS {
-            let skip = self.left.min(bytes.len());
-            self.left -= skip;
-            bytes = &bytes[skip..];
-            let take = (record::HEAD - self.head.len()).min(bytes.len());
-            if self.left > 0 || take == 0 {
-                return;
-            }
-            self.head.extend_from_slice(&bytes[..take]);
-            bytes = &bytes[take..];
-            if let [kind, _, _, high, low] = *self.head.as_slice() {
-                self.left = usize::from(u16::from_be_bytes([high, low]));
-                // Less than this cannot be sealed.
-                if kind == record::APPLICATION && (17..=LONGEST).contains(&self.left) {
-                    self.all.push(record::HEAD + self.left);
-                }
-                self.head.clear();
-            }
-        }
-    }
-
-    /// The connection has ended: an alert before that is not what others see.
-    fn ended(&mut self) {
-        if self.all.last() == Some(&SEALED_ALERT) {
-            self.all.pop();
-        }
-    }
-}
-
-/// Whether the target takes so many records that change ciphers.
-async fn takes(target: &Target, question: &Question, xver: u8, number: u32) -> Result<bool, Error> {
+/// Whether the target takes so many, by one handshake.
+async fn takes(target: &Target, question: &Question, asking: &Asking, number: u32) -> Result<bool, Error> {
     let shaking = async {
-        let sock = dial(target, xver).await?;
-        // The library adds one of its own.
-        let carrier = Box::new(Changing {
-            below: sock.into(),
-            writes: 0,
-            changes: [20, 3, 3, 0, 1, 1].repeat(number.saturating_sub(1) as usize),
-        });
-        handshake::connect(
-            Arc::clone(&question.config),
-            name(question)?,
-            carrier,
-            &Traffic::default(),
-        )
-        .await
+        let (tap, _) = Tap::new(dial(target, asking.xver).await?, number, Arc::clone(&asking.seen));
+        let (config, name) = (Arc::clone(&question.config), name(question)?);
+        handshake::connect(config, name, Box::new(tap), &Traffic::default()).await
     };
     let shaken = match timeout(SHAKE, shaking).await {
         Err(_) => return Err(Error::TimedOut("a handshake with the target")),
@@ -357,61 +369,5 @@ async fn takes(target: &Target, question: &Question, xver: u8, number: u32) -> R
     }
 }
 
-/// A connection that says before the second flight that ciphers change, as often as it is told.
-struct Changing {
-    below: Carrier,
-    writes: u32,
-    changes: Vec<u8>,
-}
-
-impl Virtual for Changing {
-    fn poll_read_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.below.poll_read_ready(cx)
-    }
-
-    fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
-        self.writes = self.writes.max(1);
-        self.below.poll_read(cx, into)
-    }
-
-    fn poll_write(&mut self, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
-        while self.writes > 0 && !self.changes.is_empty() {
-            let wrote = ready!(self.below.poll_write(cx, &self.changes))?;
-            self.changes.drain(..wrote);
-        }
-        self.below.poll_write(cx, from)
-    }
-
-    fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.below.poll_shutdown(cx)
-    }
-
-    fn reset_on_close(&mut self) {
-        self.below.reset_on_close();
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lengths_of_records_are_found_wherever_they_are_cut() {
-        let mut bytes = Vec::new();
-        for len in [250, 17, 100] {
-            record::write(&mut bytes, record::APPLICATION, 3, &vec![0; len]);
-        }
-        record::write(&mut bytes, record::CHANGE_CIPHER_SPEC, 3, &[1]);
-        record::write(&mut bytes, record::APPLICATION, 3, &[0; 19]);
-        for step in 1..=bytes.len() {
-            let mut lengths = Lengths::default();
-            bytes.chunks(step).for_each(|piece| lengths.push(piece));
-            assert_eq!(lengths.all, [255, 22, 105, 24], "{step}");
-            lengths.ended();
-            assert_eq!(lengths.all, [255, 22, 105]);
-        }
-        let mut many = Lengths::default();
-        many.push(&bytes.repeat(100));
-        assert_eq!(many.all.len(), MAX_RECORDS);
-    }
-}
+mod tests;

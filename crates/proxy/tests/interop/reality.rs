@@ -302,8 +302,11 @@ async fn flight(at: SocketAddr, hello: &[u8], piece: usize) -> Vec<(u8, usize)> 
 /// Waits until the target has been asked everything: the connections for that have left it.
 async fn probed(left: &AtomicUsize) {
     let asked = async {
-        while left.load(Ordering::SeqCst) < 12 {
-            tokio::time::sleep(Duration::from_millis(50)).await;
+        // What is refused is asked again, so there may be more than twelve.
+        let mut before = 0;
+        while before < 12 || left.load(Ordering::SeqCst) > before {
+            before = left.load(Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_secs(3)).await;
         }
     };
     within("the probes of the target", asked).await;

@@ -61,7 +61,7 @@ pub(super) fn flight(data: &[u8]) {
             );
             assert!(whole.records.iter().sum::<usize>() + whole.hello.len() < bytes.len());
             // What follows is only seen where it has come.
-            whole.more = pieces.more;
+            whole.more.clone_from(&pieces.more);
             assert_eq!(whole, pieces, "where it was cut made a difference");
         }
         // Something wrong behind the flight is only seen where it has come.

@@ -27,8 +27,8 @@ pub struct Shape {
     /// Lengths of the sealed records of the flight, with their headers: of four, one for each message of the server (extensions,
     /// certificate, signature, end), or of one that holds them all.
     pub records: Vec<usize>,
-    /// The length of a record that had begun behind them.
-    pub more: Option<usize>,
+    /// Lengths of the records that had begun behind them.
+    pub more: Vec<usize>,
 }
 
 /// What is known after some bytes.
@@ -106,13 +106,17 @@ impl Flight {
         let Some((hello, group)) = self.hello.take() else {
             return Look::Broken("a flight that was looked at before");
         };
-        let more = match rest.first_chunk::<HEAD>() {
-            None => None,
-            Some([APPLICATION, 3, _, high, low]) => Some(HEAD + usize::from(u16::from_be_bytes([*high, *low]))),
-            Some(_) => return Look::Broken("a record of another kind"),
-        };
-        if more.is_some_and(|len| !(HEAD + 1..=MAX_RECORD).contains(&len)) {
-            return Look::Broken("a record of a length that none has");
+        let (mut more, mut rest) = (Vec::new(), rest);
+        while let Some([kind, major, _, high, low]) = rest.first_chunk::<HEAD>() {
+            let len = HEAD + usize::from(u16::from_be_bytes([*high, *low]));
+            if *kind != APPLICATION || *major != 3 {
+                return Look::Broken("a record of another kind");
+            }
+            if !(HEAD + 1..=MAX_RECORD).contains(&len) {
+                return Look::Broken("a record of a length that none has");
+            }
+            more.push(len);
+            rest = rest.get(len..).unwrap_or_default();
         }
         Look::Whole(Shape {
             hello,

@@ -25,14 +25,14 @@ pub struct Shape<'a> {
     pub hello: ServerHello<'a>,
     /// The records that follow its change_cipher_spec.
     pub flight: Lengths,
-    /// The record behind its Finished, if one was seen already.
-    pub next: Option<usize>,
+    /// The records behind its Finished that it sends without waiting for the client's.
+    pub next: &'a [usize],
     /// How many records with a change_cipher_spec it takes from a client. `u32::MAX`: any number that matters.
     pub changes: u32,
 }
 
 /// Answers a client's hello in the shape of another server's flight, which is appended to `out`: ServerHello, change_cipher_spec, the
-/// four messages, each padded to the length of its record, and a record that carries nothing if [`Shape::next`] says so.
+/// four messages, each padded to the length of its record, and records that carry nothing where [`Shape::next`] says so.
 ///
 /// Whether the client offered what the other server chose is looked at: group, suite and session id. Its EncryptedExtensions is empty,
 /// and the scheme of the signature is what the identity says, whatever the client offered.
@@ -91,8 +91,8 @@ pub fn answer_in_shape(
             flight.sealing.push_of_length(HANDSHAKE, &all, length, &mut wire)?;
         }
     }
-    if let Some(length) = shape.next {
-        flight.records.push_nothing(length, &mut wire)?;
+    for length in shape.next {
+        flight.records.push_nothing(*length, &mut wire)?;
     }
     out.append(&mut wire);
     Ok(AwaitFinished::new(flight, agreed, shape.changes))

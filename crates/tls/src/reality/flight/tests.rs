@@ -29,28 +29,35 @@ fn flight(hello: &[u8], lengths: &[usize]) -> Vec<u8> {
 #[test]
 fn a_flight_is_known_wherever_it_is_cut() {
     for (lengths, more) in [
-        (&APPLICATION_RECORDS[..], None),
-        (&[2000], None),
-        (&[513], None),
-        (&[512, 20, 20, 20], None),
-        (&[27, 900, 281, 53, 260], Some(260)),
-        (&[2000, 260], Some(260)),
+        (&APPLICATION_RECORDS[..], &[][..]),
+        (&[2000], &[]),
+        (&[513], &[]),
+        (&[512, 20, 20, 20], &[]),
+        (&[27, 900, 281, 53, 260], &[260]),
+        (&[2000, 260, 30, 7000], &[260, 30, 7000]),
     ] {
         let bytes = flight(&good(), lengths);
-        let counted = lengths.len() - usize::from(more.is_some());
-        let end = bytes.len() - more.unwrap_or(0);
-        let shape = |more| Shape {
+        let counted = lengths.len() - more.len();
+        let end = bytes.len() - more.iter().sum::<usize>();
+        let shape = |more: &[usize]| Shape {
             hello: good(),
             group: Group::X25519,
             records: lengths[..counted].to_vec(),
-            more,
+            more: more.to_vec(),
         };
         let mut growing = Flight::default();
         for cut in 0..end {
             assert_eq!(growing.look(&bytes[..cut]), Look::More, "{lengths:?} {cut}");
         }
-        assert_eq!(growing.look(&bytes[..end]), Look::Whole(shape(None)), "{lengths:?}");
+        assert_eq!(growing.look(&bytes[..end]), Look::Whole(shape(&[])), "{lengths:?}");
         assert_eq!(Flight::default().look(&bytes), Look::Whole(shape(more)), "{lengths:?}");
+        // What has begun counts, once its length is there.
+        let cut = bytes.len() - more.last().map_or(0, |last| last - HEAD);
+        assert_eq!(
+            Flight::default().look(&bytes[..cut]),
+            Look::Whole(shape(more)),
+            "{lengths:?}"
+        );
     }
     let hybrid = server_hello([1; 32], 0x1302, &[3, 4], 0x11ec, 1120);
     let look = Flight::default().look(&flight(&hybrid, &[2000]));
