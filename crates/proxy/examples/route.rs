@@ -171,7 +171,7 @@ async fn ask(config: &Path, questions: &Path, rounds: usize) -> Outcome<()> {
         text: &text,
     };
     let how = Options {
-        strict: true,
+        strict: false,
         env: &|_| None,
     };
     let loaded = load(&[file], &how);
