@@ -15,14 +15,17 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+#[path = "common/own_memory.rs"]
+mod own_memory;
 
 use std::fs::File;
 use std::hint::black_box;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::Read;
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::thread;
 
+use own_memory::{MASK, deep, places};
 use sealway_aead::batch::{Backend, Engine, Job, Keys, Memory, Slot, Status};
 use sealway_aead::derive::{Direction, Hash, Label, Prk};
 use sealway_aead::{Nonce, NonceSequence, Opener, OpeningKey, Sealer, SealingKey, Suite};
@@ -32,7 +35,6 @@ use zeroize::{Zeroize, Zeroizing};
 const NEEDLE: usize = 16;
 /// Bytes at the end of a secret that are looked for by themselves: as many as 24-byte vectors leave.
 const TAIL: usize = 8;
-const MASK: u8 = 0xa7;
 
 /// One test at a time: another thread's stack holds another test's secrets, and memory maps change under the search.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -60,54 +62,6 @@ fn copies(masked: &[u8]) -> usize {
         0
     };
     places(&masked[..masked.len().min(NEEDLE)]) + ends
-}
-
-/// How often these bytes stand in writable memory.
-///
-/// Memory goes page by page through one buffer, which is wiped; what is sought is never unmasked.
-fn places(needle: &[u8]) -> usize {
-    const PAGE: usize = 4096;
-    let is_here = |window: &[u8]| window.iter().zip(needle).all(|(byte, masked)| byte ^ masked == MASK);
-    let mut memory = File::open("/proc/self/mem").unwrap();
-    // The end of the page before, then a page: a copy may lie across both.
-    let keep = needle.len() - 1;
-    let mut buffer = Box::new(Zeroizing::new([0; NEEDLE + PAGE]));
-    let buffer = &mut buffer[..keep + PAGE];
-    let mut found = 0;
-    let maps: Vec<String> = BufReader::new(File::open("/proc/self/maps").unwrap())
-        .lines()
-        .map(|l| l.unwrap())
-        .collect();
-    for line in maps
-        .iter()
-        .filter(|line| line.split(' ').nth(1).is_some_and(|mode| mode.starts_with("rw")))
-    {
-        let (start, end) = line.split(' ').next().unwrap().split_once('-').unwrap();
-        let start = u64::from_str_radix(start, 16).unwrap();
-        let len = u64::from_str_radix(end, 16).unwrap() - start;
-        if line.contains("[vvar") || memory.seek(SeekFrom::Start(start)).is_err() {
-            continue;
-        }
-        buffer.zeroize();
-        for _ in 0..len / PAGE as u64 {
-            if memory.read_exact(&mut buffer[keep..]).is_err() {
-                break;
-            }
-            found += buffer.windows(needle.len()).filter(|window| is_here(window)).count();
-            buffer.copy_within(PAGE.., 0);
-        }
-    }
-    buffer.zeroize();
-    found
-}
-
-/// Runs `f` so far down the stack that whatever the thread does afterwards, up here, does not reach its dead frames.
-#[inline(never)]
-fn deep<T>(f: impl FnOnce() -> T) -> T {
-    let room = black_box([0u8; 64 * 1024]);
-    let result = f();
-    black_box(&room);
-    result
 }
 
 /// Runs `live` with the unmasked secret and gives back what it made; the unmasked bytes are wiped.

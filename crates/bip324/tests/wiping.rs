@@ -10,21 +10,22 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+#[path = "../../aead/tests/common/own_memory.rs"]
+mod own_memory;
 
 use std::fs::File;
-use std::hint::black_box;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::Read;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use common::key;
+use own_memory::{MASK, deep, places};
 use sealway_bip324::{Connection, Kind, LocalKey, Magic, Options, PacketOpener, PacketSealer, Role, SessionKeys};
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 /// Bytes that are looked for: enough not to be there by chance.
 const NEEDLE: usize = 16;
-const MASK: u8 = 0xa7;
 
 /// One test at a time: another one's stack holds another one's secrets.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -44,46 +45,6 @@ impl Sought {
         let halves = |bytes: &[u8]| places(&bytes[..NEEDLE]) + places(&bytes[NEEDLE..]);
         halves(&self.0) + halves(&reversed)
     }
-}
-
-/// How often these bytes, unmasked, stand in writable memory.
-fn places(needle: &[u8]) -> usize {
-    const PAGE: usize = 4096;
-    let mut memory = File::open("/proc/self/mem").unwrap();
-    let keep = NEEDLE - 1;
-    let mut buffer = Zeroizing::new(vec![0; keep + PAGE]);
-    let maps = BufReader::new(File::open("/proc/self/maps").unwrap()).lines();
-    let mut found = 0;
-    for line in maps.map(Result::unwrap).collect::<Vec<_>>() {
-        let mut fields = line.split(' ');
-        let (range, mode) = (fields.next().unwrap(), fields.next().unwrap());
-        if !mode.starts_with("rw") || line.contains("[vvar") {
-            continue;
-        }
-        let (start, end) = range.split_once('-').unwrap();
-        let start = u64::from_str_radix(start, 16).unwrap();
-        let pages = (u64::from_str_radix(end, 16).unwrap() - start) / PAGE as u64;
-        memory.seek(SeekFrom::Start(start)).unwrap();
-        buffer.as_mut_slice().zeroize();
-        for _ in 0..pages {
-            if memory.read_exact(&mut buffer[keep..]).is_err() {
-                break;
-            }
-            let here = |window: &&[u8]| window.iter().zip(needle).all(|(byte, masked)| byte ^ masked == MASK);
-            found += buffer.windows(NEEDLE).filter(here).count();
-            buffer.copy_within(PAGE.., 0);
-        }
-    }
-    found
-}
-
-/// Runs `f` so far down the stack that whatever the thread does afterwards, up here, does not reach its dead frames.
-#[inline(never)]
-fn deep<T>(f: impl FnOnce() -> T) -> T {
-    let room = black_box([0u8; 64 * 1024]);
-    let result = f();
-    black_box(&room);
-    result
 }
 
 /// Stops the thread that works, and lets another one search.

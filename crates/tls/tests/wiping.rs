@@ -7,77 +7,35 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../aead/tests/common/own_memory.rs"]
+mod own_memory;
+
 use std::fs::File;
 use std::hint::black_box;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::Read;
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::thread;
 
+use own_memory::{MASK, deep, places};
 use sealway_tls::group::{ClientSecret, Group, answer};
 use sealway_tls::records::Records;
 use sealway_tls::schedule::{Handshake, KeyLog, Logged};
 use sealway_tls::suite::CipherSuite;
-use zeroize::{Zeroize, Zeroizing};
 
 /// Bytes that are looked for: enough not to be there by chance.
 const NEEDLE: usize = 16;
-const MASK: u8 = 0xa7;
-const PAGE: usize = 4096;
 
 fn mask(secret: &[u8]) -> Vec<u8> {
     secret.iter().map(|byte| byte ^ MASK).collect()
 }
 
-/// How often any part of these secrets, masked, stands in writable memory: an allocator overwrites the first bytes of what it is given
-/// back, and would hide that nobody wiped the rest.
-fn copies(sought: &[(&'static str, Vec<u8>)]) -> Vec<&'static str> {
-    let parts = |bytes: &Vec<u8>| bytes.chunks_exact(NEEDLE).map(<[u8]>::to_vec).collect::<Vec<_>>();
-    let needles: Vec<_> = sought
-        .iter()
-        .flat_map(|(name, bytes)| parts(bytes).into_iter().map(|part| (*name, part)))
-        .collect();
-    let mut memory = File::open("/proc/self/mem").unwrap();
-    let keep = NEEDLE - 1;
-    let mut buffer = Zeroizing::new(vec![0; keep + PAGE]);
-    let maps = BufReader::new(File::open("/proc/self/maps").unwrap()).lines();
-    let mut found = Vec::new();
-    for line in maps.map(Result::unwrap).collect::<Vec<_>>() {
-        let mut fields = line.split(' ');
-        let (range, mode) = (fields.next().unwrap(), fields.next().unwrap());
-        if !mode.starts_with("rw") || line.contains("[vvar") {
-            continue;
-        }
-        let (start, end) = range.split_once('-').unwrap();
-        let start = u64::from_str_radix(start, 16).unwrap();
-        let pages = (u64::from_str_radix(end, 16).unwrap() - start) / PAGE as u64;
-        memory.seek(SeekFrom::Start(start)).unwrap();
-        buffer.as_mut_slice().zeroize();
-        for _ in 0..pages {
-            if memory.read_exact(&mut buffer[keep..]).is_err() {
-                break;
-            }
-            for window in buffer.windows(NEEDLE) {
-                for (name, needle) in &needles {
-                    // The first byte tells most of them apart.
-                    if window[0] ^ needle[0] == MASK && window.iter().zip(needle).all(|(a, b)| a ^ b == MASK) {
-                        found.push(*name);
-                    }
-                }
-            }
-            buffer.copy_within(PAGE.., 0);
-        }
-    }
-    found
-}
-
-/// Runs `f` so far down the stack that whatever the thread does afterwards, up here, does not reach its dead frames.
-#[inline(never)]
-fn deep<T>(f: impl FnOnce() -> T) -> T {
-    let room = black_box([0_u8; 64 * 1024]);
-    let result = f();
-    black_box(&room);
-    result
+/// Which of these secrets, masked, stand in writable memory, as a whole or in part: an allocator overwrites the first bytes of what it
+/// is given back, and would hide that nobody wiped the rest.
+fn found(sought: &[(&'static str, Vec<u8>)]) -> Vec<&'static str> {
+    let is_there = |masked: &Vec<u8>| masked.chunks_exact(NEEDLE).any(|part| places(part) > 0);
+    let there = sought.iter().filter(|(_, masked)| is_there(masked));
+    there.map(|(name, _)| *name).collect()
 }
 
 /// Keeps what it is shown, masked.
@@ -157,7 +115,7 @@ fn what_a_handshake_is_made_of_is_gone_behind_it() {
                     "{label} is not sought"
                 );
             }
-            assert_eq!(copies(&sought), [""; 0], "{suite:?} {group:?}");
+            assert_eq!(found(&sought), [""; 0], "{suite:?} {group:?}");
             drop(sought);
             next.send(()).unwrap();
         });
@@ -170,6 +128,6 @@ fn what_is_still_in_use_is_found() {
     let mut secret = Box::new([0; 32]);
     File::open("/dev/urandom").unwrap().read_exact(&mut *secret).unwrap();
     let sought = [("the secret", mask(&*secret))];
-    assert!(!copies(&sought).is_empty());
+    assert!(!found(&sought).is_empty());
     black_box(&secret);
 }
