@@ -70,9 +70,10 @@ pub struct Client<J> {
     sealing: Option<Sealing>,
     out: Vec<u8>,
     changes: u32,
-    /// The record `change_cipher_spec` has gone out.
     failed: bool,
+    /// The record `change_cipher_spec` has gone out.
     changed: bool,
+    retried: bool,
     log: Option<Arc<dyn KeyLog>>,
     done: Option<Done>,
 }
@@ -122,6 +123,7 @@ impl<J: Judge> Client<J> {
             changes: 0,
             failed: false,
             changed: false,
+            retried: false,
             log,
             done: None,
         })
@@ -135,6 +137,11 @@ impl<J: Judge> Client<J> {
     /// True if the handshake is through; what has come and was not taken belongs to the connection.
     pub fn is_done(&self) -> bool {
         self.done.is_some()
+    }
+
+    /// True if the server has asked for another hello.
+    pub fn was_asked_again(&self) -> bool {
+        self.retried
     }
 
     /// Takes what has come: whole records, as far as the handshake goes. Returns how many bytes were taken; those of a record that is
@@ -251,7 +258,7 @@ impl<J: Judge> Client<J> {
                 self.between()?;
                 self.change_once();
                 record::write(&mut self.out, record::HANDSHAKE, 3, &hello);
-                self.state = Some(state);
+                (self.state, self.retried) = (Some(state), true);
             }
             Next::Sealed { state, secrets } => {
                 self.between()?;

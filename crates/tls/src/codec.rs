@@ -33,7 +33,5 @@ pub const MAX_HELLO: usize = 16 << 10;
 pub const MAX_MESSAGE: usize = 64 << 10;
 /// Longest flight of a server after its hello, bytes.
 pub const MAX_FLIGHT: usize = 96 << 10;
-/// Longest message after the handshake, with its head, bytes: session tickets are what comes.
-pub const MAX_LATER: usize = 16 << 10;
 /// Most extensions of one message.
 pub const MAX_EXTENSIONS: usize = 128;

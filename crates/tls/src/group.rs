@@ -1,13 +1,21 @@
-//! Key agreement: X25519, and X25519 with ML-KEM-768 (draft-ietf-tls-ecdhe-mlkem).
+//! Key agreement: X25519, X25519 with ML-KEM-768 (draft-ietf-tls-ecdhe-mlkem), and two curves of NIST's, which some servers have
+//! nothing beside.
 //!
 //! A hybrid share is the encapsulation key of ML-KEM, or its ciphertext, and behind it the key of X25519. The shared secret is
 //! both secrets in the same order.
 
+mod curve;
+
+use std::alloc::{Layout, handle_alloc_error};
+
+use aws_lc_rs::agreement::{self, ECDH_P256, ECDH_P384, PrivateKey, UnparsedPublicKey, X25519};
 use libcrux_ml_kem::mlkem768;
-use x25519_dalek::{PublicKey, StaticSecret};
+use sealway_aead::wipe;
 use zeroize::Zeroizing;
 
 use crate::error::{Alert, Error};
+
+use curve::Curve;
 
 /// Bytes of a key of X25519, and of what two ends agree on with it.
 pub const X25519_LEN: usize = 32;
@@ -16,11 +24,18 @@ pub const MLKEM_KEY_LEN: usize = 1184;
 /// Bytes of a ciphertext of ML-KEM-768.
 pub const MLKEM_CIPHERTEXT_LEN: usize = 1088;
 
+/// Words of eight bytes that are overwritten behind X25519.
+const X25519_STACK_WORDS: usize = 1024;
 /// Words of eight bytes that are overwritten behind ML-KEM, which keeps vectors and its private key in frames of some tens of KiB.
 const STACK_WORDS: usize = 16 * 1024;
 
 fn leaving_no_stack<T>(f: impl FnOnce() -> T) -> T {
-    sealway_aead::wipe::leaving_no_stack::<STACK_WORDS, T>(f)
+    wipe::leaving_no_stack::<STACK_WORDS, T>(f)
+}
+
+/// The encapsulation key that belongs to a seed.
+pub(crate) fn mlkem768_public(seed: &[u8; 64]) -> [u8; MLKEM_KEY_LEN] {
+    leaving_no_stack(|| *mlkem768::generate_key_pair(*seed).pk())
 }
 
 /// A group that both ends may agree on.
@@ -30,17 +45,25 @@ pub enum Group {
     X25519,
     /// X25519MLKEM768: no recording gives it away, not even to a quantum computer.
     X25519MlKem768,
+    /// The curve P-256 (RFC 8446 section 4.2.7).
+    Secp256r1,
+    /// The curve P-384.
+    Secp384r1,
 }
 
 impl Group {
-    /// Both, the better one first.
-    pub const ALL: [Group; 2] = [Group::X25519MlKem768, Group::X25519];
+    /// All of them, the better ones first.
+    pub const ALL: [Group; 4] = [Group::X25519MlKem768, Group::X25519, Group::Secp256r1, Group::Secp384r1];
+    /// Those that a hello has key shares for, unless it is told otherwise. The others are asked for.
+    pub const SHARED: [Group; 2] = [Group::X25519MlKem768, Group::X25519];
 
     /// Its number in hellos.
     pub const fn id(self) -> u16 {
         match self {
             Group::X25519 => 0x001d,
             Group::X25519MlKem768 => 0x11ec,
+            Group::Secp256r1 => 0x0017,
+            Group::Secp384r1 => 0x0018,
         }
     }
 
@@ -54,24 +77,38 @@ impl Group {
         match self {
             Group::X25519 => X25519_LEN,
             Group::X25519MlKem768 => MLKEM_KEY_LEN + X25519_LEN,
+            Group::Secp256r1 => 65,
+            Group::Secp384r1 => 97,
         }
     }
 
     /// Bytes of a server's share.
     pub const fn server_len(self) -> usize {
         match self {
-            Group::X25519 => X25519_LEN,
             Group::X25519MlKem768 => MLKEM_CIPHERTEXT_LEN + X25519_LEN,
+            _ => self.client_len(),
         }
     }
 
-    /// Where a share's key of X25519 begins, in a client's share.
-    pub const fn client_x25519_at(self) -> usize {
-        self.client_len() - X25519_LEN
+    /// Where the key of X25519 begins in a client's share. `None`: the group has none.
+    pub const fn client_x25519_at(self) -> Option<usize> {
+        match self {
+            Group::X25519 | Group::X25519MlKem768 => Some(self.client_len() - X25519_LEN),
+            Group::Secp256r1 | Group::Secp384r1 => None,
+        }
+    }
+
+    const fn curve(self) -> Option<Curve> {
+        let (algorithm, len) = match self {
+            Group::X25519 | Group::X25519MlKem768 => return None,
+            Group::Secp256r1 => (&ECDH_P256, 32),
+            Group::Secp384r1 => (&ECDH_P384, 48),
+        };
+        Some(Curve { algorithm, len })
     }
 }
 
-/// What both ends share, and nobody else: 32 bytes, or 64 of the hybrid group. Wiped when dropped.
+/// What both ends share, and nobody else: 32 bytes, 64 of the hybrid group, or 48 of P-384. Wiped when dropped.
 pub type SharedSecret = Zeroizing<Vec<u8>>;
 
 fn refused(what: &'static str) -> Error {
@@ -79,17 +116,26 @@ fn refused(what: &'static str) -> Error {
 }
 
 /// The secret of X25519, wiped when dropped. It can be used more than once: a client of REALITY agrees with two keys.
-pub struct X25519Secret(StaticSecret);
+pub struct X25519Secret {
+    secret: PrivateKey,
+    public: [u8; X25519_LEN],
+}
 
 impl X25519Secret {
     /// From 32 random bytes.
     pub fn new(random: &[u8; 32]) -> Self {
-        X25519Secret(StaticSecret::from(*random))
+        let made = wipe::leaving_no_stack::<X25519_STACK_WORDS, _>(|| {
+            let secret = PrivateKey::from_private_key(&X25519, random).ok()?;
+            let public = secret.compute_public_key().ok()?.as_ref().try_into().ok()?;
+            Some(X25519Secret { secret, public })
+        });
+        // Any 32 bytes are a secret, so there was no memory for it.
+        made.unwrap_or_else(|| handle_alloc_error(Layout::new::<[u8; 2 * X25519_LEN]>()))
     }
 
     /// The key to send.
     pub fn public(&self) -> [u8; X25519_LEN] {
-        PublicKey::from(&self.0).to_bytes()
+        self.public
     }
 
     /// What this secret and another's public key make.
@@ -97,64 +143,95 @@ impl X25519Secret {
     /// # Errors
     /// [`Error::Peer`] for a key of small order, with which the outcome would be known to everybody (RFC 8446 section 7.4.2).
     pub fn agree(&self, public: &[u8; X25519_LEN]) -> Result<Zeroizing<[u8; 32]>, Error> {
-        let shared = self.0.diffie_hellman(&PublicKey::from(*public));
-        if !shared.was_contributory() {
-            return Err(refused("a key share of small order"));
-        }
-        Ok(Zeroizing::new(shared.to_bytes()))
+        let theirs = UnparsedPublicKey::new(&X25519, public);
+        let small = refused("a key share of small order");
+        wipe::leaving_no_stack::<X25519_STACK_WORDS, _>(|| {
+            agreement::agree(&self.secret, theirs, small.clone(), |shared| {
+                shared.try_into().map(Zeroizing::new).map_err(|_| small)
+            })
+        })
     }
 }
 
 /// What a client keeps until the server has answered. Wiped when dropped.
-pub struct ClientSecret {
-    x25519: X25519Secret,
-    /// Seed of the decapsulation key, which is made again when it is needed: 64 bytes instead of 2,400.
-    seed: Zeroizing<[u8; 64]>,
+pub struct ClientSecret(Secret);
+
+enum Secret {
+    X25519 {
+        x25519: X25519Secret,
+        /// Seed of the decapsulation key, which is made again when it is needed: 64 bytes instead of 2,400.
+        seed: Zeroizing<[u8; 64]>,
+    },
+    Curve(Curve, Zeroizing<Vec<u8>>),
 }
 
 impl ClientSecret {
-    /// One secret of X25519, which stands in both shares, as the standard allows, and the seed of a key of ML-KEM.
+    /// For a share of this group.
+    pub fn of(group: Group, random: &mut dyn FnMut(&mut [u8])) -> Self {
+        match group.curve() {
+            Some(curve) => ClientSecret(Secret::Curve(curve, curve.draw(random))),
+            None => ClientSecret::new(random),
+        }
+    }
+
+    /// One secret of X25519, which may stand in both of its groups' shares, as the standard allows, and the seed of a key of ML-KEM.
     pub fn new(random: &mut dyn FnMut(&mut [u8])) -> Self {
         let (mut x25519, mut seed) = (Zeroizing::new([0; 32]), Zeroizing::new([0; 64]));
         random(&mut *x25519);
         random(&mut *seed);
-        ClientSecret {
+        ClientSecret(Secret::X25519 {
             x25519: X25519Secret::new(&x25519),
             seed,
-        }
+        })
     }
 
-    /// The secret of X25519, for what else it is agreed with.
-    pub fn x25519(&self) -> &X25519Secret {
-        &self.x25519
+    /// The secret of X25519, for what else it is agreed with. `None`: it is for another group.
+    pub fn x25519(&self) -> Option<&X25519Secret> {
+        match &self.0 {
+            Secret::X25519 { x25519, .. } => Some(x25519),
+            Secret::Curve(..) => None,
+        }
     }
 
     /// What stands in the hello for this group: [`Group::client_len`] bytes.
-    pub fn share(&self, group: Group) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// [`Error::Given`] if the secret is for another group; [`Error::Library`] if memory ran out.
+    pub fn share(&self, group: Group) -> Result<Vec<u8>, Error> {
+        let (x25519, seed) = match (&self.0, group.curve()) {
+            (Secret::Curve(own, secret), Some(curve)) if own.len == curve.len => return curve.point(secret),
+            (Secret::X25519 { x25519, seed }, None) => (x25519, seed),
+            _ => return Err(OTHER),
+        };
         let mut share = Vec::with_capacity(group.client_len());
         if group == Group::X25519MlKem768 {
-            let key = leaving_no_stack(|| *mlkem768::generate_key_pair(*self.seed).pk());
+            let key = mlkem768_public(seed);
             share.extend_from_slice(&key);
         }
-        share.extend_from_slice(&self.x25519.public());
-        share
+        share.extend_from_slice(&x25519.public());
+        Ok(share)
     }
 
     /// What both share, by the server's answer.
     ///
     /// # Errors
-    /// [`Error::Peer`] for a share of another length, or of small order.
+    /// [`Error::Peer`] for a share of another length, of small order, or that is no point; those of [`ClientSecret::share`].
     pub fn agree(&self, group: Group, answer: &[u8]) -> Result<SharedSecret, Error> {
         if answer.len() != group.server_len() {
             return Err(refused("a key share of a wrong length"));
         }
+        let (x25519, seed) = match (&self.0, group.curve()) {
+            (Secret::Curve(own, secret), Some(curve)) if own.len == curve.len => return curve.agree(secret, answer),
+            (Secret::X25519 { x25519, seed }, None) => (x25519, seed),
+            _ => return Err(OTHER),
+        };
         let (ciphertext, public) = answer.split_at(answer.len() - X25519_LEN);
-        let agreed = self.x25519.agree(array(public)?)?;
+        let agreed = x25519.agree(array(public)?)?;
         let mut shared = Zeroizing::new(Vec::with_capacity(64));
         if group == Group::X25519MlKem768 {
             let ciphertext = mlkem768::MlKem768Ciphertext::from(*array::<MLKEM_CIPHERTEXT_LEN>(ciphertext)?);
             leaving_no_stack(|| {
-                let pair = mlkem768::generate_key_pair(*self.seed);
+                let pair = mlkem768::generate_key_pair(**seed);
                 let secret = Zeroizing::new(mlkem768::decapsulate(pair.private_key(), &ciphertext));
                 shared.extend_from_slice(&*secret);
             });
@@ -164,23 +241,30 @@ impl ClientSecret {
     }
 }
 
+const OTHER: Error = Error::Given("a secret of another group");
+
 fn array<const N: usize>(bytes: &[u8]) -> Result<&[u8; N], Error> {
     bytes.try_into().map_err(|_| refused("a key share of a wrong length"))
 }
 
 /// A server's answer to a client's share: its own share of [`Group::server_len`] bytes, and what both share.
 ///
-/// 32 random bytes are drawn for X25519, and as many more for ML-KEM.
+/// As many random bytes are drawn as a secret has: 32 for X25519, and as many more for ML-KEM.
 ///
 /// # Errors
-/// [`Error::Peer`] for a share of another length, an encapsulation key that is none (FIPS 203 section 7.2), or a key of small order.
+/// [`Error::Peer`] for a share of another length, an encapsulation key that is none (FIPS 203 section 7.2), a key of small order, or
+/// what is no point of the curve.
 pub fn answer(group: Group, share: &[u8], random: &mut dyn FnMut(&mut [u8])) -> Result<(Vec<u8>, SharedSecret), Error> {
     if share.len() != group.client_len() {
         return Err(refused("a key share of a wrong length"));
     }
+    if let Some(curve) = group.curve() {
+        let secret = curve.draw(random);
+        return Ok((curve.point(&secret)?, curve.agree(&secret, share)?));
+    }
     let mut seed = Zeroizing::new([0; 32]);
     random(&mut *seed);
-    let (key, public) = share.split_at(group.client_x25519_at());
+    let (key, public) = share.split_at(share.len() - X25519_LEN);
     let x25519 = X25519Secret::new(&seed);
     let agreed = x25519.agree(array(public)?)?;
     let mut own = Vec::with_capacity(group.server_len());

@@ -13,8 +13,7 @@ pub mod session_id;
 
 use std::fmt;
 
-use hkdf::Hkdf;
-use sha2::Sha256;
+use sealway_aead::derive::{Hash, Prk};
 use zeroize::Zeroizing;
 
 use crate::error::Error;
@@ -33,8 +32,8 @@ impl AuthKey {
     pub fn new(secret: &X25519Secret, public: &[u8; 32], random: &[u8; 32]) -> Result<Self, Error> {
         let shared = secret.agree(public)?;
         let mut key = Zeroizing::new([0; 32]);
-        Hkdf::<Sha256>::new(Some(&random[..20]), shared.as_slice())
-            .expand(b"REALITY", key.as_mut_slice())
+        Prk::extract(Hash::Sha256, &random[..20], shared.as_slice())
+            .expand_raw(b"REALITY", key.as_mut_slice())
             .map_err(|_| Error::Library("HKDF"))?;
         Ok(AuthKey(key))
     }

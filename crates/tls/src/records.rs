@@ -15,17 +15,13 @@ mod half;
 
 use std::ops::Range;
 
+use crate::codec::Kind;
 use crate::error::{Alert, Error};
 use crate::schedule::{Keys, TrafficSecret};
 
+pub use crate::codec::record::{ALERT, APPLICATION, HANDSHAKE, HEAD as HEADER, MAX_PLAIN, MAX_SEALED};
 pub use half::{Opening, Sealing};
 
-/// Header of a record, bytes.
-pub const HEADER: usize = 5;
-/// Most plaintext in one record (RFC 8446 section 5.1).
-pub const MAX_PLAIN: usize = 1 << 14;
-/// Most ciphertext in one record (RFC 8446 section 5.2).
-pub const MAX_SEALED: usize = MAX_PLAIN + 256;
 /// Longest message after the handshake, bytes. Session tickets are far smaller.
 pub const MAX_HANDSHAKE: usize = 16 << 10;
 /// Records that may carry no payload.
@@ -33,14 +29,8 @@ pub const MAX_EMPTY: u32 = 32;
 /// Records sealed with one key before a key update: well below 2^24.5 (RFC 8446 section 5.5).
 const UPDATE_AFTER: u64 = 1 << 23;
 
-/// Kind of a record: an alert.
-pub const ALERT: u8 = 21;
-/// Kind of a record: messages of the handshake, and those after it.
-pub const HANDSHAKE: u8 = 22;
-/// Kind of a record: payload; in TLS 1.3 what every sealed record says it is.
-pub const APPLICATION: u8 = 23;
-const NEW_SESSION_TICKET: u8 = 4;
-const KEY_UPDATE: u8 = 24;
+const NEW_SESSION_TICKET: u8 = Kind::NEW_SESSION_TICKET.0;
+const KEY_UPDATE: u8 = Kind::KEY_UPDATE.0;
 
 /// Which record layer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -288,10 +278,7 @@ impl Records {
         input: Range<usize>,
         mut most: usize,
     ) -> Result<Opened, Error> {
-        let mut done = Opened {
-            end: self.closed,
-            ..Opened::default()
-        };
+        let mut done = Opened::default();
         if self.opening.is_none() {
             return Err(OPENING_ENDED);
         }

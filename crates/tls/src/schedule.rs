@@ -27,10 +27,12 @@ pub trait KeyLog: Send + Sync {
 pub type Logged<'a> = Option<(&'a dyn KeyLog, &'a [u8; 32])>;
 
 /// A line of a key log (draft-ietf-tls-keylogfile), without its end.
-pub fn key_log_line(label: &str, client_random: &[u8; 32], secret: &[u8]) -> Zeroizing<String> {
-    let mut line = Zeroizing::new(String::with_capacity(label.len() + 2 + 64 + 2 * secret.len()));
+pub fn key_log_line(label: &str, client_random: &[u8], secret: &[u8]) -> Zeroizing<String> {
+    let mut line = Zeroizing::new(String::with_capacity(
+        label.len() + 2 + 2 * (client_random.len() + secret.len()),
+    ));
     line.push_str(label);
-    for bytes in [&client_random[..], secret] {
+    for bytes in [client_random, secret] {
         line.push(' ');
         for byte in bytes {
             for digit in [byte >> 4, byte & 15] {

@@ -87,7 +87,7 @@ pub fn chrome(server_name: Option<&str>, protocols: bool, random: &mut dyn FnMut
     let made_up = MadeUp::new(random);
     let with = |place: Place, numbers: &[u16]| [&[made_up.of(place)], numbers].concat();
     // The browser makes a key for each share.
-    let secrets = [Group::X25519MlKem768, Group::X25519].map(|group| (group, ClientSecret::new(&mut *random)));
+    let secrets = Group::SHARED.map(|group| (group, ClientSecret::of(group, &mut *random)));
     let secrets = Vec::from(secrets);
 
     let mut extensions = vec![

@@ -131,7 +131,9 @@ fn openssl_with_every_suite_asked_again_or_not() {
         for suite in CipherSuite::ALL {
             // The first group is the one with a share; the second is told by the server.
             for groups in ["X25519", "P-256:X25519"] {
-                let (port, served) = start(Config::new(made.identity.clone()));
+                let mut config = Config::new(made.identity.clone());
+                config.groups = Group::SHARED.to_vec();
+                let (port, served) = start(config);
                 let folder = folder.clone();
                 runs.push(thread::spawn(move || {
                     let more = ["-ciphersuites", name(suite), "-groups", groups];
@@ -162,7 +164,9 @@ fn openssl_is_told_what_cannot_be_agreed_on() {
     let made = ecdsa();
     let folder = folder("openssl-refused", &made);
     for more in [&["-groups", "P-256"][..], &["-ciphersuites", "TLS_AES_128_CCM_SHA256"]] {
-        let (port, served) = start(Config::new(made.identity.clone()));
+        let mut config = Config::new(made.identity.clone());
+        config.groups = Group::SHARED.to_vec();
+        let (port, served) = start(config);
         s_client(&folder, port, more, &[]);
         assert!(matches!(served.join().unwrap(), Err(Error::Peer { .. })));
     }
@@ -277,13 +281,15 @@ fn go_with_every_suite_and_group() {
         for (group, curves) in [
             (Group::X25519, &["0x1d"][..]),
             (Group::X25519MlKem768, &["0x11ec", "0x1d"]),
+            (Group::Secp256r1, &["0x17"]),
+            (Group::Secp384r1, &["0x18", "0x17"]),
             // Asked for X25519, of which a share was not sent.
             (Group::X25519, &["0x17", "0x1d"]),
         ] {
             let mut config = Config::new(made.identity.clone());
             config.suites = vec![suite];
-            if curves[0] == "0x17" {
-                config.groups = vec![Group::X25519];
+            if curves.len() == 2 && curves[0] != "0x11ec" {
+                config.groups = vec![group];
             }
             let (port, served) = start(config);
             let said = Command::new(folder.join("client"))

@@ -19,6 +19,7 @@ use sealway_tls::{Alert, Error};
 const HYBRID: &dyn SupportedKxGroup = aws_lc_rs::kx_group::X25519MLKEM768;
 const X25519: &dyn SupportedKxGroup = aws_lc_rs::kx_group::X25519;
 const P256: &dyn SupportedKxGroup = aws_lc_rs::kx_group::SECP256R1;
+const P384: &dyn SupportedKxGroup = aws_lc_rs::kx_group::SECP384R1;
 
 fn suite(suite: CipherSuite) -> SupportedCipherSuite {
     match suite {
@@ -120,7 +121,12 @@ fn converse(client: &mut ClientConnection, server: &mut End, step: usize) {
 fn every_suite_and_group_with_both_kinds_of_key() {
     for made in [ed25519(), ecdsa()] {
         for one in CipherSuite::ALL {
-            for (group, theirs) in [(Group::X25519, X25519), (Group::X25519MlKem768, HYBRID)] {
+            for (group, theirs) in [
+                (Group::X25519, X25519),
+                (Group::X25519MlKem768, HYBRID),
+                (Group::Secp256r1, P256),
+                (Group::Secp384r1, P384),
+            ] {
                 let mut client = client(&made, &[one], &[theirs], &[]);
                 let mut server = End::new(Config::new(made.identity.clone()));
                 exchange(&mut client, &mut server, usize::MAX).unwrap();
@@ -148,10 +154,17 @@ fn bytes_may_come_in_pieces_of_any_length() {
 fn a_client_without_a_share_is_asked_for_one() {
     let made = ed25519();
     for one in CipherSuite::ALL {
-        for (group, offered) in [(Group::X25519, [P256, X25519]), (Group::X25519MlKem768, [P256, HYBRID])] {
+        for (group, offered) in [
+            (Group::X25519, [P256, X25519]),
+            (Group::X25519MlKem768, [P256, HYBRID]),
+            (Group::Secp256r1, [X25519, P256]),
+            (Group::Secp384r1, [HYBRID, P384]),
+        ] {
             for step in [1, usize::MAX] {
                 let mut client = client(&made, &[one], &offered, &[]);
-                let mut server = End::new(Config::new(made.identity.clone()));
+                let mut config = Config::new(made.identity.clone());
+                config.groups = vec![group];
+                let mut server = End::new(config);
                 exchange(&mut client, &mut server, step).unwrap();
                 assert_eq!(server.connected.as_ref().unwrap().agreed.group, group);
                 converse(&mut client, &mut server, step);
@@ -205,8 +218,10 @@ fn what_cannot_be_agreed_on_is_refused_with_its_alert() {
     other.suites = vec![CipherSuite::Aes128GcmSha256];
     let mut with = client(&made, &[CipherSuite::Aes256GcmSha384], &[X25519], &[]);
     refused(&mut with, other, Alert::HandshakeFailure);
+    let mut other = config.clone();
+    other.groups = Group::SHARED.to_vec();
     let mut with = client(&made, &CipherSuite::ALL, &[P256], &[]);
-    refused(&mut with, config.clone(), Alert::HandshakeFailure);
+    refused(&mut with, other, Alert::HandshakeFailure);
     let mut other = config.clone();
     other.alpn = vec![b"h2".to_vec()];
     let mut with = client(&made, &CipherSuite::ALL, &[X25519], &["http/1.1"]);

@@ -136,6 +136,7 @@ fn the_wire_is_the_other_servers_and_the_client_gets_through() {
     for (group, theirs) in [
         (Group::X25519, aws_lc_rs::kx_group::X25519),
         (Group::X25519MlKem768, aws_lc_rs::kx_group::X25519MLKEM768),
+        (Group::Secp256r1, aws_lc_rs::kx_group::SECP256R1),
     ] {
         for (flight, next) in [
             (Lengths::Each([23, 1200, 150, 69]), &[][..]),

@@ -56,8 +56,8 @@ fn handshake(suite: CipherSuite, group: Group, seen: &Masked) -> (Records, Recor
         File::open("/dev/urandom").unwrap().read_exact(out).unwrap();
         note("random bytes", out);
     };
-    let client = ClientSecret::new(&mut random);
-    let (share, shared) = answer(group, &client.share(group), &mut random).unwrap();
+    let client = ClientSecret::of(group, &mut random);
+    let (share, shared) = answer(group, &client.share(group).unwrap(), &mut random).unwrap();
     note("the shared secret", &shared);
     let agreed = client.agree(group, &share).unwrap();
     assert_eq!(agreed, shared);
@@ -89,6 +89,8 @@ fn what_a_handshake_is_made_of_is_gone_behind_it() {
     for (suite, group) in [
         (CipherSuite::Aes128GcmSha256, Group::X25519),
         (CipherSuite::Aes256GcmSha384, Group::X25519MlKem768),
+        (CipherSuite::Aes128GcmSha256, Group::Secp256r1),
+        (CipherSuite::Aes256GcmSha384, Group::Secp384r1),
     ] {
         let seen = &Masked::default();
         let (at, paused) = channel();

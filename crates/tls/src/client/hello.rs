@@ -32,7 +32,7 @@ impl Default for Offer<'_> {
             alpn: &[],
             suites: &CipherSuite::ALL,
             groups: &Group::ALL,
-            shares: Group::ALL.len(),
+            shares: Group::SHARED.len(),
         }
     }
 }
@@ -58,8 +58,9 @@ impl Hello {
         random(&mut own);
         random(&mut session_id);
         let secrets = offer.groups.iter().take(offer.shares);
-        let secrets: Vec<(Group, ClientSecret)> =
-            secrets.map(|group| (*group, ClientSecret::new(&mut *random))).collect();
+        let secrets: Vec<(Group, ClientSecret)> = secrets
+            .map(|group| (*group, ClientSecret::of(*group, &mut *random)))
+            .collect();
         let groups: Vec<u16> = offer.groups.iter().map(|group| group.id()).collect();
         let mut extensions = Vec::new();
         if let Some(name) = offer.server_name {
@@ -100,11 +101,6 @@ impl Hello {
         &self.random
     }
 
-    /// Changes the session id, which is 32 bytes long and stands at [`SESSION_ID_AT`] of the message.
-    pub fn set_session_id(&mut self, id: &[u8; 32]) {
-        self.session_id = id.to_vec();
-    }
-
     /// Makes the session id of the message: `seal` gets the whole message with 32 zeros in its place, and writes them over.
     ///
     /// # Errors
@@ -120,8 +116,8 @@ impl Hello {
 
     /// The secret of the share of X25519, or else of that part of a hybrid one. `None`: no share has one.
     pub fn x25519(&self) -> Option<&X25519Secret> {
-        let plain = self.secrets.iter().find(|(group, _)| *group == Group::X25519);
-        Some(plain.or(self.secrets.first())?.1.x25519())
+        let of = |wanted: Group| self.secrets.iter().find(|(group, _)| *group == wanted);
+        of(Group::X25519).or(of(Group::X25519MlKem768))?.1.x25519()
     }
 
     pub(super) fn extension(&self, kind: u16) -> Option<&[u8]> {
@@ -137,7 +133,7 @@ impl Hello {
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<(), Error> {
         if let Some(group) = group {
-            self.secrets = vec![(group, ClientSecret::new(random))];
+            self.secrets = vec![(group, ClientSecret::of(group, random))];
             let share = key_share(None, &self.secrets)?;
             let place = self
                 .extensions
@@ -155,8 +151,9 @@ impl Hello {
 
 /// The body of `key_share`, behind a share of a made-up group, if there is to be one.
 pub(crate) fn key_share(first: Option<u16>, secrets: &[(Group, ClientSecret)]) -> Result<Vec<u8>, Error> {
-    let made_up = first.map(|group| (group, vec![0]));
-    let real = secrets.iter().map(|(group, secret)| (group.id(), secret.share(*group)));
-    let all: Vec<(u16, Vec<u8>)> = made_up.into_iter().chain(real).collect();
+    let mut all: Vec<(u16, Vec<u8>)> = first.map(|group| (group, vec![0])).into_iter().collect();
+    for (group, secret) in secrets {
+        all.push((group.id(), secret.share(*group)?));
+    }
     body::key_shares(&all)
 }

@@ -169,11 +169,9 @@ impl WaitHello {
             Some(id) => {
                 let body = self.hello.extension(extension::SUPPORTED_GROUPS).unwrap_or_default();
                 let offered = body.chunks_exact(2).skip(1).any(|group| group == id.to_be_bytes());
-                if !offered || is_made_up(id) || self.hello.secrets.iter().any(|(group, _)| group.id() == id) {
-                    return Err(illegal("a HelloRetryRequest for a group that cannot be asked for"));
-                }
-                let what = "the server wants a group that is not spoken here";
-                Some(Group::from_id(id).ok_or(Error::peer(Alert::HandshakeFailure, what))?)
+                let has_share = self.hello.secrets.iter().any(|(group, _)| group.id() == id);
+                let group = Group::from_id(id).filter(|_| offered && !has_share);
+                Some(group.ok_or(illegal("a HelloRetryRequest for a group that cannot be asked for"))?)
             }
         };
         let mut transcript = Transcript::after_retry(suite.hash(), &self.message);

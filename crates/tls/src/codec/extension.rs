@@ -31,8 +31,6 @@ pub const COMPRESS_CERTIFICATE: u16 = 27;
 pub const SESSION_TICKET: u16 = 35;
 /// `pre_shared_key`
 pub const PRE_SHARED_KEY: u16 = 41;
-/// `early_data`
-pub const EARLY_DATA: u16 = 42;
 /// `supported_versions`
 pub const SUPPORTED_VERSIONS: u16 = 43;
 /// `cookie`

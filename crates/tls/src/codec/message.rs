@@ -17,8 +17,6 @@ impl Kind {
     pub const SERVER_HELLO: Kind = Kind(2);
     /// `new_session_ticket`
     pub const NEW_SESSION_TICKET: Kind = Kind(4);
-    /// `end_of_early_data`
-    pub const END_OF_EARLY_DATA: Kind = Kind(5);
     /// `encrypted_extensions`
     pub const ENCRYPTED_EXTENSIONS: Kind = Kind(8);
     /// `certificate`

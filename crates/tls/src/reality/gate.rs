@@ -156,7 +156,7 @@ impl Gate {
         let shares = parsed.extensions.key_shares().map_err(|_| Denied::Malformed)?;
         let share = |group: Group| {
             let key = shares?.get(group.id()).filter(|key| key.len() == group.client_len())?;
-            key.get(group.client_x25519_at()..)?.try_into().ok()
+            key.get(group.client_x25519_at()?..)?.try_into().ok()
         };
         let share: [u8; 32] = share(Group::X25519)
             .or_else(|| share(Group::X25519MlKem768))

@@ -9,17 +9,15 @@ use sealway_aead::{Nonce, OpeningKey, SealingKey, Suite, Tag};
 use subtle::{Choice, ConstantTimeEq};
 
 use super::AuthKey;
+use crate::codec::{HEAD, Kind, MAX_HELLO, SESSION_ID_AT};
 use crate::error::Error;
 
-/// Where the random stands in the handshake message: behind type, length and version.
-const RANDOM: std::ops::Range<usize> = 6..38;
+/// Where the random stands in the handshake message: behind its head and the version.
+const RANDOM: std::ops::Range<usize> = HEAD + 2..HEAD + 34;
 /// Where the length of the session id stands.
 const ID_LEN_AT: usize = RANDOM.end;
 /// Where the session id stands.
-pub const SESSION_ID: std::ops::Range<usize> = ID_LEN_AT + 1..ID_LEN_AT + 33;
-
-/// Longest hello that is looked at, bytes of the handshake message.
-pub const MAX_HELLO: usize = 16 << 10;
+pub(crate) const SESSION_ID: std::ops::Range<usize> = SESSION_ID_AT..SESSION_ID_AT + 32;
 
 /// What a client says of itself.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -54,7 +52,7 @@ impl Claim {
 /// The random of a hello, which is a whole handshake message with a session id of 32 bytes. `None`: it is no such message.
 pub fn random(hello: &[u8]) -> Option<&[u8; 32]> {
     let fits = hello.len() <= MAX_HELLO && hello.len() >= SESSION_ID.end;
-    if !fits || hello[0] != 1 || hello[ID_LEN_AT] != 32 {
+    if !fits || hello[0] != Kind::CLIENT_HELLO.0 || hello[ID_LEN_AT] != 32 {
         return None;
     }
     hello[RANDOM].try_into().ok()

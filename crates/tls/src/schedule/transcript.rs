@@ -2,6 +2,7 @@
 
 use sha2::{Digest as _, Sha256, Sha384};
 
+use crate::codec::Kind;
 use crate::suite::{Digest, HashKind};
 
 #[derive(Clone)]
@@ -26,7 +27,7 @@ impl Transcript {
     /// One with a HelloRetryRequest, up to the first hello: that stands in it as its hash.
     pub fn after_retry(hash: HashKind, hello: &[u8]) -> Self {
         let mut transcript = Transcript::new(hash);
-        transcript.add(&[254, 0, 0, hash.output_len() as u8]);
+        transcript.add(&[Kind::MESSAGE_HASH.0, 0, 0, hash.output_len() as u8]);
         transcript.add(hash.digest(hello).as_ref());
         transcript
     }

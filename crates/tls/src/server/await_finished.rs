@@ -46,6 +46,15 @@ impl AwaitFinished {
         &self.agreed
     }
 
+    /// Appends a record of this length by its header that carries nothing, ahead of the client's Finished.
+    ///
+    /// # Errors
+    /// Those of [`Records::push_nothing`], and [`Error::Given`] for a handshake that is over.
+    pub fn push_nothing(&mut self, length: usize, out: &mut Vec<u8>) -> Result<(), Error> {
+        let records = self.records.as_mut().ok_or(super::DEAD)?;
+        records.push_nothing(length, out)
+    }
+
     /// Reads what the client has sent, opening it in place. Returns the bytes that are done with and, once the Finished was there,
     /// the connection: what stands behind those bytes is for its record layer.
     ///

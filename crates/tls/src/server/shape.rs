@@ -78,7 +78,7 @@ pub fn answer_in_shape(
     let mut flight = Flight::new(hellos, &[], identity, log)?;
 
     let mut wire = Vec::with_capacity(8 << 10);
-    record::write(&mut wire, record::HANDSHAKE, 3, &server);
+    record::write(&mut wire, HANDSHAKE, 3, &server);
     record::write(&mut wire, record::CHANGE_CIPHER_SPEC, 3, &[1]);
     match shape.flight {
         Lengths::Each(lengths) => {

@@ -141,7 +141,7 @@ fn a_hello_that_says_what_none_may_is_refused() {
 /// A client with no share of our groups is asked once, and for a hello that is the first but for it.
 #[test]
 fn a_second_hello_is_the_first_with_another_share() {
-    let other = extension::body::key_shares(&[(0x17, [4; 65])]).unwrap();
+    let other = extension::body::key_shares(&[(0x19, [4; 133])]).unwrap();
     let first = with(extension::KEY_SHARE, Some(&other));
     let secret = ClientSecret::new(&mut fixed(2));
     let asked = || {
@@ -152,8 +152,8 @@ fn a_second_hello_is_the_first_with_another_share() {
         server
     };
     let both = [
-        (0x11ec, secret.share(Group::X25519MlKem768)),
-        (0x1d, secret.share(Group::X25519)),
+        (0x11ec, secret.share(Group::X25519MlKem768).unwrap()),
+        (0x1d, secret.share(Group::X25519).unwrap()),
     ];
     let right = extension::body::key_shares(&both[..1]).unwrap();
     let second = with(extension::KEY_SHARE, Some(&right));

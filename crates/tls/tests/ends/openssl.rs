@@ -125,10 +125,20 @@ fn another_hello_is_asked_for() {
     connection.send(b"stressed\n");
     assert_eq!(connection.wait(9), b"desserts\n");
     drop(server);
-    // One that speaks a group only that browsers offer and we do not have.
-    let server = Server::start(&identity, "p256", &["-rev", "-quiet", "-groups", "P-256"]);
+    // Groups that browsers offer and have no share of.
+    for (name, group) in [("P-256", 0x17), ("P-384", 0x18)] {
+        let server = Server::start(&identity, name, &["-rev", "-quiet", "-groups", name]);
+        for hello in [browser(), plain(&Offer::default())] {
+            let (mut connection, agreed) = connect(server.dial(), hello, &identity, 50).unwrap();
+            assert_eq!(agreed.group, group);
+            connection.send(b"stressed\n");
+            assert_eq!(connection.wait(9), b"desserts\n");
+        }
+    }
+    // One that nobody offers.
+    let server = Server::start(&identity, "p521", &["-rev", "-quiet", "-groups", "P-521"]);
     let error = connect(server.dial(), browser(), &identity, 50).err().unwrap();
-    assert_eq!(error.alert(), Some(Alert::HandshakeFailure), "{error}");
+    assert_eq!(error, Error::Alerted(Alert::HandshakeFailure as u8));
 }
 
 #[test]

@@ -115,6 +115,8 @@ fn another_hello_is_asked_for() {
     for (first, group) in [
         (Group::X25519, Group::X25519MlKem768),
         (Group::X25519MlKem768, Group::X25519),
+        (Group::X25519, Group::Secp256r1),
+        (Group::Secp256r1, Group::Secp384r1),
     ] {
         let offer = Offer {
             groups: &[first, group],

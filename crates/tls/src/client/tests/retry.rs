@@ -16,14 +16,13 @@ fn a_second_hello_differs_in_what_was_asked_for_only() {
         (only_hybrid, Some(0x001d), Some(vec![9; 300])),
         (only_hybrid, None, Some(vec![1])),
         (browser, None, Some(vec![1; 20])),
+        (browser, Some(0x0017), None),
+        (only_hybrid, Some(0x0017), None),
+        (browser, Some(0x0018), Some(vec![1; 20])),
     ] {
         let first = hello().to_bytes().unwrap();
         let script = Script {
-            group: if group.is_some() {
-                Group::X25519
-            } else {
-                Group::X25519MlKem768
-            },
+            group: group.and_then(Group::from_id).unwrap_or(Group::X25519MlKem768),
             retry: Some((group, cookie.clone())),
             ..Script::default()
         };
@@ -43,7 +42,8 @@ fn a_second_hello_differs_in_what_was_asked_for_only() {
         }
         if let Some(group) = group {
             let (_, shares) = after.iter().find(|(kind, _)| *kind == extension::KEY_SHARE).unwrap();
-            assert_eq!((shares.len(), &shares[2..4]), (38, &u16::to_be_bytes(group)[..]));
+            let len = 6 + script.group.client_len();
+            assert_eq!((shares.len(), &shares[2..4]), (len, &u16::to_be_bytes(group)[..]));
             after.retain(|(kind, _)| *kind != extension::KEY_SHARE);
             before.retain(|(kind, _)| *kind != extension::KEY_SHARE);
         }

@@ -76,7 +76,7 @@ fn a_flight_that_is_not_right_is_refused() {
         (case(|s| s.compressed = Some(squeezed())), Alert::UnexpectedMessage),
         (case(|s| s.retry = Some((None, None))), Alert::IllegalParameter),
         (case(|s| s.retry = Some((Some(0x001d), None))), Alert::IllegalParameter),
-        (case(|s| s.retry = Some((Some(0x0017), None))), Alert::IllegalParameter),
+        (case(|s| s.retry = Some((Some(0x0019), None))), Alert::IllegalParameter),
         (
             Script {
                 chain: vec![b"mine".to_vec(), too_much],
@@ -88,9 +88,14 @@ fn a_flight_that_is_not_right_is_refused() {
     for (at, (script, alert)) in cases.iter().enumerate() {
         assert_eq!(refused(script, plain(), Likes::default()), *alert, "case {at}");
     }
-    // A browser offers a group that is not spoken here.
-    let script = case(|s| s.retry = Some((Some(0x0017), None)));
-    assert_eq!(refused(&script, browser(), Likes::default()), Alert::HandshakeFailure);
+    // A browser offers a group that is none.
+    let body = browser().extension(extension::SUPPORTED_GROUPS).unwrap().to_vec();
+    let made_up = u16::from_be_bytes([body[2], body[3]]);
+    let script = Script {
+        retry: Some((Some(made_up), None)),
+        ..Script::default()
+    };
+    assert_eq!(refused(&script, browser(), Likes::default()), Alert::IllegalParameter);
 }
 
 /// Longer than any flight may be.

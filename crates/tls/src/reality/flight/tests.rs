@@ -78,7 +78,7 @@ fn a_target_that_does_not_fit_is_told_by_its_first_record() {
     for hello in [
         server_hello([1; 32], 0x1301, &[3, 3], 0x1d, 32),
         server_hello([1; 32], 0xc02f, &[3, 4], 0x1d, 32),
-        server_hello([1; 32], 0x1301, &[3, 4], 0x17, 65),
+        server_hello([1; 32], 0x1301, &[3, 4], 0x19, 133),
         server_hello([1; 32], 0x1301, &[3, 4], 0x1d, 31),
         server_hello(RETRY_RANDOM, 0x1301, &[3, 4], 0x1d, 32),
         [good(), vec![8]].concat(),

@@ -32,7 +32,7 @@ fn hello(with: With) -> Vec<u8> {
         .iter()
         .map(|group| {
             let mut key = vec![0; group.client_len()];
-            key[group.client_x25519_at()..].copy_from_slice(&secret.public());
+            key[group.client_x25519_at().unwrap()..].copy_from_slice(&secret.public());
             (group.id(), key)
         })
         .collect();
