@@ -5,6 +5,10 @@ use std::future::Future;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+/// How often is told what remains.
+const TELL: Duration = Duration::from_secs(5);
 
 /// How far the end has come.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -43,9 +47,22 @@ impl Drain {
 
     /// Stops accepting, lets connections finish for at most `grace`, then cuts off those that remain, and returns when every
     /// [`Alive`] is gone. True if none was cut off.
-    pub async fn finish(mut self, grace: Duration) -> bool {
+    pub async fn finish(self, grace: Duration) -> bool {
+        self.finish_telling(grace, |_| {}).await
+    }
+
+    /// The same, and tells every few seconds how many [`Alive`] remain.
+    pub async fn finish_telling(mut self, grace: Duration, mut tell: impl FnMut(usize)) -> bool {
         self.stage.send_replace(Stage::Draining);
-        let finished = tokio::time::timeout(grace, self.ended.recv()).await.is_ok();
+        let end = Instant::now() + grace;
+        let finished = loop {
+            let until = end.min(Instant::now() + TELL);
+            match tokio::time::timeout_at(until, self.ended.recv()).await {
+                Ok(_) => break true,
+                Err(_) if Instant::now() >= end => break false,
+                Err(_) => tell(self.ended.sender_strong_count()),
+            }
+        };
         self.stage.send_replace(Stage::Stopped);
         if !finished {
             let _ = self.ended.recv().await;
@@ -109,6 +126,23 @@ mod tests {
             assert_eq!(connection.await.unwrap().is_some(), finished);
             assert_eq!(accepting.await.unwrap(), None);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn how_many_remain_is_told_until_the_end() {
+        let (drain, alive) = Drain::new();
+        for seconds in [1, 7, 12, 60] {
+            let alive = alive.clone();
+            tokio::spawn(async move { alive.run(sleep(Duration::from_secs(seconds))).await });
+        }
+        drop(alive);
+        let mut told = Vec::new();
+        assert!(
+            !drain
+                .finish_telling(Duration::from_secs(19), |left| told.push(left))
+                .await
+        );
+        assert_eq!(told, [3, 2, 1]);
     }
 
     #[tokio::test]

@@ -41,6 +41,7 @@ pub mod dial;
 pub mod drain;
 pub mod listen;
 pub mod options;
+pub mod ports;
 pub mod replace;
 pub mod sock;
 pub mod splice;

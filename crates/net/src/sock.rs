@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -101,6 +101,23 @@ impl Sock {
         }
     }
 
+    /// Reads what has arrived, whether or not the runtime has heard of it yet; `None` if that is nothing. 0 is the end of the
+    /// stream. A socket that was made just now is spared a turn of the runtime; any other is read by [`Sock::poll_read`].
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn read_now(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
+        each!(self, sock => now(rustix::io::read(sock, into)))
+    }
+
+    /// Writes what fits now, whether or not the runtime has heard that something does; `None` if nothing does.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn write_now(&self, from: &[u8]) -> io::Result<Option<usize>> {
+        each!(self, sock => now(rustix::io::write(sock, from)))
+    }
+
     /// Waits until the connection is broken, by a reset for example; also after its end was read. What came before can still be read.
     pub async fn broken(&self) -> io::Result<()> {
         each!(self, sock => sock.ready(Interest::ERROR).await).map(drop)
@@ -152,6 +169,23 @@ impl Sock {
             // A socket that cannot be told is closed in the ordinary way.
             let _ = socket2::SockRef::from(tcp).set_linger(time);
         }
+    }
+}
+
+/// What a call without waiting has done; `None` is nothing yet.
+fn now(done: rustix::io::Result<usize>) -> io::Result<Option<usize>> {
+    match done {
+        Ok(count) => Ok(Some(count)),
+        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What limits count as one host: an IPv4 address, mapped into IPv6 or not, or the /64 of IPv6 in which a host may have any address.
+pub fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
+        v4 => v4,
     }
 }
 

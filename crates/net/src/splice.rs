@@ -107,8 +107,13 @@ impl Pipe {
 
     /// Moves what the socket has into the empty pipe; 0 is the end of the stream.
     pub fn fill(&mut self, from: BorrowedFd<'_>) -> io::Result<usize> {
+        self.fill_some(from, usize::MAX)
+    }
+
+    /// As [`Pipe::fill`] with at most so many bytes, of which there must be one.
+    pub fn fill_some(&mut self, from: BorrowedFd<'_>, most: usize) -> io::Result<usize> {
         let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
-        let moved = splice(from, None, &self.write, None, self.grant, flags)?;
+        let moved = splice(from, None, &self.write, None, self.grant.min(most.max(1)), flags)?;
         self.filled += moved;
         self.last = moved;
         Ok(moved)
