@@ -4,6 +4,7 @@
 //! all the [`Problem`]s at once, each with its place. Whatever the tables of keys do not know is warned about; what
 //! other programs have and this one does not have yet is named as such. [`reference()`] writes the tables down.
 
+mod api;
 mod balancer;
 mod chain;
 mod conditions;
@@ -13,16 +14,20 @@ mod dns;
 mod duration;
 mod endpoint;
 mod inbound;
+mod limits;
 mod locate;
 mod log;
 mod mask;
 mod merge;
+mod merged;
+mod metrics;
 mod net;
 mod observatory;
 mod outbound;
 mod policy;
 mod ports;
 mod protocol;
+mod quotas;
 mod reach;
 mod reality;
 mod reference;
@@ -32,6 +37,7 @@ mod schema;
 mod share;
 mod sniffing;
 mod sockopt;
+mod stats;
 mod stream;
 mod table;
 mod tls;
@@ -40,12 +46,14 @@ mod transport;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::json::{self, Data, Value, members};
+use api::MaybeApi;
 use context::{Cx, quoted};
 use dns::FakeDns;
 use scalar::{Listed, Part, ScalarMap};
 use table::{Decode, object};
 
 pub use crate::problem::{At, Position, Problem, Severity};
+pub use api::{API_LISTENER, Api, ApiService, ApiTls};
 pub use balancer::{Balancer, BalancerKind, Cost, CostMatch, LeastLoad};
 pub use conditions::{Attributes, ProcessMatch, Processes, Protocols, Systems};
 pub use context::nearest;
@@ -53,9 +61,12 @@ pub use dest::FallbackDial;
 pub use dns::{Dns, DnsAddress, DnsIps, DnsServer, DnsTransport, FakePool, HostAnswer, Hosts, QueryStrategy};
 pub use endpoint::UnixName;
 pub use inbound::{Inbound, Listen};
+pub use limits::{Day, Gib, Kib, Limits, Mbps};
 pub use locate::problem_at;
-pub use log::{Log, LogLevel, LogTarget};
+pub use log::{AccessFormat, Log, LogLevel, LogSize, LogTarget, LogsKept};
 pub use mask::MaskAddress;
+pub use merged::merged;
+pub use metrics::{Metrics, ServiceListen};
 pub use net::{DomainMatch, DomainMatches, GeoList, IpMatch, IpMatches, Pattern, UserMatch, UserMatches, is_private};
 pub use observatory::{BurstObservatory, Observatory, ProbeMethod, ProbeUrl, is_subject};
 pub use outbound::{Mux, Outbound, ProxySettings, SendThrough, XudpProxyUdp443};
@@ -75,6 +86,7 @@ pub use routing::{Routing, RoutingStrategy, Rule, RuleTarget};
 pub use scalar::{Headers, ScalarText, Texts};
 pub use sniffing::{Override, Overrides, Sniffing};
 pub use sockopt::{DomainStrategy, Sockopt, Tproxy};
+pub use stats::{NodeName, Stats, StatsStore};
 pub use stream::{Download, Stream};
 pub use tls::{Certificate, CertificateUsage, CipherSuite, Curve, Pem, Tls, TlsVersion};
 pub use transport::{EarlyData, Front, Grpc, Transport, Upgrade, Xhttp};
@@ -100,14 +112,16 @@ object! {
         outbounds: Listed<Outbound> = "outbounds";
         /// Keep the counters that `policy` asks for.
         stats: Part<Option<Stats>> = "stats";
+        /// The management API.
+        api: Part<MaybeApi> = "api", default "{}";
+        /// Numbers for whoever watches the server.
+        metrics: Part<Option<Metrics>> = "metrics";
         /// Measuring outbounds one after another, for balancers.
         observatory: Part<Option<Observatory>> = "observatory";
         /// Measuring outbounds many times each, for balancers.
         burst: Part<Option<BurstObservatory>> = "burstObservatory";
     }
     other {
-        LaterService "api": "the management API (`api`)";
-        LaterService "metrics": "`metrics`";
         LaterWarning "geodata": "fetching geo files (`geodata`); fetch them with another program, and SIGHUP loads them again";
         Accepted "version": "";
         Gone "inbound": "write `inbounds`, a list of objects";
@@ -116,12 +130,6 @@ object! {
         Gone "outboundDetour": "write its objects into `outbounds`";
         Gone "transport": "write the settings into the `streamSettings` of each inbound and outbound";
         Gone "reverse": "it has no successor here yet";
-    }
-}
-
-object! {
-    /// Counters. An empty object switches them on.
-    struct Stats: "stats" {
     }
 }
 
@@ -194,9 +202,15 @@ impl Loaded {
         let outbounds = outbounds.chain(self.draft.outbounds.iter().map(|(_, outbound)| outbound));
         let inbounds = inbounds.filter(|one| one.protocol.has_secrets() || one.stream.has_keys());
         let outbounds = outbounds.filter(|one| one.protocol.has_secrets() || one.stream.has_keys());
+        let store = self
+            .config
+            .iter()
+            .filter_map(|config| config.stats.as_ref()?.store.as_ref());
+        let store = store.filter(|store| store.value.has_secrets());
         inbounds
             .map(|one| one.at.file)
             .chain(outbounds.map(|one| one.at.file))
+            .chain(store.map(|store| store.at.file))
             .collect()
     }
 }
@@ -217,8 +231,12 @@ pub struct Config {
     pub inbounds: Vec<Inbound>,
     /// Where connections go out. There is at least one, and the first is the default.
     pub outbounds: Vec<Outbound>,
-    /// Whether counters are kept at all.
-    pub stats: bool,
+    /// Whether counters are kept at all, and where what users have used.
+    pub stats: Option<Stats>,
+    /// The management API.
+    pub api: Option<Api>,
+    /// Numbers for whoever watches the server.
+    pub metrics: Option<Metrics>,
     /// Outbounds that are measured one after another.
     pub observatory: Option<Observatory>,
     /// Outbounds that are measured many times each.
@@ -240,32 +258,7 @@ pub struct Config {
 pub fn load(files: &[File<'_>], options: &Options<'_>) -> Loaded {
     let names: Vec<&str> = files.iter().map(|file| file.name).collect();
     let mut cx = Cx::new(Settings::TABLE, &names, options.strict, options.env);
-    let mut whole: Option<Value> = None;
-    for (i, file) in files.iter().enumerate() {
-        let Ok(index) = u16::try_from(i) else {
-            cx.error(Position::default(), "more than 65536 files", "");
-            break;
-        };
-        match json::read(file.text, index) {
-            Ok(document) => {
-                for at in document.not_utf8 {
-                    cx.warn(
-                        at,
-                        "this string is not UTF-8; what is not is replaced",
-                        "save the file as UTF-8",
-                    );
-                }
-                match &mut whole {
-                    Some(base) => merge::merge(base, document.value, file.name),
-                    None => whole = Some(document.value),
-                }
-            }
-            Err(fault) => cx.error(fault.at, fault.text, fault.hint),
-        }
-    }
-    if files.is_empty() {
-        cx.error(Position::default(), "there is no configuration", "name a file with -c");
-    }
+    let whole = merge::all(files, &mut cx);
     let (config, draft) = match whole {
         Some(value) if cx.errors() == 0 => decode(value, &mut cx),
         _ => (None, Draft::default()),
@@ -275,6 +268,36 @@ pub fn load(files: &[File<'_>], options: &Options<'_>) -> Loaded {
         config,
         problems: cx.finish(),
         draft,
+    }
+}
+
+/// Reads a file as JSON and nothing more: comments go, and of equal keys the last stays.
+///
+/// # Errors
+/// The syntax error.
+pub fn plain(file: &File<'_>) -> Result<serde_json::Value, Problem> {
+    fn value(from: Value) -> serde_json::Value {
+        match from.data {
+            Data::Null => serde_json::Value::Null,
+            Data::Bool(value) => value.into(),
+            // What no number of this machine can be stays a text.
+            Data::Number(text) => serde_json::from_str(&text).unwrap_or_else(|_| text.as_ref().into()),
+            Data::String(text) => text.into(),
+            Data::Array(values) => values.into_iter().map(value).collect(),
+            Data::Object(members) => members.into_iter().map(|m| (m.key, value(m.value))).collect(),
+        }
+    }
+    match json::read(file.text, 0) {
+        Ok(document) => Ok(value(document.value)),
+        Err(fault) => Err(Problem {
+            severity: Severity::Error,
+            file: file.name.to_owned(),
+            line: fault.at.line,
+            column: fault.at.column,
+            path: String::new(),
+            text: fault.text,
+            hint: fault.hint.to_owned(),
+        }),
     }
 }
 
@@ -301,6 +324,15 @@ fn decode(mut value: Value, cx: &mut Cx<'_>) -> (Option<Config>, Draft) {
     cx.tags.inbounds = find_tags(&value, "inbounds", cx);
     cx.tags.queries = dns::tags(&value);
     cx.tags.outbounds = find_tags(&value, "outbounds", cx);
+    cx.tags.api = merge::tag_under(&value, "api").map(|(tag, _)| tag);
+    // A rule may lead to who asks for numbers.
+    if let Some((tag, at)) = merge::tag_under(&value, "metrics") {
+        if cx.tags.outbounds.contains_key(&tag) {
+            let text = format!("an outbound has the tag {} already", quoted(&tag));
+            cx.within("metrics", |cx| cx.error_in("tag", at, text, "choose another one"));
+        }
+        cx.tags.services.push(tag);
+    }
     let routing = members(&value).iter().rfind(|m| m.key.eq_ignore_ascii_case("routing"));
     if let Some(routing) = routing {
         cx.tags.balancers = cx.within("routing", |cx| find_tags(&routing.value, "balancers", cx));
@@ -330,14 +362,22 @@ fn decode(mut value: Value, cx: &mut Cx<'_>) -> (Option<Config>, Draft) {
     }
     reach::check_open(&s.inbounds.read, cx);
     chain::check(&s.outbounds.read, cx);
+    if let (Some(policy), Some(stats)) = (&s.policy.0, &s.stats.0) {
+        let store = stats.as_ref().and_then(|stats| stats.store.as_ref());
+        quotas::check(&s.inbounds.read, policy, store, cx);
+    }
     if let Some(routing) = &s.routing.0 {
         reach::check_doors(&s.inbounds.read, &s.outbounds.read, routing, cx);
+        if let Some(MaybeApi(Some(api))) = &s.api.0 {
+            api::check(api, &s.inbounds.read, routing, cx);
+        }
         if let (Some(observatory), Some(burst)) = (&s.observatory.0, &s.burst.0) {
             observatory::check_health(routing, observatory.as_ref(), burst.as_ref(), cx);
         }
     }
     // If one could not be read, there is an error.
-    let (observatory, burst) = (s.observatory.0.flatten(), s.burst.0.flatten());
+    let (observatory, burst, metrics) = (s.observatory.0.flatten(), s.burst.0.flatten(), s.metrics.0.flatten());
+    let api = s.api.0.and_then(|api| api.0);
     let config = match (s.log.0, s.dns.0, s.fake.0, s.routing.0, s.policy.0, s.stats.0) {
         (Some(log), Some(dns), Some(fake), Some(routing), Some(policy), Some(stats)) if cx.errors() == 0 => Config {
             log: log.unwrap_or_default(),
@@ -346,7 +386,9 @@ fn decode(mut value: Value, cx: &mut Cx<'_>) -> (Option<Config>, Draft) {
             policy,
             inbounds: s.inbounds.read.into_iter().map(|(_, inbound)| inbound).collect(),
             outbounds: s.outbounds.read.into_iter().map(|(_, outbound)| outbound).collect(),
-            stats: stats.is_some(),
+            stats,
+            api,
+            metrics,
             observatory,
             burst,
             env: std::mem::take(&mut cx.env),

@@ -14,7 +14,8 @@ fn every_example_loads_without_a_warning() {
     let mut pairs = 0;
     for entry in std::fs::read_dir(folder()).unwrap() {
         let folder = entry.unwrap().path();
-        if !folder.is_dir() {
+        // Examples without two ends are tested with the programs they stand beside.
+        if !folder.join("server.json").exists() {
             continue;
         }
         let mut ends = Vec::new();

@@ -14,6 +14,10 @@ const MAX_PROBLEMS: usize = 200;
 pub(crate) struct Tags {
     pub(crate) inbounds: HashMap<String, usize>,
     pub(crate) outbounds: HashMap<String, usize>,
+    /// That of the management API, which rules may lead to as to an outbound.
+    pub(crate) api: Option<String>,
+    /// Services of the program that rules may lead to as to an outbound.
+    pub(crate) services: Vec<String>,
     /// The inbound tags that queries of DNS have.
     pub(crate) queries: Vec<String>,
     pub(crate) balancers: HashMap<String, usize>,

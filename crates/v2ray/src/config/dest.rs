@@ -8,10 +8,20 @@ use crate::Address;
 use crate::json::{Data, Value};
 use crate::problem::At;
 
+/// A version of the PROXY protocol, 0 for none. `None`: it is told that there is no such one.
+pub(crate) fn read_proxy_version(key: &str, version: At<u8>, cx: &mut Cx<'_>) -> Option<u8> {
+    if version.value <= 2 {
+        return Some(version.value);
+    }
+    let text = format!("there is no version {} of the PROXY protocol", version.value);
+    cx.error_in(key, version.at, text, "write 0, 1 or 2");
+    None
+}
+
 /// Address of a fallback.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum FallbackDial {
-    /// A port of this machine: 127.0.0.1, then ::1.
+    /// A port of this machine, or of `localhost`: 127.0.0.1, then ::1.
     Local(u16),
     /// TCP to a host.
     Tcp(Address, u16),
@@ -57,6 +67,8 @@ pub(crate) fn read_dest(dest: &At<Dest>, kind: &At<String>, what: &str, cx: &mut
             return None;
         }
         ("" | "tcp", _) => host_port(text).map(|(host, port)| match host {
+            // Xray's compiled form writes a port alone so.
+            Some(Address::Domain(name)) if name.as_str().eq_ignore_ascii_case("localhost") => FallbackDial::Local(port),
             Some(host) => FallbackDial::Tcp(host, port),
             None => FallbackDial::Local(port),
         }),

@@ -49,6 +49,20 @@ impl UnixName {
     }
 }
 
+/// Reads the name of a unix socket and the mode that its file is given, if one stands behind it: `/path,0660`. `None`: it is no such
+/// name.
+pub(crate) fn unix_with_mode(text: &str) -> Option<Result<(UnixName, Option<u32>), String>> {
+    let (name, mode) = text
+        .split_once(',')
+        .map_or((text, None), |(name, mode)| (name, Some(mode.trim())));
+    let name = UnixName::parse(name.trim())?;
+    Some(match mode.map(|mode| (mode, u32::from_str_radix(mode, 8))) {
+        None => name.map(|name| (name, None)),
+        Some((_, Ok(mode @ 0..=0o7777))) => name.map(|name| (name, Some(mode))),
+        Some((mode, _)) => Err(format!("{} is no mode of a file", quoted(mode))),
+    })
+}
+
 /// Reads `80`, `host:80`, `[::1]:80`.
 pub(crate) fn host_port(text: &str) -> Result<(Option<Address>, u16), String> {
     let (host, port) = match text.rsplit_once(':') {

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::context::{Cx, quoted};
-use super::endpoint::UnixName;
+use super::endpoint::{UnixName, unix_with_mode};
 use super::ports::Ports;
 use super::protocol::{InboundProtocol, InboundProtocolName, UnreadInbound};
 use super::scalar::{Name, Part, texts};
@@ -53,17 +53,12 @@ enum ListenText {
 
 texts! {
     ListenText = "IP address, path of a unix socket with its mode as in `/path,0666`, or `@` and an abstract name", |text| {
-        let (name, mode) = text.split_once(',').map_or((text, None), |(name, mode)| (name, Some(mode.trim())));
-        let Some(name) = UnixName::parse(name.trim()) else {
-            let bare = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
-            let ip = bare.trim().parse().map(ListenText::Ip);
-            return ip.map_err(|_| format!("{} is no address to listen on", quoted(text)));
-        };
-        match mode.map(|mode| u32::from_str_radix(mode, 8)) {
-            None => Ok(ListenText::Unix(name?, None)),
-            Some(Ok(mode @ 0..=0o7777)) => Ok(ListenText::Unix(name?, Some(mode))),
-            Some(_) => Err(format!("{} is no mode of a file", quoted(mode.unwrap_or_default()))),
+        if let Some(unix) = unix_with_mode(text) {
+            return unix.map(|(name, mode)| ListenText::Unix(name, mode));
         }
+        let bare = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
+        let ip = bare.trim().parse().map(ListenText::Ip);
+        ip.map_err(|_| format!("{} is no address to listen on", quoted(text)))
     }, "write an IP address, /path/of/a/socket, /path,0666 or @abstract";
 }
 

@@ -2,8 +2,41 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::json::{Data, Member, Value};
+use super::File;
+use super::context::Cx;
+use crate::json::{self, Data, Member, Value};
 use crate::problem::Position;
+
+/// Reads files and puts them together in their order. Tells of those that cannot be read.
+pub(crate) fn all(files: &[File<'_>], cx: &mut Cx<'_>) -> Option<Value> {
+    let mut whole: Option<Value> = None;
+    for (i, file) in files.iter().enumerate() {
+        let Ok(index) = u16::try_from(i) else {
+            cx.error(Position::default(), "more than 65536 files", "");
+            break;
+        };
+        match json::read(file.text, index) {
+            Ok(document) => {
+                for at in document.not_utf8 {
+                    cx.warn(
+                        at,
+                        "this string is not UTF-8; what is not is replaced",
+                        "save the file as UTF-8",
+                    );
+                }
+                match &mut whole {
+                    Some(base) => merge(base, document.value, file.name),
+                    None => whole = Some(document.value),
+                }
+            }
+            Err(fault) => cx.error(fault.at, fault.text, fault.hint),
+        }
+    }
+    if files.is_empty() {
+        cx.error(Position::default(), "there is no configuration", "name a file with -c");
+    }
+    whole
+}
 
 /// Puts a later file over what the earlier ones gave.
 ///
@@ -98,4 +131,11 @@ pub(crate) fn tag_value(value: &Value) -> Option<(&str, Position)> {
         Data::String(tag) => Some((tag, member.value.at)),
         _ => None,
     }
+}
+
+/// The tag in the object of a key of the top level, and where it stands, before anything else of it is read: rules refer to it.
+pub(crate) fn tag_under(root: &Value, key: &str) -> Option<(String, Position)> {
+    let found = json::members(root).iter().rfind(|m| m.key.eq_ignore_ascii_case(key))?;
+    let (tag, at) = tag_value(&found.value)?;
+    (!tag.is_empty()).then(|| (tag.to_owned(), at))
 }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::context::{Cx, quoted};
+use super::limits::limited;
 use super::schema::Kind;
 use super::table::{Decode, object};
 use crate::json::Value;
 
-object! {
+limited! {
     /// Limits and counters of the users of one level. Levels that are not listed have the defaults.
     pub struct LevelPolicy: "policy.levels" {
         /// How long TLS, the transport and the request header may take together.
@@ -23,9 +24,10 @@ object! {
         stats_user_uplink: bool = "statsUserUplink", default "false";
         /// Count what each user receives.
         stats_user_downlink: bool = "statsUserDownlink", default "false";
+        /// List the addresses that each user is connected from. Those of loopback, 127.0.0.1 and ::1, are left out.
+        stats_user_online: bool = "statsUserOnline", default "false";
     }
     other {
-        LaterWarning "statsUserOnline": "the addresses users are connected from (`statsUserOnline`)";
         LaterWarning "bufferSize": "`bufferSize`; a direction of a connection holds at most some 256 KiB here, 512 KiB while the kernel carries it";
     }
 }
@@ -39,6 +41,14 @@ impl Default for LevelPolicy {
             downlink_only: Duration::from_secs(1),
             stats_user_uplink: false,
             stats_user_downlink: false,
+            stats_user_online: false,
+            max_connections: None,
+            max_addresses: None,
+            uplink: None,
+            downlink: None,
+            burst: None,
+            quota: None,
+            reset_day: None,
         }
     }
 }
@@ -103,5 +113,10 @@ impl Policy {
     /// The policy of a level.
     pub fn level(&self, level: u32) -> LevelPolicy {
         self.levels.0.get(&level).cloned().unwrap_or_default()
+    }
+
+    /// The levels that are listed.
+    pub fn listed(&self) -> impl Iterator<Item = u32> {
+        self.levels.0.keys().copied()
     }
 }

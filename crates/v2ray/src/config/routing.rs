@@ -65,7 +65,7 @@ object! {
         balancer_tag: Option<At<String>> = "balancerTag";
     }
     other {
-        LaterError "webhook": "`webhook`";
+        LaterWarning "webhook": "telling somebody by HTTP that a rule decided (`webhook`)";
         Accepted "type": "It could only be \"field\".";
         Accepted "domainMatcher": "";
     }
@@ -165,7 +165,10 @@ impl Decode for Rule {
             }
         };
         let (kind, known) = match key {
-            "outboundTag" => ("outbound", cx.tags.outbounds.contains_key(tag.as_str())),
+            "outboundTag" => {
+                let service = cx.tags.api.as_ref() == Some(&tag.value) || cx.tags.services.contains(&tag);
+                ("outbound", service || cx.tags.outbounds.contains_key(tag.as_str()))
+            }
             _ => ("balancer", cx.tags.balancers.contains_key(tag.as_str())),
         };
         if !known && cx.is_full() {

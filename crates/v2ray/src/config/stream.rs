@@ -4,7 +4,7 @@ mod download;
 
 use super::context::Cx;
 use super::reality::{Reality, UnreadReality};
-use super::schema::{Kind, Loses};
+use super::schema::Kind;
 use super::sockopt::{DomainStrategy, Sockopt};
 use super::table::Decode;
 use super::tls::{Pem, Tls, UnreadTls, check_certificates};
@@ -13,11 +13,6 @@ use crate::json::Value;
 use crate::problem::Position;
 
 pub use download::Download;
-
-/// Whether inbounds speak REALITY.
-const REALITY_INBOUNDS: bool = true;
-/// Whether outbounds do.
-const REALITY_OUTBOUNDS: bool = true;
 
 /// What carries the proxy protocol.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,17 +75,8 @@ impl Decode for Stream {
             }
             _ => Some(None),
         };
-        let reality = match (s.security.0, s.reality.take()) {
-            (Some(security), given) if security.value == SecurityName::Reality => {
-                let spoken = if cx.listens {
-                    REALITY_INBOUNDS
-                } else {
-                    REALITY_OUTBOUNDS
-                };
-                if !spoken {
-                    cx.within("security", |cx| cx.later(Loses::Protection, security.at, "REALITY"));
-                    return None;
-                }
+        let reality = match (security, s.reality.take()) {
+            (Some(SecurityName::Reality), given) => {
                 let given = given.map_or_else(|| Value::empty_object(at), |UnreadReality(given)| given);
                 let reality = cx.within("realitySettings", |cx| Reality::decode(given, cx));
                 reality.map(Some)

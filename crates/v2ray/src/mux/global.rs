@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
 /// The id of an association, whatever carrier it comes in.
@@ -52,6 +53,12 @@ impl BaseKey {
         let key = <[u8; 32]>::try_from(bytes.as_slice()).ok().map(BaseKey);
         bytes.zeroize();
         key
+    }
+}
+
+impl PartialEq for BaseKey {
+    fn eq(&self, other: &BaseKey) -> bool {
+        self.0.ct_eq(&other.0).into()
     }
 }
 

@@ -1,15 +1,27 @@
 //! Who may use a VLESS inbound.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use crate::{Error, UserId};
 
-/// The users of an inbound, found by id in constant time however many there are.
+/// The users of an inbound, found by id in constant time however many there are, and added and removed as fast.
 #[derive(Clone, Debug)]
 pub struct Users<T> {
-    exact: HashMap<[u8; 16], T>,
-    /// Ids by what is left of them without bytes 6 and 7, in the order they came.
-    masked: HashMap<[u8; 16], Vec<UserId>>,
+    /// By what is left of ids without bytes 6 and 7.
+    masked: HashMap<[u8; 16], Alike<T>>,
+    len: usize,
+}
+
+/// Users whose ids differ in no other bytes than 6 and 7, by these, in the order they came.
+#[derive(Clone, Debug)]
+enum Alike<T> {
+    One(u16, T),
+    #[expect(
+        clippy::box_collection,
+        reason = "those who have nobody beside them take no more room than they need"
+    )]
+    Several(Box<Vec<(u16, T)>>),
 }
 
 /// A user found.
@@ -31,12 +43,37 @@ fn mask(id: &UserId) -> [u8; 16] {
     bytes
 }
 
+impl<T> Alike<T> {
+    fn position(&self, route: u16) -> Option<usize> {
+        match self {
+            Alike::One(own, _) => (*own == route).then_some(0),
+            Alike::Several(all) => all.iter().position(|(own, _)| *own == route),
+        }
+    }
+
+    fn get(&self, at: usize) -> Option<&T> {
+        match self {
+            Alike::One(_, user) => Some(user),
+            Alike::Several(all) => all.get(at).map(|(_, user)| user),
+        }
+    }
+
+    fn push(self, route: u16, user: T) -> Alike<T> {
+        let mut all = match self {
+            Alike::One(first, other) => vec![(first, other)],
+            Alike::Several(all) => *all,
+        };
+        all.push((route, user));
+        Alike::Several(Box::new(all))
+    }
+}
+
 impl<T> Users<T> {
     /// No users yet.
     pub fn new() -> Self {
         Users {
-            exact: HashMap::new(),
             masked: HashMap::new(),
+            len: 0,
         }
     }
 
@@ -45,50 +82,65 @@ impl<T> Users<T> {
     /// # Errors
     /// [`Error::DuplicateId`] if the id is taken.
     pub fn insert(&mut self, id: UserId, user: T) -> Result<(), Error> {
-        if self.exact.contains_key(id.as_bytes()) {
-            return Err(Error::DuplicateId);
+        let (key, route) = (mask(&id), id.route());
+        match self.masked.remove(&key) {
+            None => {
+                self.masked.insert(key, Alike::One(route, user));
+            }
+            Some(alike) if alike.position(route).is_some() => {
+                self.masked.insert(key, alike);
+                return Err(Error::DuplicateId);
+            }
+            Some(alike) => {
+                self.masked.insert(key, alike.push(route, user));
+            }
         }
-        self.exact.insert(*id.as_bytes(), user);
-        self.masked.entry(mask(&id)).or_default().push(id);
+        self.len += 1;
         Ok(())
     }
 
     /// Removes a user.
     pub fn remove(&mut self, id: &UserId) -> Option<T> {
-        let user = self.exact.remove(id.as_bytes())?;
-        let key = mask(id);
-        if let Some(ids) = self.masked.get_mut(&key) {
-            ids.retain(|other| other != id);
-            if ids.is_empty() {
-                self.masked.remove(&key);
+        let Entry::Occupied(mut entry) = self.masked.entry(mask(id)) else {
+            return None;
+        };
+        let at = entry.get().position(id.route())?;
+        self.len -= 1;
+        if let Alike::Several(all) = entry.get_mut() {
+            let (_, user) = all.remove(at);
+            if !all.is_empty() {
+                return Some(user);
             }
+            entry.remove();
+            return Some(user);
         }
-        Some(user)
+        match entry.remove() {
+            Alike::One(_, user) => Some(user),
+            Alike::Several(_) => None,
+        }
     }
 
     /// Finds the user a client means: the one with exactly this id or, failing that, the first one whose id differs in
     /// no other bytes than 6 and 7.
     pub fn find(&self, sent: &UserId) -> Option<Match<'_, T>> {
-        let bytes = sent.as_bytes();
+        let alike = self.masked.get(&mask(sent))?;
         let route = sent.route();
-        if let Some(user) = self.exact.get(bytes) {
-            let exact = true;
-            return Some(Match { user, route, exact });
-        }
-        let id = self.masked.get(&mask(sent))?.first()?;
-        let user = self.exact.get(id.as_bytes())?;
-        let exact = false;
-        Some(Match { user, route, exact })
+        let at = alike.position(route);
+        Some(Match {
+            user: alike.get(at.unwrap_or(0))?,
+            route,
+            exact: at.is_some(),
+        })
     }
 
     /// How many users there are.
     pub fn len(&self) -> usize {
-        self.exact.len()
+        self.len
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.exact.is_empty()
+        self.len == 0
     }
 }
 

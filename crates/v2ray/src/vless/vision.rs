@@ -82,6 +82,11 @@ impl Default for Seed {
 }
 
 impl Seed {
+    /// The numbers that it was made of, as far as they are not beyond what makes a difference.
+    pub const fn numbers(&self) -> [u32; 4] {
+        [self.content, self.long, self.base, self.short]
+    }
+
     /// The four numbers of `testseed`: the content below which a padding may be long, the bound of its random part, the least
     /// length of content and padding together, and the bound of a short padding, all in bytes. No block exceeds
     /// [`MAX_BLOCK`], so larger numbers are as good as that, and a bound of 0 is one of 1.

@@ -49,8 +49,8 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// The profile that follows from a digest of everybody's secrets.
-    pub(crate) fn of(digest: [u8; 32]) -> Self {
+    /// The profile that follows from a digest of everybody's secrets, or from random bytes where there are none.
+    pub fn new(digest: [u8; 32]) -> Self {
         Seed(digest).profile()
     }
 }

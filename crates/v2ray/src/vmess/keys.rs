@@ -69,9 +69,15 @@ fn xor(a: Column, b: Column) -> Column {
 }
 
 /// The keys, by number.
+///
+/// Each group stays where it is: when there are more, no keys are copied, and none are left behind.
 #[derive(Default)]
 pub(super) struct Keys {
-    groups: Vec<Group>,
+    #[expect(
+        clippy::vec_box,
+        reason = "a vector of keys that grows would copy them all, and leave those behind"
+    )]
+    groups: Vec<Box<Group>>,
     len: usize,
 }
 
@@ -84,7 +90,7 @@ impl Keys {
     /// Appends a key.
     pub(super) fn push(&mut self, key: &[u8; 16]) {
         if self.len.is_multiple_of(GROUP) {
-            self.groups.push(Group::empty());
+            self.groups.push(Box::new(Group::empty()));
         }
         self.len += 1;
         self.set(self.len - 1, key);

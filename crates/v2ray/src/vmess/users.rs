@@ -1,5 +1,7 @@
 //! Who may use a VMess inbound.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as Place;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::auth_id::{CommandKey, MAX_SKEW, Trial, plausible_times, try_key};
@@ -21,6 +23,8 @@ const NOBODY: u32 = u32::MAX;
 pub struct Users<T> {
     keys: Keys,
     entries: Vec<Entry<T>>,
+    /// Where each stands, by id.
+    numbers: HashMap<[u8; 16], usize>,
     /// Kept as users come and go: thousands of hashes are too much for each connection.
     drain: Seed,
     recent: [AtomicU32; RECENT],
@@ -58,6 +62,7 @@ impl<T> Users<T> {
         Users {
             keys: Keys::default(),
             entries: Vec::new(),
+            numbers: HashMap::new(),
             drain: Seed::default(),
             recent: [const { AtomicU32::new(NOBODY) }; RECENT],
             turn: AtomicU32::new(0),
@@ -70,12 +75,8 @@ impl<T> Users<T> {
     /// [`Error::DuplicateId`] if two have the same id.
     pub fn from_list(list: impl IntoIterator<Item = (UserId, T)>) -> Result<Self, Error> {
         let mut users = Self::new();
-        let mut taken = std::collections::HashSet::new();
         for (id, user) in list {
-            if !taken.insert(*id.as_bytes()) {
-                return Err(Error::DuplicateId);
-            }
-            users.push(id, user);
+            users.insert(id, user)?;
         }
         Ok(users)
     }
@@ -85,27 +86,25 @@ impl<T> Users<T> {
     /// # Errors
     /// [`Error::DuplicateId`] if the id is taken.
     pub fn insert(&mut self, id: UserId, user: T) -> Result<(), Error> {
-        if self.entries.iter().any(|entry| entry.id == id) {
-            return Err(Error::DuplicateId);
-        }
-        self.push(id, user);
-        Ok(())
-    }
-
-    fn push(&mut self, id: UserId, user: T) {
+        match self.numbers.entry(*id.as_bytes()) {
+            Place::Occupied(_) => return Err(Error::DuplicateId),
+            Place::Vacant(place) => place.insert(self.entries.len()),
+        };
         let key = CommandKey::new(&id);
         self.keys.push(&key.auth_key());
         self.drain.toggle(&id);
         self.entries.push(Entry { id, key, user });
+        Ok(())
     }
 
     /// Removes a user.
     pub fn remove(&mut self, id: &UserId) -> Option<T> {
-        let at = self.entries.iter().position(|entry| entry.id == *id)?;
+        let at = self.numbers.remove(id.as_bytes())?;
         let removed = self.entries.swap_remove(at);
         // The last one has moved into the free place.
         if let Some(moved) = self.entries.get(at) {
             self.keys.set(at, &moved.key.auth_key());
+            self.numbers.insert(*moved.id.as_bytes(), at);
         }
         self.keys.pop();
         self.drain.toggle(id);

@@ -1,6 +1,7 @@
 //! `config.json` by its public face.
 #![allow(clippy::unwrap_used)]
 
+mod api;
 mod chains;
 mod dns;
 mod files;
@@ -8,6 +9,7 @@ mod freedom;
 mod geo;
 mod guards;
 mod hostile;
+mod metrics;
 mod problems;
 mod reality_links;
 mod refusals;

@@ -111,14 +111,6 @@ fn what_is_known_but_missing_is_named() {
             outbound(r#"{"protocol":"freedom","settings":{"ipsBlocked":["192.0.2.1"]}}"#),
             "`ipsBlocked`",
         ),
-        (
-            format!(r#"{{"api":{{"tag":"api"}},"outbounds":[{FREEDOM}],"inbounds":[{SOCKS}]}}"#),
-            "the management API",
-        ),
-        (
-            format!(r#"{{"metrics":{{"tag":"m"}},"outbounds":[{FREEDOM}],"inbounds":[{SOCKS}]}}"#),
-            "`metrics`",
-        ),
     ] {
         let told = bad(&text);
         assert_eq!(told.len(), 1, "{told:?}");

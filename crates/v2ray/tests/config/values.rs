@@ -13,7 +13,7 @@ fn defaults() {
         (&config.log.access, &config.log.error),
         (&LogTarget::Off, &LogTarget::Stdout)
     );
-    assert!(!config.stats && config.routing.rules.is_empty());
+    assert!(config.stats.is_none() && config.routing.rules.is_empty());
     assert_eq!(config.routing.domain_strategy, RoutingStrategy::AsIs);
     let policy = config.policy.level(0);
     assert_eq!(policy, LevelPolicy::default());
@@ -55,7 +55,7 @@ fn defaults() {
         r#"{{"log":{{}},"stats":{{}},"inbounds":[{SOCKS}],"outbounds":[{FREEDOM}]}}"#
     ));
     assert_eq!(config.log.access, LogTarget::Stdout);
-    assert!(config.stats);
+    assert!(config.stats.is_some());
     // A level that is listed has the defaults for what it does not say.
     let config = good(&format!(
         r#"{{"policy":{{"levels":{{"3":{{"uplinkOnly":0}}}}}},"inbounds":[{SOCKS}],"outbounds":[{FREEDOM}]}}"#

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::config::context::{Cx, quoted};
-use crate::config::dest::{Dest, FallbackDial, read_dest};
+use crate::config::dest::{Dest, FallbackDial, read_dest, read_proxy_version};
 use crate::config::schema::Kind;
 use crate::config::table::{Decode, object};
 use crate::json::Value;
@@ -54,15 +54,9 @@ impl Decode for ReadFallback {
             let text = format!("{} does not begin with a slash", quoted(&s.path));
             cx.error_in("path", s.path.at, text, "");
         }
-        if s.xver.value > 2 {
-            let text = format!("there is no version {} of the PROXY protocol", s.xver.value);
-            cx.error_in("xver", s.xver.at, text, "write 0, 1 or 2");
-        }
-        let target = FallbackTarget {
-            to: to?,
-            xver: s.xver.value,
-        };
-        (path_fits && target.xver <= 2).then(|| {
+        let xver = read_proxy_version("xver", s.xver, cx);
+        let target = FallbackTarget { to: to?, xver: xver? };
+        path_fits.then(|| {
             ReadFallback(Fallback {
                 name: s.name.to_lowercase(),
                 alpn: s.alpn.to_lowercase(),

@@ -7,6 +7,7 @@ use super::Side;
 use super::server::check_level;
 use crate::Address;
 use crate::config::context::{Cx, quoted};
+use crate::config::dest::read_proxy_version;
 use crate::config::endpoint::optional_host_port;
 use crate::config::net::IpMatches;
 use crate::config::ports::{Networks, Ports};
@@ -298,14 +299,7 @@ object! {
 
 impl Side for FreedomSettings {
     fn checked(self, _: &str, cx: &mut Cx<'_>) -> Option<Self> {
-        if self.proxy_protocol.value > 2 {
-            let text = format!(
-                "there is no version {} of the PROXY protocol",
-                self.proxy_protocol.value
-            );
-            cx.error_in("proxyProtocol", self.proxy_protocol.at, text, "write 0, 1 or 2");
-            return None;
-        }
+        read_proxy_version("proxyProtocol", self.proxy_protocol, cx)?;
         check_level("userLevel", self.level, cx);
         Some(self)
     }

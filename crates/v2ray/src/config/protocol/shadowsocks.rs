@@ -9,6 +9,7 @@ use super::trojan::Password;
 use super::user::Distinct;
 use crate::Address;
 use crate::config::context::Cx;
+use crate::config::limits::{Limits, limited};
 use crate::config::ports::{Networks, Port};
 use crate::config::scalar::{Name, Part};
 use crate::config::schema::Kind;
@@ -62,7 +63,7 @@ impl MethodWord {
     }
 }
 
-object! {
+limited! {
     /// A user of a Shadowsocks inbound.
     pub(crate) struct ShadowsocksUserSettings: "shadowsocks settings.clients[]" {
         /// The password; with the AES methods of 2022 a key of the user's own, in base64. Clients there write the inbound's, a
@@ -117,6 +118,8 @@ pub struct ShadowsocksUser {
     pub email: String,
     /// The level, which the policy gives a meaning.
     pub level: u32,
+    /// Limits of this user, before those of the level.
+    pub limits: Limits,
     /// Where the user is configured.
     pub at: Position,
 }
@@ -203,6 +206,7 @@ impl Decode for ShadowsocksInbound {
                     key,
                     email: s.email.value.0,
                     level: s.level.value,
+                    limits: Limits::default(),
                     at: s.password.map_or(at, |password| password.at),
                 };
                 match modern {
@@ -265,6 +269,7 @@ fn users(
             let secret = Zeroizing::new(format!("{own}:{}", *user.password.value.0));
             seen.check((secret.as_bytes(), at), &user.email, cx);
             Some(ShadowsocksUser {
+                limits: user.limits(),
                 key,
                 email: user.email.value.0,
                 level: user.level,

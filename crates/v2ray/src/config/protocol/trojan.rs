@@ -9,6 +9,7 @@ use super::server::{NO_USER, Server, check_level, check_plain, nest, one};
 use super::user::Distinct;
 use crate::Address;
 use crate::config::context::Cx;
+use crate::config::limits::{Limits, limited};
 use crate::config::ports::Port;
 use crate::config::scalar::{Name, Part};
 use crate::config::schema::Kind;
@@ -35,7 +36,7 @@ words! {
     }
 }
 
-object! {
+limited! {
     /// A user of a Trojan inbound.
     pub(crate) struct TrojanUserSettings: "trojan settings.clients[]" {
         /// The password.
@@ -72,6 +73,8 @@ pub struct TrojanUser {
     pub email: String,
     /// The level, which the policy gives a meaning.
     pub level: u32,
+    /// Limits of this user, before those of the level.
+    pub limits: Limits,
     /// Where the user is configured.
     pub at: Position,
 }
@@ -111,6 +114,7 @@ fn users(list: Vec<TrojanUserSettings>, cx: &mut Cx<'_>) -> Vec<TrojanUser> {
         let (key, at) = (Key::of_password(&user.password.value.0), user.password.at);
         cx.at_index(i, |cx| seen.check((key.as_bytes(), at), &user.email, cx));
         TrojanUser {
+            limits: user.limits(),
             key,
             email: user.email.value.0,
             level: user.level,

@@ -6,6 +6,7 @@ use zeroize::Zeroize;
 
 use crate::UserId;
 use crate::config::context::{Cx, quoted};
+use crate::config::limits::Limits;
 use crate::config::scalar::Name;
 use crate::config::table::object;
 use crate::problem::{At, Position};
@@ -20,6 +21,8 @@ pub struct User {
     pub email: String,
     /// The level, which the policy gives a meaning.
     pub level: u32,
+    /// Limits of this user, before those of the level.
+    pub limits: Limits,
     /// Where the user is configured.
     pub at: Position,
 }
@@ -84,15 +87,19 @@ impl Distinct {
     }
 }
 
+/// A user's id, e-mail, level and limits, as read.
+pub(crate) type Entry = (At<UserId>, At<Name>, u32, Limits);
+
 /// The users of an inbound by id, e-mail and level. Tells of those with the same id or e-mail.
-pub(crate) fn distinct(users: impl Iterator<Item = (At<UserId>, At<Name>, u32)>, cx: &mut Cx<'_>) -> Vec<User> {
+pub(crate) fn distinct(users: impl Iterator<Item = Entry>, cx: &mut Cx<'_>) -> Vec<User> {
     let mut seen = Distinct::new("id", "give each user an id of their own: `sealway uuid` makes one");
-    let one = |(i, (id, email, level)): (usize, (At<UserId>, At<Name>, u32))| {
+    let one = |(i, (id, email, level, limits)): (usize, Entry)| {
         cx.at_index(i, |cx| seen.check((id.value.as_bytes(), id.at), &email, cx));
         User {
             id: id.value,
             email: email.value.0,
             level,
+            limits,
             at: id.at,
         }
     };

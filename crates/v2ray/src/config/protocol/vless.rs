@@ -8,6 +8,7 @@ use super::server::{Server, check_level, check_plain, nest, one_user, servers};
 use super::user::{User, distinct};
 use crate::UserId;
 use crate::config::context::{Cx, quoted};
+use crate::config::limits::limited;
 use crate::config::scalar::{Name, Part};
 use crate::config::schema::{Kind, Loses};
 use crate::config::stream::Stream;
@@ -55,7 +56,7 @@ words! {
     }
 }
 
-object! {
+limited! {
     /// A user of a VLESS inbound.
     pub(crate) struct VlessUserSettings: "vless settings.clients[]" {
         /// The secret id: a UUID, or a name it is made of.
@@ -152,7 +153,10 @@ impl Decode for VlessInbound {
                 of_users.push((if asked.is_some() { Flow::Vision } else { Flow::None }, seed));
             }
         });
-        let users = users.into_iter().map(|user| (user.id, user.email, user.level));
+        let users = users.into_iter().map(|user| {
+            let limits = user.limits();
+            (user.id, user.email, user.level, limits)
+        });
         let users = cx.within("clients", |cx| distinct(users, cx));
         let users = users.into_iter().zip(of_users);
         usual?;

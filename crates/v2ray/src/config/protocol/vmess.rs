@@ -7,6 +7,7 @@ use super::server::{Server, check_level, nest, one_user, servers};
 use super::user::{User, distinct};
 use crate::UserId;
 use crate::config::context::{Cx, quoted};
+use crate::config::limits::limited;
 use crate::config::scalar::{Name, ScalarText};
 use crate::config::schema::{Kind, Loses};
 use crate::config::table::{Decode, object, words};
@@ -14,7 +15,7 @@ use crate::json::Value;
 use crate::link::{Link, Scheme};
 use crate::problem::At;
 
-object! {
+limited! {
     /// A user of a VMess inbound.
     pub(crate) struct VmessUserSettings: "vmess settings.clients[]" {
         /// The secret id: a UUID, or a name it is made of.
@@ -119,7 +120,11 @@ impl Decode for VmessInbound {
             }
             let level = s.default.level;
             let users = s.users.into_iter();
-            distinct(users.map(|user| (user.id, user.email, user.level.unwrap_or(level))), cx)
+            let entry = |user: VmessUserSettings| {
+                let (level, limits) = (user.level.unwrap_or(level), user.limits());
+                (user.id, user.email, level, limits)
+            };
+            distinct(users.map(entry), cx)
         });
         Some(VmessInbound {
             users,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{FallbackLimit, RealitySettings, Secret, check_site, key, no_effect, set, short_id};
 use crate::Address;
 use crate::config::context::{Cx, quoted};
-use crate::config::dest::{FallbackDial, read_dest};
+use crate::config::dest::{FallbackDial, read_dest, read_proxy_version};
 use crate::problem::{At, Position};
 
 /// How far clocks may differ where `maxTimeDiff` is absent.
@@ -85,11 +85,7 @@ pub(super) fn read(s: RealitySettings, at: Position, cx: &mut Cx<'_>) -> Option<
     if let (Some(FallbackDial::Tcp(Address::Domain(name), _)), Some(place)) = (&target, &s.target) {
         check_site("target", name.as_str(), place.at, cx);
     }
-    let xver = (s.xver.value <= 2).then_some(s.xver.value);
-    if xver.is_none() {
-        let text = format!("there is no version {} of the PROXY protocol", s.xver.value);
-        cx.error_in("xver", s.xver.at, text, "write 0, 1 or 2");
-    }
+    let xver = read_proxy_version("xver", s.xver, cx);
     let names = names(&s, at, cx);
     let hint = "`sealway x25519` makes one, and the public key for clients";
     let private_key = match &s.private_key {

@@ -1,6 +1,6 @@
 //! Who may use an inbound of 2017.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use sealway_aead::{OpeningKey, Suite};
@@ -15,6 +15,9 @@ use crate::{Destination, Error, Protocol};
 
 /// How many users are tried first, because they were seen lately.
 const RECENT: usize = 16;
+/// The longest salt, and the first length. Behind a shorter salt lie a length, and an address that is no shorter than what is
+/// missing.
+const NEED: usize = MAX_SALT + 2 + Suite::TAG_LEN;
 /// Marks a free place among them.
 const NOBODY: u32 = u32::MAX;
 
@@ -23,10 +26,15 @@ const NOBODY: u32 = u32::MAX;
 /// Nothing in a request says whose it is: a key is derived for one user after the other, a microsecond each, until the first
 /// length opens. Users who were seen lately are tried first. [`Search`] does that in steps, so that nobody else has to wait for
 /// it, and every user is tried at most once for a request, however its bytes come.
+///
+/// A user keeps his number for as long as he is there, so that searches go on while others come and go.
 pub struct Users<T> {
-    entries: Vec<(Key, T)>,
-    drain: Profile,
-    need: usize,
+    entries: Vec<Option<(Key, T)>>,
+    /// Places of those who went.
+    free: Vec<usize>,
+    /// Where each stands, by method and key.
+    numbers: HashMap<[u8; 32], usize>,
+    sum: [u8; 32],
     recent: [AtomicU32; RECENT],
     /// Where the next one goes among the recent ones.
     turn: AtomicU32,
@@ -44,60 +52,93 @@ pub struct Found<'a, T> {
 }
 
 impl<T> Users<T> {
+    /// No users yet.
+    pub fn new() -> Self {
+        Users {
+            entries: Vec::new(),
+            free: Vec::new(),
+            numbers: HashMap::new(),
+            sum: [0; 32],
+            recent: [const { AtomicU32::new(NOBODY) }; RECENT],
+            turn: AtomicU32::new(0),
+        }
+    }
+
     /// The users of a list.
     ///
     /// # Errors
     /// [`Error::DuplicatePassword`] if two of one method have the same key: the second could never be found.
     pub fn from_list(list: impl IntoIterator<Item = (Key, T)>) -> Result<Self, Error> {
-        let mut taken: HashSet<[u8; 32]> = HashSet::new();
-        let mut sum = [0; 32];
-        let (mut entries, mut salt) = (Vec::new(), 0);
+        let mut users = Self::new();
         for (key, user) in list {
-            let digest: [u8; 32] = Sha256::new()
-                .chain_update("sealway shadowsocks drain")
-                .chain_update(key.method().name())
-                .chain_update(key.as_bytes())
-                .finalize()
-                .into();
-            if !taken.insert(digest) {
-                return Err(Error::DuplicatePassword);
-            }
-            sum.iter_mut().zip(digest).for_each(|(sum, byte)| *sum ^= byte);
-            salt = salt.max(key.method().salt_len());
-            entries.push((key, user));
+            users.insert(key, user)?;
         }
-        Ok(Users {
-            entries,
-            drain: Profile::of(sum),
-            need: salt + 2 + Suite::TAG_LEN,
-            recent: [const { AtomicU32::new(NOBODY) }; RECENT],
-            turn: AtomicU32::new(0),
-        })
+        Ok(users)
+    }
+
+    /// Adds a user.
+    ///
+    /// # Errors
+    /// [`Error::DuplicatePassword`] if one of the same method has the key.
+    pub fn insert(&mut self, key: Key, user: T) -> Result<(), Error> {
+        let digest = digest(&key);
+        if self.numbers.contains_key(&digest) {
+            return Err(Error::DuplicatePassword);
+        }
+        let one = Some((key, user));
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.entries[number] = one;
+                number
+            }
+            None => {
+                self.entries.push(one);
+                self.entries.len() - 1
+            }
+        };
+        self.numbers.insert(digest, number);
+        self.toggle(digest);
+        Ok(())
+    }
+
+    /// Removes a user.
+    pub fn remove(&mut self, key: &Key) -> Option<T> {
+        let digest = digest(key);
+        let number = self.numbers.remove(&digest)?;
+        let (_, user) = self.entries.get_mut(number)?.take()?;
+        self.free.push(number);
+        self.toggle(digest);
+        Some(user)
+    }
+
+    fn toggle(&mut self, digest: [u8; 32]) {
+        self.sum.iter_mut().zip(digest).for_each(|(sum, byte)| *sum ^= byte);
     }
 
     /// How many users there are.
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.numbers.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.numbers.is_empty()
     }
 
     /// How the inbound treats those it refuses.
     pub fn drain_profile(&self) -> Profile {
-        self.drain
+        Profile::new(self.sum)
     }
 
-    /// Bytes that must have come before anyone is looked for. No request is shorter.
-    pub fn need(&self) -> usize {
-        self.need
+    /// Bytes that must have come before anyone is looked for, whoever is there. No request is shorter.
+    pub const fn need(&self) -> usize {
+        NEED
     }
 
     /// A user by number.
     pub fn user(&self, number: usize) -> Option<Found<'_, T>> {
-        self.entries.get(number).map(|(key, user)| Found { number, user, key })
+        let (key, user) = self.entries.get(number)?.as_ref()?;
+        Some(Found { number, user, key })
     }
 
     /// Remembers that a user was seen.
@@ -124,8 +165,8 @@ impl<T> Users<T> {
         datagram: &[u8],
         plain: &mut Vec<u8>,
     ) -> Result<(Destination, usize), Error> {
-        let (key, _) = self.entries.get(number).ok_or(UNKNOWN)?;
-        let opened = packet::open(key, datagram, plain)?;
+        let found = self.user(number).ok_or(UNKNOWN)?;
+        let opened = packet::open(found.key, datagram, plain)?;
         self.note(number);
         Ok(opened)
     }
@@ -174,7 +215,7 @@ impl Search {
                 Some(number) => *number as usize,
                 None => {
                     let number = at - self.recent.len();
-                    if number >= users.len() {
+                    if number >= users.entries.len() {
                         return None;
                     }
                     if self.recent.contains(&(number as u32)) {
@@ -183,6 +224,9 @@ impl Search {
                     number
                 }
             };
+            if users.user(number).is_none() {
+                continue;
+            }
             self.tried += 1;
             return Some(number);
         }
@@ -198,7 +242,7 @@ impl Search {
         bytes: &[u8],
         most: usize,
     ) -> Result<Option<Found<'a, T>>, Error> {
-        if bytes.len() < users.need {
+        if bytes.len() < NEED {
             return Err(UNKNOWN);
         }
         for _ in 0..most {
@@ -232,6 +276,22 @@ impl Search {
             }
         }
         Ok(None)
+    }
+}
+
+/// What tells keys of all methods apart.
+fn digest(key: &Key) -> [u8; 32] {
+    Sha256::new()
+        .chain_update("sealway shadowsocks drain")
+        .chain_update(key.method().name())
+        .chain_update(key.as_bytes())
+        .finalize()
+        .into()
+}
+
+impl<T> Default for Users<T> {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

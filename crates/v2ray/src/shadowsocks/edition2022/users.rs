@@ -1,6 +1,7 @@
 //! Who may use an inbound of 2022.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use crate::shadowsocks::key::BlockCipher;
 use crate::shadowsocks::{Key, Method};
@@ -42,17 +43,55 @@ impl<T> Users<T> {
         if !method.has_identities() {
             return Err(Error::KeyCount { method: method.name() });
         }
-        let mut known = HashMap::new();
-        for (own, user) in list {
-            if known.insert(own.name(), (own, user)).is_some() {
-                return Err(Error::DuplicatePassword);
-            }
-        }
-        Ok(Users {
+        let mut users = Users {
             block: key.block_cipher(),
             key,
-            who: Who::Many(known),
-        })
+            who: Who::Many(HashMap::new()),
+        };
+        for (own, user) in list {
+            users.insert(own, user)?;
+        }
+        Ok(users)
+    }
+
+    /// Adds a user.
+    ///
+    /// # Errors
+    /// [`Error::KeyCount`] if users are not told apart here or the key is of another method, [`Error::DuplicatePassword`] if it is
+    /// taken.
+    pub fn insert(&mut self, own: Key, user: T) -> Result<(), Error> {
+        let method = self.method();
+        match &mut self.who {
+            Who::Many(known) if own.method() == method => match known.entry(own.name()) {
+                Entry::Occupied(_) => Err(Error::DuplicatePassword),
+                Entry::Vacant(place) => {
+                    place.insert((own, user));
+                    Ok(())
+                }
+            },
+            _ => Err(Error::KeyCount { method: method.name() }),
+        }
+    }
+
+    /// Removes a user, of whom there are many.
+    pub fn remove(&mut self, own: &Key) -> Option<T> {
+        match &mut self.who {
+            Who::One(_) => None,
+            Who::Many(known) => known.remove(&own.name()).map(|(_, user)| user),
+        }
+    }
+
+    /// How many users are told apart.
+    pub fn len(&self) -> usize {
+        match &self.who {
+            Who::One(_) => 1,
+            Who::Many(known) => known.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// The method.

@@ -1,6 +1,7 @@
 //! Looks for a TLS handshake in the payload.
 
 use super::MAX_BLOCK;
+use super::records::Records;
 
 /// Pieces of payload that are looked at, of both directions together.
 const BUDGET: u8 = 8;
@@ -22,7 +23,10 @@ pub struct Filter {
     hello: usize,
     /// The last of its bytes that have.
     tail: [u8; TLS13.len() - 1],
+    is_tls13: bool,
     direct: bool,
+    /// The records of the other side, up to its first with application data.
+    theirs: Records,
 }
 
 impl Default for Filter {
@@ -34,12 +38,22 @@ impl Default for Filter {
             suite: None,
             hello: 0,
             tail: [0xff; TLS13.len() - 1],
+            is_tls13: false,
             direct: false,
+            theirs: Records::default(),
         }
     }
 }
 
 impl Filter {
+    /// Looks at payload that was received.
+    pub fn hear(&mut self, payload: &[u8]) {
+        self.look(payload);
+        if !self.theirs.has_sealed() {
+            self.theirs.walk(payload);
+        }
+    }
+
     /// Looks at payload as it moves. More than a block is looked at as several pieces.
     pub fn look(&mut self, payload: &[u8]) {
         for piece in payload.chunks(MAX_BLOCK) {
@@ -68,6 +82,7 @@ impl Filter {
         let hello = &piece[..piece.len().min(self.hello)];
         self.hello -= hello.len();
         if self.holds_tls13(hello) {
+            self.is_tls13 = true;
             self.direct = self.suite.is_some_and(|suite| DIRECT.contains(&suite));
             self.left = 0;
         } else if self.hello == 0 {
@@ -104,6 +119,12 @@ impl Filter {
     /// The inner TLS is of version 1.3, with a cipher suite that needs no outer layer.
     pub fn may_go_direct(&self) -> bool {
         self.direct
+    }
+
+    /// What is sent may still be the handshake: nothing of the other side is sealed yet. In TLS 1.3 a client seals the end of its
+    /// handshake, which comes behind the server's certificate.
+    pub(super) fn is_within_handshake(&self) -> bool {
+        self.is_tls13 && !self.theirs.has_sealed()
     }
 
     /// There is little left to look at: whoever has found no TLS by now need not go on.

@@ -19,6 +19,8 @@ pub(super) struct Records {
     lost: bool,
     /// Bytes of application data so far, in a row.
     sealed: usize,
+    /// Application data has gone by.
+    has_sealed: bool,
 }
 
 /// What a batch is made of.
@@ -36,7 +38,7 @@ impl Records {
     /// Goes over the next batch. Where the records were lost, one may begin with it.
     pub(super) fn walk(&mut self, batch: &[u8]) -> Walk {
         if self.lost {
-            *self = Records::default();
+            *self = self.afresh();
         }
         let mut walk = Walk {
             aligned: self.known == 0 && self.left == 0,
@@ -59,13 +61,14 @@ impl Records {
                 if !(20..=24).contains(&kind) || major != 3 || minor > 4 || body > MAX_BODY {
                     *self = Records {
                         lost: true,
-                        ..Records::default()
+                        ..self.afresh()
                     };
                     only_sealed = false;
                     break;
                 }
-                if !self.is_sealed() {
-                    (only_sealed, self.sealed) = (false, 0);
+                match self.is_sealed() {
+                    true => self.has_sealed = true,
+                    false => (only_sealed, self.sealed) = (false, 0),
                 }
                 self.left = usize::from(body);
             } else {
@@ -86,6 +89,23 @@ impl Records {
             walk.end = 0;
         }
         walk
+    }
+
+    fn afresh(&self) -> Records {
+        Records {
+            has_sealed: self.has_sealed,
+            ..Records::default()
+        }
+    }
+
+    /// What went by last are no records.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost
+    }
+
+    /// Application data has gone by.
+    pub(super) fn has_sealed(&self) -> bool {
+        self.has_sealed
     }
 
     /// Whether the record at hand is one of application data.

@@ -9,6 +9,8 @@ use crate::UserId;
 /// Application data of the inner TLS in a row, bytes, behind which no handshake is hidden any more: from there on the end of
 /// any of its records will do to leave the blocks.
 const SURE: usize = 16 << 10;
+/// Batches in a row that are no TLS although a ServerHello went by. It was none, or TLS is over.
+const MAX_ASTRAY: u32 = 8;
 
 /// A block to be sent.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -45,6 +47,8 @@ pub struct Writer {
     seed: Seed,
     leaves: bool,
     records: Records,
+    /// Batches in a row that are no TLS.
+    astray: u32,
     through: Option<bool>,
 }
 
@@ -57,6 +61,7 @@ impl Writer {
             seed,
             leaves,
             records: Records::default(),
+            astray: 0,
             through: None,
         }
     }
@@ -105,7 +110,7 @@ impl Writer {
     fn ending(&mut self, batch: &[u8], filter: &Filter) -> (Command, usize) {
         let Walk { aligned, end, sealed } = self.records.walk(batch);
         let begins = aligned && batch.starts_with(&APPLICATION);
-        if filter.is_tls() && end > 0 && (begins || sealed >= SURE) {
+        if filter.is_tls() && !filter.is_within_handshake() && end > 0 && (begins || sealed >= SURE) {
             return match self.leaves && filter.may_go_direct() {
                 true => (Command::Direct, end),
                 false => (Command::End, batch.len()),
@@ -113,6 +118,13 @@ impl Writer {
         }
         if !batch.is_empty() && !filter.is_tls12() && filter.is_nearly_spent() {
             return (Command::End, first_length(batch));
+        }
+        match self.records.is_lost() {
+            true => self.astray += 1,
+            false => self.astray = 0,
+        }
+        if self.astray >= MAX_ASTRAY {
+            return (Command::End, batch.len());
         }
         (Command::Continue, batch.len())
     }
