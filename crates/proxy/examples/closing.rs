@@ -34,16 +34,13 @@ impl Drop for Running {
     }
 }
 
-fn free_port() -> Result<u16> {
-    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
-}
-
 /// Writes the configurations of a pair with a door for each target; returns the doors' ports.
 fn write(folder: &Path, targets: [u16; 2]) -> Result<[u16; 2]> {
     let made = rcgen::generate_simple_self_signed([NAME.to_owned()])?;
     std::fs::write(folder.join("c.pem"), made.cert.pem())?;
     std::fs::write(folder.join("k.pem"), made.signing_key.serialize_pem())?;
-    let (at, server, doors) = (folder.display(), free_port()?, [free_port()?, free_port()?]);
+    let at = folder.display();
+    let [server, doors @ ..]: [u16; 3] = sealway_net::ports::free()?;
     let config = format!(
         r#"{{"inbounds": [{{"listen": "127.0.0.1", "port": {server}, "protocol": "vless",
             "settings": {{"decryption": "none", "clients": [{{"id": "{ID}"}}]}},

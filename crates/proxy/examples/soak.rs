@@ -116,10 +116,6 @@ impl Meter {
     }
 }
 
-fn free_port() -> Result<u16> {
-    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
-}
-
 /// Writes the configurations of a pair: a door, VLESS over TLS, the target.
 fn write(folder: &Path, door: u16, server: u16, target: u16) -> Result<String> {
     let made = rcgen::generate_simple_self_signed([NAME.to_owned()])?;
@@ -313,7 +309,7 @@ async fn ready(attempt: impl AsyncFn() -> Result<()>) -> Result<()> {
 async fn soak(program: &str, count: usize, time: Duration) -> Result<bool> {
     let folder = tempfile::tempdir()?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let (door, server) = (free_port()?, free_port()?);
+    let [door, server] = sealway_net::ports::free()?;
     let pem = write(folder.path(), door, server, listener.local_addr()?.port())?;
     tokio::spawn(echo(listener));
     let (server_json, client_json) = (folder.path().join("server.json"), folder.path().join("client.json"));

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 
 use crate::error::Error;
+use crate::meters::Count;
 use crate::random;
 use crate::settings::{self, BalancerKind, Cost, CostMatch, LeastLoad};
 
@@ -35,6 +36,15 @@ pub(crate) struct Candidate {
     pub(crate) tag: String,
 }
 
+impl Candidate {
+    /// The outbound of a tag.
+    pub(crate) fn find(tag: &str, tags: &[&str]) -> Option<Candidate> {
+        let outbound = tags.iter().position(|one| !one.is_empty() && *one == tag)?;
+        let tag = tag.to_owned();
+        Some(Candidate { outbound, tag })
+    }
+}
+
 /// A balancer and what it chooses among now.
 pub(crate) struct Balancer {
     settings: settings::Balancer,
@@ -43,6 +53,10 @@ pub(crate) struct Balancer {
     fallback: Option<usize>,
     picks: ArcSwap<Vec<usize>>,
     next: AtomicUsize,
+    /// The one that somebody wants in place of those.
+    wanted: ArcSwapOption<Candidate>,
+    /// How often each outbound was taken, by its number. Empty: nobody asks.
+    chosen: Vec<Count>,
 }
 
 impl Balancer {
@@ -73,9 +87,28 @@ impl Balancer {
             fallback,
             picks: ArcSwap::default(),
             next: AtomicUsize::new(0),
+            wanted: ArcSwapOption::empty(),
+            chosen: Vec::new(),
         };
         balancer.refresh(|_| None);
         Ok(balancer)
+    }
+
+    /// The same, with a count for each of so many outbounds.
+    fn counted(self, outbounds: usize) -> Self {
+        let chosen = (0..outbounds).map(|_| Count::default()).collect();
+        Balancer { chosen, ..self }
+    }
+
+    /// How often each outbound was taken that may be, by tag.
+    pub(crate) fn chosen(&self) -> impl Iterator<Item = (&str, u64)> {
+        let candidates = self.candidates.iter().map(|one| (one.tag.as_str(), one.outbound));
+        // It may be one of the candidates as well.
+        let known = |outbound: &usize| self.candidates.iter().any(|one| one.outbound == *outbound);
+        let fallback = self.fallback.filter(|outbound| !known(outbound));
+        let fallback = fallback.map(|outbound| (self.settings.fallback.as_str(), outbound));
+        let count = |(tag, outbound): (_, usize)| Some((tag, self.chosen.get(outbound)?.get()));
+        candidates.chain(fallback).filter_map(count)
     }
 
     pub(crate) fn tag(&self) -> &str {
@@ -114,8 +147,36 @@ impl Balancer {
         }
     }
 
+    /// Takes over, of the balancer that this one stands for from now on, what somebody wants of it.
+    pub(crate) fn take_over(&self, before: &Balancer, tags: &[&str]) {
+        let wanted = before.wanted.load_full();
+        self.want(wanted.and_then(|wanted| Candidate::find(&wanted.tag, tags)));
+        self.next.store(before.next.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Has every connection take this outbound, whatever is known of it, or chooses again.
+    pub(crate) fn want(&self, outbound: Option<Candidate>) {
+        self.wanted.store(outbound.map(Arc::new));
+    }
+
+    /// The tag of the outbound that every connection is to take.
+    pub(crate) fn wanted(&self) -> Option<String> {
+        self.wanted.load().as_ref().map(|wanted| wanted.tag.clone())
+    }
+
     /// The outbound for the next connection. `None`: the first of all is to be taken.
     pub(crate) fn pick(&self) -> Option<usize> {
+        let picked = self.choose()?;
+        if let Some(count) = self.chosen.get(picked) {
+            count.add();
+        }
+        Some(picked)
+    }
+
+    fn choose(&self) -> Option<usize> {
+        if let Some(wanted) = &*self.wanted.load() {
+            return Some(wanted.outbound);
+        }
         let picks = self.picks.load();
         match picks.as_slice() {
             [] => self.fallback,
@@ -133,14 +194,25 @@ impl Balancer {
     }
 }
 
-/// The balancers of settings with outbounds of these tags.
+/// The balancers of settings with outbounds of these tags, in the place of others.
 ///
 /// # Errors
 /// As [`Balancer::new`].
-pub(crate) fn all(settings: &settings::Settings, tags: &[&str]) -> Result<Arc<[Balancer]>, Error> {
-    let balancers = settings.balancers.iter().enumerate();
-    let balancers = balancers.map(|(at, one)| Balancer::new(&format!("routing.balancers[{at}]"), one, tags));
-    balancers.collect()
+pub(crate) fn all(
+    settings: &[settings::Balancer],
+    tags: &[&str],
+    before: &[Balancer],
+    counted: bool,
+) -> Result<Arc<[Balancer]>, Error> {
+    let one = |(at, one): (usize, &settings::Balancer)| {
+        let balancer = Balancer::new(&format!("routing.balancers[{at}]"), one, tags)?;
+        let balancer = balancer.counted(if counted { tags.len() } else { 0 });
+        if let Some(before) = before.iter().find(|before| before.tag() == one.tag) {
+            balancer.take_over(before, tags);
+        }
+        Ok(balancer)
+    };
+    settings.iter().enumerate().map(one).collect()
 }
 
 /// What a balancer chooses among.

@@ -4,16 +4,57 @@ use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::sync::Arc;
 
 use rustix::fs::{Access as May, access};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::engine::Engine;
+use crate::engine::plan::Plan;
 use crate::files::{can_append, readers};
+use crate::lists::{ListSize, Lists};
 use crate::settings::{
-    AccessLog, Certificate, Inbound, Listen, Outbound, Parts, PemSource, SendThrough, Transparent, UnixName,
+    AccessLog, Certificate, Inbound, Listen, Outbound, Parts, PemSource, SendThrough, Settings, Transparent, UnixName,
 };
 use crate::tls::build;
 use crate::{Error, inbound, listen, sockopt};
+
+/// Builds everything that can fail before the first connection, and lets go of it again. Gives what each list of a geo file
+/// takes.
+///
+/// # Errors
+/// All that is wrong.
+pub(crate) fn whole(settings: &Settings) -> Result<Vec<ListSize>, Vec<Error>> {
+    let mut found = Parts::from(settings).problems();
+    let lists = Arc::new(Lists::noting(settings));
+    if !found.is_empty() {
+        found.extend(missing(settings, &lists));
+        return Err(found);
+    }
+    let mut settings = Settings {
+        access_log: AccessLog::Off,
+        ..settings.clone()
+    };
+    let inbounds = settings.inbounds.iter_mut().flat_map(|one| one.transport.key_logs());
+    let outbounds = settings.outbounds.iter_mut().flat_map(|one| one.transport.key_logs());
+    // Nothing is written, nor made.
+    inbounds.chain(outbounds).for_each(|log| *log = None);
+    found.extend(Engine::with_lists(&settings, &Arc::default(), Arc::clone(&lists)).err());
+    found.extend(missing(&settings, &lists));
+    match found.is_empty() {
+        true => Ok(lists.sizes()),
+        false => Err(found),
+    }
+}
+
+/// Every list of a geo file that cannot be had, whoever names it, and whether or not the engine came so far.
+fn missing(settings: &Settings, lists: &Lists) -> Vec<Error> {
+    for (kind, list) in Plan::of(settings.clone()).lists() {
+        // What else is wrong is told by those whom it belongs to; here only what is noted counts.
+        let _ = lists.number(kind, list);
+    }
+    lists.noted()
+}
 
 impl Parts {
     /// Everything that would keep these parts from running on this machine, as far as that shows beforehand: certificates,

@@ -27,11 +27,17 @@ impl Settings {
                 _ => return Err(Error::config("routing.domainStrategy", "not supported yet")),
             },
             access_log: access_log(&config.log.access),
+            access_format: config.log.access_format,
+            access_rotation: Rotation::of(&config.log),
             mask_address: config.log.mask_address,
             dns: config.dns.clone(),
             ..Settings::default()
         };
-        if config.stats {
+        settings.metrics = config.metrics.as_ref().map(inbound::metrics);
+        let tag = settings.metrics.iter().map(|metrics| metrics.tag.as_str());
+        // Rules know the tag; the server puts in who answers there.
+        settings.services = tag.filter(|tag| !tag.is_empty()).map(Service::nobody).collect();
+        if config.stats.is_some() {
             let system = &config.policy.system;
             settings.counters = SystemCounters {
                 inbound_uplink: system.stats_inbound_uplink,
@@ -40,7 +46,27 @@ impl Settings {
                 outbound_downlink: system.stats_outbound_downlink,
             };
         }
-        let mut levels = vec![0];
+        if config.metrics.is_some() {
+            settings.counters = SystemCounters {
+                inbound_uplink: true,
+                inbound_downlink: true,
+                outbound_uplink: true,
+                outbound_downlink: true,
+            };
+        }
+        let users = config.metrics.as_ref().is_some_and(|metrics| metrics.users);
+        // Users that come later may have any of those.
+        if let Some(stats) = &config.stats
+            && let Some(store) = &stats.store
+        {
+            settings.store = Some(usage_store(
+                &store.value.0,
+                stats.node.as_ref().map(|node| node.0.as_str()),
+            )?);
+        }
+        let own = config.inbounds.iter().flat_map(config::Inbound::limits);
+        settings.limits = own.filter(|(_, limits)| *limits != Limits::default()).collect();
+        let mut levels: Vec<u32> = config.policy.listed().chain([0]).collect();
         for (at, inbound) in config.inbounds.iter().enumerate() {
             settings
                 .inbounds
@@ -67,8 +93,10 @@ impl Settings {
                     uplink_only: policy.uplink_only,
                     downlink_only: policy.downlink_only,
                 },
-                count_uplink: config.stats && policy.stats_user_uplink,
-                count_downlink: config.stats && policy.stats_user_downlink,
+                count_uplink: users || config.stats.is_some() && policy.stats_user_uplink,
+                count_downlink: users || config.stats.is_some() && policy.stats_user_downlink,
+                limits: policy.limits(),
+                count_online: config.stats.is_some() && policy.stats_user_online,
             };
             settings.levels.push((level, limits));
         }
@@ -104,6 +132,17 @@ impl Parts {
     }
 }
 
+fn usage_store(store: &str, node: Option<&str>) -> Result<UsageStore, Error> {
+    let wrong = |key: &str, error: sealway_ledger::Error| Error::config(format!("stats.{key}"), error.to_string());
+    Ok(UsageStore {
+        store: sealway_ledger::Store::parse(store).map_err(|error| wrong("store", error))?,
+        node: match node {
+            Some(name) => sealway_ledger::Node::new(name).map_err(|error| wrong("node", error))?,
+            None => sealway_ledger::Node::of_machine(),
+        },
+    })
+}
+
 fn access_log(target: &LogTarget) -> AccessLog {
     match target {
         LogTarget::Off => AccessLog::Off,
@@ -135,6 +174,7 @@ fn rule(rule: &config::Rule) -> Rule {
         RuleTarget::Balancer(tag) => (String::new(), tag.clone()),
     };
     Rule {
+        name: rule.name.clone(),
         domains: rule.domains.0.iter().map(|set| set.value.clone()).collect(),
         ips: ips(&rule.ips),
         ports: ranges(rule.ports.as_ref()),
@@ -159,5 +199,19 @@ fn account(account: &config::Account) -> Account {
     Account {
         user: account.user.clone(),
         pass: account.pass.clone(),
+    }
+}
+
+#[cfg(test)]
+impl Settings {
+    /// The settings of a configuration that is right. Panics with what is wrong if it is not.
+    pub(crate) fn of_text(text: &str) -> Settings {
+        let file = config::File {
+            name: "c.json",
+            text: text.as_bytes(),
+        };
+        let loaded = config::load(&[file], &config::Options::default());
+        let config = loaded.config.unwrap_or_else(|| panic!("{:?}\n{text}", loaded.problems));
+        Settings::from_config(&config).unwrap()
     }
 }

@@ -147,7 +147,12 @@ pub(crate) async fn connect_to(to: SocketAddr, options: &SocketOptions, source: 
             socket.bind(&SocketAddr::new(source, 0).into())?;
         }
         own::connecting(to, options.mark, || begin(&socket, to))?;
+        // On this machine there is nothing to wait for.
+        let connected = socket.peer_addr().is_ok();
         let tcp = TcpStream::from_std(socket.into())?;
+        if connected {
+            return Ok(tcp);
+        }
         tcp.writable().await?;
         tcp.take_error()?.map_or(Ok(tcp), Err)
     };
@@ -294,7 +299,17 @@ mod tests {
             (off, false, 0, 0),
         ] {
             let listen = crate::settings::Listen::Port("127.0.0.1:0".parse().unwrap());
-            let bound = crate::listen::bind(&listen, &options, 1, true, false).unwrap();
+            let bound = crate::listen::bind(
+                &listen,
+                &options,
+                crate::listen::Wanted {
+                    tasks: 1,
+                    tcp: true,
+                    udp: false,
+                    beside: false,
+                },
+            )
+            .unwrap();
             let [crate::listen::Bound::Tcp(listener)] = bound.as_slice() else {
                 panic!("one listener");
             };

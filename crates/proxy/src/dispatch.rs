@@ -7,38 +7,45 @@ mod access;
 mod datagrams;
 mod explain;
 mod flows;
+mod route;
 mod router;
 mod sniff;
+pub(crate) mod table;
 pub(crate) mod tarpit;
+mod user;
+pub(crate) mod watchers;
 mod ways;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use sealway_v2ray::{Destination, Domain, Network};
 
-use crate::balance::{self, Balancer};
 use crate::error::{Error, Pending};
-use crate::lists::Lists;
-use crate::outbound::{Caller, Far, Outbound};
-use crate::policy::{Exempt, is_private};
+use crate::meters::InMeter;
+use crate::outbound::Far;
+use crate::people::{Presence, Refused};
 use crate::program::{Finder, Program};
 use crate::relay::Relay;
 use crate::resolver::{Resolver, of_client};
-use crate::settings::{Level, Settings};
-use crate::stats::Traffic;
 use crate::stream::Stream;
 use crate::udp::{self, PacketEnd};
 
-use access::{Access, Chosen, Client};
+pub(crate) use access::Access;
+use access::{Chosen, Client};
 use flows::Flows;
 pub(crate) use flows::{KEPT, MAX_FLOWS, MAX_ROUTES};
-use router::{Help, Router};
+use router::Help;
 use sniff::{Asked, Held, Sniffing};
+use table::Table;
 use tarpit::Tarpit;
 
+pub(crate) use route::{FlowWay, Route};
 pub(crate) use router::{Lead, Question};
 pub(crate) use sniff::{Aim, Peeked, Sniffer};
+pub(crate) use user::User;
+use watchers::{Decided, Watchers};
 
 /// Who asks: a connection as its inbound sees it.
 #[derive(Clone, Debug)]
@@ -59,29 +66,21 @@ pub(crate) struct Origin {
     pub(crate) is_program: bool,
     /// What is looked for in first bytes.
     pub(crate) sniffer: Option<Arc<Sniffer>>,
+    /// What is counted of the inbound.
+    pub(crate) meter: Option<Arc<InMeter>>,
 }
 
-/// A user as connections see him.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct User {
-    pub(crate) email: String,
-    pub(crate) level: Level,
-    pub(crate) traffic: Traffic,
-    /// The number in the id by which a client of VLESS said who this is.
-    pub(crate) vless_route: Option<u16>,
-}
-
-impl User {
-    /// The same user with this number in the id.
-    pub(crate) fn by_route(self: &Arc<Self>, route: u16) -> Arc<Self> {
-        if self.vless_route == Some(route) {
-            return Arc::clone(self);
-        }
-        Arc::new(User {
-            vless_route: Some(route),
-            ..User::clone(self)
-        })
-    }
+/// What waits now, and what was found in memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Queues {
+    /// Connections whose target is refused.
+    pub(crate) tarpit: usize,
+    /// Flows of datagrams whose first bytes are not complete.
+    pub(crate) sniffing: usize,
+    /// Questions to DNS servers that are on their way.
+    pub(crate) dns: usize,
+    /// How often names were looked up, by what came of it.
+    pub(crate) lookups: [(&'static str, u64); 3],
 }
 
 /// What an inbound made of a connection.
@@ -110,66 +109,25 @@ pub(crate) enum Request {
 
 /// A connection that asks for several things, one after another or at once.
 pub(crate) trait Session: Send {
+    /// Whose it is. It ends when he is removed.
+    fn user(&self) -> &User;
+
     /// Asks until the client has no more. What it asks for in the end, and nothing can follow, is returned.
     fn serve(self: Box<Self>, dispatcher: Arc<Dispatcher>, origin: Origin) -> Pending<'static, Option<Request>>;
-}
-
-/// Where a request goes.
-#[derive(Clone)]
-pub(crate) struct Route {
-    pub(crate) outbound: Arc<Outbound>,
-    /// Private addresses that the rule names which chose it.
-    pub(crate) exempt: Option<Exempt>,
-}
-
-impl Route {
-    fn caller(&self, origin: &Origin) -> Caller {
-        Caller {
-            source: origin.source,
-            local: origin.local,
-            remote: origin.remote,
-            captured: origin.captured,
-            neighbour: origin.captured
-                && !origin.forwarded
-                && origin.source.is_some_and(|source| is_private(source.ip())),
-            is_program: origin.is_program,
-            exempt: self.exempt.clone(),
-            asks_names: false,
-        }
-    }
-
-    /// What tells the flows of a client apart that go different ways: what one rule lets pass is nothing to the targets of
-    /// another. Both parts are kept alive by whoever holds the engine; their addresses are only names.
-    pub(crate) fn way(&self) -> (usize, usize) {
-        let exempt = self.exempt.as_ref();
-        let exempt = exempt.map_or(0, |exempt| Arc::as_ptr(exempt).cast::<u8>() as usize);
-        (Arc::as_ptr(&self.outbound) as usize, exempt)
-    }
-
-    /// The target where the outbound needs an association for each.
-    pub(crate) fn own_target(&self, to: &Destination) -> Option<Destination> {
-        (!self.outbound.is_open_to_all(to)).then(|| to.clone())
-    }
 }
 
 /// What there is to carry.
 pub(crate) enum Carry {
     Stream(Box<Relay>),
-    Datagrams(Box<dyn PacketEnd>, Box<dyn PacketEnd>, Arc<User>),
+    Datagrams(Box<dyn PacketEnd>, Box<dyn PacketEnd>, Arc<User>, Presence),
     Session(Box<dyn Session>),
     /// A client whose target is refused.
-    Refused(Box<Stream>, Error),
+    Refused(Box<Stream>, Error, Presence),
     /// What the rules let through could not be reached.
     Failed(Error),
-    /// Datagrams that go nowhere, for their target is refused or cannot be reached.
-    Unheard(Box<dyn PacketEnd>, Arc<User>, Error),
+    /// Datagrams that go nowhere, for their target is refused or cannot be reached; or for a reason that has been said.
+    Unheard(Box<dyn PacketEnd>, Arc<User>, Option<Error>, Presence),
     Nothing,
-}
-
-/// The rules of settings with outbounds of these tags.
-pub(crate) fn router(settings: &Settings, tags: &[&str], lists: &Lists) -> Result<Router, Error> {
-    let balancers: Vec<&str> = settings.balancers.iter().map(|one| one.tag.as_str()).collect();
-    Router::new(&settings.rules, settings.domain_strategy, tags, &balancers, lists)
 }
 
 /// Who finds out what rules need to know of a connection.
@@ -205,52 +163,67 @@ impl Help for Asking<'_> {
     }
 }
 
-/// The rules, the outbounds that they choose from, and the log of what they chose.
+/// The rules, the outbounds that they choose from, and the log of what they chose. Rules and outbounds can be changed; what was
+/// chosen stays so.
 pub(crate) struct Dispatcher {
-    outbounds: Vec<Arc<Outbound>>,
-    balancers: Arc<[Balancer]>,
-    router: Router,
-    asked: Asked,
+    table: ArcSwap<Table>,
+    access: ArcSwap<Access>,
     programs: Finder,
-    access: Access,
     resolver: Arc<Resolver>,
     tarpit: Tarpit,
+    /// Who is told what the rules decide.
+    watchers: Arc<Watchers>,
     /// Flows of datagrams that are held for what they say.
     held: Held,
 }
 
 impl Dispatcher {
-    /// Checks the rules and opens the access log.
-    ///
-    /// # Errors
-    /// [`Error::Config`] for a rule that leads nowhere, and for a log that cannot be written.
-    pub(crate) fn new(
-        settings: &Settings,
-        outbounds: Vec<Outbound>,
-        resolver: Arc<Resolver>,
-        lists: &Lists,
-    ) -> Result<Self, Error> {
-        let tags: Vec<&str> = outbounds.iter().map(|outbound| outbound.tag.as_str()).collect();
-        let asked = Asked {
-            protocol: settings.rules.iter().any(|rule| !rule.protocols.is_empty()),
-            attributes: settings.rules.iter().any(|rule| !rule.attributes.is_empty()),
-        };
-        Ok(Dispatcher {
-            asked,
-            router: router(settings, &tags, lists)?,
-            balancers: balance::all(settings, &tags)?,
+    pub(crate) fn new(table: Table, access: Access, resolver: Arc<Resolver>) -> Self {
+        Dispatcher {
+            table: ArcSwap::from_pointee(table),
+            access: ArcSwap::from_pointee(access),
             programs: Finder::default(),
-            outbounds: outbounds.into_iter().map(Arc::new).collect(),
-            access: Access::open(&settings.access_log, settings.mask_address)?,
             resolver,
             tarpit: Tarpit::default(),
+            watchers: Arc::default(),
             held: Held::default(),
-        })
+        }
     }
 
-    /// The balancers, which are told how outbounds are.
-    pub(crate) fn balancers(&self) -> Arc<[Balancer]> {
-        Arc::clone(&self.balancers)
+    /// What requests are led by now.
+    pub(crate) fn table(&self) -> Arc<Table> {
+        self.table.load_full()
+    }
+
+    /// Leads requests by this from now on.
+    pub(crate) fn set_table(&self, table: Table) {
+        self.table.store(Arc::new(table));
+    }
+
+    /// Writes to this log from now on.
+    pub(crate) fn set_access(&self, access: Access) {
+        self.access.store(Arc::new(access));
+    }
+
+    /// Who is told what the rules decide.
+    pub(crate) fn watchers(&self) -> &Arc<Watchers> {
+        &self.watchers
+    }
+
+    /// What rules look for in requests.
+    fn asked(&self) -> Asked {
+        self.table.load().asked
+    }
+
+    /// What waits now.
+    pub(crate) fn queues(&self) -> Queues {
+        let dns = self.resolver.dns();
+        Queues {
+            tarpit: self.tarpit.held(),
+            sniffing: self.held.count(),
+            dns: dns.flights(),
+            lookups: dns.lookups(),
+        }
     }
 
     /// Serves a request to its end.
@@ -261,18 +234,25 @@ impl Dispatcher {
 
     /// A client was refused by its inbound.
     pub(crate) fn rejected(&self, origin: &Origin, error: &Error) {
+        if let Some(meter) = &origin.meter {
+            meter.refuse(error);
+        }
         match error {
             // A client that connects and leaves is not worth a line.
-            Error::Closed => tracing::debug!("[{}] {}: {error}", origin.inbound, Client(origin.source)),
-            _ => self.access.rejected(&origin.inbound, origin.source, error),
+            Error::Closed | Error::Refused(Refused::Removed) => {
+                tracing::debug!("[{}] {}: {error}", origin.inbound, Client(origin.source));
+            }
+            _ => self.access.load().rejected(&origin.inbound, origin.source, error),
         }
     }
 
     /// What the rules let through could not be reached, or broke off before it began.
     pub(crate) fn failed(&self, origin: &Origin, error: &Error) {
         match error {
-            Error::Closed => tracing::debug!("[{}] {}: {error}", origin.inbound, Client(origin.source)),
-            _ => self.access.failed(&origin.inbound, origin.source, error),
+            Error::Closed | Error::Refused(Refused::Removed) => {
+                tracing::debug!("[{}] {}: {error}", origin.inbound, Client(origin.source));
+            }
+            _ => self.access.load().failed(&origin.inbound, origin.source, error),
         }
     }
 
@@ -287,13 +267,14 @@ impl Dispatcher {
         let (route, chosen) = self.choose(origin, aim, user, true).await;
         let tags = (&*origin.inbound, route.outbound.tag.as_str());
         self.access
-            .accepted(origin.source, &aim.asked, tags, chosen, &user.email);
+            .load()
+            .accepted(origin.source, &aim.asked, tags, chosen, user.email());
         route
     }
 
     /// Where a stream is meant to go, by its first bytes if its inbound looks at them.
     async fn aim(&self, origin: &Origin, near: &mut Stream, to: Destination) -> Result<Aim, Error> {
-        match Sniffing::new(origin, &to, &self.resolver, self.asked) {
+        match Sniffing::new(origin, &to, &self.resolver, self.asked()) {
             None => Ok(Aim::from(to)),
             Some(sniffing) => {
                 let sniffed = Box::pin(sniffing.look(near)).await?;
@@ -310,7 +291,7 @@ impl Dispatcher {
             name: aim.name.as_ref().map(Domain::as_str),
             source: origin.source,
             local: origin.local,
-            email: &user.email,
+            email: user.email(),
             vless_route: user.vless_route,
             inbound: &origin.inbound,
             protocol: aim.protocol,
@@ -322,16 +303,20 @@ impl Dispatcher {
             source: origin.source,
             resolves,
         };
-        let decision = self.router.choose(&question, &mut asking).await;
-        let found = decision.and_then(|decision| match decision.lead {
-            Lead::Outbound(at) => Some((at, decision)),
-            Lead::Balancer(at) => Some((self.balancers.get(at)?.pick()?, decision)),
-        });
-        let (at, chosen, exempt) = match found {
-            Some((at, decision)) => (at, Chosen::Rule, decision.exempt.clone()),
-            None => (0, Chosen::Default, None),
-        };
-        let outbound = Arc::clone(&self.outbounds[at]);
+        let table = self.table();
+        let decision = table.router.choose(&question, &mut asking).await;
+        let (outbound, ruled) = table.lead(decision);
+        let exempt = decision.filter(|_| ruled).and_then(|decision| decision.exempt.clone());
+        let chosen = if ruled { Chosen::Rule } else { Chosen::Default };
+        // What the server asks for itself is no client's.
+        if resolves {
+            self.watchers.tell(|| {
+                let rule = decision.filter(|_| ruled);
+                let rule = rule.and_then(|decision| table.router.rule(decision.rule));
+                let balancer = rule.map_or("", |rule| rule.balancer_tag.as_str());
+                Decided::new(&question, balancer, &outbound.tag)
+            });
+        }
         (Route { outbound, exempt }, chosen)
     }
 
@@ -349,12 +334,13 @@ impl Dispatcher {
         head: &[u8],
         user: &User,
     ) -> Result<Far, Error> {
+        let asked = self.asked();
         // The name of the request is what it asks for; only an address of ours stands for another.
-        let aim = match Sniffing::new(origin, to, &self.resolver, self.asked) {
+        let aim = match Sniffing::new(origin, to, &self.resolver, asked) {
             Some(sniffing) => sniffing.aim(None.into())?,
             None => Aim::from(to.clone()),
         };
-        let aim = match self.asked.protocol || self.asked.attributes {
+        let aim = match asked.protocol || asked.attributes {
             true => aim.with_http(head),
             false => aim,
         };
@@ -369,36 +355,62 @@ impl Dispatcher {
             Request::Nothing => Carry::Nothing,
             Request::Stream { mut near, to, user } => {
                 near.welcome();
-                let aim = match self.aim(origin, &mut near, to).await {
-                    Ok(aim) => aim,
-                    Err(error @ Error::Forgotten { .. }) => return Carry::Failed(error),
+                match user.enter(origin) {
+                    Ok(presence) => self.begin_stream(origin, (near, presence), to, &user).await,
                     Err(error) => {
-                        tracing::debug!("[{}] {} broke off: {error}", origin.inbound, Client(origin.source));
-                        if error.is_reset() {
-                            near.carrier.reset_on_close();
-                        }
-                        return Carry::Nothing;
-                    }
-                };
-                match self.connect(origin, &aim, &user).await {
-                    Ok(Far::Stream(far)) => {
-                        let relay = Relay::new(*near, *far, user.level.timeouts, user.traffic.clone());
-                        Carry::Stream(Box::new(relay))
-                    }
-                    Ok(Far::Nowhere(answer)) => {
-                        // The client reads the answer before it sees the end, for it is not reset.
-                        near.leave(answer.unwrap_or_default()).await;
+                        self.rejected(origin, &error);
+                        near.leave(&[]).await;
                         Carry::Nothing
                     }
-                    Err(error @ Error::Forbidden { .. }) => Carry::Refused(near, error),
-                    Err(error) => Carry::Failed(error),
                 }
             }
-            Request::Packets { near, user } => {
-                let far = Flows::new(Arc::clone(self), origin.clone(), Arc::clone(&user));
-                Carry::Datagrams(near, far, user)
-            }
+            Request::Packets { near, user } => match user.enter(origin) {
+                Ok(presence) => {
+                    let far = Flows::new(Arc::clone(self), origin.clone(), Arc::clone(&user));
+                    Carry::Datagrams(near, far, user, presence)
+                }
+                Err(error) => self.turn_away(origin, near, user, error),
+            },
             Request::Datagrams { near, to, user } => self.begin_datagrams(origin, near, to, user).await,
+        }
+    }
+
+    /// From a stream to a relay.
+    async fn begin_stream(
+        self: &Arc<Self>,
+        origin: &Origin,
+        (mut near, mut presence): (Box<Stream>, Presence),
+        to: Destination,
+        user: &User,
+    ) -> Carry {
+        let reaching = async {
+            let aim = match self.aim(origin, &mut near, to).await {
+                Ok(aim) => aim,
+                Err(error @ Error::Forgotten { .. }) => return Ok(Err(error)),
+                Err(error) => return Err(error),
+            };
+            Ok(self.connect(origin, &aim, user).await)
+        };
+        let reached = presence.unless_gone(reaching).await;
+        match reached.unwrap_or(Err(Refused::Removed.into())) {
+            Err(error) => {
+                tracing::debug!("[{}] {} broke off: {error}", origin.inbound, Client(origin.source));
+                if error.is_reset() {
+                    near.carrier.reset_on_close();
+                }
+                Carry::Nothing
+            }
+            Ok(Ok(Far::Stream(far))) => {
+                let relay = Relay::new(*near, *far, user.level.timeouts, presence);
+                Carry::Stream(Box::new(relay))
+            }
+            Ok(Ok(Far::Nowhere(answer))) => {
+                // The client reads the answer before it sees the end, for it is not reset.
+                near.leave(answer.unwrap_or_default()).await;
+                Carry::Nothing
+            }
+            Ok(Err(error @ Error::Forbidden { .. })) => Carry::Refused(near, error, presence),
+            Ok(Err(error)) => Carry::Failed(error),
         }
     }
 
@@ -407,22 +419,32 @@ impl Dispatcher {
         let ended = match carry {
             Carry::Nothing => return,
             Carry::Failed(error) => return self.failed(origin, &error),
-            Carry::Refused(near, error) => return Box::pin(self.refuse(origin, *near, &error)).await,
-            Carry::Unheard(near, user, error) => {
-                self.failed(origin, &error);
-                let refused = matches!(error, Error::Forbidden { .. } | Error::Unsupported(_));
-                return near.discard(user.level.timeouts.idle, refused).await;
+            Carry::Refused(near, error, mut presence) => {
+                let refusing = Box::pin(self.refuse(origin, *near, &error));
+                return presence.unless_gone(refusing).await.unwrap_or_default();
             }
-            Carry::Session(session) => match session.serve(Arc::clone(self), origin.clone()).await {
-                Ok(None) => return,
-                Ok(Some(last)) => return Box::pin(self.serve(origin, last)).await,
-                Err(error) => return self.failed(origin, &error),
-            },
+            Carry::Unheard(near, user, error, mut presence) => {
+                if let Some(error) = &error {
+                    self.failed(origin, error);
+                }
+                let refused = matches!(error, Some(Error::Forbidden { .. } | Error::Unsupported(_)));
+                let discarding = near.discard(user.level.timeouts.idle, refused);
+                return presence.unless_gone(discarding).await.unwrap_or_default();
+            }
+            Carry::Session(session) => {
+                let mut watch = session.user().watch();
+                let serving = session.serve(Arc::clone(self), origin.clone());
+                match watch.unless_gone(serving).await.unwrap_or(Err(Refused::Removed.into())) {
+                    Ok(None) => return,
+                    Ok(Some(last)) => return Box::pin(self.serve(origin, last)).await,
+                    Err(error) => return self.failed(origin, &error),
+                }
+            }
             Carry::Stream(relay) => Box::pin(relay.run()).await.map(|ended| {
                 tracing::debug!("[{}] {} ended: {ended:?}", origin.inbound, Client(origin.source));
             }),
-            Carry::Datagrams(near, far, user) => {
-                udp::carry(near, far, user.level.timeouts.idle, user.traffic.clone()).await
+            Carry::Datagrams(near, far, user, presence) => {
+                Box::pin(udp::carry(near, far, user.level.timeouts.idle, presence)).await
             }
         };
         if let Err(error) = ended {

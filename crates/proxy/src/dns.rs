@@ -15,6 +15,7 @@ mod system;
 
 use std::future::{Future, poll_fn};
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
@@ -125,26 +126,42 @@ pub(crate) struct Dns {
     hosts: Hosts,
     servers: Vec<Server>,
     wires: OnceLock<Vec<Option<Arc<dyn Exchange>>>>,
-    cache: Cache,
+    cache: Arc<Cache>,
     flights: Flights,
-    fake: Option<FakePools>,
+    fake: Option<Arc<FakePools>>,
     system: System,
+    /// Look-ups that the cache answered, answered with what is over, and did not answer.
+    lookups: [AtomicU64; 3],
 }
+
+const HIT: usize = 0;
+const STALE: usize = 1;
+const MISS: usize = 2;
 
 impl Dns {
     /// # Errors
     /// [`Error::Config`] for conditions that make no list.
     pub(crate) fn new(settings: &settings::Dns, lists: &Lists) -> Result<Arc<Dns>, Error> {
+        Dns::after(None, settings, lists)
+    }
+
+    /// The same in the place of another, of which what still holds is taken over: the addresses that stand for names, and, of the
+    /// same servers, their answers.
+    pub(crate) fn after(before: Option<&Dns>, settings: &settings::Dns, lists: &Lists) -> Result<Arc<Dns>, Error> {
         let servers = servers::all(settings, lists)?;
         let fakes = servers.iter().any(|server| matches!(server.source, Source::Fake)) || !settings.fake.is_empty();
+        let cache = before.filter(|before| before.settings.servers == settings.servers);
+        let fake = before.filter(|before| before.settings.fake == settings.fake);
+        let fake = fake.and_then(|before| before.fake.clone());
         Ok(Arc::new(Dns {
             hosts: Hosts::new(settings, lists)?,
             servers,
             wires: OnceLock::new(),
-            cache: Cache::default(),
+            cache: cache.map(|before| Arc::clone(&before.cache)).unwrap_or_default(),
             flights: Flights::default(),
-            fake: fakes.then(|| FakePools::new(&settings.fake)),
+            fake: fakes.then(|| fake.unwrap_or_else(|| Arc::new(FakePools::new(&settings.fake)))),
             system: System::default(),
+            lookups: Default::default(),
             settings: settings.clone(),
         }))
     }
@@ -163,6 +180,21 @@ impl Dns {
     /// The fixed answer for a name, lower-case and without a dot at its end.
     pub(crate) fn fixed(&self, name: &str) -> Option<Fixed> {
         self.hosts.answer(name)
+    }
+
+    /// Questions that are on their way.
+    pub(crate) fn flights(&self) -> usize {
+        self.flights.count()
+    }
+
+    /// How often names were looked up, by what came of it.
+    pub(crate) fn lookups(&self) -> [(&'static str, u64); 3] {
+        let count = |of: usize| self.lookups[of].load(Ordering::Relaxed);
+        [("hit", count(HIT)), ("stale", count(STALE)), ("miss", count(MISS))]
+    }
+
+    fn count(&self, of: usize) {
+        self.lookups[of].fetch_add(1, Ordering::Relaxed);
     }
 
     /// The families of the configuration as a whole.
@@ -330,8 +362,12 @@ impl Dns {
         let key = Key::new(at, family, name);
         if server.keeps {
             match self.cache.get(&key, Instant::now()) {
-                Some(Kept::Fresh(found)) => return Ok(found),
+                Some(Kept::Fresh(found)) => {
+                    self.count(HIT);
+                    return Ok(found);
+                }
                 Some(Kept::Stale(found, age)) if server.serves_stale(age) && !found.ips.is_empty() => {
+                    self.count(STALE);
                     // Nobody waits for the new one.
                     let _ = self.begin(at, key, name, family);
                     return Ok(found);
@@ -339,6 +375,7 @@ impl Dns {
                 _ => {}
             }
         }
+        self.count(MISS);
         let flight = self.begin(at, key.clone(), name, family)?;
         let joined = flight.joined;
         match flights::land(flight).await {

@@ -1,8 +1,11 @@
-//! A running configuration: one value. Connections hold it for as long as they need it.
+//! A running configuration. It can be changed while it serves: what is the same as before stays, and connections go on with what
+//! they began with.
 
-use std::collections::HashSet;
+mod next;
+pub(crate) mod plan;
+
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sealway_net::sock::Sock;
@@ -11,40 +14,44 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::clock::unix_time;
-use crate::dispatch::{Dispatcher, Origin};
+use crate::dispatch::table::{self, Table};
+use crate::dispatch::{Access, Dispatcher, Origin, Request};
 use crate::error::Error;
-use crate::inbound::{Inbound, Levels};
-use crate::lists::Lists;
+use crate::inbound::Inbound;
+use crate::lists::{ListSize, Lists};
+use crate::log::about_new;
 use crate::loops::LoopGuard;
 use crate::observe::Observer;
 use crate::outbound::{Outbound, Surroundings};
 use crate::resolver::Resolver;
 use crate::roads::{Roads, Ways};
-use crate::settings::{Level, Settings};
-use crate::stats::{Stats, Traffic};
+use crate::settings::{RouteByName, Settings};
+use crate::stats::Stats;
 use crate::transport::{Accepted, Arrival, Many, TRANSPORT};
-use crate::upstream;
+
+pub(crate) use next::{How, Next};
+use plan::Plan;
 
 /// Streams of one connection that are served at a time.
 const MAX_STREAMS: usize = 1024;
 
-/// Inbounds, and what they hand their requests to.
+/// What stands behind listeners.
 pub(crate) struct Engine {
-    pub(crate) inbounds: Vec<Arc<Inbound>>,
     dispatcher: Arc<Dispatcher>,
-    /// What the server listens on; set when it does.
-    pub(crate) loops: Arc<LoopGuard>,
-    /// Ways out for whoever stands below the outbounds.
-    #[cfg(test)]
-    roads: Arc<Roads>,
-    /// What the rules know of geo files.
-    pub(crate) lists: Arc<Lists>,
-    /// What measures outbounds, before it begins.
-    observer: Mutex<Option<Observer>>,
-    /// What measures outbounds; it ends with the engine.
-    measuring: OnceLock<JoinSet<()>>,
-    /// Limits of those who have not said who they are.
-    base: Level,
+    around: Surroundings,
+    stats: Arc<Stats>,
+    made: Mutex<Made>,
+}
+
+/// What there is now, for whoever changes it. Cheap to clone.
+#[derive(Clone, Default)]
+struct Made {
+    plan: Plan,
+    /// In the order of the plan.
+    inbounds: Vec<Arc<Inbound>>,
+    observer: Option<Arc<Observer>>,
+    /// Something was made of a plan.
+    begun: bool,
 }
 
 impl Engine {
@@ -52,7 +59,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::Config`] for certificates, tags and users that do not work.
-    pub(crate) fn new(settings: &Settings, stats: &Stats) -> Result<Self, Error> {
+    pub(crate) fn new(settings: &Settings, stats: &Arc<Stats>) -> Result<Self, Error> {
         Engine::with_lists(settings, stats, Arc::new(Lists::of(settings)))
     }
 
@@ -60,68 +67,65 @@ impl Engine {
     ///
     /// # Errors
     /// As for [`Engine::new`].
-    pub(crate) fn with_lists(settings: &Settings, stats: &Stats, lists: Arc<Lists>) -> Result<Self, Error> {
-        let levels = Levels::new(settings);
-        let counters = &settings.counters;
-        let mut inbounds = Vec::with_capacity(settings.inbounds.len());
-        let mut seen = HashSet::new();
-        for (at, inbound) in settings.inbounds.iter().enumerate() {
-            let place = format!("inbounds[{at}]");
-            if !inbound.tag.is_empty() && !seen.insert(inbound.tag.as_str()) {
-                let what = format!("two inbounds have the tag {:?}", inbound.tag);
-                return Err(Error::config(format!("{place}.tag"), what));
-            }
-            let inbound = Inbound::new(&place, inbound, (&levels, counters), &lists, stats, unix_time)?;
-            inbounds.push(Arc::new(inbound));
-        }
-        if settings.outbounds.is_empty() {
-            return Err(Error::config(
-                "outbounds",
-                "there is none; add one, for example {\"protocol\": \"freedom\"}",
-            ));
-        }
+    pub(crate) fn with_lists(settings: &Settings, stats: &Arc<Stats>, lists: Arc<Lists>) -> Result<Self, Error> {
+        let engine = Engine::empty(stats, lists)?;
+        let next = engine.prepare(Plan::of(settings.clone()), How::Strict)?;
+        engine.commit(next, false);
+        Ok(engine)
+    }
+
+    /// One that leads nowhere yet.
+    ///
+    /// # Errors
+    /// None that settings could be blamed for.
+    pub(crate) fn empty(stats: &Arc<Stats>, lists: Arc<Lists>) -> Result<Self, Error> {
         let around = Surroundings {
-            resolver: Arc::new(Resolver::new(settings, &lists)?),
+            resolver: Arc::new(Resolver::new(&Settings::default(), &lists)?),
             lists,
             loops: Arc::new(LoopGuard::default()),
-            roads: Roads::new(settings.outbounds.iter().map(|one| one.tag.clone()).collect()),
+            roads: Roads::new(Vec::new()),
             clock: unix_time,
         };
-        let mut outbounds = Vec::with_capacity(settings.outbounds.len());
-        for (at, outbound) in settings.outbounds.iter().enumerate() {
-            let traffic = match outbound.tag.as_str() {
-                "" => Traffic::default(),
-                tag => stats
-                    .traffic("outbound", tag, counters.outbound_uplink, counters.outbound_downlink)
-                    .reversed(),
-            };
-            let place = format!("outbounds[{at}]");
-            outbounds.push(Outbound::new(&place, outbound, &around, traffic)?);
-        }
-        let Surroundings {
-            lists,
-            resolver,
-            loops,
-            roads,
-            ..
-        } = around;
-        let dispatcher = Arc::new(Dispatcher::new(settings, outbounds, Arc::clone(&resolver), &lists)?);
+        let parts = table::Parts {
+            outbounds: Vec::new(),
+            services: Vec::new(),
+            missing: vec![Arc::new(Outbound::missing(""))],
+            rules: &[],
+            by_name: RouteByName::AsIs,
+            balancers: &[],
+            counted: false,
+        };
+        let table = Table::new(parts, &around.lists, None)?;
+        let access = Access::open(&Settings::default())?;
+        let dispatcher = Arc::new(Dispatcher::new(table, access, Arc::clone(&around.resolver)));
         let ways: Arc<dyn Ways> = Arc::clone(&dispatcher) as _;
-        roads.set(Arc::downgrade(&ways));
-        resolver.set(upstream::all(settings, &resolver, &roads, &loops)?);
-        let observer = Observer::new(settings, dispatcher.balancers(), Arc::clone(&roads), resolver)?;
-        lists.close();
+        around.roads.set(Arc::downgrade(&ways));
         Ok(Engine {
-            inbounds,
-            lists,
             dispatcher,
-            loops,
-            #[cfg(test)]
-            roads,
-            observer: Mutex::new(observer),
-            measuring: OnceLock::new(),
-            base: levels.get(0),
+            around,
+            stats: Arc::clone(stats),
+            made: Mutex::default(),
         })
+    }
+
+    fn made(&self) -> MutexGuard<'_, Made> {
+        // Held for a look or a step: what is made takes its time, and is made of a clone.
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it is made of now.
+    pub(crate) fn plan(&self) -> Plan {
+        self.made().plan.clone()
+    }
+
+    /// Whether there is anywhere to connect to.
+    pub(crate) fn listens(&self) -> bool {
+        !self.made().inbounds.is_empty()
+    }
+
+    /// The inbound with this tag.
+    pub(crate) fn inbound(&self, tag: &str) -> Option<Arc<Inbound>> {
+        self.made().inbounds.iter().find(|one| &*one.tag == tag).cloned()
     }
 
     /// What chooses the outbounds.
@@ -129,22 +133,34 @@ impl Engine {
         &self.dispatcher
     }
 
-    /// Begins to measure outbounds, if that is asked for, and to ask the targets of REALITY. Must be called within a tokio runtime.
-    pub(crate) fn measure(&self, stats: &Arc<Stats>) {
-        for inbound in &self.inbounds {
-            inbound.begin();
-        }
-        let observer = self.observer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(observer) = observer {
-            // There is one observer, so it begins once.
-            let _ = self.measuring.set(observer.begin(Arc::clone(stats)));
-        }
+    /// What the rules know of geo files.
+    pub(crate) fn lists(&self) -> &Lists {
+        &self.around.lists
+    }
+
+    /// What each list of a geo file takes that is named.
+    pub(crate) fn list_sizes(&self) -> Vec<ListSize> {
+        self.around.lists.sizes()
+    }
+
+    /// Keeps outbounds from the listeners of this server.
+    pub(crate) fn loops(&self) -> &LoopGuard {
+        &self.around.loops
+    }
+
+    /// Ways out for whoever stands below the outbounds.
+    #[cfg(test)]
+    fn roads(&self) -> Arc<Roads> {
+        let tags = self.dispatcher.table().tags().into_iter().map(str::to_owned).collect();
+        self.around.roads.to(tags)
     }
 
     /// Serves one connection to its end.
     pub(crate) async fn serve(self: Arc<Self>, inbound: Arc<Inbound>, sock: Sock, listener: Option<SocketAddr>) {
+        let _open = inbound.meter.as_ref().map(|meter| meter.enter());
         let origin = inbound.origin(sock.peer(), sock.local());
-        let deadline = Instant::now() + self.base.handshake;
+        let began = Instant::now();
+        let deadline = began + inbound.handshake;
         // What it takes to begin is freed before the long part.
         match Box::pin(inbound.accept(sock, listener, deadline)).await {
             Ok(Arrival::One(accepted)) => {
@@ -155,9 +171,13 @@ impl Engine {
                     Duration::ZERO
                 };
                 let deadline = deadline.max(Instant::now() + after);
-                self.serve_stream(inbound, accepted, origin, listener, deadline).await;
+                self.serve_stream(inbound, accepted, origin, listener, (began, deadline))
+                    .await;
             }
             Ok(Arrival::Stranger(passing)) => {
+                if let Some(meter) = &inbound.meter {
+                    meter.strangers.add();
+                }
                 if let Err(error) = passing.run().await {
                     tracing::debug!("REALITY: the connection of a stranger ended: {error}");
                 }
@@ -192,9 +212,16 @@ impl Engine {
                 accepted.stream.carrier.reset_on_close();
                 continue;
             }
-            let deadline = Instant::now() + self.base.handshake;
+            let began = Instant::now();
+            let times = (began, began + inbound.handshake);
             let (engine, inbound) = (Arc::clone(&self), Arc::clone(&inbound));
-            streams.spawn(engine.serve_stream(inbound, accepted, origin.clone(), listener, deadline));
+            streams.spawn(about_new(engine.serve_stream(
+                inbound,
+                accepted,
+                origin.clone(),
+                listener,
+                times,
+            )));
         }
         drop(many);
         while streams.join_next().await.is_some() {}
@@ -207,11 +234,17 @@ impl Engine {
         accepted: Box<Accepted>,
         mut origin: Origin,
         listener: Option<SocketAddr>,
-        deadline: Instant,
+        (began, deadline): (Instant, Instant),
     ) {
         let begun = Box::pin(async {
             let request = inbound.take(*accepted, listener, deadline, &mut origin).await?;
-            Ok(self.dispatcher.begin(&origin, request).await)
+            match (&inbound.meter, &request) {
+                (None, _) => {}
+                (Some(meter), Request::Fallback(_)) => meter.strangers.add(),
+                (Some(meter), _) => meter.handshake.add(began.elapsed()),
+            }
+            // Who waits within his header pays for it, not for what comes then.
+            Ok(Box::pin(self.dispatcher.begin(&origin, request)).await)
         });
         match begun.await {
             Ok(carry) => self.dispatcher.carry(&origin, carry).await,
@@ -219,9 +252,11 @@ impl Engine {
         }
     }
 
-    /// Serves a socket for datagrams until the server stops.
-    pub(crate) async fn serve_datagrams(self: Arc<Self>, inbound: Arc<Inbound>, socket: UdpSocket) {
-        inbound.serve_datagrams(Arc::clone(&self.dispatcher), socket).await;
+    /// Serves a socket for datagrams until the future is dropped. `since`: see [`Inbound::serve_datagrams`].
+    pub(crate) async fn serve_datagrams(&self, inbound: &Inbound, socket: Arc<UdpSocket>, since: Option<i64>) {
+        inbound
+            .serve_datagrams(Arc::clone(&self.dispatcher), socket, since)
+            .await;
     }
 }
 

@@ -5,6 +5,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 
+use crate::people::Refused;
+
 /// What is waited for, and may fail.
 pub(crate) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
@@ -94,6 +96,8 @@ pub enum Error {
     Io(io::Error),
     /// The peer closed before it had said what it wanted.
     Closed,
+    /// The user may not have this connection, or not any more.
+    Refused(Refused),
 }
 
 /// Who answered in place of a REALITY server.
@@ -109,6 +113,8 @@ pub enum Answered {
         /// Why.
         why: String,
     },
+    /// A site that asked for another hello, as no server does.
+    Again,
     /// Somebody who speaks no TLS 1.3.
     Older,
     /// Nobody: the connection was closed.
@@ -155,9 +161,13 @@ impl Error {
         }
     }
 
-    /// True if the connection was reset rather than closed.
+    /// True if the connection was reset rather than closed, or is to be: its user is gone.
     pub(crate) fn is_reset(&self) -> bool {
-        matches!(self, Error::Io(error) if error.kind() == io::ErrorKind::ConnectionReset)
+        match self {
+            Error::Io(error) => error.kind() == io::ErrorKind::ConnectionReset,
+            Error::Refused(_) => true,
+            _ => false,
+        }
     }
 
     /// True if the peer ended in the middle of something whose end is known.
@@ -192,6 +202,11 @@ impl fmt::Display for Error {
                         f,
                         "whoever answered for {name} is neither the REALITY server nor the site ({why}): {likely}; or somebody is in \
                          between"
+                    ),
+                    Answered::Again => write!(
+                        f,
+                        "whoever answered for {name} wants a key share of a group that is asked for only, and the target of a REALITY \
+                         server has to take X25519 or X25519MLKEM768: {likely}"
                     ),
                     Answered::Older => write!(
                         f,
@@ -234,6 +249,7 @@ impl fmt::Display for Error {
             Error::TimedOut(what) => write!(f, "time ran out: {what}"),
             Error::Io(error) => write!(f, "connection failed: {error}"),
             Error::Closed => f.write_str("peer closed the connection early"),
+            Error::Refused(why) => why.fmt(f),
         }
     }
 }
@@ -281,6 +297,12 @@ impl std::error::Error for Error {
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
         Error::Io(error)
+    }
+}
+
+impl From<Refused> for Error {
+    fn from(why: Refused) -> Self {
+        Error::Refused(why)
     }
 }
 

@@ -12,6 +12,7 @@ use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 use tokio::net::{TcpListener, UdpSocket, UnixListener};
 
 use crate::dial::{set_common_options, set_options, stream_socket, unix_address, unix_name};
+use crate::inherited::{self, Taken};
 use crate::settings::{Listen, SocketOptions, UnixName};
 use crate::transparent;
 
@@ -34,14 +35,60 @@ pub(crate) fn name(listen: &Listen) -> String {
     }
 }
 
+/// How a port is to be had.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    /// Listeners for streams, one a core.
+    pub(crate) tasks: usize,
+    /// Streams are taken.
+    pub(crate) tcp: bool,
+    /// Datagrams are taken.
+    pub(crate) udp: bool,
+    /// A listener of ours has it, which goes when this one has come.
+    pub(crate) beside: bool,
+}
+
 /// Binds one `listen` of an inbound: a listener a core for streams, one socket for datagrams.
-pub(crate) fn bind(
-    listen: &Listen,
-    options: &SocketOptions,
-    tasks: usize,
-    tcp: bool,
-    udp: bool,
-) -> io::Result<Vec<Bound>> {
+pub(crate) fn bind(listen: &Listen, options: &SocketOptions, wanted: Wanted) -> io::Result<Vec<Bound>> {
+    let mut bound = Vec::new();
+    let mut take = |asked: bool, stream| -> io::Result<bool> {
+        let before = bound.len();
+        if asked {
+            bound.extend(
+                inherited::take(listen, stream, wanted.tasks)?
+                    .into_iter()
+                    .map(Bound::from),
+            );
+        }
+        // What is left to bind.
+        Ok(asked && bound.len() == before)
+    };
+    // A unix socket takes streams also where datagrams are asked for beside them.
+    let is_unix = matches!(listen, Listen::Unix(_));
+    let tcp = take(wanted.tcp, true)?;
+    let udp = match is_unix {
+        true => wanted.udp,
+        false => take(wanted.udp, false)?,
+    };
+    if !bound.is_empty() && (is_unix || !(tcp || udp)) {
+        return Ok(bound);
+    }
+    bound.extend(bind_new(listen, options, Wanted { tcp, udp, ..wanted })?);
+    Ok(bound)
+}
+
+impl From<Taken> for Bound {
+    fn from(taken: Taken) -> Bound {
+        match taken {
+            Taken::Tcp(tcp) => Bound::Tcp(tcp),
+            Taken::Unix(unix) => Bound::Unix(unix, None),
+            Taken::Udp(udp) => Bound::Udp(udp),
+        }
+    }
+}
+
+fn bind_new(listen: &Listen, options: &SocketOptions, wanted: Wanted) -> io::Result<Vec<Bound>> {
+    let Wanted { tcp, udp, .. } = wanted;
     let address = match listen {
         Listen::Unix(_) if udp && !tcp => {
             let what = "a unix socket takes no datagrams here: listen on a port, or for tcp";
@@ -51,12 +98,12 @@ pub(crate) fn bind(
         Listen::Port(address) => *address,
         Listen::EveryAddress(port) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, *port)),
     };
-    match bind_ip(address, options, tasks, tcp, udp) {
+    match bind_ip(address, options, wanted) {
         // A system without IPv6 still has every IPv4 address. Any other error is one for the user: to listen on half of
         // what was asked for would not be noticed.
         Err(error) if matches!(listen, Listen::EveryAddress(_)) && lacks_ipv6(&error) && !options.v6_only => {
             let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port()));
-            bind_ip(address, options, tasks, tcp, udp)
+            bind_ip(address, options, wanted)
         }
         bound => bound,
     }
@@ -70,34 +117,28 @@ fn lacks_ipv6(error: &io::Error) -> bool {
 /// How often the system is asked for a port that is free for streams and for datagrams.
 const MAX_DRAWS: usize = 16;
 
-fn bind_ip(address: SocketAddr, options: &SocketOptions, tasks: usize, tcp: bool, udp: bool) -> io::Result<Vec<Bound>> {
+fn bind_ip(address: SocketAddr, options: &SocketOptions, wanted: Wanted) -> io::Result<Vec<Bound>> {
     for _ in 1..MAX_DRAWS {
-        match bind_port(address, options, tasks, tcp, udp) {
+        match bind_port(address, options, wanted) {
             // The system chose a port for streams that somebody else has for datagrams.
             Err(error) if address.port() == 0 && error.kind() == io::ErrorKind::AddrInUse => continue,
             bound => return bound,
         }
     }
-    bind_port(address, options, tasks, tcp, udp)
+    bind_port(address, options, wanted)
 }
 
-fn bind_port(
-    mut address: SocketAddr,
-    options: &SocketOptions,
-    tasks: usize,
-    tcp: bool,
-    udp: bool,
-) -> io::Result<Vec<Bound>> {
+fn bind_port(mut address: SocketAddr, options: &SocketOptions, wanted: Wanted) -> io::Result<Vec<Bound>> {
     let mut bound = Vec::new();
     // One listener a core: the kernel spreads connections over them, and no core waits for another to accept.
-    for _ in 0..if tcp { tasks } else { 0 } {
+    for _ in 0..if wanted.tcp { wanted.tasks } else { 0 } {
         let socket = stream_socket(Domain::for_address(address), options)?;
         socket.set_nonblocking(true)?;
         // The first one must have the port to itself: only then may our others share it. Otherwise a program that was started
         // twice would share it with itself, and the system could choose a port that is shared already.
         let first = bound.is_empty();
         socket.set_reuse_address(address.port() != 0)?;
-        socket.set_reuse_port(!first)?;
+        socket.set_reuse_port(!first || wanted.beside)?;
         if address.is_ipv6() {
             socket.set_only_v6(options.v6_only)?;
         }
@@ -107,14 +148,15 @@ fn bind_port(
         if first {
             // What it accepts has this from it, so that the port can be had again while old connections come to their end.
             socket.set_reuse_address(true)?;
-            socket.set_reuse_port(tasks > 1)?;
+            // Another may stand beside it when the configuration is changed.
+            socket.set_reuse_port(true)?;
         }
         let listener = TcpListener::from_std(socket.into())?;
         // The first one's port is the others' too, also when the system chose it.
         address = listener.local_addr()?;
         bound.push(Bound::Tcp(listener));
     }
-    if udp {
+    if wanted.udp {
         let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
         socket.set_nonblocking(true)?;
         if address.is_ipv6() {
@@ -124,7 +166,9 @@ fn bind_port(
         if options.takes_up_datagrams {
             transparent::take_up(&socket)?;
         }
+        socket.set_reuse_port(wanted.beside)?;
         socket.bind(&address.into())?;
+        socket.set_reuse_port(true)?;
         bound.push(Bound::Udp(UdpSocket::from_std(socket.into())?));
     }
     Ok(bound)
@@ -135,6 +179,16 @@ pub(crate) struct SocketFile {
     path: PathBuf,
     lock: PathBuf,
     _locked: File,
+}
+
+impl SocketFile {
+    /// Gives the socket the permissions that its name asks for.
+    pub(crate) fn permit(&self, name: &UnixName) -> io::Result<()> {
+        match name {
+            UnixName::Path(_, Some(mode)) => std::fs::set_permissions(&self.path, Permissions::from_mode(*mode)),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Drop for SocketFile {

@@ -1,8 +1,8 @@
 //! Lists of names and of addresses, as rules ask them.
 //!
 //! A list of conditions becomes [`Names`] or [`Addresses`]: one look-up instead of one comparison for each condition. What
-//! conditions name of geo files is read once and shared by all that name it; [`Lists::reload`] reads the files again and
-//! puts what they hold now in the place of what they held.
+//! conditions name of geo files is read once and shared by all that name it; [`Lists::read_again`] reads the files again, and
+//! [`Lists::take_up`] puts what they hold now in the place of what they held. A list that nobody names any more is let go of by [`Lists::sweep`].
 
 mod addresses;
 mod names;
@@ -83,13 +83,14 @@ pub(crate) type Current = Arc<ArcSwap<Sets>>;
 #[derive(Debug)]
 pub(crate) struct Lists {
     folders: Vec<PathBuf>,
-    /// Held while files are read again. A reload that begins later reads what is there later, so it must not end first.
-    reloading: Mutex<()>,
     state: Mutex<State>,
     current: Current,
     /// Where lists that cannot be had are noted, if that is no reason to stop.
     noted: Option<Mutex<Vec<(String, String)>>>,
 }
+
+/// The number of a list, shared by all that name it.
+type Number = Arc<usize>;
 
 /// The number of a list that was noted as missing: no list has it.
 const NONE: usize = usize::MAX;
@@ -98,35 +99,49 @@ const NONE: usize = usize::MAX;
 #[derive(Debug, Default)]
 struct State {
     files: Files,
-    names: BTreeMap<Key, usize>,
-    networks: BTreeMap<Key, usize>,
+    names: BTreeMap<Key, Number>,
+    networks: BTreeMap<Key, Number>,
+    /// Numbers of lists that were let go of.
+    free_names: Vec<usize>,
+    free_networks: Vec<usize>,
+}
+
+/// What files hold now, to be taken up or not.
+pub(crate) struct Fresh {
+    names: Vec<(Number, Arc<NameSet>)>,
+    networks: Vec<(Number, Arc<Networks>)>,
+}
+
+/// Puts a list where one was let go of, or behind the others.
+fn put<T>(all: &mut Vec<Arc<T>>, free: &mut Vec<usize>, list: T) -> Number {
+    let list = Arc::new(list);
+    let number = match free.pop() {
+        Some(number) => {
+            all[number] = list;
+            number
+        }
+        None => {
+            all.push(list);
+            all.len() - 1
+        }
+    };
+    Arc::new(number)
+}
+
+/// Lets go of the lists that nobody names.
+fn sweep<T: Default>(numbers: &mut BTreeMap<Key, Number>, free: &mut Vec<usize>, all: &mut [Arc<T>]) {
+    numbers.retain(|_, number| {
+        let named = Arc::strong_count(number) > 1;
+        if !named {
+            all[**number] = Arc::default();
+            free.push(**number);
+        }
+        named
+    });
 }
 
 /// Files that are open while lists are made of them.
 type Files = BTreeMap<String, GeoFile>;
-
-/// The lists of geo files that the configuration of a server names. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct GeoLists(pub(crate) Arc<Lists>);
-
-impl GeoLists {
-    /// Reads the geo files again and puts the lists in them in the place of the older ones, all or none. Connections go on
-    /// meanwhile. Gives the number of lists.
-    ///
-    /// # Errors
-    /// [`GeoError`] for the first list that cannot be had any more, and [`GeoError::Stopped`]; every older one stays.
-    pub async fn reload(&self) -> Result<usize, GeoError> {
-        let lists = Arc::clone(&self.0);
-        // Files are read where that may take its time.
-        let read = tokio::task::spawn_blocking(move || lists.reload());
-        read.await.unwrap_or(Err(GeoError::Stopped))
-    }
-
-    /// What each list takes.
-    pub fn sizes(&self) -> Vec<ListSize> {
-        self.0.sizes()
-    }
-}
 
 impl Default for Lists {
     fn default() -> Self {
@@ -139,7 +154,6 @@ impl Lists {
     pub(crate) fn new(folders: Vec<PathBuf>) -> Self {
         Lists {
             folders,
-            reloading: Mutex::default(),
             state: Mutex::default(),
             current: Current::default(),
             noted: None,
@@ -172,15 +186,51 @@ impl Lists {
     }
 
     /// The number of a list, or a note that it cannot be had.
-    fn note(&self, list: &GeoList, found: Result<usize, GeoError>) -> Result<usize, Error> {
-        match (found, &self.noted) {
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a list that cannot be had, where that is no note.
+    pub(crate) fn number(&self, kind: Kind, list: &GeoList) -> Result<Number, Error> {
+        match (self.known_or_read(kind, list), &self.noted) {
             (Ok(number), _) => Ok(number),
             (Err(error), Some(noted)) => {
                 lock(noted).push((list.place.clone(), error.to_string()));
-                Ok(NONE)
+                Ok(Arc::new(NONE))
             }
             (Err(error), None) => Err(Error::config(&list.place, error.to_string())),
         }
+    }
+
+    /// The number that a list has, or that it is given now that it is read.
+    fn known_or_read(&self, kind: Kind, list: &GeoList) -> Result<Number, GeoError> {
+        let mut state = self.state();
+        let key = Key::new(list);
+        let State {
+            files,
+            names,
+            networks,
+            free_names,
+            free_networks,
+        } = &mut *state;
+        let numbers = match kind {
+            Kind::Names => names,
+            Kind::Networks => networks,
+        };
+        if let Some(number) = numbers.get(&key) {
+            return Ok(Arc::clone(number));
+        }
+        let file = self.file(files, &list.file, kind)?;
+        let number = match kind {
+            Kind::Names => {
+                let set = names::read(file, &key)?;
+                self.change(|sets| put(&mut sets.names, free_names, set))
+            }
+            Kind::Networks => {
+                let set = addresses::read(file, &key)?;
+                self.change(|sets| put(&mut sets.networks, free_networks, set))
+            }
+        };
+        numbers.insert(key, Arc::clone(&number));
+        Ok(number)
     }
 
     /// What the lists hold now, and after every reload.
@@ -193,22 +243,7 @@ impl Lists {
     /// # Errors
     /// [`Error::Config`] with the place of the condition that makes no set.
     pub(crate) fn names(&self, place: &str, conditions: &[DomainMatch]) -> Result<Names, Error> {
-        let number = |list: &GeoList| {
-            let mut state = self.state();
-            let State { files, names, .. } = &mut *state;
-            let key = Key::new(list);
-            if let Some(number) = names.get(&key) {
-                return Ok(*number);
-            }
-            let set = names::read(self.file(files, &list.file, Kind::Names)?, &key)?;
-            let number = self.change(|sets| {
-                sets.names.push(Arc::new(set));
-                sets.names.len() - 1
-            });
-            names.insert(key, number);
-            Ok(number)
-        };
-        names::build(place, conditions, self.current(), |list| self.note(list, number(list)))
+        names::build(place, conditions, self.current(), |list| self.number(Kind::Names, list))
     }
 
     /// The addresses that one of the conditions at `place`, such as `routing.rules[0].ip`, holds for.
@@ -216,22 +251,9 @@ impl Lists {
     /// # Errors
     /// [`Error::Config`] with the place of the condition that makes no set.
     pub(crate) fn addresses(&self, place: &str, conditions: &[IpMatch]) -> Result<Addresses, Error> {
-        let number = |list: &GeoList| {
-            let mut state = self.state();
-            let State { files, networks, .. } = &mut *state;
-            let key = Key::new(list);
-            if let Some(number) = networks.get(&key) {
-                return Ok(*number);
-            }
-            let set = addresses::read(self.file(files, &list.file, Kind::Networks)?, &key)?;
-            let number = self.change(|sets| {
-                sets.networks.push(Arc::new(set));
-                sets.networks.len() - 1
-            });
-            networks.insert(key, number);
-            Ok(number)
-        };
-        addresses::build(place, conditions, self.current(), |list| self.note(list, number(list)))
+        addresses::build(place, conditions, self.current(), |list| {
+            self.number(Kind::Networks, list)
+        })
     }
 
     /// Puts changed sets in the place of those of now, in one step. The state must be locked.
@@ -247,45 +269,63 @@ impl Lists {
         self.state().files.clear();
     }
 
-    /// Reads every file again and puts the lists that are in them now in the place of the older ones, all or none. Gives the
-    /// number of lists. Takes as long as reading the files.
+    /// Reads the files of these lists again, if they were read before. Takes as long as that does.
     ///
     /// # Errors
-    /// [`GeoError`] for the first list that cannot be had any more; every older one stays.
-    pub(crate) fn reload(&self) -> Result<usize, GeoError> {
-        self.reload_and(|| ())
-    }
-
-    /// Reads every file again, does something, and takes up what was read.
-    fn reload_and(&self, before_use: impl FnOnce()) -> Result<usize, GeoError> {
-        let _alone = lock(&self.reloading);
+    /// [`GeoError`] for the first list that cannot be had any more.
+    pub(crate) fn read_again(&self, named: &[(Kind, &GeoList)]) -> Result<Fresh, GeoError> {
         let (names, networks) = {
             let state = self.state();
-            (state.names.clone(), state.networks.clone())
+            let of = |kind, all: &BTreeMap<Key, Number>| -> BTreeMap<Key, Number> {
+                let named = named.iter().filter(|(of, _)| *of == kind);
+                let named = named.filter_map(|(_, list)| all.get_key_value(&Key::new(list)));
+                named.map(|(key, number)| (key.clone(), Arc::clone(number))).collect()
+            };
+            (of(Kind::Names, &state.names), of(Kind::Networks, &state.networks))
         };
         let mut files = Files::new();
-        let mut new_names = Vec::with_capacity(names.len());
-        for (key, number) in &names {
+        let mut fresh = Fresh {
+            names: Vec::with_capacity(names.len()),
+            networks: Vec::with_capacity(networks.len()),
+        };
+        for (key, number) in names {
             let file = self.file(&mut files, &key.file, Kind::Names)?;
-            new_names.push((*number, Arc::new(names::read(file, key)?)));
+            fresh.names.push((number, Arc::new(names::read(file, &key)?)));
         }
-        let mut new_networks = Vec::with_capacity(networks.len());
-        for (key, number) in &networks {
+        for (key, number) in networks {
             let file = self.file(&mut files, &key.file, Kind::Networks)?;
-            new_networks.push((*number, Arc::new(addresses::read(file, key)?)));
+            fresh.networks.push((number, Arc::new(addresses::read(file, &key)?)));
         }
-        before_use();
-        let count = new_names.len() + new_networks.len();
+        Ok(fresh)
+    }
+
+    /// Puts what was read again in the place of what lists held, in one step.
+    pub(crate) fn take_up(&self, fresh: Fresh) {
         let _state = self.state();
         self.change(|sets| {
-            for (number, set) in new_names {
-                sets.names[number] = set;
+            for (number, set) in fresh.names {
+                sets.names[*number] = set;
             }
-            for (number, set) in new_networks {
-                sets.networks[number] = set;
+            for (number, set) in fresh.networks {
+                sets.networks[*number] = set;
             }
         });
-        Ok(count)
+    }
+
+    /// Lets go of lists that nobody names any more.
+    pub(crate) fn sweep(&self) {
+        let mut state = self.state();
+        let State {
+            names,
+            networks,
+            free_names,
+            free_networks,
+            ..
+        } = &mut *state;
+        self.change(|sets| {
+            sweep(names, free_names, &mut sets.names);
+            sweep(networks, free_networks, &mut sets.networks);
+        });
     }
 
     /// What each list of a file takes.
@@ -293,11 +333,11 @@ impl Lists {
         let state = self.state();
         let sets = self.current.load();
         let names = state.names.iter().map(|(key, number)| {
-            let set = &sets.names[*number];
+            let set = &sets.names[**number];
             (key, set.len(), set.memory())
         });
         let networks = state.networks.iter().map(|(key, number)| {
-            let set = &sets.networks[*number].set;
+            let set = &sets.networks[**number].set;
             (key, set.len(), set.memory())
         });
         let all = names.chain(networks).map(|(key, entries, memory)| ListSize {

@@ -4,10 +4,16 @@
 //! take it, a pipe that nobody reads or a disk that hangs, lines are dropped and counted, and the log says how many when
 //! it is taken again. Nothing that carries bytes or hears signals ever waits for a log.
 
+mod connection;
 mod limit;
+mod rotate;
 mod sink;
 
-pub(crate) use limit::{Limit, Limits};
+pub use connection::connection;
+pub(crate) use connection::{about_new, about_this};
+pub(crate) use limit::Limits;
+pub use limit::{Kept, Limit};
+pub use rotate::Rotation;
 pub use sink::{Lost, Sink, flush, reopen};
 
 /// The time of a line, in the form that log watchers parse: `2026/01/02 03:04:05.123456`.

@@ -7,8 +7,9 @@ mod here;
 pub(crate) mod own;
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::OnceLock;
+use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use sealway_net::sock::unmapped;
 use sealway_v2ray::Network;
 
@@ -43,7 +44,7 @@ impl Listener {
 
 /// Listeners of this server that nothing is to be sent to.
 #[derive(Debug, Default)]
-pub(crate) struct LoopGuard(OnceLock<Vec<Listener>>);
+pub(crate) struct LoopGuard(ArcSwap<Vec<Listener>>);
 
 impl LoopGuard {
     /// True if what is sent to the inbound must not come from this server itself.
@@ -53,7 +54,7 @@ impl LoopGuard {
         !matches!(&inbound.protocol, InboundProtocol::Vless(vless) if !vless.fallbacks.is_empty())
     }
 
-    /// Says what is listened on. That is known only after all has been built that may dial.
+    /// Says what is listened on from now on.
     pub(crate) fn set(&self, listeners: Vec<Listener>) {
         // Asked now, it has what it needs later, when others may have taken every descriptor.
         for any in [
@@ -62,8 +63,7 @@ impl LoopGuard {
         ] {
             is_here(SocketAddr::new(any, 9));
         }
-        // Listeners are bound once.
-        let _ = self.0.set(listeners);
+        self.0.store(Arc::new(listeners));
     }
 
     /// Refuses an address that leads back to this server.
@@ -71,10 +71,13 @@ impl LoopGuard {
     /// # Errors
     /// [`Error::Forbidden`].
     pub(crate) fn check(&self, to: SocketAddr, network: Network) -> Result<(), Error> {
-        let mut listeners = self.0.get().map_or(&[][..], Vec::as_slice).iter();
-        match listeners.find(|listener| listener.network == network && listener.is_at(to)) {
-            None => Ok(()),
-            Some(_) => Err(Error::Forbidden {
+        let listeners = self.0.load();
+        match listeners
+            .iter()
+            .any(|listener| listener.network == network && listener.is_at(to))
+        {
+            false => Ok(()),
+            true => Err(Error::Forbidden {
                 target: to.to_string(),
                 rule: "the guard against loops: this server listens there itself",
             }),

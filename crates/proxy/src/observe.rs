@@ -3,7 +3,8 @@
 mod probe;
 mod samples;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
@@ -27,12 +28,6 @@ const MAX_PROBES: usize = 8;
 /// How long an answer may take where the configuration does not say it.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An outbound that is measured.
-struct Subject {
-    outbound: usize,
-    tag: String,
-}
-
 /// What is known of an outbound.
 #[derive(Clone, Copy, Default)]
 struct Status {
@@ -47,28 +42,47 @@ impl Status {
     }
 }
 
+/// What is known of the outbounds that there are now, and whom that is told.
+#[derive(Default)]
+struct Known {
+    /// In the order of the outbounds.
+    tags: Vec<String>,
+    statuses: HashMap<String, Status>,
+    balancers: Arc<[Balancer]>,
+}
+
+impl Known {
+    fn refresh(&self) {
+        let reading = |at: usize| self.statuses.get(self.tags.get(at)?).and_then(Status::reading);
+        for balancer in self.balancers.iter() {
+            balancer.refresh(reading);
+        }
+    }
+}
+
 /// Who keeps what is known, and tells those who choose by it.
 struct Board {
-    statuses: Mutex<Vec<Status>>,
-    balancers: Arc<[Balancer]>,
+    known: Mutex<Known>,
     stats: Arc<Stats>,
 }
 
 impl Board {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A measurement of an outbound is over.
-    fn tell(&self, subject: &Subject, many: bool, reading: Reading, result: &Result<Duration, Error>) {
-        let mut statuses = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(status) = statuses.get_mut(subject.outbound) else {
+    fn tell(&self, tag: &str, many: bool, reading: Reading, result: &Result<Duration, Error>) {
+        let mut known = self.known();
+        if !known.tags.iter().any(|one| one == tag) {
             return;
-        };
+        }
+        let status = known.statuses.entry(tag.to_owned()).or_default();
         let before = status.reading().map(|reading| reading.alive);
         status.readings[usize::from(many)] = Some(reading);
         let Some(now) = status.reading() else { return };
-        for balancer in self.balancers.iter() {
-            balancer.refresh(|at| statuses.get(at).and_then(Status::reading));
-        }
-        drop(statuses);
-        let tag = &subject.tag;
+        known.refresh();
+        drop(known);
         match (before, now.alive, result) {
             (Some(true) | None, false, Err(error)) => tracing::warn!("outbound {tag:?} is down: {error}"),
             (Some(true) | None, false, Ok(_)) => tracing::warn!("outbound {tag:?} is down"),
@@ -93,26 +107,42 @@ impl Board {
     }
 }
 
-/// What measures outbounds, not begun yet.
+/// What measures outbounds, until it is dropped.
 pub(crate) struct Observer {
+    shared: Arc<Shared>,
+    /// Who measures outbounds one after another, and those many times each.
+    tasks: Mutex<(Option<Task>, HashMap<String, Task>)>,
+}
+
+/// A task that ends when this is dropped.
+type Task = JoinSet<()>;
+
+fn task(work: impl Future<Output = ()> + Send + 'static) -> Task {
+    let mut task = Task::new();
+    task.spawn(work);
+    task
+}
+
+/// What all who measure share.
+struct Shared {
     board: Board,
     roads: Arc<Roads>,
     resolver: Arc<Resolver>,
     one: Option<(Observatory, Probe)>,
     many: Option<(BurstObservatory, Probe, Option<Probe>)>,
-    tags: Vec<String>,
+    turns: Semaphore,
 }
 
 impl Observer {
-    /// `None`: nothing is to be measured.
+    /// `None`: nothing is to be measured. What is measured is noted in `stats`, after [`Observer::watch`] has said what.
     ///
     /// # Errors
     /// [`Error::Config`] if this system has no authorities to know a server by.
     pub(crate) fn new(
         settings: &Settings,
-        balancers: Arc<[Balancer]>,
         roads: Arc<Roads>,
         resolver: Arc<Resolver>,
+        stats: Arc<Stats>,
     ) -> Result<Option<Self>, Error> {
         let one = settings.observatory.as_ref().filter(|one| !one.subjects.is_empty());
         let many = settings.burst.as_ref().filter(|many| !many.subjects.is_empty());
@@ -130,73 +160,75 @@ impl Observer {
             let direct = direct.map(|url| Probe::new(place, url, many.method, many.timeout));
             Ok::<_, Error>((many.clone(), probe, direct.transpose()?))
         });
-        let tags: Vec<String> = settings.outbounds.iter().map(|one| one.tag.clone()).collect();
-        Ok(Some(Observer {
+        let shared = Shared {
             board: Board {
-                statuses: Mutex::new(vec![Status::default(); tags.len()]),
-                balancers,
-                stats: Arc::default(),
+                known: Mutex::default(),
+                stats,
             },
             roads,
             resolver,
             one: one.transpose()?,
             many: many.transpose()?,
-            tags,
+            turns: Semaphore::new(MAX_PROBES),
+        };
+        Ok(Some(Observer {
+            shared: Arc::new(shared),
+            tasks: Mutex::default(),
         }))
     }
 
+    /// Measures the outbounds with these tags from now on, and tells these balancers. What is known of those that there were
+    /// before stays known. Must be called within a tokio runtime.
+    pub(crate) fn watch(&self, tags: Vec<String>, balancers: Arc<[Balancer]>) {
+        let shared = &self.shared;
+        {
+            let mut known = shared.board.known();
+            known.statuses.retain(|tag, _| tags.contains(tag));
+            shared.board.stats.keep_health(|tag| tags.iter().any(|one| one == tag));
+            (known.tags, known.balancers) = (tags, balancers);
+            known.refresh();
+        }
+        let (rounds, many) = &mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        if shared.one.is_some() && rounds.is_none() {
+            *rounds = Some(task(Arc::clone(shared).rounds()));
+        }
+        if let Some((settings, ..)) = &shared.many {
+            let subjects = shared.subjects(&settings.subjects);
+            many.retain(|tag, _| subjects.iter().any(|subject| **subject == **tag));
+            for subject in subjects {
+                many.entry(subject.to_string())
+                    .or_insert_with(|| task(Arc::clone(shared).many_times(subject)));
+            }
+        }
+    }
+}
+
+impl Shared {
     /// The outbounds whose tags begin so, in the order of their tags.
-    fn subjects(&self, starts: &[String]) -> Vec<Subject> {
-        let all = self.tags.iter().enumerate();
-        let wanted = all.filter(|(_, tag)| sealway_v2ray::config::is_subject(starts, tag));
-        let mut subjects: Vec<Subject> = wanted
-            .map(|(outbound, tag)| Subject {
-                outbound,
-                tag: tag.clone(),
-            })
-            .collect();
-        subjects.sort_by(|a, b| a.tag.cmp(&b.tag));
+    fn subjects(&self, starts: &[String]) -> Vec<Arc<str>> {
+        let known = self.board.known();
+        let wanted = known.tags.iter();
+        let wanted = wanted.filter(|tag| sealway_v2ray::config::is_subject(starts, tag));
+        let mut subjects: Vec<Arc<str>> = wanted.map(|tag| tag.as_str().into()).collect();
+        subjects.sort();
         subjects
     }
 
-    /// Measures until what it returns is dropped, and notes in `stats` how outbounds are. Must be called within a tokio
-    /// runtime.
-    pub(crate) fn begin(mut self, stats: Arc<Stats>) -> JoinSet<()> {
-        self.board.stats = stats;
-        let observer = Arc::new(self);
-        let turns = Arc::new(Semaphore::new(MAX_PROBES));
-        let mut tasks = JoinSet::new();
-        if let Some((settings, _)) = &observer.one {
-            let subjects: Vec<Arc<Subject>> = observer
-                .subjects(&settings.subjects)
-                .into_iter()
-                .map(Arc::new)
-                .collect();
-            if !subjects.is_empty() {
-                tasks.spawn(Arc::clone(&observer).rounds(subjects, Arc::clone(&turns)));
-            }
-        }
-        if let Some((settings, ..)) = &observer.many {
-            for subject in observer.subjects(&settings.subjects) {
-                tasks.spawn(Arc::clone(&observer).many_times(subject, Arc::clone(&turns)));
-            }
-        }
-        tasks
-    }
-
     /// Measures outbounds one after another with a pause after each, or all at once with a pause after the last.
-    async fn rounds(self: Arc<Self>, subjects: Vec<Arc<Subject>>, turns: Arc<Semaphore>) {
+    async fn rounds(self: Arc<Self>) {
         let Some((settings, _)) = &self.one else { return };
         loop {
             let mut round = JoinSet::new();
-            for subject in &subjects {
-                round.spawn(Arc::clone(&self).once(Arc::clone(subject), Arc::clone(&turns)));
+            let subjects = self.subjects(&settings.subjects);
+            let none = subjects.is_empty();
+            for subject in subjects {
+                round.spawn(Arc::clone(&self).once(subject));
                 if !settings.concurrent {
                     round.join_next().await;
                     sleep(settings.interval).await;
                 }
             }
-            if settings.concurrent {
+            if settings.concurrent || none {
                 while round.join_next().await.is_some() {}
                 sleep(settings.interval).await;
             }
@@ -204,10 +236,10 @@ impl Observer {
     }
 
     /// Measures one outbound.
-    async fn once(self: Arc<Self>, subject: Arc<Subject>, turns: Arc<Semaphore>) {
+    async fn once(self: Arc<Self>, subject: Arc<str>) {
         let Some((_, probe)) = &self.one else { return };
-        let Ok(_turn) = turns.acquire().await else { return };
-        let result = probe.through(&self.roads, subject.outbound).await;
+        let Ok(_turn) = self.turns.acquire().await else { return };
+        let result = probe.through(&self.roads, &subject).await;
         let delay = result.as_ref().copied().unwrap_or_default();
         let reading = Reading {
             alive: result.is_ok(),
@@ -220,7 +252,7 @@ impl Observer {
     }
 
     /// Measures one outbound at once, and then at times of chance.
-    async fn many_times(self: Arc<Self>, subject: Subject, turns: Arc<Semaphore>) {
+    async fn many_times(self: Arc<Self>, subject: Arc<str>) {
         let Some((settings, probe, direct)) = &self.many else {
             return;
         };
@@ -231,12 +263,12 @@ impl Observer {
         loop {
             for moment in moments {
                 sleep_until(moment).await;
-                let Ok(_turn) = turns.acquire().await else { return };
-                let result = probe.through(&self.roads, subject.outbound).await;
+                let Ok(_turn) = self.turns.acquire().await else { return };
+                let result = probe.through(&self.roads, &subject).await;
                 if let (Err(_), Some(direct)) = (&result, direct)
                     && let Err(error) = direct.straight(&self.resolver).await
                 {
-                    tracing::debug!("outbound {:?} is not blamed: the network is down: {error}", subject.tag);
+                    tracing::debug!("outbound {subject:?} is not blamed: the network is down: {error}");
                     continue;
                 }
                 samples.push(Instant::now(), result.as_ref().ok().copied());

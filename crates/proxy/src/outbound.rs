@@ -4,7 +4,9 @@ mod blackhole;
 mod dns;
 mod freedom;
 mod http;
+mod missing;
 mod mux;
+mod service;
 mod shadowsocks;
 pub(crate) mod socks;
 mod trojan;
@@ -15,11 +17,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sealway_v2ray::{Address, Destination};
+use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::error::{Error, Pending};
 use crate::lists::Lists;
 use crate::loops::LoopGuard;
+use crate::meters::{Meters, OutMeter};
 use crate::resolver::Resolver;
 pub(crate) use crate::roads::Caller;
 use crate::roads::Roads;
@@ -126,6 +130,7 @@ impl Dialer {
 pub(crate) struct Outbound {
     pub(crate) tag: String,
     protocol: Box<dyn Protocol>,
+    meter: Option<Arc<OutMeter>>,
 }
 
 impl Outbound {
@@ -146,7 +151,36 @@ impl Outbound {
         Ok(Outbound {
             tag: settings.tag.clone(),
             protocol: mux::around(protocol, settings)?,
+            meter: None,
         })
+    }
+
+    /// What stands for an outbound that was removed, or, without a tag, for the default.
+    pub(crate) fn missing(tag: &str) -> Self {
+        Outbound {
+            tag: tag.to_owned(),
+            protocol: Box::new(missing::Missing),
+            meter: None,
+        }
+    }
+
+    /// One that leads to a service of this program.
+    pub(crate) fn service(settings: &settings::Service, traffic: Traffic) -> Self {
+        let service = service::Service {
+            settings: settings.clone(),
+            traffic,
+        };
+        Outbound {
+            tag: settings.tag.clone(),
+            protocol: Box::new(service),
+            meter: None,
+        }
+    }
+
+    /// The same, with what is counted of it.
+    pub(crate) fn metered(self, meters: &Meters) -> Self {
+        let meter = meters.outbound(&self.tag);
+        Outbound { meter, ..self }
     }
 
     /// True if one association serves all targets of a client for which this is true.
@@ -156,18 +190,29 @@ impl Outbound {
 
     /// Opens a stream to the target, within [`REACH`].
     pub(crate) async fn connect(&self, to: &Destination, caller: &Caller) -> Result<Far, Error> {
-        in_time(self.protocol.connect(to, caller)).await
+        let began = Instant::now();
+        let mut reached = in_time(began, self.protocol.connect(to, caller)).await;
+        match (&self.meter, &mut reached) {
+            (Some(meter), Ok(Far::Stream(stream))) => stream.count(meter.reached(began.elapsed())),
+            (Some(meter), Err(error)) => meter.missed(error),
+            _ => {}
+        }
+        reached
     }
 
     /// Opens an association for datagrams to the target, or, if [`Outbound::is_open_to_all`], to any.
     ///
     /// Within [`REACH`].
     pub(crate) async fn associate(&self, to: &Destination, caller: &Caller) -> Result<Box<dyn PacketEnd>, Error> {
-        in_time(self.protocol.associate(to, caller)).await
+        let reached = in_time(Instant::now(), self.protocol.associate(to, caller)).await;
+        if let (Some(meter), Err(error)) = (&self.meter, &reached) {
+            meter.missed(error);
+        }
+        reached
     }
 }
 
-async fn in_time<T>(reaching: Pending<'_, T>) -> Result<T, Error> {
-    let reached = tokio::time::timeout(REACH, reaching).await;
+async fn in_time<T>(began: Instant, reaching: Pending<'_, T>) -> Result<T, Error> {
+    let reached = tokio::time::timeout_at(began + REACH, reaching).await;
     reached.map_err(|_| Error::TimedOut("answer of the next server"))?
 }

@@ -34,6 +34,15 @@ pub(crate) fn fill(out: &mut [u8]) -> Result<(), Error> {
     })
 }
 
+/// Fills what it is given with random bytes. Whoever uses them looks first whether it has `failed`.
+pub(crate) fn filler(failed: &mut Result<(), Error>) -> impl FnMut(&mut [u8]) + '_ {
+    |out| {
+        if let Err(error) = fill(out) {
+            *failed = Err(error);
+        }
+    }
+}
+
 /// `N` random bytes.
 pub(crate) fn bytes<const N: usize>() -> Result<[u8; N], Error> {
     let mut out = [0; N];

@@ -3,7 +3,11 @@
 //!
 //! Every connection is passed on to the target from its first byte, while the hello in it is read. Whoever is not let in stays
 //! connected to the target ([`Passing`]), and sees nothing but what the target does. Of who is let in, the target gets no more
-//! than the hello; the flight that it answers with says how ours has to look.
+//! than the hello; the flight that it answers with says how ours has to look. Until the client has ended the handshake, the target
+//! waits with us, and says and does what is to be said and done to whoever ends it otherwise.
+//!
+//! Every connection brings one to the target, made when it comes. One made before would be nearer its end: servers count how
+//! long they wait for a client from the moment it connects.
 //!
 //! # Memory
 //!
@@ -19,19 +23,21 @@ mod probe;
 mod stranger;
 mod target;
 
+use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use sealway_net::sock::Sock;
 use sealway_tls::codec::{ClientHello, MAX_HELLO, Message, ServerHello, record};
 use sealway_tls::reality::certificate::ServerKey;
 use sealway_tls::reality::flight::Shape;
-use sealway_tls::reality::gate::{Admitted, Gate};
+use sealway_tls::reality::gate::{Admitted, Gate, Heard, Hearing, MAX_SEEN};
 use sealway_tls::reality::session_id::Terms;
 use sealway_tls::schedule::KeyLog;
-use sealway_tls::server::{self, Lengths, answer_in_shape};
-use tokio::time::{Instant, timeout_at};
+use sealway_tls::server::{self, AwaitFinished, Lengths, answer_in_shape};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::Error;
 use crate::clock::unix_millis;
@@ -39,18 +45,21 @@ use crate::log::Limits;
 use crate::proxy_protocol;
 use crate::random;
 use crate::replay;
-use crate::settings::{ServerReality, SocketOptions};
+use crate::settings::{Secret, ServerReality, SocketOptions};
 use crate::stats::Traffic;
 use crate::tls::build;
 use crate::tls::handshake::Established;
 
-use crowd::{ARRIVING, STRANGERS};
-use finish::Handshake;
+use crowd::{ARRIVING, FINISHING, Place, STRANGERS, WAITING};
+use finish::{End, Finishing};
 use mirror::{Answered, Mirror, Said};
 use probe::{MAX_RECORDS, Probes};
 use target::Target;
 
 pub(crate) use stranger::Passing;
+
+/// How often somebody who waits for a place looks for one.
+const TURN: Duration = Duration::from_millis(200);
 
 /// Lines a second about connections of one network that are passed on.
 const LINES: u32 = 5;
@@ -112,7 +121,9 @@ impl Reality {
         let place = format!("{place}.realitySettings");
         let wrong = |what: &dyn std::fmt::Display| Error::config(&place, what.to_string());
         let seed = settings.mldsa65_seed.as_ref().map(|seed| &seed.0);
-        let key = ServerKey::new(&random::bytes()?, seed).map_err(|error| wrong(&error))?;
+        let mut drawn = Secret([0; 32]);
+        random::fill(&mut drawn.0)?;
+        let key = ServerKey::new(&drawn.0, seed).map_err(|error| wrong(&error))?;
         let milliseconds = |most: Duration| u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
         let terms = Terms {
             short_ids: settings.short_ids.clone(),
@@ -165,7 +176,8 @@ impl Reality {
         if self.probes.loops() {
             return Err(LOOP);
         }
-        let _arriving = ARRIVING.enter(ends.address()).ok_or(FULL)?;
+        let (mut client, mut read) = (client, read);
+        let (arriving, known) = self.enter(&mut client, &mut read, ends, traffic, deadline).await?;
         let target = self.reach(ends, listener, deadline).await?;
         let mut mirror = Mirror::new(client, read, target, traffic);
         let said = timeout_at(deadline, mirror.hear()).await;
@@ -176,34 +188,87 @@ impl Reality {
         if probe::is_one(&hello) {
             return Err(LOOP);
         }
-        let admitted = match self.admit(&hello) {
+        let admitted = match known.unwrap_or_else(|| self.admit(&hello)) {
             Ok(admitted) => admitted,
             Err(why) => return self.pass_on(mirror, ends, why),
         };
-        let late = || Error::TimedOut("the target's flight");
-        let shape = match timeout_at(deadline, mirror.flight()).await.map_err(|_| late())?? {
+        let unfinished = "handshake did not complete successfully";
+        let Some(_place) = FINISHING.enter(ends.address()) else {
+            return self.pass_on(mirror, ends, format_args!("{unfinished}: {FULL}"));
+        };
+        if let Some(arriving) = arriving {
+            arriving.give_back();
+        }
+        let answered = timeout_at(deadline, mirror.flight()).await;
+        let shape = match answered.unwrap_or(Ok(Answered::Unfit("it took too long")))? {
             Answered::Flight(shape) => shape,
             Answered::Unfit(why) => {
                 let why = format!("target sent incorrect server hello or handshake incomplete: {why}");
                 return self.pass_on(mirror, ends, why);
             }
         };
-        let Mirror {
-            client, heard, target, ..
-        } = mirror;
-        drop(target);
-        let rest = heard.get(used..).unwrap_or_default().to_vec();
         // Half of the time that is left is for the client.
         let wait = deadline.saturating_duration_since(Instant::now()) / 2;
-        let answering = self.answer(client, &hello, &admitted, (&shape, wait), rest, traffic);
-        let answered = timeout_at(deadline, answering).await;
-        match answered.unwrap_or(Err(Error::TimedOut("REALITY handshake"))) {
-            Ok(established) => Ok(Met::Client(Box::new(established))),
-            Err(error) => {
-                self.tell(ends, &format_args!("handshake did not complete successfully: {error}"));
-                Err(error)
-            }
+        let mut flight = Vec::new();
+        let (awaiting, after, room) = match self.answer(&hello, &admitted, (&shape, wait), &mut flight).await {
+            Ok(answered) => answered,
+            // Nothing was said yet that the target would not have said.
+            Err(error) => return self.pass_on(mirror, ends, format_args!("{unfinished}: {error}")),
+        };
+        let finishing = Finishing::new(mirror, used, awaiting, flight, room);
+        match finishing.finish(&after).await? {
+            End::Established(established) => Ok(Met::Client(established)),
+            End::Other(mirror, why) => self.pass_on(*mirror, ends, format_args!("{unfinished}: {why}")),
         }
+    }
+
+    /// A place among those of whom nothing is known, and whether the client is let in, where that was found out on the way. Where there
+    /// is none, who has the key needs none, and anybody else waits for one, as before a server that does not get round to him.
+    async fn enter(
+        &self,
+        client: &mut Sock,
+        read: &mut Vec<u8>,
+        ends: Ends,
+        traffic: &Traffic,
+        deadline: Instant,
+    ) -> Result<(Option<Place>, Option<Result<Admitted, String>>), Error> {
+        let address = ends.address();
+        if let Some(place) = ARRIVING.enter(address) {
+            return Ok((Some(place), None));
+        }
+        let _waiting = WAITING.enter(address).ok_or(FULL)?;
+        let (mut hearing, mut hears, mut denied) = (Hearing::default(), true, None);
+        let entering = async {
+            loop {
+                match hearing.look(read) {
+                    Heard::Hello(hello, _) if hears => match self.admit(&hello) {
+                        Ok(admitted) => return Ok((None, Some(Ok(admitted)))),
+                        Err(why) => (hears, denied) = (false, Some(Err(why))),
+                    },
+                    Heard::More if read.len() < MAX_SEEN => {}
+                    _ => hears = false,
+                }
+                let mut piece = [0; 2048];
+                let more = poll_fn(|cx| match hears {
+                    true => client.poll_read(cx, &mut piece),
+                    false => Poll::Pending,
+                });
+                match timeout(TURN, more).await {
+                    Ok(Ok(0)) => return Err(Error::Closed),
+                    Ok(got) => {
+                        let got = got?;
+                        traffic.received(got);
+                        read.extend_from_slice(&piece[..got]);
+                    }
+                    Err(_) => {
+                        if let Some(place) = ARRIVING.enter(address) {
+                            return Ok((Some(place), denied));
+                        }
+                    }
+                }
+            }
+        };
+        timeout_at(deadline, entering).await.unwrap_or(Err(FULL))
     }
 
     /// A connection to the target, which was told who the client is.
@@ -256,22 +321,15 @@ impl Reality {
         }
     }
 
-    /// Shakes hands with a client, in the shape of the target's flight.
+    /// Makes a flight for a client in the shape of the target's, and says how long the records are to be that follow its end of the
+    /// handshake, and how many there may be at most.
     async fn answer(
         &self,
-        client: Sock,
         hello: &[u8],
         admitted: &Admitted,
         (shape, wait): (&Shape, Duration),
-        rest: Vec<u8>,
-        traffic: &Traffic,
-    ) -> Result<Established, Error> {
-        let mut handshake = Handshake {
-            client,
-            traffic,
-            input: rest,
-            out: Vec::new(),
-        };
+        flight: &mut Vec<u8>,
+    ) -> Result<(AwaitFinished, Vec<usize>, usize), Error> {
         let message = |bytes| Message::first(bytes, MAX_HELLO).ok().flatten();
         let (Some(asked), Some(theirs)) = (message(hello), message(&shape.hello)) else {
             return Err(Error::protocol("REALITY", "a hello that was read before"));
@@ -295,16 +353,17 @@ impl Reality {
         };
         let identity = self.key.for_client(admitted.key.as_bytes());
         let mut failed = Ok(());
-        let mut draw = |out: &mut [u8]| {
-            if let Err(error) = random::fill(out) {
-                failed = Err(error);
-            }
-        };
+        let mut draw = random::filler(&mut failed);
         let log = self.key_log.as_deref();
-        let answered = answer_in_shape(&asked, &shape, &identity, log, &mut draw, &mut handshake.out);
+        let answered = answer_in_shape(&asked, &shape, &identity, log, &mut draw, flight);
+        drop(draw);
         failed?;
         let awaiting = answered?;
-        let left = after.records.len().min(MAX_RECORDS - next.len());
-        handshake.finish(awaiting, &after.records[..left]).await
+        let room = MAX_RECORDS - next.len();
+        let left = after.records.iter().take(room);
+        Ok((awaiting, left.copied().collect(), room))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,8 +19,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::Error;
 use crate::closing::{Paced, Pacer};
+use crate::people::{Pass, Presence, Refused, Way};
 use crate::settings::Timeouts;
-use crate::stats::Traffic;
 use crate::stream::{Stream, vision};
 
 /// How long a request header waits for the first payload, so that both leave together.
@@ -59,11 +59,14 @@ struct Direction {
     /// Bytes spliced in all.
     spliced: u64,
     pipe: Option<Pipe>,
+    /// What it may read now, where the user is limited.
+    pass: Pass,
 }
 
 impl Direction {
-    fn new() -> Self {
+    fn new(way: Way) -> Self {
         Direction {
+            pass: Pass::new(way),
             phase: Phase::Open,
             bulk: false,
             unable: false,
@@ -77,8 +80,8 @@ impl Direction {
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        from: &mut Stream,
-        to: &mut Stream,
+        user: &Presence,
+        (from, to): (&mut Stream, &mut Stream),
         may_end: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>,
         moved: &mut usize,
     ) -> Poll<Result<(), Error>> {
@@ -108,11 +111,12 @@ impl Direction {
                     ready
                 };
                 from.consume(done);
+                user.count(self.pass.way(), done);
                 *moved += done;
                 continue;
             }
             if self.pipe.is_some() || self.bulk && from.is_raw_rx() && from.is_drained() && to.is_raw_tx() {
-                ready!(self.poll_splice(cx, from, to, moved))?;
+                ready!(self.poll_splice(cx, user, (from, to), moved))?;
                 continue;
             }
             if from.wants_open() {
@@ -128,8 +132,10 @@ impl Direction {
                 self.phase = Phase::Ending;
                 continue;
             }
-            let got = ready!(from.poll_fill(cx))?;
-            self.bulk = got >= SPLICE_FROM && !self.unable && from.carrier.is_sock() && to.carrier.is_sock();
+            let got = ready!(from.poll_fill_for(cx, user, &mut self.pass))?;
+            // Of a user with limits reads are no larger than his turns.
+            let large = got >= SPLICE_FROM || user.budget().is_some() && got >= SPLICE_FROM / 4;
+            self.bulk = large && !self.unable && from.carrier.is_sock() && to.carrier.is_sock();
         }
     }
 
@@ -137,10 +143,23 @@ impl Direction {
     fn poll_splice(
         &mut self,
         cx: &mut Context<'_>,
-        from: &mut Stream,
-        to: &mut Stream,
+        user: &Presence,
+        (from, to): (&mut Stream, &mut Stream),
         moved: &mut usize,
     ) -> Poll<Result<(), Error>> {
+        let mut most = usize::MAX;
+        if self.pipe.as_ref().is_none_or(|pipe| pipe.filled() == 0) {
+            match from.poll_leave(cx, user, &mut self.pass)? {
+                Poll::Ready(leave) => most = leave,
+                Poll::Pending => {
+                    // A pipe that waits for its turn is of use to others.
+                    if let Some(pipe) = self.pipe.take() {
+                        pipe.give_back();
+                    }
+                    return Poll::Pending;
+                }
+            }
+        }
         if self.pipe.is_none() {
             if from.is_ended() {
                 self.bulk = false;
@@ -160,9 +179,14 @@ impl Direction {
             return Poll::Ready(Ok(()));
         };
         if pipe.filled() == 0 {
-            let filled = from.carrier.poll_io(cx, Interest::READABLE, |fd| pipe.fill(fd));
+            let filled = from
+                .carrier
+                .poll_io(cx, Interest::READABLE, |fd| pipe.fill_some(fd, most));
             match filled {
                 Poll::Pending => {
+                    if let Some(budget) = user.budget() {
+                        self.pass.give_back(budget);
+                    }
                     // The burst is over. After a small one, what comes next is likely small too and better copied.
                     self.bulk = self.burst >= SPLICE_FROM;
                     self.burst = 0;
@@ -177,6 +201,9 @@ impl Direction {
                 }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
                 Poll::Ready(Ok(0)) => {
+                    if let Some(budget) = user.budget() {
+                        self.pass.give_back(budget);
+                    }
                     from.set_ended();
                     self.bulk = false;
                     if let Some(pipe) = self.pipe.take() {
@@ -188,12 +215,16 @@ impl Direction {
                     self.burst += n;
                     self.spliced += n as u64;
                     from.traffic().received(n);
+                    if let Some(budget) = user.budget() {
+                        self.pass.spend(budget, n);
+                    }
                 }
             }
         }
         while pipe.filled() > 0 {
             let n = ready!(to.carrier.poll_io(cx, Interest::WRITABLE, |fd| pipe.drain(fd)))?;
             to.traffic().sent(n);
+            user.count(self.pass.way(), n);
             *moved += n;
         }
         Poll::Ready(Ok(()))
@@ -207,8 +238,8 @@ pub(crate) struct Relay {
     up: Direction,
     down: Direction,
     timeouts: Timeouts,
-    /// Payload of the user, uplink as received.
-    user: Traffic,
+    /// Of the user, who is counted what moves, and at whose removal it ends.
+    user: Presence,
     last: Instant,
     paced: Paced,
     pacer: &'static Pacer,
@@ -222,6 +253,7 @@ pub(crate) struct Relay {
 impl Drop for Relay {
     /// Where the carrier of the near end is lost, nobody waits for the end: what was not said to the end must not look whole.
     fn drop(&mut self) {
+        self.finish_passes();
         if self.cut && self.up.phase != Phase::Done && !self.near.carrier.is_sock() {
             self.far.carrier.reset_on_close();
         }
@@ -230,7 +262,7 @@ impl Drop for Relay {
 
 impl Relay {
     /// Starts carrying. Whoever has said who it is has been trusted where that was read: a fallback carries strangers.
-    pub(crate) fn new(near: Stream, mut far: Stream, timeouts: Timeouts, user: Traffic) -> Self {
+    pub(crate) fn new(near: Stream, mut far: Stream, timeouts: Timeouts, user: Presence) -> Self {
         far.trust();
         let now = Instant::now();
         let holding = far.holds_prefix();
@@ -242,8 +274,8 @@ impl Relay {
         Relay {
             near,
             far,
-            up: Direction::new(),
-            down: Direction::new(),
+            up: Direction::new(Way::Up),
+            down: Direction::new(Way::Down),
             timeouts,
             user,
             last: now,
@@ -252,6 +284,14 @@ impl Relay {
             holding,
             cut: true,
             timer: Box::pin(sleep_until(now + first)),
+        }
+    }
+
+    /// What was taken of the user's rate and is not moved is for his other connections.
+    fn finish_passes(&mut self) {
+        if let Some(budget) = self.user.budget() {
+            self.up.pass.finish(budget);
+            self.down.pass.finish(budget);
         }
     }
 
@@ -285,7 +325,10 @@ impl Relay {
             let (up, down) = (self.up.spliced, self.down.spliced);
             tracing::trace!("the kernel moved {up} bytes up and {down} down by itself");
         }
-        self.paced.wait(self.pacer, self.last).await;
+        // Somebody waits for the end of what belongs to a user who is gone.
+        if !matches!(ended, Err(Error::Refused(_))) {
+            self.paced.wait(self.pacer, self.last).await;
+        }
         match &ended {
             Ok(Ended::Done | Ended::Idle) => {
                 // Both transports are told that this was the end; nobody waits for them to hear it.
@@ -305,17 +348,29 @@ impl Relay {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Ended, Error>> {
+        if self.user.poll_gone(cx).is_ready() {
+            return Poll::Ready(Err(Refused::Removed.into()));
+        }
+        if self.far.is_lost() {
+            ready!(self.far.poll_again(cx))?;
+            self.far.trust();
+            self.finish_passes();
+            (self.up, self.down) = (Direction::new(Way::Up), Direction::new(Way::Down));
+        }
         let before = (self.up.phase, self.down.phase);
         let written = (self.near.written(), self.far.written());
         let (mut up, mut down) = (0, 0);
         let (pacer, last) = (self.pacer, self.last);
         let mut may_end = |cx: &mut Context<'_>| self.paced.poll(cx, pacer, last);
-        let up_done = self.up.poll(cx, &mut self.near, &mut self.far, &mut may_end, &mut up);
-        let down_done = self
-            .down
-            .poll(cx, &mut self.far, &mut self.near, &mut may_end, &mut down);
+        let (near, far, user) = (&mut self.near, &mut self.far, &self.user);
+        let up_done = self.up.poll(cx, user, (near, far), &mut may_end, &mut up);
+        let down_done = self.down.poll(cx, user, (far, near), &mut may_end, &mut down);
         self.user.received(up);
         self.user.sent(down);
+        if self.far.is_lost() {
+            // The one that takes its place is not.
+            return self.poll(cx);
+        }
         // What was cut must not look whole to whoever it was for.
         for (done, to) in [(&up_done, &mut self.far), (&down_done, &mut self.near)] {
             if matches!(done, Poll::Ready(Err(error)) if error.is_cut()) {
@@ -364,5 +419,7 @@ impl Relay {
     }
 }
 
+#[cfg(test)]
+mod limited;
 #[cfg(test)]
 mod tests;

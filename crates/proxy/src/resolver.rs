@@ -4,12 +4,13 @@ use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use sealway_v2ray::Address;
 
 use crate::dns::cache::Found;
 use crate::dns::hosts::Fixed;
 use crate::dns::message::Family;
-use crate::dns::{Dns, Exchange, Failed, Wanted};
+use crate::dns::{Dns, Failed, Wanted};
 use crate::lists::Lists;
 use crate::settings::{DomainStrategy, Families, Settings};
 use crate::{Error, dial, dns};
@@ -18,7 +19,7 @@ pub(crate) use crate::dns::fake::Fake;
 
 /// Finds the addresses of hosts.
 pub(crate) struct Resolver {
-    dns: Arc<Dns>,
+    dns: ArcSwap<Dns>,
 }
 
 /// The future, whose questions to DNS servers are those of a client, which has a share of them.
@@ -36,28 +37,28 @@ impl Resolver {
     /// [`Error::Config`] for conditions that make no list.
     pub(crate) fn new(settings: &Settings, lists: &Lists) -> Result<Self, Error> {
         Ok(Resolver {
-            dns: Dns::new(&settings.dns, lists)?,
+            dns: ArcSwap::new(Dns::new(&settings.dns, lists)?),
         })
     }
 
-    /// Says how servers are asked. That is known only after all has been built that questions go out by.
-    pub(crate) fn set(&self, wires: Vec<Option<Arc<dyn Exchange>>>) {
-        self.dns.set(wires);
+    /// Who finds them now.
+    pub(crate) fn dns(&self) -> Arc<Dns> {
+        self.dns.load_full()
     }
 
-    /// The fixed answers, for those who reach the servers.
-    pub(crate) fn dns(&self) -> &Arc<Dns> {
-        &self.dns
+    /// Has another find them from now on.
+    pub(crate) fn set(&self, dns: Arc<Dns>) {
+        self.dns.store(dns);
     }
 
     /// What an address is to the fake answers that were given.
     pub(crate) fn fake(&self, ip: IpAddr) -> Fake {
-        self.dns.fake(ip)
+        self.dns.load().fake(ip)
     }
 
     /// The answer to a question of a client, which may be an address that only stands for the name.
     pub(crate) async fn answer(&self, name: &str, family: Family, client: Option<SocketAddr>) -> Result<Found, Failed> {
-        of_client(client, self.dns.lookup(name, Wanted::only(family), true)).await
+        of_client(client, self.dns().lookup(name, Wanted::only(family), true)).await
     }
 
     /// The addresses of a host as the object `dns` says, for rules about addresses. None if there are none.
@@ -69,7 +70,8 @@ impl Resolver {
         if host.to_string().ends_with(".never.test") {
             std::future::pending::<()>().await;
         }
-        match self.dns.lookup(&plain(host), self.dns.families(), false).await {
+        let dns = self.dns();
+        match dns.lookup(&plain(host), dns.families(), false).await {
             Ok(found) => found.ips.to_vec(),
             Err(failed) => {
                 tracing::debug!("{host}: {}", failed.why);
@@ -94,7 +96,8 @@ impl Resolver {
         }
         let name = plain(host);
         let nothing = || Error::Resolve { name: host.to_string() };
-        let families = self.dns.families();
+        let dns = self.dns();
+        let families = dns.families();
         if strategy.ask {
             let of = match strategy.families {
                 Families::V4 => Wanted::only(Family::V4),
@@ -105,7 +108,7 @@ impl Resolver {
                 v4: families.v4 && of.v4,
                 v6: families.v6 && of.v6,
             };
-            match self.dns.lookup(&name, wanted, false).await {
+            match dns.lookup(&name, wanted, false).await {
                 Ok(found) if !found.ips.is_empty() => {
                     let found: Vec<_> = found.ips.iter().map(|ip| SocketAddr::new(*ip, port)).collect();
                     let chosen = dial::choose(&found, strategy);
@@ -118,7 +121,7 @@ impl Resolver {
                 return Err(nothing());
             }
         }
-        let found = match self.dns.fixed(&name) {
+        let found = match dns.fixed(&name) {
             None => dial::resolve(host, port, strategy).await?,
             Some(Fixed::Name(other)) => {
                 let other = Address::parse(&other).map_err(|_| nothing())?;
@@ -137,18 +140,12 @@ impl Resolver {
 
 #[cfg(test)]
 mod tests {
-    use sealway_v2ray::config::{File, Options, load};
 
     use super::*;
 
     async fn ask(dns: &str, name: &str) -> String {
         let text = format!(r#"{{"dns": {dns}, "outbounds": [{{"protocol": "freedom"}}]}}"#);
-        let file = File {
-            name: "c.json",
-            text: text.as_bytes(),
-        };
-        let config = load(&[file], &Options::default()).config.unwrap();
-        let settings = Settings::from_config(&config).unwrap();
+        let settings = Settings::of_text(&text);
         let names = Resolver::new(&settings, &Lists::default()).unwrap();
         let host = Address::parse(name).unwrap();
         match names.resolve(&host, 7, DomainStrategy::default()).await {

@@ -58,8 +58,8 @@ impl Caller {
 /// What chooses the outbound.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Way {
-    /// It is this one, by its number.
-    Through(usize),
+    /// It is the one with this tag.
+    Through(Arc<str>),
     /// The rules, for what came in by an inbound of this tag.
     Routed(Arc<str>),
 }
@@ -81,13 +81,19 @@ pub(crate) trait Ways: Send + Sync {
 /// Leads out by an outbound or by the rules.
 pub(crate) struct Roads {
     tags: Vec<String>,
-    ways: OnceLock<Weak<dyn Ways>>,
+    ways: Arc<OnceLock<Weak<dyn Ways>>>,
 }
 
 impl Roads {
     /// Roads to outbounds with these tags, which lead nowhere before [`Roads::set`].
     pub(crate) fn new(tags: Vec<String>) -> Arc<Roads> {
-        let ways = OnceLock::new();
+        let ways = Arc::default();
+        Arc::new(Roads { tags, ways })
+    }
+
+    /// The same roads, where there are outbounds with these tags.
+    pub(crate) fn to(&self, tags: Vec<String>) -> Arc<Roads> {
+        let ways = Arc::clone(&self.ways);
         Arc::new(Roads { tags, ways })
     }
 
@@ -97,12 +103,13 @@ impl Roads {
         let _ = self.ways.set(ways);
     }
 
-    /// The number of an outbound.
+    /// The tag of an outbound that there is.
     ///
     /// # Errors
     /// [`Error::Config`] at this place of the configuration if no outbound has the tag.
-    pub(crate) fn find(&self, place: &str, tag: &str) -> Result<usize, Error> {
-        let found = self.tags.iter().position(|one| !one.is_empty() && one == tag);
+    pub(crate) fn find(&self, place: &str, tag: &str) -> Result<Arc<str>, Error> {
+        let found = self.tags.iter().find(|one| !one.is_empty() && *one == tag);
+        let found = found.map(|tag| tag.as_str().into());
         found.ok_or_else(|| Error::config(place, format!("there is no outbound with the tag {tag:?}")))
     }
 
@@ -111,8 +118,13 @@ impl Roads {
     /// # Errors
     /// Those of the outbound, [`Error::Forbidden`] if it leads nowhere, [`Error::Circle`] and, without an engine,
     /// [`Error::Closed`].
-    pub(crate) async fn through(&self, outbound: usize, to: &Destination, caller: &Caller) -> Result<Stream, Error> {
-        self.connect(Way::Through(outbound), to, caller).await
+    pub(crate) async fn through(
+        &self,
+        outbound: &Arc<str>,
+        to: &Destination,
+        caller: &Caller,
+    ) -> Result<Stream, Error> {
+        self.connect(Way::Through(Arc::clone(outbound)), to, caller).await
     }
 
     /// An association for datagrams to the target by one outbound.
@@ -121,11 +133,11 @@ impl Roads {
     /// As [`Roads::through`].
     pub(crate) async fn packets_through(
         &self,
-        outbound: usize,
+        outbound: &Arc<str>,
         to: &Destination,
         caller: &Caller,
     ) -> Result<Box<dyn PacketEnd>, Error> {
-        self.associate(Way::Through(outbound), to, caller).await
+        self.associate(Way::Through(Arc::clone(outbound)), to, caller).await
     }
 
     /// A stream to the target by the outbound that the rules choose, as if it were asked for by a client of the inbound.
@@ -183,7 +195,7 @@ impl Roads {
             if depth > MAX_DEPTH || step.way == way && step.to == to {
                 return Err(Error::Circle {
                     way: match &way {
-                        Way::Through(at) => format!("outbounds[{at}] {:?}", self.tags.get(*at).map_or("", |tag| tag)),
+                        Way::Through(tag) => format!("outbound {tag:?}"),
                         Way::Routed(tag) => format!("the rules for what came in by {tag:?}"),
                     },
                     to: to.to_string(),
@@ -198,7 +210,7 @@ impl Roads {
 /// Another outbound that an outbound dials through.
 pub(crate) struct Through {
     roads: Arc<Roads>,
-    outbound: usize,
+    outbound: Arc<str>,
     /// Names are resolved here, and not at the other end.
     pub(crate) resolves: bool,
 }
@@ -221,7 +233,7 @@ impl Through {
     /// # Errors
     /// Those of [`Roads::through`].
     pub(crate) async fn stream(&self, to: &Destination, caller: &Caller) -> Result<Stream, Error> {
-        self.roads.through(self.outbound, to, caller).await
+        self.roads.through(&self.outbound, to, caller).await
     }
 
     /// An association for datagrams to the target.
@@ -229,7 +241,7 @@ impl Through {
     /// # Errors
     /// Those of [`Roads::through`].
     pub(crate) async fn packets(&self, to: &Destination, caller: &Caller) -> Result<Box<dyn PacketEnd>, Error> {
-        self.roads.packets_through(self.outbound, to, caller).await
+        self.roads.packets_through(&self.outbound, to, caller).await
     }
 }
 

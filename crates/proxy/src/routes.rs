@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::slice::from_ref;
+use std::sync::Arc;
 
 use sealway_v2ray::Destination;
 
@@ -10,7 +11,6 @@ use crate::Error;
 use crate::dispatch::{Lead, Question};
 use crate::engine::Engine;
 use crate::settings::{AccessLog, IpMatch, Rule, Settings};
-use crate::stats::Stats;
 
 /// What a connection would be known by.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ impl Traits {
     }
 }
 
-fn question(traits: &Traits) -> Question<'_> {
+pub(crate) fn question(traits: &Traits) -> Question<'_> {
     Question {
         target: &traits.target,
         name: traits.name.as_deref(),
@@ -132,7 +132,7 @@ impl Routes {
             ..settings.clone()
         };
         Ok(Routes {
-            engine: Engine::new(&settings, &Stats::default())?,
+            engine: Engine::new(&settings, &Arc::default())?,
             rules: settings.rules,
         })
     }
@@ -173,8 +173,8 @@ impl Routes {
     }
 
     fn balancer(&self, number: usize) -> Leads {
-        let balancers = self.engine.dispatcher().balancers();
-        match balancers.get(number) {
+        let table = self.engine.dispatcher().table();
+        match table.balancers().get(number) {
             None => Leads::Outbound(0),
             Some(balancer) => Leads::Balancer {
                 number,
@@ -188,7 +188,7 @@ impl Routes {
     /// The entry of a rule's list that holds for a value.
     fn entry(&self, rule: usize, key: &str, value: &str) -> Option<usize> {
         let rule = self.rules.get(rule)?;
-        let lists = &self.engine.lists;
+        let lists = self.engine.lists();
         let ips = |all: &[IpMatch]| {
             let ip: IpAddr = value.parse().ok()?;
             all.iter()

@@ -3,31 +3,39 @@
 mod dial;
 mod inbound;
 mod outbound;
+mod packed;
 mod reality;
+mod service;
 mod transport;
+mod users;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use crate::log::Rotation;
 pub use sealway_v2ray::config::{
-    Attributes, Balancer, BalancerKind, BurstObservatory, Cost, CostMatch, Dns, DnsAction, DnsAddress, DnsIps,
-    DnsNetwork, DnsRule, DnsServer, DnsTransport, DomainMatch, FakePool, Fragment, HostAnswer, IpMatch, LeastLoad,
-    MaskAddress, Noise, NoisePacket, NoiseTo, NonIpQuery, Observatory, Override, Packets, ProbeMethod, ProbeUrl,
-    ProcessMatch, Processes, Protocols, QueryStrategy, SendThrough, Systems, UserMatch, UserMatches,
+    AccessFormat, Attributes, Balancer, BalancerKind, BurstObservatory, Cost, CostMatch, Dns, DnsAction, DnsAddress,
+    DnsIps, DnsNetwork, DnsRule, DnsServer, DnsTransport, DomainMatch, FakePool, Fragment, HostAnswer, IpMatch,
+    LeastLoad, Limits, MaskAddress, Noise, NoisePacket, NoiseTo, NonIpQuery, Observatory, Override, Packets,
+    ProbeMethod, ProbeUrl, ProcessMatch, Processes, Protocols, QueryStrategy, SendThrough, Systems, UserMatch,
+    UserMatches,
 };
 
 pub use sealway_v2ray::xhttp::settings::Span;
 
 pub use dial::{FallbackDial, UnixName};
 pub use inbound::{
-    Account, Capture, Dokodemo, FallbackTarget, HttpProxy, Inbound, InboundProtocol, Listen, ShadowsocksIn,
-    ShadowsocksUser, ShadowsocksUsers, Sniffing, Socks, TrojanIn, TrojanUser, User, VlessIn, VlessUser, VmessIn,
+    Account, Capture, Dokodemo, FallbackTarget, HttpProxy, Inbound, InboundProtocol, Listen, NewAccount, NewUser,
+    ShadowsocksIn, ShadowsocksUser, ShadowsocksUsers, Sniffing, Socks, TrojanIn, TrojanUser, User, VlessIn, VlessUser,
+    VmessIn,
 };
 pub use outbound::{
     DnsOut, FinalRule, Freedom, MuxDatagrams, MuxOut, MuxPort443, Outbound, OutboundProtocol, ProxyOut, ShadowsocksOut,
     TrojanOut, Vision, VlessOut, VmessOut, VmessSecurity,
 };
+pub use packed::{Pack, Packed, Packer, Unpacker};
 pub use reality::{ClientReality, Secret, ServerReality, ThrottledAfter};
+pub use service::Service;
 pub use transport::{
     Certificate, CipherSuite, ClientTls, ClientTransport, Curve, DomainStrategy, Families, Front, Grpc, PemSource,
     ServerTls, ServerTransport, SocketOptions, Through, Transparent, TransportKind, Upgrade, Versions, Xhttp,
@@ -35,12 +43,14 @@ pub use transport::{
 };
 
 /// A whole server.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     /// Where connections come in.
     pub inbounds: Vec<Inbound>,
     /// Where they go out. The first is the default.
     pub outbounds: Vec<Outbound>,
+    /// Services of this program that rules may lead to besides outbounds.
+    pub services: Vec<Service>,
     /// Rules, of which the first that fits decides.
     pub rules: Vec<Rule>,
     /// What rules may lead to besides outbounds.
@@ -55,14 +65,35 @@ pub struct Settings {
     pub geo_folders: Vec<PathBuf>,
     /// Time limits and counters by user level; level 0 is used where a level is missing.
     pub levels: Vec<(u32, Level)>,
+    /// Limits of users by e-mail, in any case, before those of their levels.
+    pub limits: Vec<(String, Limits)>,
+    /// Where what users have used is kept over restarts.
+    pub store: Option<UsageStore>,
     /// Which counters of the whole are kept.
     pub counters: SystemCounters,
     /// Where accepted and refused connections are written; none by default.
     pub access_log: AccessLog,
+    /// What lines of the access log look like.
+    pub access_format: AccessFormat,
+    /// When a file of the access log is begun anew, beside being told to. Never by default.
+    pub access_rotation: Option<Rotation>,
     /// How much of addresses the access log shows; all by default.
     pub mask_address: MaskAddress,
     /// Name resolution.
     pub dns: Dns,
+    /// Numbers for whoever watches; not counted by default.
+    pub metrics: Option<Metrics>,
+}
+
+/// Numbers for whoever watches a server.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Metrics {
+    /// Where they are asked for.
+    pub listen: Option<Listen>,
+    /// The tag that rules lead to who asks by an inbound. Empty: none.
+    pub tag: String,
+    /// The bytes of each user are told, of 10,000 at most.
+    pub users: bool,
 }
 
 impl Settings {
@@ -73,7 +104,7 @@ impl Settings {
 }
 
 /// The parts of settings, each with its place in the configuration: all of them, or those that could be read.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parts {
     /// Inbounds, with their places in the list.
     pub inbounds: Vec<(usize, Inbound)>,
@@ -114,6 +145,15 @@ fn pem_sources<'a>(
         .chain(outbounds.flat_map(ClientTls::pem_sources))
 }
 
+/// Where what users have used is kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UsageStore {
+    /// The file or the database.
+    pub store: sealway_ledger::Store,
+    /// The name of this node there.
+    pub node: sealway_ledger::Node,
+}
+
 /// How long a connection may go on, each from the last byte that moved.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Timeouts {
@@ -146,6 +186,10 @@ pub struct Level {
     pub count_uplink: bool,
     /// Count what they receive.
     pub count_downlink: bool,
+    /// List the addresses that they are connected from.
+    pub count_online: bool,
+    /// How much of the server one of them may take.
+    pub limits: Limits,
 }
 
 impl Default for Level {
@@ -155,6 +199,8 @@ impl Default for Level {
             timeouts: Timeouts::default(),
             count_uplink: false,
             count_downlink: false,
+            count_online: false,
+            limits: Limits::default(),
         }
     }
 }
@@ -197,8 +243,10 @@ pub enum RouteByName {
 }
 
 /// A routing rule: all conditions that are not empty must fit; of each, one entry.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rule {
+    /// Its name, or empty.
+    pub name: String,
     /// Names.
     pub domains: Vec<DomainMatch>,
     /// Target addresses.

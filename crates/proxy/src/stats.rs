@@ -1,42 +1,58 @@
 //! Counters of bytes, by user, inbound and outbound.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A number of bytes that grows while they move.
-#[derive(Debug, Default)]
-pub struct Counter(AtomicU64);
+use crate::meters::Meters;
+use crate::people::{People, Person, Way};
+use crate::tally::Tally;
+
+/// A counter, and whom it belongs to.
+#[derive(Clone, Debug)]
+pub struct Counter(Whose);
+
+#[derive(Clone, Debug)]
+enum Whose {
+    /// An inbound's or an outbound's.
+    Tag(Arc<Tally>),
+    /// A user's: uplink or downlink.
+    Person(Arc<Person>, Way),
+}
 
 impl Counter {
-    /// Adds `bytes`.
-    #[inline]
-    pub(crate) fn add(&self, bytes: usize) {
-        self.0.fetch_add(bytes as u64, Ordering::Relaxed);
+    fn tally(&self) -> &Tally {
+        match &self.0 {
+            Whose::Tag(tally) => tally,
+            Whose::Person(person, way) => {
+                person.was_read();
+                person.tally(*way)
+            }
+        }
     }
 
     /// Bytes so far.
     pub fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.tally().get()
     }
 
     /// Bytes so far, and starts again at 0; no byte is lost or counted twice in between.
     pub fn take(&self) -> u64 {
-        self.0.swap(0, Ordering::Relaxed)
+        self.tally().take()
     }
 }
 
 /// Where the bytes of one end of a connection are counted, if anywhere.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Traffic {
-    received: Option<Arc<Counter>>,
-    sent: Option<Arc<Counter>>,
+    received: Option<Arc<Tally>>,
+    sent: Option<Arc<Tally>>,
 }
 
 impl Traffic {
     /// Counts received and sent bytes in these.
-    pub(crate) fn new(received: Option<Arc<Counter>>, sent: Option<Arc<Counter>>) -> Self {
+    pub(crate) fn new(received: Option<Arc<Tally>>, sent: Option<Arc<Tally>>) -> Self {
         Traffic { received, sent }
     }
 
@@ -93,34 +109,150 @@ pub struct Health {
 }
 
 /// All counters of a running server, by name: `inbound>>>TAG>>>traffic>>>uplink` and its like.
+///
+/// Those of inbounds and outbounds are there from the start, those of a user from the first connection of his that is counted.
 #[derive(Debug, Default)]
 pub struct Stats {
-    counters: Mutex<BTreeMap<String, Arc<Counter>>>,
+    tags: Mutex<BTreeMap<String, Arc<Tally>>>,
+    people: Arc<People>,
     health: Mutex<BTreeMap<String, Health>>,
+    meters: Meters,
+}
+
+/// The two ways of a user's counters, as they stand in names.
+const WAYS: [(Way, &str); 2] = [(Way::Up, "uplink"), (Way::Down, "downlink")];
+
+/// Appends the name of a counter.
+fn push_name(name: &mut String, [kind, whose, way]: [&str; 3]) {
+    for part in [kind, ">>>", whose, ">>>traffic>>>", way] {
+        name.push_str(part);
+    }
 }
 
 impl Stats {
-    /// The counter of that name, made if there is none.
-    pub(crate) fn counter(&self, name: String) -> Arc<Counter> {
-        let mut counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(counters.entry(name).or_default())
+    /// What is counted besides bytes.
+    pub(crate) fn meters(&self) -> &Meters {
+        &self.meters
     }
 
-    /// The counters of one subject: uplink, downlink.
-    pub(crate) fn pair(&self, kind: &str, name: &str) -> [Arc<Counter>; 2] {
-        ["uplink", "downlink"].map(|way| self.counter(format!("{kind}>>>{name}>>>traffic>>>{way}")))
+    fn tags(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Tally>>> {
+        self.tags.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where the bytes of a subject are counted, as far as that is wanted.
-    pub(crate) fn traffic(&self, kind: &str, name: &str, uplink: bool, downlink: bool) -> Traffic {
-        let [up, down] = self.pair(kind, name);
-        Traffic::new(uplink.then_some(up), downlink.then_some(down))
+    /// Where the bytes of an inbound or an outbound are counted, as far as that is wanted.
+    pub(crate) fn traffic(&self, kind: &str, tag: &str, uplink: bool, downlink: bool) -> Traffic {
+        let mut tags = self.tags();
+        let mut one = |way| {
+            let mut name = String::new();
+            push_name(&mut name, [kind, tag, way]);
+            Arc::clone(tags.entry(name).or_default())
+        };
+        Traffic::new(uplink.then(|| one("uplink")), downlink.then(|| one("downlink")))
+    }
+
+    /// Everybody who has an e-mail address and an account.
+    pub(crate) fn people(&self) -> &Arc<People> {
+        &self.people
     }
 
     /// The counter of that name, if there is one.
-    pub fn get(&self, name: &str) -> Option<Arc<Counter>> {
-        let counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
-        counters.get(name).map(Arc::clone)
+    pub fn get(&self, name: &str) -> Option<Counter> {
+        if let Some(rest) = name.strip_prefix("user>>>") {
+            let (email, way) = rest.rsplit_once(">>>traffic>>>")?;
+            let (way, _) = WAYS.into_iter().find(|(_, word)| *word == way)?;
+            let person = self.people.find(email).filter(|person| person.email() == email)?;
+            person.counters()[way as usize]?;
+            return Some(Counter(Whose::Person(person, way)));
+        }
+        self.tags()
+            .get(name)
+            .map(|tally| Counter(Whose::Tag(Arc::clone(tally))))
+    }
+
+    /// Shows the names and values of all counters whose names are `wanted`, those of inbounds and outbounds first. With `reset`
+    /// these start again at 0, and no byte is lost or counted twice in between.
+    ///
+    /// One pass, which holds up neither connections nor whoever adds users.
+    pub fn each(&self, reset: bool, mut wanted: impl FnMut(&str) -> bool, mut show: impl FnMut(&str, u64)) {
+        let value = |tally: &Tally| match reset {
+            true => tally.take(),
+            false => tally.get(),
+        };
+        let tags: Vec<(String, Arc<Tally>)> = {
+            let tags = self.tags();
+            tags.iter()
+                .map(|(name, tally)| (name.clone(), Arc::clone(tally)))
+                .collect()
+        };
+        for (name, tally) in tags {
+            if wanted(&name) {
+                show(&name, value(&tally));
+            }
+        }
+        let mut name = String::new();
+        self.people.each(|person| {
+            let counters = person.counters();
+            if counters.iter().all(Option::is_none) {
+                return;
+            }
+            name.clear();
+            push_name(&mut name, ["user", person.email(), ""]);
+            let before_way = name.len();
+            for ((_, way), tally) in WAYS.iter().zip(counters) {
+                let Some(tally) = tally else { continue };
+                name.truncate(before_way);
+                name.push_str(way);
+                if wanted(&name) {
+                    show(&name, value(tally));
+                    person.was_read();
+                }
+            }
+        });
+    }
+
+    /// All counters, in the order of their names.
+    pub fn all(&self) -> Vec<(String, u64)> {
+        let mut all = Vec::new();
+        self.each(false, |_| true, |name, value| all.push((name.to_owned(), value)));
+        all.sort_unstable();
+        all
+    }
+
+    /// How many addresses a user is connected from. `None`: nobody has this e-mail, or he never was. Addresses are listed where the
+    /// user's level asks for it, at most 1,024 of one user; those of this machine are not.
+    pub fn online(&self, email: &str) -> Option<u32> {
+        let person = self.people.find(email)?;
+        person.was_listed().then(|| person.addresses())
+    }
+
+    /// The addresses that a user is connected from, each with the time when the last connection from it began, Unix time in
+    /// seconds.
+    pub fn online_addresses(&self, email: &str) -> Vec<(IpAddr, i64)> {
+        self.people.find(email).map(|person| person.seen()).unwrap_or_default()
+    }
+
+    /// The e-mails of all users that are connected, as far as their addresses are listed, in no order.
+    pub fn online_users(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        self.people.each(|person| {
+            if person.addresses() > 0 {
+                all.push(person.email().to_owned());
+            }
+        });
+        all
+    }
+
+    /// How many connections were refused because a user had too many of them, came from too many addresses, or had used up his quota:
+    /// of all users together.
+    pub fn refusals(&self) -> [u64; 3] {
+        let mut all = [0; 3];
+        self.people.each(|person| {
+            let Some(budget) = person.budget() else { return };
+            for (sum, one) in all.iter_mut().zip(budget.refusals()) {
+                *sum += u64::from(one);
+            }
+        });
+        all
     }
 
     /// Changes what is known of an outbound.
@@ -132,17 +264,17 @@ impl Stats {
         }
     }
 
+    /// Forgets what is known of other outbounds than these.
+    pub(crate) fn keep_health(&self, kept: impl Fn(&str) -> bool) {
+        let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        health.retain(|tag, _| kept(tag));
+    }
+
     /// How the outbounds are that are measured, by tag. Those that have not been measured yet are left out.
     pub fn health(&self) -> BTreeMap<String, Health> {
         self.health.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
-
-    /// All counters, in the order of their names.
-    pub fn all(&self) -> Vec<(String, Arc<Counter>)> {
-        let counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
-        counters
-            .iter()
-            .map(|(name, counter)| (name.clone(), Arc::clone(counter)))
-            .collect()
-    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,12 +8,12 @@
 //! then bytes of the socket. Each layer opens in place and closes the gap that its framing leaves. What is written is
 //! built in one buffer too: one copy of the payload, every layer sealed around it where it lies.
 //!
-//! Some of what is read must be answered by the layers themselves: pings, and wishes for new keys. A peer that asks and does
-//! not read could have as much memory as it likes that way. So nothing more is read from a peer that has not taken
-//! [`BEHIND`] bytes of such answers, in no state of a connection: [`Stream::poll_fill`] is the one way to its bytes, and
-//! tries to write them first.
+//! Some of what is read must be answered by the layers themselves: pings, and wishes for new keys. A peer that asks and does not
+//! read could have as much memory as it likes that way. So nothing more is read from a peer that has not taken [`BEHIND`] bytes of
+//! such answers, in no state of a connection: [`Stream::poll_fill`] is the one way to its bytes, and tries to write them first.
 
 pub(crate) mod adapter;
+mod again;
 #[cfg(test)]
 mod failures;
 #[cfg(test)]
@@ -27,7 +27,7 @@ pub(crate) mod vision;
 use std::future::poll_fn;
 use std::io;
 use std::ops::Range;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use sealway_tls::records::Records;
 use sealway_v2ray::Step;
@@ -36,11 +36,14 @@ use tokio::time::Instant;
 use crate::Error;
 use crate::carrier::Carrier;
 use crate::closing::{Paced, Pacer};
-use crate::layer::{Framing, Open, Seal};
+use crate::layer::{self, Framing, Seal};
+use crate::meters::Open;
+use crate::people::{Pass, Presence};
 use crate::pool::{Buf, Class};
 use crate::stats::Traffic;
 use crate::tls::handshake::Established;
 
+use again::Again;
 use rx::Rx;
 use tx::Tx;
 use vision::{Vision, holds_record};
@@ -62,12 +65,16 @@ pub(crate) struct Stream {
     tx: Tx,
     tls: Option<Box<Records>>,
     framing: Option<Box<dyn Framing>>,
-    opener: Option<Box<dyn Open>>,
+    opener: Option<Box<dyn layer::Open>>,
     sealer: Option<Box<dyn Seal>>,
     vision: Option<Box<Vision>>,
     /// One record is opened at a time.
     one_by_one: bool,
+    /// What takes its place if it ends without an answer.
+    again: Option<Box<Again>>,
     traffic: Traffic,
+    /// It is counted as open.
+    open: Option<Open>,
     /// Bytes flushed so far.
     written: u64,
 }
@@ -85,9 +92,16 @@ impl Stream {
             sealer: None,
             vision: None,
             one_by_one: false,
+            again: None,
             traffic,
+            open: None,
             written: 0,
         }
+    }
+
+    /// It is counted as open for as long as it is there.
+    pub(crate) fn count(&mut self, open: Open) {
+        self.open = Some(open);
     }
 
     /// Whether there is TLS around it.
@@ -130,7 +144,7 @@ impl Stream {
     }
 
     /// Opens what arrives from here on.
-    pub(crate) fn set_opener(&mut self, opener: Box<dyn Open>) {
+    pub(crate) fn set_opener(&mut self, opener: Box<dyn layer::Open>) {
         self.rx.demote(FRAMES);
         self.opener = Some(opener);
     }
@@ -255,6 +269,7 @@ impl Stream {
                     let opened = match tls.open_some(buf, out, input, most) {
                         Ok(opened) => opened,
                         Err(error) => {
+                            self.lose();
                             self.push_alert(&error);
                             return Err(error.into());
                         }
@@ -298,6 +313,7 @@ impl Stream {
         if let Some(opener) = &mut self.opener {
             let out = self.rx.out(FRAMES);
             let input = self.rx.regions[FRAMES].clone();
+            self.again.take_if(|_| !input.is_empty());
             if let Some(buf) = &mut self.rx.buf {
                 let opened = opener.open(buf, out, input)?;
                 self.rx.moved(FRAMES, opened.consumed, opened.produced);
@@ -312,7 +328,10 @@ impl Stream {
             None if self.unpads() => self.open_blocks()?,
             None => self.pass_and_look(),
         }
-        if self.rx.end && !self.is_between_blocks() {
+        if self.rx.end {
+            self.lose();
+        }
+        if self.rx.end && (self.is_lost() || !self.is_between_blocks()) {
             return Err(Error::Io(io::ErrorKind::UnexpectedEof.into()));
         }
         #[cfg(test)]
@@ -325,6 +344,11 @@ impl Stream {
     /// Answers that wait are written first. While too many of them do, nothing is read, and the task is woken when the
     /// socket takes more of them.
     pub(crate) fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Error>> {
+        self.poll_fill_some(cx, usize::MAX)
+    }
+
+    /// The same with at most so many bytes, of which there is at least one; more only where the carrier hands over a buffer of its own.
+    pub(crate) fn poll_fill_some(&mut self, cx: &mut Context<'_>, most: usize) -> Poll<Result<usize, Error>> {
         if self.rx.end {
             return Poll::Ready(Ok(0));
         }
@@ -332,7 +356,11 @@ impl Stream {
             self.rx.shrink();
             return Poll::Pending;
         }
-        if self.carrier.poll_read_ready(cx)?.is_pending() {
+        let ready = self.carrier.poll_read_ready(cx);
+        if matches!(ready, Poll::Ready(Err(_))) {
+            self.lose();
+        }
+        if ready?.is_pending() {
             self.rx.release_if_empty();
             return Poll::Pending;
         }
@@ -346,13 +374,15 @@ impl Stream {
         }
         let room = self.rx.make_room()?;
         let space = room.len();
-        match self.carrier.poll_read(cx, room) {
+        let most = space.min(most.max(1));
+        match self.carrier.poll_read(cx, &mut room[..most]) {
             Poll::Pending => {
                 self.rx.release_if_empty();
                 Poll::Pending
             }
             Poll::Ready(Ok(0)) => {
                 self.rx.end = true;
+                self.lose();
                 let unfinished = self.rx.regions[..PAYLOAD].iter().any(|r| !r.is_empty());
                 let whole = self.opener.as_ref().is_none_or(|opener| opener.may_end());
                 if unfinished || !whole || !self.is_between_blocks() {
@@ -366,8 +396,44 @@ impl Stream {
                 self.traffic.received(got);
                 Poll::Ready(Ok(got))
             }
-            Poll::Ready(Err(error)) => Poll::Ready(Err(error.into())),
+            Poll::Ready(Err(error)) => {
+                self.lose();
+                Poll::Ready(Err(error.into()))
+            }
         }
+    }
+
+    /// How many bytes may be read now for a user. They are taken from what he may move only when there is something to read; `pass`
+    /// knows of them until they are spent.
+    pub(crate) fn poll_leave(
+        &mut self,
+        cx: &mut Context<'_>,
+        user: &Presence,
+        pass: &mut Pass,
+    ) -> Poll<Result<usize, Error>> {
+        let Some(budget) = user.budget() else {
+            return Poll::Ready(Ok(usize::MAX));
+        };
+        if self.carrier.poll_read_ready(cx)?.is_pending() {
+            pass.give_back(budget);
+            return Poll::Ready(Ok(1));
+        }
+        pass.poll(cx, budget).map_err(Error::from)
+    }
+
+    /// As [`Stream::poll_fill`], as far as the user may move bytes.
+    pub(crate) fn poll_fill_for(
+        &mut self,
+        cx: &mut Context<'_>,
+        user: &Presence,
+        pass: &mut Pass,
+    ) -> Poll<Result<usize, Error>> {
+        let most = ready!(self.poll_leave(cx, user, pass))?;
+        let filled = self.poll_fill_some(cx, most)?;
+        if let Some(budget) = user.budget() {
+            pass.spend(budget, if let Poll::Ready(got) = filled { got } else { 0 });
+        }
+        filled.map(Ok)
     }
 
     /// Waits until there is more payload than before. `Ok(false)`: the peer has ended its direction.

@@ -64,20 +64,20 @@ trait Transport: Send + Sync {
 
 /// The transport that the settings ask for. Without one the protocol is spoken over the socket or TLS itself. `download` is
 /// where a client of XHTTP asks for what comes down, if not at the server.
-fn transport(settings: &TransportKind, download: Option<Arc<Line>>) -> Option<Box<dyn Transport>> {
+fn transport(settings: &TransportKind, download: Option<Arc<Line>>) -> Option<Arc<dyn Transport>> {
     match settings.clone() {
-        TransportKind::Grpc(grpc) => Some(Box::new(Grpc::new(grpc))),
+        TransportKind::Grpc(grpc) => Some(Arc::new(Grpc::new(grpc))),
         TransportKind::Raw => None,
-        TransportKind::RawHttp(front) => Some(Box::new(Front::new(front))),
-        TransportKind::WebSocket(http) => Some(Box::new(Upgrade::new(http, Kind::WebSocket))),
-        TransportKind::HttpUpgrade(http) => Some(Box::new(Upgrade::new(http, Kind::Plain))),
-        TransportKind::Xhttp(http) => Some(Box::new(Xhttp::new(*http, download))),
+        TransportKind::RawHttp(front) => Some(Arc::new(Front::new(front))),
+        TransportKind::WebSocket(http) => Some(Arc::new(Upgrade::new(http, Kind::WebSocket))),
+        TransportKind::HttpUpgrade(http) => Some(Arc::new(Upgrade::new(http, Kind::Plain))),
+        TransportKind::Xhttp(http) => Some(Arc::new(Xhttp::new(*http, download))),
     }
 }
 
 /// An inbound's side, ready to accept.
 pub(crate) struct Acceptor {
-    transport: Option<Box<dyn Transport>>,
+    transport: Option<Arc<dyn Transport>>,
     tls: Option<Arc<ServerConfig>>,
     pub(crate) reality: Option<Arc<Reality>>,
     pub(crate) certificates: Option<Arc<Certificates>>,
@@ -154,16 +154,37 @@ impl Ends {
 pub(crate) const TRANSPORT: Duration = Duration::from_secs(4);
 
 impl Acceptor {
-    /// Loads certificates.
-    pub(crate) fn new(place: &str, settings: &ServerTransport) -> Result<Self, Error> {
-        let built = settings.tls.as_ref().map(|tls| build::server(place, tls)).transpose()?;
-        let (tls, certificates) = built.unzip();
-        let reality = settings.reality.as_deref();
-        let reality = reality.map(|reality| Reality::new(place, reality, &settings.socket));
+    /// Loads certificates. What is the same as with the settings of another acceptor is that one's: sessions that clients
+    /// may resume, requests of XHTTP that belong together, what is known of the target of REALITY.
+    pub(crate) fn new(
+        place: &str,
+        settings: &ServerTransport,
+        before: Option<(&ServerTransport, &Acceptor)>,
+    ) -> Result<Self, Error> {
+        let same_tls = before.filter(|(before, _)| before.tls == settings.tls && !settings.has_client_files());
+        let (tls, certificates) = match same_tls {
+            Some((_, before)) => (before.tls.clone(), before.certificates.clone()),
+            None => {
+                let built = settings.tls.as_ref().map(|tls| build::server(place, tls)).transpose()?;
+                built.unzip()
+            }
+        };
+        let same_reality = |before: &ServerTransport| {
+            (&before.reality, before.socket.mark) == (&settings.reality, settings.socket.mark)
+        };
+        let reality = match (&settings.reality, before.filter(|(before, _)| same_reality(before))) {
+            (_, Some((_, before))) => before.reality.clone(),
+            (None, None) => None,
+            (Some(reality), None) => Some(Arc::new(Reality::new(place, reality, &settings.socket)?)),
+        };
+        let same_kind = before.filter(|(before, _)| before.kind == settings.kind);
         Ok(Acceptor {
-            transport: transport(&settings.kind, None),
+            transport: match same_kind {
+                Some((_, before)) => before.transport.clone(),
+                None => transport(&settings.kind, None),
+            },
             tls,
-            reality: reality.transpose()?.map(Arc::new),
+            reality,
             certificates,
             proxy_protocol: settings.accept_proxy_protocol,
         })
@@ -247,7 +268,7 @@ impl Acceptor {
 
 /// An outbound's side, ready to dial.
 pub(crate) struct Connector {
-    transport: Option<Box<dyn Transport>>,
+    transport: Option<Arc<dyn Transport>>,
     pub(crate) line: Arc<Line>,
 }
 

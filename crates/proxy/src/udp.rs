@@ -19,8 +19,8 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::Error;
 use crate::closing::{Paced, Pacer};
+use crate::people::{Pass, Presence, Refused, Way};
 use crate::pool::{Buf, Class};
-use crate::stats::Traffic;
 
 pub(crate) use addressed::Addressed;
 pub(crate) use framed::Framed;
@@ -131,48 +131,96 @@ impl Slot {
     }
 }
 
+/// What one way of an association may move.
+///
+/// A datagram that may not go yet waits, one each way, and those behind it wait where they lie: in the stream that carries them,
+/// whose sender is held back by it, or in the socket's buffer, of which the kernel drops what does not fit. That is what a narrow
+/// link does, and what senders such as those of QUIC find their rate by. Dropping all that comes too early would cost them whole
+/// windows, and they would stay far below the rate.
+struct Leave<'a> {
+    user: &'a Presence,
+    pass: &'a mut Pass,
+}
+
+impl Leave<'_> {
+    /// Ready when the datagram that waits may go.
+    fn poll(&mut self, cx: &mut Context<'_>, len: usize) -> Poll<Result<(), Error>> {
+        if let Some(budget) = self.user.budget() {
+            ready!(self.pass.poll_for(cx, budget, len))?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// It has gone.
+    fn done(&mut self, len: usize) {
+        if let Some(budget) = self.user.budget() {
+            self.pass.spend(budget, len);
+            budget.count(self.pass.way(), len);
+        }
+    }
+}
+
 /// Moves datagrams one way. Ready at the end of `from`.
 fn poll_way(
     cx: &mut Context<'_>,
     from: &mut dyn PacketEnd,
     to: &mut dyn PacketEnd,
-    slot: &mut Slot,
+    (slot, leave): (&mut Slot, &mut Leave<'_>),
     moved: &mut usize,
 ) -> Poll<Result<(), Error>> {
     loop {
         if let (Some(buf), Some(peer)) = (&slot.buf, &slot.peer) {
+            if leave.poll(cx, slot.len)?.is_pending() {
+                return poll_rest(cx, to);
+            }
             ready!(to.poll_send(cx, &buf[..slot.len], peer))?;
             *moved += slot.len;
+            leave.done(slot.len);
             slot.clear();
         }
         match from.poll_recv(cx, slot) {
             Poll::Ready(Ok(true)) => {}
             Poll::Ready(other) => return Poll::Ready(other.map(|_| ())),
-            Poll::Pending => {
-                // Those that came together leave together, where that is possible.
-                if let Poll::Ready(Err(error)) = to.poll_flush(cx) {
-                    return Poll::Ready(Err(error));
-                }
-                return Poll::Pending;
-            }
+            Poll::Pending => return poll_rest(cx, to),
         }
     }
 }
 
-/// Carries datagrams until an end closes or nothing has moved for `idle`.
+/// Nothing more goes now: those that came together leave together, where that is possible.
+fn poll_rest(cx: &mut Context<'_>, to: &mut dyn PacketEnd) -> Poll<Result<(), Error>> {
+    match to.poll_flush(cx) {
+        Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+        _ => Poll::Pending,
+    }
+}
+
+/// Carries datagrams until an end closes, nothing has moved for `idle`, or the user is gone.
 pub(crate) async fn carry(
     mut near: Box<dyn PacketEnd>,
     mut far: Box<dyn PacketEnd>,
     idle: Duration,
-    user: Traffic,
+    mut user: Presence,
 ) -> Result<(), Error> {
     let (mut up, mut down) = (Slot::default(), Slot::default());
+    let mut passes = [Way::Up, Way::Down].map(Pass::new);
     let mut last = Instant::now();
     let mut timer = Box::pin(sleep_until(last + idle));
     let ended = poll_fn(|cx| {
+        if user.poll_gone(cx).is_ready() {
+            return Poll::Ready(Err(Refused::Removed.into()));
+        }
         let (mut sent, mut received) = (0, 0);
-        let up_end = poll_way(cx, &mut *near, &mut *far, &mut up, &mut sent);
-        let down_end = poll_way(cx, &mut *far, &mut *near, &mut down, &mut received);
+        let [up_pass, down_pass] = &mut passes;
+        let leave = &mut Leave {
+            user: &user,
+            pass: up_pass,
+        };
+        let up_end = poll_way(cx, &mut *near, &mut *far, (&mut up, leave), &mut sent);
+        let leave = &mut Leave {
+            user: &user,
+            pass: down_pass,
+        };
+        let down_end = poll_way(cx, &mut *far, &mut *near, (&mut down, leave), &mut received);
         user.received(sent);
         user.sent(received);
         if sent + received > 0 {
@@ -192,7 +240,12 @@ pub(crate) async fn carry(
         }
     })
     .await;
-    Paced::default().wait(Pacer::shared(), last).await;
+    if let Some(budget) = user.budget() {
+        passes.iter_mut().for_each(|pass| pass.finish(budget));
+    }
+    if !matches!(ended, Err(Error::Refused(_))) {
+        Paced::default().wait(Pacer::shared(), last).await;
+    }
     poll_fn(|cx| {
         near.finish(cx);
         far.finish(cx);
@@ -201,3 +254,6 @@ pub(crate) async fn carry(
     .await;
     ended
 }
+
+#[cfg(test)]
+mod limited;

@@ -22,9 +22,8 @@ use crate::dial::{self, OwnSocket};
 use crate::dns::hosts::Fixed;
 use crate::dns::{Dns, Exchange};
 use crate::loops::LoopGuard;
-use crate::resolver::Resolver;
 use crate::roads::Roads;
-use crate::settings::{ClientTls, DnsAddress, DnsServer, DnsTransport, DomainStrategy, Settings, SocketOptions};
+use crate::settings::{self, ClientTls, DnsAddress, DnsServer, DnsTransport, DomainStrategy, SocketOptions};
 use crate::stats::Traffic;
 use crate::stream::Stream;
 use crate::stream::adapter::Io;
@@ -35,34 +34,29 @@ use https::Https;
 use stream::Streams;
 use udp::Udp;
 
-/// How every server of the settings is asked.
+/// How every server of the settings is asked. `mark` is what sockets of ours have that no outbound opens: the mark of the first
+/// outbound with one, so that a firewall that lets the connections of this program by lets them by too.
 ///
 /// # Errors
 /// [`Error::Config`] for names that TLS cannot ask for, and where there is no authority to trust.
 pub(crate) fn all(
-    settings: &Settings,
-    resolver: &Resolver,
+    (settings, mark): (&settings::Dns, Option<u32>),
+    dns: &Arc<Dns>,
     roads: &Arc<Roads>,
     loops: &Arc<LoopGuard>,
 ) -> Result<Vec<Option<Arc<dyn Exchange>>>, Error> {
     let around = Around {
         trusted: ClientTls::default(),
-        socket: own_options(settings),
-        dns: Arc::downgrade(resolver.dns()),
+        socket: SocketOptions {
+            mark,
+            ..SocketOptions::default()
+        },
+        dns: Arc::downgrade(dns),
         roads: Arc::clone(roads),
         loops: Arc::clone(loops),
     };
     let one = |(at, server): (usize, &DnsServer)| wire(&format!("dns.servers[{at}]"), server, &around);
-    settings.dns.servers.iter().enumerate().map(one).collect()
-}
-
-/// What sockets of ours have that no outbound opens: the mark of the first outbound with one, so that a firewall that lets the
-/// connections of this program by lets them by too.
-fn own_options(settings: &Settings) -> SocketOptions {
-    SocketOptions {
-        mark: settings.outbounds.iter().find_map(|one| one.transport.socket.mark),
-        ..SocketOptions::default()
-    }
+    settings.servers.iter().enumerate().map(one).collect()
 }
 
 /// What servers are reached with.

@@ -41,6 +41,8 @@ async fn running_out_is_survived() {
     let is_free = |n: &u64| !std::path::Path::new(&format!("/proc/self/fd/{n}")).exists();
     let end = within("a dial without descriptors", async {
         loop {
+            // What the connection before had at the server is given back.
+            tokio::time::sleep(Duration::from_millis(100)).await;
             let last = (0..).filter(is_free).nth(1).unwrap();
             let low = Rlimit {
                 current: Some(last + 1),

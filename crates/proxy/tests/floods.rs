@@ -87,7 +87,7 @@ async fn a_client_that_only_pings_is_read_no_further_than_it_reads() {
     let (target, web) = (sink().await, sink().await);
     let vless = |fallbacks| {
         InboundProtocol::Vless(VlessIn {
-            users: vec![user().into()],
+            users: [user().into()].into_iter().collect(),
             fallbacks,
         })
     };

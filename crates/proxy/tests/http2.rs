@@ -371,7 +371,7 @@ async fn a_fallback_makes_no_friend_and_a_user_is_one_at_once() {
         }
     });
     let server = start_with(InboundProtocol::Vless(VlessIn {
-        users: vec![user().into()],
+        users: [user().into()].into_iter().collect(),
         fallbacks: vec![sealway_v2ray::vless::fallback::Fallback {
             name: String::new(),
             alpn: String::new(),

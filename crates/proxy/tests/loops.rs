@@ -59,7 +59,7 @@ fn vless(port: u16, fallback: u16) -> Inbound {
         },
     };
     let vless = VlessIn {
-        users: vec![user().into()],
+        users: [user().into()].into_iter().collect(),
         fallbacks: vec![fallback],
     };
     Inbound {
@@ -77,7 +77,6 @@ async fn a_server_does_not_dial_itself_until_its_descriptors_are_gone() {
             ..HttpProxy::default()
         })
     };
-    // All at once, before the system gives ports to connections.
     let [everywhere, first, second, web, itself, last] = free_ports();
     let server = start(vec![
         Inbound {

@@ -36,12 +36,12 @@ async fn every_outbound_carries_datagrams_and_a_lost_one_ends_nothing() {
     let target = udp_target().await;
     let user_id = || user();
     let vless = serve(InboundProtocol::Vless(VlessIn {
-        users: vec![user_id().into()],
+        users: [user_id().into()].into_iter().collect(),
         fallbacks: vec![],
     }))
     .await;
     let vmess = serve(InboundProtocol::Vmess(VmessIn {
-        users: vec![user_id()],
+        users: [user_id()].into_iter().collect(),
         secure_only: false,
     }))
     .await;

@@ -269,7 +269,7 @@ fn memory() -> usize {
 async fn sessions_of_strangers_are_bounded() {
     let server = server(|http| http.mode = Mode::PacketUp).await;
     let mut stream = connect(&server).await;
-    let before = memory();
+    let (before, since) = (memory(), std::time::Instant::now());
     let (mut taken, mut refused) = (0, 0);
     for number in 0..10_000 {
         let line = format!("POST /p/{number}/0");
@@ -283,7 +283,11 @@ async fn sessions_of_strangers_are_bounded() {
             other => panic!("{other}"),
         }
     }
-    assert_eq!((taken, refused), (4096, 10_000 - 4096));
+    // After 30 s a session that nobody has asked for makes room for another.
+    match since.elapsed() < Duration::from_secs(30) {
+        true => assert_eq!((taken, refused), (4096, 10_000 - 4096)),
+        false => assert!(taken >= 4096 && refused > 0, "{taken} taken, {refused} refused"),
+    }
     let grown = memory().saturating_sub(before);
     assert!(grown < 64 << 20, "{grown} bytes for 4096 sessions of 100 bytes");
 }

@@ -141,15 +141,6 @@ impl VmessSeal {
     }
 }
 
-/// Padding is not authenticated and not secret, but it must not be predictable; without random bytes it is refused.
-fn pad(failed: &mut Result<(), Error>) -> impl FnMut(&mut [u8]) + '_ {
-    |out| {
-        if let Err(error) = random::fill(out) {
-            *failed = Err(error);
-        }
-    }
-}
-
 impl Seal for VmessSeal {
     fn max_payload(&self) -> usize {
         CHUNK_PAYLOAD
@@ -166,7 +157,9 @@ impl Seal for VmessSeal {
         let at = out.len();
         out.resize(at + payload.len() + self.chunks.max_overhead(), 0);
         let mut failed = Ok(());
-        let len = self.chunks.seal_to(payload, &mut out[at..], &mut pad(&mut failed))?;
+        let len = self
+            .chunks
+            .seal_to(payload, &mut out[at..], &mut random::filler(&mut failed))?;
         failed?;
         out.truncate(at + len);
         self.watch_nonces();
@@ -180,7 +173,7 @@ impl Seal for VmessSeal {
         let at = out.len();
         out.resize(at + self.chunks.max_overhead(), 0);
         let mut failed = Ok(());
-        let len = self.chunks.seal_end(&mut out[at..], &mut pad(&mut failed))?;
+        let len = self.chunks.seal_end(&mut out[at..], &mut random::filler(&mut failed))?;
         failed?;
         out.truncate(at + len);
         Ok(())

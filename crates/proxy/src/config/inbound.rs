@@ -12,6 +12,29 @@ use crate::settings::*;
 /// Longest name of a unix socket that fits behind the leading zero byte of an abstract one.
 const ABSTRACT_LEN: usize = 107;
 
+/// What is told of the server, and where.
+pub(super) fn metrics(metrics: &config::Metrics) -> Metrics {
+    Metrics {
+        listen: metrics.listen.as_ref().map(Listen::from),
+        tag: metrics.tag.clone(),
+        users: metrics.users,
+    }
+}
+
+impl From<&config::ServiceListen> for Listen {
+    fn from(listen: &config::ServiceListen) -> Listen {
+        // Whoever is to use it besides its owner is named by a mode.
+        const OWNER: u32 = 0o600;
+        match listen {
+            config::ServiceListen::Ip(address) if address.ip().is_unspecified() && address.is_ipv6() => {
+                Listen::EveryAddress(address.port())
+            }
+            config::ServiceListen::Ip(address) => Listen::Port(*address),
+            config::ServiceListen::Unix(name, mode) => Listen::Unix(unix(name, mode.or(Some(OWNER)))),
+        }
+    }
+}
+
 fn unix(name: &config::UnixName, mode: Option<u32>) -> UnixName {
     match name {
         config::UnixName::Path(path) => UnixName::Path(path.into(), mode),

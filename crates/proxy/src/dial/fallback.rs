@@ -19,20 +19,37 @@ pub(crate) fn name(to: &FallbackDial) -> String {
     }
 }
 
+/// Where it may be.
+pub(crate) async fn addresses(to: &FallbackDial) -> Result<Vec<SocketAddr>, Error> {
+    match to {
+        FallbackDial::Tcp(host, port) => resolve(host, *port, DomainStrategy::default()).await,
+        FallbackDial::Local(port) => Ok(vec![
+            SocketAddr::from((Ipv4Addr::LOCALHOST, *port)),
+            SocketAddr::from((Ipv6Addr::LOCALHOST, *port)),
+        ]),
+        FallbackDial::Unix(_) => Ok(Vec::new()),
+    }
+}
+
 /// Connects to the web server, which must not be the inbound itself: there the stranger would be one again.
 pub(crate) async fn dial(
     to: &FallbackDial,
     listener: Option<SocketAddr>,
     options: &SocketOptions,
 ) -> Result<Sock, Error> {
-    let mut addresses = match to {
-        FallbackDial::Tcp(host, port) => resolve(host, *port, DomainStrategy::default()).await?,
-        FallbackDial::Local(port) => vec![
-            SocketAddr::from((Ipv4Addr::LOCALHOST, *port)),
-            SocketAddr::from((Ipv6Addr::LOCALHOST, *port)),
-        ],
-        FallbackDial::Unix(name) => return connect_unix(name),
-    };
+    dial_at(to, addresses(to).await?, listener, options).await
+}
+
+/// The same at these addresses.
+pub(crate) async fn dial_at(
+    to: &FallbackDial,
+    mut addresses: Vec<SocketAddr>,
+    listener: Option<SocketAddr>,
+    options: &SocketOptions,
+) -> Result<Sock, Error> {
+    if let FallbackDial::Unix(name) = to {
+        return connect_unix(name);
+    }
     let itself = listener.map(|address| Listener {
         address,
         network: Network::Tcp,

@@ -42,8 +42,20 @@ impl Dispatcher {
     /// The number of the rule that decides, as for a connection.
     pub(crate) async fn decide(&self, question: &Question<'_>) -> Option<usize> {
         let mut asking = self.asking(question);
-        let decision = self.router.choose(question, &mut asking).await;
+        let table = self.table();
+        let decision = table.router.choose(question, &mut asking).await;
         decision.map(|decision| decision.rule)
+    }
+
+    /// Where the rule that decides leads now: its name, the tag of its balancer or nothing, and that of the outbound. Names are
+    /// looked up as for a connection.
+    pub(crate) async fn test(&self, question: &Question<'_>) -> Option<(String, String, String)> {
+        let mut asking = self.asking(question);
+        let table = self.table();
+        let decision = table.router.choose(question, &mut asking).await?;
+        let (outbound, _) = table.lead(Some(decision));
+        let rule = table.router.rule(decision.rule)?;
+        Some((rule.name.clone(), rule.balancer_tag.clone(), outbound.tag.clone()))
     }
 
     fn asking<'a>(&'a self, question: &Question<'a>) -> Asking<'a> {
@@ -62,10 +74,11 @@ impl Dispatcher {
             ips: None,
             program: None,
         };
-        let decision = self.router.choose(question, &mut help).await.cloned();
+        let table = self.table();
+        let decision = table.router.choose(question, &mut help).await.cloned();
         let own = question.target.address.ip();
         let ips = help.ips.as_deref().unwrap_or(own.as_slice());
-        let asked = self.router.explain(question, ips, help.program.as_deref());
+        let asked = table.router.explain(question, ips, help.program.as_deref());
         Explained {
             asked,
             decision,

@@ -12,7 +12,7 @@ use sealway_v2ray::Destination;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::sniff::{Renamed, Sniffing, Watch};
-use super::{Aim, Dispatcher, Origin, Route, User};
+use super::{Aim, Dispatcher, FlowWay, Origin, Route, User};
 use crate::error::{Error, Pending};
 use crate::udp::{PacketEnd, Questions, Slot, Waiting, size, sizes};
 
@@ -32,16 +32,21 @@ const RETRY: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(100);
 
 /// What tells flows apart.
+#[derive(PartialEq)]
 struct Key {
     /// That of a route. `None`: the flow of one target, which finds out by itself where it goes.
-    way: Option<(usize, usize)>,
+    way: Option<FlowWay>,
     /// Where an outbound needs an association for each.
     target: Option<Destination>,
 }
 
 impl Key {
-    fn is(&self, route: &Route, to: &Destination) -> bool {
-        self.way == Some(route.way()) && self.target.as_ref().is_none_or(|own| own == to)
+    /// A target that needs an association of its own, or that the outbound refuses, is not carried by one that is open to all.
+    fn of(route: &Route, to: &Destination) -> Key {
+        Key {
+            way: Some(route.way()),
+            target: route.own_target(to),
+        }
     }
 
     fn is_own(&self, to: &Destination) -> bool {
@@ -176,7 +181,7 @@ impl Flows {
     /// Begins a flow that goes where its first datagrams say. `None`: there are too many.
     fn begin_own(&mut self, to: &Destination) -> Option<usize> {
         self.make_room(KEPT)?;
-        let sniffing = Sniffing::new(&self.origin, to, &self.dispatcher.resolver, self.dispatcher.asked)?;
+        let sniffing = Sniffing::new(&self.origin, to, &self.dispatcher.resolver, self.dispatcher.asked())?;
         let room = self.dispatcher.held.room(&self.origin, &self.user);
         let state = match sniffing.watch(&room) {
             Some(watch) => State::Watched(watch, Box::new(sniffing)),
@@ -281,17 +286,14 @@ impl Flows {
     /// The flow of a target, which is begun if there is none. `None`: there are too many.
     fn flow(&mut self, route: Route, to: &Destination) -> Option<usize> {
         let now = Instant::now();
-        if let Some(at) = self.flows.iter().position(|flow| flow.key.is(&route, to)) {
+        let key = Key::of(&route, to);
+        if let Some(at) = self.flows.iter().position(|flow| flow.key == key) {
             if !matches!(self.flows[at].state, State::Muted(Some(until)) if until <= now) {
                 return Some(at);
             }
             self.remove(at);
         }
         self.make_room(0)?;
-        let key = Key {
-            way: Some(route.way()),
-            target: route.own_target(to),
-        };
         let (caller, to) = (route.caller(&self.origin), to.clone());
         let opening = async move { route.outbound.associate(&to, &caller).await };
         self.flows.push(Flow {

@@ -2,7 +2,7 @@
 
 mod condition;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -77,8 +77,9 @@ pub(crate) struct Asked {
 
 /// A rule ready to be asked.
 struct Ready {
+    rule: Arc<Rule>,
     /// The cheap ones first.
-    conditions: Vec<Condition>,
+    conditions: Arc<[Condition]>,
     decision: Decision,
 }
 
@@ -150,23 +151,26 @@ struct Found {
 }
 
 impl Router {
-    /// Checks that every rule leads somewhere, and makes sets of its lists.
+    /// Checks that every rule leads somewhere, and makes sets of its lists, if they were not made for the rules `before`.
     ///
     /// # Errors
     /// [`Error::Config`] for a rule that leads nowhere, and for lists that make no set.
     pub(crate) fn new(
-        rules: &[Rule],
+        rules: &[Arc<Rule>],
         by_name: RouteByName,
         tags: &[&str],
         balancers: &[&str],
         lists: &Lists,
+        before: Option<&Router>,
     ) -> Result<Self, Error> {
-        let find = |(at, rule): (usize, &Rule)| {
-            let (key, kind, tag, known) = match rule.balancer_tag.as_str() {
+        let known = before.iter().flat_map(|before| &before.rules);
+        let known: HashMap<*const Rule, &Ready> = known.map(|ready| (Arc::as_ptr(&ready.rule), ready)).collect();
+        let find = |(at, rule): (usize, &Arc<Rule>)| {
+            let (key, kind, tag, there) = match rule.balancer_tag.as_str() {
                 "" => ("outboundTag", "outbound", &rule.outbound_tag, tags),
                 _ => ("balancerTag", "balancer", &rule.balancer_tag, balancers),
             };
-            let found = known.iter().position(|one| !one.is_empty() && one == tag);
+            let found = there.iter().position(|one| !one.is_empty() && one == tag);
             let found = found.ok_or_else(|| {
                 Error::config(
                     format!("routing.rules[{at}].{key}"),
@@ -177,9 +181,13 @@ impl Router {
                 "outbound" => Lead::Outbound(found),
                 _ => Lead::Balancer(found),
             };
-            let exempt = exempt(&rule.ips);
+            let (conditions, exempt) = match known.get(&Arc::as_ptr(rule)) {
+                Some(ready) => (Arc::clone(&ready.conditions), ready.decision.exempt.clone()),
+                None => (conditions(at, rule, lists)?.into(), exempt(&rule.ips)),
+            };
             Ok(Ready {
-                conditions: conditions(at, rule, lists)?,
+                rule: Arc::clone(rule),
+                conditions,
                 decision: Decision { rule: at, lead, exempt },
             })
         };
@@ -192,6 +200,11 @@ impl Router {
             by_name,
             sets: lists.current(),
         })
+    }
+
+    /// A rule by its number.
+    pub(crate) fn rule(&self, number: usize) -> Option<&Rule> {
+        self.rules.get(number).map(|ready| &*ready.rule)
     }
 
     /// What the first rule that fits decides.
@@ -241,7 +254,7 @@ impl Router {
                 program: found.program.as_ref().and_then(Option::as_deref),
             };
             'rules: for (at, rule) in self.rules.iter().enumerate().skip(from) {
-                for condition in &rule.conditions {
+                for condition in rule.conditions.iter() {
                     match condition {
                         Condition::Address(_) if on_demand && own.is_none() && found.ips.is_none() => {
                             return Pass::NeedsAddresses(at);

@@ -33,6 +33,11 @@ impl Default for Tarpit {
 }
 
 impl Tarpit {
+    /// How many connections are held now.
+    pub(crate) fn held(&self) -> usize {
+        MAX_HELD - self.room.available_permits()
+    }
+
     /// Takes what the client sends and answers nothing, for 30 to 90 seconds or until it leaves.
     pub(crate) async fn hold(&self, mut near: Stream) {
         let (Ok(_place), Ok(drawn)) = (self.room.try_acquire(), random::bytes()) else {

@@ -16,9 +16,10 @@ impl Dispatcher {
     /// The outbound of a way of our own, and who asks for it.
     async fn lead(&self, way: &Way, to: &Destination, caller: &Caller) -> Result<(Arc<Outbound>, Caller), Error> {
         let inbound = match way {
-            Way::Through(at) => {
-                let outbound = self.outbounds.get(*at).ok_or(Error::Closed)?;
-                return Ok((Arc::clone(outbound), caller.clone()));
+            Way::Through(tag) => {
+                let outbound = self.table().find(tag).map(Arc::clone);
+                let gone = Error::Unsupported("a way through an outbound that was removed");
+                return Ok((outbound.ok_or(gone)?, caller.clone()));
             }
             Way::Routed(inbound) => Arc::clone(inbound),
         };
@@ -31,6 +32,7 @@ impl Dispatcher {
             forwarded: caller.captured && !caller.neighbour,
             is_program: caller.is_program,
             sniffer: None,
+            meter: None,
         };
         let aim = Aim::from(to.clone());
         let (route, _) = self.choose(&origin, &aim, &User::default(), false).await;

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use sealway_net::sock::network;
 use tokio::sync::watch;
 
 use super::Failed;
@@ -86,18 +87,6 @@ pub(crate) async fn of_client<F: Future>(client: Option<IpAddr>, future: F) -> F
     }
 }
 
-/// Of IPv6, a client has a whole network of 64 bits to choose its addresses from.
-fn network(ip: IpAddr) -> IpAddr {
-    match ip.to_canonical() {
-        IpAddr::V6(ip) => {
-            let mut octets = ip.octets();
-            octets[8..].fill(0);
-            octets.into()
-        }
-        v4 => v4,
-    }
-}
-
 fn chain() -> Option<Arc<Chain>> {
     CHAIN.try_with(Clone::clone).unwrap_or_default()
 }
@@ -131,6 +120,11 @@ impl Drop for Seat {
 impl Flights {
     fn lock(&self) -> MutexGuard<'_, All> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many questions are on their way.
+    pub(super) fn count(&self) -> usize {
+        self.lock().coming.len()
     }
 
     /// Joins those who ask the same, or spawns what `fly` makes of what `ask` gives.

@@ -217,9 +217,10 @@ async fn one_family_does_not_wait_for_the_other() {
             servers: servers::all(&wire_settings(), &Lists::default()).unwrap(),
             settings: wire_settings(),
             hosts: Hosts::new(&wire_settings(), &Lists::default()).unwrap(),
-            cache: Cache::default(),
+            cache: Arc::default(),
             flights: Flights::default(),
-            fake: dns.fake.is_some().then(|| FakePools::new(&[])),
+            fake: dns.fake.is_some().then(|| Arc::new(FakePools::new(&[]))),
+            lookups: Default::default(),
             system: System::default(),
         });
         let began = Instant::now();

@@ -1,9 +1,9 @@
+mod changes;
 mod names;
 
 use std::future::poll_fn;
 use std::time::Duration;
 
-use sealway_v2ray::config::{File, Options, load};
 use sealway_v2ray::{Address, Destination};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -16,17 +16,14 @@ use crate::udp::Slot;
 
 /// An engine whose second outbound goes straight out, as do questions from `dns`.
 fn engine() -> (Engine, Arc<Roads>) {
-    let text = br#"{
+    let text = r#"{
         "inbounds": [{"tag": "in", "listen": "127.0.0.1", "port": 0, "protocol": "socks"}],
-        "outbounds": [{"protocol": "blackhole"}, {"tag": "direct", "protocol": "freedom"}],
+        "outbounds": [{"tag": "out", "protocol": "blackhole"}, {"tag": "direct", "protocol": "freedom"}],
         "routing": {"rules": [{"inboundTag": ["dns"], "outboundTag": "direct"}]}
     }"#;
-    let config = load(&[File { name: "c.json", text }], &Options::default())
-        .config
-        .unwrap();
-    let settings = Settings::from_config(&config).unwrap();
-    let engine = Engine::new(&settings, &Stats::default()).unwrap();
-    let roads = Arc::clone(&engine.roads);
+    let settings = Settings::of_text(text);
+    let engine = Engine::new(&settings, &Arc::default()).unwrap();
+    let roads = engine.roads();
     (engine, roads)
 }
 
@@ -43,7 +40,7 @@ async fn roads_lead_out_by_one_outbound_and_by_the_rules() {
     for by_rules in [false, true] {
         let stream = match by_rules {
             true => roads.routed(&dns, &to).await,
-            false => roads.through(direct, &to, &caller).await,
+            false => roads.through(&direct, &to, &caller).await,
         };
         let (mut near, (mut far, _)) = (Io(stream.unwrap()), listener.accept().await.unwrap());
         let mut got = [0; 4];
@@ -55,13 +52,13 @@ async fn roads_lead_out_by_one_outbound_and_by_the_rules() {
         assert_eq!(&got, b"ping");
     }
     for nowhere in [
-        roads.through(0, &to, &caller).await,
+        roads.through(&"out".into(), &to, &caller).await,
         roads.routed(&"other".into(), &to).await,
     ] {
         assert!(matches!(nowhere, Err(Error::Forbidden { .. })));
     }
     drop(engine);
-    assert!(matches!(roads.through(direct, &to, &caller).await, Err(Error::Closed)));
+    assert!(matches!(roads.through(&direct, &to, &caller).await, Err(Error::Closed)));
 }
 
 #[tokio::test]
@@ -73,7 +70,7 @@ async fn roads_carry_datagrams() {
     for by_rules in [false, true] {
         let end = match by_rules {
             true => roads.packets_routed(&"dns".into(), &to).await,
-            false => roads.packets_through(direct, &to, &Caller::default()).await,
+            false => roads.packets_through(&direct, &to, &Caller::default()).await,
         };
         let mut end = end.unwrap();
         poll_fn(|cx| end.poll_send(cx, b"ping", &to)).await.unwrap();
@@ -90,13 +87,7 @@ async fn roads_carry_datagrams() {
 /// An engine with these outbounds.
 fn with_outbounds(outbounds: &str, hosts: &str) -> Engine {
     let text = format!(r#"{{"dns": {{"hosts": {{{hosts}}}}}, "outbounds": [{outbounds}]}}"#);
-    let file = File {
-        name: "c.json",
-        text: text.as_bytes(),
-    };
-    let loaded = load(&[file], &Options::default());
-    let config = loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.problems));
-    Engine::new(&Settings::from_config(&config).unwrap(), &Stats::default()).unwrap()
+    Engine::new(&Settings::of_text(&text), &Arc::default()).unwrap()
 }
 
 /// Names that another outbound resolves are not looked up here for the sake of noise.
@@ -115,7 +106,11 @@ async fn noise_asks_for_no_name_that_is_resolved_elsewhere() {
     );
     let to = Destination::udp(Address::parse("one.never.test").unwrap(), 443);
     let caller = Caller::default();
-    let associated = timeout(Duration::from_secs(10), engine.roads.packets_through(0, &to, &caller)).await;
+    let associated = timeout(
+        Duration::from_secs(10),
+        engine.roads().packets_through(&"out".into(), &to, &caller),
+    )
+    .await;
     let mut end = associated.expect("no look-up").unwrap();
     timeout(Duration::from_secs(10), poll_fn(|cx| end.poll_send(cx, b"first", &to)))
         .await
@@ -142,7 +137,15 @@ async fn a_chain_tries_both_families() {
             &format!(r#""two.test": ["{}", "{}"]"#, families[0], families[1]),
         );
         let to = Destination::tcp(Address::parse("two.test").unwrap(), port);
-        let reached = engine.roads.through(0, &to, &Caller::default()).await;
+        let reached = engine.roads().through(&"out".into(), &to, &Caller::default()).await;
         assert!(reached.is_ok(), "{families:?}: {:?}", reached.err());
     }
+}
+
+#[test]
+fn sockets_of_ours_have_the_mark_of_the_first_outbound_with_one() {
+    let text = r#"{"outbounds": [{"protocol": "blackhole"},
+        {"protocol": "freedom", "streamSettings": {"sockopt": {"mark": 255}}},
+        {"protocol": "freedom", "tag": "b", "streamSettings": {"sockopt": {"mark": 7}}}]}"#;
+    assert_eq!(Plan::of(Settings::of_text(text)).mark(), Some(255));
 }

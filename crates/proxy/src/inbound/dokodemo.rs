@@ -13,6 +13,7 @@ use super::local::{Flow, Reply, Room};
 use super::{Datagrams, Fresh, Protocol, Users};
 use crate::dispatch::{Origin, Request, User};
 use crate::error::{Error, Pending};
+use crate::log::about_new;
 use crate::settings;
 
 /// Clients of a UDP port that are served at once.
@@ -41,8 +42,9 @@ impl Dokodemo {
             dispatcher,
             origin,
             traffic,
+            ..
         } = datagrams;
-        let target = target(&self.settings, Network::Udp, socket.local_addr().ok())?;
+        let target = target(&self.settings, Network::Udp, socket.local_addr().ok());
         let mut clients: HashMap<SocketAddr, Flow> = HashMap::new();
         let room = Room::new();
         let mut swept: Option<Instant> = None;
@@ -87,7 +89,7 @@ impl Dokodemo {
                 ..origin.clone()
             };
             let dispatcher = Arc::clone(&dispatcher);
-            tokio::spawn(async move { dispatcher.serve(&origin, request).await });
+            tokio::spawn(about_new(async move { dispatcher.serve(&origin, request).await }));
         }
     }
 }
@@ -98,7 +100,7 @@ impl Protocol for Dokodemo {
         Box::pin(async move {
             fresh.stream.trust();
             Ok(Request::Stream {
-                to: target(&self.settings, Network::Tcp, fresh.listener)?,
+                to: target(&self.settings, Network::Tcp, fresh.listener),
                 near: Box::new(fresh.stream),
                 user: Arc::clone(&self.anyone),
             })
@@ -111,30 +113,15 @@ impl Protocol for Dokodemo {
 }
 
 /// The target of a listener.
-fn target(settings: &settings::Dokodemo, network: Network, listener: Option<SocketAddr>) -> Result<Destination, Error> {
+fn target(settings: &settings::Dokodemo, network: Network, listener: Option<SocketAddr>) -> Destination {
     let address = settings.address.clone().unwrap_or_else(|| match listener {
         Some(SocketAddr::V6(_)) => Address::from(IpAddr::V6(Ipv6Addr::LOCALHOST)),
         _ => Address::from(IpAddr::V4(Ipv4Addr::LOCALHOST)),
     });
+    // Without either it can lead to a service of this program only. That nothing is sent to our own listeners is for whoever dials.
     let port = match (settings.port, listener) {
         (0, Some(listener)) => listener.port(),
-        (0, None) => {
-            return Err(Error::config(
-                "dokodemo-door",
-                "needs a port, for the listener has none",
-            ));
-        }
         (port, _) => port,
     };
-    // A target that is the listener itself would connect to itself until nothing is left.
-    if let (Some(listener), Some(ip)) = (listener, address.ip())
-        && listener.port() == port
-        && (listener.ip() == ip || ip.is_loopback() && listener.ip().is_unspecified())
-    {
-        return Err(Error::Forbidden {
-            target: format!("{ip}:{port}"),
-            rule: "the guard against loops: a dokodemo-door may not lead to itself",
-        });
-    }
-    Ok(Destination { network, address, port })
+    Destination { network, address, port }
 }

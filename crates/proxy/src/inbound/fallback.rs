@@ -11,6 +11,7 @@ use crate::Error;
 use crate::dial::fallback::{dial, name};
 use crate::dispatch::{Request, User};
 use crate::log::Limit;
+use crate::people::Presence;
 use crate::proxy_protocol;
 use crate::relay::Relay;
 use crate::settings::{FallbackTarget, SocketOptions};
@@ -145,7 +146,7 @@ impl Strangers {
         match reaching.await {
             Ok(Some(sock)) => {
                 let far = Stream::new(sock, Traffic::default());
-                let relay = Relay::new(stream, far, self.anyone.level.timeouts, Traffic::default());
+                let relay = Relay::new(stream, far, self.anyone.level.timeouts, Presence::nobody());
                 Ok(Request::Fallback(Box::new(relay)))
             }
             Ok(None) => {

@@ -8,7 +8,8 @@ use sealway_v2ray::Destination;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::local::{Datagram, Flow, LocalClient, Reply, Room};
-use crate::dispatch::{Dispatcher, KEPT, MAX_FLOWS, MAX_ROUTES, Origin, Route, User};
+use crate::dispatch::{Dispatcher, FlowWay, KEPT, MAX_FLOWS, MAX_ROUTES, Origin, Route, User};
+use crate::log::about_this;
 use crate::stats::Traffic;
 
 /// Flows of all associations of one carrier of a mux that are served at once.
@@ -79,7 +80,7 @@ impl Drop for Routes {
 #[derive(Eq, Hash, PartialEq)]
 struct Key {
     /// That of a route. `None`: the flow of one target, which finds out by itself where it goes.
-    way: Option<(usize, usize)>,
+    way: Option<FlowWay>,
     target: Option<Destination>,
 }
 
@@ -214,10 +215,10 @@ impl Flows {
     /// Carries a flow that has begun.
     fn spawn(&self, origin: &Origin, route: Route, to: Destination, (near, share): Begun) {
         let (dispatcher, origin, user) = (Arc::clone(&self.dispatcher), origin.clone(), Arc::clone(&self.user));
-        tokio::spawn(async move {
+        tokio::spawn(about_this(async move {
             dispatcher.carry_datagrams(&origin, &route, near, &to, user).await;
             drop(share);
-        });
+        }));
     }
 
     /// Sends a datagram on its way in a flow of its own, until it is known where that is meant to go: only one that goes
@@ -232,7 +233,7 @@ impl Flows {
         let (traffic, limits) = (self.traffic.clone(), self.limits.clone());
         // When the client has gone its flows end.
         let known = Arc::downgrade(&self.known);
-        tokio::spawn(async move {
+        tokio::spawn(about_this(async move {
             let aim = match dispatcher.watch(&origin, &mut *near, &to, &user).await {
                 Ok(aim) if !aim.is_renamed() => aim,
                 aim => {
@@ -251,7 +252,7 @@ impl Flows {
                 limits,
             };
             flows.join(&origin, route, &to, *near);
-        });
+        }));
         None
     }
 
@@ -290,6 +291,10 @@ impl Flows {
         (mut datagram, reply): Asked,
         kept: usize,
     ) -> Result<Option<Begun>, Asked> {
+        #[expect(
+            clippy::mutable_key_type,
+            reason = "ways are told apart by addresses, not by what is counted there"
+        )]
         let flows = &mut known.flows;
         if let Some(flow) = flows.get(&key) {
             match flow.push(datagram) {

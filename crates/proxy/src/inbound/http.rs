@@ -11,11 +11,12 @@ use sealway_v2ray::{Destination, Step};
 use tokio::time::{Instant, timeout_at};
 
 use super::accounts::Accounts;
+use super::roster::Roll;
 use super::{Fresh, Protocol, Users};
 use crate::dispatch::{Dispatcher, Origin, Request, Session, User};
 use crate::error::{Error, Pending};
 use crate::outbound::Far;
-use crate::settings::{Account, HttpProxy};
+use crate::settings::HttpProxy;
 use crate::stream::Stream;
 
 use exchange::{Exchange, Kept};
@@ -27,24 +28,19 @@ pub(super) struct Http(Arc<Proxy>);
 struct Proxy {
     accounts: Accounts,
     allow_transparent: bool,
-    user: Arc<User>,
 }
 
 impl Http {
-    pub(super) fn new(settings: &HttpProxy, users: &Users<'_>) -> Self {
-        Http::with(
-            &settings.accounts,
-            settings.allow_transparent,
-            users.anyone(settings.level),
-        )
+    pub(super) fn new(settings: &HttpProxy, users: &Users<'_>) -> Result<Self, Error> {
+        let accounts = Accounts::new(&settings.accounts, settings.level, users)?;
+        Ok(Http::with(accounts, settings.allow_transparent))
     }
 
     /// What another inbound is to clients that speak HTTP.
-    pub(super) fn with(accounts: &[Account], allow_transparent: bool, user: Arc<User>) -> Self {
+    pub(super) fn with(accounts: Accounts, allow_transparent: bool) -> Self {
         Http(Arc::new(Proxy {
-            accounts: Accounts::new(accounts),
+            accounts,
             allow_transparent,
-            user,
         }))
     }
 
@@ -52,11 +48,13 @@ impl Http {
     pub(super) async fn read(&self, fresh: Fresh) -> Result<Request, Error> {
         let mut near = fresh.stream;
         let asked = timeout_at(fresh.deadline, read(&mut near, &self.0)).await;
-        match asked.map_err(|_| Error::TimedOut("HTTP request"))??.command {
-            Command::Connect(to) => tunnel(near, to, Arc::clone(&self.0.user)).await,
+        let (asked, user) = asked.map_err(|_| Error::TimedOut("HTTP request"))??;
+        match asked.command {
+            Command::Connect(to) => tunnel(near, to, user).await,
             Command::Forward(forward) => Ok(Request::Session(Box::new(Requests {
                 near,
                 forward,
+                user,
                 proxy: Arc::clone(&self.0),
             }))),
         }
@@ -64,6 +62,10 @@ impl Http {
 }
 
 impl Protocol for Http {
+    fn users(&self) -> Option<&dyn Roll> {
+        self.0.accounts.roll()
+    }
+
     fn take<'a>(&'a self, fresh: Fresh) -> Pending<'a, Request> {
         Box::pin(self.read(fresh))
     }
@@ -78,8 +80,8 @@ async fn tunnel(mut near: Stream, to: Destination, user: Arc<User>) -> Result<Re
     })
 }
 
-/// Reads the head of a request. Who sends a wrong one, or may not send any, is told so.
-async fn read(stream: &mut Stream, proxy: &Proxy) -> Result<Asked, Error> {
+/// Reads the head of a request, and whose it is. Who sends a wrong one, or may not send any, is told so.
+async fn read(stream: &mut Stream, proxy: &Proxy) -> Result<(Asked, Arc<User>), Error> {
     let (request, used) = loop {
         match decode(stream.payload(), proxy.allow_transparent) {
             Ok(Step::Done { value, used }) => break (value, used),
@@ -95,20 +97,26 @@ async fn read(stream: &mut Stream, proxy: &Proxy) -> Result<Asked, Error> {
         }
     };
     let login = request.login.as_ref();
-    let known = proxy.accounts.are_none() || login.is_some_and(|(user, pass)| proxy.accounts.know(user, pass));
-    if !known {
+    let known = match login {
+        _ if proxy.accounts.are_none() => Some(Arc::clone(proxy.accounts.anyone())),
+        Some((user, pass)) => proxy.accounts.find(user, pass),
+        None => None,
+    };
+    let Some(user) = known else {
         stream.leave(LOGIN_REQUIRED).await;
         return Err(Error::Unauthentic("HTTP: wrong name or password, or none"));
-    }
+    };
     stream.consume(used);
     stream.trust();
-    Ok(request)
+    Ok((request, user))
 }
 
 /// A client that sends requests, each perhaps to another host.
 struct Requests {
     near: Stream,
     forward: Forward,
+    /// Who sent the first request. He may send others as somebody else.
+    user: Arc<User>,
     proxy: Arc<Proxy>,
 }
 
@@ -119,11 +127,19 @@ impl Requests {
         let Requests {
             mut near,
             mut forward,
+            mut user,
             proxy,
         } = self;
-        let user = &proxy.user;
         loop {
-            let far = match dispatcher.connect_http(origin, &forward.to, &forward.head, user).await {
+            let presence = match user.enter(origin) {
+                Ok(presence) => presence,
+                Err(error) => {
+                    near.leave(UNAVAILABLE).await;
+                    dispatcher.rejected(origin, &error);
+                    return Ok(None);
+                }
+            };
+            let far = match dispatcher.connect_http(origin, &forward.to, &forward.head, &user).await {
                 Ok(Far::Stream(far)) => *far,
                 Ok(Far::Nowhere(answer)) => {
                     near.leave(answer.unwrap_or_default()).await;
@@ -139,7 +155,7 @@ impl Requests {
                 }
             };
             let timeouts = user.level.timeouts;
-            let exchange = Exchange::new(&mut near, far, &forward, timeouts, user.traffic.clone());
+            let exchange = Exchange::new(&mut near, far, &forward, timeouts, presence);
             if exchange.run().await? == Kept::Closed {
                 near.leave(&[]).await;
                 return Ok(None);
@@ -158,8 +174,10 @@ impl Requests {
             }
             let deadline = Instant::now() + user.level.handshake;
             let next = timeout_at(deadline, read(&mut near, &proxy)).await;
-            match next.map_err(|_| Error::TimedOut("HTTP request"))??.command {
-                Command::Connect(to) => return tunnel(near, to, Arc::clone(user)).await.map(Some),
+            let (next, by) = next.map_err(|_| Error::TimedOut("HTTP request"))??;
+            user = by;
+            match next.command {
+                Command::Connect(to) => return tunnel(near, to, user).await.map(Some),
                 Command::Forward(next) => forward = next,
             }
         }
@@ -167,6 +185,10 @@ impl Requests {
 }
 
 impl Session for Requests {
+    fn user(&self) -> &User {
+        &self.user
+    }
+
     fn serve(self: Box<Self>, dispatcher: Arc<Dispatcher>, origin: Origin) -> Pending<'static, Option<Request>> {
         Box::pin(async move { self.send_on(&dispatcher, &origin).await })
     }

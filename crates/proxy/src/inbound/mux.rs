@@ -14,6 +14,7 @@ use super::packet_addr::{Datagrams, Within};
 use crate::closing::LINGER;
 use crate::dispatch::{Dispatcher, Origin, Request, Session, User};
 use crate::error::{Error, Pending};
+use crate::log::about_this;
 use crate::mux::{Begun, Driver, Entry, Inbox, Link, MAX_SESSIONS, Pipe, Role, SERVER_IDLE};
 use crate::stats::Traffic;
 use crate::stream::Stream;
@@ -77,6 +78,10 @@ struct Mux {
 }
 
 impl Session for Mux {
+    fn user(&self) -> &User {
+        &self.user
+    }
+
     fn serve(self: Box<Self>, dispatcher: Arc<Dispatcher>, origin: Origin) -> Pending<'static, Option<Request>> {
         let server = Server {
             dispatcher,
@@ -123,12 +128,12 @@ impl Server {
         let near = Box::new(Stream::new(pipe, Traffic::default()));
         let (dispatcher, origin) = (Arc::clone(&self.dispatcher), self.origin.clone());
         let (to, user, shares) = (begun.to, Arc::clone(&self.user), self.shares.clone());
-        let task = self.tasks.spawn(async move {
+        let task = self.tasks.spawn(about_this(async move {
             match without_mux(Request::Stream { near, to, user }, || shares) {
                 Ok(request) => dispatcher.serve(&origin, request).await,
                 Err(error) => dispatcher.rejected(&origin, &error),
             }
-        });
+        }));
         Entry::Stream(inbox, Some(task))
     }
 
@@ -150,10 +155,12 @@ impl Server {
         let (dispatcher, origin) = (Arc::clone(&self.dispatcher), self.origin.clone());
         let serving = association.serve(dispatcher, origin, self.shares.clone());
         let (alive, one) = (Arc::clone(&self.alive), Arc::clone(&association));
-        self.associations.spawn(async move {
+        let mut watch = self.user.watch();
+        self.associations.spawn(about_this(async move {
+            let serving = async { watch.unless_gone(serving).await.unwrap_or_default() };
             one.run(serving).await;
             drop(alive);
-        });
+        }));
         Entry::Packets(association.inbox(), target, Some(association))
     }
 }

@@ -156,6 +156,10 @@ impl Datagrams {
 }
 
 impl Session for Datagrams {
+    fn user(&self) -> &User {
+        &self.user
+    }
+
     fn serve(self: Box<Self>, dispatcher: Arc<Dispatcher>, origin: Origin) -> Pending<'static, Option<Request>> {
         Box::pin(async move {
             let Datagrams { mut near, user, shares } = *self;

@@ -7,19 +7,21 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use sealway_v2ray::shadowsocks::classic::{self, Search};
 use sealway_v2ray::shadowsocks::edition2022::{self, AnswerSealer, decode_target, open_request};
 use sealway_v2ray::shadowsocks::salts::Salts;
-use sealway_v2ray::shadowsocks::{ChunkOpener, ChunkSealer, Key, Opened as Chunk};
-use sealway_v2ray::vmess::Drain;
+use sealway_v2ray::shadowsocks::{ChunkOpener, ChunkSealer, Key, Method, Opened as Chunk};
+use sealway_v2ray::vmess::{Drain, Profile};
 use sealway_v2ray::{Destination, Step};
 use tokio::task::yield_now;
 use tokio::time::timeout_at;
 
-use super::vmess::hear_out;
+use super::roster::{Roll, Roster, Table, Unchanged};
+use super::vmess::{drain, hear_out};
 use super::{Datagrams, Fresh, Protocol, Users};
 use crate::body::shadowsocks::{AnswerSeal, Salt, ShadowsocksOpen, ShadowsocksSeal};
 use crate::clock::Clock;
 use crate::dispatch::{Request, User};
 use crate::error::{Error, Pending};
-use crate::settings::{ShadowsocksIn, ShadowsocksUser, ShadowsocksUsers};
+use crate::people::Member;
+use crate::settings::{NewAccount, ShadowsocksIn, ShadowsocksUsers};
 use crate::stream::Stream;
 use crate::{random, replay};
 
@@ -35,14 +37,98 @@ pub(super) struct Shadowsocks {
 /// Who may use it, by the rules of the method.
 enum Keys {
     Classic(Arc<Classic>),
-    Edition2022(edition2022::Users<Arc<User>>),
+    Edition2022(Arc<Roster<Users2022>>),
 }
 
 /// The users of 2017.
 struct Classic {
-    users: classic::Users<Arc<User>>,
+    users: Arc<Roster<Users2017>>,
+    /// How it treats those it refuses, whoever comes and goes.
+    drain: Profile,
     /// Salts may not come twice.
     once: bool,
+}
+
+/// Users of 2017 by their keys.
+struct Users2017 {
+    known: classic::Users<Arc<Member>>,
+    /// That of who comes without one.
+    method: Option<Method>,
+}
+
+/// Users of 2022 by their keys.
+struct Users2022 {
+    known: edition2022::Users<Arc<Member>>,
+    /// They are told apart.
+    many: bool,
+}
+
+/// The key of an account.
+fn key(account: &NewAccount, method: Option<Method>) -> Result<Key, Unchanged> {
+    match account {
+        NewAccount::Shadowsocks(key) => Ok(key.clone()),
+        NewAccount::ShadowsocksPassword(own, password) => {
+            let method = own
+                .or(method)
+                .ok_or(Unchanged::Other("a user of this inbound needs a method"))?;
+            Ok(Key::new(method, password)?)
+        }
+        _ => Err(Unchanged::Other(
+            "this inbound knows its users by passwords of Shadowsocks",
+        )),
+    }
+}
+
+impl Table for Users2017 {
+    type Name = Key;
+
+    fn name(&self, account: &NewAccount) -> Result<Key, Unchanged> {
+        let key = key(account, self.method)?;
+        if key.method().is_2022() {
+            return Err(Unchanged::Other("this inbound takes methods of 2017 only"));
+        }
+        Ok(key)
+    }
+
+    fn insert(&mut self, key: &Key, _: &NewAccount, member: Arc<Member>) -> Result<(), Unchanged> {
+        self.known.insert(key.clone(), member)?;
+        self.method.get_or_insert(key.method());
+        Ok(())
+    }
+
+    fn remove(&mut self, key: &Key) {
+        self.known.remove(key);
+    }
+}
+
+impl Table for Users2022 {
+    type Name = Key;
+
+    fn is_open(&self) -> bool {
+        self.many
+    }
+
+    fn name(&self, account: &NewAccount) -> Result<Key, Unchanged> {
+        let own = self.known.method();
+        let key = key(account, Some(own))?;
+        if key.method() != own {
+            return Err(Unchanged::Other("all users of this inbound have its method"));
+        }
+        Ok(key)
+    }
+
+    fn insert(&mut self, key: &Key, _: &NewAccount, member: Arc<Member>) -> Result<(), Unchanged> {
+        if self.many {
+            self.known.insert(key.clone(), member)?;
+        } else {
+            self.known = edition2022::Users::one(key.clone(), member);
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, key: &Key) {
+        self.known.remove(key);
+    }
 }
 
 /// Salts that came, of every inbound of the process: a request is refused wherever it comes again. Datagrams, of which one
@@ -64,33 +150,37 @@ impl Classic {
 }
 
 impl Shadowsocks {
-    pub(super) fn new(settings: &ShadowsocksIn, users: &mut Users<'_>) -> Result<Self, Error> {
-        let mut known = |list: &[ShadowsocksUser]| -> Result<Vec<(Key, Arc<User>)>, Error> {
-            let one = |user: &ShadowsocksUser| Ok((user.key.clone(), users.named(&user.email, user.level)?));
-            list.iter().map(one).collect()
-        };
+    pub(super) fn new(settings: &ShadowsocksIn, users: &Users<'_>) -> Result<Self, Error> {
         let keys = match &settings.users {
             ShadowsocksUsers::Classic(list) => {
-                let known = classic::Users::from_list(known(list)?);
-                known.map(|users| {
-                    Keys::Classic(Arc::new(Classic {
-                        users,
-                        once: settings.once,
-                    }))
-                })
+                let table = Users2017 {
+                    known: classic::Users::new(),
+                    method: None,
+                };
+                let roster = Roster::new(table, list.iter().map(Into::into), users)?;
+                Keys::Classic(Arc::new(Classic {
+                    drain: drain(list.is_empty(), || roster.read().known.drain_profile())?,
+                    users: roster,
+                    once: settings.once,
+                }))
             }
             ShadowsocksUsers::One(user) => {
-                let user = users
-                    .named(&user.email, user.level)
-                    .map(|named| (user.key.clone(), named))?;
-                Ok(Keys::Edition2022(edition2022::Users::one(user.0, user.1)))
+                // Until he is entered nobody has the key.
+                let nobody = users.stats.people().join("", 0, users.levels.get(0));
+                let table = Users2022 {
+                    known: edition2022::Users::one(user.key.clone(), nobody),
+                    many: false,
+                };
+                Keys::Edition2022(Roster::new(table, [user.into()], users)?)
             }
             ShadowsocksUsers::Many(key, list) => {
-                edition2022::Users::many(key.clone(), known(list)?).map(Keys::Edition2022)
+                let known = edition2022::Users::many(key.clone(), []).map_err(|error| users.wrong(error))?;
+                let table = Users2022 { known, many: true };
+                Keys::Edition2022(Roster::new(table, list.iter().map(Into::into), users)?)
             }
         };
         Ok(Shadowsocks {
-            keys: keys.map_err(|error| users.wrong(error))?,
+            keys,
             clock: users.clock,
         })
     }
@@ -122,7 +212,7 @@ impl Classic {
     /// Reads a request. Whatever is wrong with it, the client is heard out before the connection closes.
     async fn read(&self, fresh: Fresh) -> Result<Request, Error> {
         let mut stream = fresh.stream;
-        let mut drain = Drain::new(self.users.drain_profile(), u64::from_le_bytes(random::bytes()?));
+        let mut drain = Drain::new(self.drain, u64::from_le_bytes(random::bytes()?));
         let in_time = async {
             let asked = self.request(&mut stream, &mut drain).await;
             if asked.is_err() {
@@ -145,14 +235,17 @@ impl Classic {
     }
 
     async fn request(&self, stream: &mut Stream, drain: &mut Drain) -> Result<(Destination, Arc<User>), Error> {
-        while stream.payload().len() < self.users.need() {
+        let (need, mut search) = {
+            let users = self.users.read();
+            (users.known.need(), Search::new(&users.known))
+        };
+        while stream.payload().len() < need {
             hear(stream, drain).await?;
         }
-        let mut search = Search::new(&self.users);
         let asked = self.open(stream, drain, &mut search).await;
         if asked.is_err() {
             // Whoever is refused waits until all keys were tried, as those do whom none fits.
-            while search.stream(&self.users, stream.payload(), TURN).is_ok() {
+            while search.stream(&self.users.read().known, stream.payload(), TURN).is_ok() {
                 yield_now().await;
             }
         }
@@ -167,17 +260,23 @@ impl Classic {
         drain: &mut Drain,
         search: &mut Search,
     ) -> Result<(Destination, Arc<User>), Error> {
-        let found = loop {
-            match search.stream(&self.users, stream.payload(), TURN)? {
+        let (key, user) = loop {
+            // Others come and go between two steps.
+            let found = {
+                let users = self.users.read();
+                let found = search.stream(&users.known, stream.payload(), TURN)?;
+                found.map(|found| (found.key.clone(), Arc::clone(found.user)))
+            };
+            match found {
                 Some(found) => break found,
                 None => yield_now().await,
             }
         };
-        let salt_len = found.key.method().salt_len();
+        let salt_len = key.method().salt_len();
         let salt = &stream.payload()[..salt_len];
-        self.remember(&STREAMS, found.key, salt)?;
-        let mut first = ChunkOpener::new(found.key, salt)?;
-        let chunks = ChunkOpener::new(found.key, salt)?;
+        self.remember(&STREAMS, &key, salt)?;
+        let mut first = ChunkOpener::new(&key, salt)?;
+        let chunks = ChunkOpener::new(&key, salt)?;
         let (mut at, mut want) = (salt_len, 0);
         let mut address = Vec::new();
         while let Step::More(_) = classic::decode_target(&address)? {
@@ -198,10 +297,10 @@ impl Classic {
         stream.set_opener(Box::new(ShadowsocksOpen::request(chunks)));
         let to = stream.read(classic::decode_target).await?;
         stream.trust();
-        let salt = Salt::draw(found.key)?;
-        stream.set_sealer(Box::new(ShadowsocksSeal(ChunkSealer::new(found.key, salt.bytes())?)));
+        let salt = Salt::draw(&key)?;
+        stream.set_sealer(Box::new(ShadowsocksSeal(ChunkSealer::new(&key, salt.bytes())?)));
         stream.set_prefix(salt.bytes().to_vec());
-        Ok((to, Arc::clone(found.user)))
+        Ok((to, Arc::new(User::from(user))))
     }
 }
 
@@ -218,11 +317,12 @@ async fn hear(stream: &mut Stream, drain: &mut Drain) -> Result<(), Error> {
 /// Reads a request of 2022.
 async fn read_2022(
     stream: &mut Stream,
-    users: &edition2022::Users<Arc<User>>,
+    users: &Roster<Users2022>,
     clock: Clock,
 ) -> Result<(Destination, Arc<User>), Error> {
     let head = loop {
-        match open_request(stream.payload(), users, clock())? {
+        let step = open_request(stream.payload(), &users.read().known, clock())?;
+        match step {
             Step::Done { value, used } => {
                 stream.consume(used);
                 break value;
@@ -242,10 +342,17 @@ async fn read_2022(
     let to = stream.read(|opened| decode_target(opened, second)).await?;
     stream.trust();
     stream.set_sealer(Box::new(AnswerSeal { sealer, clock }));
-    Ok((to, head.user))
+    Ok((to, Arc::new(User::from(head.user))))
 }
 
 impl Protocol for Shadowsocks {
+    fn users(&self) -> Option<&dyn Roll> {
+        match &self.keys {
+            Keys::Classic(classic) => Some(&*classic.users),
+            Keys::Edition2022(users) => Some(&**users),
+        }
+    }
+
     fn take<'a>(&'a self, fresh: Fresh) -> Pending<'a, Request> {
         Box::pin(self.read(fresh))
     }

@@ -12,8 +12,9 @@ use tokio::time::timeout_at;
 
 use super::accounts::Accounts;
 use super::http::Http;
+use super::roster::Roll;
 use super::{Fresh, Protocol, Users};
-use crate::dispatch::{Request, User};
+use crate::dispatch::Request;
 use crate::error::{Error, Pending};
 use crate::settings;
 
@@ -25,20 +26,18 @@ pub(super) struct Socks {
     udp: bool,
     /// Address told to clients for their datagrams; that of the TCP connection if there is none.
     udp_address: Option<IpAddr>,
-    user: Arc<User>,
     http: Http,
 }
 
 impl Socks {
-    pub(super) fn new(settings: &settings::Socks, users: &Users<'_>) -> Self {
-        let user = users.anyone(settings.level);
-        Socks {
-            accounts: Accounts::new(&settings.accounts),
+    pub(super) fn new(settings: &settings::Socks, users: &Users<'_>) -> Result<Self, Error> {
+        let accounts = Accounts::new(&settings.accounts, settings.level, users)?;
+        Ok(Socks {
             udp: settings.udp,
             udp_address: settings.udp_address,
-            http: Http::with(&settings.accounts, false, Arc::clone(&user)),
-            user,
-        }
+            http: Http::with(accounts.clone(), false),
+            accounts,
+        })
     }
 
     async fn negotiate(&self, mut fresh: Fresh) -> Result<Request, Error> {
@@ -49,14 +48,16 @@ impl Socks {
         if stream.payload().first().is_some_and(|&first| !Server::speaks(first)) {
             return self.http.read(fresh).await;
         }
+        let mut known = Arc::clone(self.accounts.anyone());
         let mut server = Server::new(!self.accounts.are_none(), self.udp);
         loop {
             match stream.read(|bytes| server.handle(bytes)).await? {
                 Event::Send(bytes) => stream.send(&bytes).await?,
                 Event::Login { user, password } => {
-                    let right = self.accounts.know(&user, &password);
-                    let answer = server.login(right)?;
-                    if right {
+                    let found = self.accounts.find(&user, &password);
+                    let answer = server.login(found.is_some())?;
+                    if let Some(user) = found {
+                        known = user;
                         stream.send(&answer).await?;
                     } else {
                         stream.leave(&answer).await;
@@ -76,7 +77,7 @@ impl Socks {
                             Ok(Request::Stream {
                                 near: Box::new(fresh.stream),
                                 to,
-                                user: Arc::clone(&self.user),
+                                user: known,
                             })
                         }
                         Command::UdpAssociate(_) => {
@@ -94,7 +95,7 @@ impl Socks {
                             Ok(Request::Session(Box::new(Association {
                                 socket: Arc::new(socket),
                                 owner: SocketAddr::new(owner.ip(), 0),
-                                user: Arc::clone(&self.user),
+                                user: known,
                                 traffic: fresh.traffic,
                                 control: fresh.stream,
                             })))
@@ -107,6 +108,10 @@ impl Socks {
 }
 
 impl Protocol for Socks {
+    fn users(&self) -> Option<&dyn Roll> {
+        self.accounts.roll()
+    }
+
     fn take<'a>(&'a self, fresh: Fresh) -> Pending<'a, Request> {
         Box::pin(async move {
             let negotiating = timeout_at(fresh.deadline, self.negotiate(fresh));

@@ -17,7 +17,7 @@ use super::local::{Flow, Reply, Room};
 use super::{Datagrams, Fresh, Protocol, Users};
 use crate::dispatch::{Origin, Request, User};
 use crate::error::{Error, Pending};
-use crate::log::Limit;
+use crate::log::{Limit, about_new};
 use crate::loops::{Listener, own};
 use crate::settings::{self, Capture};
 use crate::transparent::{self, Came};
@@ -119,6 +119,7 @@ impl Transparent {
             dispatcher,
             origin,
             traffic,
+            ..
         } = datagrams;
         let listener = socket.local_addr().ok();
         let answers = Arc::new(Answers::new(self.mark));
@@ -182,7 +183,7 @@ impl Transparent {
                 ..origin.clone()
             };
             let dispatcher = Arc::clone(&dispatcher);
-            tokio::spawn(async move { dispatcher.serve(&origin, request).await });
+            tokio::spawn(about_new(async move { dispatcher.serve(&origin, request).await }));
         }
     }
 }

@@ -2,16 +2,18 @@
 
 use std::sync::{Arc, Once};
 
-use sealway_v2ray::vmess::{self, Command, Drain, RequestOpener, Security, Session};
-use sealway_v2ray::{Destination, Network, Step, mux};
+use sealway_v2ray::vmess::{self, Command, Drain, Profile, RequestOpener, Security, Session};
+use sealway_v2ray::{Destination, Network, Step, UserId, mux};
 use tokio::time::timeout_at;
 
+use super::roster::{Roll, Roster, Table, Unchanged};
 use super::{Fresh, Protocol, Users};
 use crate::body::vmess::{VmessOpen, VmessSeal};
 use crate::clock::Clock;
 use crate::dispatch::{Request, User};
 use crate::error::{Error, Pending};
-use crate::settings::VmessIn;
+use crate::people::Member;
+use crate::settings::{NewAccount, VmessIn};
 use crate::stream::Stream;
 use crate::udp::Framed;
 use crate::{random, replay};
@@ -21,23 +23,42 @@ static CLEAR: Once = Once::new();
 
 /// A VMess inbound.
 pub(super) struct Vmess {
-    users: vmess::Users<Arc<User>>,
+    users: Arc<Roster<vmess::Users<Arc<Member>>>>,
+    /// How it treats those it refuses, whoever comes and goes.
+    drain: Profile,
     secure_only: bool,
     clock: Clock,
 }
 
+impl Table for vmess::Users<Arc<Member>> {
+    type Name = UserId;
+
+    fn name(&self, account: &NewAccount) -> Result<UserId, Unchanged> {
+        match account {
+            NewAccount::Vmess(id) => Ok(*id),
+            _ => Err(Unchanged::Other("this inbound knows its users by ids of VMess")),
+        }
+    }
+
+    fn insert(&mut self, id: &UserId, _: &NewAccount, member: Arc<Member>) -> Result<(), Unchanged> {
+        Ok(self.insert(*id, member)?)
+    }
+
+    fn remove(&mut self, id: &UserId) {
+        self.remove(id);
+    }
+}
+
 /// What a header says.
-type Header = (Arc<User>, Session, Command);
+type Header = (Arc<Member>, Session, Command);
 
 impl Vmess {
-    pub(super) fn new(settings: &VmessIn, users: &mut Users<'_>) -> Result<Self, Error> {
-        let list: Result<Vec<_>, Error> = settings
-            .users
-            .iter()
-            .map(|user| Ok((user.id, users.user(user)?)))
-            .collect();
+    pub(super) fn new(settings: &VmessIn, users: &Users<'_>) -> Result<Self, Error> {
+        let known = vmess::Users::new();
+        let roster = Roster::new(known, settings.users.iter().map(Into::into), users)?;
         Ok(Vmess {
-            users: vmess::Users::from_list(list?).map_err(|error| users.wrong(error))?,
+            drain: drain(settings.users.is_empty(), || roster.read().drain_profile())?,
+            users: roster,
             secure_only: settings.secure_only,
             clock: users.clock,
         })
@@ -46,7 +67,7 @@ impl Vmess {
     /// Reads the request header. Whatever is wrong with it, the client is heard out before the connection closes.
     async fn read(&self, fresh: Fresh) -> Result<Request, Error> {
         let mut stream = fresh.stream;
-        let mut drain = Drain::new(self.users.drain_profile(), u64::from_le_bytes(random::bytes()?));
+        let mut drain = Drain::new(self.drain, u64::from_le_bytes(random::bytes()?));
         let in_time = async {
             let header = self.header(&mut stream, &mut drain).await;
             if header.is_err() {
@@ -60,7 +81,7 @@ impl Vmess {
                     Command::Connect(to) => to,
                     Command::Mux => mux::target()?,
                 };
-                return welcome(stream, user, &session, to);
+                return welcome(stream, Arc::new(User::from(user)), &session, to);
             }
             Ok(Err(error)) => error,
             Err(_) => Error::TimedOut("VMess header"),
@@ -79,7 +100,8 @@ impl Vmess {
             drain.consume(stream.payload().len() - had);
             let now = (self.clock)();
             let mut remember = |seen| replay::remember(seen, now);
-            match opener.handle(stream.payload(), now, &self.users, &mut remember)? {
+            let step = opener.handle(stream.payload(), now, &self.users.read(), &mut remember)?;
+            match step {
                 Step::More(_) => {}
                 Step::Done { value, used } => {
                     if value.session.security == Security::None {
@@ -100,6 +122,10 @@ impl Vmess {
 }
 
 impl Protocol for Vmess {
+    fn users(&self) -> Option<&dyn Roll> {
+        Some(&*self.users)
+    }
+
     fn take<'a>(&'a self, fresh: Fresh) -> Pending<'a, Request> {
         Box::pin(self.read(fresh))
     }
@@ -131,6 +157,15 @@ fn welcome(mut stream: Stream, user: Arc<User>, session: &Session, to: Destinati
             user,
         },
     })
+}
+
+/// How a server treats those it refuses: as its secrets have it, so that it is the same after a start. One that begins without
+/// users draws lots.
+pub(super) fn drain(empty: bool, of_users: impl FnOnce() -> Profile) -> Result<Profile, Error> {
+    match empty {
+        true => Ok(Profile::new(random::bytes()?)),
+        false => Ok(of_users()),
+    }
 }
 
 /// Reads on until as many bytes have come as for any other refusal.

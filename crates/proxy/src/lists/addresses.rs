@@ -10,13 +10,13 @@ use std::sync::Arc;
 use sealway_route::ips::IpSet;
 use sealway_v2ray::config::{GeoList, is_private};
 
-use super::{Current, Key, Sets};
+use super::{Current, Key, Number, Sets};
 use crate::Error;
 use crate::geo::{GeoError, GeoFile, Item};
 use crate::settings::IpMatch;
 
 /// A list of networks.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Networks {
     pub(super) set: IpSet,
     /// It stands for what is outside of them.
@@ -49,7 +49,7 @@ struct Groups {
 #[derive(Debug, Default)]
 struct Group {
     private: bool,
-    lists: Vec<usize>,
+    lists: Vec<Number>,
 }
 
 impl Group {
@@ -63,7 +63,7 @@ impl Group {
 
     fn of<'s>(&'s self, sets: &'s Sets) -> impl Iterator<Item = &'s Networks> {
         let lists = self.lists.iter();
-        lists.filter_map(|number| sets.networks.get(*number).map(AsRef::as_ref))
+        lists.filter_map(|number| sets.networks.get(**number).map(AsRef::as_ref))
     }
 }
 
@@ -93,7 +93,7 @@ pub(super) fn build(
     place: &str,
     conditions: &[IpMatch],
     current: Current,
-    list: impl Fn(&GeoList) -> Result<usize, Error>,
+    list: impl Fn(&GeoList) -> Result<Number, Error>,
 ) -> Result<Addresses, Error> {
     let (mut nets, mut not_nets) = (IpSet::builder(), IpSet::builder());
     let mut groups = Groups {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sealway_route::names::{Asked, Builder, NameSet};
 use sealway_v2ray::config::GeoList;
 
-use super::{Current, Key, Sets};
+use super::{Current, Key, Number, Sets};
 use crate::Error;
 use crate::geo::{GeoError, GeoFile, Item};
 use crate::settings::DomainMatch;
@@ -19,7 +19,7 @@ struct Parts {
     /// What is written in the conditions themselves.
     own: NameSet,
     /// The numbers of what they name of geo files.
-    lists: Box<[usize]>,
+    lists: Box<[Number]>,
     current: Current,
 }
 
@@ -31,7 +31,7 @@ impl Names {
 
     /// The same, by what lists held when `sets` were taken from the [`Lists`](super::Lists) that made this.
     pub(crate) fn matches_in(&self, sets: &Sets, name: &Asked<'_>) -> bool {
-        let mut lists = self.0.lists.iter().filter_map(|number| sets.names.get(*number));
+        let mut lists = self.0.lists.iter().filter_map(|number| sets.names.get(**number));
         self.0.own.holds(name) || lists.any(|list| list.holds(name))
     }
 }
@@ -40,7 +40,7 @@ pub(super) fn build(
     place: &str,
     conditions: &[DomainMatch],
     current: Current,
-    list: impl Fn(&GeoList) -> Result<usize, Error>,
+    list: impl Fn(&GeoList) -> Result<Number, Error>,
 ) -> Result<Names, Error> {
     let (mut own, mut lists) = (NameSet::builder(), Vec::new());
     for condition in conditions {

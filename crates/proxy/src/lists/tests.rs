@@ -1,6 +1,7 @@
+use std::cell::RefCell;
+
 use sealway_route::names::Asked;
 use sealway_route::testing;
-use sealway_v2ray::config::{File, Options, load};
 
 use super::*;
 use crate::settings::{Rule, Settings};
@@ -32,13 +33,16 @@ fn one_condition_of_a_list_suffices() {
 struct Place {
     folder: tempfile::TempDir,
     lists: Lists,
+    /// Those that were made.
+    rules: RefCell<Vec<Rule>>,
 }
 
 impl Place {
     fn new(names: &[(&str, &[&str])], networks: &[(&str, &[&str])]) -> Place {
         let folder = tempfile::tempdir().unwrap();
         let lists = Lists::new(vec![folder.path().to_owned()]);
-        let place = Place { folder, lists };
+        let rules = RefCell::default();
+        let place = Place { folder, lists, rules };
         place.write(names, networks);
         place
     }
@@ -59,18 +63,34 @@ impl Place {
             r#"{{"outbounds": [{{"tag": "o", "protocol": "freedom"}}], "inbounds": [],
                 "routing": {{"rules": [{{{conditions}, "outboundTag": "o"}}]}}}}"#
         );
-        let file = File {
-            name: "c.json",
-            text: text.as_bytes(),
-        };
-        let loaded = load(&[file], &Options::default());
-        let config = loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.problems));
-        Settings::from_config(&config).unwrap().rules.remove(0)
+        let rule = Settings::of_text(&text).rules.remove(0);
+        self.rules.borrow_mut().push(rule.clone());
+        rule
     }
 
     fn names(&self, text: &str) -> Result<Names, Error> {
         let rule = self.rule(&format!(r#""domain": {text}"#));
         self.lists.names("x", &rule.domains)
+    }
+
+    /// Reads all that were named again.
+    fn read_again(&self) -> Result<Fresh, GeoError> {
+        let rules = self.rules.borrow();
+        let names = rules.iter().flat_map(|rule| &rule.domains).filter_map(|one| match one {
+            DomainMatch::List(list) => Some((Kind::Names, list)),
+            _ => None,
+        });
+        let networks = rules.iter().flat_map(|rule| &rule.ips).filter_map(|one| match one {
+            IpMatch::List(list) | IpMatch::NotList(list) => Some((Kind::Networks, list)),
+            _ => None,
+        });
+        self.lists.read_again(&names.chain(networks).collect::<Vec<_>>())
+    }
+
+    /// The same, and takes up what they hold.
+    fn reload(&self) -> Result<(), GeoError> {
+        self.lists.take_up(self.read_again()?);
+        Ok(())
     }
 
     fn addresses(&self, text: &str) -> Result<Addresses, Error> {
@@ -229,7 +249,6 @@ fn a_reload_replaces_all_lists_or_none() {
     );
     assert!(
         place
-            .lists
             .reload()
             .unwrap_err()
             .to_string()
@@ -237,12 +256,12 @@ fn a_reload_replaces_all_lists_or_none() {
     );
     assert!(old());
     std::fs::write(place.folder.path().join("geosite.dat"), b"<html>").unwrap();
-    assert!(place.lists.reload().is_err() && old());
+    assert!(place.reload().is_err() && old());
     place.write(
         &[("B", &["b.example"]), ("A", &["new.example"])],
         &[("A", &["2.0.0.0/8"])],
     );
-    assert_eq!(place.lists.reload().unwrap(), 3);
+    assert_eq!(place.reload().unwrap(), ());
     assert!(names.matches("new.example") && !names.matches("old.example") && names.matches("own.example"));
     assert!(
         names.matches("b.example") && addresses.matches([2, 1, 1, 1].into()) && !addresses.matches([1, 1, 1, 1].into())
@@ -257,28 +276,32 @@ fn entries_without_a_text_hold_for_nothing() {
 }
 
 #[test]
-fn a_reload_that_begins_later_ends_later() {
-    let place = Place::new(&[("A", &["one.example"])], &[]);
-    let set = place.names(r#"["geosite:a"]"#).unwrap();
-    place.lists.close();
-    let (lists, place) = (&place.lists, &place);
-    std::thread::scope(|threads| {
-        let (begun, has_begun) = std::sync::mpsc::channel();
-        let (ended, has_ended) = std::sync::mpsc::channel();
-        let first = threads.spawn(move || {
-            lists.reload_and(|| {
-                begun.send(()).unwrap();
-                // The other has time to overtake, if it can.
-                let _ = has_ended.recv_timeout(std::time::Duration::from_millis(300));
-            })
-        });
-        has_begun.recv().unwrap();
-        place.write(&[("A", &["two.example"])], &[]);
-        lists.reload().unwrap();
-        ended.send(()).ok();
-        first.join().unwrap().unwrap();
-    });
-    assert!(set.matches("two.example") && !set.matches("one.example"));
+fn lists_that_nobody_names_any_more_are_let_go_of() {
+    let place = Place::new(
+        &[("A", &["a.example"]), ("B", &["b.example"])],
+        &[("A", &["1.0.0.0/8"])],
+    );
+    let (a, nets) = (
+        place.names(r#"["geosite:a"]"#).unwrap(),
+        place.addresses(r#"["geoip:a"]"#).unwrap(),
+    );
+    let b = place.names(r#"["geosite:b"]"#).unwrap();
+    let named = || place.lists.sizes().into_iter().map(|one| one.name).collect::<Vec<_>>();
+    place.lists.sweep();
+    assert_eq!(named(), ["geosite:a", "geosite:b", "geoip:a"]);
+    drop((a, nets));
+    let fresh = place.read_again().unwrap();
+    // What is read again is named until it was taken up.
+    place.lists.sweep();
+    assert_eq!(named().len(), 3);
+    place.lists.take_up(fresh);
+    place.lists.sweep();
+    assert_eq!(named(), ["geosite:b"]);
+    assert!(b.matches("b.example"));
+    // The place of a list is used again, and nobody sees another's.
+    let again = place.names(r#"["geosite:a"]"#).unwrap();
+    assert!(again.matches("a.example") && !again.matches("b.example") && b.matches("b.example"));
+    assert_eq!(place.lists.current().load().names.len(), 2);
 }
 
 #[test]
@@ -310,7 +333,7 @@ fn no_answer_is_half_old_and_half_new() {
                 0 => place.write(&[("A", &["other"])], &[("A", &six[..1]), ("B", &six[..1])]),
                 _ => place.write(&[("A", &["example"])], &[("A", &six), ("B", &six)]),
             }
-            lists.reload().unwrap();
+            place.reload().unwrap();
         }
         done.store(true, std::sync::atomic::Ordering::Relaxed);
     });

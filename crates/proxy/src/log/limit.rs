@@ -10,7 +10,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Lets so many lines through a second, and counts the rest.
 #[derive(Debug)]
-pub(crate) struct Limit {
+pub struct Limit {
     per_second: u32,
     state: Mutex<State>,
 }
@@ -25,7 +25,7 @@ struct State {
 
 /// Lines that were left out before one that is written. Shows as nothing if there were none.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Kept(pub(crate) u64);
+pub struct Kept(pub u64);
 
 impl fmt::Display for Kept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -37,7 +37,8 @@ impl fmt::Display for Kept {
 }
 
 impl Limit {
-    pub(crate) const fn new(per_second: u32) -> Self {
+    /// So many lines a second.
+    pub const fn new(per_second: u32) -> Self {
         Limit {
             per_second,
             state: Mutex::new(State {
@@ -49,7 +50,7 @@ impl Limit {
     }
 
     /// Whether a line may be written now, and how many were left out since the last.
-    pub(crate) fn pass(&self) -> Option<Kept> {
+    pub fn pass(&self) -> Option<Kept> {
         self.pass_at(Instant::now())
     }
 

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use sealway_v2ray::text;
 
+use super::rotate::{Due, Rotation};
+
 /// Bytes of lines that may wait to be written. What comes beyond is dropped and counted.
 const ROOM: usize = 1 << 20;
 /// Pause before writing again to something that takes no more and does not block.
@@ -22,6 +24,8 @@ pub type Lost = Box<dyn Fn(u64) -> Option<String> + Send>;
 static ALL: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 static STDOUT: Mutex<Option<Sink>> = Mutex::new(None);
 static STDERR: Mutex<Option<Sink>> = Mutex::new(None);
+/// Two logs may be one file.
+static ROTATING: Mutex<()> = Mutex::new(());
 
 fn all() -> Vec<Arc<Shared>> {
     let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
@@ -117,9 +121,18 @@ impl Sink {
     /// # Errors
     /// The file cannot be opened, or there can be no thread.
     pub fn file(path: &Path, lost: Lost) -> io::Result<Sink> {
+        Sink::rotated(path, None, lost)
+    }
+
+    /// The same, with files that are begun anew when they have become large. Where that fails, lines are dropped until it
+    /// succeeds: the disk belongs to others as well.
+    ///
+    /// # Errors
+    /// As [`Sink::file`].
+    pub fn rotated(path: &Path, rotation: Option<Rotation>, lost: Lost) -> io::Result<Sink> {
         let pipe = std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo());
         let out = if pipe { Out::Later } else { Out::Open(open(path)?) };
-        Sink::start(out, Some(path.to_owned()), lost)
+        Sink::start(out, Some(path.to_owned()), rotation, lost)
     }
 
     /// Standard output. All who ask for it share one, so that lines stay whole.
@@ -144,11 +157,16 @@ impl Sink {
             return Ok(sink.clone());
         }
         let file = File::from(stream.try_clone_to_owned()?);
-        let sink = Sink::start(Out::Open(file), None, Box::new(|lines| Some(super::dropped(lines))))?;
+        let sink = Sink::start(
+            Out::Open(file),
+            None,
+            None,
+            Box::new(|lines| Some(super::dropped(lines))),
+        )?;
         Ok(of_all.insert(sink).clone())
     }
 
-    fn start(out: Out, path: Option<PathBuf>, lost: Lost) -> io::Result<Sink> {
+    fn start(out: Out, path: Option<PathBuf>, rotation: Option<Rotation>, lost: Lost) -> io::Result<Sink> {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             more: Condvar::new(),
@@ -157,6 +175,7 @@ impl Sink {
         let writer = Writer {
             shared: Arc::clone(&shared),
             path,
+            rotation,
             lost,
             failing: false,
         };
@@ -206,6 +225,7 @@ fn open(path: &Path) -> io::Result<File> {
 struct Writer {
     shared: Arc<Shared>,
     path: Option<PathBuf>,
+    rotation: Option<Rotation>,
     lost: Lost,
     failing: bool,
 }
@@ -250,10 +270,10 @@ impl Writer {
             if again {
                 self.open_again(&mut out);
             }
-            let wrote = match &mut out {
+            let wrote = self.make_room(&mut out, batch.len()).and_then(|()| match &mut out {
                 Some(file) => self.write(file, &batch, lost),
                 None => Err(ErrorKind::NotFound.into()),
-            };
+            });
             batch.clear();
             match wrote {
                 Ok(()) => self.failing = false,
@@ -266,6 +286,26 @@ impl Writer {
                 }
             }
         }
+    }
+
+    /// Begins the file anew if it would become too large. No batch is larger than the smallest file.
+    fn make_room(&self, out: &mut Option<File>, more: usize) -> io::Result<()> {
+        let (Some(rotation), Some(path), Some(file)) = (self.rotation, &self.path, out.as_ref()) else {
+            return Ok(());
+        };
+        if rotation.due(path, file, more) == Due::Nothing {
+            return Ok(());
+        }
+        let _alone = ROTATING.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another log may just have done it.
+        match rotation.due(path, file, more) {
+            Due::Nothing => return Ok(()),
+            Due::Open => {}
+            // A link stays where it is, and leads to the new file.
+            Due::Rotate => rotation.make_room(std::fs::canonicalize(path).as_deref().unwrap_or(path))?,
+        }
+        *out = Some(open(path)?);
+        Ok(())
     }
 
     fn write(&self, file: &mut File, batch: &[u8], lost: u64) -> io::Result<()> {

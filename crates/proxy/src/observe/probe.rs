@@ -65,7 +65,7 @@ impl Probe {
     }
 
     /// How long an answer takes through an outbound.
-    pub(super) async fn through(&self, roads: &Roads, outbound: usize) -> Result<Duration, Error> {
+    pub(super) async fn through(&self, roads: &Roads, outbound: &Arc<str>) -> Result<Duration, Error> {
         self.timed(async {
             let caller = Caller::default();
             let stream = roads.through(outbound, &self.to, &caller).await?;

@@ -5,15 +5,18 @@ mod ready;
 use std::ops::Range;
 use std::sync::Arc;
 
+use sealway_v2ray::vless::vision::Seed;
 use sealway_v2ray::vless::{self, Flow, decode_response};
-use sealway_v2ray::{Destination, Step, mux};
+use sealway_v2ray::{Destination, Step, UserId, mux};
+use tokio::time::timeout;
 
 use super::mux::Programs;
-use super::{Caller, Dialer, Far, Protocol};
+use super::{Caller, Dialer, Far, Protocol, REACH};
 use crate::error::{Error, Pending};
 use crate::layer::{Open, Opened};
 use crate::mux::Xudp;
 use crate::policy::is_private;
+use crate::roads::inherit;
 use crate::settings::{MuxOut, VlessOut};
 use crate::stream::Stream;
 use crate::udp::{Framed, PacketEnd};
@@ -29,6 +32,27 @@ pub(super) struct Vless {
     /// One association by XUDP serves all targets.
     full_cone: bool,
     ready: Option<Ready>,
+}
+
+/// How a stream begins whose header is set.
+#[derive(Clone, Copy)]
+struct Begins {
+    id: UserId,
+    /// Of the flow, if there is one.
+    seed: Option<Seed>,
+    /// What is sent may leave TLS.
+    leaves: bool,
+}
+
+impl Begins {
+    fn on(self, mut stream: Stream) -> Result<Stream, Error> {
+        stream.set_opener(Box::new(Response));
+        if let Some(seed) = self.seed {
+            stream.carries_vision()?;
+            stream.set_vision(self.id, seed, self.leaves);
+        }
+        Ok(stream)
+    }
 }
 
 /// Ports whose datagrams go out on their own: one question and one answer, or a connection of their own.
@@ -71,17 +95,23 @@ impl Vless {
             Some(ready) => ready.take().await,
             None => None,
         };
-        let mut stream = match kept {
-            Some(mut stream) => {
-                stream.set_prefix(header);
-                stream
-            }
-            None => self.dialer.connect_with(&self.settings.server, header, caller).await?,
+        let begins = Begins {
+            id: request.id,
+            seed: self.settings.vision.map(|vision| vision.seed),
+            leaves: !is_mux,
         };
-        stream.set_opener(Box::new(Response));
-        if let Some(vision) = &self.settings.vision {
-            stream.carries_vision()?;
-            stream.set_vision(request.id, vision.seed, !is_mux);
+        let Some(mut stream) = kept else {
+            let stream = self.dialer.connect_with(&self.settings.server, header, caller).await?;
+            return begins.on(stream);
+        };
+        stream.set_prefix(header.clone());
+        let mut stream = begins.on(stream)?;
+        if !is_mux {
+            let (dialer, server, caller) = (Arc::clone(&self.dialer), self.settings.server.clone(), caller.clone());
+            stream.set_again(Box::pin(inherit(async move {
+                let dialled = timeout(REACH, dialer.connect_with(&server, header, &caller)).await;
+                begins.on(dialled.unwrap_or(Err(Error::TimedOut("answer of the next server")))?)
+            })));
         }
         Ok(stream)
     }

@@ -25,7 +25,13 @@ pub(super) struct Bucket {
 const PARTS: u128 = 1_000_000_000;
 
 impl Bucket {
+    /// A limit of nothing is one byte: whoever asks for less would wait for ever, and take a read of nothing for an end.
     pub(super) fn new(limit: ThrottledAfter, now: Instant) -> Self {
+        let limit = ThrottledAfter {
+            rate: limit.rate.max(1),
+            burst: limit.burst.max(1),
+            ..limit
+        };
         Bucket {
             limit,
             free: limit.after,
@@ -53,7 +59,7 @@ impl Bucket {
             return Ok(most(u64::try_from(held).unwrap_or(u64::MAX)));
         }
         let lacks = u128::from(wanted) * PARTS - self.held;
-        let wait = lacks.div_ceil(self.limit.rate.max(1).into());
+        let wait = lacks.div_ceil(self.limit.rate.into());
         Err(now + Duration::from_nanos(u64::try_from(wait).unwrap_or(u64::MAX)))
     }
 
@@ -113,13 +119,23 @@ mod tests {
 
     #[test]
     fn extreme_limits_neither_overflow_nor_stand_still() {
-        for (after, rate, burst) in [(0, 1, 1), (0, u64::MAX, u64::MAX), (u64::MAX, 1, 1), (0, 1, u64::MAX)] {
+        for (after, rate, burst) in [
+            (0, 0, 0),
+            (0, 1, 0),
+            (0, 1, 1),
+            (0, u64::MAX, u64::MAX),
+            (u64::MAX, 1, 1),
+            (0, 1, u64::MAX),
+        ] {
             let now = Instant::now();
             let mut bucket = Bucket::new(ThrottledAfter { after, rate, burst }, now);
             for second in 0..5 {
                 let now = now + Duration::from_secs(second);
                 match bucket.grant(now) {
-                    Ok(most) => bucket.take(most),
+                    Ok(most) => {
+                        assert!(most > 0, "a read of nothing");
+                        bucket.take(most);
+                    }
                     Err(then) => assert!(then > now && then <= now + Duration::from_secs(1)),
                 }
             }

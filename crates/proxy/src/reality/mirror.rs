@@ -39,8 +39,10 @@ pub(super) struct Mirror {
     pub(super) heard: Vec<u8>,
     passed: usize,
     /// What the target has said, none of which was passed on.
-    answer: Vec<u8>,
-    traffic: Traffic,
+    pub(super) answer: Vec<u8>,
+    /// Where in it a read has ended.
+    pub(super) cuts: Vec<usize>,
+    pub(super) traffic: Traffic,
 }
 
 impl Mirror {
@@ -51,6 +53,7 @@ impl Mirror {
             heard: read,
             passed: 0,
             answer: Vec::new(),
+            cuts: Vec::new(),
             traffic: traffic.clone(),
         }
     }
@@ -82,22 +85,36 @@ impl Mirror {
         if self.heard.len() - self.passed >= MAX_BEHIND {
             return Poll::Pending;
         }
-        let mut piece = [0; 2048];
-        match ready!(self.client.poll_read(cx, &mut piece))? {
+        match ready!(self.poll_heard(cx))? {
             0 => Poll::Ready(Ok(Some("failed to read client hello: the client said no more"))),
-            got => {
-                self.traffic.received(got);
-                self.heard.extend_from_slice(&piece[..got]);
+            _ => {
                 self.pass(cx)?;
                 Poll::Ready(Ok(None))
             }
         }
     }
 
+    /// Ready when the client has said something more, or ended. It may have done so before the runtime has heard of it.
+    pub(super) fn poll_heard(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Error>> {
+        let mut piece = [0; 2048];
+        let got = match self.client.read_now(&mut piece)? {
+            Some(got) => got,
+            None => ready!(self.client.poll_read(cx, &mut piece))?,
+        };
+        self.traffic.received(got);
+        self.heard.extend_from_slice(&piece[..got]);
+        Poll::Ready(Ok(got))
+    }
+
     /// Passes on as much as the target takes now.
     fn pass(&mut self, cx: &mut Context<'_>) -> Result<(), Error> {
         while let Some(rest @ [_, ..]) = self.heard.get(self.passed..) {
-            match self.target.poll_write(cx, rest) {
+            let wrote = match self.target.write_now(rest) {
+                Ok(None) => self.target.poll_write(cx, rest),
+                Ok(Some(wrote)) => Poll::Ready(Ok(wrote)),
+                Err(error) => Poll::Ready(Err(error)),
+            };
+            match wrote {
                 Poll::Pending => break,
                 Poll::Ready(Ok(wrote)) => self.passed += wrote,
                 Poll::Ready(Err(error)) => return Err(self.broken(error)),
@@ -107,11 +124,12 @@ impl Mirror {
     }
 
     /// Ready when the target has said something more, or ended.
-    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Error>> {
-        let mut piece = [0; 2048];
+    pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Error>> {
+        let mut piece = [0; 8192];
         match ready!(self.target.poll_read(cx, &mut piece)) {
             Ok(got) => {
                 self.answer.extend_from_slice(&piece[..got]);
+                self.cuts.push(self.answer.len());
                 Poll::Ready(Ok(got))
             }
             Err(error) => Poll::Ready(Err(self.broken(error))),
@@ -131,11 +149,11 @@ impl Mirror {
             match flight.look(&self.answer) {
                 Look::Whole(shape) => return Ok(Answered::Flight(self.behind(shape).await)),
                 Look::Unfit(why) => return Ok(Answered::Unfit(why)),
-                Look::Broken(why) => return Err(Error::protocol("REALITY, as its target,", why)),
+                Look::Broken(why) => return Ok(Answered::Unfit(why)),
                 Look::More => {}
             }
             if self.answer.len() >= MAX_FLIGHT {
-                return Err(Error::protocol("REALITY, as its target,", "a flight that is too long"));
+                return Ok(Answered::Unfit("a flight that is too long"));
             }
             // What the target said before it broke the connection is read first.
             let got = poll_fn(|cx| {
@@ -146,10 +164,7 @@ impl Mirror {
                 answer
             });
             if got.await? == 0 {
-                return match self.answer.is_empty() {
-                    true => Ok(Answered::Unfit("it closed the connection")),
-                    false => Err(Error::protocol("REALITY, as its target,", "a flight that breaks off")),
-                };
+                return Ok(Answered::Unfit("it closed the connection"));
             }
         }
     }

@@ -181,8 +181,6 @@ impl Probes {
                 ],
                 // It is not trusted with anything: whoever stands there is what strangers see.
                 allow_insecure: true,
-                // Servers give tickets to those only who could use them.
-                resumption: true,
                 ..ClientTls::default()
             };
             let config = build::client(place, &tls)?;

@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::{advance, timeout};
 
 use super::*;
+use crate::stats::Traffic;
 use crate::tls;
 use crate::transport::ws::Frames;
 
@@ -50,7 +51,7 @@ async fn a_stalled_direction_holds_what_is_promised() {
                 // Reads that are as large as they may be.
                 socket2::SockRef::from(sock).set_send_buffer_size(4 << 20).unwrap();
             }
-            let mut relay = Relay::new(near, far, Timeouts::default(), Traffic::default());
+            let mut relay = Relay::new(near, far, Timeouts::default(), Presence::nobody());
             let stalled = timeout(Duration::from_secs(1), std::future::poll_fn(|cx| relay.poll(cx)));
             assert!(stalled.await.is_err(), "{name}: somebody reads");
             assert!(relay.near.wants_flush(), "{name}: nothing waits");
@@ -70,7 +71,7 @@ async fn idle_connections_that_end_at_once_do_not_end_together() {
     let began = Instant::now();
     for number in 0..COUNT {
         let ((near, client), (far, target)) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
-        let mut relay = Relay::new(bare(near), bare(far), Timeouts::default(), Traffic::default());
+        let mut relay = Relay::new(bare(near), bare(far), Timeouts::default(), Presence::nobody());
         relay.pacer = pacer;
         relays.spawn(async move { (number, relay.run().await.is_ok(), began.elapsed()) });
         clients.push(client);

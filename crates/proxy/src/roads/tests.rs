@@ -12,6 +12,11 @@ struct Next {
     asked: Mutex<Vec<(Way, Destination)>>,
 }
 
+/// The tag of an outbound.
+fn o(at: usize) -> Arc<str> {
+    format!("o{at}").into()
+}
+
 impl Next {
     fn new(outbounds: usize, onward: bool, spawns: bool) -> Arc<Next> {
         let next = Arc::new(Next {
@@ -34,14 +39,15 @@ impl Ways for Next {
     fn connect<'a>(&'a self, way: &'a Way, to: &'a Destination, _: &'a Caller) -> Pending<'a, Stream> {
         self.asked.lock().unwrap().push((way.clone(), to.clone()));
         let Way::Through(at) = way else {
-            return Box::pin(self.roads.through(0, to, &NOBODY));
+            return Box::pin(async { self.roads.through(&o(0), to, &NOBODY).await });
         };
-        let (roads, next) = (Arc::clone(&self.roads), (at + 1) % self.roads.tags.len());
+        let at = self.roads.tags.iter().position(|tag| **tag == **at).unwrap();
+        let (roads, next) = (Arc::clone(&self.roads), o((at + 1) % self.roads.tags.len()));
         let to = match self.onward {
             true => target(to.port + 1),
             false => to.clone(),
         };
-        let onwards = inherit(async move { roads.through(next, &to, &NOBODY).await });
+        let onwards = inherit(async move { roads.through(&next, &to, &NOBODY).await });
         match self.spawns {
             true => Box::pin(async { tokio::spawn(onwards).await.unwrap() }),
             false => Box::pin(onwards),
@@ -78,13 +84,18 @@ fn target(port: u16) -> Destination {
 async fn a_way_that_needs_itself_ends_with_an_error_that_names_it() {
     for spawns in [false, true] {
         let next = Next::new(3, false, spawns);
-        let error = next.roads.through(1, &target(5), &NOBODY).await.err().unwrap();
+        let error = next.roads.through(&o(1), &target(5), &NOBODY).await.err().unwrap();
         assert_eq!(
             error.to_string(),
-            "the way to tcp:192.0.2.1:5 by outbounds[1] \"o1\" needs itself, or too many others"
+            "the way to tcp:192.0.2.1:5 by outbound \"o1\" needs itself, or too many others"
         );
         assert_eq!(next.asked(), 3, "each was asked once");
-        let error = next.roads.packets_through(1, &target(5), &NOBODY).await.err().unwrap();
+        let error = next
+            .roads
+            .packets_through(&o(1), &target(5), &NOBODY)
+            .await
+            .err()
+            .unwrap();
         assert!(matches!(error, Error::Circle { .. }), "{error}");
     }
 }
@@ -100,8 +111,11 @@ async fn ways_nest_so_deep_and_no_deeper() {
 #[tokio::test]
 async fn two_ways_beside_each_other_are_no_circle() {
     let next = Next::new(2, false, false);
-    let (one, to) = (Caller::default(), target(5));
-    let both = tokio::join!(next.roads.through(0, &to, &one), next.roads.through(0, &to, &one));
+    let (one, to, first) = (Caller::default(), target(5), o(0));
+    let both = tokio::join!(
+        next.roads.through(&first, &to, &one),
+        next.roads.through(&first, &to, &one)
+    );
     assert!(both.0.is_err() && both.1.is_err());
     assert_eq!(next.asked(), 4, "both went the whole way");
 }
@@ -111,7 +125,7 @@ async fn a_road_without_an_engine_leads_nowhere() {
     let next = Next::new(1, false, false);
     let roads = Arc::clone(&next.roads);
     drop(next);
-    let error = roads.through(0, &target(5), &NOBODY).await.err().unwrap();
+    let error = roads.through(&o(0), &target(5), &NOBODY).await.err().unwrap();
     assert!(matches!(error, Error::Closed), "{error}");
     let unset = Roads::new(Vec::new());
     assert!(unset.routed(&"x".into(), &target(5)).await.is_err());
@@ -120,7 +134,7 @@ async fn a_road_without_an_engine_leads_nowhere() {
 #[test]
 fn tags_are_found_unless_they_are_empty() {
     let roads = Roads::new(vec![String::new(), "a".into()]);
-    assert_eq!(roads.find("here", "a").unwrap(), 1);
+    assert_eq!(&*roads.find("here", "a").unwrap(), "a");
     for unknown in ["", "b"] {
         let error = roads.find("here", unknown).unwrap_err();
         assert_eq!(

@@ -1,44 +1,43 @@
-use crate::settings::{FallbackDial, Secret, ServerReality};
+mod changes;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use super::*;
+use crate::settings::{Rule, Service};
 
-fn reality() -> ServerReality {
-    ServerReality {
-        target: FallbackDial::Local(443),
-        xver: 0,
-        server_names: vec!["a.test".to_owned()],
-        private_key: Secret([1; 32]),
-        short_ids: vec![[0; 8]],
-        min_client_version: None,
-        max_client_version: None,
-        max_time_diff: None,
-        mldsa65_seed: None,
-        limit_upload: None,
-        limit_download: None,
-        key_log: None,
-    }
-}
+/// A door that leads to nobody, but by the rules.
+const DOOR: &str = r#"{"tag": "in", "listen": "127.0.0.1", "port": 0, "protocol": "dokodemo-door",
+    "settings": {"address": "192.0.2.1", "port": 9}}"#;
 
-#[test]
-fn with_reality_the_kernel_probes_nobody_unless_that_is_asked_for() {
-    let seven = Some(Duration::from_secs(7));
-    let chosen = |idle, interval| SocketOptions {
-        keep_alive_idle: idle,
-        keep_alive_interval: interval,
-        ..SocketOptions::default()
-    };
-    for (socket, silent) in [
-        (chosen(None, None), true),
-        (chosen(seven, None), false),
-        (chosen(None, seven), false),
-    ] {
-        let mut transport = ServerTransport {
-            socket,
-            reality: Some(Box::new(reality())),
-            ..ServerTransport::default()
-        };
-        assert_eq!(listener_options(&transport).no_keep_alive, silent);
-        transport.reality = None;
-        assert!(!listener_options(&transport).no_keep_alive);
-    }
+#[tokio::test]
+async fn rules_lead_to_a_service() {
+    let (sender, mut came) = tokio::sync::mpsc::unbounded_channel();
+    let mut settings = Settings::of_text(&format!(
+        r#"{{"inbounds": [{DOOR}], "outbounds": [{{"tag": "nowhere", "protocol": "blackhole"}}]}}"#
+    ));
+    settings.services = vec![Service {
+        tag: "api".into(),
+        connect: Arc::new(move |end| drop(sender.send(end))),
+    }];
+    settings.rules = vec![Rule {
+        inbound_tags: vec!["in".into()],
+        outbound_tag: "api".into(),
+        ..Rule::default()
+    }];
+    let server = Server::start(settings.clone()).await.unwrap();
+    let mut client = TcpStream::connect(server.addresses("in")[0]).await.unwrap();
+    client.write_all(b"question").await.unwrap();
+    let mut service = came.recv().await.unwrap();
+    let mut read = [0; 8];
+    service.read_exact(&mut read).await.unwrap();
+    service.write_all(b"answer").await.unwrap();
+    drop(service);
+    let mut answer = Vec::new();
+    client.read_to_end(&mut answer).await.unwrap();
+    assert_eq!((&read, &answer[..]), (b"question", &b"answer"[..]));
+    // Its tag is nobody else's.
+    settings.outbounds[0].tag = "api".into();
+    let error = Server::start(settings).await.err().unwrap().to_string();
+    assert_eq!(error, "api.tag: an outbound has the tag \"api\" already");
 }

@@ -9,7 +9,7 @@ use sealway_v2ray::vless::fallback::Fallback;
 use sealway_v2ray::vless::vision::Seed;
 use sealway_v2ray::{Address, UserId};
 
-use super::{DomainMatch, FallbackDial, IpMatch, Override, ServerTransport, UnixName};
+use super::{DomainMatch, FallbackDial, IpMatch, Override, Packed, ServerTransport, UnixName};
 
 /// Where an inbound listens.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -34,7 +34,7 @@ impl Listen {
 }
 
 /// An inbound.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Inbound {
     /// Its name, or empty.
     pub tag: String,
@@ -49,7 +49,7 @@ pub struct Inbound {
 }
 
 /// What is looked for in the first bytes of a connection, and what becomes of it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sniffing {
     /// Protocols whose names replace targets.
     pub overrides: Vec<Override>,
@@ -77,7 +77,7 @@ impl Inbound {
 }
 
 /// What an inbound speaks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum InboundProtocol {
     /// Everything goes to one target.
     Dokodemo(Dokodemo),
@@ -132,7 +132,7 @@ pub enum Capture {
 }
 
 /// A fixed target, or whatever the firewall leads here.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Dokodemo {
     /// Go to where connections were meant to go. The target below is then for those of which that is not known.
     pub capture: Option<Capture>,
@@ -148,6 +148,35 @@ pub struct Dokodemo {
     pub level: u32,
 }
 
+/// A user who is added to an inbound.
+#[derive(Clone, Debug)]
+pub struct NewUser {
+    /// Name in counters, rules and the access log. Without one he cannot be removed.
+    pub email: String,
+    /// Level.
+    pub level: u32,
+    /// What he is recognised by.
+    pub account: NewAccount,
+}
+
+/// What a user is recognised by.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum NewAccount {
+    /// VLESS: secret id, how the payload goes, and how much it is padded.
+    Vless(UserId, Flow, Seed),
+    /// VMess: secret id.
+    Vmess(UserId),
+    /// Trojan: what the password becomes on the wire.
+    Trojan(Key),
+    /// Shadowsocks: the key that the password stands for.
+    Shadowsocks(shadowsocks::Key),
+    /// Shadowsocks: the password, and the method. `None`: that of the inbound.
+    ShadowsocksPassword(Option<shadowsocks::Method>, String),
+    /// SOCKS and HTTP: name and password.
+    Login(Account),
+}
+
 /// A name and a password.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Account {
@@ -158,7 +187,7 @@ pub struct Account {
 }
 
 /// SOCKS inbound.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Socks {
     /// Who may use it. Empty: anyone.
     pub accounts: Vec<Account>,
@@ -171,7 +200,7 @@ pub struct Socks {
 }
 
 /// HTTP proxy inbound.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct HttpProxy {
     /// Who may use it. Empty: anyone.
     pub accounts: Vec<Account>,
@@ -182,7 +211,7 @@ pub struct HttpProxy {
 }
 
 /// Shadowsocks inbound.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ShadowsocksIn {
     /// Who may use it.
     pub users: ShadowsocksUsers,
@@ -195,7 +224,7 @@ pub struct ShadowsocksIn {
 }
 
 /// Who may use a Shadowsocks inbound.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum ShadowsocksUsers {
     /// The methods of 2017: users with keys, and perhaps methods, of their own.
     Classic(Vec<ShadowsocksUser>),
@@ -206,7 +235,7 @@ pub enum ShadowsocksUsers {
 }
 
 /// A user of Shadowsocks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ShadowsocksUser {
     /// The key that the password stands for.
     pub key: shadowsocks::Key,
@@ -217,7 +246,7 @@ pub struct ShadowsocksUser {
 }
 
 /// A user, by an id.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct User {
     /// Secret id.
     pub id: UserId,
@@ -228,7 +257,7 @@ pub struct User {
 }
 
 /// A user of Trojan.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TrojanUser {
     /// What the password becomes on the wire.
     pub key: Key,
@@ -239,16 +268,16 @@ pub struct TrojanUser {
 }
 
 /// Trojan inbound.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrojanIn {
     /// Who may use it.
-    pub users: Vec<TrojanUser>,
+    pub users: Packed<TrojanUser>,
     /// Where everybody else is sent.
     pub fallbacks: Vec<Fallback<FallbackTarget>>,
 }
 
 /// A user of VLESS.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct VlessUser {
     /// Who it is.
     pub user: User,
@@ -256,6 +285,47 @@ pub struct VlessUser {
     pub flow: Flow,
     /// How much it is padded.
     pub seed: Seed,
+}
+
+impl From<VlessUser> for NewUser {
+    fn from(vless: VlessUser) -> NewUser {
+        NewUser {
+            email: vless.user.email,
+            level: vless.user.level,
+            account: NewAccount::Vless(vless.user.id, vless.flow, vless.seed),
+        }
+    }
+}
+
+impl From<User> for NewUser {
+    /// A user of VMess.
+    fn from(user: User) -> NewUser {
+        NewUser {
+            email: user.email,
+            level: user.level,
+            account: NewAccount::Vmess(user.id),
+        }
+    }
+}
+
+impl From<TrojanUser> for NewUser {
+    fn from(user: TrojanUser) -> NewUser {
+        NewUser {
+            email: user.email,
+            level: user.level,
+            account: NewAccount::Trojan(user.key),
+        }
+    }
+}
+
+impl From<&ShadowsocksUser> for NewUser {
+    fn from(user: &ShadowsocksUser) -> NewUser {
+        NewUser {
+            email: user.email.clone(),
+            level: user.level,
+            account: NewAccount::Shadowsocks(user.key.clone()),
+        }
+    }
 }
 
 impl From<User> for VlessUser {
@@ -270,10 +340,10 @@ impl From<User> for VlessUser {
 }
 
 /// VLESS inbound.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct VlessIn {
     /// Who may use it.
-    pub users: Vec<VlessUser>,
+    pub users: Packed<VlessUser>,
     /// Where everybody else is sent.
     pub fallbacks: Vec<Fallback<FallbackTarget>>,
 }
@@ -288,10 +358,10 @@ pub struct FallbackTarget {
 }
 
 /// VMess inbound.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct VmessIn {
     /// Who may use it.
-    pub users: Vec<User>,
+    pub users: Packed<User>,
     /// Refuse the words `none` and `zero`.
     pub secure_only: bool,
 }

@@ -10,7 +10,7 @@ use sealway_v2ray::{Address, Network, UserId};
 use super::{Account, ClientTransport, DnsRule, DomainStrategy, Fragment, Noise, NonIpQuery, SendThrough};
 
 /// An outbound.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Outbound {
     /// Its name, or empty.
     pub tag: String,
@@ -25,7 +25,7 @@ pub struct Outbound {
 }
 
 /// Many connections in one, as the client.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct MuxOut {
     /// Streams in one carrier at once. `None`: each goes out on its own.
     pub streams: Option<u16>,
@@ -64,7 +64,7 @@ pub enum MuxPort443 {
 }
 
 /// What an outbound speaks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum OutboundProtocol {
     /// Straight to the target.
     Freedom(Freedom),
@@ -90,7 +90,7 @@ pub enum OutboundProtocol {
 }
 
 /// Answers questions of DNS that are sent to it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct DnsOut {
     /// How questions that go on are sent. `None`: as they came.
     pub network: Option<Network>,
@@ -107,7 +107,7 @@ pub struct DnsOut {
 }
 
 /// Straight to the target.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Freedom {
     /// Host to go to instead, whatever the target.
     pub redirect_host: Option<Address>,
@@ -128,7 +128,7 @@ pub struct Freedom {
 }
 
 /// A rule on the address that is dialled.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct FinalRule {
     /// Allow or block.
     pub allow: bool,
@@ -141,7 +141,7 @@ pub struct FinalRule {
 }
 
 /// Shadowsocks outbound.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ShadowsocksOut {
     /// Server. Datagrams go to the same port.
     pub server: (Address, u16),
@@ -150,7 +150,7 @@ pub struct ShadowsocksOut {
 }
 
 /// Trojan outbound.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TrojanOut {
     /// Server.
     pub server: (Address, u16),
@@ -159,7 +159,7 @@ pub struct TrojanOut {
 }
 
 /// VLESS outbound.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct VlessOut {
     /// Server.
     pub server: (Address, u16),
@@ -170,7 +170,7 @@ pub struct VlessOut {
 }
 
 /// The flow `xtls-rprx-vision`, as the client.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Vision {
     /// How much is padded.
     pub seed: Seed,
@@ -181,7 +181,7 @@ pub struct Vision {
 }
 
 /// VMess outbound.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct VmessOut {
     /// Server.
     pub server: (Address, u16),
@@ -212,7 +212,7 @@ pub enum VmessSecurity {
 }
 
 /// SOCKS or HTTP outbound.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ProxyOut {
     /// Server.
     pub server: (Address, u16),

@@ -1,5 +1,6 @@
 //! REALITY.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,8 +8,8 @@ pub use sealway_v2ray::config::{Secret, ThrottledAfter};
 
 use super::dial::FallbackDial;
 
-/// Settings of an inbound's REALITY.
-#[derive(Clone, Debug)]
+/// Settings of an inbound's REALITY. What clients identify themselves with is never shown.
+#[derive(Clone, PartialEq)]
 pub struct ServerReality {
     /// The server whose handshake is borrowed, and which strangers are passed on to.
     pub target: FallbackDial,
@@ -36,8 +37,18 @@ pub struct ServerReality {
     pub key_log: Option<PathBuf>,
 }
 
-/// Settings of an outbound's REALITY.
-#[derive(Clone, Debug)]
+impl fmt::Debug for ServerReality {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("ServerReality");
+        shown
+            .field("target", &self.target)
+            .field("server_names", &self.server_names);
+        shown.finish_non_exhaustive()
+    }
+}
+
+/// Settings of an outbound's REALITY. What it identifies itself with is never shown.
+#[derive(Clone, PartialEq)]
 pub struct ClientReality {
     /// The name to ask for. Empty: the address that is dialled.
     pub server_name: String,
@@ -53,4 +64,35 @@ pub struct ClientReality {
     pub spider_x: String,
     /// The file to add session secrets to.
     pub key_log: Option<PathBuf>,
+}
+
+impl fmt::Debug for ClientReality {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("ClientReality");
+        shown
+            .field("server_name", &self.server_name)
+            .field("fingerprint", &self.fingerprint);
+        shown.finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+impl ServerReality {
+    /// What tests begin with: the target is this port here.
+    pub(crate) fn to_port(port: u16) -> Self {
+        ServerReality {
+            target: FallbackDial::Local(port),
+            xver: 0,
+            server_names: vec!["a.test".to_owned()],
+            private_key: Secret([1; 32]),
+            short_ids: vec![[0; 8]],
+            min_client_version: None,
+            max_client_version: None,
+            max_time_diff: None,
+            mldsa65_seed: None,
+            limit_upload: None,
+            limit_download: None,
+            key_log: None,
+        }
+    }
 }

@@ -9,7 +9,7 @@ use sealway_v2ray::http::front;
 use super::reality::{ClientReality, ServerReality};
 
 /// How an inbound's protocol is carried.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerTransport {
     /// Between the socket, or TLS, and the protocol.
     pub kind: TransportKind,
@@ -24,7 +24,7 @@ pub struct ServerTransport {
 }
 
 /// How an outbound's protocol is carried.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClientTransport {
     /// Between the socket, or TLS, and the protocol.
     pub kind: TransportKind,
@@ -39,7 +39,7 @@ pub struct ClientTransport {
 }
 
 /// Another outbound that an outbound dials through.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Through {
     /// Its tag.
     pub outbound: String,
@@ -48,7 +48,7 @@ pub struct Through {
 }
 
 /// What lies between the socket, or TLS on it, and the protocol.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum TransportKind {
     /// Nothing.
     #[default]
@@ -66,7 +66,7 @@ pub enum TransportKind {
 }
 
 /// Settings of XHTTP.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Xhttp {
     /// What both ends agree on.
     pub http: sealway_v2ray::xhttp::Settings,
@@ -79,7 +79,7 @@ pub struct Xhttp {
 }
 
 /// Where a client of XHTTP asks for what comes down.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct XhttpDownload {
     /// The server.
     pub server: (sealway_v2ray::Address, u16),
@@ -88,7 +88,7 @@ pub struct XhttpDownload {
 }
 
 /// A made-up HTTP request and response.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Front {
     /// What clients write, and servers know them by.
     pub request: front::Request,
@@ -97,7 +97,7 @@ pub struct Front {
 }
 
 /// Settings that WebSocket and HTTPUpgrade share.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Upgrade {
     /// Path; begins with `/`.
     pub path: String,
@@ -127,7 +127,7 @@ impl Default for Upgrade {
 }
 
 /// Settings of gRPC.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Grpc {
     /// The name of the service, or the path of its methods: see [`sealway_v2ray::gun::Names`].
     pub service_name: String,
@@ -166,7 +166,7 @@ impl Default for Grpc {
 }
 
 /// PEM text, or the file that holds it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum PemSource {
     /// A file.
     File(PathBuf),
@@ -175,7 +175,7 @@ pub enum PemSource {
 }
 
 /// A server certificate.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Certificate {
     /// The chain, the server's own first.
     pub certificate: PemSource,
@@ -204,7 +204,7 @@ impl Default for Versions {
 }
 
 /// TLS of an inbound.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerTls {
     /// Certificates, the first for clients that name no server.
     pub certificates: Vec<Certificate>,
@@ -231,7 +231,7 @@ pub struct ServerTls {
 }
 
 /// TLS of an outbound.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClientTls {
     /// Name to ask for and check; the address dialled if empty.
     pub server_name: String,
@@ -269,6 +269,36 @@ pub struct ClientTls {
     pub resumption: bool,
 }
 
+impl ServerTransport {
+    /// Whether clients are judged by files, which may have changed while these settings have not.
+    pub(crate) fn has_client_files(&self) -> bool {
+        let is_file = |source: &PemSource| matches!(source, PemSource::File(_));
+        self.tls
+            .as_ref()
+            .is_some_and(|tls| tls.client_authorities.iter().any(is_file))
+    }
+}
+
+impl ClientTransport {
+    /// Whether any of it is in files, which may have changed while these settings have not.
+    pub(crate) fn has_files(&self) -> bool {
+        let mut all = self.clone();
+        all.tls_mut()
+            .flat_map(ClientTls::pem_sources)
+            .any(|source| matches!(source, PemSource::File(_)))
+    }
+
+    /// The other outbounds that it goes through.
+    pub(crate) fn throughs(&self) -> impl Iterator<Item = &Through> {
+        let below = match &self.kind {
+            TransportKind::Xhttp(xhttp) => xhttp.download.as_ref(),
+            _ => None,
+        };
+        let below = below.and_then(|download| download.transport.through.as_ref());
+        self.through.iter().chain(below)
+    }
+}
+
 fn of_certificates(own: &mut [Certificate]) -> impl Iterator<Item = &mut PemSource> {
     own.iter_mut().flat_map(|one| [&mut one.certificate, &mut one.key])
 }
@@ -282,6 +312,36 @@ impl ClientTransport {
         };
         let below = below.and_then(|download| download.transport.tls.as_mut());
         self.tls.iter_mut().chain(below)
+    }
+
+    /// Where secrets of sessions are written to, those of where XHTTP asks for what comes down included.
+    pub fn key_logs(&mut self) -> impl Iterator<Item = &mut Option<PathBuf>> {
+        fn own<'a>(
+            tls: &'a mut Option<ClientTls>,
+            reality: &'a mut Option<Box<ClientReality>>,
+        ) -> [Option<&'a mut Option<PathBuf>>; 2] {
+            [
+                tls.as_mut().map(|tls| &mut tls.key_log),
+                reality.as_mut().map(|reality| &mut reality.key_log),
+            ]
+        }
+        let below = match &mut self.kind {
+            TransportKind::Xhttp(xhttp) => xhttp.download.as_mut(),
+            _ => None,
+        };
+        let below = below.map(|download| own(&mut download.transport.tls, &mut download.transport.reality));
+        own(&mut self.tls, &mut self.reality)
+            .into_iter()
+            .chain(below.into_iter().flatten())
+            .flatten()
+    }
+}
+
+impl ServerTransport {
+    /// Where secrets of sessions are written to.
+    pub fn key_logs(&mut self) -> impl Iterator<Item = &mut Option<PathBuf>> {
+        let tls = self.tls.iter_mut().map(|tls| &mut tls.key_log);
+        tls.chain(self.reality.iter_mut().map(|reality| &mut reality.key_log))
     }
 }
 
@@ -300,7 +360,7 @@ impl ClientTls {
 }
 
 /// Options of a socket. All default to the system's, except keep-alive probes, which are on.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SocketOptions {
     /// SO_MARK, for routing tables.
     pub mark: Option<u32>,

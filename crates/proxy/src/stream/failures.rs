@@ -16,6 +16,7 @@ use crate::Error;
 use crate::carrier::Carrier;
 use crate::closing::LINGER;
 use crate::layer::Seal;
+use crate::people::Presence;
 use crate::relay::Relay;
 use crate::settings::Timeouts;
 use crate::stats::Traffic;
@@ -79,7 +80,7 @@ fn holds_payload(wire: &[u8]) -> bool {
 async fn a_relay_writes_nothing_that_could_not_be_sealed() {
     let (near, mut client) = nearly_spent();
     let (far, mut target) = bare();
-    let relay = tokio::spawn(Relay::new(near, far, Timeouts::default(), Traffic::default()).run());
+    let relay = tokio::spawn(Relay::new(near, far, Timeouts::default(), Presence::nobody()).run());
     target.write_all(b"x").await.unwrap();
     let mut first = [0; HEADER + 8 + 1 + 16];
     client.read_exact(&mut first).await.unwrap();
@@ -171,7 +172,7 @@ async fn after_a_wrong_record(suite: rustls::SupportedCipherSuite, reads: bool) 
     };
     SockRef::from(sock).set_send_buffer_size(8 << 10).unwrap();
     target.write_all(&[7; 20_000]).await.unwrap();
-    let relay = tokio::spawn(Relay::new(near, far, Timeouts::default(), Traffic::default()).run());
+    let relay = tokio::spawn(Relay::new(near, far, Timeouts::default(), Presence::nobody()).run());
     let Carrier::Sock(Sock::Unix(raw)) = &mut client.carrier else {
         panic!("unix")
     };

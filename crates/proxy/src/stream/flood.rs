@@ -19,6 +19,7 @@ use super::{BEHIND, Stream};
 use crate::dispatch::tarpit::Tarpit;
 use crate::inbound::http::exchange::Exchange;
 use crate::outbound::socks::relayed::Relayed;
+use crate::people::Presence;
 use crate::random;
 use crate::relay::Relay;
 use crate::settings::{SocketOptions, Timeouts};
@@ -190,7 +191,7 @@ async fn before_a_header_and_while_a_refused_client_is_held() {
 #[tokio::test(start_paused = true)]
 async fn while_streams_are_carried() {
     let relay = |near, far| async move {
-        let _ = Relay::new(near, far, Timeouts::default(), Traffic::default())
+        let _ = Relay::new(near, far, Timeouts::default(), Presence::nobody())
             .run()
             .await;
     };
@@ -216,7 +217,7 @@ async fn when_one_direction_has_ended() {
         ..Timeouts::default()
     };
     let relay = move |near, far| async move {
-        let _ = Relay::new(near, far, timeouts, Traffic::default()).run().await;
+        let _ = Relay::new(near, far, timeouts, Presence::nobody()).run().await;
     };
     withstands("client", Role::Client, b"", |near| relay(near, ended())).await;
     withstands("server", Role::Server, b"", |far| relay(ended(), far)).await;
@@ -225,7 +226,7 @@ async fn when_one_direction_has_ended() {
 #[tokio::test(start_paused = true)]
 async fn while_datagrams_are_carried() {
     let carry = |near: Box<dyn PacketEnd>, far: Box<dyn PacketEnd>| async move {
-        let _ = udp::carry(near, far, IDLE, Traffic::default()).await;
+        let _ = udp::carry(near, far, IDLE, Presence::nobody()).await;
     };
     let framed = |stream| Framed::vless(stream, somewhere());
     withstands("client", Role::Client, b"", |near| async move {
@@ -248,7 +249,7 @@ async fn while_datagrams_are_carried() {
 #[tokio::test(start_paused = true)]
 async fn while_a_request_is_under_way() {
     withstands("client", Role::Client, b"", |mut near| async move {
-        let _ = Exchange::new(&mut near, sink(), &forward(), Timeouts::default(), Traffic::default())
+        let _ = Exchange::new(&mut near, sink(), &forward(), Timeouts::default(), Presence::nobody())
             .run()
             .await;
     })
@@ -256,7 +257,7 @@ async fn while_a_request_is_under_way() {
     let words = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n";
     withstands("server", Role::Server, words, |far| async move {
         let mut near = sink();
-        let _ = Exchange::new(&mut near, far, &forward(), Timeouts::default(), Traffic::default())
+        let _ = Exchange::new(&mut near, far, &forward(), Timeouts::default(), Presence::nobody())
             .run()
             .await;
     })
@@ -273,7 +274,7 @@ async fn who_reads_after_all_is_read_again() {
             server,
             Stream::new(Sock::Unix(near), Traffic::default()),
             Timeouts::default(),
-            Traffic::default(),
+            Presence::nobody(),
         );
         let running = tokio::spawn(relay.run());
         let reading = tokio::spawn(async move {

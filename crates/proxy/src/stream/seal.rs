@@ -14,7 +14,13 @@ use crate::pool;
 
 impl Stream {
     /// Appends payload to what is to be sent, sealed by every layer.
-    pub(crate) fn seal(&mut self, mut payload: &[u8]) -> Result<(), Error> {
+    pub(crate) fn seal(&mut self, payload: &[u8]) -> Result<(), Error> {
+        self.keep(payload);
+        self.seal_on(payload)
+    }
+
+    /// The same of what was kept already.
+    pub(super) fn seal_on(&mut self, mut payload: &[u8]) -> Result<(), Error> {
         if self.pads() {
             return self.seal_padded(payload);
         }
@@ -58,6 +64,7 @@ impl Stream {
             self.seal(&whole)?;
             return Ok(total);
         }
+        self.again = None;
         self.reserve(total);
         let mut parts = parts.iter().map(|part| &**part);
         let mut part: &[u8] = &[];
@@ -221,6 +228,8 @@ impl Stream {
 
     /// Appends what says, on every layer that can, that nothing follows.
     pub(crate) fn seal_end(&mut self) -> Result<(), Error> {
+        // A server that has nothing to answer ends behind that, and has heard everything.
+        self.again = None;
         self.seal_prefix()?;
         if let Some(sealer) = &mut self.sealer {
             let mut end = Vec::new();

@@ -74,7 +74,8 @@ impl Stream {
     /// Writes what waits; when all is written the buffer is given back.
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
         while self.tx.sent < self.tx.out.len() {
-            let wrote = ready!(self.carrier.poll_write(cx, &self.tx.out[self.tx.sent..]))?;
+            let wrote = ready!(self.carrier.poll_write(cx, &self.tx.out[self.tx.sent..]));
+            let wrote = wrote.inspect_err(|_| self.lose())?;
             self.tx.sent += wrote;
             self.written = self.written.wrapping_add(wrote as u64);
             self.traffic.sent(wrote);
@@ -150,6 +151,7 @@ impl Stream {
             self.tx.sent == self.tx.out.len(),
             "payload would overtake what waits to be written"
         );
+        self.again = None;
         let wrote = ready!(self.carrier.poll_write(cx, payload))?;
         self.traffic.sent(wrote);
         Poll::Ready(Ok(wrote))

@@ -100,7 +100,7 @@ impl Stream {
             let content = at..at + part.content;
             at = content.end;
             if !content.is_empty() {
-                vision.filter.look(&buf[content.clone()]);
+                vision.filter.hear(&buf[content.clone()]);
             }
             buf.copy_within(content, out + produced);
             produced += part.content;
@@ -132,7 +132,7 @@ impl Stream {
             && vision.writer.is_some()
         {
             let payload = &buf[self.rx.regions[PAYLOAD].clone()];
-            vision.filter.look(&payload[before..]);
+            vision.filter.hear(&payload[before..]);
         }
     }
 
@@ -167,7 +167,7 @@ impl Stream {
         self.forget_what_has_ended();
         match &payload[padded.end..] {
             [] => Ok(()),
-            rest => self.seal(rest),
+            rest => self.seal_on(rest),
         }
     }
 

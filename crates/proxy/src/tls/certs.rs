@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use rustls::SignatureScheme;
@@ -140,6 +141,9 @@ impl Loaded {
     }
 }
 
+/// What was loaded again, to be taken up or not.
+pub(crate) struct Fresh(Vec<Arc<Loaded>>);
+
 /// The certificates of one inbound.
 pub(crate) struct Certificates {
     sources: Vec<Source>,
@@ -169,10 +173,19 @@ impl Certificates {
 
     /// Loads again what may have changed. What cannot be loaded stays as it was; its errors are returned.
     pub(crate) fn reload(&self) -> Vec<Error> {
+        let (fresh, errors) = self.read_again(false);
+        self.take_up(fresh);
+        errors
+    }
+
+    /// Loads again what may have changed, and what is never looked at again only if `all` is. What cannot be loaded stays as it
+    /// is, with an error.
+    pub(crate) fn read_again(&self, all: bool) -> (Fresh, Vec<Error>) {
         let mut errors = Vec::new();
         let old = self.loaded.load();
         let fresh = self.sources.iter().zip(old.iter()).map(|(source, old)| {
-            if source.once || matches!((&source.certificate, &source.key), (Pem::Inline(_), Pem::Inline(_))) {
+            let inline = matches!((&source.certificate, &source.key), (Pem::Inline(_), Pem::Inline(_)));
+            if inline || source.once && !all {
                 return Arc::clone(old);
             }
             Loaded::load(source, &self.provider)
@@ -182,9 +195,29 @@ impl Certificates {
                     Arc::clone(old)
                 })
         });
-        let fresh: Vec<_> = fresh.collect();
-        self.loaded.store(Arc::new(fresh));
-        errors
+        (Fresh(fresh.collect()), errors)
+    }
+
+    /// Shows what was loaded again from now on.
+    pub(crate) fn take_up(&self, fresh: Fresh) {
+        self.loaded.store(Arc::new(fresh.0));
+    }
+
+    /// Loads again what may have changed, time after time, until these certificates are gone. Must be called within a tokio
+    /// runtime.
+    pub(crate) fn keep_fresh(self: &Arc<Self>, period: Duration) {
+        let own = Arc::downgrade(self);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(period).await;
+                let Some(own) = own.upgrade() else { return };
+                // Files are read where that may take its time.
+                let errors = tokio::task::spawn_blocking(move || own.reload()).await;
+                for error in errors.unwrap_or_default() {
+                    tracing::warn!("certificate not loaded again, the old one stays: {error}");
+                }
+            }
+        });
     }
 
     /// The certificate for a server name: exact, then wildcard, then the first unless unknown names are refused.

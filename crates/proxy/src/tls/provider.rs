@@ -7,6 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use rustls::crypto::CryptoProvider;
 use rustls::{CipherSuite as Id, KeyLog, NamedGroup, ProtocolVersion, SupportedCipherSuite};
+use sealway_tls::schedule::key_log_line;
 
 use crate::Error;
 use crate::log::Sink;
@@ -106,13 +107,9 @@ impl KeyFile {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 impl KeyLog for KeyFile {
     fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
-        self.0.line(&format!("{label} {} {}", hex(client_random), hex(secret)));
+        self.0.line(&key_log_line(label, client_random, secret));
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use rustls::SignatureScheme;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use sealway_tls::client::{Client, Hello, Judge, Shown};
 use sealway_tls::reality::AuthKey;
@@ -30,6 +30,7 @@ use crate::settings::ClientReality;
 use crate::stats::Traffic;
 use crate::tls::build;
 use crate::tls::handshake::{Agreed, Established, Wire};
+use crate::tls::provider::provider;
 
 /// The version that servers are told: of Xray, for they compare it with one of Xray. Servers since then want the hybrid group first.
 const VERSION: [u8; 3] = [26, 9, 8];
@@ -148,7 +149,7 @@ impl RealityClient {
     /// Opens the key log, and reads the system's authorities.
     pub(crate) fn new(place: &str, settings: &ClientReality, clock: Clock) -> Result<Self, Error> {
         let place = format!("{place}.realitySettings");
-        let provider = Arc::new(aws_lc_rs::default_provider());
+        let provider = provider(&place, &[], &[])?;
         let usual = build::system_verifier(&place, &provider)?;
         Ok(RealityClient {
             settings: settings.clone(),
@@ -258,15 +259,22 @@ impl RealityClient {
                         Ok::<(), Error>(())
                     };
                     let _ = tokio::time::timeout(LINGER, leaving).await;
-                    let answered = client.into_judge().answered.unwrap_or_else(|| match error.alert() {
-                        Some(Alert::ProtocolVersion) => Answered::Older,
-                        _ => Answered::Failed { why: error.to_string() },
-                    });
+                    let again = client.was_asked_again();
+                    let answered = match (client.into_judge().answered, error.alert()) {
+                        _ if again => Answered::Again,
+                        (Some(answered), _) => answered,
+                        (None, Some(Alert::ProtocolVersion)) => Answered::Older,
+                        (None, _) => Answered::Failed { why: error.to_string() },
+                    };
                     return Err(Error::NotReality { name, answered });
                 }
             }
         }
         let received = wire.input[..wire.filled].to_vec();
+        let answered = match client.was_asked_again() {
+            true => Answered::Again,
+            false => Answered::Site,
+        };
         let done = client.finish().ok_or(Error::Closed)?;
         let verdict = done.judge.verdict.ok_or(Error::Closed)?;
         let records = Records::after(done.secrets.client, done.secrets.server, true)?;
@@ -284,7 +292,6 @@ impl RealityClient {
         if let Verdict::Server(_) = verdict {
             return Ok(Answer::Server(established));
         }
-        let answered = Answered::Site;
         Ok(Answer::Site {
             established,
             host: name.clone(),

@@ -100,8 +100,8 @@ fn any_name(
     last
 }
 
-/// One digest for a chain of certificates, as V2Ray has it.
-pub(crate) fn chain_digest<'c>(mut chain: impl Iterator<Item = &'c [u8]>) -> [u8; 32] {
+/// One digest for a chain of certificates as DER, the server's own first, as V2Ray has it.
+pub fn chain_digest<'c>(mut chain: impl Iterator<Item = &'c [u8]>) -> [u8; 32] {
     let first = chain.next().map(digest).unwrap_or_default();
     chain.fold(first, |so_far, one| digest(&[so_far, digest(one)].concat()))
 }

@@ -240,9 +240,8 @@ async fn each_question_has_a_port_to_itself_and_ports_change() {
 
 #[tokio::test]
 async fn a_closed_port_is_an_error_at_once() {
-    let (socket, listener) = sockets().await;
-    let port = socket.local_addr().unwrap().port();
-    drop((socket, listener));
+    // No test is given this one: the kernel draws free ports far above it.
+    let port = 1;
     for server in ["udp+local", "tcp+local", "https+local"] {
         let began = Instant::now();
         let wire = to(&format!("{server}://127.0.0.1:{port}"), &ClientTls::default());

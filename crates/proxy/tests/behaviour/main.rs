@@ -6,6 +6,7 @@ mod common;
 mod ends;
 mod fallbacks;
 mod local;
+mod reality;
 mod strangers;
 mod upgrade;
 
@@ -20,7 +21,7 @@ use tokio::net::TcpStream;
 
 fn vless(fallbacks: Vec<Fallback<FallbackTarget>>) -> InboundProtocol {
     InboundProtocol::Vless(VlessIn {
-        users: vec![user().into()],
+        users: [user().into()].into_iter().collect(),
         fallbacks,
     })
 }

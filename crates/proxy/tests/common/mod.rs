@@ -142,11 +142,13 @@ pub const PASSWORD: &str = "password";
 
 pub fn trojan_with(fallbacks: Vec<Fallback<FallbackTarget>>) -> InboundProtocol {
     InboundProtocol::Trojan(TrojanIn {
-        users: vec![TrojanUser {
+        users: [TrojanUser {
             key: Key::of_password(PASSWORD),
             email: "user@example".into(),
             level: 0,
-        }],
+        }]
+        .into_iter()
+        .collect(),
         fallbacks,
     })
 }
@@ -164,14 +166,14 @@ pub fn trojan_out(server: (Address, u16)) -> OutboundProtocol {
 
 pub fn vless() -> InboundProtocol {
     InboundProtocol::Vless(VlessIn {
-        users: vec![user().into()],
+        users: [user().into()].into_iter().collect(),
         fallbacks: vec![],
     })
 }
 
 pub fn vmess() -> InboundProtocol {
     InboundProtocol::Vmess(VmessIn {
-        users: vec![user()],
+        users: [user()].into_iter().collect(),
         secure_only: false,
     })
 }
@@ -244,10 +246,9 @@ pub fn free_port() -> u16 {
     port
 }
 
-/// Ports that were free a moment ago, each another one. Bind them before any port that the system chooses, or it may be one of these.
+/// Ports that were free a moment ago, each another one.
 pub fn free_ports<const N: usize>() -> [u16; N] {
-    let listeners = [(); N].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
-    listeners.map(|listener| listener.local_addr().unwrap().port())
+    sealway_net::ports::free().unwrap()
 }
 
 /// Everything the other end says, and whether it then ends (`true`) or resets the connection.

@@ -71,9 +71,15 @@ fn carries(proxy: Proxy, from: &'static str) {
 /// Waits for a line of the access log.
 #[track_caller]
 fn logged(what: &str) -> String {
+    logged_times(what, 1)
+}
+
+/// Waits for so many lines.
+#[track_caller]
+fn logged_times(what: &str, times: usize) -> String {
     for _ in 0..200 {
         let text = std::fs::read_to_string(LOG).unwrap_or_default();
-        if text.lines().any(|line| line.contains(what)) {
+        if text.lines().filter(|line| line.contains(what)).count() >= times {
             return text;
         }
         std::thread::sleep(Duration::from_millis(50));
@@ -354,7 +360,8 @@ fn a_connection_that_comes_back_is_refused() {
                     timeout(Duration::from_secs(20), asks(to, ECHO)).await
                 });
                 assert!(matches!(ended, Ok(Err(_))), "{kind} {from}");
-                let log = logged(words);
+                logged(words);
+                let log = logged_times("accepted tcp", number + 1);
                 // Dialled five times at most for each that asks, and nothing asked for again.
                 let accepted = log.lines().filter(|line| line.contains("accepted tcp")).count();
                 assert_eq!(accepted, number + 1, "{log}");

@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::common::{counting_target, pattern, udp_target, within};
 use crate::lacks::tries;
 use crate::programs::{PEERS, Program};
-use crate::ways::{PROTOCOLS, Pair, VLESS, Way};
+use crate::ways::{PROTOCOLS, Pair, VISION, VLESS, Way};
 
 const SAID: &[u8] = b"all there is";
 
@@ -33,12 +33,16 @@ async fn ending_target() -> (SocketAddr, tokio::sync::mpsc::Receiver<usize>) {
     (address, heard)
 }
 
-fn ways() -> Vec<Way> {
+fn ways(programs: [Program; 2]) -> Vec<Way> {
     let mut ways = Vec::new();
     for protocol in [VLESS, PROTOCOLS[1]] {
         for tls in [false, true] {
             ways.push(Way::new(protocol, "tcp", tls));
         }
+    }
+    // V2Ray knows no flow.
+    if !programs.contains(&Program::V2ray) {
+        ways.push(Way::new(VISION, "tcp", true));
     }
     ways
 }
@@ -59,7 +63,7 @@ async fn check(programs: [Program; 2]) {
     if !programs.iter().all(|program| program.there()) {
         return;
     }
-    let (ways, udp) = (ways(), udp_target().await);
+    let (ways, udp) = (ways(programs), udp_target().await);
     let (ending, mut heard) = ending_target().await;
     let client_ends = Pair::start(programs, &ways, (counting_target().await, udp)).await;
     let target_ends = Pair::start(programs, &ways, (ending, udp)).await;

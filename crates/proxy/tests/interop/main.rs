@@ -32,5 +32,6 @@ mod shape;
 mod sniffing;
 mod through;
 mod vision;
+mod vision_kinds;
 mod ways;
 mod xhttp;

@@ -9,12 +9,7 @@ use crate::common::{exchange, target, within};
 use crate::inner::{Inner, Tap, holds};
 use crate::programs::Program;
 use crate::reality_client::{HYBRID, Way, site, start};
-
-const PAIRS: [[Program; 2]; 3] = [
-    [Program::Ours, Program::Ours],
-    [Program::Ours, Program::Xray],
-    [Program::Xray, Program::Ours],
-];
+use crate::vision::PAIRS;
 
 /// Payload of both ends is compared byte by byte with what was sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -16,15 +16,15 @@ use crate::inner::{Inner, Tap, holds};
 use crate::programs::{Place, Program, Running};
 use crate::ways::{Files, VISION, Way, config, door, freedom, placed};
 
-const PAIRS: [[Program; 2]; 3] = [
+pub(crate) const PAIRS: [[Program; 2]; 3] = [
     [Program::Ours, Program::Ours],
     [Program::Ours, Program::Xray],
     [Program::Xray, Program::Ours],
 ];
 
 /// Two programs with Vision between them, a tap there, and doors at the client.
-struct Both {
-    doors: Vec<SocketAddr>,
+pub(crate) struct Both {
+    pub(crate) doors: Vec<SocketAddr>,
     udp: SocketAddr,
     tap: Tap,
     _running: [Running; 2],
@@ -32,7 +32,7 @@ struct Both {
     _files: Files,
 }
 
-async fn start([client, server]: [Program; 2], targets: &[SocketAddr]) -> Both {
+pub(crate) async fn start([client, server]: [Program; 2], targets: &[SocketAddr]) -> Both {
     let (files, far, near) = (Files::new(), Place::new(), Place::new());
     let way = Way::new(VISION, "tcp", true);
     let at = far.at(far.port());
@@ -112,7 +112,7 @@ async fn an_inner_tls_leaves_the_outer_one_if_it_may() {
 /// Long enough that the kernel moves it, both ways at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn much_goes_both_ways_at_once_and_arrives_whole() {
-    const LONG: usize = 48 << 20;
+    const LONG: usize = 16 << 20;
     for pair in PAIRS.into_iter().filter(|pair| there(*pair)) {
         let plain = target().await;
         let mut kinds = Vec::new();

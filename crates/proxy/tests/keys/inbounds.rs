@@ -28,11 +28,18 @@ pub(super) const GROUPS: &[Group] = &[
     ("trojan settings", r#"{OUT,"inbounds":[{"port":1,"protocol":"trojan","settings":{$}}]}"#, &[
         ("clients", r#""clients":[{"password":"p"}]"#, r#""clients":[{"password":"p"},{"password":"q"}]"#, Applied),
         ("fallbacks", r#""clients":[{"password":"p"}]"#, r#""clients":[{"password":"p"}],"fallbacks":[{"dest":80}]"#, Applied)]),
-    ("trojan settings.clients[]", r#"{OUT,"inbounds":[{"port":1,"protocol":"trojan","settings":{"clients":[{$}]}}]}"#, &[
+    ("trojan settings.clients[]", r#"{OUT,"stats":{"store":"s"},"inbounds":[{"port":1,"protocol":"trojan","settings":{"clients":[{$}]}}]}"#, &[
         ("password", r#""password":"p""#, r#""password":"q""#, Applied),
         ("email", r#""password":"p""#, r#""password":"p","email":"a""#, Applied),
         ("level", r#""password":"p""#, r#""password":"p","level":7"#, Applied),
-        ("flow", r#""password":"p""#, r#""password":"p","flow":"xtls-rprx-vision""#, Named)]),
+        ("flow", r#""password":"p""#, r#""password":"p","flow":"xtls-rprx-vision""#, Named),
+        ("maxConnections", r#""password":"p","email":"a""#, r#""password":"p","email":"a","maxConnections":7"#, Applied),
+        ("maxIPs", r#""password":"p","email":"a""#, r#""password":"p","email":"a","maxIPs":7"#, Applied),
+        ("uplinkMbps", r#""password":"p","email":"a""#, r#""password":"p","email":"a","uplinkMbps":7"#, Applied),
+        ("downlinkMbps", r#""password":"p","email":"a""#, r#""password":"p","email":"a","downlinkMbps":7"#, Applied),
+        ("burstKiB", r#""password":"p","email":"a","uplinkMbps":7"#, r#""password":"p","email":"a","uplinkMbps":7,"burstKiB":64"#, Applied),
+        ("quotaGiB", r#""password":"p","email":"a""#, r#""password":"p","email":"a","quotaGiB":7"#, Applied),
+        ("quotaResetDay", r#""password":"p","email":"a","quotaGiB":7"#, r#""password":"p","email":"a","quotaGiB":7,"quotaResetDay":7"#, Applied)]),
     ("shadowsocks settings", r#"{OUT,"inbounds":[{"port":1,"protocol":"shadowsocks","settings":{$}}]}"#, &[
         ("method", r#""method":"aes-128-gcm","password":"p""#, r#""method":"aes-256-gcm","password":"p""#, Applied),
         ("password", r#""method":"aes-128-gcm","password":"p""#, r#""method":"aes-128-gcm","password":"q""#, Applied),
@@ -41,11 +48,18 @@ pub(super) const GROUPS: &[Group] = &[
         ("network", r#""method":"aes-128-gcm","password":"p""#, r#""method":"aes-128-gcm","password":"p","network":"udp""#, Applied),
         ("ivCheck", r#""method":"aes-128-gcm","password":"p""#, r#""method":"aes-128-gcm","password":"p","ivCheck":false"#, Applied),
         ("clients", r#""method":"aes-128-gcm","password":"p""#, r#""clients":[{"method":"aes-128-gcm","password":"q"}]"#, Applied)]),
-    ("shadowsocks settings.clients[]", r#"{OUT,"inbounds":[{"port":1,"protocol":"shadowsocks","settings":{"clients":[{$}]}}]}"#, &[
+    ("shadowsocks settings.clients[]", r#"{OUT,"stats":{"store":"s"},"inbounds":[{"port":1,"protocol":"shadowsocks","settings":{"clients":[{$}]}}]}"#, &[
         ("method", r#""method":"aes-128-gcm","password":"p""#, r#""method":"aes-256-gcm","password":"p""#, Applied),
         ("password", r#""method":"aes-128-gcm","password":"p""#, r#""method":"aes-128-gcm","password":"q""#, Applied),
         ("email", r#""method":"aes-128-gcm","password":"p""#, r#""method":"aes-128-gcm","password":"p","email":"a""#, Applied),
-        ("level", r#""method":"aes-128-gcm","password":"p""#, r#""method":"aes-128-gcm","password":"p","level":7"#, Applied)]),
+        ("level", r#""method":"aes-128-gcm","password":"p""#, r#""method":"aes-128-gcm","password":"p","level":7"#, Applied),
+        ("maxConnections", r#""method":"aes-128-gcm","password":"p","email":"a""#, r#""method":"aes-128-gcm","password":"p","email":"a","maxConnections":7"#, Applied),
+        ("maxIPs", r#""method":"aes-128-gcm","password":"p","email":"a""#, r#""method":"aes-128-gcm","password":"p","email":"a","maxIPs":7"#, Applied),
+        ("uplinkMbps", r#""method":"aes-128-gcm","password":"p","email":"a""#, r#""method":"aes-128-gcm","password":"p","email":"a","uplinkMbps":7"#, Applied),
+        ("downlinkMbps", r#""method":"aes-128-gcm","password":"p","email":"a""#, r#""method":"aes-128-gcm","password":"p","email":"a","downlinkMbps":7"#, Applied),
+        ("burstKiB", r#""method":"aes-128-gcm","password":"p","email":"a","uplinkMbps":7"#, r#""method":"aes-128-gcm","password":"p","email":"a","uplinkMbps":7,"burstKiB":64"#, Applied),
+        ("quotaGiB", r#""method":"aes-128-gcm","password":"p","email":"a""#, r#""method":"aes-128-gcm","password":"p","email":"a","quotaGiB":7"#, Applied),
+        ("quotaResetDay", r#""method":"aes-128-gcm","password":"p","email":"a","quotaGiB":7"#, r#""method":"aes-128-gcm","password":"p","email":"a","quotaGiB":7,"quotaResetDay":7"#, Applied)]),
     ("dokodemo-door settings", r#"{OUT,"inbounds":[{"port":1,"protocol":"tunnel","settings":{$}}]}"#, &[
         ("address", "", r#""address":"a""#, Applied),
         ("port", "", r#""port":7"#, Applied),
@@ -71,12 +85,19 @@ pub(super) const GROUPS: &[Group] = &[
         ("fallbacks", r#""decryption":"none""#, r#""decryption":"none","fallbacks":[{"dest":80}]"#, Applied),
         ("flow", r#""decryption":"none""#, r#""decryption":"none","flow":"xtls-rprx-vision""#, Read),
         ("testseed", r#""decryption":"none","clients":[{"id":"ID"}]"#, r#""decryption":"none","clients":[{"id":"ID"}],"testseed":[1,2,3,4]"#, Applied)]),
-    ("vless settings.clients[]", r#"{OUT,"inbounds":[{"port":1,"protocol":"vless","settings":{"decryption":"none","clients":[{$}]},"streamSettings":{"security":"tls","tlsSettings":{"certificates":[PEM]}}}]}"#, &[
+    ("vless settings.clients[]", r#"{OUT,"stats":{"store":"s"},"inbounds":[{"port":1,"protocol":"vless","settings":{"decryption":"none","clients":[{$}]},"streamSettings":{"security":"tls","tlsSettings":{"certificates":[PEM]}}}]}"#, &[
         ("id", r#""id":"ID""#, r#""id":"OTHER""#, Applied),
         ("email", r#""id":"ID""#, r#""id":"ID","email":"a@b""#, Applied),
         ("level", r#""id":"ID""#, r#""id":"ID","level":7"#, Applied),
         ("flow", r#""id":"ID""#, r#""id":"ID","flow":"xtls-rprx-vision""#, Applied),
-        ("testseed", r#""id":"ID""#, r#""id":"ID","testseed":[1,2,3,4]"#, Applied)]),
+        ("testseed", r#""id":"ID""#, r#""id":"ID","testseed":[1,2,3,4]"#, Applied),
+        ("maxConnections", r#""id":"ID","email":"a""#, r#""id":"ID","email":"a","maxConnections":7"#, Applied),
+        ("maxIPs", r#""id":"ID","email":"a""#, r#""id":"ID","email":"a","maxIPs":7"#, Applied),
+        ("uplinkMbps", r#""id":"ID","email":"a""#, r#""id":"ID","email":"a","uplinkMbps":7"#, Applied),
+        ("downlinkMbps", r#""id":"ID","email":"a""#, r#""id":"ID","email":"a","downlinkMbps":7"#, Applied),
+        ("burstKiB", r#""id":"ID","email":"a","uplinkMbps":7"#, r#""id":"ID","email":"a","uplinkMbps":7,"burstKiB":64"#, Applied),
+        ("quotaGiB", r#""id":"ID","email":"a""#, r#""id":"ID","email":"a","quotaGiB":7"#, Applied),
+        ("quotaResetDay", r#""id":"ID","email":"a","quotaGiB":7"#, r#""id":"ID","email":"a","quotaGiB":7,"quotaResetDay":7"#, Applied)]),
     ("fallbacks[]", r#"{OUT,"inbounds":[{"port":1,"protocol":"vless","settings":{"decryption":"none","fallbacks":[{"dest":1},{$}]}}]}"#, &[
         ("name", r#""dest":80,"path":"/q""#, r#""dest":80,"path":"/q","name":"a""#, Applied),
         ("alpn", r#""dest":80,"path":"/q""#, r#""dest":80,"path":"/q","alpn":"h2""#, Applied),
@@ -90,10 +111,17 @@ pub(super) const GROUPS: &[Group] = &[
         ("disableInsecureEncryption", "", r#""disableInsecureEncryption":true"#, Applied)]),
     ("vmess settings.default", r#"{OUT,"inbounds":[{"port":1,"protocol":"vmess","settings":{"clients":[{"id":"ID"}],"default":{$}}}]}"#, &[
         ("level", "", r#""level":7"#, Applied)]),
-    ("vmess settings.clients[]", r#"{OUT,"inbounds":[{"port":1,"protocol":"vmess","settings":{"clients":[{$}]}}]}"#, &[
+    ("vmess settings.clients[]", r#"{OUT,"stats":{"store":"s"},"inbounds":[{"port":1,"protocol":"vmess","settings":{"clients":[{$}]}}]}"#, &[
         ("id", r#""id":"ID""#, r#""id":"OTHER""#, Applied),
         ("email", r#""id":"ID""#, r#""id":"ID","email":"a@b""#, Applied),
         ("level", r#""id":"ID""#, r#""id":"ID","level":7"#, Applied),
         ("alterId", r#""id":"ID""#, r#""id":"ID","alterId":7"#, Named),
-        ("experiments", r#""id":"ID""#, r#""id":"ID","experiments":"NoTerminationSignal""#, Named)]),
+        ("experiments", r#""id":"ID""#, r#""id":"ID","experiments":"NoTerminationSignal""#, Named),
+        ("maxConnections", r#""id":"ID","email":"a""#, r#""id":"ID","email":"a","maxConnections":7"#, Applied),
+        ("maxIPs", r#""id":"ID","email":"a""#, r#""id":"ID","email":"a","maxIPs":7"#, Applied),
+        ("uplinkMbps", r#""id":"ID","email":"a""#, r#""id":"ID","email":"a","uplinkMbps":7"#, Applied),
+        ("downlinkMbps", r#""id":"ID","email":"a""#, r#""id":"ID","email":"a","downlinkMbps":7"#, Applied),
+        ("burstKiB", r#""id":"ID","email":"a","uplinkMbps":7"#, r#""id":"ID","email":"a","uplinkMbps":7,"burstKiB":64"#, Applied),
+        ("quotaGiB", r#""id":"ID","email":"a""#, r#""id":"ID","email":"a","quotaGiB":7"#, Applied),
+        ("quotaResetDay", r#""id":"ID","email":"a","quotaGiB":7"#, r#""id":"ID","email":"a","quotaGiB":7,"quotaResetDay":7"#, Applied)]),
 ];

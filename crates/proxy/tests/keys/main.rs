@@ -86,6 +86,28 @@ fn secrets(settings: &Settings) -> Vec<[u8; 4]> {
         .collect()
 }
 
+/// What else `Debug` does not show of REALITY.
+fn realities(settings: &Settings) -> String {
+    let inbounds = settings
+        .inbounds
+        .iter()
+        .filter_map(|one| one.transport.reality.as_ref());
+    let inbounds = inbounds.map(|one| {
+        let versions = (one.min_client_version, one.max_client_version, one.max_time_diff);
+        let limits = (one.limit_upload, one.limit_download, &one.key_log);
+        format!("{:?} {:?} {versions:?} {limits:?}", one.xver, one.short_ids)
+    });
+    let outbounds = settings
+        .outbounds
+        .iter()
+        .filter_map(|one| one.transport.reality.as_ref());
+    let outbounds = outbounds.map(|one| {
+        let keys = (one.public_key, one.short_id, &one.mldsa65_verify);
+        format!("{keys:?} {:?} {:?}", one.spider_x, one.key_log)
+    });
+    inbounds.chain(outbounds).collect()
+}
+
 /// What a configuration makes, or `None`, and what is said about it.
 fn made(template: &str, members: &str) -> (Option<String>, Vec<Problem>) {
     let text = template.replace('$', members);
@@ -106,10 +128,11 @@ fn made(template: &str, members: &str) -> (Option<String>, Vec<Problem>) {
         let settings = Settings::from_config(&config).unwrap_or_else(|error| panic!("{text}: {error}"));
         // The error log is the caller's.
         format!(
-            "{settings:?} {:?} {:?} {:?}",
+            "{settings:?} {:?} {:?} {:?} {:?}",
             config.log,
             passwords(&settings),
-            secrets(&settings)
+            secrets(&settings),
+            realities(&settings)
         )
     });
     (made, loaded.problems)

@@ -15,13 +15,35 @@ pub(super) const GROUPS: &[Group] = &[
         ("inbounds", r#"OUT,"inbounds":[{"port":1,"protocol":"socks"}]"#, r#"OUT,"inbounds":[{"port":2,"protocol":"socks"}]"#, Applied),
         ("outbounds", r#"OUT"#, r#""outbounds":[{"protocol":"blackhole"}]"#, Applied),
         ("stats", r#"OUT,"policy":{"system":{"statsInboundUplink":true}}"#, r#"OUT,"policy":{"system":{"statsInboundUplink":true}},"stats":{}"#, Applied),
+        ("metrics", r#"OUT"#, r#"OUT,"metrics":{"tag":"m"}"#, Applied),
         ("observatory", r#"OUT"#, r#"OUT,"observatory":{}"#, Applied),
-        ("burstObservatory", r#"OUT"#, r#"OUT,"burstObservatory":{}"#, Applied)]),
+        ("burstObservatory", r#"OUT"#, r#"OUT,"burstObservatory":{}"#, Applied),
+        ("api", r#"OUT"#, r#"OUT,"api":{"tag":"a","services":["StatsService"],"listen":"@a"}"#, Read)]),
+    // The program serves it with what `Control` can do.
+    ("api", r#"{OUT,"api":{$}}"#, &[
+        ("tag", r#""tag":"a","services":["StatsService"]"#, r#""tag":"b","services":["StatsService"]"#, Read),
+        ("listen", r#""tag":"a","services":["StatsService"]"#, r#""tag":"a","services":["StatsService"],"listen":"@a""#, Read),
+        ("services", r#""tag":"a","services":["StatsService"]"#, r#""tag":"a","services":["HandlerService"]"#, Read),
+        ("exposeSecrets", r#""tag":"a","services":["StatsService"]"#, r#""tag":"a","services":["StatsService"],"exposeSecrets":true"#, Read),
+        ("allowRemote", r#""tag":"a","services":["StatsService"],"listen":"127.0.0.1:1""#, r#""tag":"a","services":["StatsService"],"listen":"127.0.0.1:1","allowRemote":true"#, Read),
+        ("tls", r#""tag":"a","services":["StatsService"],"listen":"127.0.0.1:1""#, r#""tag":"a","services":["StatsService"],"listen":"127.0.0.1:1","tls":{"certificateFile":"c","keyFile":"k","clientCaFile":"a"}"#, Read)]),
+    ("api.tls", r#"{OUT,"api":{"tag":"a","services":["StatsService"],"listen":"127.0.0.1:1","tls":{$}}}"#, &[
+        ("certificateFile", r#""certificateFile":"c","keyFile":"k","clientCaFile":"a""#, r#""certificateFile":"d","keyFile":"k","clientCaFile":"a""#, Read),
+        ("keyFile", r#""certificateFile":"c","keyFile":"k","clientCaFile":"a""#, r#""certificateFile":"c","keyFile":"l","clientCaFile":"a""#, Read),
+        ("clientCaFile", r#""certificateFile":"c","keyFile":"k","clientCaFile":"a""#, r#""certificateFile":"c","keyFile":"k","clientCaFile":"b""#, Read)]),
     ("log", r#"{OUT,"log":{$}}"#, &[
         ("access", "", r#""access":"/a""#, Applied),
         ("error", "", r#""error":"/e""#, Applied),
         ("loglevel", "", r#""loglevel":"debug""#, Applied),
-        ("maskAddress", "", r#""maskAddress":"half""#, Applied)]),
+        ("maskAddress", "", r#""maskAddress":"half""#, Applied),
+        ("accessFormat", "", r#""accessFormat":"json""#, Applied),
+        ("maxSizeMiB", "", r#""maxSizeMiB":7"#, Applied),
+        ("keep", r#""maxSizeMiB":7"#, r#""maxSizeMiB":7,"keep":9"#, Applied)]),
+    ("metrics", r#"{OUT,"metrics":{$}}"#, &[
+        ("tag", r#""listen":"127.0.0.1:1""#, r#""listen":"127.0.0.1:1","tag":"t""#, Applied),
+        ("listen", r#""tag":"t""#, r#""tag":"t","listen":"127.0.0.1:1""#, Applied),
+        ("allowRemote", r#""listen":"127.0.0.1:1""#, r#""listen":"127.0.0.1:1","allowRemote":true"#, Read),
+        ("users", r#""listen":"127.0.0.1:1""#, r#""listen":"127.0.0.1:1","users":true"#, Applied)]),
     ("dns", r#"{OUT,"dns":{$}}"#, &[
         ("servers", "", r#""servers":["9.9.9.9"]"#, Applied),
         ("hosts", "", r#""hosts":{"a":"192.0.2.1"}"#, Applied),
@@ -94,7 +116,7 @@ pub(super) const GROUPS: &[Group] = &[
         ("timeout", "", r#""timeout":"1s""#, Applied),
         ("httpMethod", "", r#""httpMethod":"GET""#, Applied)]),
     ("routing.rules[]", r#"{"inbounds":[{"tag":"i","port":1,"protocol":"socks"}],"outbounds":[{"protocol":"freedom","tag":"d"},{"protocol":"freedom","tag":"e"}],"routing":{"balancers":[{"tag":"b","selector":"d"}],"rules":[{$}]}}"#, &[
-        ("ruleTag", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","ruleTag":"r""#, Read),
+        ("ruleTag", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","ruleTag":"r""#, Applied),
         ("domain", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","domain":"a""#, Applied),
         ("ip", r#""port":1,"outboundTag":"d""#, r#""port":1,"outboundTag":"d","ip":"192.0.2.1""#, Applied),
         ("port", r#""port":1,"outboundTag":"d""#, r#""port":2,"outboundTag":"d""#, Applied),
@@ -115,13 +137,24 @@ pub(super) const GROUPS: &[Group] = &[
     ("policy", r#"{OUT,"stats":{},"policy":{$}}"#, &[
         ("levels", "", r#""levels":{"0":{"connIdle":7}}"#, Applied),
         ("system", "", r#""system":{"statsInboundUplink":true}"#, Applied)]),
-    ("policy.levels", r#"{OUT,"stats":{},"policy":{"levels":{"0":{$}}}}"#, &[
+    ("policy.levels", r#"{OUT,"stats":{"store":"s"},"policy":{"levels":{"0":{$}}}}"#, &[
         ("handshake", "", r#""handshake":7"#, Applied),
         ("connIdle", "", r#""connIdle":7"#, Applied),
         ("uplinkOnly", "", r#""uplinkOnly":7"#, Applied),
         ("downlinkOnly", "", r#""downlinkOnly":7"#, Applied),
         ("statsUserUplink", "", r#""statsUserUplink":true"#, Applied),
-        ("statsUserDownlink", "", r#""statsUserDownlink":true"#, Applied)]),
+        ("statsUserDownlink", "", r#""statsUserDownlink":true"#, Applied),
+        ("statsUserOnline", "", r#""statsUserOnline":true"#, Applied),
+        ("maxConnections", "", r#""maxConnections":7"#, Applied),
+        ("maxIPs", "", r#""maxIPs":7"#, Applied),
+        ("uplinkMbps", "", r#""uplinkMbps":7"#, Applied),
+        ("downlinkMbps", "", r#""downlinkMbps":7"#, Applied),
+        ("burstKiB", r#""uplinkMbps":7"#, r#""uplinkMbps":7,"burstKiB":64"#, Applied),
+        ("quotaGiB", "", r#""quotaGiB":7"#, Applied),
+        ("quotaResetDay", r#""quotaGiB":7"#, r#""quotaGiB":7,"quotaResetDay":7"#, Applied)]),
+    ("stats", r#"{OUT,"stats":{$}}"#, &[
+        ("store", "", r#""store":"s""#, Applied),
+        ("node", r#""store":"s""#, r#""store":"s","node":"n""#, Applied)]),
     ("policy.system", r#"{OUT,"stats":{},"policy":{"system":{$}}}"#, &[
         ("statsInboundUplink", "", r#""statsInboundUplink":true"#, Applied),
         ("statsInboundDownlink", "", r#""statsInboundDownlink":true"#, Applied),

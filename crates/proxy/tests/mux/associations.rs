@@ -52,7 +52,7 @@ async fn nobody_takes_over_what_belongs_to_another_user() {
         level: 0,
     };
     let protocol = InboundProtocol::Vless(VlessIn {
-        users: vec![user().into(), other.into()],
+        users: [user().into(), other.into()].into_iter().collect(),
         fallbacks: vec![],
     });
     let server = Server::start(server_settings(protocol, ServerTransport::default()))

@@ -357,11 +357,13 @@ async fn datagrams_are_counted_and_guarded() {
             let name = format!("user>>>user{user}@example>>>traffic>>>{way}");
             server.stats().get(&name).map_or(0, |counter| counter.get())
         };
-        assert_eq!(
-            [1, 2].map(|user| (count(user, "uplink"), count(user, "downlink"))),
-            [(8, 8), (0, 0)],
-            "{method}"
-        );
+        let counted = || [1, 2].map(|user| (count(user, "uplink"), count(user, "downlink")));
+        // An answer may arrive before it is counted.
+        let until = std::time::Instant::now() + Duration::from_secs(5);
+        while counted() != [(8, 8), (0, 0)] && std::time::Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(counted(), [(8, 8), (0, 0)], "{method}");
         let server = Server::start(guarded).await.unwrap();
         let mut client = Client::new(&server, shadowsocks_chain(method, true), session + 100).await;
         let sent = client.seal(target, b"hello", now(0));

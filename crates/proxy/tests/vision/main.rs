@@ -7,7 +7,7 @@ mod common;
 mod inner;
 mod ready;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,11 +30,13 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 fn account() -> InboundProtocol {
     InboundProtocol::Vless(VlessIn {
-        users: vec![VlessUser {
+        users: [VlessUser {
             user: user(),
             flow: Flow::Vision,
             seed: Seed::default(),
-        }],
+        }]
+        .into_iter()
+        .collect(),
         fallbacks: vec![],
     })
 }
@@ -430,4 +432,51 @@ async fn datagrams_share_carriers_and_quic_is_refused_unless_asked_for() {
         .await;
         assert_eq!(came.is_ok(), udp_443);
     }
+}
+
+/// An association that reaches every target reaches none that is refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn quic_is_refused_whatever_went_before() {
+    let (server, certificate) = serve(account()).await;
+    let target = udp_target().await;
+    let Ok(quic) = UdpSocket::bind("127.43.0.10:443").await else {
+        eprintln!("SKIPPED: port 443 is for root");
+        return;
+    };
+    let vless = OutboundProtocol::Vless(VlessOut {
+        server: (loopback(), at(&server, "in").port()),
+        id: id(),
+        vision: Some(Vision::default()),
+    });
+    let transport = ClientTransport {
+        tls: Some(client_tls(&certificate)),
+        ..ClientTransport::default()
+    };
+    let mut outbound = outbound(vless, transport);
+    outbound.mux.full_cone = true;
+    let mut settings = server_settings(socks(), ServerTransport::default());
+    settings.outbounds = vec![outbound];
+    let near = Server::start(settings).await.unwrap();
+    let mut control = TcpStream::connect(at(&near, "in")).await.unwrap();
+    control
+        .write_all(&[5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0])
+        .await
+        .unwrap();
+    let mut answer = [0; 12];
+    within("association", control.read_exact(&mut answer)).await.unwrap();
+    let own = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let relay = ("127.0.0.1", u16::from_be_bytes([answer[10], answer[11]]));
+    let say = async |to: SocketAddr| {
+        let IpAddr::V4(ip) = to.ip() else { panic!("{to}") };
+        let packet = [&[0, 0, 0, 1][..], &ip.octets(), &to.port().to_be_bytes(), b"hello"].concat();
+        own.send_to(&packet, relay).await.unwrap();
+    };
+    for _ in 0..2 {
+        say(target).await;
+        within("answer", own.recv(&mut [0; 64])).await.unwrap();
+        say(quic.local_addr().unwrap()).await;
+    }
+    assert!(quic.try_recv(&mut [0; 9]).is_err());
+    let came = timeout(Duration::from_millis(300), quic.recv(&mut [0; 9])).await;
+    assert!(came.is_err(), "QUIC went through");
 }

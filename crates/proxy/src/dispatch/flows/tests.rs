@@ -6,6 +6,8 @@ use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
 use super::*;
+use crate::dispatch::Access;
+use crate::dispatch::table::{self, Table};
 use crate::lists::Lists;
 use crate::outbound::{Outbound, Surroundings};
 use crate::resolver::Resolver;
@@ -36,8 +38,19 @@ fn flows(rules: Vec<Rule>) -> Box<Flows> {
         clock: crate::clock::unix_time,
     };
     let outbound = Outbound::new("outbounds[0]", &settings.outbounds[0], &around, Traffic::default());
-    let resolver = around.resolver;
-    let dispatcher = Arc::new(Dispatcher::new(&settings, vec![outbound.unwrap()], resolver, &around.lists).unwrap());
+    let rules: Vec<_> = settings.rules.iter().cloned().map(Arc::new).collect();
+    let parts = table::Parts {
+        outbounds: vec![Arc::new(outbound.unwrap())],
+        services: Vec::new(),
+        missing: Vec::new(),
+        rules: &rules,
+        by_name: settings.domain_strategy,
+        balancers: &[],
+        counted: false,
+    };
+    let table = Table::new(parts, &around.lists, None).unwrap();
+    let access = Access::open(&settings).unwrap();
+    let dispatcher = Arc::new(Dispatcher::new(table, access, around.resolver));
     let origin = Origin {
         inbound: "in".into(),
         source: None,
@@ -47,6 +60,7 @@ fn flows(rules: Vec<Rule>) -> Box<Flows> {
         forwarded: false,
         is_program: false,
         sniffer: None,
+        meter: None,
     };
     Flows::new(dispatcher, origin, Arc::new(User::default()))
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::settings::{DomainMatch, IpMatch, Settings, UserMatch, UserMatches};
-use sealway_v2ray::config::{At, File, Options, Position, load};
+use sealway_v2ray::config::{At, Position};
 use sealway_v2ray::{Address, Network};
 
 /// What would be found out, and how often somebody asked.
@@ -34,7 +34,8 @@ impl Help for Answers {
 }
 
 fn made(rules: &[Rule], by_name: RouteByName, tags: &[&str]) -> Result<Router, Error> {
-    Router::new(rules, by_name, tags, &["balancer"], &Lists::default())
+    let rules: Vec<_> = rules.iter().cloned().map(Arc::new).collect();
+    Router::new(&rules, by_name, tags, &["balancer"], &Lists::default(), None)
 }
 
 async fn choose(router: &Router, host: &str, port: u16, answer: &[&str]) -> Option<usize> {
@@ -145,7 +146,8 @@ async fn a_name_beside_an_address_is_not_resolved() {
     }];
     let target = Destination::tcp(Address::parse("198.51.99.1").unwrap(), 443);
     for by_name in [RouteByName::OnDemand, RouteByName::IfNonMatch] {
-        let router = Router::new(&rules, by_name, &["0"], &[], &Lists::default()).unwrap();
+        let rules: Vec<_> = rules.iter().cloned().map(Arc::new).collect();
+        let router = Router::new(&rules, by_name, &["0"], &[], &Lists::default(), None).unwrap();
         let question = Question {
             target: &target,
             name: Some("x"),
@@ -169,13 +171,7 @@ fn rule(conditions: &str) -> Rule {
         r#"{{"outbounds": [{{"tag": "0", "protocol": "freedom"}}], "inbounds": [],
             "routing": {{"rules": [{{{conditions}, "outboundTag": "0"}}]}}}}"#
     );
-    let file = File {
-        name: "config.json",
-        text: text.as_bytes(),
-    };
-    let loaded = load(&[file], &Options::default());
-    let config = loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.problems));
-    Settings::from_config(&config).unwrap().rules.remove(0)
+    Settings::of_text(&text).rules.remove(0)
 }
 
 /// Each condition in each form, alone: once so that it holds, once so that it does not.

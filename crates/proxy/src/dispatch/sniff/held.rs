@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use sealway_net::sock::network;
 use sealway_v2ray::Destination;
 use sealway_v2ray::sniff::{self, Found, Look, Quic};
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -35,13 +36,10 @@ enum Whose {
 
 impl Whose {
     fn of(origin: &Origin, user: &User) -> Whose {
-        if !user.email.is_empty() {
-            return Whose::User(user.email.clone());
+        if !user.email().is_empty() {
+            return Whose::User(user.email().to_owned());
         }
-        Whose::Client(origin.source.map(|source| match source.ip().to_canonical() {
-            IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & u128::MAX << 64).into(),
-            ip => ip,
-        }))
+        Whose::Client(origin.source.map(|source| network(source.ip())))
     }
 }
 
@@ -56,6 +54,11 @@ impl Held {
             held: self.clone(),
             whose: Whose::of(origin, user),
         }
+    }
+
+    /// How many flows are held now.
+    pub(in crate::dispatch) fn count(&self) -> usize {
+        self.lock().values().sum()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Whose, usize>> {

@@ -1,7 +1,5 @@
 use std::task::Waker;
 
-use sealway_v2ray::config::{File, Options, load};
-
 use super::*;
 use crate::dispatch::User;
 use crate::settings::Settings;
@@ -12,12 +10,7 @@ fn sniffer(members: &str) -> Arc<Sniffer> {
         r#"{{"inbounds": [{{"port": 1, "protocol": "socks", "sniffing": {{"enabled": true, {members}}}}}],
             "outbounds": [{{"protocol": "freedom"}}]}}"#
     );
-    let file = File {
-        name: "c.json",
-        text: text.as_bytes(),
-    };
-    let config = load(&[file], &Options::default()).config.unwrap();
-    let settings = Settings::from_config(&config).unwrap();
+    let settings = Settings::of_text(&text);
     let sniffing = settings.inbounds[0].sniffing.as_ref().unwrap();
     Arc::new(Sniffer::new("inbounds[0]", sniffing, &Lists::default()).unwrap())
 }
@@ -152,15 +145,13 @@ fn nobody() -> Origin {
         forwarded: false,
         is_program: false,
         sniffer: None,
+        meter: None,
     }
 }
 
 /// The room of a user.
 fn room_of(held: &Held, user: &str) -> Room {
-    let user = User {
-        email: user.to_owned(),
-        ..User::default()
-    };
+    let user = User::from(crate::people::People::default().join(user, 0, Arc::default()));
     held.room(&nobody(), &user)
 }
 

@@ -15,15 +15,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// An engine that answers questions by the outbound `dns-out`.
 fn engine(dns: &str, outbounds: &str, rules: &str) -> Engine {
     let text = format!(r#"{{"dns": {dns}, "outbounds": [{outbounds}], "routing": {rules}}}"#);
-    let loaded = load(
-        &[File {
-            name: "c.json",
-            text: text.as_bytes(),
-        }],
-        &Options::default(),
-    );
-    let config = loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.problems));
-    Engine::new(&Settings::from_config(&config).unwrap(), &Stats::default()).unwrap()
+    Engine::new(&Settings::of_text(&text), &Arc::default()).unwrap()
 }
 
 fn answer(question: &[u8]) -> Vec<u8> {
@@ -88,8 +80,8 @@ async fn ask(engine: &Engine, to: SocketAddr, caller: &Caller, name: &str, kind:
     message.add_query(Query::query(Name::from_ascii(name).unwrap(), kind));
     let to = super::to(to);
     let asking = async {
-        let outbound = engine.roads.find("", "dns-out").unwrap();
-        let mut end = engine.roads.packets_through(outbound, &to, caller).await.unwrap();
+        let outbound = engine.roads().find("", "dns-out").unwrap();
+        let mut end = engine.roads().packets_through(&outbound, &to, caller).await.unwrap();
         let bytes = message.to_vec().unwrap();
         poll_fn(|cx| end.poll_send(cx, &bytes, &to)).await.unwrap();
         let mut slot = Slot::default();

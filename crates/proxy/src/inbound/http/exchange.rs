@@ -12,8 +12,8 @@ use sealway_v2ray::http::proxy::{Forward, UNAVAILABLE, decode_response};
 use tokio::time::{Instant, sleep_until};
 
 use crate::Error;
+use crate::people::{Pass, Presence, Refused, Way};
 use crate::settings::Timeouts;
-use crate::stats::Traffic;
 use crate::stream::Stream;
 
 /// Responses of the class 1xx that are passed on before the real one. A server that sends more is not serving.
@@ -42,7 +42,9 @@ pub(crate) struct Exchange<'a> {
     /// The server takes no more of the request.
     refused: bool,
     timeouts: Timeouts,
-    user: Traffic,
+    user: Presence,
+    /// What may be read of the request and of the response now, where the user is limited.
+    passes: [Pass; 2],
 }
 
 impl<'a> Exchange<'a> {
@@ -52,7 +54,7 @@ impl<'a> Exchange<'a> {
         mut far: Stream,
         forward: &'a Forward,
         timeouts: Timeouts,
-        user: Traffic,
+        user: Presence,
     ) -> Self {
         far.trust();
         Exchange {
@@ -66,12 +68,16 @@ impl<'a> Exchange<'a> {
             refused: false,
             timeouts,
             user,
+            passes: [Way::Up, Way::Down].map(Pass::new),
         }
     }
 
     /// Runs it to its end. A client that has got nothing yet is told of a failure.
     pub(crate) async fn run(mut self) -> Result<Kept, Error> {
         let done = self.carry().await;
+        if let Some(budget) = self.user.budget() {
+            self.passes.iter_mut().for_each(|pass| pass.finish(budget));
+        }
         match done {
             Ok(()) => {
                 poll_fn(|cx| {
@@ -101,6 +107,9 @@ impl<'a> Exchange<'a> {
         let (mut answered, mut last) = (false, Instant::now());
         let mut timer = Box::pin(sleep_until(last + idle));
         poll_fn(|cx| {
+            if self.user.poll_gone(cx).is_ready() {
+                return Poll::Ready(Err(Refused::Removed.into()));
+            }
             let mut moved = 0;
             let written = (self.near.written(), self.far.written());
             if let Poll::Ready(Err(error)) = self.poll_up(cx, &mut moved) {
@@ -162,6 +171,7 @@ impl<'a> Exchange<'a> {
                 self.far.seal(&have[..n])?;
                 self.near.consume(n);
                 self.user.received(n);
+                self.user.count(Way::Up, n);
                 *moved += n;
                 continue;
             }
@@ -179,7 +189,7 @@ impl<'a> Exchange<'a> {
             if over && !self.near.payload().is_empty() {
                 return Poll::Pending;
             }
-            ready!(self.near.poll_fill(cx))?;
+            ready!(self.near.poll_fill_for(cx, &self.user, &mut self.passes[0]))?;
         }
     }
 
@@ -222,6 +232,7 @@ impl<'a> Exchange<'a> {
                     self.near.seal(&have[..n])?;
                     self.far.consume(n);
                     self.user.sent(n);
+                    self.user.count(Way::Down, n);
                     *moved += n;
                     continue;
                 }
@@ -237,7 +248,7 @@ impl<'a> Exchange<'a> {
                     _ => Err(Error::Closed),
                 });
             }
-            ready!(self.far.poll_fill(cx))?;
+            ready!(self.far.poll_fill_for(cx, &self.user, &mut self.passes[1]))?;
         }
     }
 }

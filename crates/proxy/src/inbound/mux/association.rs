@@ -35,21 +35,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// belongs to another.
 #[derive(Default)]
 pub(crate) struct Associations {
+    /// Associations hold their users, so that nobody else has the key of one meanwhile.
     known: Mutex<HashMap<usize, HashMap<GlobalId, Arc<Association>>>>,
     /// All that are served, known or not. They end with the inbound.
     tasks: Mutex<JoinSet<()>>,
-}
-
-/// The name of a user. Associations hold him, so that nobody else gets it meanwhile.
-fn name(user: &Arc<User>) -> usize {
-    Arc::as_ptr(user) as usize
 }
 
 impl Associations {
     /// The association of this id, unless it was begun by somebody who may reach other targets than who looks for it: `remote`
     /// says whether that one comes from outside.
     pub(super) fn find(&self, user: &Arc<User>, remote: bool, global: GlobalId) -> Option<Arc<Association>> {
-        let found = lock(&self.known).get(&name(user))?.get(&global).map(Arc::clone);
+        let found = lock(&self.known).get(&user.key())?.get(&global).map(Arc::clone);
         found.filter(|association| association.remote == remote && !association.is_over())
     }
 
@@ -57,7 +53,7 @@ impl Associations {
     /// again.
     pub(super) fn add(self: &Arc<Self>, association: &Arc<Association>, global: GlobalId) {
         let mut users = lock(&self.known);
-        let own = users.entry(name(&association.user)).or_default();
+        let own = users.entry(association.user.key()).or_default();
         if own.len() >= MAX_PER_USER {
             let oldest = own.iter().filter_map(|(id, other)| Some((other.without_since()?, *id)));
             let Some((_, oldest)) = oldest.min_by_key(|(since, _)| *since) else {
@@ -75,7 +71,7 @@ impl Associations {
 
     fn remove(&self, association: &Association, global: GlobalId) {
         let mut users = lock(&self.known);
-        if let Some(own) = users.get_mut(&name(&association.user)) {
+        if let Some(own) = users.get_mut(&association.user.key()) {
             if own
                 .get(&global)
                 .is_some_and(|known| std::ptr::eq(&**known, association))
@@ -83,7 +79,7 @@ impl Associations {
                 own.remove(&global);
             }
             if own.is_empty() {
-                users.remove(&name(&association.user));
+                users.remove(&association.user.key());
             }
         }
     }

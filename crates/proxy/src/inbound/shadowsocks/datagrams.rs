@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sealway_net::sock::unmapped;
+use sealway_v2ray::shadowsocks::Key;
 use sealway_v2ray::shadowsocks::classic::Search;
 use sealway_v2ray::shadowsocks::edition2022::{self, packet::PacketSealer, packet::SessionKey};
 use sealway_v2ray::{Destination, Protocol};
@@ -18,17 +19,19 @@ use tokio::sync::mpsc;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Classic, DATAGRAMS, Keys, Shadowsocks, TURN};
+use super::{Classic, DATAGRAMS, Keys, Shadowsocks, TURN, Users2017};
 use crate::clock::Clock;
 use crate::dispatch::{Dispatcher, Origin, User};
 use crate::inbound::Datagrams;
 use crate::inbound::flows::Flows;
 use crate::inbound::local::{Datagram, Reply, Room};
+use crate::log::about_new;
+use crate::people::Member;
 use crate::stats::Traffic;
 use crate::{Error, random, replay};
 
 use answers::{Answers, How};
-use sessions::{Name, Opening, Sessions};
+use sessions::{Name, Opening, Session, Sessions};
 
 /// Datagrams of one client that may wait for their turn. More are dropped, as a full socket would.
 const QUEUE: usize = 128;
@@ -48,7 +51,7 @@ struct Wanted {
 
 /// A datagram of which it is.
 struct Found {
-    number: usize,
+    whose: Whose,
     to: Destination,
     plain: Vec<u8>,
     /// Where the payload begins in that.
@@ -56,6 +59,24 @@ struct Found {
     /// What begins with its salt.
     salt: Vec<u8>,
     from: SocketAddr,
+}
+
+/// A user of 2017. Numbers pass from those who go to those who come.
+struct Whose {
+    number: usize,
+    member: Arc<Member>,
+    key: Key,
+}
+
+impl Whose {
+    fn of(users: &Users2017, number: usize) -> Option<Whose> {
+        let found = users.known.user(number)?;
+        Some(Whose {
+            number,
+            member: Arc::clone(found.user),
+            key: found.key.clone(),
+        })
+    }
 }
 
 /// Tries all keys on one datagram after the other.
@@ -68,16 +89,21 @@ async fn search(classic: Arc<Classic>, mut wanted: mpsc::Receiver<Wanted>, found
     {
         let mut plain = Vec::new();
         let opened = loop {
-            match search.packet(&classic.users, &salt, &mut plain, TURN) {
-                Ok(Some(found)) => break Ok(found),
-                Ok(None) => yield_now().await,
+            let step = {
+                let users = classic.users.read();
+                let step = search.packet(&users.known, &salt, &mut plain, TURN);
+                step.map(|found| found.map(|(number, to, at)| (Whose::of(&users, number), to, at)))
+            };
+            match step {
+                Ok(Some((Some(whose), to, at))) => break Ok((whose, to, at)),
+                Ok(_) => yield_now().await,
                 Err(error) => break Err(error),
             }
         };
         match opened {
-            Ok((number, to, at)) => {
+            Ok((whose, to, at)) => {
                 let one = Found {
-                    number,
+                    whose,
                     to,
                     plain,
                     at,
@@ -107,6 +133,7 @@ pub(super) async fn serve(inbound: &Shadowsocks, datagrams: Datagrams) -> Result
         dispatcher,
         origin,
         traffic,
+        since,
     } = datagrams;
     let shared = Arc::new(Shared {
         dispatcher,
@@ -117,6 +144,7 @@ pub(super) async fn serve(inbound: &Shadowsocks, datagrams: Datagrams) -> Result
         sessions: Sessions::default(),
         shared,
         room: Room::new(),
+        since,
         clock: inbound.clock,
         socket: Arc::clone(&socket),
     };
@@ -133,7 +161,7 @@ pub(super) async fn serve(inbound: &Shadowsocks, datagrams: Datagrams) -> Result
                     let received = &mut buffer[..len];
                     let taken = match &inbound.keys {
                         Keys::Classic(classic) => table.take_classic(classic, received, from, &searches),
-                        Keys::Edition2022(users) => table.take_2022(users, received, from),
+                        Keys::Edition2022(users) => table.take_2022(&users.read().known, received, from),
                     };
                     (from, taken)
                 }
@@ -144,8 +172,8 @@ pub(super) async fn serve(inbound: &Shadowsocks, datagrams: Datagrams) -> Result
                     continue;
                 }
             },
-            Some(Found { number, to, plain, at, salt, from }) = answered.recv() => match &inbound.keys {
-                Keys::Classic(classic) => (from, table.found(classic, number, to, &plain[at..], &salt, from)),
+            Some(Found { whose, to, plain, at, salt, from }) = answered.recv() => match &inbound.keys {
+                Keys::Classic(classic) => (from, table.found(classic, &whose, to, &plain[at..], &salt, from)),
                 Keys::Edition2022(_) => continue,
             },
         };
@@ -162,6 +190,8 @@ struct Table {
     sessions: Sessions,
     shared: Arc<Shared>,
     room: Room,
+    /// What was made up to this time may have been taken by another table.
+    since: Option<i64>,
     clock: Clock,
     socket: Arc<tokio::net::UdpSocket>,
 }
@@ -176,19 +206,24 @@ impl Table {
         from: SocketAddr,
         searches: &mpsc::Sender<Wanted>,
     ) -> Result<(), Error> {
-        let users = &classic.users;
         let mut plain = Vec::new();
-        let opened = self.sessions.at(from).and_then(|number| {
-            let (to, at) = users.open_packet(number, datagram, &mut plain).ok()?;
-            Some((number, to, at))
-        });
-        let mut search = Search::new(users);
-        let opened = match opened {
-            None => search.packet(users, datagram, &mut plain, search.recent())?,
-            known => known,
+        let (opened, search) = {
+            let all = classic.users.read();
+            let users = &all.known;
+            let opened = self.sessions.at(from).and_then(|number| {
+                let (to, at) = users.open_packet(number, datagram, &mut plain).ok()?;
+                Some((number, to, at))
+            });
+            let mut search = Search::new(users);
+            let opened = match opened {
+                None => search.packet(users, datagram, &mut plain, search.recent())?,
+                known => known,
+            };
+            let opened = opened.and_then(|(number, to, at)| Some((Whose::of(&all, number)?, to, at)));
+            (opened, search)
         };
         match opened {
-            Some((number, to, at)) => self.found(classic, number, to, &plain[at..], datagram, from),
+            Some((whose, to, at)) => self.found(classic, &whose, to, &plain[at..], datagram, from),
             None => {
                 let datagram = datagram.to_vec();
                 let sent = searches.try_send(Wanted { search, datagram, from });
@@ -201,20 +236,19 @@ impl Table {
     fn found(
         &mut self,
         classic: &Classic,
-        number: usize,
+        whose: &Whose,
         to: Destination,
         payload: &[u8],
         salt: &[u8],
         from: SocketAddr,
     ) -> Result<(), Error> {
-        let unknown = Error::Unauthentic("Shadowsocks: no such user");
-        let found = classic.users.user(number).ok_or(unknown)?;
-        let salt = salt.get(..found.key.method().salt_len()).unwrap_or_default();
-        classic.remember(&DATAGRAMS, found.key, salt)?;
-        let name = Name::Address(number, from);
+        let Whose { number, member, key } = whose;
+        let salt = salt.get(..key.method().salt_len()).unwrap_or_default();
+        classic.remember(&DATAGRAMS, key, salt)?;
+        let name = Name::Address(Arc::as_ptr(member) as usize, from);
         if self.sessions.get(&name).is_none() {
-            let how = How::Classic(found.key.clone());
-            self.begin(&name, Opening::Address, how, found.user, from)?;
+            let how = How::Classic(key.clone());
+            self.begin(&name, Opening::Address(*number), how, member, from)?;
         }
         self.hand_on(&name, to, payload, from);
         Ok(())
@@ -223,13 +257,13 @@ impl Table {
     /// A datagram of 2022, which names its session.
     fn take_2022(
         &mut self,
-        users: &edition2022::Users<Arc<User>>,
+        users: &edition2022::Users<Arc<Member>>,
         datagram: &mut [u8],
         from: SocketAddr,
     ) -> Result<(), Error> {
         let front = users.front(datagram)?;
-        let (key, user) = (front.key, front.user);
-        let owner = Arc::as_ptr(user) as usize;
+        let (key, member) = (front.key, front.user);
+        let owner = Arc::as_ptr(member) as usize;
         // Where the session does not show, all of them have one key, and the number here is 0.
         let shown = Name::Session(owner, front.session);
         let now = (self.clock)();
@@ -244,6 +278,10 @@ impl Table {
         if self.sessions.get(&name).is_none() {
             // Nobody knows what a process before this one has taken of it.
             replay::check_start(packet.time)?;
+            if let Some(since) = self.since.filter(|since| packet.time <= *since) {
+                let seconds = since.abs_diff(packet.time);
+                return Err(Error::Wire(sealway_v2ray::Error::BeforeStart { seconds }));
+            }
             let own = PacketSealer::server(key, u64::from_ne_bytes(random::bytes()?), packet.session)?;
             // A key that all sessions have is not kept by each.
             let kept = fresh.filter(|_| users.method().has_identities());
@@ -251,7 +289,7 @@ impl Table {
                 key: kept,
                 window: Default::default(),
             };
-            self.begin(&name, opening, How::Edition2022(own), user, from)?;
+            self.begin(&name, opening, How::Edition2022(own), member, from)?;
         }
         if !self.sessions.take(&name, packet.packet) {
             return Err(Error::Wire(sealway_v2ray::Error::Replayed {
@@ -268,7 +306,7 @@ impl Table {
         name: &Name,
         opening: Opening,
         how: How,
-        user: &Arc<User>,
+        member: &Arc<Member>,
         from: SocketAddr,
     ) -> Result<(), Error> {
         if !self.sessions.make_room(name, Instant::now()) {
@@ -279,11 +317,15 @@ impl Table {
         }
         let answers = Arc::new(Answers::new(Arc::clone(&self.socket), from, how, self.clock));
         let (queue, waiting) = mpsc::channel(QUEUE);
-        let limits = self.sessions.insert(*name, opening, Arc::clone(&answers), queue);
+        let session = Session::new(opening, Arc::clone(member), Arc::clone(&answers), queue);
+        let limits = self.sessions.insert(*name, session);
         let (dispatcher, traffic) = (Arc::clone(&self.shared.dispatcher), self.shared.traffic.clone());
-        let flows = Flows::new(dispatcher, Arc::clone(user), traffic).within(limits);
+        let user = Arc::new(User::from(Arc::clone(member)));
         let idle = user.level.timeouts.idle;
-        tokio::spawn(carry(self.shared.origin.clone(), flows, idle, answers, waiting));
+        let mut watch = user.watch();
+        let flows = Flows::new(dispatcher, user, traffic).within(limits);
+        let carrying = carry(self.shared.origin.clone(), flows, idle, answers, waiting);
+        tokio::spawn(about_new(async move { watch.unless_gone(carrying).await }));
         Ok(())
     }
 

@@ -29,6 +29,10 @@ pub(super) struct Association {
 }
 
 impl Session for Association {
+    fn user(&self) -> &User {
+        &self.user
+    }
+
     fn serve(self: Box<Self>, dispatcher: Arc<Dispatcher>, origin: Origin) -> Pending<'static, Option<Request>> {
         Box::pin(async move {
             relay(*self, &dispatcher, origin).await;

@@ -1,8 +1,9 @@
 //! Clients that send datagrams through the firewall, by their addresses.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
+use sealway_net::sock::network;
 use tokio::time::Instant;
 
 use crate::inbound::local::Flow;
@@ -30,13 +31,6 @@ impl<F> Default for Clients<F> {
     }
 }
 
-fn host(client: SocketAddr) -> IpAddr {
-    match client.ip() {
-        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
-        ip => ip,
-    }
-}
-
 impl<F> Clients<F> {
     /// What a client has, who was heard now.
     pub(super) fn get(&mut self, client: SocketAddr, now: Instant) -> Option<&F> {
@@ -48,9 +42,9 @@ impl<F> Clients<F> {
     /// Gives a client another flow, in place of one that has ended if it had one.
     pub(super) fn put(&mut self, client: SocketAddr, flow: F, now: Instant) {
         self.remove(client);
-        let own = host(client);
+        let own = network(client.ip());
         if self.of_hosts.get(&own).is_some_and(|&count| count >= MAX_OF_HOST) {
-            self.make_room(|other| host(other) == own);
+            self.make_room(|other| network(other.ip()) == own);
         } else if self.clients.len() >= MAX_CLIENTS {
             self.make_room(|_| true);
         }
@@ -71,10 +65,10 @@ impl<F> Clients<F> {
         if self.clients.remove(&client).is_none() {
             return;
         }
-        if let Some(count) = self.of_hosts.get_mut(&host(client)) {
+        if let Some(count) = self.of_hosts.get_mut(&network(client.ip())) {
             *count -= 1;
             if *count == 0 {
-                self.of_hosts.remove(&host(client));
+                self.of_hosts.remove(&network(client.ip()));
             }
         }
     }

@@ -3,7 +3,6 @@ use std::time::Duration;
 use hickory_proto::op::{Edns, Message, MessageType, OpCode, Query, ResponseCode};
 use hickory_proto::rr::rdata::A;
 use hickory_proto::rr::{Name, RData, Record, RecordType};
-use sealway_v2ray::config::{File, Options, load};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
@@ -18,13 +17,7 @@ async fn serve(settings: &str, dns: &str, target: u16) -> Server {
         "settings": {{"address": "127.0.0.1", "port": {target}, "network": "tcp,udp"}}}}],
         "outbounds": [{{"protocol": "dns", "settings": {{{settings}}}}}]}}"#
     );
-    let file = File {
-        name: "c.json",
-        text: text.as_bytes(),
-    };
-    let loaded = load(&[file], &Options::default());
-    let config = loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.problems));
-    Server::start(Settings::from_config(&config).unwrap()).await.unwrap()
+    Server::start(Settings::of_text(&text)).await.unwrap()
 }
 
 fn question(id: u16, name: &str, kind: RecordType) -> Message {

@@ -5,7 +5,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
-use crate::settings::{FallbackDial, Secret, SocketOptions};
+use crate::settings::SocketOptions;
 
 /// The records that servers send behind their flight at once, as those in Go do, and after the client's end of the handshake.
 #[derive(Clone, Copy)]
@@ -71,27 +71,10 @@ async fn serve(mut tcp: TcpStream, sends: Sends) -> Option<()> {
     Some(())
 }
 
-fn settings(port: u16) -> ServerReality {
-    ServerReality {
-        target: FallbackDial::Local(port),
-        xver: 0,
-        server_names: vec!["a.test".to_owned()],
-        private_key: Secret([1; 32]),
-        short_ids: vec![[0; 8]],
-        min_client_version: None,
-        max_client_version: None,
-        max_time_diff: None,
-        mldsa65_seed: None,
-        limit_upload: None,
-        limit_download: None,
-        key_log: None,
-    }
-}
-
 /// What is found of a target that fails so many connections behind its first.
 async fn found(sends: Sends, fails: usize) -> Result<After, Error> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let settings = settings(listener.local_addr().unwrap().port());
+    let settings = ServerReality::to_port(listener.local_addr().unwrap().port());
     tokio::spawn(async move {
         for number in 0.. {
             let (tcp, _) = listener.accept().await.unwrap();
@@ -171,7 +154,7 @@ async fn a_refusal_counts_only_if_it_is_one() {
 #[tokio::test]
 async fn a_hello_that_comes_back_is_known() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let settings = settings(listener.local_addr().unwrap().port());
+    let settings = ServerReality::to_port(listener.local_addr().unwrap().port());
     let target = Arc::new(Target::new(settings.target.clone(), SocketOptions::default()));
     let probes = Probes::new("", &settings).unwrap();
     probes.begin(&target);

@@ -9,6 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, timeout};
 
 use super::*;
+use crate::people::Presence;
 use crate::relay::Relay;
 use crate::settings::Timeouts;
 use crate::stats::Traffic;
@@ -227,8 +228,8 @@ async fn the_kernel_moves_what_has_left_tls() {
         let Ends { client, server } = Ends::new().await;
         let ((program, near), (far, target)) = (pair().await, pair().await);
         let timeouts = Timeouts::default();
-        let first = Relay::new(bare(near), client, timeouts, Traffic::default());
-        let second = Relay::new(server, bare(far), timeouts, Traffic::default());
+        let first = Relay::new(bare(near), client, timeouts, Presence::nobody());
+        let second = Relay::new(server, bare(far), timeouts, Presence::nobody());
         let running = [first, second].map(|relay| tokio::spawn(relay.run_and_count()));
         // What each says in turn, then both at once.
         let (mut program, mut target) = (program, target);
@@ -291,7 +292,7 @@ async fn a_header_waits_half_a_second_for_a_first_payload() {
     SockRef::from(&near).set_nonblocking(true).unwrap();
     let near = Stream::new(Sock::Unix(near), Traffic::default());
     let began = Instant::now();
-    let running = tokio::spawn(Relay::new(near, client, Timeouts::default(), Traffic::default()).run());
+    let running = tokio::spawn(Relay::new(near, client, Timeouts::default(), Presence::nobody()).run());
     assert!(server.more().await.unwrap());
     let waited = began.elapsed();
     assert!(waited >= HOLD && waited < 2 * HOLD, "{waited:?}");

@@ -47,7 +47,7 @@ async fn site(
     let key = rcgen::KeyPair::generate().unwrap();
     let certificate = rcgen::CertificateParams::new(vec!["a.test".into()]).unwrap();
     let certificate = certificate.signed_by(&key, &issuer).unwrap();
-    let provider = Arc::new(aws_lc_rs::default_provider());
+    let provider = provider("", &[], &[]).unwrap();
     let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(versions)
         .unwrap()

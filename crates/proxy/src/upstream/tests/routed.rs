@@ -5,7 +5,6 @@ use std::task::{Context, Poll, Waker};
 
 use hickory_proto::op::Query;
 use hickory_proto::rr::RecordType;
-use sealway_v2ray::config::{File, load};
 
 use super::*;
 use crate::error::Pending;
@@ -181,15 +180,7 @@ async fn a_flood_at_an_open_socket_changes_no_answer() {
         "outbounds": [{{"protocol": "dns", "tag": "answers"}}, {{"protocol": "freedom", "tag": "direct"}}],
         "routing": {{"rules": [{{"inboundTag": ["dns-in"], "outboundTag": "direct"}}]}}}}"#
     );
-    let file = File {
-        name: "c.json",
-        text: text.as_bytes(),
-    };
-    let loaded = load(&[file], &Default::default());
-    let config = loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.problems));
-    let sealway = crate::Server::start(Settings::from_config(&config).unwrap())
-        .await
-        .unwrap();
+    let sealway = crate::Server::start(settings::Settings::of_text(&text)).await.unwrap();
     let client = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     client.connect(sealway.addresses("in")[0]).await.unwrap();
     let mut buffer = [0; 2048];
@@ -210,13 +201,7 @@ async fn a_flood_at_an_open_socket_changes_no_answer() {
 }
 
 #[test]
-fn sockets_of_ours_have_the_mark_of_the_first_outbound_with_one() {
-    let text = br#"{"outbounds": [{"protocol": "blackhole"},
-        {"protocol": "freedom", "streamSettings": {"sockopt": {"mark": 255}}},
-        {"protocol": "freedom", "tag": "b", "streamSettings": {"sockopt": {"mark": 7}}}]}"#;
-    let loaded = load(&[File { name: "c.json", text }], &Default::default());
-    let settings = Settings::from_config(&loaded.config.unwrap()).unwrap();
-    assert_eq!(own_options(&settings).mark, Some(255));
+fn sockets_of_ours_have_a_mark() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -226,7 +211,10 @@ fn sockets_of_ours_have_the_mark_of_the_first_outbound_with_one() {
         let address = socket.local_addr().unwrap();
         let text = format!("udp+local://{address}");
         let around = Around {
-            socket: own_options(&settings),
+            socket: SocketOptions {
+                mark: Some(255),
+                ..SocketOptions::default()
+            },
             ..around(&ClientTls::default(), Roads::new(vec![]))
         };
         let way = Way::new("", &server_of(&text), &around).unwrap().unwrap();

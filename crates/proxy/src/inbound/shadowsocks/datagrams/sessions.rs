@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::answers::Answers;
 use crate::inbound::local::Datagram;
+use crate::people::Member;
 
 /// Clients of one socket that are known at once.
 pub(super) const MAX_SESSIONS: usize = 4096;
@@ -37,7 +38,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// What tells clients apart.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) enum Name {
-    /// The user's number, and the address, with the methods of 2017.
+    /// The user, and the address, with the methods of 2017.
     Address(usize, SocketAddr),
     /// The user, and the session's number, with the methods of 2022.
     Session(usize, u64),
@@ -53,8 +54,8 @@ impl Name {
 
 /// What a client's datagrams are opened with.
 pub(super) enum Opening {
-    /// The user's key.
-    Address,
+    /// The key of the user with this number.
+    Address(usize),
     /// A key of the session's own, if there is such, and the numbers that came.
     Session { key: Option<SessionKey>, window: Window },
 }
@@ -62,9 +63,29 @@ pub(super) enum Opening {
 /// A client.
 pub(super) struct Session {
     pub(super) opening: Opening,
+    /// Nobody else has what tells users apart, for as long as the name of one stands here.
+    _member: Arc<Member>,
     answers: Arc<Answers>,
     pub(super) queue: mpsc::Sender<(Datagram, SocketAddr)>,
     heard: Instant,
+}
+
+impl Session {
+    /// A client that was heard just now.
+    pub(super) fn new(
+        opening: Opening,
+        member: Arc<Member>,
+        answers: Arc<Answers>,
+        queue: mpsc::Sender<(Datagram, SocketAddr)>,
+    ) -> Session {
+        Session {
+            opening,
+            _member: member,
+            answers,
+            queue,
+            heard: Instant::now(),
+        }
+    }
 }
 
 /// What the clients of one user have together.
@@ -77,7 +98,7 @@ struct Owner {
 pub(super) struct Sessions {
     all: HashMap<Name, Session>,
     owners: HashMap<usize, Owner>,
-    /// The user of 2017 who was heard last at an address.
+    /// The number of the user of 2017 who was heard last at an address.
     heard_at: HashMap<SocketAddr, usize>,
     /// Sessions that are refused, in the order in which they went, and when.
     gone: HashSet<Name>,
@@ -105,15 +126,13 @@ impl Sessions {
         self.all.get(name)
     }
 
-    /// The user of 2017 who was heard last at an address.
+    /// The number that the user of 2017 had who was heard last at an address.
     pub(super) fn at(&self, address: SocketAddr) -> Option<usize> {
         self.heard_at.get(&address).copied()
     }
 
     fn remove(&mut self, name: &Name) {
-        if self.all.remove(name).is_none() {
-            return;
-        }
+        let Some(session) = self.all.remove(name) else { return };
         let owner = name.owner();
         if let Some(known) = self.owners.get_mut(&owner) {
             known.sessions -= 1;
@@ -122,8 +141,8 @@ impl Sessions {
                 self.owners.remove(&owner);
             }
         }
-        if let Name::Address(owner, address) = name
-            && self.heard_at.get(address) == Some(owner)
+        if let (Name::Address(_, address), Opening::Address(number)) = (name, &session.opening)
+            && self.heard_at.get(address) == Some(number)
         {
             self.heard_at.remove(address);
         }
@@ -133,7 +152,7 @@ impl Sessions {
     pub(super) fn take(&mut self, name: &Name, number: u64) -> bool {
         match self.all.get_mut(name).map(|session| &mut session.opening) {
             Some(Opening::Session { window, .. }) => window.take(number),
-            Some(Opening::Address) => true,
+            Some(Opening::Address(_)) => true,
             None => false,
         }
     }
@@ -143,8 +162,8 @@ impl Sessions {
         let session = self.all.get_mut(name)?;
         session.heard = now;
         session.answers.moved(from);
-        if let Name::Address(owner, address) = name {
-            self.heard_at.insert(*address, *owner);
+        if let (Name::Address(_, address), Opening::Address(number)) = (name, &session.opening) {
+            self.heard_at.insert(*address, *number);
         }
         Some(session)
     }
@@ -210,19 +229,7 @@ impl Sessions {
     }
 
     /// Enters a client. Returns the shares that its flows take of what its user and all users have.
-    pub(super) fn insert(
-        &mut self,
-        name: Name,
-        opening: Opening,
-        answers: Arc<Answers>,
-        queue: mpsc::Sender<(Datagram, SocketAddr)>,
-    ) -> Vec<Arc<Semaphore>> {
-        let session = Session {
-            opening,
-            answers,
-            queue,
-            heard: Instant::now(),
-        };
+    pub(super) fn insert(&mut self, name: Name, session: Session) -> Vec<Arc<Semaphore>> {
         let fresh = self.all.insert(name, session).is_none();
         let owner = self.owners.entry(name.owner()).or_insert_with(|| Owner {
             sessions: 0,
@@ -242,6 +249,7 @@ mod tests {
 
     use super::super::answers::How;
     use super::*;
+    use crate::people::People;
 
     async fn begin(sessions: &mut Sessions, socket: &Arc<UdpSocket>, owner: usize, number: u64) -> bool {
         let name = Name::Session(owner, number);
@@ -257,7 +265,8 @@ mod tests {
             window: Window::default(),
         };
         let (queue, _) = mpsc::channel(1);
-        sessions.insert(name, opening, answers, queue);
+        let member = People::default().join("", 0, Arc::default());
+        sessions.insert(name, Session::new(opening, member, answers, queue));
         true
     }
 

@@ -1,0 +1,3 @@
+module bothways
+
+go 1.24
