@@ -16,13 +16,13 @@ const SYSTEM_PATH_MAX: usize = 4095;
 
 /// How paths are opened; one per handle, since a sandbox may differ from what the kernel offers.
 #[derive(Debug, Default)]
-pub(crate) struct Beneath {
+pub struct Beneath {
     by_component: AtomicBool,
 }
 
 impl Beneath {
     /// With `by_component`, does without `openat2` from the start.
-    pub(crate) fn new(by_component: bool) -> Beneath {
+    pub fn new(by_component: bool) -> Beneath {
         Beneath {
             by_component: AtomicBool::new(by_component),
         }
@@ -32,7 +32,7 @@ impl Beneath {
     ///
     /// # Errors
     /// `ELOOP` or `ENOTDIR` where a component is a symbolic link, else those of `openat`.
-    pub(crate) fn open(&self, root: impl AsFd, key: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+    pub fn open(&self, root: impl AsFd, key: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         if !self.by_component.load(Ordering::Relaxed) {
             let joined = join(key);

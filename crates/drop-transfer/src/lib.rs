@@ -86,7 +86,7 @@
 #![forbid(unsafe_code)]
 
 pub mod answer;
-mod beneath;
+pub mod beneath;
 pub mod content;
 pub mod dest;
 pub mod entry;

@@ -82,49 +82,53 @@ impl Progress {
     }
 
     /// The other end has been told what there is.
-    pub(crate) fn offered(&self) {
+    pub fn offered(&self) {
         if let Some(waiting) = &self.waiting {
             waiting();
         }
     }
 
     /// What is offered was accepted: so much is to come.
-    pub(crate) fn begin(&self, bytes: u64, files: u64) {
+    pub fn begin(&self, bytes: u64, files: u64) {
         self.total_bytes.store(bytes, Ordering::Relaxed);
         self.total_files.store(files, Ordering::Relaxed);
         self.clock.begin(Instant::now());
     }
 
     /// Asks somebody something, which is no time of the transfer unless something moves meanwhile.
-    pub(crate) fn asking<T>(&self, ask: impl FnOnce() -> T) -> T {
+    pub fn asking<T>(&self, ask: impl FnOnce() -> T) -> T {
         let begun = Instant::now();
         let answer = ask();
         self.clock.asked(begun, Instant::now());
         answer
     }
 
-    pub(crate) fn moved(&self, bytes: u64) {
+    /// Bytes of content moved.
+    pub fn moved(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.clock.moved(Instant::now());
     }
 
-    pub(crate) fn kept(&self, bytes: u64) {
+    /// Bytes did not have to be moved.
+    pub fn kept(&self, bytes: u64) {
         self.kept.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// A file was there already, by its size and time.
-    pub(crate) fn same(&self, bytes: u64) {
+    pub fn same(&self, bytes: u64) {
         self.same_files.fetch_add(1, Ordering::Relaxed);
         self.same_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.kept(bytes);
         self.file_done();
     }
 
-    pub(crate) fn file_done(&self) {
+    /// A file is in place.
+    pub fn file_done(&self) {
         self.files.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn file_failed(&self) {
+    /// A file could not be sent or placed.
+    pub fn file_failed(&self) {
         self.failed.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -16,15 +16,16 @@ pub(crate) fn deal(
     std::thread::scope(|workers| {
         while let Some(connection) = connections.next() {
             let keys = &keys;
-            workers.spawn(move || {
-                let result = connection.and_then(|mut connection| {
+            workers.spawn(move || match connection {
+                Ok(mut connection) => {
                     let (result, replaced) = work(&mut connection);
                     *lock(keys) += replaced + 1;
-                    result
-                });
-                if let Err(error) = result {
-                    over(error);
+                    // While the connection stands: the other end would take its end for the reason, and say so first.
+                    if let Err(error) = result {
+                        over(error);
+                    }
                 }
+                Err(error) => over(error),
             });
         }
     });

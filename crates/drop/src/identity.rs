@@ -4,6 +4,7 @@
 
 mod error;
 mod folder;
+mod kept;
 mod known;
 
 use std::fmt;
@@ -19,6 +20,7 @@ use folder::{Care, check, failed, is_unwritable, make, malformed, read, settle, 
 
 pub use error::Error;
 pub use folder::config_dir;
+pub use kept::Kept;
 pub use known::{Known, KnownPeers, Remembered};
 
 /// Name of the file in [`config_dir`].

@@ -26,4 +26,10 @@ pub mod kind {
     pub const CONTENT: u8 = 8;
     /// Why nothing was read.
     pub const REFUSED: u8 = 9;
+    /// A change of a shared folder; so are the next two.
+    pub const CHANGE: u8 = 10;
+    /// What came of a change, or of a write.
+    pub const CHANGED: u8 = 11;
+    /// Bytes to be written.
+    pub const WRITE: u8 = 12;
 }

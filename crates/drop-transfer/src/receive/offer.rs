@@ -107,6 +107,36 @@ impl Offered {
         Offered::read(&offer, rules, None)
     }
 
+    /// What entries come to that were listed beforehand; `free` are the bytes that are free where they are received.
+    pub fn of_entries(entries: &[Entry], free: Option<u64>) -> Offered {
+        let is_folder = |entry: &&Entry| matches!(entry.kind, Kind::Directory);
+        let is_file = |entry: &&Entry| matches!(entry.kind, Kind::File { .. });
+        let top = |entry: &&Entry| entry.path.depth() == 1;
+        let (files, all) = (entries.iter().filter(is_file).count() as u64, entries.len() as u64);
+        Offered {
+            files,
+            others: all - files,
+            links: Some(
+                entries
+                    .iter()
+                    .filter(|entry| !is_file(entry) && !is_folder(entry))
+                    .count() as u64,
+            ),
+            bytes: entries.iter().map(Entry::size).fold(0, u64::saturating_add),
+            top: entries
+                .iter()
+                .filter(top)
+                .take(LISTED_NAMES)
+                .map(|entry| Name {
+                    bytes: entry.path.name().into(),
+                    folder: is_folder(&entry),
+                })
+                .collect(),
+            top_count: entries.iter().filter(top).count() as u64,
+            free,
+        }
+    }
+
     /// Numbers of files, folders and links, as in `3 files, 1 folder and 2 links`.
     pub fn counts(&self) -> String {
         let count = |number: u64, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });

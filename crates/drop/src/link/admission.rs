@@ -3,9 +3,11 @@
 //! Where there is no room, the one that has been silent for longest makes some: the other end speaks as soon as it is there. Where all
 //! have spoken, it is one of those that have come to nothing since, of the address with the most.
 
-use std::net::{IpAddr, Ipv6Addr, Shutdown, TcpStream};
+use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+use sealway_net::sock::network;
 
 use crate::lock;
 
@@ -194,14 +196,6 @@ impl Drop for Admitted {
         lock(&self.admission.here)
             .admitted
             .retain(|entry| entry.number != self.number);
-    }
-}
-
-/// What counts as one address.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
-        address => address,
     }
 }
 

@@ -102,6 +102,12 @@ pub struct Hello {
     /// Whether it can come together with the other end again after the session was lost; it is done if both ends can.
     #[prost(bool, tag = "6")]
     pub again: bool,
+    /// Version of the messages in which the other end may change the folder that this one shows; 0: it may not.
+    #[prost(uint32, tag = "7")]
+    pub writable: u32,
+    /// The latest version of them in which this end wants to change the folder that it mounts; 0: it does not.
+    #[prost(uint32, tag = "8")]
+    pub writes: u32,
 }
 
 /// What the sender has to send.
