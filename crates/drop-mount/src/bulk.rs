@@ -10,7 +10,7 @@
 
 mod client;
 pub mod message;
-mod pool;
+pub(crate) mod pool;
 mod server;
 
 pub use client::{BulkTree, Link};

@@ -1,4 +1,4 @@
-//! A tree mounted as a file system, read only.
+//! A tree mounted as a file system, read only unless [`MountOptions::writable`] says otherwise.
 //!
 //! - Read errors are errors: a read gets all its bytes, fewer only at the true end of a file, or `EIO` (`ETIMEDOUT` when
 //!   the peer did not answer in time, `EINTR` when the caller was interrupted).
@@ -9,20 +9,26 @@
 //!   the version that it was told. Where the kernel reads a local copy by itself ([`CopiesBy::Kernel`]), it sees what it
 //!   opened.
 
+mod change;
 mod copies;
+mod core;
 mod dirs;
 mod files;
 mod fs;
 mod invalidate;
+mod locks;
 mod mountpoint;
 mod nodes;
 mod notices;
 mod pool;
+mod retry;
 mod show;
 mod stream;
 #[cfg(test)]
 mod stream_tests;
 mod waiters;
+mod write;
+mod writes;
 
 use std::fmt;
 use std::io;
@@ -34,12 +40,13 @@ use fuser::{Config, Errno, MountOption, Session, SessionACL, SessionUnmounter};
 
 use sealway_drop::fault::{Failure, Fault};
 
+use self::core::Core;
 use crate::cache::{CacheError, CacheOptions, Store};
 use crate::tree::{RemoteTree, Subscription, TreeError};
 use copies::Copies;
 pub use copies::CopiesBy;
 use files::Files;
-use fs::{Core, Fs};
+use fs::Fs;
 use notices::Notices;
 
 /// How to mount.
@@ -62,8 +69,12 @@ pub struct MountOptions {
     pub allow_other: bool,
     /// Whether to cover a folder that is not empty. Default no.
     pub allow_nonempty: bool,
-    /// Where whole files are kept that were read, for the next reading. Default nowhere.
+    /// Where whole files are kept that were read, for the next reading. Default nowhere; not of a mount that can be written.
     pub cache: Option<CacheOptions>,
+    /// Whether it can be written, to a tree that takes changes. Default no.
+    pub writable: bool,
+    /// Bytes that programs may have written that nobody has acknowledged yet. Default 16 MiB.
+    pub write_window: u64,
 }
 
 impl Default for MountOptions {
@@ -78,6 +89,8 @@ impl Default for MountOptions {
             allow_other: false,
             allow_nonempty: false,
             cache: None,
+            writable: false,
+            write_window: 16 << 20,
         }
     }
 }
@@ -103,6 +116,8 @@ pub enum MountError {
     Tree(TreeError),
     /// No local copies can be kept.
     Cache(CacheError),
+    /// Local copies of what can be written here are not kept.
+    CacheOfWritable,
 }
 
 impl fmt::Display for MountError {
@@ -118,6 +133,7 @@ impl fmt::Display for MountError {
             Self::System(error) => write!(f, "the system refused: {error}"),
             Self::Tree(error) => write!(f, "the tree cannot be watched: {error}"),
             Self::Cache(error) => write!(f, "no local copies can be kept: {error}"),
+            Self::CacheOfWritable => f.write_str("no local copies are kept of what can be written"),
         }
     }
 }
@@ -159,6 +175,9 @@ impl Mount {
     /// Mounts `tree` at `path` and serves it until it is unmounted, by us or by somebody else.
     pub fn start(tree: Arc<dyn RemoteTree>, path: &Path, options: MountOptions) -> Result<Self, MountError> {
         let path = mountpoint::prepare(path, options.allow_nonempty)?;
+        if options.writable && options.cache.is_some() {
+            return Err(MountError::CacheOfWritable);
+        }
         let copies = match &options.cache {
             Some(cache) => {
                 let store = Store::open(cache).map_err(MountError::Cache)?;
@@ -199,6 +218,7 @@ impl Mount {
             tracing::info!(by = ?copies.by(), "local copies are kept");
         }
         let notifier = session.notifier();
+        let _ = made.notifier.set(session.notifier());
         let unmounter = session.unmount_callable();
         let over: Arc<Over> = Arc::default();
         let shared = Shared {
@@ -326,11 +346,21 @@ fn config(options: &MountOptions) -> Config {
     config.mount_options = vec![
         MountOption::FSName(mountpoint::NAME.into()),
         MountOption::Subtype(mountpoint::NAME.into()),
-        MountOption::RO,
+        if options.writable {
+            MountOption::RW
+        } else {
+            MountOption::RO
+        },
         MountOption::NoSuid,
         MountOption::NoDev,
         MountOption::NoAtime,
     ];
+    if options.writable {
+        // Writes may be longer than reads, which would go by them otherwise.
+        config
+            .mount_options
+            .push(MountOption::CUSTOM(format!("max_read={}", stream::SEGMENT)));
+    }
     if options.allow_other {
         config.mount_options.push(MountOption::DefaultPermissions);
         config.acl = SessionACL::All;
@@ -380,6 +410,15 @@ fn errno(error: TreeError) -> Errno {
         TreeError::Timeout => Errno::ETIMEDOUT,
         TreeError::Cancelled => Errno::EINTR,
         TreeError::Failed | TreeError::Lost | TreeError::Protocol(_) => Errno::EIO,
+        TreeError::ReadOnly => Errno::EROFS,
+        TreeError::Exists => Errno::EEXIST,
+        TreeError::NotEmpty => Errno::ENOTEMPTY,
+        TreeError::Full => Errno::ENOSPC,
+        TreeError::TooBig => Errno::EFBIG,
+        TreeError::CrossDevice => Errno::EXDEV,
+        TreeError::Locked => Errno::EAGAIN,
+        TreeError::Refused => Errno::EPERM,
+        TreeError::Unsupported => Errno::EOPNOTSUPP,
     }
 }
 

@@ -5,7 +5,7 @@
 
 mod client;
 mod control;
-mod convert;
+pub(crate) mod convert;
 pub mod files;
 mod io;
 pub mod plain;

@@ -4,9 +4,9 @@
 //!
 //! - [`tree`]: what a shared folder is to whoever reads it: a trait, a tree in memory, and one that outlives its connection.
 //! - The end that shares: [`local`] serves a folder of this machine, [`grpc`] answers for a tree over one connection, [`bulk`] moves
-//!   file content over others.
-//! - The end that mounts: [`grpc::GrpcTree`] and [`bulk::BulkTree`] are the tree of the other end, [`fuse`] mounts a tree, [`cache`]
-//!   keeps whole files on a disk.
+//!   file content over others, [`changes`] takes changes where they are allowed.
+//! - The end that mounts: [`grpc::GrpcTree`] and [`bulk::BulkTree`] are the tree of the other end, which
+//!   [`changes::ChangingTree`] makes one that can be changed; [`fuse`] mounts a tree, [`cache`] keeps whole files on a disk.
 //! - [`sharing`]: sessions that do all of this, and find each other again when their connections are lost.
 //!
 //! # Example
@@ -41,6 +41,7 @@
 
 pub mod bulk;
 pub mod cache;
+pub mod changes;
 pub mod fuse;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]

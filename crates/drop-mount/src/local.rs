@@ -1,9 +1,13 @@
-//! A folder of this machine, served read only as a tree.
+//! A folder of this machine, served as a tree: read only, unless [`LocalOptions::writable`] says otherwise.
 //!
 //! Every path is resolved from the folder's own handle by `openat2(2)` and may neither leave it nor pass through a
 //! symbolic link. Links are shown, never followed. Devices, FIFOs and sockets are hidden, and never opened. Whatever the
 //! folder's owner moves about meanwhile, nothing outside the folder is read.
 
+mod change;
+mod guard;
+mod locks;
+mod own;
 mod watch;
 
 use std::collections::HashMap;
@@ -22,6 +26,12 @@ use crate::tree::{
     Attr, Call, Chunk, Entry, EventSink, Extent, Filled, Kind, MAX_PAGE, MAX_READ, Opened, Page, ReadDone, ReadRequest,
     RemoteTree, Space, Subscription, Time, TreeError, TreePath,
 };
+use crate::tree::{Change, Changed, WriteDone, WriteRequest};
+use guard::Homes;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use guard::stays_inside;
+pub use locks::Locks;
+pub use own::Own;
 use sealway_drop::lock;
 use watch::Watcher;
 
@@ -32,6 +42,12 @@ pub struct LocalOptions {
     pub handles: usize,
     /// Directories that are watched for changes. Default 4096.
     pub watches: usize,
+    /// Whether it may be changed. Default no.
+    pub writable: bool,
+    /// Bytes of the file system that stay free whatever others write. Default 256 MiB.
+    pub floor: u64,
+    /// Whether names that begin with a dot right in a home directory may be changed, and what is below them. Default no.
+    pub hidden: bool,
 }
 
 impl Default for LocalOptions {
@@ -39,6 +55,9 @@ impl Default for LocalOptions {
         Self {
             handles: 1024,
             watches: 4096,
+            writable: false,
+            floor: 256 << 20,
+            hidden: false,
         }
     }
 }
@@ -60,6 +79,11 @@ pub struct LocalTree {
     handles: Mutex<HashMap<u64, Arc<OwnedFd>>>,
     next: AtomicU64,
     watcher: OnceLock<Option<Arc<Watcher>>>,
+    homes: OnceLock<Homes>,
+    /// Of whoever uses this tree without a connection of its own.
+    locks: Locks,
+    /// Another number at every start.
+    run: u64,
 }
 
 /// A version is provisional while the file's last change is younger than this: coarse clocks tick every 10 ms at worst.
@@ -70,6 +94,8 @@ impl LocalTree {
     pub fn open(path: &Path, options: LocalOptions) -> std::io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty())?;
+        let mut run = [0; 8];
+        getrandom::fill(&mut run).map_err(std::io::Error::other)?;
         let (handles, next, watcher) = (Mutex::default(), AtomicU64::new(1), OnceLock::new());
         Ok(Self {
             root,
@@ -77,6 +103,9 @@ impl LocalTree {
             handles,
             next,
             watcher,
+            homes: OnceLock::new(),
+            locks: Locks::default(),
+            run: u64::from_ne_bytes(run),
         })
     }
 
@@ -86,12 +115,17 @@ impl LocalTree {
     }
 
     fn resolve(&self, path: &TreePath, flags: OFlags) -> Result<OwnedFd, TreeError> {
+        self.resolve_or_make(path, flags, Mode::empty())
+    }
+
+    fn resolve_or_make(&self, path: &TreePath, flags: OFlags, mode: Mode) -> Result<OwnedFd, TreeError> {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         // The kernel says "again" when something was renamed while it looked.
         for _ in 0..16 {
-            match rustix::fs::openat2(&self.root, path.as_path(), flags, Mode::empty(), resolve) {
+            match rustix::fs::openat2(&self.root, path.as_path(), flags, mode, resolve) {
                 Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(error) if flags.contains(OFlags::CREATE) => return Err(change::fault_of(error)),
                 result => return result.map_err(fault),
             }
         }
@@ -101,6 +135,20 @@ impl LocalTree {
     fn look(&self, path: &TreePath) -> Result<Attr, TreeError> {
         let found = self.resolve(path, OFlags::PATH)?;
         attr_of(&rustix::fs::fstat(&found).map_err(fault)?).ok_or(TreeError::NotFound)
+    }
+
+    fn keep(&self, file: OwnedFd) -> Result<u64, TreeError> {
+        let handle = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut handles = lock(&self.handles);
+        if handles.len() >= self.options.handles {
+            return Err(TreeError::Limit);
+        }
+        handles.insert(handle, Arc::new(file));
+        Ok(handle)
+    }
+
+    fn opened(&self, handle: u64) -> Result<Arc<OwnedFd>, TreeError> {
+        lock(&self.handles).get(&handle).cloned().ok_or(TreeError::Stale)
     }
 
     /// Watches a directory from now on, if somebody listens and there is room.
@@ -145,9 +193,7 @@ impl LocalTree {
         if len > MAX_READ {
             return Err(TreeError::Invalid("too long a read"));
         }
-        let handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = handles.get(&handle).map(Arc::clone).ok_or(TreeError::Stale)?;
-        drop(handles);
+        let file = self.opened(handle)?;
         // Looked at before reading: bytes may be newer than the version that goes with them, not older.
         let before = rustix::fs::fstat(&file).map_err(fault)?;
         let size = u64::try_from(before.st_size).map_err(|_| TreeError::Failed)?;
@@ -256,21 +302,13 @@ impl RemoteTree for LocalTree {
         };
         let attr = attr_of(&stat).filter(|attr| attr.kind == Kind::File);
         let attr = attr.ok_or(TreeError::NotFile)?;
-        let handle = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
-        if handles.len() >= self.options.handles {
-            return Err(TreeError::Limit);
-        }
-        handles.insert(handle, Arc::new(file));
+        let handle = self.keep(file)?;
         Ok(Opened { handle, attr })
     }
 
     fn extent(&self, handle: u64, offset: u64, call: &Call) -> Result<Extent, TreeError> {
         call.left()?;
-        let file = lock(&self.handles)
-            .get(&handle)
-            .map(Arc::clone)
-            .ok_or(TreeError::Stale)?;
+        let file = self.opened(handle)?;
         let size = rustix::fs::fstat(&file).map_err(fault)?.st_size;
         let size = u64::try_from(size).map_err(|_| TreeError::Failed)?;
         let end = Extent { data: None, hole: size };
@@ -343,6 +381,15 @@ impl RemoteTree for LocalTree {
             .as_ref()
             .map(|watcher| watcher.subscribe(sink))
             .ok_or(TreeError::Limit)
+    }
+
+    fn change(&self, change: &Change, call: &Call) -> Result<Changed, TreeError> {
+        call.left()?;
+        self.apply(change, &self.locks)
+    }
+
+    fn write(&self, request: WriteRequest, done: WriteDone) {
+        done(self.put(request.handle, request.offset, request.append, &request.data));
     }
 }
 

@@ -3,13 +3,15 @@
 //! The first connection of a session says who shares and who mounts, and ends the session when it ends: in good order if an end
 //! closes it, else with an error. Each folder that is
 //! shown has a data connection of its own, on which it is a gRPC service, and one for what its files hold
-//! ([`crate::bulk`]): numbers 1 and 3 are served by the responder of the session, 2 and 4 by the initiator.
+//! ([`crate::bulk`]): numbers 1 and 3 are served by the responder of the session, 2 and 4 by the initiator. Where it may be changed,
+//! and the other end wants to, there is one for that too ([`crate::changes`]): 5 and 6.
 //!
 //! [`share`] does that for one session. [`keep`] goes on when a session is lost: the ends come together again, and what is mounted
 //! waits meanwhile. At a port it serves several ends that mount.
 
 mod ending;
 mod keep;
+mod meeting;
 mod session;
 
 use std::fmt;
@@ -31,6 +33,8 @@ use sealway_drop::link::{Connected, GATHER};
 pub struct Options {
     /// The folder that the other end may mount.
     pub share: Option<PathBuf>,
+    /// How the other end may change it; `None`: not at all.
+    pub writable: Option<Writable>,
     /// Where the folder of the other end is mounted.
     pub mount: Option<PathBuf>,
     /// How it is mounted.
@@ -47,11 +51,30 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             share: None,
+            writable: None,
             mount: None,
             mounting: MountOptions::default(),
             gather: GATHER,
             again: Duration::from_secs(3600),
             keepalive: KEEPALIVE,
+        }
+    }
+}
+
+/// What an end that may change a folder may not use up or touch.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Writable {
+    /// Bytes of the file system that stay free. Default 256 MiB.
+    pub floor: u64,
+    /// Whether names that begin with a dot right in a home directory may be changed. Default no.
+    pub hidden: bool,
+}
+
+impl Default for Writable {
+    fn default() -> Self {
+        Self {
+            floor: 256 << 20,
+            hidden: false,
         }
     }
 }

@@ -6,6 +6,7 @@
 //! the control calls or on connections of their own is the implementation's matter.
 
 mod call;
+mod change;
 mod error;
 mod lasting;
 mod memory;
@@ -17,6 +18,10 @@ use std::time::Instant;
 use bytes::Bytes;
 
 pub use call::{Call, Cancel, Hook};
+pub use change::{
+    Access, Change, Changed, Conflict, Lock, LockKind, MAX_WRITE, NewTime, OpenHow, Place, RenameHow, Setting,
+    WriteDone, WriteRequest,
+};
 pub use error::TreeError;
 pub use lasting::{LastingTree, Lost};
 pub use memory::MemoryTree;
@@ -28,7 +33,7 @@ pub const MAX_PAGE: usize = 1024;
 /// Longest single read, in bytes.
 pub const MAX_READ: u32 = 4 << 20;
 
-/// A tree of files, directories and symbolic links, read only.
+/// A tree of files, directories and symbolic links, read only unless it takes a [`Change`].
 ///
 /// Every call honours its [`Call`]: it ends soon after the deadline or the cancellation, with [`TreeError::Timeout`] or
 /// [`TreeError::Cancelled`]. Once the way to the tree is lost, every call ends with [`TreeError::Lost`] at once.
@@ -67,6 +72,31 @@ pub trait RemoteTree: Send + Sync + 'static {
     fn space(&self, call: &Call) -> Result<Space, TreeError> {
         let _ = call;
         Err(TreeError::Invalid("nobody knows how much room there is"))
+    }
+
+    /// Does a change, once: what was lost on the way with [`TreeError::Lost`] may have been done.
+    fn change(&self, change: &Change, call: &Call) -> Result<Changed, TreeError> {
+        let _ = (change, call);
+        Err(TreeError::ReadOnly)
+    }
+
+    /// Starts a write; `done` is called exactly once, on any thread, perhaps before this returns. Writes and changes are done
+    /// in the order in which they were given.
+    fn write(&self, request: WriteRequest, done: WriteDone) {
+        let _ = request;
+        done(Err(TreeError::ReadOnly));
+    }
+
+    /// Whether a write by this handle would be on its way at once; if not, [`RemoteTree::prepare`] waits for that.
+    fn is_prepared(&self, handle: u64) -> bool {
+        let _ = handle;
+        true
+    }
+
+    /// See [`RemoteTree::is_prepared`].
+    fn prepare(&self, handle: u64, call: &Call) -> Result<(), TreeError> {
+        let _ = (handle, call);
+        Ok(())
     }
 
     /// Whether the tree can still be reached.

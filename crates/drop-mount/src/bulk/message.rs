@@ -60,7 +60,7 @@ pub fn parse_content(payload: &[u8]) -> Option<(u64, u64)> {
     Some((u64::from_be_bytes(*size), u64::from_be_bytes(*version)))
 }
 
-/// The one byte that says why nothing was read.
+/// The one byte that says why nothing was read or changed.
 pub fn code(error: TreeError) -> u8 {
     match error {
         TreeError::NotFound => 1,
@@ -74,6 +74,15 @@ pub fn code(error: TreeError) -> u8 {
         TreeError::Timeout => 10,
         TreeError::Cancelled => 11,
         TreeError::Failed | TreeError::Lost | TreeError::Protocol(_) => 9,
+        TreeError::ReadOnly => 12,
+        TreeError::Exists => 13,
+        TreeError::NotEmpty => 14,
+        TreeError::Full => 15,
+        TreeError::TooBig => 16,
+        TreeError::CrossDevice => 17,
+        TreeError::Locked => 18,
+        TreeError::Refused => 19,
+        TreeError::Unsupported => 20,
     }
 }
 
@@ -91,6 +100,15 @@ pub fn error(code: u8) -> TreeError {
         9 => TreeError::Failed,
         10 => TreeError::Timeout,
         11 => TreeError::Cancelled,
+        12 => TreeError::ReadOnly,
+        13 => TreeError::Exists,
+        14 => TreeError::NotEmpty,
+        15 => TreeError::Full,
+        16 => TreeError::TooBig,
+        17 => TreeError::CrossDevice,
+        18 => TreeError::Locked,
+        19 => TreeError::Refused,
+        20 => TreeError::Unsupported,
         _ => TreeError::Protocol("an unknown error"),
     }
 }
@@ -132,10 +150,10 @@ mod tests {
         let header = content_header(1 << 50, 3);
         assert_eq!(parse_content(&header), Some((1 << 50, 3)));
         assert_eq!(parse_content(&header[..CONTENT_HEADER - 1]), None);
-        for of in 1..=11 {
+        for of in 1..=20 {
             assert_eq!(code(error(of)), of);
         }
         assert!(matches!(error(0), TreeError::Protocol(_)));
-        assert!(matches!(error(12), TreeError::Protocol(_)));
+        assert!(matches!(error(21), TreeError::Protocol(_)));
     }
 }

@@ -14,15 +14,15 @@ const KEPT: usize = 16;
 const SMALL: usize = 64 << 10;
 
 #[derive(Debug, Default)]
-pub(super) struct Pool(Mutex<Vec<Vec<u8>>>);
+pub(crate) struct Pool(Mutex<Vec<Vec<u8>>>);
 
 impl Pool {
     /// A vector, of any length.
-    pub(super) fn take(&self) -> Vec<u8> {
+    pub(crate) fn take(&self) -> Vec<u8> {
         lock(&self.0).pop().unwrap_or_default()
     }
 
-    pub(super) fn give(&self, buffer: Vec<u8>) {
+    pub(crate) fn give(&self, buffer: Vec<u8>) {
         let mut kept = lock(&self.0);
         if kept.len() < KEPT && !buffer.is_empty() {
             kept.push(buffer);
@@ -30,7 +30,7 @@ impl Pool {
     }
 
     /// A part of a vector, which comes back here when the last of those who read it is done.
-    pub(super) fn share(self: &Arc<Self>, buffer: Vec<u8>, range: Range<usize>) -> Bytes {
+    pub(crate) fn share(self: &Arc<Self>, buffer: Vec<u8>, range: Range<usize>) -> Bytes {
         if range.len() < SMALL {
             let bytes = Bytes::copy_from_slice(&buffer[range]);
             self.give(buffer);

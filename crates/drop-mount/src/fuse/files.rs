@@ -14,6 +14,7 @@ use super::stream::{Budget, Pieces, SEGMENT, Step, Stream};
 use super::{errno, waiters};
 use crate::cache::{Copy, Fill};
 use crate::tree::{Attr, Chunk, Opened, ReadRequest, RemoteTree, TreeError};
+use sealway_drop::lock;
 
 /// Every open file of a mount.
 pub(super) struct Files {
@@ -36,6 +37,8 @@ pub(super) struct File {
     attr: Mutex<Attr>,
     stream: Mutex<Stream<Reader>>,
     way: Way,
+    /// Why a write failed that nobody has been told of yet.
+    fault: Mutex<Option<TreeError>>,
 }
 
 /// How an open file is read.
@@ -120,6 +123,7 @@ impl Files {
             attr,
             stream,
             way,
+            fault: Mutex::default(),
         };
         self.open
             .write()
@@ -146,6 +150,41 @@ impl Files {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         let file = open.values().find(|file| file.ino == ino)?;
         Some(*file.attr.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The handle of whichever open file has this number.
+    pub(super) fn handle_of(&self, ino: u64) -> Option<u64> {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        open.values().find(|file| file.ino == ino).map(|file| file.handle)
+    }
+
+    /// A write failed. Whoever has the file open is told: the kernel writes mapped memory out by any of them.
+    pub(super) fn failed(&self, ino: u64, error: TreeError) {
+        for file in self.of(ino) {
+            lock(&file.fault).get_or_insert(error);
+        }
+    }
+
+    /// Why a write failed that nobody has been told of yet.
+    pub(super) fn fault(&self, fh: u64) -> Option<TreeError> {
+        self.get(fh).and_then(|file| *lock(&file.fault))
+    }
+
+    /// The same; from now on somebody has been told.
+    pub(super) fn take_fault(&self, fh: u64) -> Result<(), TreeError> {
+        let fault = self.get(fh).and_then(|file| lock(&file.fault).take());
+        fault.map_or(Ok(()), Err)
+    }
+
+    /// What this end has changed is like that now.
+    pub(super) fn own(self: &Arc<Self>, ino: u64, attr: &Attr) {
+        for file in self.of(ino) {
+            *lock(&file.attr) = *attr;
+            let mut steps = Vec::new();
+            lock(&file.stream).handle_changed(attr.version, attr.size, &mut steps);
+            steps.retain(|step| !matches!(step, Step::Changed { .. }));
+            self.act(&file, steps);
+        }
     }
 
     /// Closes an open file; reads that still wait fail. Gives its inode.
@@ -342,7 +381,7 @@ thread_local! {
 impl File {
     fn copy(&self) -> Option<Arc<Copy>> {
         match &self.way {
-            Way::Copy(copy) => sealway_drop::lock(copy).clone(),
+            Way::Copy(copy) => lock(copy).clone(),
             Way::Peer(_) | Way::Kernel => None,
         }
     }
@@ -350,7 +389,7 @@ impl File {
     /// From now on the peer is asked.
     fn leave_copy(&self) {
         if let Way::Copy(copy) = &self.way {
-            sealway_drop::lock(copy).take();
+            lock(copy).take();
         }
     }
 

@@ -1,255 +1,31 @@
 //! The file system: requests of the kernel turned into calls on the tree.
 
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use fuser::{
-    AccessFlags, BackingId, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
-    InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
-    ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, Request,
+    AccessFlags, BsdFileFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
+    LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    ReplyEmpty, ReplyEntry, ReplyLock, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 
-use super::copies::{Copies, Source};
-use super::dirs::Dir;
-use super::files::Files;
-use super::nodes::{Nodes, ROOT};
-use super::notices::Notices;
+use super::change::{Asked, NewName};
+use super::core::Core;
+use super::errno;
+use super::nodes::ROOT;
 use super::pool::Pool;
-use super::show::{BLOCK_SIZE, FRAGMENT, directory, file_type, seek, show};
+use super::show::{BLOCK_SIZE, FRAGMENT, directory};
 use super::stream::SEGMENT;
-use super::waiters::Calls;
-use super::{MountOptions, errno};
-use crate::tree::{Attr, Call, Kind, Opened, RemoteTree, TreeError, TreePath};
+use crate::tree::{Change, TreeError};
 
-const GENERATION: Generation = Generation(0);
+pub(super) const GENERATION: Generation = Generation(0);
 
-/// What the threads of a mount share.
-pub(super) struct Core {
-    pub(super) tree: Arc<dyn RemoteTree>,
-    pub(super) files: Arc<Files>,
-    pub(super) copies: Option<Arc<Copies>>,
-    pub(super) calls: Calls,
-    pub(super) notices: Notices,
-    nodes: Mutex<Nodes>,
-    dirs: Mutex<HashMap<u64, Arc<Mutex<Dir>>>>,
-    next_dir: AtomicU64,
-    options: MountOptions,
-    owner: (u32, u32),
-    ended: AtomicBool,
-}
-
-impl Core {
-    pub(super) fn new(
-        tree: Arc<dyn RemoteTree>,
-        files: Arc<Files>,
-        copies: Option<Arc<Copies>>,
-        notices: Notices,
-        options: MountOptions,
-    ) -> Self {
-        let owner = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        let (calls, nodes, dirs) = (Calls::default(), Mutex::default(), Mutex::default());
-        let (next_dir, ended) = (AtomicU64::new(1), AtomicBool::new(false));
-        Self {
-            tree,
-            files,
-            copies,
-            calls,
-            notices,
-            nodes,
-            dirs,
-            next_dir,
-            options,
-            owner,
-            ended,
-        }
-    }
-
-    pub(super) fn nodes(&self) -> MutexGuard<'_, Nodes> {
-        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Lets everything that waits fail, now and from now on.
-    pub(super) fn end(&self) {
-        self.ended.store(true, Ordering::SeqCst);
-        self.files.give_up(true);
-        self.calls.give_up(true);
-    }
-
-    pub(super) fn has_ended(&self) -> bool {
-        self.ended.load(Ordering::SeqCst)
-    }
-
-    /// A call on the tree for a task; fails at once when there is nobody to ask.
-    pub(super) fn call<T>(
-        &self,
-        thread: u32,
-        call: impl FnOnce(&Call) -> Result<T, TreeError>,
-    ) -> Result<T, TreeError> {
-        if self.has_ended() || !self.tree.is_alive() {
-            return Err(TreeError::Lost);
-        }
-        self.calls.run(thread, self.options.timeout, call)
-    }
-
-    /// Takes in what a number is like now, and lets go of what no longer fits.
-    fn saw(&self, ino: u64, attr: &Attr) {
-        let changed = self.nodes().update(ino, attr);
-        if changed && attr.kind == Kind::File {
-            self.files.changed(ino, attr);
-            self.nodes().doubt(ino);
-            self.notices.content(ino);
-        }
-    }
-
-    fn lookup(&self, thread: u32, parent: u64, name: &[u8]) -> Result<FileAttr, TreeError> {
-        let path = self.nodes().path(parent)?.join(name)?;
-        let attr = self.call(thread, |call| self.tree.attr(&path, call))?;
-        let ino = self.nodes().remember(parent, name, &attr);
-        self.saw(ino, &attr);
-        Ok(self.show(ino, &attr))
-    }
-
-    fn attr(&self, thread: u32, ino: u64, fh: Option<u64>) -> Result<FileAttr, TreeError> {
-        // The kernel seldom says through which open file it asks.
-        let open = fh
-            .and_then(|fh| self.files.attr(fh))
-            .or_else(|| self.files.attr_of(ino));
-        let path = self.nodes().path(ino);
-        let found = path.and_then(|path| self.call(thread, |call| self.tree.attr(&path, call)));
-        match (found, open) {
-            (Ok(attr), _) if self.nodes().is_same(ino, &attr) => {
-                self.saw(ino, &attr);
-                Ok(self.show(ino, &attr))
-            }
-            // The name is gone or means another file; who holds this one open still sees it.
-            (Ok(_) | Err(TreeError::NotFound | TreeError::Stale), Some(attr)) => Ok(self.show(ino, &attr)),
-            (Ok(_), None) => Err(TreeError::Stale),
-            (Err(error), _) => Err(error),
-        }
-    }
-
-    fn show(&self, ino: u64, attr: &Attr) -> FileAttr {
-        show(ino, attr, self.owner)
-    }
-
-    /// Where data or a hole of an open file begins.
-    fn seek(&self, thread: u32, (ino, fh): (u64, u64), place: (i64, i32)) -> Result<i64, Errno> {
-        let attr = self
-            .files
-            .attr(fh)
-            .or_else(|| self.files.attr_of(ino))
-            .ok_or(Errno::EBADF)?;
-        seek(attr.size, place, |at| {
-            let handle = self.files.handle(fh)?;
-            Some(self.call(thread, |call| self.tree.extent(handle, at, call)))
-        })
-    }
-
-    fn path(&self, ino: u64) -> Result<TreePath, TreeError> {
-        self.nodes().path(ino)
-    }
-
-    /// Opens a file and answers.
-    fn open(&self, thread: u32, ino: u64, reply: ReplyOpen) {
-        let (opened, source, backing) = match self.opened(thread, ino, &reply) {
-            Ok(opened) => opened,
-            Err(error) => return reply.error(errno(error)),
-        };
-        let mut flags = FopenFlags::FOPEN_NOFLUSH;
-        if backing.is_none() && self.nodes().keep_cache(ino, opened.attr.version) {
-            flags |= FopenFlags::FOPEN_KEEP_CACHE;
-        }
-        let fh = FileHandle(self.files.insert(ino, &opened, source));
-        match backing {
-            Some(backing) => reply.opened_passthrough(fh, flags, &backing),
-            None => reply.opened(fh, flags),
-        }
-    }
-
-    /// Opens a file at the peer and decides where it is read. What is named last is what the kernel is to read by itself.
-    fn opened(
-        &self,
-        thread: u32,
-        ino: u64,
-        reply: &ReplyOpen,
-    ) -> Result<(Opened, Source, Option<Arc<BackingId>>), TreeError> {
-        let path = self.path(ino)?;
-        let opened = self.call(thread, |call| self.tree.open(&path, call))?;
-        if !self.nodes().is_same(ino, &opened.attr) {
-            self.tree.close(opened.handle);
-            self.nodes().retire_pinned(ino);
-            return Err(TreeError::Stale);
-        }
-        self.saw(ino, &opened.attr);
-        let Some(copies) = &self.copies else {
-            return Ok((opened, Source::Peer(None), None));
-        };
-        let attr = &opened.attr;
-        let pin = || self.nodes().pin(ino, Some(attr.version));
-        match copies.open(ino, &path, attr, |copy| reply.open_backing(copy), pin) {
-            Ok((source, backing)) => Ok((opened, source, backing)),
-            Err(error) => {
-                self.tree.close(opened.handle);
-                self.nodes().retire_pinned(ino);
-                Err(error)
-            }
-        }
-    }
-
-    /// The kernel has closed a file.
-    fn release(&self, fh: u64) {
-        if let Some(ino) = self.files.remove(fh)
-            && let Some(copies) = &self.copies
-        {
-            copies.close(ino, || self.nodes().pin(ino, None));
-        }
-    }
-
-    /// Gives `add` the entries from a position on, until it says that it is full.
-    fn each_entry(
-        &self,
-        thread: u32,
-        ino: u64,
-        fh: u64,
-        offset: u64,
-        mut add: impl FnMut(u64, FileType, &[u8], Option<&Attr>, u64) -> bool,
-    ) -> Result<(), TreeError> {
-        let dir = self
-            .dirs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&fh)
-            .cloned()
-            .ok_or(TreeError::Stale)?;
-        let parent = self.nodes().parent(ino);
-        for (position, (ino, name)) in [(ino, &b"."[..]), (parent, b"..")].into_iter().enumerate() {
-            if offset <= position as u64 && add(ino, FileType::Directory, name, None, position as u64 + 1) {
-                return Ok(());
-            }
-        }
-        let path = self.path(ino)?;
-        let mut dir = dir.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut position = offset.saturating_sub(2);
-        let entries = self.call(thread, |call| dir.entries_from(&*self.tree, &path, position, call))?;
-        for entry in entries {
-            position += 1;
-            if add(
-                0,
-                file_type(entry.attr.kind),
-                &entry.name,
-                Some(&entry.attr),
-                position + 2,
-            ) {
-                break;
-            }
-        }
-        Ok(())
-    }
-}
+/// Longest write of the kernel.
+const WRITE: u32 = 1 << 20;
 
 /// The kernel's side of a mount.
 pub(super) struct Fs {
@@ -267,6 +43,20 @@ impl Fs {
         let core = Arc::clone(&self.core);
         self.pool.run(move || job(&core));
     }
+
+    fn done(&self, reply: ReplyEmpty, job: impl FnOnce(&Core) -> Result<(), TreeError> + Send + 'static) {
+        self.run(move |core| match job(core) {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(errno(error)),
+        });
+    }
+
+    fn entry(&self, reply: ReplyEntry, job: impl FnOnce(&Core) -> Result<fuser::FileAttr, TreeError> + Send + 'static) {
+        self.run(move |core| match job(core) {
+            Ok(attr) => reply.entry(&core.options.ttl, &attr, GENERATION),
+            Err(error) => reply.error(errno(error)),
+        });
+    }
 }
 
 impl Filesystem for Fs {
@@ -279,15 +69,22 @@ impl Filesystem for Fs {
             InitFlags::FUSE_CACHE_SYMLINKS,
             InitFlags::FUSE_ASYNC_DIO,
         ];
-        for flag in wanted {
+        // Who else writes is the owner's business, so locks and emptying go there too.
+        let writing = [
+            InitFlags::FUSE_ATOMIC_O_TRUNC,
+            InitFlags::FUSE_POSIX_LOCKS,
+            InitFlags::FUSE_FLOCK_LOCKS,
+        ];
+        let writable = self.core.options.writable;
+        for flag in wanted.into_iter().chain(writing.into_iter().filter(|_| writable)) {
             // A kernel without it does without it.
             let _ = config.add_capabilities(flag);
         }
         if let Some(copies) = &self.core.copies {
             copies.init(config);
         }
-        // Also the length of the longest read; readahead stays as long as the kernel offers.
-        let _ = config.set_max_write(SEGMENT as u32);
+        // Also the length of the longest read, if no option of the mount says less; readahead stays as long as the kernel offers.
+        let _ = config.set_max_write(if writable { WRITE } else { SEGMENT as u32 });
         let _ = config.set_max_background(64);
         let _ = config.set_congestion_threshold(48);
         Ok(())
@@ -327,17 +124,20 @@ impl Filesystem for Fs {
     }
 
     fn open(&self, req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        let thread = req.pid();
+        if self.core.options.writable {
+            return self.run(move |core| core.open_changing(thread, ino.0, flags, reply));
+        }
         if flags.acc_mode() != fuser::OpenAccMode::O_RDONLY {
             return reply.error(Errno::EROFS);
         }
-        let thread = req.pid();
         self.run(move |core| core.open(thread, ino.0, reply));
     }
 
     fn read(
         &self,
         req: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         fh: FileHandle,
         offset: u64,
         size: u32,
@@ -348,21 +148,32 @@ impl Filesystem for Fs {
         if self.core.has_ended() || !self.core.tree.is_alive() {
             return reply.error(Errno::EIO);
         }
-        self.core.files.read(fh.0, offset, size, req.pid(), reply);
+        if self.core.writes.is_settled(ino.0) {
+            return self.core.files.read(fh.0, offset, size, req.pid(), reply);
+        }
+        let thread = req.pid();
+        self.run(move |core| match core.settle(thread, Some(ino.0)) {
+            Ok(()) => core.files.read(fh.0, offset, size, thread, reply),
+            Err(error) => reply.error(errno(error)),
+        });
     }
 
     fn release(
         &self,
         _req: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         fh: FileHandle,
         _flags: OpenFlags,
-        _lock_owner: Option<LockOwner>,
+        lock_owner: Option<LockOwner>,
         _flush: bool,
         reply: ReplyEmpty,
     ) {
         reply.ok();
-        self.core.release(fh.0);
+        if !self.core.options.writable {
+            return self.core.release(fh.0);
+        }
+        // Nobody waits for this one.
+        self.run(move |core| core.release_changing(ino.0, fh.0, lock_owner));
     }
 
     fn opendir(&self, _req: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
@@ -452,10 +263,210 @@ impl Filesystem for Fs {
     }
 
     fn access(&self, _req: &Request, _ino: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
-        if mask.contains(AccessFlags::W_OK) {
+        if mask.contains(AccessFlags::W_OK) && !self.core.options.writable {
             reply.error(Errno::EROFS)
         } else {
             reply.ok()
         }
+    }
+
+    fn create(
+        &self,
+        req: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let (thread, at) = (req.pid(), NewName::new(parent, name));
+        self.run(move |core| match core.create(thread, &at, mode, OpenFlags(flags)) {
+            Ok((attr, fh, flags)) => {
+                reply.created(&core.options.ttl, &attr, GENERATION, FileHandle(fh), flags);
+            }
+            Err(error) => reply.error(errno(error)),
+        });
+    }
+
+    fn mknod(
+        &self,
+        req: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        _rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        let (thread, at) = (req.pid(), NewName::new(parent, name));
+        self.entry(reply, move |core| core.make_node(thread, &at, mode));
+    }
+
+    fn mkdir(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, _umask: u32, reply: ReplyEntry) {
+        let (thread, at) = (req.pid(), NewName::new(parent, name));
+        self.entry(reply, move |core| {
+            core.make(thread, &at, |path| Change::MakeDirectory(path, mode & 0o777))
+        });
+    }
+
+    fn symlink(&self, req: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
+        let (thread, at) = (req.pid(), NewName::new(parent, name));
+        let target = target.as_os_str().as_bytes().to_vec();
+        self.entry(reply, move |core| {
+            core.make(thread, &at, |path| Change::MakeLink(path, target))
+        });
+    }
+
+    fn link(&self, _req: &Request, _ino: INodeNo, _parent: INodeNo, _name: &OsStr, reply: ReplyEntry) {
+        // As file systems answer that have none.
+        reply.error(Errno::EPERM);
+    }
+
+    fn unlink(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let (thread, at) = (req.pid(), NewName::new(parent, name));
+        self.done(reply, move |core| core.remove(thread, &at, Change::Remove));
+    }
+
+    fn rmdir(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let (thread, at) = (req.pid(), NewName::new(parent, name));
+        self.done(reply, move |core| core.remove(thread, &at, Change::RemoveDirectory));
+    }
+
+    fn rename(
+        &self,
+        req: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        newparent: INodeNo,
+        newname: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let (thread, from, to) = (req.pid(), NewName::new(parent, name), NewName::new(newparent, newname));
+        self.done(reply, move |core| core.rename(thread, &from, &to, flags));
+    }
+
+    fn setattr(
+        &self,
+        req: &Request,
+        ino: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        _ctime: Option<SystemTime>,
+        fh: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        _flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let thread = req.pid();
+        let asked = Asked {
+            owner: (uid, gid),
+            size,
+            mode,
+            times: (atime, mtime),
+        };
+        self.run(move |core| match core.set(thread, (ino.0, fh.map(|fh| fh.0)), asked) {
+            Ok(attr) => reply.attr(&core.options.ttl, &attr),
+            Err(error) => reply.error(errno(error)),
+        });
+    }
+
+    fn write(
+        &self,
+        req: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        data: &[u8],
+        write_flags: WriteFlags,
+        flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        // What the kernel writes out of mapped memory stands where it stands.
+        let append = flags.0 & super::change::APPEND != 0 && !write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
+        let write = self.core.take_in(ino.0, fh.0, (offset, append), data);
+        if self.core.tree.is_prepared(write.handle()) {
+            return self.core.write(write, reply);
+        }
+        let (thread, core) = (req.pid(), Arc::clone(&self.core));
+        self.pool.run(move || core.write_when_prepared(thread, write, reply));
+    }
+
+    fn flush(&self, req: &Request, ino: INodeNo, fh: FileHandle, lock_owner: LockOwner, reply: ReplyEmpty) {
+        let thread = req.pid();
+        self.done(reply, move |core| core.flush(thread, (ino.0, fh.0), lock_owner));
+    }
+
+    fn fsync(&self, req: &Request, ino: INodeNo, fh: FileHandle, datasync: bool, reply: ReplyEmpty) {
+        let thread = req.pid();
+        self.done(reply, move |core| core.sync(thread, (ino.0, fh.0), datasync));
+    }
+
+    fn fsyncdir(&self, req: &Request, ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
+        let thread = req.pid();
+        self.done(reply, move |core| core.sync_directory(thread, ino.0));
+    }
+
+    fn fallocate(
+        &self,
+        req: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let thread = req.pid();
+        self.done(reply, move |core| {
+            core.allocate(thread, (ino.0, fh.0), mode, (offset, length))
+        });
+    }
+
+    fn getlk(
+        &self,
+        req: &Request,
+        _ino: INodeNo,
+        fh: FileHandle,
+        lock_owner: LockOwner,
+        start: u64,
+        end: u64,
+        typ: i32,
+        _pid: u32,
+        reply: ReplyLock,
+    ) {
+        let thread = req.pid();
+        self.run(
+            move |core| match core.test_lock(thread, fh.0, lock_owner, (start, end, typ)) {
+                Ok((start, end, kind)) => reply.locked(start, end, kind, 0),
+                Err(error) => reply.error(errno(error)),
+            },
+        );
+    }
+
+    fn setlk(
+        &self,
+        req: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        lock_owner: LockOwner,
+        start: u64,
+        end: u64,
+        typ: i32,
+        _pid: u32,
+        sleep: bool,
+        reply: ReplyEmpty,
+    ) {
+        let (thread, core) = (req.pid(), Arc::clone(&self.core));
+        self.pool
+            .run(move || core.lock(thread, (ino.0, fh.0), lock_owner, (start, end, typ), sleep, reply));
     }
 }

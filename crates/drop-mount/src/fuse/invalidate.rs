@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use fuser::{INodeNo, Notifier};
 
-use super::fs::Core;
+use super::core::Core;
 use super::nodes::ROOT;
 use super::notices::{Inbox, Notice};
 use crate::tree::Event;

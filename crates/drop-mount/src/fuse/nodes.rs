@@ -88,6 +88,48 @@ impl Nodes {
             .try_fold(ROOT, |at, name| self.names.get(&(at, name.into())).copied())
     }
 
+    /// What a number was like when it was last looked at.
+    pub(super) fn attr(&self, ino: u64) -> Option<Attr> {
+        self.nodes.get(&ino).and_then(|node| node.attr)
+    }
+
+    /// The number of a name that the kernel knows.
+    pub(super) fn child(&self, parent: u64, name: &[u8]) -> Option<u64> {
+        self.names.get(&(parent, name.into())).copied()
+    }
+
+    /// A name is gone.
+    pub(super) fn unname(&mut self, parent: u64, name: &[u8]) {
+        if let Some(ino) = self.names.remove(&(parent, Box::from(name)))
+            && let Some(node) = self.nodes.get_mut(&ino)
+        {
+            node.place = None;
+        }
+    }
+
+    /// What has one name has another now, whose number it loses, or gets in exchange.
+    pub(super) fn rename(&mut self, from: (u64, &[u8]), to: (u64, &[u8]), exchange: bool) {
+        let (from, to) = ((from.0, Box::from(from.1)), (to.0, Box::from(to.1)));
+        let (moved, replaced) = (self.names.remove(&from), self.names.remove(&to));
+        if moved == replaced {
+            // The same name, or nothing that is known.
+            return self.place(moved, Some(from));
+        }
+        self.place(replaced, exchange.then_some(from));
+        self.place(moved, Some(to));
+    }
+
+    fn place(&mut self, ino: Option<u64>, place: Option<(u64, Box<[u8]>)>) {
+        if let Some(ino) = ino
+            && let Some(node) = self.nodes.get_mut(&ino)
+        {
+            node.place.clone_from(&place);
+            if let Some(place) = place {
+                self.names.insert(place, ino);
+            }
+        }
+    }
+
     /// Counts one more lookup of `name` and gives its number: a new one if the name means another object than before.
     pub(super) fn remember(&mut self, parent: u64, name: &[u8], attr: &Attr) -> u64 {
         let key = (parent, Box::from(name));
@@ -118,12 +160,17 @@ impl Nodes {
 
     /// Takes in what a number is like now. Whether its content is another than the one last seen.
     pub(super) fn update(&mut self, ino: u64, attr: &Attr) -> bool {
-        let Some(node) = self.nodes.get_mut(&ino) else {
-            return false;
-        };
-        let changed = node.attr.is_some_and(|known| known.version != attr.version);
-        node.attr = Some(*attr);
+        let changed = self.differs(ino, attr);
+        if let Some(node) = self.nodes.get_mut(&ino) {
+            node.attr = Some(*attr);
+        }
         changed
+    }
+
+    /// Whether the content, as far as it is known, is of another version than this.
+    pub(super) fn differs(&self, ino: u64, attr: &Attr) -> bool {
+        let known = self.nodes.get(&ino).and_then(|node| node.attr);
+        known.is_some_and(|known| known.version != attr.version)
     }
 
     /// Whether the name still means what this number means.
@@ -249,6 +296,31 @@ mod tests {
         assert_eq!(nodes.path(old), Err(TreeError::Stale));
         nodes.forget(old, 1);
         assert_eq!(nodes.find(&TreePath::parse(b"a").unwrap()), Some(new));
+    }
+
+    #[test]
+    fn numbers_follow_renames() {
+        let mut nodes = Nodes::default();
+        let path = |text: &str| TreePath::parse(text.as_bytes()).unwrap();
+        let dir = nodes.remember(ROOT, b"dir", &attr(10, 1));
+        let (a, b) = (
+            nodes.remember(dir, b"a", &attr(11, 1)),
+            nodes.remember(ROOT, b"b", &attr(12, 1)),
+        );
+        nodes.rename((ROOT, b"b"), (dir, b"a"), true);
+        assert_eq!((nodes.path(b), nodes.path(a)), (Ok(path("dir/a")), Ok(path("b"))));
+        nodes.rename((dir, b"a"), (ROOT, b"b"), false);
+        assert_eq!((nodes.path(b), nodes.path(a)), (Ok(path("b")), Err(TreeError::Stale)));
+        nodes.rename((ROOT, b"dir"), (ROOT, b"d"), false);
+        nodes.rename((ROOT, b"b"), (dir, b"b"), false);
+        assert_eq!(nodes.path(b), Ok(path("d/b")));
+        nodes.rename((dir, b"b"), (dir, b"b"), false);
+        assert_eq!(nodes.find(&path("d/b")), Some(b));
+        nodes.rename((ROOT, b"none"), (dir, b"b"), false);
+        assert_eq!((nodes.find(&path("d/b")), nodes.path(b)), (None, Err(TreeError::Stale)));
+        nodes.forget(b, 1);
+        nodes.unname(ROOT, b"d");
+        assert_eq!(nodes.path(dir), Err(TreeError::Stale));
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub(super) fn show(ino: u64, attr: &Attr, owner: (u32, u32)) -> FileAttr {
         nlink: if attr.kind == Kind::Directory {
             attr.nlink.max(2)
         } else {
-            1
+            attr.nlink.min(1)
         },
         uid: owner.0,
         gid: owner.1,

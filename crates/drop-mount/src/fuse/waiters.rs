@@ -25,17 +25,26 @@ struct Active {
     thread: u32,
     since: Instant,
     cancel: Cancel,
+    /// Goes on whatever signals come, unless the task is killed.
+    steady: bool,
 }
 
 impl Calls {
     /// Does a call for `thread` that may take `time`.
     pub(super) fn run<T>(&self, thread: u32, time: Duration, call: impl FnOnce(&Call) -> T) -> T {
+        self.run_as(thread, time, false, call)
+    }
+
+    /// The same; one that is `steady` is called off only for a task that is killed: programs do not expect changes of files to be
+    /// interrupted, and one that was may have been done.
+    pub(super) fn run_as<T>(&self, thread: u32, time: Duration, steady: bool, call: impl FnOnce(&Call) -> T) -> T {
         let of = Call::within(time);
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let active = Active {
             thread,
             since: Instant::now(),
             cancel: of.cancel.clone(),
+            steady,
         };
         self.active
             .lock()
@@ -52,7 +61,11 @@ impl Calls {
         let tokens: Vec<Cancel> = {
             let active = self.active.lock().unwrap_or_else(PoisonError::into_inner);
             let unwanted = |call: &&Active| {
-                all || (now.saturating_duration_since(call.since) >= PATIENCE && is_interrupted(call.thread))
+                let unwanted = match call.steady {
+                    true => is_killed,
+                    false => is_interrupted,
+                };
+                all || (now.saturating_duration_since(call.since) >= PATIENCE && unwanted(call.thread))
             };
             active
                 .values()
@@ -83,7 +96,27 @@ pub(super) fn is_interrupted(thread: u32) -> bool {
     }
 }
 
+/// Whether a task is gone, or about to be. What the default of a signal kills has SIGKILL pending too.
+pub(super) fn is_killed(thread: u32) -> bool {
+    if thread == 0 {
+        return false;
+    }
+    match std::fs::read_to_string(format!("/proc/{thread}/status")) {
+        Ok(status) => has_pending(&status, |[own, shared, _, _]| (own | shared) & 1 << (SIGKILL - 1)),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
+}
+
+const SIGKILL: u32 = 9;
+
 fn has_pending_signal(status: &str) -> bool {
+    has_pending(status, |[own, shared, blocked, ignored]| {
+        (own | shared) & !blocked & !ignored
+    })
+}
+
+/// Whether `which` of the signals that are pending for the task, or for all of its process, that are blocked and ignored, are any.
+fn has_pending(status: &str, which: impl Fn([u64; 4]) -> u64) -> bool {
     let mask = |key: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(key))?;
         u64::from_str_radix(line.trim(), 16).ok()
@@ -92,7 +125,7 @@ fn has_pending_signal(status: &str) -> bool {
     let (Some(own), Some(shared), Some(blocked), Some(ignored)) = masks else {
         return false;
     };
-    (own | shared) & !blocked & !ignored != 0
+    which([own, shared, blocked, ignored]) != 0
 }
 
 #[cfg(test)]
@@ -113,6 +146,8 @@ mod tests {
             "0",
             "0000000000001000"
         )));
+        let killed = |status: &str| has_pending(status, |[own, shared, _, _]| (own | shared) & 1 << (SIGKILL - 1));
+        assert!(killed(&status("0000000000000100", "0", "0", "0")) && !killed(&status("2", "2", "0", "0")));
         assert!(!has_pending_signal(&status("2", "0", "2", "0")));
         assert!(!has_pending_signal(&status("0", "2", "0", "2")));
         assert!(!has_pending_signal("nothing"));

@@ -27,6 +27,16 @@ pub(super) fn status(error: TreeError) -> Status {
         TreeError::Cancelled => Status::cancelled("called off"),
         TreeError::Lost => Status::unavailable("the tree is lost"),
         TreeError::Protocol(_) => Status::internal("the tree misbehaved"),
+        // What goes wrong with changes, which do not come this way.
+        TreeError::ReadOnly
+        | TreeError::Exists
+        | TreeError::NotEmpty
+        | TreeError::Full
+        | TreeError::TooBig
+        | TreeError::CrossDevice
+        | TreeError::Locked
+        | TreeError::Refused
+        | TreeError::Unsupported => Status::internal("an error of a change"),
     }
 }
 
@@ -54,7 +64,7 @@ pub(super) fn path(bytes: &Bytes) -> Result<TreePath, Status> {
     TreePath::parse(bytes).map_err(status)
 }
 
-pub(super) fn attr_out(attr: &Attr) -> proto::Attr {
+pub(crate) fn attr_out(attr: &Attr) -> proto::Attr {
     let kind = match attr.kind {
         Kind::File => proto::Kind::File,
         Kind::Directory => proto::Kind::Directory,
@@ -79,7 +89,7 @@ pub(super) fn attr_out(attr: &Attr) -> proto::Attr {
     }
 }
 
-pub(super) fn attr_in(attr: &proto::Attr) -> Result<Attr, TreeError> {
+pub(crate) fn attr_in(attr: &proto::Attr) -> Result<Attr, TreeError> {
     let kind = match attr.kind() {
         proto::Kind::File => Kind::File,
         proto::Kind::Directory => Kind::Directory,

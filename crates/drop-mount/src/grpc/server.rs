@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use hyper::server::conn::http2;
@@ -18,7 +18,10 @@ use tonic::{Request, Response, Status};
 use super::io::{End, Watched};
 use super::proto::drop_server::{Drop as Service, DropServer};
 use super::{KEEPALIVE, MAX_MESSAGE, MAX_PIECE, PIECE, convert, proto};
-use crate::tree::{Call, Cancel, Chunk, Event, Extent, MAX_PAGE, MAX_READ, ReadRequest, RemoteTree, TreeError};
+use crate::local::Own;
+use crate::tree::{
+    Call, Cancel, Chunk, Event, EventSink, Extent, MAX_PAGE, MAX_READ, ReadRequest, RemoteTree, TreeError,
+};
 
 /// Bounds of what one connection may have at once.
 #[derive(Debug, Clone, Copy)]
@@ -44,9 +47,12 @@ impl Default for ServeOptions {
     }
 }
 
-/// Handles that a peer has open by the service, for those who read for it by another way.
-#[derive(Debug, Default)]
-pub struct Handles(Mutex<HashSet<u64>>);
+/// Handles that a peer has open by the service, for those who read or change for it by another way.
+#[derive(Default)]
+pub struct Handles {
+    open: Mutex<HashSet<u64>>,
+    own: OnceLock<Arc<Own>>,
+}
 
 impl Handles {
     /// Whether the peer has opened this handle and not closed it.
@@ -54,8 +60,24 @@ impl Handles {
         self.lock().contains(&handle)
     }
 
+    /// What the peer changes by another way: it gets no news of that.
+    pub(crate) fn set_own(&self, own: Arc<Own>) {
+        let _ = self.own.set(own);
+    }
+
+    /// Takes in what was opened by another way, unless there are so many.
+    pub(crate) fn add(&self, handle: u64, most: usize) -> bool {
+        let mut open = self.lock();
+        open.len() < most && open.insert(handle)
+    }
+
+    /// All of them, which are then nobody's.
+    pub(crate) fn take(&self) -> Vec<u64> {
+        self.lock().drain().collect()
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashSet<u64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -261,6 +283,9 @@ impl Service for Server {
         let open = self.shared.handles.lock().remove(&handle);
         if open {
             self.shared.tree.close(handle);
+            if let Some(own) = self.shared.handles.own.get() {
+                own.closed(handle);
+            }
         }
         Ok(Response::new(proto::CloseReply {}))
     }
@@ -349,14 +374,18 @@ impl Service for Server {
         };
         send.try_send(Ok(ready)).map_err(|_| Status::internal("no room"))?;
         let subscription = self.shared.call(move |shared, _| {
-            shared.tree.subscribe(Arc::new(move |event| {
+            let sink: EventSink = Arc::new(move |event| {
                 let event = match send.capacity() {
                     0 => return,
                     1 => Event::Everything,
                     _ => event,
                 };
                 drop(send.try_send(Ok(convert::event_out(&event))));
-            }))
+            });
+            shared.tree.subscribe(match shared.handles.own.get() {
+                Some(own) => own.filter(sink),
+                None => sink,
+            })
         });
         let held = (subscription.await?, permit);
         let events = Received(receive);

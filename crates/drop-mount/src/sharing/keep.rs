@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::session::{Life, folder};
 use super::{Options, Ready};
-use crate::tree::RemoteTree;
+use crate::local::LocalTree;
 use sealway_drop::cancel::Cancel;
 use sealway_drop::link::{Again, Connected, Host, Identity, Path, Place, Returns, Setup, connect_telling};
 use sealway_drop::{Error, lock};
@@ -103,7 +103,7 @@ struct Keeper<'a> {
     setup: &'a Setup,
     cancel: &'a Cancel,
     telling: &'a dyn Telling,
-    local: Option<Arc<dyn RemoteTree>>,
+    local: Option<Arc<LocalTree>>,
 }
 
 impl Keeper<'_> {

@@ -12,18 +12,20 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::task::JoinHandle;
 
 use super::ending::Ending;
+use super::meeting::{Theirs, meet};
 use super::{FolderError, Options, Ready};
 use crate::bulk::{self, BulkTree};
+use crate::changes::{self, ChangingTree};
 use crate::fuse::Mount;
 use crate::grpc::stream::SealedStream;
 use crate::grpc::{GrpcTree, Handles, ServeOptions, serve_with};
-use crate::local::{LocalOptions, LocalTree};
+use crate::local::{LocalOptions, LocalTree, Own};
 use crate::tree::{LastingTree, RemoteTree, TreeError};
 use sealway_drop::cancel::{Cancel, Watch};
 use sealway_drop::link::{Connected, Connection, Connections, Reader, Writer};
-use sealway_drop::wire::control::{self, Body, Hello, Role};
+use sealway_drop::wire::control::{self, Body};
 use sealway_drop::wire::kind;
-use sealway_drop::wire::talk::{BEAT, greet_or_part, hear, say};
+use sealway_drop::wire::talk::{BEAT, hear, say};
 use sealway_drop::{Error, Fault, lock};
 
 /// How long the other end may take to say that it has heard that this one is done.
@@ -35,18 +37,24 @@ const LAST_WORD: Duration = Duration::from_millis(250);
 /// How long to wait for what the other end has to say when its connections end.
 const NOTICE: Duration = Duration::from_secs(1);
 
-/// Data connections on which the folder of an end of the session is served: its service, and what its files hold.
-fn indexes(server: End) -> (u32, u32) {
+/// Data connections on which the folder of an end of the session is served: its service, what its files hold, and changes.
+fn indexes(server: End) -> (u32, u32, u32) {
     match server {
-        End::Responder => (1, 3),
-        End::Initiator => (2, 4),
+        End::Responder => (1, 3, 5),
+        End::Initiator => (2, 4, 6),
     }
 }
 
 /// The folder that is shared, opened before anybody is told of it.
-pub(super) fn folder(options: &Options) -> Result<Option<Arc<dyn RemoteTree>>, Error> {
+pub(super) fn folder(options: &Options) -> Result<Option<Arc<LocalTree>>, Error> {
     let Some(path) = &options.share else { return Ok(None) };
-    match LocalTree::open(path, LocalOptions::default()) {
+    let local = LocalOptions {
+        writable: options.writable.is_some(),
+        floor: options.writable.map_or(0, |writable| writable.floor),
+        hidden: options.writable.is_some_and(|writable| writable.hidden),
+        ..LocalOptions::default()
+    };
+    match LocalTree::open(path, local) {
         Ok(tree) => Ok(Some(Arc::new(tree))),
         Err(source) => Err(FolderError {
             path: path.clone(),
@@ -59,7 +67,7 @@ pub(super) fn folder(options: &Options) -> Result<Option<Arc<dyn RemoteTree>>, E
 /// What lives as long as an end is shared with or mounted from, over one session or several. It falls in this order.
 pub(super) struct Life<'a> {
     options: &'a Options,
-    local: Option<Arc<dyn RemoteTree>>,
+    local: Option<Arc<LocalTree>>,
     mounted: Mutex<Option<Mounted>>,
     /// Thrown when the mount was taken away; an error of that stands in `why`.
     gone: Cancel,
@@ -105,7 +113,7 @@ impl Drop for Aborted {
 
 impl<'a> Life<'a> {
     /// `again`: whether a session that is lost is followed by another.
-    pub(super) fn new(options: &'a Options, local: Option<Arc<dyn RemoteTree>>, again: bool) -> Result<Self, Error> {
+    pub(super) fn new(options: &'a Options, local: Option<Arc<LocalTree>>, again: bool) -> Result<Self, Error> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .thread_name("sealway-share")
             .enable_all()
@@ -254,9 +262,16 @@ impl<'a> Life<'a> {
         let serves = options.share.is_some() && theirs.mounts;
         let mounts = options.mount.is_some() && theirs.shares;
         let (ours, others) = (indexes(here), indexes(here.other()));
-        let used =
-            |of: bool, (service, content): (u32, u32)| [of.then_some(service), (of && theirs.bulk).then_some(content)];
-        let wanted: Vec<u32> = [used(serves, ours), used(mounts, others)]
+        let used = |of: bool, writes: bool, (service, content, changes): (u32, u32, u32)| {
+            let service = of.then_some(service);
+            [
+                service,
+                (of && theirs.bulk).then_some(content),
+                (of && writes).then_some(changes),
+            ]
+        };
+        let (changed, changes) = (theirs.writes && options.writable.is_some(), options.mounting.writable);
+        let wanted: Vec<u32> = [used(serves, changed, ours), used(mounts, changes, others)]
             .into_iter()
             .flatten()
             .flatten()
@@ -277,6 +292,9 @@ impl<'a> Life<'a> {
             if let Some(connection) = came.remove(&ours.1) {
                 serve_content(connection, tree.clone(), handles.clone())?;
             }
+            if let Some(connection) = came.remove(&ours.2) {
+                serve_changes(connection, tree.clone(), handles.clone())?;
+            }
             let (tree, ending) = (tree.clone(), ending.clone());
             let serving = ServeOptions {
                 keepalive: options.keepalive,
@@ -293,7 +311,7 @@ impl<'a> Life<'a> {
         }
         if let (true, Some(path)) = (mounts, &options.mount) {
             let stream = sealed(came.remove(&others.0).ok_or_else(missing)?)?;
-            let tree = self.tree(&runtime, stream, came.remove(&others.1))?;
+            let tree = self.tree(&runtime, stream, (came.remove(&others.1), came.remove(&others.2)))?;
             standing.ready.copies = self.mount(tree, path, peer_key, ending)?;
         }
         Ok(standing)
@@ -304,13 +322,15 @@ impl<'a> Life<'a> {
         &self,
         runtime: &Handle,
         stream: SealedStream<tokio::net::TcpStream>,
-        content: Option<Connection>,
+        (content, changes): (Option<Connection>, Option<Connection>),
     ) -> Result<Arc<dyn RemoteTree>, Error> {
         let service = GrpcTree::connect_with(stream, self.options.keepalive);
         let tree = runtime.block_on(service)?;
-        Ok(match content {
-            Some(connection) => Arc::new(BulkTree::new(tree, connection)?),
-            None => Arc::new(tree),
+        Ok(match (content, changes) {
+            (Some(content), Some(changes)) => Arc::new(ChangingTree::new(BulkTree::new(tree, content)?, changes)?),
+            (None, Some(changes)) => Arc::new(ChangingTree::new(tree, changes)?),
+            (Some(content), None) => Arc::new(BulkTree::new(tree, content)?),
+            (None, None) => Arc::new(tree),
         })
     }
 
@@ -418,6 +438,18 @@ impl Drop for HangUp {
     }
 }
 
+fn serve_changes(connection: Connection, tree: Arc<LocalTree>, handles: Arc<Handles>) -> Result<(), Error> {
+    let own = Arc::new(Own::new(tree.clone()));
+    handles.set_own(own.clone());
+    let serving = move || {
+        if let Err(error) = changes::serve(connection, tree, &own, &handles) {
+            tracing::debug!(%error, "serving changes ended");
+        }
+    };
+    let thread = std::thread::Builder::new().name("change-serve".into()).spawn(serving);
+    thread.map(drop).map_err(Error::network("starting threads"))
+}
+
 fn serve_content(connection: Connection, tree: Arc<dyn RemoteTree>, handles: Arc<Handles>) -> Result<(), Error> {
     let serving = move || {
         if let Err(error) = bulk::serve(connection, &*tree, &handles) {
@@ -426,49 +458,6 @@ fn serve_content(connection: Connection, tree: Arc<dyn RemoteTree>, handles: Arc
     };
     let thread = std::thread::Builder::new().name("bulk-serve".into()).spawn(serving);
     thread.map(drop).map_err(Error::network("starting threads"))
-}
-
-/// What the other end does.
-struct Theirs {
-    shares: bool,
-    mounts: bool,
-    bulk: bool,
-    again: bool,
-}
-
-/// `None` if the other end is done already.
-fn meet(options: &Options, again: bool, reader: &mut Reader, writer: &mut Writer) -> Result<Option<Theirs>, Error> {
-    let (shares, mounts) = (options.share.is_some(), options.mount.is_some());
-    let ours = Hello {
-        version: control::VERSION,
-        role: Role::Share as i32,
-        shares,
-        mounts,
-        bulk: true,
-        again,
-    };
-    let Some(hello) = greet_or_part(writer, reader, ours)? else {
-        return Ok(None);
-    };
-    if hello.role != Role::Share as i32 {
-        return Err(Error::Usage(
-            "the other end sends or receives files: share and mount go together".into(),
-        ));
-    }
-    if mounts && !hello.shares {
-        return Err(Error::Usage(
-            "the other end shares nothing that could be mounted".into(),
-        ));
-    }
-    if !mounts && !hello.mounts {
-        return Err(Error::Usage("the other end does not mount what is shared".into()));
-    }
-    Ok(Some(Theirs {
-        shares: hello.shares,
-        mounts: hello.mounts,
-        bulk: hello.bulk,
-        again: hello.again,
-    }))
 }
 
 /// For use inside a runtime.

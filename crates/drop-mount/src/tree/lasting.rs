@@ -4,14 +4,18 @@
 //! and go on when there is one again. A file that was open is opened again; if it is no longer what it was, its reads fail with
 //! [`TreeError::Stale`], so that nobody gets the end of another content behind the beginning of this one.
 
+mod change;
+mod reopen;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use super::{
-    Attr, Call, Chunk, Event, EventSink, Extent, Hook, Opened, Page, ReadDone, ReadRequest, RemoteTree, Space,
-    Subscription, TreeError, TreePath,
+    Attr, Call, Change, Changed, Chunk, Event, EventSink, Extent, Hook, Opened, Page, ReadDone, ReadRequest,
+    RemoteTree, Space, Subscription, TreeError, TreePath, WriteDone, WriteRequest,
 };
+use change::{Stamps, Writing};
 use sealway_drop::lock;
 
 /// Told when the way is found to be lost. Must not block.
@@ -36,6 +40,7 @@ struct State {
     generation: u64,
     over: bool,
     files: HashMap<u64, File>,
+    stamps: Stamps,
     next: u64,
     parked: Vec<Parked>,
     sink: Option<EventSink>,
@@ -56,6 +61,8 @@ struct File {
     /// By which way it is open there, and under which handle.
     at: Option<(u64, u64)>,
     stale: bool,
+    /// Of one that was opened by a change.
+    writing: Option<Writing>,
 }
 
 /// A read that waits for a way.
@@ -334,62 +341,6 @@ impl Shared {
             Err(error) => done(Err(error)),
         }
     }
-
-    /// The handle of a file by the way there is. The file is opened there if it is not.
-    fn opened(&self, handle: u64, call: &Call) -> Result<(Using, u64), TreeError> {
-        let state = self.lock();
-        let (Some(way), Some(file)) = (&state.way, state.files.get(&handle)) else {
-            let known = state.files.contains_key(&handle);
-            return Err(if known { TreeError::Lost } else { TreeError::Stale });
-        };
-        let using = (state.generation, way.tree.clone());
-        match file.at {
-            Some((generation, handle)) if generation == using.0 => return Ok((using, handle)),
-            _ if file.stale => {
-                drop(state);
-                return Err(TreeError::Stale);
-            }
-            _ => {}
-        }
-        let (path, node, version) = (file.path.clone(), file.node, file.version);
-        drop(state);
-        let opened = using.1.open(&path, call);
-        let (stays, error) = match &opened {
-            Ok(opened) => (
-                (opened.attr.node, opened.attr.version) == (node, version),
-                TreeError::Stale,
-            ),
-            Err(TreeError::NotFound | TreeError::NotFile | TreeError::NotDirectory | TreeError::Denied) => {
-                (false, TreeError::Stale)
-            }
-            Err(TreeError::Lost) => {
-                self.note_lost(using.0);
-                return Err(TreeError::Lost);
-            }
-            Err(error) => return Err(*error),
-        };
-        let mut state = self.lock();
-        let there = match (state.files.get_mut(&handle), &opened) {
-            (Some(file), Ok(opened)) if stays => {
-                file.at = Some((using.0, opened.handle));
-                Some(opened.handle)
-            }
-            (Some(file), _) => {
-                file.stale = true;
-                None
-            }
-            (None, _) => None,
-        };
-        drop(state);
-        match (there, opened) {
-            (Some(there), _) => Ok((using, there)),
-            (None, Ok(opened)) => {
-                using.1.close(opened.handle);
-                Err(error)
-            }
-            (None, Err(_)) => Err(error),
-        }
-    }
 }
 
 impl RemoteTree for LastingTree {
@@ -416,6 +367,7 @@ impl RemoteTree for LastingTree {
             version: opened.attr.version,
             at: Some((generation, opened.handle)),
             stale: false,
+            writing: None,
         };
         state.files.insert(handle, file);
         Ok(Opened { handle, ..opened })
@@ -427,15 +379,10 @@ impl RemoteTree for LastingTree {
 
     fn extent(&self, handle: u64, offset: u64, call: &Call) -> Result<Extent, TreeError> {
         loop {
-            // A way there is to be, before the file is open by it.
-            let (generation, _) = self.0.current(call)?;
-            match self.0.opened(handle, call) {
-                Ok(((generation, tree), handle)) => match tree.extent(handle, offset, call) {
-                    Err(TreeError::Lost) => self.0.note_lost(generation),
-                    told => return told,
-                },
+            let ((generation, tree), handle) = self.0.reach(handle, call)?;
+            match tree.extent(handle, offset, call) {
                 Err(TreeError::Lost) => self.0.note_lost(generation),
-                Err(error) => return Err(error),
+                told => return told,
             }
         }
     }
@@ -447,6 +394,9 @@ impl RemoteTree for LastingTree {
     fn close(&self, handle: u64) {
         let mut state = self.0.lock();
         let file = state.files.remove(&handle);
+        if let Some(file) = &file {
+            state.stamps.leave(file);
+        }
         let open = file.and_then(|file| file.at);
         let (Some((generation, handle)), Some(way)) = (open, &state.way) else {
             return;
@@ -468,6 +418,22 @@ impl RemoteTree for LastingTree {
             self.0.subscribe(&using, sink);
         }
         Ok(Subscription::new(Subscribed(Arc::downgrade(&self.0))))
+    }
+
+    fn change(&self, change: &Change, call: &Call) -> Result<Changed, TreeError> {
+        self.0.change(change, call)
+    }
+
+    fn write(&self, request: WriteRequest, done: WriteDone) {
+        self.0.write(request, done);
+    }
+
+    fn is_prepared(&self, handle: u64) -> bool {
+        self.0.is_open_there(handle)
+    }
+
+    fn prepare(&self, handle: u64, call: &Call) -> Result<(), TreeError> {
+        self.0.reach(handle, call).map(drop)
     }
 
     fn is_alive(&self) -> bool {

@@ -73,6 +73,16 @@ impl TreePath {
             || (self.0.starts_with(&other.0) && self.0.get(other.0.len()) == Some(&b'/'))
     }
 
+    /// The path after `from` was renamed to `to`; `None` if it is another one, or would be too long.
+    pub fn moved(&self, from: &Self, to: &Self) -> Option<Self> {
+        if from.0.is_empty() || !self.is_within(from) {
+            return None;
+        }
+        let mut path = to.0.clone();
+        path.extend_from_slice(self.0.get(from.0.len()..)?);
+        (path.len() <= MAX_PATH).then_some(Self(path))
+    }
+
     /// The bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
@@ -158,6 +168,10 @@ mod tests {
         assert_eq!(deep.components().collect::<Vec<_>>(), [b"a", b"b", b"c"]);
         assert!(deep.is_within(&parent) && deep.is_within(&deep) && deep.is_within(&TreePath::root()));
         assert!(!TreePath::parse(b"a/bc").unwrap().is_within(&parent));
+        let moved = |path: &str| TreePath::parse(path.as_bytes()).unwrap();
+        assert_eq!(deep.moved(&moved("a/b"), &moved("x")), Some(moved("x/c")));
+        assert_eq!(deep.moved(&deep, &moved("x")), Some(moved("x")));
+        assert_eq!(deep.moved(&moved("a/bc"), &moved("x")), None);
         assert_eq!(TreePath::root().split(), None);
         assert_eq!(TreePath::root().components().count(), 0);
     }

@@ -146,6 +146,11 @@ fn what_changed_at_the_peer_is_seen() {
         held.read_exact_at(&mut part, 0).unwrap();
         // The same length, then a longer one, while somebody has a copy of the old one open.
         for (round, len) in [(2, 5_000_001), (3, 6_000_000)] {
+            // News come late when there are many.
+            fs::metadata(mounted.at("small")).unwrap();
+            for _ in 0..4000 {
+                tree.inner.tell(&Event::Changed(path("small")));
+            }
             tree.inner.put_file(&path("file"), content(len, round));
             // Told or not: what is opened now is the present content.
             assert!(fs::read(mounted.at("file")).unwrap() == content(len, round), "{by:?}");

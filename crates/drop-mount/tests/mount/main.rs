@@ -14,6 +14,7 @@ mod failures;
 mod faulty;
 mod sharing;
 mod support;
+mod writing;
 
 use std::path::Path;
 use std::sync::Arc;

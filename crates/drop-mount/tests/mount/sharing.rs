@@ -22,14 +22,14 @@ use super::until;
 use sealway_drop::testing::{assert_same, content, listen, setup, tree};
 
 /// Both ends of a session; told to stop when dropped.
-struct Session {
+pub(super) struct Session {
     cancel: [Cancel; 2],
     ends: Vec<JoinHandle<Result<(), Error>>>,
 }
 
 impl Session {
     /// One end listens at `listener`, the other dials `to`. Returns when both are ready.
-    fn start(listener: TcpListener, listens: Options, to: SocketAddr, dials: Options) -> Self {
+    pub(super) fn start(listener: TcpListener, listens: Options, to: SocketAddr, dials: Options) -> Self {
         let cancel = [Cancel::new(), Cancel::new()];
         let (ready, both) = channel();
         let run = |place, own, options, cancel: &Cancel| {
@@ -79,14 +79,14 @@ impl Drop for Session {
     }
 }
 
-fn shares(path: &Path) -> Options {
+pub(super) fn shares(path: &Path) -> Options {
     Options {
         share: Some(path.to_owned()),
         ..Options::default()
     }
 }
 
-fn mounts(path: &Path) -> Options {
+pub(super) fn mounts(path: &Path) -> Options {
     Options {
         mount: Some(path.to_owned()),
         ..Options::default()

@@ -1,0 +1,207 @@
+//! Programs at work in a folder that can be changed through a mount.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use super::Writing;
+use sealway_drop::testing::{assert_same, content, tree};
+
+/// Whether a program is there; where all of them must be, it is.
+fn has(program: &str) -> bool {
+    if Command::new(program).arg("--version").output().is_ok() {
+        return true;
+    }
+    let required = std::env::var("SEALWAY_REQUIRE_PEERS").is_ok_and(|value| value == "1");
+    assert!(!required, "{program} is missing, and SEALWAY_REQUIRE_PEERS=1");
+    eprintln!("skipped: {program} is not there");
+    false
+}
+
+fn run(program: &str, folder: &Path, arguments: &[&str]) -> Output {
+    let output = Command::new(program)
+        .args(arguments)
+        .current_dir(folder)
+        .env("GIT_AUTHOR_NAME", "a")
+        .env("GIT_AUTHOR_EMAIL", "a@example.org")
+        .env("GIT_COMMITTER_NAME", "a")
+        .env("GIT_COMMITTER_EMAIL", "a@example.org")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(
+        output.status.success(),
+        "{program} {arguments:?}: {}{}",
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+    output
+}
+
+#[test]
+fn git_clones_commits_collects_and_checks() {
+    let Some(w) = Writing::start() else { return };
+    if !has("git") {
+        return;
+    }
+    let origin = tempfile::tempdir().unwrap();
+    let git = |folder: &Path, arguments: &[&str]| run("git", folder, arguments);
+    git(origin.path(), &["init", "-q", "-b", "main", "."]);
+    for number in 0..40 {
+        fs::create_dir_all(origin.path().join(format!("d{}", number % 7))).unwrap();
+        fs::write(
+            origin.path().join(format!("d{}/f{number}", number % 7)),
+            content(1_000 * number, number as u64),
+        )
+        .unwrap();
+    }
+    git(origin.path(), &["add", "-A"]);
+    git(origin.path(), &["commit", "-q", "-m", "one"]);
+    let from = origin.path().display().to_string();
+    git(w.at.path(), &["clone", "-q", &from, "clone"]);
+    let clone = w.at("clone");
+    fs::write(clone.join("d1/new"), "new").unwrap();
+    fs::remove_file(clone.join("d2/f2")).unwrap();
+    git(&clone, &["mv", "d3/f3", "d4/moved"]);
+    git(&clone, &["add", "-A"]);
+    git(&clone, &["commit", "-q", "-m", "two"]);
+    git(&clone, &["checkout", "-q", "-b", "branch", "HEAD~1"]);
+    fs::write(clone.join("d5/branch"), "branch").unwrap();
+    git(&clone, &["add", "-A"]);
+    git(&clone, &["commit", "-q", "-m", "three"]);
+    git(&clone, &["merge", "-q", "-m", "merge", "main"]);
+    git(&clone, &["gc", "-q", "--prune=now"]);
+    git(&clone, &["fsck", "--strict"]);
+    assert!(git(&clone, &["status", "--porcelain"]).stdout.is_empty());
+    // The owner sees the same, and says so itself.
+    git(&w.there("clone"), &["fsck", "--strict"]);
+    assert!(git(&w.there("clone"), &["status", "--porcelain"]).stdout.is_empty());
+}
+
+#[test]
+fn rsync_copies_and_changes_in_place() {
+    let Some(w) = Writing::start() else { return };
+    if !has("rsync") {
+        return;
+    }
+    let source = tempfile::tempdir().unwrap();
+    let from = tree(source.path());
+    for link in find_links(&from) {
+        // Links that lead out are refused, as they should be.
+        if fs::read_link(&link).unwrap().is_absolute() || fs::metadata(&link).is_err() {
+            fs::remove_file(link).unwrap();
+        }
+    }
+    let to = w.at("copy");
+    let arguments = |more: &'static str| {
+        // Without the last one rsync takes times of one second for equal.
+        let always = ["-a", "--no-owner", "--no-group", "--modify-window=-1"];
+        let mut arguments: Vec<String> = always.map(str::to_owned).into();
+        arguments.extend((!more.is_empty()).then(|| more.to_owned()));
+        arguments.extend([format!("{}/", from.display()), format!("{}/", to.display())]);
+        arguments
+    };
+    let rsync = |more| {
+        let arguments = arguments(more);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        run("rsync", source.path(), &arguments)
+    };
+    rsync("");
+    assert_same(&from, &to);
+    assert_same(&from, &w.there("copy"));
+    // Some bytes in the middle of the largest file, and a file that is gone.
+    fs::write(from.join("large"), content(5 << 20, 1)).unwrap();
+    rsync("");
+    let mut changed = content(5 << 20, 1);
+    changed[3_000_000..3_000_100].fill(7);
+    fs::write(from.join("large"), &changed).unwrap();
+    let before = fs::metadata(w.there("copy/large")).unwrap();
+    rsync("--inplace");
+    use std::os::unix::fs::MetadataExt;
+    assert_eq!(
+        fs::metadata(w.there("copy/large")).unwrap().ino(),
+        before.ino(),
+        "the same file"
+    );
+    fs::remove_file(from.join("large")).unwrap();
+    rsync("--delete");
+    assert_same(&from, &w.there("copy"));
+}
+
+fn find_links(root: &Path) -> Vec<std::path::PathBuf> {
+    let (mut found, mut left) = (Vec::new(), vec![root.to_owned()]);
+    while let Some(folder) = left.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            let kind = entry.file_type().unwrap();
+            if kind.is_dir() {
+                left.push(entry.path());
+            } else if kind.is_symlink() {
+                found.push(entry.path());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn an_editor_saves_in_one_step() {
+    let Some(w) = Writing::start() else { return };
+    fs::write(w.at("text"), "first").unwrap();
+    for round in 0..20 {
+        // A new file beside, to the disk, over the old one, the directory to the disk.
+        let text = format!("round {round}");
+        let mut beside = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(w.at(".text.swp"))
+            .unwrap();
+        beside.write_all(text.as_bytes()).unwrap();
+        beside.sync_all().unwrap();
+        drop(beside);
+        fs::rename(w.at(".text.swp"), w.at("text")).unwrap();
+        fs::File::open(w.at.path()).unwrap().sync_all().unwrap();
+        assert_eq!(fs::read_to_string(w.at("text")).unwrap(), text);
+        assert_eq!(fs::read_to_string(w.there("text")).unwrap(), text);
+    }
+}
+
+#[test]
+fn sqlite_has_several_writers_at_once_and_no_shared_memory() {
+    let Some(w) = Writing::start() else { return };
+    if !has("sqlite3") {
+        return;
+    }
+    let sql = |database: &Path, text: &str| {
+        let output = Command::new("sqlite3").arg(database).arg(text).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        (String::from_utf8_lossy(&output.stdout).trim().to_owned(), errors)
+    };
+    let (here, there) = (w.at("base"), w.there("base"));
+    assert_eq!(sql(&here, "PRAGMA journal_mode=DELETE; CREATE TABLE t(n);").1, "");
+    // Programs at both ends write at once, and none of it is lost.
+    std::thread::scope(|scope| {
+        for database in [&here, &here, &there] {
+            scope.spawn(move || {
+                for _ in 0..15 {
+                    let text = "PRAGMA busy_timeout=60000; INSERT INTO t VALUES (1);";
+                    assert_eq!(sql(database, text).1, "");
+                }
+            });
+        }
+    });
+    assert_eq!(sql(&here, "SELECT sum(n) FROM t; PRAGMA integrity_check;").0, "45\nok");
+    assert_eq!(sql(&there, "SELECT sum(n) FROM t; PRAGMA integrity_check;").0, "45\nok");
+    // Memory cannot be shared, so what needs it is an error and not a database that breaks.
+    let (mode, error) = sql(&here, "PRAGMA journal_mode=WAL; INSERT INTO t VALUES (1);");
+    assert!(!error.is_empty() || mode == "delete", "{mode} {error}");
+    assert_eq!(sql(&there, "PRAGMA journal_mode=WAL; INSERT INTO t VALUES (1);").1, "");
+    assert!(!sql(&here, "INSERT INTO t VALUES (1);").1.is_empty());
+    assert_eq!(
+        sql(&there, "PRAGMA journal_mode=DELETE; PRAGMA integrity_check;").0,
+        "delete\nok"
+    );
+}
