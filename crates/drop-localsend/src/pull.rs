@@ -1,0 +1,144 @@
+//! Files fetched from a device that offers them ("Share via link"): the calls of its web page.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hyper::{Method, StatusCode};
+use sealway_drop::cancel::Cancel;
+use sealway_drop::names::RelPath;
+use sealway_drop_transfer::dest::{Destination, Existing};
+use sealway_drop_transfer::progress::Progress;
+use sealway_drop_transfer::receive::Offered;
+use sealway_drop_transfer::send::Summary;
+use tokio::sync::watch;
+use zeroize::Zeroizing;
+
+use crate::calls::{DOWNLOAD, PREPARE_DOWNLOAD};
+use crate::client::{Client, Outgoing, refusal, whole};
+use crate::error::Error;
+use crate::find::Found;
+use crate::landing::{Failed, Landing, Plan, Wanted};
+use crate::message::{MAX_OFFER, Offer};
+use crate::node::Node;
+use crate::query::target;
+use crate::receive::{Peer, Telling};
+use crate::send::AskPin;
+use crate::stream::PATIENCE;
+
+/// Fetches what a device offers into a folder. A person of each end is asked.
+///
+/// # Errors
+/// Those of all of it; files that alone did not come are in the summary.
+pub async fn pull(
+    node: &Arc<Node>,
+    from: &Found,
+    destination: &Destination,
+    telling: &Arc<dyn Telling>,
+    pin: AskPin,
+    progress: &Arc<Progress>,
+    cancel: &Cancel,
+) -> Result<Summary, sealway_drop::Error> {
+    let (stop, mut stopped) = watch::channel(cancel.is_set());
+    let stop = Arc::new(stop);
+    let _thrown = cancel.on_cancel(move || {
+        stop.send_replace(true);
+    });
+    let mut client = Client::connect(&from.place, &node.tls, &from.name(), PATIENCE).await?;
+    let offer = tokio::select! {
+        offer = prepare(&mut client, pin) => offer?,
+        _ = stopped.wait_for(|stopped| *stopped) => return Err(sealway_drop::Error::Cancelled),
+    };
+    let peer = Peer {
+        alias: from.info.shown(),
+        model: None,
+        address: from.place.address,
+        fingerprint: from.place.pin,
+        remembered: from.remembered.clone(),
+    };
+    let plan = Plan::of(&offer.files.0, destination.options().rules);
+    let session = offer.session_id.unwrap_or_default();
+    let (deciding, destination, asked) = (telling.clone(), destination.clone(), cancel.clone());
+    let (counting, sender) = (progress.clone(), peer.clone());
+    let decided = tokio::task::spawn_blocking(move || {
+        let offered = Offered::of_entries(&plan.entries, destination.available().ok());
+        deciding
+            .accept(&sender, &offered, &asked)
+            .map_err(sealway_drop::Error::SaidNo)?;
+        let conflicts = |path: &RelPath, existing: &Existing| deciding.conflict(path, existing, &asked);
+        Landing::begin(&destination, plan, counting, &conflicts, &asked)
+    });
+    let (landing, wanted) = decided.await.map_err(|error| Error::Usage(error.to_string()))??;
+    telling.begun(&peer, progress);
+    let mut rest: HashMap<String, Wanted> = wanted;
+    let mut ids: Vec<_> = rest
+        .iter()
+        .map(|(id, wanted)| (wanted.entry.path.clone(), id.clone()))
+        .collect();
+    ids.sort();
+    let fetching = async {
+        for (_, id) in ids {
+            let Some(wanted) = rest.get(&id) else { continue };
+            if client.is_closed() {
+                client = Client::connect(&from.place, &node.tls, &from.name(), PATIENCE).await?;
+            }
+            let path = target(DOWNLOAD, &[("sessionId", Some(&session)), ("fileId", Some(&id))]);
+            let answer = client.ask(Method::GET, &path, "", Outgoing::of(vec![])).await?;
+            if answer.status() != StatusCode::OK {
+                return Err(sealway_drop::Error::from(refusal("a file", answer).await));
+            }
+            match landing.take(wanted, answer.into_body()).await {
+                Ok(()) => {}
+                Err(Failed::Length) => landing.give_up(wanted, "it has another size than announced"),
+                Err(Failed::Hash) => landing.give_up(wanted, "it has another hash than announced"),
+                Err(Failed::Storage(why)) => landing.give_up(wanted, &why),
+                Err(Failed::Lost | Failed::Stopped) => return Err(Error::Silent.into()),
+            }
+            rest.remove(&id);
+        }
+        Ok(())
+    };
+    let fetched = tokio::select! {
+        fetched = fetching => fetched,
+        _ = stopped.wait_for(|stopped| *stopped) => Err(sealway_drop::Error::Cancelled),
+    };
+    let concluding = tokio::task::spawn_blocking(move || landing.conclude(rest.values(), "it did not come"));
+    let summary = concluding.await.map_err(|error| Error::Usage(error.to_string()))?;
+    fetched.and(summary)
+}
+
+/// Asks for the list; the other end may ask its person, and for a PIN.
+async fn prepare(client: &mut Client, mut pin: AskPin) -> Result<Offer, sealway_drop::Error> {
+    let mut given: Option<Zeroizing<String>> = None;
+    loop {
+        let path = target(PREPARE_DOWNLOAD, &[("pin", given.as_ref().map(|pin| pin.as_str()))]);
+        let answer = client.post(&path, vec![]).await?;
+        match answer.status() {
+            StatusCode::OK => {
+                let body = whole(answer, MAX_OFFER).await?;
+                let offer = Offer::read(&body).map_err(|error| Error::Malformed {
+                    what: "a list of files",
+                    why: error.to_string(),
+                })?;
+                return Ok(offer);
+            }
+            StatusCode::UNAUTHORIZED => {
+                whole(answer, MAX_OFFER).await?;
+                let was_wrong = given.is_some();
+                let asking = tokio::task::spawn_blocking(move || (pin(was_wrong), pin));
+                let (answer, again) = asking.await.map_err(|error| Error::Usage(error.to_string()))?;
+                pin = again;
+                if answer.is_none() {
+                    return Err(if was_wrong { Error::PinWrong } else { Error::PinWanted }.into());
+                }
+                given = answer;
+            }
+            StatusCode::NOT_FOUND => {
+                return Err(Error::Usage(
+                    "the device offers nothing: in its app, choose files and then \"Share via link\"".into(),
+                )
+                .into());
+            }
+            _ => return Err(refusal("the list of files", answer).await.into()),
+        }
+    }
+}

@@ -1,0 +1,2 @@
+#![no_main]
+libfuzzer_sys::fuzz_target!(|data: &[u8]| sealway_drop_localsend::fuzzing::datagram(data));
