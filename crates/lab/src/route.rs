@@ -387,7 +387,7 @@ impl Opening<'_> {
     ) -> Result<SocketAddr, RouteError> {
         let mut attempt = 1;
         loop {
-            let ports = proc::free_ports().map_err(system("find a free port"))?;
+            let ports = sealway_net::ports::free().map_err(system("find a free port"))?;
             let mut command = make(self, ports)?;
             let started = self
                 .start(name, &mut command)

@@ -370,7 +370,7 @@ pub(super) fn system(doing: &'static str) -> impl Fn(io::Error) -> CellError {
 
 /// Ports of 127.0.0.1 at which nobody listens, all different.
 pub(super) fn free_ports<const N: usize>() -> Result<[u16; N], CellError> {
-    proc::free_ports().map_err(system("find a free port"))
+    sealway_net::ports::free().map_err(system("find a free port"))
 }
 
 /// Writes a file that nobody else may read.

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -46,18 +45,6 @@ pub(crate) fn raise_files() -> u64 {
         let now = if raised { limit.maximum } else { limit.current };
         now.unwrap_or(u64::MAX)
     })
-}
-
-/// Ports of 127.0.0.1 at which nobody listens, all different.
-pub(crate) fn free_ports<const N: usize>() -> io::Result<[u16; N]> {
-    let mut held = Vec::new();
-    let mut ports = [0; N];
-    for port in &mut ports {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        *port = listener.local_addr()?.port();
-        held.push(listener);
-    }
-    Ok(ports)
 }
 
 /// A process and its descendants, itself first.
@@ -204,7 +191,7 @@ mod tests {
 
     #[test]
     fn this_process_listens_where_it_does() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let me = std::process::id();
         assert!(listens(me, port));
