@@ -3,7 +3,11 @@
 mod bip324;
 mod drop;
 mod proxy;
+mod share;
+mod tls;
 mod values;
+mod web;
+mod xray;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -21,11 +25,17 @@ use crate::exit::Exit;
 
 pub(crate) use bip324::{Bench as Bip324Bench, Bip324, Bridge, IncomingWord, LogWord, OutgoingWord, Probe};
 pub(crate) use drop::{
-    ConflictWord, HashWord, Identity, IdentityCommand, Link as DropLink, Mount, Mounting, Receive, Relay, Send, Share,
-    ViaWord,
+    Appearing, ConflictWord, Guard, HashWord, Identity, IdentityCommand, Link as DropLink, Localsend, LocalsendCommand,
+    Receive, Relay, Send, ViaWord,
 };
-pub(crate) use proxy::{Gateway, Geo, Link, Mldsa65, Route, RouteTest, Run, Uuid, X25519, with_two_dashes};
+pub(crate) use proxy::{
+    Drain, Gateway, Geo, Link, Mldsa65, ProxyApi, Route, RouteTest, Run, Uuid, X25519, with_two_dashes,
+};
+pub(crate) use share::{Changing, Direction, Mount, Mounting, Share};
+pub(crate) use tls::{Tls, TlsCert, TlsPing};
 pub(crate) use values::{Measured, PeerWord, scope};
+pub(crate) use web::Web;
+pub(crate) use xray::of_xray;
 
 /// Version and commit of this build; clap wants them to live as long as the program.
 pub(crate) fn version() -> &'static str {
@@ -52,6 +62,10 @@ Environment:
 #[command(after_help = format!("{}\n\n{RUN_DIFFERS}", Exit::help()))]
 #[command(after_long_help = format!("{}\n\n{RUN_DIFFERS}\n\n{ENVIRONMENT}", Exit::help()))]
 pub(crate) struct Cli {
+    /// Take the words that follow as that program does, and print what it prints; so does `sealway` under the name xray
+    #[arg(long, value_name = "PROGRAM", value_parser = ["xray"])]
+    compat: Option<String>,
+
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -75,6 +89,7 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    Drain(Drain),
     Gateway(Gateway),
     /// Look into geo files: lists of names and of networks
     #[command(subcommand, disable_help_subcommand = true)]
@@ -85,6 +100,7 @@ pub(crate) enum Command {
     /// Turn share links into configurations and back
     #[command(subcommand, disable_help_subcommand = true)]
     Link(Link),
+    Localsend(Box<Localsend>),
     /// Write man pages
     Man {
         /// An existing folder to write them to
@@ -93,6 +109,7 @@ pub(crate) enum Command {
     },
     Mldsa65(Mldsa65),
     Mount(Box<Mount>),
+    ProxyApi(ProxyApi),
     Receive(Box<Receive>),
     Relay(Relay),
     /// Ask the rules of a configuration
@@ -101,6 +118,9 @@ pub(crate) enum Command {
     Run(Run),
     Send(Box<Send>),
     Share(Box<Share>),
+    /// Look at the TLS of a server, and make certificates
+    #[command(subcommand, disable_help_subcommand = true)]
+    Tls(Tls),
     Uuid(Uuid),
     /// Print the version, as --version does
     Version,

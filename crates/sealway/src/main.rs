@@ -4,6 +4,7 @@
 
 mod args;
 mod commands;
+mod compat;
 mod exit;
 mod log;
 mod output;
@@ -11,6 +12,8 @@ mod problem;
 mod progress;
 mod signals;
 mod stop;
+mod systemd;
+mod voice;
 
 use std::process::ExitCode;
 
@@ -19,7 +22,15 @@ use clap::Parser;
 use args::{Cli, Command, LabCommand, Route};
 use exit::Exit;
 
+/// Gives back to the system what is freed, wherever it lay. That of the C library keeps what a configuration of many users took while
+/// it was read, and every long answer of the management API.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
+    if let Some(words) = args::of_xray(std::env::args_os()) {
+        return compat::run(&words);
+    }
     let cli = match Cli::try_parse_from(args::with_two_dashes(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => {
@@ -37,6 +48,7 @@ fn main() -> ExitCode {
         Command::Bip324(bip324) => commands::bip324::run(bip324),
         Command::Completions { shell } => commands::completions::run(shell),
         Command::Cpu { json } => commands::cpu::run(json),
+        Command::Drain(drain) => commands::drain::run(&drain),
         Command::Gateway(gateway) => commands::gateway::run(&gateway),
         Command::Geo(geo) => commands::geo::run(&geo),
         Command::Identity(identity) => commands::drop::identity::run(&identity),
@@ -48,14 +60,19 @@ fn main() -> ExitCode {
         },
         Command::Route(Route::Test(test)) => commands::route::run(&test),
         Command::Link(link) => commands::link::run(&link),
+        Command::Localsend(localsend) => {
+            commands::drop::told(localsend.json, commands::drop::localsend::run(&localsend))
+        }
         Command::Man { folder } => commands::man::run(&folder),
         Command::Mount(mount) => commands::drop::told(mount.link.json, commands::drop::share::mount(&mount)),
-        Command::Receive(receive) => commands::drop::told(receive.link.json, commands::drop::receive::run(&receive)),
+        Command::ProxyApi(api) => commands::proxy_api::run(&api),
+        Command::Receive(receive) => commands::drop::told(receive.link.json, commands::drop::received(&receive)),
         Command::Relay(relay) => commands::drop::relay::run(&relay),
-        Command::Send(send) => commands::drop::told(send.link.json, commands::drop::send::run(&send)),
+        Command::Send(send) => commands::drop::told(send.link.json, commands::drop::sent(&send)),
         Command::Share(share) => commands::drop::told(share.link.json, commands::drop::share::share(&share)),
         // Its exit codes are those of the programs that it stands in for.
         Command::Run(run) => return commands::run::run(&run),
+        Command::Tls(tls) => commands::tls::run(&tls),
         Command::Uuid(uuid) => commands::uuid::run(&uuid),
         Command::Version => commands::version::run(),
         Command::X25519(x25519) => commands::keys::x25519(&x25519),

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use sealway_proxy::Server;
 use sealway_proxy::log::reopen;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::sleep;
 
 use crate::exit::Exit;
 use crate::log;
@@ -73,9 +75,46 @@ impl Stops {
     /// `hangup` is called for every SIGHUP, and must not take long.
     pub(crate) async fn until_told<F: Future>(mut self, hangup: impl Fn(), shutdown: impl FnOnce(Duration) -> F) {
         self.next(&hangup).await;
-        log::tell("stopping: open connections may go on for ten seconds; a second signal ends them at once");
+        self.end(GRACE, hangup, shutdown(GRACE)).await;
+    }
+
+    /// The same of the proxy, which is not ready any more from the signal on, and accepts for a while all the same.
+    pub(crate) async fn drain(
+        mut self,
+        hangup: impl Fn(),
+        server: Server,
+        (delay, grace): (Duration, Duration),
+        stopping: impl FnOnce(),
+    ) {
+        self.next(&hangup).await;
+        server.leave();
+        stopping();
+        if !delay.is_zero() {
+            log::tell(format_args!(
+                "stopping: new connections are accepted for {delay:?} more; a second signal ends everything at once"
+            ));
+            tokio::select! {
+                () = sleep(delay) => {}
+                () = self.next(&hangup) => return,
+            }
+        }
+        let remaining = |count| log::tell(format_args!("stopping: {count} connections go on"));
+        let ending = async {
+            if !server.shutdown_telling(grace, remaining).await && !grace.is_zero() {
+                log::tell("stopping: connections that remained were cut off");
+            }
+        };
+        self.end(grace, hangup, ending).await;
+    }
+
+    async fn end(&mut self, grace: Duration, hangup: impl Fn(), ending: impl Future) {
+        if !grace.is_zero() {
+            log::tell(format_args!(
+                "stopping: open connections may go on for {grace:?}; a second signal ends them at once"
+            ));
+        }
         tokio::select! {
-            _ = shutdown(GRACE) => {}
+            _ = ending => {}
             () = self.next(&hangup) => {}
         }
     }

@@ -24,7 +24,7 @@ fn golden(name: &str, text: &str) {
 }
 
 /// Every command.
-const COMMANDS: [&[&str]; 35] = [
+const COMMANDS: [&[&str]; 45] = [
     &[],
     &["bip324"],
     &["bip324", "bench"],
@@ -32,6 +32,7 @@ const COMMANDS: [&[&str]; 35] = [
     &["bip324", "probe"],
     &["completions"],
     &["cpu"],
+    &["drain"],
     &["gateway"],
     &["identity"],
     &["identity", "forget"],
@@ -47,9 +48,14 @@ const COMMANDS: [&[&str]; 35] = [
     &["link"],
     &["link", "from-config"],
     &["link", "to-config"],
+    &["localsend"],
+    &["localsend", "devices"],
+    &["localsend", "forget"],
+    &["localsend", "remember"],
     &["man"],
     &["mldsa65"],
     &["mount"],
+    &["proxy-api"],
     &["receive"],
     &["relay"],
     &["route"],
@@ -57,6 +63,10 @@ const COMMANDS: [&[&str]; 35] = [
     &["run"],
     &["send"],
     &["share"],
+    &["tls"],
+    &["tls", "cert"],
+    &["tls", "hash"],
+    &["tls", "ping"],
     &["uuid"],
     &["version"],
     &["x25519"],

@@ -200,7 +200,7 @@ fn hangup_ends_nothing_and_usr1_opens_the_logs_again() {
         fs::rename(place.path(name), place.path(&format!("{name}.1"))).unwrap();
     }
     running.signal(Signal::HUP);
-    place.wait("error.1", "[Warning] SIGHUP: the rules name no geo file");
+    place.wait("error.1", "[Warning] SIGHUP: the configuration was taken up");
     running.signal(Signal::USR1);
     place.wait("error", "[Info] SIGUSR1: the logs were opened again");
     round(port);

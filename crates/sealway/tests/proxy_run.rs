@@ -121,9 +121,9 @@ fn what_cannot_work_is_refused_with_its_place() {
             ["dierct", "did you mean \"direct\"?"],
         ),
         (
-            socks(",\n  \"api\": { \"tag\": \"api\" }"),
-            "config.json:4:",
-            ["not supported yet", "management API"],
+            socks(",\n  \"api\": { \"listen\": \"0.0.0.0:8080\" }"),
+            "config.json:4:22: error: ",
+            ["api.listen", "allowRemote"],
         ),
         (socks(",\n  \"log\": "), "config.json:5:1: error: ", ["", ""]),
         (socks("").replace("1080", "70000"), "config.json:2:", ["70000", "port"]),
@@ -191,7 +191,7 @@ fn files_that_are_not_there_are_named() {
         (&["-c", "/no/such.json"][..], "/no/such.json"),
         (&["-confdir", "/no/such"], "/no/such"),
         (&["-confdir", folder], "no .json or .jsonc file"),
-        (&["-c", "https://example.org/c.json"], "not supported yet"),
+        (&["-c", "http://127.0.0.1:1/c.json"], "http://127.0.0.1:1/c.json"),
         (&[], "no config.json here"),
     ] {
         let mut command = sealway(&[&["run", "-test"], words].concat());

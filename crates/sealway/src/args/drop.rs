@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum, ValueHint};
 use sealway_aead::Suite;
 
+use super::web::Web;
 use crate::exit::Exit;
 
 /// How a transfer, a share or a mount ends.
@@ -24,11 +25,12 @@ pub(super) const EXITS: [(Exit, &str); 9] = [
     (Exit::Interrupted, "interrupted"),
 ];
 
-const ENVIRONMENT: &str = "\
+pub(super) const ENVIRONMENT: &str = "\
 Environment:
   SEALWAY_CODE        the code phrase, for both ends; never give it on the command line, where others see it
   SEALWAY_RELAY       relay that is used where no address is given (HOST:PORT)
-  SEALWAY_CONFIG_DIR  folder of this machine's key and of known keys (default: ~/.config/sealway)";
+  SEALWAY_PIN         the PIN of this end with --pin; LocalSend: the PIN of the device that is sent to or fetched from
+  SEALWAY_CONFIG_DIR  folder of this machine's key, certificate and known keys (default: ~/.config/sealway)";
 
 /// Send files and folders to someone
 ///
@@ -40,8 +42,20 @@ Environment:
 #[command(after_help = Exit::help_of(&EXITS), after_long_help = format!("{}\n\n{ENVIRONMENT}", Exit::help_of(&EXITS)))]
 pub(crate) struct Send {
     /// What to send; - is standard input
-    #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
+    #[arg(value_name = "PATH", required_unless_present = "text", value_hint = ValueHint::AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
+
+    /// Send to a device that has the app LocalSend: its name, or its address
+    #[arg(long, value_name = "NAME|HOST[:PORT]", group = "place", conflicts_with_all = ["code", "peer", "anyone", "suite", "strong", "connections", "via"])]
+    pub(crate) localsend: Option<String>,
+
+    /// Send this text, which the device shows, in place of files
+    #[arg(long, value_name = "TEXT", requires = "localsend", conflicts_with = "paths")]
+    pub(crate) text: Option<String>,
+
+    /// Let LocalSend speak in clear, to devices whose encryption is turned off: anyone on the network can then read and change it
+    #[arg(long, requires = "localsend")]
+    pub(crate) insecure_http: bool,
 
     /// Send what a PATH points to if it is a symbolic link, not the link
     #[arg(long)]
@@ -59,12 +73,36 @@ pub(crate) struct Send {
 ///
 /// Asks for the code phrase that `sealway send` shows, says what is offered, and asks whether to take it. A file takes its
 /// name when all of it is there and verified. The same command again goes on where a transfer broke off.
+///
+/// With --http, someone sends from a browser into DIR, until Ctrl-C; what is there is not shown.
 #[derive(Args, Debug)]
 #[command(after_help = Exit::help_of(&EXITS), after_long_help = format!("{}\n\n{ENVIRONMENT}", Exit::help_of(&EXITS)))]
+#[command(group = ArgGroup::new("strangers").args(["localsend", "http"]))]
+#[command(mut_arg("pin", |arg| arg.requires("strangers")), mut_arg("alias", |arg| arg.requires("localsend")),
+    mut_arg("port", |arg| arg.requires("localsend")), mut_arg("insecure_http", |arg| arg.requires("localsend")))]
 pub(crate) struct Receive {
+    /// Folder to receive into, as --output says it too
+    #[arg(value_name = "DIR", conflicts_with = "output", value_hint = ValueHint::DirPath)]
+    pub(crate) folder: Option<PathBuf>,
+
     /// Folder to receive into
     #[arg(long, short, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub(crate) output: PathBuf,
+
+    /// Wait for a device that has the app LocalSend; `sealway localsend` waits for one after another
+    #[arg(long, group = "place",
+        conflicts_with_all = ["code", "peer", "unchecked", "suite", "strong", "connections", "hash", "via", "outside_links"])]
+    pub(crate) localsend: bool,
+
+    /// Fetch what such a device offers ("Share via link" in its app): its name, or its address
+    #[arg(long, value_name = "NAME|HOST[:PORT]", requires = "localsend")]
+    pub(crate) pull: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) appearing: Appearing,
+
+    #[command(flatten)]
+    pub(crate) guard: Guard,
 
     /// Make the folder if it is not there
     #[arg(long)]
@@ -92,78 +130,117 @@ pub(crate) struct Receive {
 
     #[command(flatten)]
     pub(crate) link: Link,
+
+    #[command(flatten)]
+    pub(crate) web: Web,
 }
 
-/// Show a folder to someone, who mounts it
-///
-/// The other end runs `sealway mount`. It may read all that is in the folder, and nothing else; symbolic links are shown and
-/// not followed. With --mount, the folder that the other end shares is mounted here at the same time.
+/// Whom this end lets in.
 #[derive(Args, Debug)]
-#[command(after_help = Exit::help_of(&EXITS), after_long_help = format!("{}\n\n{ENVIRONMENT}", Exit::help_of(&EXITS)))]
-// What is of transfers alone.
-#[command(mut_arg("connections", |arg| arg.hide(true)), mut_arg("hash", |arg| arg.hide(true)), mut_arg("via", |arg| arg.hide(true)))]
-pub(crate) struct Share {
-    /// The folder
-    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(crate) folder: PathBuf,
-
-    /// Also mount the folder of the other end here
-    #[arg(long, value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath)]
-    pub(crate) mount: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) mounting: Mounting,
-
-    #[command(flatten)]
-    pub(crate) link: Link,
+pub(crate) struct Guard {
+    /// Let in only who knows this PIN; without a value that of SEALWAY_PIN, or a new one, which is shown
+    #[arg(long, value_name = "PIN", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = super::values::pin)]
+    pub(crate) pin: Option<String>,
 }
 
-/// Mount the folder that someone shows
-///
-/// The folder is read-only and appears at MOUNTPOINT until the other end stops, or this one does (Ctrl-C, or umount). What
-/// cannot be read is an error of reading, never data cut short.
+/// How this end appears to devices that have the app LocalSend.
 #[derive(Args, Debug)]
-#[command(after_help = Exit::help_of(&EXITS), after_long_help = format!("{}\n\n{ENVIRONMENT}", Exit::help_of(&EXITS)))]
-// What is of transfers alone.
-#[command(mut_arg("connections", |arg| arg.hide(true)), mut_arg("hash", |arg| arg.hide(true)), mut_arg("via", |arg| arg.hide(true)))]
-pub(crate) struct Mount {
-    /// An empty folder
-    #[arg(value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath)]
-    pub(crate) mountpoint: PathBuf,
+pub(crate) struct Appearing {
+    /// LocalSend: what this end is called (default: the name of this machine)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) alias: Option<String>,
 
-    /// Also show a folder of this end
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(crate) share: Option<PathBuf>,
+    /// LocalSend: port to listen at (default: 53317, or any where that is taken)
+    #[arg(long, value_name = "PORT")]
+    pub(crate) port: Option<u16>,
 
-    #[command(flatten)]
-    pub(crate) mounting: Mounting,
-
-    #[command(flatten)]
-    pub(crate) link: Link,
-}
-
-/// How a folder is mounted.
-#[derive(Args, Debug)]
-pub(crate) struct Mounting {
-    /// Let other users of this machine read it (needs user_allow_other in /etc/fuse.conf, or root)
+    /// LocalSend: speak in clear, with devices whose encryption is turned off: anyone on the network can then read and change it
     #[arg(long)]
-    pub(crate) allow_other: bool,
+    pub(crate) insecure_http: bool,
+}
 
-    /// Mount over a folder that is not empty
+/// Receive from phones and others that have the app LocalSend
+///
+/// Waits for one device after another, until Ctrl-C. Every offer is asked about. With --yes, devices that were remembered are not
+/// asked about; with --anyone beside it, nobody is. A device shows who it is by a certificate; one without is said to be not
+/// authenticated.
+#[derive(Args, Debug)]
+#[command(disable_help_subcommand = true, args_conflicts_with_subcommands = true)]
+#[command(after_help = Exit::help_of(&EXITS), after_long_help = format!("{}\n\n{ENVIRONMENT}", Exit::help_of(&EXITS)))]
+pub(crate) struct Localsend {
+    #[command(subcommand)]
+    pub(crate) command: Option<LocalsendCommand>,
+
+    /// Folder to receive into
+    #[arg(long, short, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    pub(crate) output: PathBuf,
+
+    /// Make the folder if it is not there
     #[arg(long)]
-    pub(crate) nonempty: bool,
+    pub(crate) create: bool,
 
-    /// Keep whole files that were read in this folder, for the next time; what came by a code goes with the mount
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(crate) cache: Option<PathBuf>,
+    /// Take what remembered devices offer without asking
+    #[arg(long, short)]
+    pub(crate) yes: bool,
 
-    /// How much is kept, such as 500M, 4G or 1T; what was used least recently goes first
-    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = super::values::size, requires = "cache")]
-    pub(crate) cache_size: u64,
+    /// With --yes: take what anyone offers, also from devices that show no certificate
+    #[arg(long, requires = "yes")]
+    pub(crate) anyone: bool,
 
-    /// How long an end that was lost is looked for; 0: not at all. What is read meanwhile waits for a minute
-    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
-    pub(crate) reconnect: u64,
+    /// What to do with a file whose name is taken by a different one (default: ask on a terminal, else rename)
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) conflict: Option<ConflictWord>,
+
+    /// Also write names such as .ssh or .bashrc right into a home folder
+    #[arg(long)]
+    pub(crate) hidden: bool,
+
+    /// Bring every file to the disk before it takes its name
+    #[arg(long)]
+    pub(crate) fsync: bool,
+
+    #[command(flatten)]
+    pub(crate) appearing: Appearing,
+
+    #[command(flatten)]
+    pub(crate) guard: Guard,
+
+    /// Say nothing but errors
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+
+    /// Print what happens to standard output, one JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LocalsendCommand {
+    /// List the devices around, and those that are remembered
+    Devices {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+
+        /// Also ask every address of the own networks, for devices that hear no announcements
+        #[arg(long)]
+        scan: bool,
+    },
+    /// Remember a device by its certificate
+    Remember {
+        /// Its name, or its address
+        #[arg(value_name = "NAME|HOST[:PORT]")]
+        device: String,
+
+        /// What to call it (default: what it calls itself)
+        #[arg(long = "as", value_name = "NAME")]
+        name: Option<String>,
+    },
+    /// Forget a device
+    Forget {
+        /// The name under which it is remembered
+        name: String,
+    },
 }
 
 /// How the two ends find each other and what they use.

@@ -2,11 +2,14 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueHint};
 
+use super::values;
 use crate::exit::Exit;
+use crate::voice::Voice;
 
 const RUN_EXIT_CODES: &str = "\
 Exit codes:
@@ -26,14 +29,18 @@ Environment (V2RAY_… in place of XRAY_… is understood as well):
 ///
 /// Serves a config.json as V2Ray and Xray know it. Several files are put together: an inbound or outbound takes the
 /// place of an earlier one with its tag, and every other key replaces the earlier one whole. Long options may have one
-/// dash (-config, -confdir, -test, -strict, -format), as those programs write them, and `run` may be left out before them.
+/// dash (-config, -confdir, -test, -dump, -strict, -format), as those programs write them, and `run` may be left out before them.
 ///
-/// SIGINT or SIGTERM stops accepting and lets connections finish for ten seconds; a second one ends them at once. SIGUSR1
-/// opens the log files again, after a rotation. SIGHUP reads geo files again; connections go on.
-#[derive(Args, Debug)]
+/// SIGINT or SIGTERM stops accepting and lets connections finish for ten seconds, or as --grace says; a second one ends them at
+/// once. SIGUSR1 opens the log files again, after a rotation. SIGHUP reads the configuration and every file that it names again: what has
+/// changed counts for new connections, and those that there are go on. If something is wrong, nothing changes.
+#[derive(Args, Clone, Debug)]
 #[command(after_help = RUN_EXIT_CODES, after_long_help = format!("{RUN_EXIT_CODES}\n\n{RUN_ENVIRONMENT}"))]
 pub(crate) struct Run {
-    /// A configuration, `stdin:` for standard input [default: config.json here]
+    /// A configuration: a file, `stdin:` for standard input, or an address [default: config.json here]
+    ///
+    /// An address is http://…, https://…, or a path of HTTP at a unix socket of this machine: /run/a.sock:/path, and @name:/path for
+    /// an abstract one. The server has 30 seconds for an answer of status 200 and at most 32 MiB.
     #[arg(short, long = "config", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Vec<PathBuf>,
 
@@ -45,14 +52,96 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) test: bool,
 
+    /// Print the one configuration that several files come to, and do nothing else
+    #[arg(long, conflicts_with = "test")]
+    pub(crate) dump: bool,
+
     /// Make errors of all warnings about the configuration, such as that anyone can use a proxy
     #[arg(long)]
     pub(crate) strict: bool,
 
+    /// How long connections may go on after the signal to end
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = values::pause)]
+    pub(crate) grace: Duration,
+
+    /// How long after that signal new connections are still accepted, while /readyz of `metrics` says that they are not welcome
+    ///
+    /// For load balancers, which take a moment to notice.
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = values::pause)]
+    pub(crate) delay: Duration,
+
     /// Form of the configuration
     #[arg(long, default_value = "auto", value_parser = PossibleValuesParser::new(["auto", "json"]))]
     pub(crate) format: String,
+
+    /// In whose words it speaks.
+    #[arg(skip)]
+    pub(crate) voice: Voice,
 }
+
+/// Call the management API of a running proxy
+///
+/// The words, their flags and what is printed are those of `xray api`: the answer as JSON. Flags may have one dash or two, and
+/// their values stand behind `=` or in the next argument.
+#[derive(Args, Debug)]
+#[command(after_help = proxy_api_help())]
+pub(crate) struct ProxyApi {
+    /// What to do, and its flags
+    #[arg(
+        value_name = "WORD",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub(crate) words: Vec<String>,
+}
+
+fn proxy_api_help() -> String {
+    let mut help = "Words:\n".to_owned();
+    for word in sealway_api::client::WORDS {
+        help += &format!("  {:<23} {}\n", word.name, word.help);
+    }
+    help += "\nFlags of every word:\n  \
+        -server HOST:PORT       Where the API listens, or unix:/path or @name [default: 127.0.0.1:8080]\n  \
+        -timeout SECONDS        How long a call may take [default: 3]\n\n";
+    help + &Exit::help_of(&[
+        (Exit::Done, "the server has done it"),
+        (Exit::Internal, Exit::Internal.words()),
+        (Exit::Usage, Exit::Usage.words()),
+        (Exit::Remote, "the server cannot be reached, or refuses"),
+    ])
+}
+
+/// Have a running proxy finish and end
+///
+/// Sends SIGTERM to a `sealway run` of this program and waits until it has ended: its /readyz says no, it listens for as long as
+/// its --delay says, and its connections may go on for as long as its --grace says. A second drain ends them at once.
+#[derive(Args, Debug)]
+#[command(after_help = Exit::help_of(&DRAIN_EXITS))]
+pub(crate) struct Drain {
+    /// Its process [default: the only one there is]
+    #[arg(long, value_name = "PID", conflicts_with = "socket", value_parser = clap::value_parser!(i32).range(1..))]
+    pub(crate) pid: Option<i32>,
+
+    /// The unix socket of its `metrics.listen`: whoever listens there is meant
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub(crate) socket: Option<PathBuf>,
+
+    /// How long its end is waited for, 0s for not at all [default: for as long as it takes]
+    #[arg(long, value_name = "TIME", value_parser = values::pause)]
+    pub(crate) wait: Option<Duration>,
+}
+
+/// Of `drain`.
+const DRAIN_EXITS: [(Exit, &str); 4] = [
+    (Exit::Done, "the proxy has ended, or was told to with --wait 0s"),
+    (Exit::Internal, "an internal error"),
+    (
+        Exit::Usage,
+        "the command line is wrong, or no process, or none that is a proxy, is meant",
+    ),
+    (Exit::Remote, "the proxy goes on after --wait"),
+];
 
 /// Print the firewall's rules for a transparent proxy
 ///
@@ -287,11 +376,12 @@ pub(crate) enum Link {
 }
 
 /// Long options of `run` that may be written with one dash, and whether a value follows.
-const SINGLE_DASH: [(&str, bool); 5] = [
+const SINGLE_DASH: [(&str, bool); 6] = [
     ("config", true),
     ("confdir", true),
     ("format", true),
     ("test", false),
+    ("dump", false),
     ("strict", false),
 ];
 

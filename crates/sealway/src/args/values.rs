@@ -66,6 +66,17 @@ pub(crate) fn suite() -> impl TypedValueParser<Value = Suite> {
 
 /// A time with its unit: `90s`, `1.5m`, `1h`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let duration = pause(text)?;
+    if duration < Duration::from_secs(1) {
+        return Err(RANGE.into());
+    }
+    Ok(duration)
+}
+
+const RANGE: &str = "it must be between 1s and 24h";
+
+/// A time with its unit that may be nothing: `0s`, `0.5s`, `5m`. At most 24 hours.
+pub(crate) fn pause(text: &str) -> Result<Duration, String> {
     const FORM: &str = "give a number and a unit, such as 90s, 5m or 1h";
     let (number, seconds) = match text.char_indices().next_back() {
         Some((at, 's')) => (&text[..at], 1.0),
@@ -79,8 +90,8 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     }
     let number: f64 = number.parse().map_err(|_| FORM.to_string())?;
     let total = number * seconds;
-    if !(1.0..=86_400.0).contains(&total) {
-        return Err("it must be between 1s and 24h".into());
+    if total > 86_400.0 {
+        return Err(RANGE.into());
     }
     Ok(Duration::from_secs_f64(total))
 }
@@ -103,6 +114,14 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         Some(0) => Err("it must be at least 1M".into()),
         Some(size) => Ok(size),
         None => Err("that is more than there can be".into()),
+    }
+}
+
+/// A PIN: digits, since apps write it into requests as it is. Empty where a new one is wanted.
+pub(super) fn pin(text: &str) -> Result<String, String> {
+    match text.len() {
+        0 | 4..=12 if text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(text.to_owned()),
+        _ => Err("a PIN has 4 to 12 digits".to_owned()),
     }
 }
 
@@ -178,5 +197,8 @@ mod tests {
         ] {
             assert!(duration(text).is_err(), "{text}");
         }
+        assert_eq!(pause("0s"), Ok(Duration::ZERO));
+        assert_eq!(pause("0.5s"), Ok(Duration::from_millis(500)));
+        assert!(pause("25h").is_err() && pause("0").is_err());
     }
 }

@@ -1,21 +1,25 @@
-//! The file drop: `sealway send`, `receive`, `share`, `mount`, `relay`, `identity`.
+//! The file drop: `sealway send`, `receive`, `share`, `mount`, `relay`, `identity`, `localsend`.
 
 mod asking;
 mod code;
 mod consent;
 mod events;
+mod guard;
 pub(crate) mod identity;
-pub(crate) mod receive;
+pub(crate) mod localsend;
+mod receive;
 pub(crate) mod relay;
 mod screen;
-pub(crate) mod send;
+mod send;
 mod session;
 pub(crate) mod share;
+mod web;
 
 use sealway_drop::cancel::Cancel;
 use sealway_drop::policy::Refused;
 use sealway_drop::{Error, Fault};
 
+use crate::args::{Receive, Send};
 use crate::exit::Exit;
 use crate::problem::{Problem, note};
 use crate::stop;
@@ -23,6 +27,20 @@ use crate::stop;
 /// What a command came to. Programs are told of every failure, wherever it was noticed.
 pub(crate) fn told(json: bool, result: Result<Exit, Problem>) -> Result<Exit, Problem> {
     result.inspect_err(|problem| events::Events { quiet: false, json }.failed(problem))
+}
+
+pub(crate) fn sent(options: &Send) -> Result<Exit, Problem> {
+    match &options.localsend {
+        Some(device) => localsend::send(options, device),
+        None => send::run(options),
+    }
+}
+
+pub(crate) fn received(options: &Receive) -> Result<Exit, Problem> {
+    match options.localsend {
+        true => localsend::receive(options),
+        false => receive::run(options),
+    }
 }
 
 /// With which code a command ends.

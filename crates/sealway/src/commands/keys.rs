@@ -11,37 +11,42 @@ use crate::output;
 use crate::problem::Problem;
 
 pub(crate) fn x25519(options: &X25519) -> Result<Exit, Problem> {
-    let private = keys::clamped(*given_or_new("private key", options.input.as_deref())?);
+    let private = keys::clamped(*given_or_new::<32>("private key", options.input.as_deref())?);
     let public = keys::x25519_public(&private);
     let hash = blake3::hash(&public);
     let text = |bytes: &[u8; 32]| match options.std_encoding {
-        true => STANDARD.encode(bytes),
-        false => URL_SAFE_NO_PAD.encode(bytes),
+        true => Zeroizing::new(STANDARD.encode(bytes)),
+        false => Zeroizing::new(URL_SAFE_NO_PAD.encode(bytes)),
     };
     // The words of Xray, which scripts look for.
     output::print(&Zeroizing::new(format!(
         "PrivateKey: {}\nPassword (PublicKey): {}\nHash32: {}\n",
-        text(&private),
-        text(&public),
-        text(hash.as_bytes())
+        *text(&private),
+        *text(&public),
+        *text(hash.as_bytes())
     )))?;
     Ok(Exit::Done)
 }
 
 pub(crate) fn mldsa65(options: &Mldsa65) -> Result<Exit, Problem> {
-    let seed = given_or_new("seed", options.input.as_deref())?;
-    let public = keys::mldsa65_public(&seed).map_err(|error| Problem::new(Exit::Internal, error))?;
-    output::print(&Zeroizing::new(format!(
-        "Seed: {}\nVerify: {}\n",
-        URL_SAFE_NO_PAD.encode(seed.as_slice()),
-        URL_SAFE_NO_PAD.encode(&public)
-    )))?;
+    output::print(&signing(options.input.as_deref())?)?;
     Ok(Exit::Done)
 }
 
-/// The 32 bytes that base64 of either kind stands for; random ones if there is none.
-fn given_or_new(what: &str, text: Option<&str>) -> Result<Zeroizing<[u8; 32]>, Problem> {
-    let mut bytes = Zeroizing::new([0; 32]);
+/// The two lines of an ML-DSA-65 pair.
+pub(crate) fn signing(seed: Option<&str>) -> Result<Zeroizing<String>, Problem> {
+    let seed = given_or_new::<32>("seed", seed)?;
+    let public = keys::mldsa65_public(&seed).map_err(|error| Problem::new(Exit::Internal, error))?;
+    Ok(Zeroizing::new(format!(
+        "Seed: {}\nVerify: {}\n",
+        *Zeroizing::new(URL_SAFE_NO_PAD.encode(seed.as_slice())),
+        URL_SAFE_NO_PAD.encode(&public)
+    )))
+}
+
+/// The bytes that base64 of either kind stands for; random ones if there is none.
+pub(crate) fn given_or_new<const LEN: usize>(what: &str, text: Option<&str>) -> Result<Zeroizing<[u8; LEN]>, Problem> {
+    let mut bytes = Zeroizing::new([0; LEN]);
     let Some(text) = text else {
         getrandom::fill(bytes.as_mut_slice()).map_err(Problem::no_random_bytes)?;
         return Ok(bytes);
@@ -58,7 +63,7 @@ fn given_or_new(what: &str, text: Option<&str>) -> Result<Zeroizing<[u8; 32]>, P
         }
         // The text itself may be a key with a letter too many.
         Ok(read) => {
-            let text = format!("the {what} has {} bytes, and 32 are needed", read.len());
+            let text = format!("the {what} has {} bytes, and {LEN} are needed", read.len());
             Err(Problem::new(Exit::Usage, text))
         }
         Err(_) => Err(Problem::new(Exit::Usage, format!("the {what} is not base64"))),

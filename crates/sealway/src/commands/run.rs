@@ -1,13 +1,19 @@
 //! `sealway run`.
 
+mod api;
 pub(crate) mod files;
+mod reload;
+mod remote;
+pub(crate) mod speech;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
+use sealway_api::Api;
 use sealway_proxy::settings::{Listen, PemSource, Settings, UnixName};
-use sealway_proxy::{Error, GeoLists, ListSize, Parts, Server, can_append, geo, readers};
+use sealway_proxy::{Error, ListSize, Parts, Server, can_append, geo, readers};
 use sealway_v2ray::config::{self, Config, File, Loaded, LogTarget, Options, Severity};
 use tokio::sync::Notify;
 use tracing_subscriber::filter::LevelFilter;
@@ -18,16 +24,17 @@ use crate::log;
 use crate::output;
 use crate::problem::Problem;
 use crate::signals::{Stops, runtime, stay_on_hangup, take_every_descriptor};
+use crate::systemd::{self, Sockets};
+use crate::voice::{Voice, XRAY};
 
-/// What service managers are told not to start again after.
-const WRONG_CONFIG: u8 = 23;
+use reload::Again;
 
-/// A problem, and the exit code it has for this command.
-struct Failed(u8, Problem);
+/// A problem, the exit code it has for this command, and what to mend first if it is one of several.
+struct Failed(u8, Problem, Option<String>);
 
 impl From<Problem> for Failed {
     fn from(problem: Problem) -> Failed {
-        Failed(problem.exit().code(), problem)
+        Failed(problem.exit().code(), problem, None)
     }
 }
 
@@ -41,18 +48,18 @@ impl From<Error> for Failed {
 }
 
 fn wrong(message: impl std::fmt::Display) -> Failed {
-    Failed(WRONG_CONFIG, Problem::new(Exit::Usage, message))
+    Failed(files::WRONG_CONFIG, Problem::new(Exit::Usage, message), None)
 }
 
 pub(crate) fn run(options: &Run) -> ExitCode {
+    if !options.dump {
+        options.voice.begin();
+    }
     let served = serve(options);
     log::flush();
     match served {
         Ok(()) => ExitCode::from(Exit::Done.code()),
-        Err(Failed(code, problem)) => {
-            problem.print();
-            ExitCode::from(code)
-        }
+        Err(Failed(code, problem, first)) => options.voice.failed(code, &problem, first.as_deref()),
     }
 }
 
@@ -61,66 +68,129 @@ fn serve(options: &Run) -> Result<(), Failed> {
     let within = runtime.enter();
     // A manager may send it right after the start; it must not end what is still reading its configuration.
     stay_on_hangup()?;
-    let sources = sources(options)?;
-    if options.test {
+    let voice = options.voice;
+    if options.dump {
+        return dump(&sources(options)?, voice);
+    }
+    if options.test && voice == Voice::Own {
         log::to_stderr(LevelFilter::WARN);
     }
-    let config = load(&sources, options)?;
-    let mut settings = Settings::from_config(&config).map_err(|error| refuse(&sources, vec![error]))?;
-    if let Some(folder) = files::location("cert", &environment) {
-        certificates_from(&folder, settings.pem_sources());
+    let mut read = read(options)?;
+    let api = api::of(&read.config);
+    let configured = read.settings.inbounds.len();
+    if let Some(api) = &api {
+        api.wire(&mut read.settings);
     }
-    settings.geo_folders = geo::folders(files::location("asset", &environment));
-    let checked = || {
-        let mut found: Vec<Error> = error_log(&config.log).into_iter().collect();
-        let lists = Server::check(&settings).unwrap_or_else(|errors| {
-            found.extend(errors);
-            Vec::new()
-        });
-        (found, lists)
+    let asked = Asked {
+        read,
+        configured,
+        voice,
     };
     if options.test {
-        let (found, lists) = checked();
+        let (found, lists) = asked.checked();
         if !found.is_empty() {
-            return Err(refuse(&sources, found));
+            return Err(refuse(&asked.read.sources, voice, found));
         }
         output::print(&format!("{}Configuration OK.\n", sizes(&lists)))?;
         return Ok(());
     }
-    let unusable = || checked().0;
-    // Where something is wrong, everything is said at once.
-    let all = |error: Error| match (error, unusable()) {
-        (error @ Error::Config { .. }, found) if found.is_empty() => refuse(&sources, vec![error]),
-        (Error::Config { .. }, found) => refuse(&sources, found),
-        (error, _) => refuse(&sources, vec![error]),
-    };
-    log::start(&config.log).map_err(|e| all(unopened(&config.log, &e)))?;
+    let sockets = Sockets::take()?;
+    let Read {
+        sources,
+        config,
+        settings,
+    } = &asked.read;
+    let error_log = log::start(&config.log, voice).map_err(|e| asked.refused(unopened(&config.log, &e)))?;
     take_every_descriptor();
-    let done = runtime.block_on(until_told(settings.clone(), all));
+    let mut served = settings.clone();
+    sockets.give_to(&mut served);
+    let again = Again::new(options, sources, (config, settings), (sockets, error_log), api.clone());
+    let patience = (options.delay, options.grace);
+    let done = runtime.block_on(until_told(served, api, again, patience, asked));
     // A name that the system still looks up is not waited for.
     drop(within);
     runtime.shutdown_background();
     done
 }
 
+/// A configuration, and where it is written.
+struct Read {
+    sources: Vec<files::Source>,
+    config: Config,
+    settings: Settings,
+}
+
+/// What the server is asked to be: what keeps it from starting has a place there.
+struct Asked {
+    read: Read,
+    /// How many inbounds the configuration itself has.
+    configured: usize,
+    voice: Voice,
+}
+
+impl Asked {
+    /// All that is wrong, and what lists of geo files take.
+    fn checked(&self) -> (Vec<Error>, Vec<ListSize>) {
+        let mut found: Vec<Error> = error_log(&self.read.config.log).into_iter().collect();
+        let lists = Server::check(&self.read.settings).unwrap_or_else(|errors| {
+            found.extend(errors);
+            Vec::new()
+        });
+        let found = found.into_iter().map(|error| api::place(error, self.configured));
+        (found.collect(), lists)
+    }
+
+    /// Prints why the server does not start. Where something is wrong, everything is said at once.
+    fn refused(&self, error: Error) -> Failed {
+        let error = api::place(error, self.configured);
+        let found = match &error {
+            Error::Config { .. } => self.checked().0,
+            _ => Vec::new(),
+        };
+        let found = if found.is_empty() { vec![error] } else { found };
+        refuse(&self.read.sources, self.voice, found)
+    }
+}
+
+/// Reads a configuration, and prints what is wrong with it.
+fn read(options: &Run) -> Result<Read, Failed> {
+    let sources = sources(options)?;
+    let config = load(&sources, options)?;
+    let mut settings = Settings::from_config(&config).map_err(|error| refuse(&sources, options.voice, vec![error]))?;
+    if let Some(folder) = files::location("cert", &environment) {
+        certificates_from(&folder, settings.pem_sources());
+    }
+    settings.geo_folders = geo::folders(files::location("asset", &environment));
+    Ok(Read {
+        sources,
+        config,
+        settings,
+    })
+}
+
 /// Prints what keeps a configuration from running, each with its place in the files.
-fn refuse(sources: &[files::Source], found: Vec<Error>) -> Failed {
+fn refuse(sources: &[files::Source], voice: Voice, found: Vec<Error>) -> Failed {
     let wrong = found
         .iter()
         .filter(|error| matches!(error, Error::Config { .. }))
         .count();
-    tell(sources, Severity::Error, &found);
+    let told = tell(sources, voice, Severity::Error, &found);
+    let first = told.first().map(speech::where_and_what);
     match found.into_iter().next() {
-        _ if wrong > 0 => useless(wrong),
+        _ if wrong > 0 => useless(wrong, first),
         // It may pass by itself.
-        Some(Error::Listen { .. }) => Problem::new(Exit::Internal, "nothing was started").into(),
+        Some(Error::Listen { .. }) => Failed(
+            Exit::Internal.code(),
+            Problem::new(Exit::Internal, "nothing was started"),
+            first,
+        ),
         Some(error) => Problem::new(Exit::Internal, error).into(),
-        None => useless(0),
+        None => useless(0, first),
     }
 }
 
-/// Prints what has a place in the files, and gives the number of lines.
-fn tell(sources: &[files::Source], severity: Severity, found: &[Error]) -> usize {
+/// Prints what has a place in the files, and gives it back.
+fn tell(sources: &[files::Source], voice: Voice, severity: Severity, found: &[Error]) -> Vec<config::Problem> {
     let mut problems = Vec::new();
     for error in found {
         let (place, text) = match error {
@@ -131,8 +201,8 @@ fn tell(sources: &[files::Source], severity: Severity, found: &[Error]) -> usize
         let hint = error.hint().to_owned();
         problems.push(config::problem_at(&texts(sources), severity, place, text, hint));
     }
-    files::problems(&problems);
-    problems.len()
+    voice.problems(&problems);
+    problems
 }
 
 fn unopened(log: &config::Log, error: &std::io::Error) -> Error {
@@ -159,12 +229,34 @@ fn environment(name: &str) -> Option<String> {
 /// Reads the files of the configuration.
 fn sources(options: &Run) -> Result<Vec<files::Source>, Failed> {
     let missing = |missing: files::Missing| {
-        let Failed(code, problem) = wrong(&missing);
-        Failed(code, problem.hint(missing.hint()))
+        let Failed(code, problem, first) = wrong(&missing);
+        Failed(code, problem.hint(missing.hint()), first)
     };
-    let names = files::names(&options.config, options.confdir.as_deref(), &environment).map_err(missing)?;
-    let sources: Result<Vec<_>, _> = names.iter().map(|name| files::read(name)).collect();
+    let names = match options.voice {
+        Voice::Own => files::names,
+        Voice::Xray => files::names_as_xray,
+    };
+    let names = names(&options.config, options.confdir.as_deref(), &environment).map_err(missing)?;
+    let read = |name: &PathBuf| {
+        let source = files::read(name)?;
+        if !options.dump {
+            options.voice.reads(&source.name);
+        }
+        Ok(source)
+    };
+    let sources: Result<Vec<_>, _> = names.iter().map(read).collect();
     sources.map_err(missing)
+}
+
+/// Prints the one configuration that several files come to, secrets included.
+fn dump(sources: &[files::Source], voice: Voice) -> Result<(), Failed> {
+    match config::merged(&texts(sources)) {
+        Ok(text) => Ok(output::print(&text)?),
+        Err(problems) => {
+            voice.problems(&problems);
+            Err(useless(problems.len(), problems.first().map(speech::where_and_what)))
+        }
+    }
 }
 
 fn texts(sources: &[files::Source]) -> Vec<File<'_>> {
@@ -182,7 +274,8 @@ fn load(sources: &[files::Source], options: &Run) -> Result<Config, Failed> {
         env: &environment,
     };
     let loaded = config::load(&texts(sources), &how);
-    files::problems(&loaded.problems);
+    let voice = options.voice;
+    voice.problems(&loaded.problems);
     let mut errors = loaded.errors().count();
     let mut parts = match &loaded.config {
         Some(config) => Settings::from_config(config)
@@ -193,49 +286,65 @@ fn load(sources: &[files::Source], options: &Run) -> Result<Config, Failed> {
     if let Some(folder) = files::location("cert", &environment) {
         certificates_from(&folder, parts.pem_sources());
     }
-    let exposed = exposed(sources, &loaded, &parts, options.strict);
+    let exposed = exposed(sources, &loaded, &parts, options);
     errors += if options.strict { exposed } else { 0 };
     if errors == 0 {
-        return loaded.config.ok_or_else(|| useless(0));
+        return loaded.config.ok_or_else(|| useless(0, None));
     }
     // What is right in itself is looked at all the same, so that nothing is found only after something else was mended.
     let mut found: Vec<Error> = loaded.draft.log.iter().filter_map(error_log).collect();
     found.extend(parts.problems());
-    errors += tell(sources, Severity::Error, &found);
-    Err(useless(errors))
+    let told = tell(sources, voice, Severity::Error, &found);
+    errors += told.len();
+    let first = loaded.errors().next().or(told.first());
+    Err(useless(errors, first.map(speech::where_and_what)))
 }
 
-/// Tells of secrets in files that others can read, and gives their number.
-fn exposed(sources: &[files::Source], loaded: &Loaded, parts: &Parts, strict: bool) -> usize {
-    let severity = if strict { Severity::Error } else { Severity::Warning };
+/// Tells of secrets in files that others can read and of configurations that came in the clear, and gives their number.
+fn exposed(sources: &[files::Source], loaded: &Loaded, parts: &Parts, options: &Run) -> usize {
+    let voice = options.voice;
+    let severity = if options.strict {
+        Severity::Error
+    } else {
+        Severity::Warning
+    };
     let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
     let credentials = credentials.as_deref();
+    let of_file = |source: &files::Source, text, hint| config::Problem {
+        severity,
+        file: source.name.clone(),
+        line: 1,
+        column: 1,
+        path: String::new(),
+        text,
+        hint,
+    };
     let mut problems = Vec::new();
+    for source in sources.iter().filter(|source| files::came_in_the_clear(source)) {
+        let text = "it came over plain HTTP: who stands on the way can read and change it".to_owned();
+        problems.push(of_file(
+            source,
+            text,
+            "give it out by https, or at a socket of this machine".to_owned(),
+        ));
+    }
     for at in loaded.files_with_secrets() {
         let Some(source) = sources.get(usize::from(at)) else {
             continue;
         };
         if let Some(who) = readers(Path::new(&source.name), credentials) {
-            problems.push(config::Problem {
-                severity,
-                file: source.name.clone(),
-                line: 1,
-                column: 1,
-                path: String::new(),
-                text: format!("{who} can read this file, which holds ids, passwords or keys"),
-                hint: format!("chmod 600 {}", source.name),
-            });
+            let text = format!("{who} can read this file, which holds ids, passwords or keys");
+            problems.push(of_file(source, text, format!("chmod 600 {}", source.name)));
         }
     }
-    files::problems(&problems);
-    problems.len() + tell(sources, severity, &parts.exposed_keys(credentials))
+    voice.problems(&problems);
+    problems.len() + tell(sources, voice, severity, &parts.exposed_keys(credentials)).len()
 }
 
-fn useless(errors: usize) -> Failed {
+fn useless(errors: usize, first: Option<String>) -> Failed {
     let plural = if errors == 1 { "" } else { "s" };
-    wrong(format_args!(
-        "the configuration has {errors} error{plural}; nothing was started"
-    ))
+    let text = format!("the configuration has {errors} error{plural}; nothing was started");
+    Failed(files::WRONG_CONFIG, Problem::new(Exit::Usage, text), first)
 }
 
 /// Lets relative paths of certificates start from `folder`.
@@ -249,44 +358,59 @@ fn certificates_from<'t>(folder: &Path, paths: impl Iterator<Item = &'t mut PemS
 }
 
 /// Serves until a signal comes, then lets connections finish until the time or another signal ends them.
-async fn until_told(settings: Settings, placed: impl Fn(Error) -> Failed) -> Result<(), Failed> {
+async fn until_told(
+    settings: Settings,
+    api: Option<Api>,
+    again: Again,
+    patience: (Duration, Duration),
+    asked: Asked,
+) -> Result<(), Failed> {
     let stops = Stops::new()?;
     let listeners: Vec<_> = settings
         .inbounds
         .iter()
         .map(|i| (i.tag.clone(), i.listen.clone()))
         .collect();
-    let server = Server::start(settings).await.map_err(placed)?;
-    log::tell(format_args!(
-        "sealway {} listens: {}",
-        crate::args::version(),
-        places(&server, &listeners)
-    ));
-    let lists = server.lists();
+    let server = Server::start(settings).await.map_err(|error| asked.refused(error))?;
+    let voice = asked.voice;
+    // Where there are many users, it is as large as all that the server has made of it.
+    drop(asked);
+    if let Some(api) = api {
+        api.manage(server.control());
+    }
+    files::are_logged();
+    match voice {
+        Voice::Own => log::tell(format_args!(
+            "sealway {} listens: {}",
+            crate::args::version(),
+            places(&server, &listeners)
+        )),
+        // By this line panels see that it has started.
+        Voice::Xray => tracing::warn!(target: "core", "Xray {} started", XRAY),
+    }
+    systemd::ready(&format!("serving, {} inbounds", listeners.len()));
+    systemd::feed_watchdog();
     // Those that come while files are read are one more time to read them.
     let told = Arc::new(Notify::new());
-    tokio::spawn({
-        let told = Arc::clone(&told);
+    let reloads = tokio::spawn({
+        let (told, control) = (Arc::clone(&told), server.control());
         async move {
             loop {
                 told.notified().await;
-                load_again(&lists).await;
+                systemd::reloading();
+                again.take_up(&control).await;
+                systemd::ready("serving");
             }
         }
     });
     let hangup = || told.notify_one();
-    stops.until_told(hangup, |grace| server.shutdown(grace)).await;
+    let stopping = || {
+        // Nothing is ready any more.
+        reloads.abort();
+        systemd::stopping();
+    };
+    stops.drain(hangup, server, patience, stopping).await;
     Ok(())
-}
-
-/// Reads geo files again, and says what came of it.
-async fn load_again(lists: &GeoLists) {
-    const REST: &str = "not supported yet: loading the configuration again; restart to take up changes";
-    match lists.reload().await {
-        Ok(0) => tracing::warn!("SIGHUP: the rules name no geo file; {REST}"),
-        Ok(count) => tracing::info!("SIGHUP: {count} lists of geo files were read again; {REST}"),
-        Err(error) => tracing::error!("SIGHUP: geo files are not taken up, the older lists stay: {error}"),
-    }
 }
 
 /// What lists of geo files take, a line each.
@@ -304,7 +428,7 @@ fn places(server: &Server, listeners: &[(String, Vec<Listen>)]) -> String {
         .iter()
         .map(|(tag, listen)| {
             // Only the server knows the ports that the system chose, and it knows them by tag.
-            let chosen = server.addresses(tag).iter().map(ToString::to_string);
+            let chosen = server.addresses(tag).into_iter().map(|address| address.to_string());
             let all: Vec<_> = match listen.first() {
                 Some(Listen::Port(_) | Listen::EveryAddress(_)) if !tag.is_empty() => chosen.collect(),
                 _ => listen.iter().map(place).collect(),

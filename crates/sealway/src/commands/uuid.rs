@@ -13,12 +13,15 @@ pub(crate) fn run(options: &Uuid) -> Result<Exit, Problem> {
             Problem::new(Exit::Usage, format!("no id can be made from {text:?}: {e}"))
                 .hint("give a text of 1 to 30 bytes, the 32 hexadecimal digits of an id, or nothing for a random one")
         })?,
-        None => {
-            let mut random = [0; 16];
-            getrandom::fill(&mut random).map_err(Problem::no_random_bytes)?;
-            UserId::random(random)
-        }
+        None => random()?,
     };
     output::print(&format!("{id}\n"))?;
     Ok(Exit::Done)
+}
+
+/// One that nobody has.
+pub(crate) fn random() -> Result<UserId, Problem> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(Problem::no_random_bytes)?;
+    Ok(UserId::random(random))
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -45,7 +45,8 @@ pub fn examples() -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(workspace().join("examples")).unwrap() {
         let folder = entry.unwrap().path();
-        if folder.is_dir() {
+        // Others are parts of something larger, with tests of their own.
+        if folder.join("client.json").exists() {
             found.extend(["server.json", "client.json"].map(|name| folder.join(name)));
         }
     }
@@ -67,8 +68,27 @@ pub fn guide() -> Vec<(String, String)> {
 }
 
 pub fn free_port() -> u16 {
+    let [port] = free_ports();
+    port
+}
+
+/// Ports that are free, each another one.
+pub fn free_ports<const N: usize>() -> [u16; N] {
+    sealway_net::ports::free().unwrap()
+}
+
+/// A target that sends each connection back what it sent, and ends it after that.
+pub fn echo() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || {
+                std::io::copy(&mut &stream, &mut &stream).and_then(|_| stream.shutdown(Shutdown::Write))
+            });
+        }
+    });
+    address
 }
 
 /// A running `sealway run`, killed if the test fails.
@@ -120,6 +140,11 @@ impl Running {
         assert!(self.child.try_wait().unwrap().is_none(), "it did not wait");
         self.signal(signal);
         self.ended()
+    }
+
+    /// The number of the process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub fn signal(&self, signal: Signal) {

@@ -42,7 +42,7 @@ impl Events {
         }
     }
 
-    fn tell(self, text: impl std::fmt::Display, value: impl FnOnce() -> Value) {
+    pub(super) fn tell(self, text: impl std::fmt::Display, value: impl FnOnce() -> Value) {
         screen::suspend(|| self.tell_now(text, value));
     }
 
@@ -144,15 +144,28 @@ impl Events {
             Some(CopiesBy::Program) => (Some("program"), Some("local copies are read by this program")),
             None => (None, None),
         };
+        let (by_them, by_us) = (sharing.writable.is_some(), sharing.mounting.writable);
+        let writable = match (by_them, by_us) {
+            (true, true) => Some("both"),
+            (true, false) => Some("share"),
+            (false, true) => Some("mount"),
+            (false, false) => None,
+        };
         let parts = [
-            share.as_ref().map(|path| format!("{path} is shared")),
-            mount.as_ref().map(|path| format!("mounted at {path}")),
+            share.as_ref().map(|path| match by_them {
+                true => format!("{path} is shared, and the other end may change it"),
+                false => format!("{path} is shared"),
+            }),
+            mount.as_ref().map(|path| match by_us {
+                true => format!("mounted at {path}, to read and to write"),
+                false => format!("mounted at {path}"),
+            }),
             read_by.map(str::to_owned),
         ];
         let text = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
         self.tell(
             format_args!("{text}; Ctrl-C ends it"),
-            || json!({"event": "ready", "share": share, "mount": mount, "copies": copies}),
+            || json!({"event": "ready", "share": share, "mount": mount, "copies": copies, "writable": writable}),
         );
     }
 

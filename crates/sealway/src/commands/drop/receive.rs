@@ -1,7 +1,7 @@
 //! `sealway receive`.
 
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sealway_drop::Error;
@@ -26,27 +26,17 @@ use crate::problem::Problem;
 
 pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
     let events = Events::of(&options.link);
-    let conflict = options.conflict.map(|word| match word {
-        ConflictWord::Ask => Conflict::Ask,
-        ConflictWord::Rename => Conflict::Rename,
-        ConflictWord::Skip => Conflict::Skip,
-        ConflictWord::Overwrite => Conflict::Overwrite,
-    });
-    let taking = Taking::new(options.yes, conflict, std::io::stdin().is_terminal())?;
-    let cancel = stop_on_signal()?;
-    let settings = dest::Options {
-        conflict: taking.conflict,
-        outside_symlinks: options.outside_links,
-        hidden_in_home: options.hidden,
-        fsync: options.fsync,
-        ..dest::Options::default()
-    };
-    // Before anybody is asked to come: the folder must be there.
-    if !options.output.exists() {
-        make(&options.output, options.create, taking.asks, &cancel)?;
+    if options.web.http {
+        return super::web::receive(options, conflict(options.conflict));
     }
-    let destination = dest::Destination::open(&options.output, settings).map_err(Error::from)?;
-    let consent = Asking::new(taking.asks, events, &cancel);
+    let cancel = stop_on_signal()?;
+    let Place {
+        output,
+        settings,
+        destination,
+        asks,
+    } = place(options, &cancel)?;
+    let consent = Asking::new(asks, events, &cancel);
     if options.link.via != ViaWord::Records {
         let way = through_grpc(&options.link, End::Receiver, events, &cancel)?;
         let progress = Arc::new(Progress::new());
@@ -60,7 +50,7 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
     let Met { hash, check, came, .. } = meet(&options.link, End::Receiver, None, events, &cancel)?;
     let progress = Arc::new(Progress::new());
     let receiving = Options {
-        output: options.output.clone(),
+        output,
         dest: settings,
         hash,
     };
@@ -78,8 +68,50 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
     }
 }
 
+/// Where to, and how.
+pub(super) struct Place {
+    output: PathBuf,
+    settings: dest::Options,
+    pub(super) destination: dest::Destination,
+    asks: bool,
+}
+
+/// The folder that is received into.
+pub(super) fn place(options: &Receive, cancel: &Cancel) -> Result<Place, Problem> {
+    let taking = Taking::new(options.yes, conflict(options.conflict), std::io::stdin().is_terminal())?;
+    let settings = dest::Options {
+        conflict: taking.conflict,
+        outside_symlinks: options.outside_links,
+        hidden_in_home: options.hidden,
+        fsync: options.fsync,
+        ..dest::Options::default()
+    };
+    // Before anybody is asked to come: the folder must be there.
+    let output = options.folder.as_ref().unwrap_or(&options.output);
+    if !output.exists() {
+        make(output, options.create, taking.asks, cancel)?;
+    }
+    let destination = dest::Destination::open(output, settings).map_err(Error::from)?;
+    Ok(Place {
+        output: output.clone(),
+        settings,
+        destination,
+        asks: taking.asks,
+    })
+}
+
+/// What is done where a name is taken, if that was said.
+pub(super) fn conflict(said: Option<ConflictWord>) -> Option<Conflict> {
+    said.map(|word| match word {
+        ConflictWord::Ask => Conflict::Ask,
+        ConflictWord::Rename => Conflict::Rename,
+        ConflictWord::Skip => Conflict::Skip,
+        ConflictWord::Overwrite => Conflict::Overwrite,
+    })
+}
+
 /// Makes the folder that is to be received into, if that is wanted.
-fn make(folder: &Path, wanted: bool, asks: bool, cancel: &Cancel) -> Result<(), Problem> {
+pub(super) fn make(folder: &Path, wanted: bool, asks: bool, cancel: &Cancel) -> Result<(), Problem> {
     let shown = Escaped(folder.as_os_str().as_encoded_bytes());
     let wanted = wanted || {
         let question = format!("{shown} is not there; make it? [y/N] ");

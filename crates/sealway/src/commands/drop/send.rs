@@ -23,13 +23,7 @@ pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
     let events = Events::of(&options.link);
     let cancel = stop_on_signal()?;
     // Before anybody is asked to come: what is to be sent must be there.
-    let (paths, scan) = found(options, &cancel)?;
-    for skipped in &scan.skipped {
-        events.warn(&skipped.to_string());
-    }
-    for link in scan.top_links() {
-        events.top_link(link);
-    }
+    let (paths, scan) = found(options, events, &cancel)?;
     if options.link.via != ViaWord::Records {
         let ([path], false) = (options.paths.as_slice(), is_stdin(options)) else {
             return Err(Problem::new(
@@ -69,8 +63,19 @@ fn is_stdin(options: &Send) -> bool {
     options.paths.iter().any(|path| path.as_os_str() == "-")
 }
 
-/// What is to be sent: the paths that say which transfer it is, and what was found there.
-fn found(options: &Send, cancel: &Cancel) -> Result<(Vec<PathBuf>, Scan), Problem> {
+/// What is to be sent: the paths that say which transfer it is, and what was found there. What was left out is said.
+pub(super) fn found(options: &Send, events: Events, cancel: &Cancel) -> Result<(Vec<PathBuf>, Scan), Problem> {
+    let (paths, scan) = look(options, cancel)?;
+    for skipped in &scan.skipped {
+        events.warn(&skipped.to_string());
+    }
+    for link in scan.top_links() {
+        events.top_link(link);
+    }
+    Ok((paths, scan))
+}
+
+fn look(options: &Send, cancel: &Cancel) -> Result<(Vec<PathBuf>, Scan), Problem> {
     let usage = |text: &str| Problem::new(Exit::Usage, text);
     if !is_stdin(options) {
         if options.name.is_some() {

@@ -14,19 +14,55 @@ use sealway_drop_mount::sharing::{self, Options, Ready, Telling};
 use super::events::Events;
 use super::session::{Prepared, ask_again, confirm, prepare};
 use super::stop_on_signal;
-use crate::args::{DropLink, Mount, Mounting, Share};
+use crate::args::{Changing, Direction, DropLink, Mount, Mounting, Share};
 use crate::exit::Exit;
 use crate::problem::Problem;
 use crate::signals::take_every_descriptor;
 
 pub(crate) fn share(options: &Share) -> Result<Exit, Problem> {
-    let sharing = sharing(Some(&options.folder), options.mount.as_ref(), &options.mounting);
+    if options.web.http {
+        return super::web::share(options);
+    }
+    let [folder] = options.paths.as_slice() else {
+        let problem = Problem::new(Exit::Usage, "one folder is shared at a time");
+        return Err(problem.hint("with --http several are, and files too; `sealway send` sends them"));
+    };
+    let mut sharing = sharing(Some(folder), options.mount.as_ref(), &options.mounting);
+    allow(&mut sharing, options.writable, &options.changing)?;
     run(&sharing, &options.link, End::Sharer)
 }
 
 pub(crate) fn mount(options: &Mount) -> Result<Exit, Problem> {
-    let sharing = sharing(options.share.as_ref(), Some(&options.mountpoint), &options.mounting);
+    let mut sharing = sharing(options.share.as_ref(), Some(&options.mountpoint), &options.mounting);
+    allow(&mut sharing, options.writable, &options.changing)?;
     run(&sharing, &options.link, End::Mounter)
+}
+
+/// Takes in what may be changed.
+fn allow(sharing: &mut Options, what: Option<Direction>, limits: &Changing) -> Result<(), Problem> {
+    let Some(what) = what else { return Ok(()) };
+    let wrong = |text: &str| Problem::new(Exit::Usage, text.to_owned());
+    let (share, mount) = (what != Direction::Mount, what != Direction::Share);
+    if share && sharing.share.is_none() {
+        return Err(wrong("--writable: no folder of this end is shared").hint("--share DIR shares one"));
+    }
+    if mount && sharing.mount.is_none() {
+        return Err(
+            wrong("--writable: nothing is mounted here").hint("--mount MOUNTPOINT mounts the folder of the other end")
+        );
+    }
+    if mount && sharing.mounting.cache.is_some() {
+        let hint = "leave out --cache, or mount read-only";
+        return Err(wrong("--cache keeps no copies of what can be changed here").hint(hint));
+    }
+    if share {
+        sharing.writable = Some(sharing::Writable {
+            floor: limits.keep_free,
+            hidden: limits.hidden,
+        });
+    }
+    sharing.mounting.writable = mount;
+    Ok(())
 }
 
 fn sharing(share: Option<&PathBuf>, mount: Option<&PathBuf>, options: &Mounting) -> Options {

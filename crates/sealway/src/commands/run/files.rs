@@ -3,10 +3,15 @@
 use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use sealway_v2ray::config::Problem;
+use sealway_v2ray::config::{Problem, Severity};
 
+use super::remote::{self, Remote};
 use crate::problem::note;
+
+/// What service managers are told not to start again after.
+pub(crate) const WRONG_CONFIG: u8 = 23;
 
 /// A configuration that was read.
 pub(crate) struct Source {
@@ -22,7 +27,8 @@ pub(crate) enum Missing {
     Unreadable { name: String, error: io::Error },
     Empty { folder: PathBuf },
     Nowhere,
-    FromNetwork { name: String },
+    NotFetched { name: String, error: remote::Error },
+    Format { name: String },
 }
 
 impl fmt::Display for Missing {
@@ -31,7 +37,8 @@ impl fmt::Display for Missing {
             Missing::Unreadable { name, error } => write!(f, "{name}: {error}"),
             Missing::Empty { folder } => write!(f, "{}: no .json or .jsonc file is in there", folder.display()),
             Missing::Nowhere => f.write_str("there is no config.json here, and none is named"),
-            Missing::FromNetwork { name } => write!(f, "{name}: not supported yet: configurations from the network"),
+            Missing::NotFetched { name, error } => write!(f, "{name}: {error}"),
+            Missing::Format { name } => write!(f, "{name}: only JSON is supported"),
         }
     }
 }
@@ -43,7 +50,8 @@ impl Missing {
             Missing::Unreadable { .. } => "check the path and your rights to it",
             Missing::Empty { .. } => "put one there or name another folder",
             Missing::Nowhere => "name one: sealway run -c FILE",
-            Missing::FromNetwork { .. } => "fetch it first and name the file",
+            Missing::NotFetched { .. } => "check the address; the answer must be 200 and the whole configuration",
+            Missing::Format { .. } => "write it as JSON; comments are allowed",
         }
     }
 }
@@ -102,14 +110,56 @@ fn in_folder(folder: &Path) -> Result<Vec<PathBuf>, Missing> {
     Ok(files)
 }
 
-/// Reads one file, or standard input for `stdin:`.
+/// The files to read where `sealway` stands in Xray's place. Folders that are not there or hold nothing are passed over, and
+/// where nothing is named or found, standard input is read.
+pub(crate) fn names_as_xray(
+    named: &[PathBuf],
+    folder: Option<&Path>,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Vec<PathBuf>, Missing> {
+    let mut files = named.to_vec();
+    let folders = [folder.map(Path::to_path_buf), location("confdir", env)];
+    if let Some(folder) = folders.into_iter().flatten().find(|folder| folder.is_dir()) {
+        files.extend(in_folder(&folder)?);
+    }
+    if !files.is_empty() {
+        return Ok(files);
+    }
+    let here = ["json", "jsonc", "toml", "yaml", "yml"].map(|form| PathBuf::from(format!("config.{form}")));
+    let beside = || Some(std::env::current_exe().ok()?.parent()?.to_path_buf());
+    let elsewhere = location("config", env).or_else(beside);
+    let elsewhere = elsewhere.map(|folder| folder.join("config.json"));
+    match here.into_iter().chain(elsewhere).find(|file| file.is_file()) {
+        Some(file) => Ok(vec![file]),
+        // Nobody types while it runs, and what was a file is not read from elsewhere.
+        None if are_for_the_log() => Err(Missing::Nowhere),
+        None => {
+            note("no configuration is named: it is read from standard input");
+            Ok(vec!["stdin:".into()])
+        }
+    }
+}
+
+/// Reads one file, standard input for `stdin:`, or what an HTTP server gives.
 pub(crate) fn read(file: &Path) -> Result<Source, Missing> {
+    if let Some(remote) = Remote::parse(file) {
+        let name = remote.name();
+        return match remote.fetch() {
+            Ok(text) => Ok(Source { name, text }),
+            Err(error) => Err(Missing::NotFetched { name, error }),
+        };
+    }
     let name = file.display().to_string();
+    let form = file.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    if ["toml", "yaml", "yml", "pb"]
+        .iter()
+        .any(|other| form.eq_ignore_ascii_case(other))
+    {
+        return Err(Missing::Format { name });
+    }
     let text = if name == "stdin:" {
         let mut text = Vec::new();
         io::stdin().lock().read_to_end(&mut text).map(|_| text)
-    } else if name.starts_with("http://") || name.starts_with("https://") {
-        return Err(Missing::FromNetwork { name });
     } else {
         std::fs::read(file)
     };
@@ -119,9 +169,35 @@ pub(crate) fn read(file: &Path) -> Result<Source, Missing> {
     }
 }
 
-/// Prints what is wrong with a configuration to standard error, in the form that editors jump to.
+/// Whether a configuration came from another machine as everyone on the way could read and change it.
+pub(crate) fn came_in_the_clear(source: &Source) -> bool {
+    Remote::parse(Path::new(&source.name)).is_some_and(|remote| remote.is_in_the_clear())
+}
+
+/// Whether problems are for the error log: a server runs, and nobody may look at its standard error any more.
+static LOGGED: AtomicBool = AtomicBool::new(false);
+
+/// From now on problems are for the error log.
+pub(crate) fn are_logged() {
+    LOGGED.store(true, Ordering::Relaxed);
+}
+
+/// Whether they are.
+pub(crate) fn are_for_the_log() -> bool {
+    LOGGED.load(Ordering::Relaxed)
+}
+
+/// Prints what is wrong with a configuration to standard error, or to the error log of a server that runs, in the form that
+/// editors jump to.
 pub(crate) fn problems(found: &[Problem]) {
     for problem in found {
+        if are_for_the_log() {
+            match problem.severity {
+                Severity::Error => tracing::error!("{problem}"),
+                _ => tracing::warn!("{problem}"),
+            }
+            continue;
+        }
         let line = Problem {
             hint: String::new(),
             ..problem.clone()
@@ -174,10 +250,6 @@ mod tests {
         assert!(matches!(empty, Missing::Empty { .. }), "{empty:?}");
         let absent = names(&[], Some(&folder.path().join("absent")), &|_| None).unwrap_err();
         assert!(matches!(absent, Missing::Unreadable { .. }), "{absent:?}");
-        assert!(matches!(
-            read(Path::new("https://example.org/c.json")),
-            Err(Missing::FromNetwork { .. })
-        ));
     }
 
     #[test]

@@ -1,0 +1,90 @@
+//! Making certificates.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose};
+use serde_json::json;
+use zeroize::Zeroizing;
+
+/// A certificate holds an hour ago as well, for machines whose clocks are late.
+const LATE: Duration = Duration::from_secs(3600);
+
+/// What a certificate is to say.
+pub(crate) struct Wanted {
+    pub(crate) domains: Vec<String>,
+    pub(crate) common_name: String,
+    pub(crate) organisation: String,
+    /// It may sign others.
+    pub(crate) is_authority: bool,
+    pub(crate) holds: Duration,
+}
+
+/// A certificate signed by itself, and its key; both as PEM.
+pub(crate) struct Made {
+    certificate: String,
+    key: Zeroizing<String>,
+}
+
+impl Made {
+    /// Makes one.
+    ///
+    /// # Errors
+    /// Names or times that cannot be written into a certificate.
+    pub(crate) fn new(wanted: Wanted) -> Result<Made, String> {
+        let said = |error: rcgen::Error| error.to_string();
+        let mut params = CertificateParams::new(wanted.domains).map_err(said)?;
+        params
+            .distinguished_name
+            .push(DnType::OrganizationName, wanted.organisation);
+        params.distinguished_name.push(DnType::CommonName, wanted.common_name);
+        let now = SystemTime::now();
+        params.not_before = (now - LATE).into();
+        params.not_after = now.checked_add(wanted.holds).ok_or("no such time")?.into();
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+        if wanted.is_authority {
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            params.key_usages.push(KeyUsagePurpose::KeyCertSign);
+        }
+        let key = KeyPair::generate().map_err(said)?;
+        Ok(Made {
+            certificate: params.self_signed(&key).map_err(said)?.pem(),
+            key: Zeroizing::new(key.serialize_pem()),
+        })
+    }
+
+    /// Writes `NAME.crt`, and `NAME.key` for its owner alone.
+    ///
+    /// # Errors
+    /// The file that cannot be written, and why.
+    pub(crate) fn write(&self, name: &Path) -> Result<(), (PathBuf, io::Error)> {
+        for (end, text, mode) in [(".crt", &self.certificate, 0o644), (".key", &*self.key, 0o600)] {
+            let mut path = name.as_os_str().to_owned();
+            path.push(end);
+            write(Path::new(&path), text, mode).map_err(|error| (path.into(), error))?;
+        }
+        Ok(())
+    }
+
+    /// Both as configurations take them.
+    pub(crate) fn json(&self) -> Zeroizing<String> {
+        let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+        let both = json!({ "certificate": lines(&self.certificate), "key": lines(&self.key) });
+        Zeroizing::new(format!("{both:#}\n"))
+    }
+}
+
+/// Writes a file that is new, so that it is nobody else's; one that was there is taken away.
+fn write(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(mode).open(path)?;
+    file.write_all(text.as_bytes())
+}
