@@ -105,6 +105,12 @@ impl Person {
         &self.email
     }
 
+    /// Something of each line of memory that counters and their names are in, which has them come.
+    fn glance(&self) -> u64 {
+        let name = self.email.as_bytes().first().copied().unwrap_or_default();
+        u64::from(name) ^ u64::from(self.used.load(Ordering::Relaxed)) ^ self.up.get() ^ self.down.get()
+    }
+
     /// What he is found by.
     pub(crate) fn lower(&self) -> &str {
         self.lower.as_ref().map_or(&self.email, |lower| lower)

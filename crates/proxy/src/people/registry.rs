@@ -3,6 +3,7 @@
 use std::borrow::Borrow;
 use std::collections::{HashSet, VecDeque};
 use std::hash::{Hash, Hasher};
+use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -14,6 +15,9 @@ use crate::settings::{Level, Limits};
 
 /// Parts of the table, so that whoever changes one, or goes through all, holds up few others.
 const SHARDS: usize = 64;
+
+/// How many people are asked of the memory at once.
+const AHEAD: usize = 32;
 
 /// How long the counters of somebody who was removed are kept at least.
 pub(super) const KEPT: Duration = Duration::from_secs(600);
@@ -198,15 +202,27 @@ impl People {
         all.get(lower.as_str()).map(|known| Arc::clone(&known.0))
     }
 
-    /// Shows everybody, in no order. No lock is held meanwhile.
+    /// Shows everybody, in no order. Meanwhile nobody of the same part, a 64th, comes or goes: `show` may not wait, or ask for people.
     pub(crate) fn each(&self, mut show: impl FnMut(&Arc<Person>)) {
         self.sweep();
-        let mut some = Vec::new();
         for shard in &self.shards {
             let all = shard.read().unwrap_or_else(PoisonError::into_inner);
-            some.extend(all.iter().map(|known| Arc::clone(&known.0)));
-            drop(all);
-            some.drain(..).for_each(|person| show(&person));
+            let mut all = all.iter().map(|known| &known.0);
+            let mut some = [None; AHEAD];
+            loop {
+                let count = some
+                    .iter_mut()
+                    .zip(&mut all)
+                    .map(|(place, person)| *place = Some(person))
+                    .count();
+                // People and their names lie anywhere. Asked for together they come together; one by one, each would be waited for.
+                let seen = some[..count].iter().flatten().map(|person| person.glance());
+                black_box(seen.fold(0, u64::wrapping_add));
+                some[..count].iter().flatten().for_each(|person| show(person));
+                if count < AHEAD {
+                    break;
+                }
+            }
         }
     }
 }

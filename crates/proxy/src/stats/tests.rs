@@ -55,6 +55,21 @@ fn names_and_values() {
     assert_eq!(stats.get(names[1]).unwrap().get(), 0);
 }
 
+#[test]
+fn each_of_many_users_is_shown_once() {
+    for users in [0, 1, 2_000, 2_500] {
+        let stats = Stats::default();
+        let mut wanted = Vec::new();
+        for number in 0..users {
+            let member = stats.people().join(&format!("user{number:04}"), 0, counted());
+            member.enter(None).unwrap().received(number);
+            wanted.push((format!("user>>>user{number:04}>>>traffic>>>downlink"), 0));
+            wanted.push((format!("user>>>user{number:04}>>>traffic>>>uplink"), number as u64));
+        }
+        assert_eq!(stats.all(), wanted);
+    }
+}
+
 /// What is taken while it is counted is counted once.
 #[test]
 fn a_reset_loses_nothing() {
