@@ -32,6 +32,9 @@ const VERSION: &str = "sealway identity 1";
 /// Label of the secret under which transfers are kept for resuming.
 const TRANSFER: &str = "drop transfer secret";
 
+/// Purpose of the secrets by which two machines know each other before they speak.
+const MEETING: &str = "meeting on a network";
+
 /// The static key of this machine. Wiped when dropped.
 pub struct Identity {
     /// Boxed, so that moving it moves a pointer and leaves no copy behind.
@@ -106,6 +109,16 @@ impl Identity {
             .export(TRANSFER, b"", &mut *secret)
             .map_err(|error| Error::Unable(error.to_string()))?;
         Ok(secret)
+    }
+
+    /// A secret of this machine and the one with this key, by which they know each other on a network before they speak.
+    ///
+    /// # Errors
+    /// [`Error::Unable`] if the key is none that a machine could have.
+    pub fn pair_secret(&self, peer: &[u8; 32]) -> Result<Zeroizing<[u8; 32]>, Error> {
+        let own = StaticKey::from_bytes(&self.secret);
+        let secret = own.pair_secret(peer, MEETING);
+        secret.map_err(|error| Error::Unable(format!("the key of another end: {error}")))
     }
 
     fn of(secret: Box<Zeroizing<[u8; 32]>>, path: Option<PathBuf>) -> Self {

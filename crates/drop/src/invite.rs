@@ -11,6 +11,8 @@ pub struct Invite {
     pub command: &'static str,
     /// Where it finds this end.
     pub place: Meet,
+    /// The other end finds this one by itself if it is on the same network.
+    pub near: bool,
     /// The key of this end, where ends meet by keys.
     pub key: Option<String>,
     /// Options that both ends must give alike.
@@ -35,6 +37,17 @@ impl Invite {
             Meet::Here(addresses) => addresses.get(1..).unwrap_or_default(),
             Meet::There(_) | Meet::Relay(_) => &[],
         }
+    }
+}
+
+impl Invite {
+    /// The line that is enough on the same network, if it is.
+    pub fn near(&self) -> Option<String> {
+        let near = Invite {
+            place: Meet::Relay(None),
+            ..self.clone()
+        };
+        self.near.then(|| near.to_string())
     }
 }
 
@@ -90,6 +103,7 @@ mod tests {
         let invite = Invite {
             command: "receive",
             place,
+            near: false,
             key: None,
             options: vec![],
         };
@@ -134,6 +148,7 @@ mod tests {
         let invite = Invite {
             command: "mount",
             place: Meet::Here(at(&["10.0.0.1:1", "10.0.0.2:1"])),
+            near: false,
             key: Some("abc".into()),
             options: vec!["--strong"],
         };
@@ -142,5 +157,8 @@ mod tests {
             "sealway mount --connect 10.0.0.1:1 --peer abc --strong"
         );
         assert_eq!(invite.others(), at(&["10.0.0.2:1"]));
+        assert_eq!(invite.near(), None);
+        let near = Invite { near: true, ..invite };
+        assert_eq!(near.near().unwrap(), "sealway mount --peer abc --strong");
     }
 }

@@ -6,54 +6,9 @@
 mod common;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
+use common::namespace::{in_namespace, succeeded};
 use common::{PROGRAM, Ran, peer_is_missing, private_folder, sealway};
-
-/// A script in a network namespace of its own; none where there can be none.
-fn in_namespace(script: &str, arguments: &[&Path]) -> Option<Output> {
-    let unshare = || {
-        let mut command = Command::new("unshare");
-        // Whatever the script started ends with it.
-        command.args(["--net", "--pid", "--fork", "--kill-child", "--mount-proc"]);
-        if !rustix::process::geteuid().is_root() {
-            command.args(["--user", "--map-root-user"]);
-        }
-        command
-    };
-    if !unshare()
-        .args(["ip", "link"])
-        .output()
-        .is_ok_and(|output| output.status.success())
-    {
-        peer_is_missing("there is no ip, or no namespace for it (scripts/install-peers)");
-        return None;
-    }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/localsend")
-        .join(script);
-    let mut command = unshare();
-    command
-        .args(["timeout", "--kill-after=5", "300", "bash"])
-        .arg(script)
-        .args(arguments);
-    for name in ["SEALWAY_PIN", "SEALWAY_RELAY", "SEALWAY_CODE"] {
-        command.env_remove(name);
-    }
-    Some(command.stdin(std::process::Stdio::null()).output().unwrap())
-}
-
-fn succeeded(output: Option<Output>) {
-    let Some(output) = output else { return };
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(
-        output.status.success(),
-        "{:?}\n{}{}",
-        output.status,
-        text(&output.stdout),
-        text(&output.stderr)
-    );
-}
 
 fn found(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?)
@@ -68,7 +23,10 @@ fn ours_with_ours_and_with_curl() {
         peer_is_missing("there is no curl (scripts/install-peers)");
         PathBuf::new()
     });
-    succeeded(in_namespace("ours.sh", &[Path::new(PROGRAM), &curl, work.path()]));
+    succeeded(in_namespace(
+        "localsend/ours.sh",
+        &[Path::new(PROGRAM), &curl, work.path()],
+    ));
 }
 
 #[test]
@@ -80,7 +38,10 @@ fn ours_with_localsendd() {
         return peer_is_missing("there is no localsendd (scripts/install-peers)");
     }
     let work = private_folder();
-    succeeded(in_namespace("localsendd.sh", &[Path::new(PROGRAM), &peer, work.path()]));
+    succeeded(in_namespace(
+        "localsend/localsendd.sh",
+        &[Path::new(PROGRAM), &peer, work.path()],
+    ));
 }
 
 #[test]

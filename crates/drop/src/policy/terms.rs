@@ -22,6 +22,8 @@ pub enum Route {
     Wait,
     /// Both come to a relay.
     Relay,
+    /// It looks for the other one on the networks that it is in.
+    Lan,
 }
 
 /// What somebody wants, as far as was said.
@@ -33,6 +35,8 @@ pub struct Wishes {
     pub route: Option<Route>,
     /// There is a relay to use where nothing is said of that.
     pub usual_relay: bool,
+    /// Ends on one network may find each other where nothing is said.
+    pub lan: bool,
     /// The address says itself that it is of this machine.
     pub local: bool,
     /// A code is to be used even there.
@@ -99,6 +103,8 @@ pub struct Terms {
     pub patience: Duration,
     /// Whether this end waits before it says how the other one is to come, so that what it says holds.
     pub waits_first: bool,
+    /// Whether the networks that this end is in are told that it waits.
+    pub announces: bool,
     /// Whether the other end must be told to use a code, as it would do without.
     pub says_code: bool,
 }
@@ -107,7 +113,7 @@ impl Wishes {
     /// What follows.
     ///
     /// A code lets in, unless keys were named or anyone is welcome. Between ends on this machine itself nothing is needed, unless a
-    /// code is wanted or given.
+    /// code is wanted or given. Where nothing is said of a place, ends on one network look for each other, if something proves who they are.
     ///
     /// # Errors
     /// [`Refused::Nowhere`], [`Refused::NobodyCompares`], [`Refused::RelayNeedsCode`].
@@ -116,6 +122,7 @@ impl Wishes {
             Some(route) => route,
             None if self.usual_relay => Route::Relay,
             None if self.end.is_first() => Route::Wait,
+            None if self.is_found() => Route::Lan,
             None => return Err(Refused::Nowhere(self.end)),
         };
         let local = self.local && route != Route::Relay;
@@ -144,8 +151,14 @@ impl Wishes {
                 Shows::Never | Shows::Numbered => PATIENCE,
             },
             waits_first: self.end.is_first() && route == Route::Wait,
+            announces: self.route.is_none() && route == Route::Wait && self.is_found(),
             says_code: local && matches!(proof, Proof::Code(_)),
         })
+    }
+
+    /// Whether ends may find each other: the one that comes must know for whom it looks.
+    fn is_found(&self) -> bool {
+        self.lan && (self.keys || !self.anyone)
     }
 
     fn proof(&self, local: bool) -> Proof {
@@ -170,7 +183,7 @@ impl Wishes {
 /// [`Refused::PlainNowhere`], [`Refused::PlainElsewhere`].
 pub fn unsealed(route: Option<Route>, local: bool) -> Result<Route, Refused> {
     match route {
-        None | Some(Route::Relay) => Err(Refused::PlainNowhere),
+        None | Some(Route::Relay | Route::Lan) => Err(Refused::PlainNowhere),
         Some(_) if !local => Err(Refused::PlainElsewhere),
         Some(route) => Ok(route),
     }
@@ -182,7 +195,7 @@ impl Terms {
     pub fn meet(&self, waits_at: Option<SocketAddr>, told: &[SocketAddr], relay: Option<&str>) -> Meet {
         match (self.route, waits_at) {
             (Route::Relay, _) => Meet::Relay(relay.map(str::to_owned)),
-            (Route::Dial, _) => Meet::There(told.to_vec()),
+            (Route::Dial | Route::Lan, _) => Meet::There(told.to_vec()),
             (Route::Wait, Some(address)) => Meet::Here(address::reachable(address)),
             (Route::Wait, None) => Meet::Here(vec![]),
         }

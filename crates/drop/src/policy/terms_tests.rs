@@ -8,6 +8,7 @@ fn wishes(end: End) -> Wishes {
         end,
         route: Some(Route::Dial),
         usual_relay: false,
+        lan: false,
         local: false,
         code: false,
         given: false,
@@ -47,6 +48,46 @@ fn ends_come_together_as_was_said_else_the_first_one_waits() {
         };
         assert_eq!(usual.terms().unwrap().route, Route::Relay);
     }
+}
+
+#[test]
+fn ends_on_one_network_look_for_each_other_where_nothing_is_said() {
+    for end in ENDS {
+        let unsaid = Wishes {
+            route: None,
+            lan: true,
+            ..wishes(end)
+        };
+        let keys = Wishes { keys: true, ..unsaid };
+        for found in [unsaid, keys] {
+            let terms = found.terms().unwrap();
+            let route = if end.is_first() { Route::Wait } else { Route::Lan };
+            assert_eq!((terms.route, terms.announces), (route, end.is_first()), "{found:?}");
+        }
+        // What was said counts, and a relay that is always used.
+        for (route, usual_relay) in [(Some(Route::Wait), false), (Some(Route::Dial), false), (None, true)] {
+            let said = Wishes {
+                route,
+                usual_relay,
+                ..unsaid
+            };
+            let terms = said.terms().unwrap();
+            assert!(terms.route != Route::Lan && !terms.announces, "{said:?}");
+        }
+        // Nobody can look for anyone, or is found by anyone; and who was told not to is not.
+        let anyone = Wishes { anyone: true, ..unsaid };
+        let alone = Wishes { lan: false, ..unsaid };
+        for hidden in [anyone, alone] {
+            match hidden.terms() {
+                Ok(terms) => assert!(
+                    end.is_first() && !terms.announces && terms.route == Route::Wait,
+                    "{hidden:?}"
+                ),
+                Err(refused) => assert_eq!((end.is_first(), refused), (false, Refused::Nowhere(end))),
+            }
+        }
+    }
+    assert_eq!(unsealed(Some(Route::Lan), true), Err(Refused::PlainNowhere));
 }
 
 #[test]
@@ -130,6 +171,7 @@ fn what_lets_in_follows_from_options_place_and_person() {
                     end,
                     route: Some(route),
                     usual_relay: false,
+                    lan: false,
                     local,
                     person,
                     given,

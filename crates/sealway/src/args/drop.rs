@@ -259,6 +259,10 @@ pub(crate) struct Link {
     #[arg(long, value_name = "HOST:PORT", group = "place")]
     pub(crate) relay: Option<String>,
 
+    /// Where no place is given: neither look for the other end on this network, nor let the network know that this one waits
+    #[arg(long)]
+    pub(crate) no_lan: bool,
+
     /// Use a code phrase also on this machine itself
     #[arg(long)]
     pub(crate) code: bool,

@@ -6,6 +6,7 @@ mod consent;
 mod events;
 mod guard;
 pub(crate) mod identity;
+mod lan;
 pub(crate) mod localsend;
 mod receive;
 pub(crate) mod relay;

@@ -5,6 +5,8 @@
 #[cfg(target_os = "linux")]
 pub mod drop;
 #[cfg(target_os = "linux")]
+pub mod namespace;
+#[cfg(target_os = "linux")]
 pub mod proxy;
 #[cfg(target_os = "linux")]
 pub mod terminal;

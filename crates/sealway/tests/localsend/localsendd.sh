@@ -1,6 +1,6 @@
 # Files to and from localsendd, which finds us and is found by multicast.
 program=$1 peer=$2 work=$3
-. "$(dirname "$0")/network.sh"
+. "$(dirname "$0")/../common/network.sh"
 
 export SEALWAY_CONFIG_DIR=$work/config LOCALSENDD_SOCKET=$work/socket XDG_STATE_HOME=$work/state XDG_CONFIG_HOME=$work/xdg
 mkdir -p "$work/theirs" "$work/ours" "$work/files/文件夹"

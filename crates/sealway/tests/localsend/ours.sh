@@ -1,6 +1,6 @@
 # Two of ours, and curl, on a network without anybody else.
 program=$1 curl=$2 work=$3
-. "$(dirname "$0")/network.sh"
+. "$(dirname "$0")/../common/network.sh"
 
 mkdir -p "$work/out" "$work/files/sub"
 echo hello >"$work/files/sub/a"

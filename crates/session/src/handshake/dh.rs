@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use sealway_aead::derive::{Hash, Prk};
 use x25519_dalek::{PublicKey, SharedSecret, StaticSecret};
 use zeroize::Zeroizing;
 
@@ -41,6 +42,24 @@ impl StaticKey {
     /// The public key, by which the other end knows this one.
     pub const fn public(&self) -> &[u8; 32] {
         &self.public
+    }
+
+    /// A secret that the owner of `theirs` has as well, and nobody else, for this `purpose`: a label, at most 255 bytes. It is always
+    /// the same, so it is none for sealing with.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] if `theirs` is a point of small order, [`Error::Aead`] for a label that is too long.
+    pub fn pair_secret(&self, theirs: &[u8; 32], purpose: &str) -> Result<Zeroizing<[u8; 32]>, Error> {
+        let shared = self.agree(theirs)?;
+        let mut both = [self.public, *theirs];
+        both.sort_unstable();
+        let mut secret = Zeroizing::new([0; 32]);
+        Prk::extract(Hash::Sha256, b"sealway pair", shared.as_bytes()).export(
+            purpose,
+            both.as_flattened(),
+            &mut *secret,
+        )?;
+        Ok(secret)
     }
 
     /// The secret in common with the owner of `theirs`.
@@ -88,6 +107,22 @@ mod tests {
             &bytes("de9edb7d7b7dc1b4d35b61c2ece435373f8343c85b78674dadfc7e146f882b4f")
         );
         assert_eq!(bob.agree(&alice).unwrap().as_bytes(), &shared);
+    }
+
+    #[test]
+    fn a_pair_has_a_secret_of_its_own_for_each_purpose() {
+        let [ours, theirs, other] = [1, 2, 3].map(|byte| StaticKey::from_bytes(&[byte; 32]));
+        let secret = ours.pair_secret(theirs.public(), "lan").unwrap();
+        assert_eq!(*theirs.pair_secret(ours.public(), "lan").unwrap(), *secret);
+        for another in [
+            ours.pair_secret(theirs.public(), "relay"),
+            ours.pair_secret(other.public(), "lan"),
+            other.pair_secret(theirs.public(), "lan"),
+        ] {
+            assert_ne!(*another.unwrap(), *secret);
+        }
+        assert!(ours.pair_secret(&[0; 32], "lan").is_err());
+        assert!(ours.pair_secret(theirs.public(), &"l".repeat(256)).is_err());
     }
 
     #[test]

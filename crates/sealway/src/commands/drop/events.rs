@@ -57,6 +57,15 @@ impl Events {
         }
     }
 
+    /// The other end answers on this network.
+    pub(super) fn found(self, addresses: &[SocketAddr]) {
+        let Some(address) = addresses.first() else { return };
+        self.tell(
+            format_args!("found on this network, at {address}"),
+            || json!({"event": "found", "address": address.to_string()}),
+        );
+    }
+
     pub(super) fn listening(self, address: SocketAddr) {
         self.tell(
             format_args!("waiting at {address}"),
@@ -69,7 +78,7 @@ impl Events {
         match self.json {
             true => self.tell(
                 "",
-                || json!({"event": "code", "code": code, "command": invite.to_string()}),
+                || json!({"event": "code", "code": code, "command": invite.to_string(), "near": invite.near()}),
             ),
             false => note(format_args!(
                 "code: {code}\nat the other end, type this, and then the code:\n  {invite}{}",
@@ -277,13 +286,15 @@ impl Events {
 
 /// Where else the other end may find this one.
 fn others(invite: &Invite) -> String {
-    match invite.others() {
-        [] => String::new(),
-        others => {
-            let others: Vec<_> = others.iter().map(ToString::to_string).collect();
-            format!("\n  (this machine is also {})", others.join(", "))
-        }
+    let mut text = String::new();
+    let others: Vec<_> = invite.others().iter().map(ToString::to_string).collect();
+    if !others.is_empty() {
+        text.push_str(&format!("\n  (this machine is also {})", others.join(", ")));
     }
+    if let Some(near) = invite.near() {
+        text.push_str(&format!("\non this network, this is enough:\n  {near}"));
+    }
+    text
 }
 
 /// What was verified is what came over a session, where every record is authenticated. Of a file that was there already only size and time are known.

@@ -14,13 +14,14 @@ use sealway_drop::link::{self, Connected, Identity, Place, Setup};
 use sealway_drop::policy::code::{self, Entered};
 use sealway_drop::policy::{self, Check, End, Proof, Refused, Route, Shows, Source, Wishes};
 use sealway_drop::relay::Meeting;
+use sealway_drop_lan::{Announced, Sign};
 use sealway_drop_mount::grpc::files::Channel;
 use sealway_drop_mount::grpc::plain;
 use sealway_session::code::CodePhrase;
 use zeroize::Zeroizing;
 
-use super::asking;
 use super::events::Events;
+use super::{asking, lan};
 use crate::args::{DropLink, HashWord, ViaWord};
 use crate::exit::Exit;
 use crate::problem::{Problem, note};
@@ -35,6 +36,8 @@ pub(super) struct Prepared {
     pub(super) own: identity::Identity,
     /// Where the code came from, if there is one.
     pub(super) code: Option<Source>,
+    /// Lets the network know that this end waits, for as long as it is kept.
+    pub(super) announced: Option<Announced>,
 }
 
 fn usage(text: impl std::fmt::Display) -> Problem {
@@ -69,6 +72,7 @@ pub(super) fn prepare(link: &DropLink, end: End, events: Events, cancel: &Cancel
         end,
         route: said,
         usual_relay: usual_relay.is_some(),
+        lan: !link.no_lan,
         local,
         code: link.code,
         given: given.is_some(),
@@ -85,30 +89,44 @@ pub(super) fn prepare(link: &DropLink, end: End, events: Events, cancel: &Cancel
     }
     let listener = terms.waits_first.then(|| listen(&addresses)).transpose()?;
     let waits_at = listener.as_ref().and_then(|listener| listener.local_addr().ok());
-    let invite = Invite {
+    let mut invite = Invite {
         command: end.other(),
         place: terms.meet(waits_at, &addresses, link.relay.as_deref()),
+        near: false,
         key: (terms.proof == Proof::Keys).then(|| own.public().to_string()),
         options: both_say(link, terms.says_code),
     };
     let mut phrase = None;
-    let identity = match terms.proof {
-        Proof::Code(source) => Identity::Code(phrase.insert(code_from(source, given, cancel)?).secret()),
+    let (identity, sign) = match terms.proof {
+        Proof::Code(source) => {
+            let phrase = phrase.insert(code_from(source, given, cancel)?);
+            (Identity::Code(phrase.secret()), Some(Sign::Number(phrase.nameplate())))
+        }
         Proof::Keys | Proof::Anyone => {
             let peers = (terms.proof == Proof::Keys).then(|| keys(&link.peer)).transpose()?;
-            if waits_at.is_some() {
-                events.invite(&invite);
-            }
+            let sign = peers.as_ref().map(|peers| lan::sign_of(&own, peers)).transpose()?;
             let own = own.secret().clone();
-            Identity::Keys { own, peers }
+            (Identity::Keys { own, peers }, sign)
         }
     };
+    let mut announced = None;
+    if let (true, Some(address), Some(sign)) = (terms.announces, waits_at, sign.clone()) {
+        announced = lan::announce(address.port(), sign, events);
+        invite.near = announced.is_some();
+    }
+    if waits_at.is_some() && phrase.is_none() {
+        events.invite(&invite);
+    }
     if let (Shows::AtOnce, Some(phrase)) = (terms.shows, &phrase) {
         events.code(&phrase.reveal(), &invite);
     }
     let place = match (terms.route, phrase) {
         (Route::Dial, _) => Place::Dial {
             addresses,
+            patience: terms.patience,
+        },
+        (Route::Lan, _) => Place::Dial {
+            addresses: lan::find(sign, terms.patience, end, events, cancel)?,
             patience: terms.patience,
         },
         (Route::Relay, phrase) => {
@@ -145,6 +163,7 @@ pub(super) fn prepare(link: &DropLink, end: End, events: Events, cancel: &Cancel
         check: terms.check,
         own,
         code: terms.code(),
+        announced,
     })
 }
 
@@ -252,6 +271,8 @@ pub(super) fn meet(
         let ready = prepare(link, end, events, cancel)?;
         let connections = connections.unwrap_or(ready.connections);
         let turned_away = |error: &sealway_drop::Error| events.turned_away(error);
+        // Until somebody has come.
+        let _announced = ready.announced;
         match link::connect_telling(ready.place, &ready.setup, connections, cancel, &turned_away) {
             Err(error) if code::is_asked_again(&error, ready.code) => ask_again(&error),
             came => {

@@ -120,6 +120,7 @@ fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
             setup,
             check,
             code: source,
+            announced: _announced,
             ..
         } = match prepare(link, end, events, &cancel) {
             // To be stopped is how this ends.
