@@ -12,6 +12,7 @@
 mod ending;
 mod keep;
 mod meeting;
+mod serving;
 mod session;
 
 use std::fmt;

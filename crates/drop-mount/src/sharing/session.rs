@@ -13,13 +13,14 @@ use tokio::task::JoinHandle;
 
 use super::ending::Ending;
 use super::meeting::{Theirs, meet};
+use super::serving::{Changing, serve_changes, serve_content};
 use super::{FolderError, Options, Ready};
-use crate::bulk::{self, BulkTree};
-use crate::changes::{self, ChangingTree};
+use crate::bulk::BulkTree;
+use crate::changes::ChangingTree;
 use crate::fuse::Mount;
 use crate::grpc::stream::SealedStream;
 use crate::grpc::{GrpcTree, Handles, ServeOptions, serve_with};
-use crate::local::{LocalOptions, LocalTree, Own};
+use crate::local::{LocalOptions, LocalTree};
 use crate::tree::{LastingTree, RemoteTree, TreeError};
 use sealway_drop::cancel::{Cancel, Watch};
 use sealway_drop::link::{Connected, Connection, Connections, Reader, Writer};
@@ -94,10 +95,12 @@ impl Drop for Threads {
     }
 }
 
-/// What stands for one session: its connections, which end with it.
+/// What stands for one session: its connections, which end with it, and what is done for the other end.
 #[derive(Default)]
 struct Standing {
     connections: Vec<HangUp>,
+    /// Waited for, which needs its connection to have ended: after them.
+    changing: Option<Changing>,
     serving: Option<Aborted>,
     ready: Ready,
 }
@@ -293,7 +296,7 @@ impl<'a> Life<'a> {
                 serve_content(connection, tree.clone(), handles.clone())?;
             }
             if let Some(connection) = came.remove(&ours.2) {
-                serve_changes(connection, tree.clone(), handles.clone())?;
+                standing.changing = Some(serve_changes(connection, tree.clone(), handles.clone())?);
             }
             let (tree, ending) = (tree.clone(), ending.clone());
             let serving = ServeOptions {
@@ -424,7 +427,7 @@ fn collect(
 }
 
 /// A connection on which a thread of ours waits, shut down at the end.
-struct HangUp(TcpStream);
+pub(super) struct HangUp(pub(super) TcpStream);
 
 impl HangUp {
     fn now(&self) {
@@ -436,28 +439,6 @@ impl Drop for HangUp {
     fn drop(&mut self) {
         self.now();
     }
-}
-
-fn serve_changes(connection: Connection, tree: Arc<LocalTree>, handles: Arc<Handles>) -> Result<(), Error> {
-    let own = Arc::new(Own::new(tree.clone()));
-    handles.set_own(own.clone());
-    let serving = move || {
-        if let Err(error) = changes::serve(connection, tree, &own, &handles) {
-            tracing::debug!(%error, "serving changes ended");
-        }
-    };
-    let thread = std::thread::Builder::new().name("change-serve".into()).spawn(serving);
-    thread.map(drop).map_err(Error::network("starting threads"))
-}
-
-fn serve_content(connection: Connection, tree: Arc<dyn RemoteTree>, handles: Arc<Handles>) -> Result<(), Error> {
-    let serving = move || {
-        if let Err(error) = bulk::serve(connection, &*tree, &handles) {
-            tracing::debug!(%error, "serving content ended");
-        }
-    };
-    let thread = std::thread::Builder::new().name("bulk-serve".into()).spawn(serving);
-    thread.map(drop).map_err(Error::network("starting threads"))
 }
 
 /// For use inside a runtime.
