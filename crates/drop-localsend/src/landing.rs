@@ -149,7 +149,9 @@ pub(crate) enum Failed {
     Length,
     /// It had another hash.
     Hash,
-    /// The connection was lost, or nothing came any more.
+    /// The connection ended before all of it had come.
+    Broken,
+    /// Nothing came any more.
     Lost,
     /// All of it was cancelled.
     Stopped,
@@ -257,7 +259,8 @@ impl Landing {
                     coming.add(&data)?;
                 }
                 Ok(None) => break,
-                Ok(Some(Err(_))) | Err(_) => return Err(Failed::Lost),
+                Ok(Some(Err(_))) => return Err(Failed::Broken),
+                Err(_) => return Err(Failed::Lost),
             }
         }
         if coming.come != size {

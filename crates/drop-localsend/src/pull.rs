@@ -76,18 +76,31 @@ pub async fn pull(
         .collect();
     ids.sort();
     let fetching = async {
+        let name = from.name();
+        let connect = || Client::connect(&from.place, &node.tls, &name, PATIENCE);
+        // What another file left on the connection, or its end, must not cost the next one.
+        let mut usable = true;
         for (_, id) in ids {
             let Some(wanted) = rest.get(&id) else { continue };
-            if client.is_closed() {
-                client = Client::connect(&from.place, &node.tls, &from.name(), PATIENCE).await?;
+            if !usable || client.is_closed() {
+                client = connect().await?;
             }
             let path = target(DOWNLOAD, &[("sessionId", Some(&session)), ("fileId", Some(&id))]);
-            let answer = client.ask(Method::GET, &path, "", Outgoing::of(vec![])).await?;
+            let answer = match client.ask(Method::GET, &path, "", Outgoing::of(vec![])).await {
+                Ok(answer) => answer,
+                Err(_) => {
+                    client = connect().await?;
+                    client.ask(Method::GET, &path, "", Outgoing::of(vec![])).await?
+                }
+            };
             if answer.status() != StatusCode::OK {
                 return Err(sealway_drop::Error::from(refusal("a file", answer).await));
             }
-            match landing.take(wanted, answer.into_body()).await {
+            let taken = landing.take(wanted, answer.into_body()).await;
+            usable = taken.is_ok();
+            match taken {
                 Ok(()) => {}
+                Err(Failed::Broken) => landing.give_up(wanted, "the connection ended before all of it had come"),
                 Err(Failed::Length) => landing.give_up(wanted, "it has another size than announced"),
                 Err(Failed::Hash) => landing.give_up(wanted, "it has another hash than announced"),
                 Err(Failed::Storage(why)) => landing.give_up(wanted, &why),

@@ -339,7 +339,7 @@ impl Receiver {
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "The file has another size than announced",
             ),
-            Failed::Lost => failed(StatusCode::INTERNAL_SERVER_ERROR, "The file did not come whole"),
+            Failed::Broken | Failed::Lost => failed(StatusCode::INTERNAL_SERVER_ERROR, "The file did not come whole"),
             Failed::Stopped => failed(StatusCode::FORBIDDEN, "Cancelled"),
             Failed::Storage(why) => {
                 // It is not tried again: nothing would change.

@@ -19,7 +19,8 @@ use zeroize::Zeroizing;
 use crate::support::http::{Card, Wire};
 use crate::support::{Person, content, node};
 
-/// What "Share via link" serves, over HTTPS; `offers` files whose contents are twice as long as they say where they say so.
+/// What "Share via link" serves, over HTTPS; `offers` files, which may have other sizes than they say. The head of
+/// one called `cut` promises that size and its connection ends with less, that of one called `more` does and more comes.
 fn page(offers: bool, files: Vec<(&'static str, Vec<u8>, u64)>) -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (address, card) = (listener.local_addr().unwrap(), Arc::new(Card::new()));
@@ -58,8 +59,16 @@ fn page(offers: bool, files: Vec<(&'static str, Vec<u8>, u64)>) -> std::net::Soc
                     } else {
                         assert!(target.contains("sessionId=127.0.0.1&fileId="), "{target}");
                         let id: usize = target.rsplit('=').next().unwrap().parse().unwrap();
-                        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", files[id].1.len());
-                        let _ = wire.write(&[head.as_bytes(), &files[id].1].concat());
+                        let (name, content, size) = &files[id];
+                        let length = match *name {
+                            "cut" | "more" => *size,
+                            _ => content.len() as u64,
+                        };
+                        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+                        let _ = wire.write(&[head.as_bytes(), content].concat());
+                        if *name == "cut" {
+                            return;
+                        }
                     }
                 }
             });
@@ -117,6 +126,36 @@ async fn a_page_that_sends_another_size_gives_nothing() {
     let summary = pulled(page(true, files), out.path()).await.unwrap();
     assert_eq!((summary.placed, summary.failed), (0, 2), "{:?}", summary.notes);
     assert_eq!(fs::read_dir(out.path()).unwrap().count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_of_another_size_costs_no_other_file() {
+    let out = tempfile::tempdir().unwrap();
+    let files = vec![
+        ("a", b"a".to_vec(), 1),
+        ("cut", content(300_000, 1), 400_000),
+        ("d", b"d".to_vec(), 1),
+        ("long", content(3_000_000, 1), 200_000),
+        ("m", b"m".to_vec(), 1),
+        ("more", content(300_000, 1), 200_000),
+        ("n", b"n".to_vec(), 1),
+        ("short", content(300_000, 1), 400_000),
+        ("z", b"z".to_vec(), 1),
+    ];
+    let summary = pulled(page(true, files), out.path()).await.unwrap();
+    for name in ["a", "d", "m", "n", "z"] {
+        assert_eq!(fs::read(out.path().join(name)).unwrap(), name.as_bytes());
+    }
+    // Of what comes after the end of a file nothing is taken.
+    assert_eq!(
+        fs::read(out.path().join("more")).unwrap(),
+        content(300_000, 1)[..200_000]
+    );
+    assert_eq!((summary.placed, summary.failed), (6, 3), "{:?}", summary.notes);
+    for name in ["cut", "long", "short"] {
+        let named = |note: &String| note.starts_with(&format!("{name}: "));
+        assert!(summary.notes.iter().any(named), "{:?}", summary.notes);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
