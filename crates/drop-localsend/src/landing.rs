@@ -159,7 +159,7 @@ pub(crate) enum Failed {
     Storage(String),
 }
 
-/// Files on their way.
+/// Files on their way. Their staging folder goes when this is dropped.
 pub(crate) struct Landing {
     staging: Staging,
     pub(crate) progress: Arc<Progress>,
@@ -287,9 +287,7 @@ impl Landing {
         for wanted in missing {
             self.give_up(wanted, why);
         }
-        let concluded = self.staging.conclude().inspect_err(|_| {
-            let _ = self.staging.abandon();
-        })?;
+        let concluded = self.staging.conclude()?;
         let mut summary = std::mem::take(&mut *lock(&self.summary));
         summary.placed = self.progress.snapshot().files;
         if concluded.left_behind {
@@ -317,6 +315,13 @@ impl Landing {
         }
         self.progress.file_done();
         Ok(())
+    }
+}
+
+impl Drop for Landing {
+    /// What was never concluded leaves nothing behind but files in their places.
+    fn drop(&mut self) {
+        let _ = self.staging.abandon();
     }
 }
 

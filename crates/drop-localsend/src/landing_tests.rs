@@ -1,4 +1,5 @@
 use super::*;
+use sealway_drop_transfer::dest::Options;
 
 fn file(name: &str, size: u64) -> (String, File) {
     let file = File {
@@ -35,4 +36,29 @@ fn an_offer_becomes_folders_and_files_each_once() {
     assert_eq!(plan.refused.len(), 2);
     assert!(plan.refused[0].starts_with("../out: ") && plan.refused[1].starts_with("big: "));
     assert!(Plan::of(&[file("..", 1)], Rules::POSIX).is_empty());
+}
+
+#[test]
+fn an_offer_that_is_cancelled_while_it_is_decided_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let destination = Destination::open(folder.path(), Options::default()).unwrap();
+    let left = || std::fs::read_dir(folder.path()).unwrap().count();
+    let begin = |cancel: &Cancel| {
+        let plan = Plan::of(&[file("big", 1 << 20), file("small", 1)], Rules::POSIX);
+        let taken = |_: &RelPath, _: &Existing| Answer::Skip;
+        Landing::begin(&destination, plan, Arc::new(Progress::new()), &taken, cancel)
+    };
+    let (landing, wanted) = begin(&Cancel::new()).unwrap();
+    assert_eq!(wanted.len(), 2);
+    let big = wanted.values().find(|one| one.entry.size() > 1).unwrap();
+    let staged = landing.staging.open_file(big.number, &big.entry).unwrap();
+    staged.write_at(0, b"some").unwrap();
+    assert_eq!(left(), 1);
+    drop(staged);
+    drop(landing);
+    assert_eq!(left(), 0);
+    let cancel = Cancel::new();
+    cancel.cancel();
+    assert!(matches!(begin(&cancel), Err(sealway_drop::Error::Cancelled)));
+    assert_eq!(left(), 0);
 }
