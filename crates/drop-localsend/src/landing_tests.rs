@@ -62,3 +62,39 @@ fn an_offer_that_is_cancelled_while_it_is_decided_leaves_nothing() {
     assert!(matches!(begin(&cancel), Err(sealway_drop::Error::Cancelled)));
     assert_eq!(left(), 0);
 }
+
+#[test]
+fn names_of_an_offer_are_bounded() {
+    let planned = |names: &[String]| {
+        let files: Vec<_> = names
+            .iter()
+            .enumerate()
+            .map(|(at, name)| file(name, at as u64))
+            .collect();
+        Plan::of(&files, Rules::POSIX)
+    };
+    // A name is cut, a path that is too deep or too long is refused with as much of it as a line has room for.
+    let plan = planned(&[
+        "x".repeat(100_000),
+        "d/".repeat(200) + "f",
+        format!("{}/", "y".repeat(250)).repeat(20) + "f",
+    ]);
+    assert_eq!((plan.files.len(), plan.refused.len()), (1, 2), "{:?}", plan.refused);
+    assert_eq!(plan.entries[0].path.name().len(), 255);
+    assert!(plan.refused.iter().all(|why| why.len() < 400), "{:?}", plan.refused);
+    // Numbers for files of one name run out.
+    let same = vec!["same".to_owned(); 2000];
+    assert_eq!(planned(&same).files.len(), 2000);
+    // Folders whose names alone come to more than FOLDERS.
+    let deep = |at: usize| format!("{at}/{}f", format!("{}/", "z".repeat(30)).repeat(100));
+    let plan = planned(&(0..500).map(deep).collect::<Vec<_>>());
+    let folders: usize = plan
+        .entries
+        .iter()
+        .filter(|one| one.kind == Kind::Directory)
+        .map(|one| one.path.key().len() + 64)
+        .sum();
+    assert!(folders <= FOLDERS && !plan.files.is_empty());
+    assert_eq!(plan.files.len() + plan.refused.len(), 500);
+    assert!(plan.refused.iter().any(|why| why.ends_with("too many folders")));
+}
