@@ -12,6 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use crate::path::Format;
 use crate::shared::{Found, Member, Shared, read_at};
+use crate::waited::Waited;
 use crate::zip::Zip;
 use crate::{tar, zip};
 
@@ -30,9 +31,14 @@ pub(crate) struct Archive {
 }
 
 impl Archive {
-    /// Of a folder and all that is below it. `None` if that is too much.
-    pub(crate) fn new(shared: &Shared, path: Option<&RelPath>, format: Format) -> Result<Option<Archive>, Errno> {
-        let Some(found) = shared.walk(path)? else {
+    /// Of a folder and all that is below it. `None` if that is too much, [`Errno::CANCELED`] if nobody waits any more.
+    pub(crate) fn new(
+        shared: &Shared,
+        path: Option<&RelPath>,
+        format: Format,
+        waited: &Waited,
+    ) -> Result<Option<Archive>, Errno> {
+        let Some(found) = shared.walk(path, waited)? else {
             return Ok(None);
         };
         let depth = path.map_or(0, RelPath::depth);

@@ -73,5 +73,6 @@ mod shared;
 pub mod tar;
 pub mod telling;
 mod upload;
+mod waited;
 mod wire;
 pub mod zip;

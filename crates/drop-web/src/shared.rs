@@ -20,6 +20,7 @@ use sealway_drop_transfer::beneath::Beneath;
 use crate::error::Error;
 use crate::head::Version;
 use crate::page::Line;
+use crate::waited::Waited;
 
 /// The most names of a folder that are listed on one page.
 pub(crate) const MAX_LINES: usize = 20_000;
@@ -218,8 +219,9 @@ impl Shared {
         Ok(())
     }
 
-    /// All that is in a folder, and below it, each folder right before what is in it. `None` if it is more than [`MAX_MEMBERS`].
-    pub(crate) fn walk(&self, path: Option<&RelPath>) -> Result<Option<Vec<Member>>, Errno> {
+    /// All that is in a folder, and below it, each folder right before what is in it. `None` if it is more than [`MAX_MEMBERS`]. It ends
+    /// with [`Errno::CANCELED`] once nobody waits.
+    pub(crate) fn walk(&self, path: Option<&RelPath>, waited: &Waited) -> Result<Option<Vec<Member>>, Errno> {
         let mut members = Vec::new();
         let mut left: Vec<Option<RelPath>> = Vec::new();
         match (path, self.is_list()) {
@@ -254,6 +256,9 @@ impl Shared {
             };
             let mut full = false;
             self.each(&folder, |name, stat, size| {
+                if !waited.on() {
+                    return Err(Errno::CANCELED);
+                }
                 full |= members.len() >= MAX_MEMBERS;
                 let inner = match &path {
                     Some(path) => path.child(name, Rules::local()),

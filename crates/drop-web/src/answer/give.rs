@@ -23,6 +23,7 @@ use crate::page::{Folder, Line, folder, sort};
 use crate::path::{Format, Target, encoded};
 use crate::shared::{Found, MAX_MEMBERS, Opened, Shared};
 use crate::telling::{Download, Report};
+use crate::waited;
 
 /// What was found, with all that takes time done.
 enum Ready {
@@ -215,16 +216,17 @@ async fn archive(
         .as_ref()
         .map_or_else(|| shared.name.clone(), |path| sealway_drop::names::join(path.key()));
     told.extend_from_slice(end);
-    let finding = tokio::task::spawn_blocking({
+    let finding = waited::blocking(permit, {
         let shared = Arc::clone(&shared);
-        move || Archive::new(&shared, path.as_ref(), format)
+        move |waited| Archive::new(&shared, path.as_ref(), format, waited)
     });
     let too_much = || {
         let text =
             format!("The folder holds more than {MAX_MEMBERS} files and folders. Take the folders in it one by one.");
         No::new(StatusCode::FORBIDDEN, "Too much for one file", text)
     };
-    let archive = finding.await.map_err(|_| broken())?.map_err(no)?.ok_or_else(too_much)?;
+    let (archive, permit) = finding.await.map_err(|_| broken())?;
+    let archive = archive.map_err(no)?.ok_or_else(too_much)?;
     let length = archive.length;
     let mut answer = Response::new(Body::Empty);
     let headers = answer.headers_mut();
@@ -245,4 +247,55 @@ fn redirect(to: &str) -> Result<Answer, No> {
     let to = HeaderValue::from_str(to).map_err(|_| broken())?;
     answer.headers_mut().insert(LOCATION, to);
     Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+    use std::sync::mpsc::channel;
+
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::waited::Waited;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_walk_that_nobody_waits_for_ends_and_then_gives_its_permit_back() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("file"), "").unwrap();
+        let shared = Shared::open(&[PathBuf::from(folder.path())], false).unwrap();
+        let places = Arc::new(Semaphore::new(1));
+        let permit = || Arc::clone(&places).try_acquire_owned().unwrap();
+        let ((begun, has_begun), (go, may_go), (end, ended)) = (channel(), channel(), channel());
+        let work = move |waited: &Waited| {
+            begun.send(()).unwrap();
+            may_go.recv().unwrap();
+            end.send(shared.walk(None, waited).map(|found| found.map(|found| found.len())))
+                .unwrap();
+        };
+        let request = tokio::spawn(waited::blocking(permit(), work));
+        tokio::task::spawn_blocking(move || has_begun.recv().unwrap())
+            .await
+            .unwrap();
+        // The client hangs up.
+        request.abort();
+        assert!(request.await.unwrap_err().is_cancelled());
+        assert_eq!(places.available_permits(), 0);
+        go.send(()).unwrap();
+        let walked = tokio::task::spawn_blocking(move || ended.recv().unwrap())
+            .await
+            .unwrap();
+        assert_eq!(walked, Err(Errno::CANCELED));
+        drop(places.acquire().await.unwrap());
+
+        // One that is waited for ends with what there is.
+        let shared = Shared::open(&[PathBuf::from(folder.path())], false).unwrap();
+        let found = waited::blocking(permit(), move |waited| {
+            shared.walk(None, waited).unwrap().unwrap().len()
+        });
+        let (found, permit) = found.await.unwrap();
+        assert_eq!((found, places.available_permits()), (1, 0));
+        drop(permit);
+    }
 }
