@@ -1,5 +1,5 @@
 use super::*;
-use crate::tree::Event;
+use crate::tree::{Event, RenameHow};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::sync::mpsc;
@@ -175,4 +175,65 @@ fn changes_in_directories_looked_at_are_told() {
     std::fs::remove_file(shared.join("other")).unwrap();
     wait_for(Event::Entry(path(b"other")));
     drop(subscription);
+}
+
+#[test]
+fn homes_stay_where_they_are() {
+    let begin = |hidden| {
+        let (dir, tree) = served(LocalOptions {
+            writable: true,
+            hidden,
+            ..LocalOptions::default()
+        });
+        let shared = dir.path().join("shared");
+        for folder in ["users/anna", "users/berta", "other"] {
+            std::fs::create_dir_all(shared.join(folder)).unwrap();
+        }
+        let homes = Homes::among(["users/anna", "users/berta"].map(|home| shared.join(home)).into_iter());
+        assert!(tree.homes.set(homes).is_ok());
+        (dir, tree)
+    };
+    let changed = |tree: &LocalTree, change: Change| tree.apply(&change, &Locks::default()).map(drop);
+    let rename = |from: &str, to: &str, how| Change::Rename(path(from.as_bytes()), path(to.as_bytes()), how);
+    let (dir, tree) = begin(false);
+    let before = tree.attr(&path(b"users/anna"), &call()).unwrap().node;
+    for how in [RenameHow::Replace, RenameHow::Keep, RenameHow::Exchange] {
+        for (from, to) in [
+            ("users/anna", "users/anna2"),
+            ("users", "people"),
+            // An empty folder could take the place of an empty home.
+            ("other", "users/anna"),
+            ("other", "users"),
+            ("users/anna", "users/berta"),
+        ] {
+            assert_eq!(
+                changed(&tree, rename(from, to, how)),
+                Err(TreeError::Refused),
+                "{from} {to} {how:?}"
+            );
+        }
+    }
+    for home in ["users/anna", "users"] {
+        let gone = changed(&tree, Change::RemoveDirectory(path(home.as_bytes())));
+        assert_eq!(gone, Err(TreeError::Refused), "{home}");
+    }
+    for hidden in ["users/anna/.profile", "users/berta/.ssh"] {
+        let made = changed(&tree, Change::MakeDirectory(path(hidden.as_bytes()), 0o755));
+        assert_eq!(made, Err(TreeError::Refused), "{hidden}");
+        let moved = changed(&tree, rename("other", hidden, RenameHow::Replace));
+        assert_eq!(moved, Err(TreeError::Refused), "{hidden}");
+    }
+    assert_eq!(tree.attr(&path(b"users/anna"), &call()).unwrap().node, before);
+    assert_eq!(
+        std::fs::read_dir(dir.path().join("shared/users/anna")).unwrap().count(),
+        0
+    );
+    // What is in a home, and what is none, can be moved.
+    changed(&tree, Change::MakeDirectory(path(b"users/anna/letters"), 0o755)).unwrap();
+    changed(&tree, rename("users/anna/letters", "users/anna/mail", RenameHow::Keep)).unwrap();
+    changed(&tree, rename("other", "another", RenameHow::Replace)).unwrap();
+    // Whoever may touch what is hidden may do that too.
+    let (_dir, tree) = begin(true);
+    changed(&tree, Change::MakeDirectory(path(b"users/berta/.ssh"), 0o700)).unwrap();
+    changed(&tree, rename("users/anna", "users/anna2", RenameHow::Keep)).unwrap();
 }
