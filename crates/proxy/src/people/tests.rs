@@ -217,6 +217,43 @@ async fn counters_of_who_was_removed_are_dropped_after_ten_minutes_once_read() {
     assert!(!there("back"));
 }
 
+#[tokio::test(start_paused = true)]
+async fn who_was_forgotten_is_counted_and_limited_anew_after_a_reload() {
+    let people = People::default();
+    let one_at_a_time = Limits {
+        connections: Some(1),
+        ..Limits::default()
+    };
+    let first = people.join("Anna@b", 0, level());
+    people.limit(&first, &one_at_a_time);
+    let presence = first.enter(address("192.0.2.1")).unwrap();
+    presence.received(5);
+    drop(presence);
+    first.person.was_read();
+    people.leave(&first);
+    tokio::time::advance(registry::KEPT + Duration::from_secs(1)).await;
+    people.each(|_| {});
+    assert!(people.find("anna@b").is_none());
+    // The file that is read anew names her as the one before did.
+    let again = people.join_again("Anna@b", 0, level(), Some(&first));
+    let found = people.find("anna@b").expect("she is known");
+    assert!(Arc::ptr_eq(&found, &again.person) && !Arc::ptr_eq(&found, &first.person));
+    assert!(found.counters().iter().all(Option::is_none));
+    people.limit(&again, &one_at_a_time);
+    let presence = again.enter(address("192.0.2.1")).unwrap();
+    presence.received(7);
+    assert_eq!(again.enter(None).unwrap_err(), Refused::Connections);
+    assert_eq!(found.counters()[0].map(Tally::get), Some(7));
+    assert_eq!((found.connections(), found.addresses()), (1, 1));
+    // Nobody else goes by her name, and she is there while she is a member.
+    let mut all = 0;
+    people.each(|_| all += 1);
+    assert_eq!(all, 1);
+    drop(presence);
+    people.leave(&again);
+    assert!(!found.is_member());
+}
+
 #[test]
 fn those_whose_counters_nobody_reads_are_bounded() {
     let people = People::default();
