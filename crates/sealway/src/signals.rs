@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sealway_proxy::Server;
 use sealway_proxy::log::reopen;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::sleep;
 
@@ -29,9 +29,18 @@ pub(crate) fn take_every_descriptor() {
     );
 }
 
-/// Threads that carry connections.
+/// Threads that carry connections, one for each processor.
 pub(crate) fn runtime() -> Result<Runtime, Problem> {
-    tokio::runtime::Builder::new_multi_thread()
+    of(&mut Builder::new_multi_thread())
+}
+
+/// So many threads that carry connections.
+pub(crate) fn runtime_of(threads: usize) -> Result<Runtime, Problem> {
+    of(Builder::new_multi_thread().worker_threads(threads))
+}
+
+fn of(builder: &mut Builder) -> Result<Runtime, Problem> {
+    builder
         // Tasks that move a lot take long: what has become ready meanwhile is asked for after a few of them, not after 61.
         .event_interval(7)
         .enable_all()

@@ -16,7 +16,7 @@ use sealway_drop_localsend::send::{AskPin, What};
 use sealway_drop_localsend::server::{self, Options, Running};
 use sealway_drop_transfer::dest;
 use sealway_drop_transfer::taking::Taking;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 use zeroize::Zeroizing;
 
 use super::asking;
@@ -25,6 +25,7 @@ use super::stop_on_signal;
 use crate::args::{Appearing, HashWord, Localsend, LocalsendCommand, Receive, Send};
 use crate::exit::Exit;
 use crate::problem::Problem;
+use crate::signals::runtime_of;
 
 /// Two files come or go at a time, and may wait for a disk; somebody must answer meanwhile.
 const WORKERS: usize = 4;
@@ -107,8 +108,7 @@ fn of_part(error: Error) -> Problem {
 }
 
 fn runtime() -> Result<Runtime, Problem> {
-    let built = Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build();
-    built.map_err(|error| Problem::new(Exit::Internal, format!("cannot start threads: {error}")))
+    runtime_of(WORKERS)
 }
 
 /// The devices that are remembered, and where.
