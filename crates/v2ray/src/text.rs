@@ -1,4 +1,4 @@
-//! Characters that do not show as themselves, and would let a text forge lines or reorder what a reader sees.
+//! Characters that do not show as themselves, and would let a text forge lines or reorder what a reader sees; and bytes as digits.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -28,6 +28,13 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Two lower-case hexadecimal digits for each byte.
+pub fn hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or('0');
+    let digits = bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
+    digits.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,5 +57,11 @@ mod tests {
         ] {
             assert_eq!(escape(text), shown);
         }
+    }
+
+    #[test]
+    fn digits_of_bytes() {
+        assert_eq!(hex(&[]), "");
+        assert_eq!(hex(&[0x00, 0x0f, 0xf0, 0xa9, 0xff]), "000ff0a9ff");
     }
 }

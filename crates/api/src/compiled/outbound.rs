@@ -198,7 +198,7 @@ fn freedom(config: &freedom::Config) -> Result<Value, Refused> {
                 .put("packet", format!("{}-{}", given.length_min, given.length_max)),
             false => noise
                 .put("type", "hex")
-                .put("packet", super::security::hex(&given.packet)),
+                .put("packet", sealway_v2ray::text::hex(&given.packet)),
         };
         noise
             .put("delay", format!("{}-{}", given.delay_min, given.delay_max))

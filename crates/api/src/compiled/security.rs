@@ -1,5 +1,6 @@
 //! TLS and REALITY.
 
+use sealway_v2ray::text::hex;
 use serde_json::Value;
 
 use super::json::Keys;
@@ -138,10 +139,6 @@ fn throttle(limit: &LimitFallback) -> Value {
 fn version(bytes: &[u8]) -> String {
     let parts: Vec<_> = bytes.iter().map(u8::to_string).collect();
     parts.join(".")
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Base64 for URLs without padding.

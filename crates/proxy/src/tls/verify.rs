@@ -10,6 +10,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme};
+use sealway_v2ray::text::hex;
 use sha2::{Digest, Sha256};
 use webpki::{EndEntityCert, KeyUsage, VerifiedPath};
 
@@ -61,10 +62,6 @@ impl std::error::Error for Refused {}
 
 fn refused(why: String) -> Error {
     CertificateError::Other(OtherError(Arc::new(Refused(why)))).into()
-}
-
-fn hex(digest: &[u8; 32]) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn base64(digest: &[u8; 32]) -> String {
@@ -172,7 +169,11 @@ impl ServerCertVerifier for Verifier {
                 if !pins.contains(&digest(end_entity)) {
                     let pinned = intermediates.iter().find(|one| pins.contains(&digest(one)));
                     let mut roots = RootCertStore::empty();
-                    let differs = || differs("the server's certificate", &digest(end_entity), pins, hex);
+                    let differs = || {
+                        differs("the server's certificate", &digest(end_entity), pins, |digest| {
+                            hex(digest)
+                        })
+                    };
                     roots.add(pinned.ok_or_else(differs)?.clone().into_owned())?;
                     let usual = WebPkiServerVerifier::builder_with_provider(roots.into(), Arc::clone(&self.provider))
                         .build()

@@ -16,6 +16,7 @@ use super::transport::{EarlyData, Front, Grpc, Transport, Upgrade};
 use crate::http::front;
 use crate::link::{Credential, Link, LinkError, Made, Scheme};
 use crate::problem::Problem;
+use crate::text::hex;
 
 impl Link {
     /// The outbound as it stands in a configuration, with the link's name as its tag.
@@ -330,10 +331,6 @@ impl Link {
             left_out.push("masterKeyLog");
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Whether nothing is set that would be lost. Where the values come from does not matter.
