@@ -1,5 +1,6 @@
 //! Making certificates.
 
+use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -7,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose};
-use serde_json::json;
 use zeroize::Zeroizing;
 
 /// A certificate holds an hour ago as well, for machines whose clocks are late.
@@ -72,9 +72,20 @@ impl Made {
 
     /// Both as configurations take them.
     pub(crate) fn json(&self) -> Zeroizing<String> {
-        let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
-        let both = json!({ "certificate": lines(&self.certificate), "key": lines(&self.key) });
-        Zeroizing::new(format!("{both:#}\n"))
+        let lines = |text| str::lines(text).collect::<Vec<_>>();
+        let both = BTreeMap::from([("certificate", lines(&self.certificate)), ("key", lines(&self.key))]);
+        let mut out = Zeroizing::new(Vec::with_capacity(self.room()));
+        // It has room, and lines of text can always be written.
+        let _ = serde_json::to_writer_pretty(&mut *out, &both);
+        out.push(b'\n');
+        Zeroizing::new(String::from_utf8(std::mem::take(&mut *out)).unwrap_or_default())
+    }
+
+    /// Room for the JSON: a text that has to grow leaves what it held behind, unwiped. A line has a place of its own there, with quotes,
+    /// a comma and what stands in front.
+    fn room(&self) -> usize {
+        let of = |text: &str| text.len() + 16 * text.lines().count() + 64;
+        of(&self.certificate) + of(&self.key)
     }
 }
 
@@ -87,4 +98,28 @@ fn write(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create_new(true).mode(mode).open(path)?;
     file.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_is_written_once_where_it_is_wiped() {
+        let wanted = Wanted {
+            domains: (0..100).map(|number| format!("a{number}.example")).collect(),
+            common_name: "a".into(),
+            organisation: "b".into(),
+            is_authority: false,
+            holds: Duration::from_secs(3600),
+        };
+        let made = Made::new(wanted).unwrap();
+        let json = made.json();
+        assert!(json.len() <= made.room(), "it had to grow");
+        let read: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let lines = |text: &str| serde_json::Value::from(text.lines().collect::<Vec<_>>());
+        assert_eq!(read["certificate"], lines(&made.certificate));
+        assert_eq!(read["key"], lines(&made.key));
+        assert!(json.ends_with("}\n"));
+    }
 }
