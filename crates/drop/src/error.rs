@@ -11,6 +11,9 @@ use crate::key::PublicKey;
 /// How what this end asks of a relay begins.
 pub(crate) const ASKING: &str = "asking the relay";
 
+/// How the waiting for another end at a relay begins.
+pub(crate) const WAITING: &str = "waiting at the relay";
+
 /// Why a transfer, a share or a mount ended.
 #[derive(Debug)]
 pub enum Error {
@@ -119,6 +122,12 @@ impl Error {
     pub fn is_unknown_number(&self) -> bool {
         let asked = |doing: &str| doing.starts_with(ASKING);
         matches!(self, Error::Network { doing, source } if source.kind() == io::ErrorKind::NotFound && asked(doing))
+    }
+
+    /// Whether a relay has let this end wait, and nobody has come.
+    pub(crate) fn is_end_of_waiting(&self) -> bool {
+        let waited = |doing: &str| doing.starts_with(WAITING);
+        matches!(self, Error::Network { doing, source } if source.kind() == io::ErrorKind::UnexpectedEof && waited(doing))
     }
 
     /// Whether the ends speak the same protocol and were told what does not fit.

@@ -32,8 +32,14 @@ const VERSION: &str = "sealway identity 1";
 /// Label of the secret under which transfers are kept for resuming.
 const TRANSFER: &str = "drop transfer secret";
 
-/// Purpose of the secrets by which two machines know each other before they speak.
-const MEETING: &str = "meeting on a network";
+/// Purpose of the secrets by which two machines know each other on a network.
+const NETWORK: &str = "meeting on a network";
+
+/// The same at a relay, before the day and the end that waits.
+const RELAY: &str = "meeting at a relay";
+
+/// Seconds of a day.
+const DAY: u64 = 24 * 3600;
 
 /// The static key of this machine. Wiped when dropped.
 pub struct Identity {
@@ -77,6 +83,11 @@ impl Identity {
         Self::fresh()
     }
 
+    /// The identity with this secret key, kept nowhere.
+    pub fn with_secret(secret: &Zeroizing<[u8; 32]>) -> Self {
+        Self::of(Box::new(secret.clone()), None)
+    }
+
     fn fresh() -> Result<Self, Error> {
         let mut secret = Box::new(Zeroizing::new([0; 32]));
         getrandom::fill(&mut **secret)
@@ -116,8 +127,22 @@ impl Identity {
     /// # Errors
     /// [`Error::Unable`] if the key is none that a machine could have.
     pub fn pair_secret(&self, peer: &[u8; 32]) -> Result<Zeroizing<[u8; 32]>, Error> {
-        let own = StaticKey::from_bytes(&self.secret);
-        let secret = own.pair_secret(peer, MEETING);
+        self.secret_with(peer, NETWORK)
+    }
+
+    /// The token by which this machine and the one with this key meet at a relay at a time, in seconds since 1970: another one each day,
+    /// and for each of the two as the one that is `first`. To anybody else it is noise.
+    ///
+    /// # Errors
+    /// As [`Identity::pair_secret`].
+    pub fn relay_token(&self, peer: &[u8; 32], first: bool, now: u64) -> Result<[u8; 32], Error> {
+        let first = if first { self.public } else { PublicKey::new(*peer) };
+        let purpose = format!("{RELAY}, day {}, of {first}", now / DAY);
+        Ok(*self.secret_with(peer, &purpose)?)
+    }
+
+    fn secret_with(&self, peer: &[u8; 32], purpose: &str) -> Result<Zeroizing<[u8; 32]>, Error> {
+        let secret = StaticKey::from_bytes(&self.secret).pair_secret(peer, purpose);
         secret.map_err(|error| Error::Unable(format!("the key of another end: {error}")))
     }
 

@@ -109,6 +109,38 @@ fn both_ends_meet_at_a_relay() {
     assert_eq!(fs::read(place.path("out/file")).unwrap(), content(5 << 20, 3));
 }
 
+fn key_of(place: &Place) -> String {
+    let key = place.output(&["identity"]).stdout;
+    String::from_utf8(key).unwrap().trim().to_owned()
+}
+
+#[test]
+fn keys_meet_at_a_relay_without_a_code() {
+    let (place, there, stranger) = (Place::new(), Place::new(), Place::new());
+    fs::write(place.path("file"), content(5 << 20, 4)).unwrap();
+    let (_relay, address) = place.relay();
+    let (key, theirs) = (key_of(&place), key_of(&there));
+    let sender = place.start(&["send", "--relay", &address, "--peer", &theirs, "@file"]);
+    // Who is not meant does not come to it, whatever it is told.
+    let mut other = stranger.start(&[
+        "receive", "--relay", &address, "--peer", &key, "--output", "@out", "--yes",
+    ]);
+    let received = there.output(&[
+        "receive", "--relay", &address, "--peer", &key, "--output", "@out", "--yes", "--quiet",
+    ]);
+    assert!(received.status.success(), "{}", text(&received));
+    assert_eq!(sender.ended().0, Some(0));
+    assert_eq!(fs::read(there.path("out/file")).unwrap(), content(5 << 20, 4));
+    assert!(other.child.try_wait().unwrap().is_none(), "it waits");
+    other.signal(rustix::process::Signal::INT);
+    assert_eq!(other.ended().0, Some(130));
+    assert_eq!(content_below(&stranger.path("out")), 0);
+    let two = ["send", "--relay", &address, "--peer", &theirs, "--peer", &key, "@file"];
+    let refused = place.output(&two);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused).contains("one key only"), "{}", text(&refused));
+}
+
 /// Bytes of content in all files below a folder; room that is only set aside does not count.
 fn content_below(dir: &Path) -> u64 {
     let mut sum = 0;
@@ -234,10 +266,6 @@ fn what_is_wrong_is_said_before_anybody_waits() {
 
 #[test]
 fn a_pinned_key_is_insisted_on() {
-    let key_of = |place: &Place| {
-        let key = place.output(&["identity"]).stdout;
-        String::from_utf8(key).unwrap().trim().to_owned()
-    };
     let (place, stranger) = (Place::new(), Place::new());
     let (key, other) = (key_of(&place), key_of(&stranger));
     assert_ne!(key, other);

@@ -138,6 +138,34 @@ fn the_secret_of_transfers_is_derived() {
     );
 }
 
+#[test]
+fn two_machines_have_tokens_that_nobody_else_has() {
+    const NOW: u64 = 1_800_000_000;
+    let [one, two, other] = [1, 2, 3].map(|byte| Identity::with_secret(&Zeroizing::new([byte; 32])));
+    let key = |identity: &Identity| *identity.public().bytes();
+    let token = one.relay_token(&key(&two), true, NOW).unwrap();
+    assert_eq!(two.relay_token(&key(&one), false, NOW).unwrap(), token);
+    assert_eq!(
+        one.relay_token(&key(&two), true, NOW / DAY * DAY).unwrap(),
+        token,
+        "the same day"
+    );
+    for another in [
+        two.relay_token(&key(&one), true, NOW),
+        one.relay_token(&key(&two), true, NOW + DAY),
+        one.relay_token(&key(&other), true, NOW),
+        other.relay_token(&key(&two), true, NOW),
+        other.relay_token(&key(&one), false, NOW),
+    ] {
+        assert_ne!(another.unwrap(), token);
+    }
+    let secret = one.pair_secret(&key(&two)).unwrap();
+    assert_eq!(*two.pair_secret(&key(&one)).unwrap(), *secret);
+    assert_ne!(*secret, token);
+    // A key of small order is none.
+    assert!(one.relay_token(&[0; 32], true, NOW).is_err() && one.pair_secret(&[0; 32]).is_err());
+}
+
 proptest! {
     #[test]
     fn any_text_is_read_or_refused(text in ".{0,200}", whole in any::<bool>()) {

@@ -19,8 +19,8 @@ pub enum Refused {
     NobodyAccepts,
     /// There is nobody to ask what becomes of names that are taken.
     NobodyChooses,
-    /// Ends meet at a relay by a code only.
-    RelayNeedsCode,
+    /// Ends meet at a relay by a code or by keys.
+    RelayNeedsProof,
     /// No code was given.
     NoCode,
     /// What was given is no code.
@@ -54,7 +54,7 @@ impl Refused {
             }
             Refused::NobodyAccepts => "give --yes to take it without being asked",
             Refused::NobodyChooses => "give --conflict rename, skip or overwrite",
-            Refused::RelayNeedsCode => "leave out --peer and --anyone",
+            Refused::RelayNeedsProof => "leave out --anyone",
             Refused::NoCode => {
                 "type it when asked, write it to standard input, or set SEALWAY_CODE; or use --peer KEY or --anyone"
             }
@@ -83,7 +83,7 @@ impl fmt::Display for Refused {
             Refused::NobodyChooses => {
                 f.write_str("there is no terminal to ask on what becomes of names that are taken")
             }
-            Refused::RelayNeedsCode => f.write_str("a relay brings ends together by a code"),
+            Refused::RelayNeedsProof => f.write_str("a relay brings ends together by a code or by keys"),
             Refused::NoCode => f.write_str("no code was given"),
             Refused::Mistyped(error) => error.fmt(f),
             Refused::PlainNowhere => f.write_str("--via grpc-plain needs --connect or --listen"),

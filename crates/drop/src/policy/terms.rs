@@ -116,7 +116,7 @@ impl Wishes {
     /// code is wanted or given. Where nothing is said of a place, ends on one network look for each other, if something proves who they are.
     ///
     /// # Errors
-    /// [`Refused::Nowhere`], [`Refused::NobodyCompares`], [`Refused::RelayNeedsCode`].
+    /// [`Refused::Nowhere`], [`Refused::NobodyCompares`], [`Refused::RelayNeedsProof`].
     pub fn terms(&self) -> Result<Terms, Refused> {
         let route = match self.route {
             Some(route) => route,
@@ -137,7 +137,7 @@ impl Wishes {
         let shows = match (proof, route) {
             (Proof::Code(_), Route::Relay) if self.end.is_first() => Shows::Numbered,
             (Proof::Code(Source::Made), _) => Shows::AtOnce,
-            (Proof::Keys | Proof::Anyone, Route::Relay) => return Err(Refused::RelayNeedsCode),
+            (Proof::Anyone, Route::Relay) => return Err(Refused::RelayNeedsProof),
             _ => Shows::Never,
         };
         Ok(Terms {

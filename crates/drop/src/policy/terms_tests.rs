@@ -205,21 +205,26 @@ fn anyone_from_elsewhere_needs_somebody_to_compare() {
 }
 
 #[test]
-fn a_relay_brings_ends_together_by_a_code_only() {
+fn a_relay_brings_ends_together_who_can_prove_who_they_are() {
     for end in ENDS {
         let relay = Wishes {
             route: Some(Route::Relay),
             ..wishes(end)
         };
-        for (keys, anyone, unchecked) in [(true, false, false), (false, true, false), (false, true, true)] {
+        for unchecked in [false, true] {
             let without = Wishes {
-                keys,
-                anyone,
+                anyone: true,
                 unchecked,
                 ..relay
             };
-            assert_eq!(without.terms(), Err(Refused::RelayNeedsCode), "{without:?}");
+            assert_eq!(without.terms(), Err(Refused::RelayNeedsProof), "{without:?}");
         }
+        let keys = Wishes { keys: true, ..relay };
+        let terms = keys.terms().unwrap();
+        assert_eq!(
+            (terms.proof, terms.shows, terms.check),
+            (Proof::Keys, Shows::Never, Check::Proved)
+        );
         // A relay on this machine says nothing of who comes to it.
         let here = Wishes { local: true, ..relay };
         assert!(here.terms().unwrap().code().is_some());

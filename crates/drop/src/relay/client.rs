@@ -12,10 +12,16 @@ use super::wire::{ANSWER_LEN, Answer, Request, TOKEN_LEN};
 use crate::Error;
 use crate::cancel::Cancel;
 use crate::dial::TICK;
-use crate::error::ASKING;
+use crate::error::{ASKING, WAITING};
 
 /// How long a relay may take to answer at all.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long an end comes again and again for one that it knows: as long as a nameplate is kept.
+const KNOWN: Duration = Duration::from_secs(600);
+
+/// The least time from one coming to the next. A relay lets an end wait for a minute.
+const BETWEEN: Duration = Duration::from_secs(2);
 
 /// How two ends find each other at a relay for the first time.
 #[derive(Clone)]
@@ -24,6 +30,13 @@ pub enum Meeting {
     Open(Arc<dyn Fn(u32) + Send + Sync>),
     /// This end claims the nameplate that the other one opened.
     Claim(u32),
+    /// Both come with a token that only they know, in the roles that they have in the handshake, sooner or later than the other one.
+    Known {
+        /// The token of this moment: it may change with time, and is asked for again each time that this end comes.
+        token: Arc<dyn Fn() -> Result<[u8; TOKEN_LEN], Error> + Send + Sync>,
+        /// The role of this end.
+        role: Role,
+    },
 }
 
 /// Meets the other end at the relay at `address` (`host:port`). Who opened the nameplate is the responder, who claimed it the
@@ -42,6 +55,21 @@ pub fn meet(address: &str, meeting: &Meeting, cancel: &Cancel) -> Result<(TcpStr
             ask(address, &Request::Claim(*nameplate), &stop, &|_| {})?,
             Role::Initiator,
         )),
+        Meeting::Known { token, role } => {
+            let until = Instant::now() + KNOWN;
+            loop {
+                let came = Instant::now();
+                match pair(address, &token()?, *role, &stop) {
+                    // The relay waits no longer; the other end may have yet to come.
+                    Err(error) if error.is_end_of_waiting() && came < until => {
+                        while came.elapsed() < BETWEEN && !stop() {
+                            std::thread::sleep(TICK);
+                        }
+                    }
+                    met => return Ok((met?, *role)),
+                }
+            }
+        }
     }
 }
 
@@ -73,7 +101,7 @@ fn ask(address: &str, request: &Request, stop: &dyn Fn() -> bool, told: &dyn Fn(
     }
     // From here on the relay decides how long; whether it is still there, the keepalive of the connection finds out.
     let failed = |source| Error::Network {
-        doing: format!("waiting at the relay {address}"),
+        doing: format!("{WAITING} {address}"),
         source,
     };
     match answer(&mut stream, None, stop)?.map_err(failed)? {

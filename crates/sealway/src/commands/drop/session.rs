@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use sealway_aead::choose::Offer;
 use sealway_aead::cpu::Cpu;
@@ -18,6 +19,7 @@ use sealway_drop_lan::{Announced, Sign};
 use sealway_drop_mount::grpc::files::Channel;
 use sealway_drop_mount::grpc::plain;
 use sealway_session::code::CodePhrase;
+use sealway_session::handshake::Role;
 use zeroize::Zeroizing;
 
 use super::events::Events;
@@ -130,12 +132,17 @@ pub(super) fn prepare(link: &DropLink, end: End, events: Events, cancel: &Cancel
             patience: terms.patience,
         },
         (Route::Relay, phrase) => {
-            let phrase = phrase.ok_or(Refused::RelayNeedsCode)?;
-            let meeting = match terms.shows {
-                Shows::Numbered => Meeting::Open(Arc::new(move |number| {
+            let meeting = match (phrase, terms.shows) {
+                (Some(phrase), Shows::Numbered) => Meeting::Open(Arc::new(move |number| {
                     events.code(&code::numbered(&phrase, number), &invite)
                 })),
-                Shows::Never | Shows::AtOnce => Meeting::Claim(phrase.nameplate()),
+                (Some(phrase), Shows::Never | Shows::AtOnce) => Meeting::Claim(phrase.nameplate()),
+                (None, _) => {
+                    if end.is_first() {
+                        events.invite(&invite);
+                    }
+                    known(&identity, end)?
+                }
             };
             let address = link.relay.clone().or(usual_relay).unwrap_or_default();
             Place::Relay { address, meeting }
@@ -164,6 +171,35 @@ pub(super) fn prepare(link: &DropLink, end: End, events: Events, cancel: &Cancel
         own,
         code: terms.code(),
         announced,
+    })
+}
+
+/// How this end meets the one with the key that was named, at a relay.
+fn known(identity: &Identity, end: End) -> Result<Meeting, Problem> {
+    let Identity::Keys {
+        own,
+        peers: Some(peers),
+    } = identity
+    else {
+        return Err(Refused::RelayNeedsProof.into());
+    };
+    let &[peer] = peers.as_slice() else {
+        let problem = usage("--peer: at a relay this end can wait for one key only");
+        return Err(problem.hint("name one, or start the command once for each"));
+    };
+    let (own, first) = (identity::Identity::with_secret(own), end.is_first());
+    let token = move || {
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs());
+        own.relay_token(&peer, first, now)
+            .map_err(|error| sealway_drop::Error::Usage(error.to_string()))
+    };
+    // As with a number: who makes the code is the responder.
+    let role = if first { Role::Responder } else { Role::Initiator };
+    Ok(Meeting::Known {
+        token: Arc::new(token),
+        role,
     })
 }
 
