@@ -199,12 +199,15 @@ fn an_end_that_would_wait_beside_one_that_waits_explains_its_choices() {
     let place = Place::new();
     fs::create_dir(place.path("mount")).unwrap();
     for (words, other) in [
-        (&["receive", "--yes", "--output", "@out"][..], "sealway send"),
+        (
+            &["receive", "--yes", "--no-lan", "--output", "@out"][..],
+            "sealway send",
+        ),
         (
             &["receive", "--yes", "--output", "@out", "--anyone", "--unchecked"],
             "sealway send",
         ),
-        (&["mount", "@mount"], "sealway share"),
+        (&["mount", "@mount", "--no-lan"], "sealway share"),
     ] {
         let output = place.output(words);
         let said = text(&output);
