@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use mdns_sd::{Receiver, ResolvedService, ScopedIp, ServiceDaemon, ServiceEvent};
+use mdns_sd::{Receiver, RecvTimeoutError, ResolvedService, ScopedIp, ServiceDaemon, ServiceEvent};
 
 use crate::announce::now;
 use crate::near::dialled;
@@ -53,9 +53,10 @@ fn gather(
         if stop() {
             return Err(Error::Stopped);
         }
-        // Nothing has come, or the daemon is gone, which comes to the same.
-        let Ok(answer) = answers.recv_timeout(TICK) else {
-            continue;
+        let answer = match answers.recv_timeout(TICK) {
+            Ok(answer) => answer,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => break,
         };
         match answer {
             ServiceEvent::ServiceResolved(service) => {
