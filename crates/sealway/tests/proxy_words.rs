@@ -59,6 +59,7 @@ fn ids_are_random_or_follow_from_a_text() {
     // The one that other programs of the family make of this text.
     assert_eq!(answer(&["uuid", "example"]), "feb54431-301b-52bb-a6dd-e1e93e81bb9e\n");
     assert_eq!(answer(&["uuid", "-i", "example"]), answer(&["uuid", "example"]));
+    assert_eq!(answer(&["uuid", "-i", "-example"]), answer(&["uuid", "--", "-example"]));
     assert_eq!(answer(&["uuid", one.trim_end()]), one);
     refused(&["uuid", &"x".repeat(31)], &["no id can be made", "hint: "]);
     refused(&["uuid", ""], &["no id can be made"]);
@@ -95,6 +96,13 @@ fn keys_are_those_of_xray() {
     );
     assert_eq!((lines.len(), lines[1].len()), (2, 8 + 2603));
 
+    // A key may begin with a dash in the base64 of URLs.
+    for (word, label) in [("x25519", "PrivateKey"), ("mldsa65", "Seed")] {
+        let dashed = "-O2S0rLDbRG-M9GJmYi1suinFLFo6KfoTUscSBY8fmo";
+        let told = answer(&[word, "-i", dashed]);
+        assert!(told.starts_with(&format!("{label}: {dashed}\n")), "{told}");
+        assert_eq!(answer(&[word, &format!("-i={dashed}")]), told);
+    }
     for words in [&["x25519"][..], &["mldsa65"]] {
         let (one, two) = (answer(words), answer(words));
         assert_ne!(one, two);

@@ -258,7 +258,12 @@ pub(crate) struct Uuid {
     pub(crate) text: Option<String>,
 
     /// The same as TEXT
-    #[arg(short = 'i', value_name = "TEXT", conflicts_with = "text")]
+    #[arg(
+        short = 'i',
+        value_name = "TEXT",
+        conflicts_with = "text",
+        allow_hyphen_values = true
+    )]
     pub(crate) input: Option<String>,
 }
 
@@ -269,7 +274,8 @@ pub(crate) struct Uuid {
 #[derive(Args, Debug)]
 pub(crate) struct X25519 {
     /// The private key to tell the public key of, in base64 [default: a new one]
-    #[arg(short, value_name = "KEY")]
+    // One in 64 begins with a dash in the base64 of URLs.
+    #[arg(short, value_name = "KEY", allow_hyphen_values = true)]
     pub(crate) input: Option<String>,
 
     /// Write the keys in ordinary base64, with padding, instead of that for URLs
@@ -283,7 +289,7 @@ pub(crate) struct X25519 {
 #[derive(Args, Debug)]
 pub(crate) struct Mldsa65 {
     /// The seed to tell the public key of, in base64 [default: a new one]
-    #[arg(short, value_name = "SEED")]
+    #[arg(short, value_name = "SEED", allow_hyphen_values = true)]
     pub(crate) input: Option<String>,
 }
 
