@@ -2,6 +2,7 @@
 
 mod bip324;
 mod drop;
+mod keys;
 mod proxy;
 mod share;
 mod tls;
@@ -28,9 +29,8 @@ pub(crate) use drop::{
     Appearing, ConflictWord, Guard, HashWord, Identity, IdentityCommand, Link as DropLink, Localsend, LocalsendCommand,
     Receive, Relay, Send, ViaWord,
 };
-pub(crate) use proxy::{
-    Drain, Gateway, Geo, Link, Mldsa65, ProxyApi, Route, RouteTest, Run, Uuid, X25519, with_two_dashes,
-};
+pub(crate) use keys::{Mldsa65, Uuid, X25519};
+pub(crate) use proxy::{Drain, Gateway, Geo, Link, ProxyApi, Route, RouteTest, Run, with_two_dashes};
 pub(crate) use share::{Changing, Direction, Mount, Mounting, Share};
 pub(crate) use tls::{Tls, TlsCert, TlsPing};
 pub(crate) use values::{Measured, PeerWord, scope};
