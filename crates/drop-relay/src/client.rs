@@ -18,7 +18,7 @@ use super::stats::{Counters, Now, add};
 use super::waiting::{Key, Paired, Ticket, WaitingRoom};
 use sealway_drop::lock;
 use sealway_drop::relay::PATIENCE;
-use sealway_drop::relay::wire::{Answer, BadRequest, REQUEST_LEN, Request, may_begin_request};
+use sealway_drop::relay::wire::{Answer, BadRequest, REQUEST_LEN, Request, encode_seen, may_begin_request};
 
 /// What all connections share.
 pub(super) struct Shared {
@@ -185,6 +185,7 @@ fn settle(client: Client) -> Pin<Box<dyn Future<Output = ()> + Send>> {
                     unknown(client).await;
                 }
             }
+            Request::Seen => seen(client).await,
             Request::Pair { token, role } => {
                 let paired = lock(&shared.room).pair(&token, role, client);
                 let Paired::Waits(client, ticket) = paired else { return };
@@ -199,6 +200,15 @@ fn settle(client: Client) -> Pin<Box<dyn Future<Output = ()> + Send>> {
             }
         }
     })
+}
+
+/// Says from where the request comes.
+async fn seen(mut client: Client) {
+    let Ok(from) = client.tcp.peer_addr() else { return };
+    let limit = client.admission.shared.limits.request;
+    let told = [&Answer::Seen(from.port()).encode()[..], &encode_seen(from.ip())].concat();
+    // Whoever is gone already needs no answer.
+    let _ = timeout(limit, client.tcp.write_all(&told)).await;
 }
 
 async fn limited(client: Client) {
@@ -216,7 +226,7 @@ fn give_back(client: Option<Client>) {
     if let Some(client) = client {
         match client.request {
             // The nameplate died with the one who opened it.
-            Request::Claim(_) | Request::Open => drop(tokio::spawn(unknown(client))),
+            Request::Claim(_) | Request::Open | Request::Seen => drop(tokio::spawn(unknown(client))),
             Request::Pair { .. } => drop(tokio::spawn(settle(client))),
         }
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use sealway_drop::Error;
 use sealway_drop::cancel::Cancel;
-use sealway_drop::relay::wire::{Answer, REQUEST_LEN, Request};
+use sealway_drop::relay::wire::{Answer, REQUEST_LEN, Request, SEEN_LEN, parse_seen};
 use sealway_drop::relay::{Meeting, meet, pair};
 use sealway_drop_relay::Limits;
 use sealway_session::handshake::Role;
@@ -40,6 +40,18 @@ fn who_opens_and_who_claims_are_put_together_once() {
         (stats.pairs, stats.pairs_now, stats.waiting_now, stats.bytes),
         (1, 1, 0, 10)
     );
+}
+
+#[test]
+fn a_client_hears_how_it_is_seen() {
+    let relay = Relay::start(Limits::default());
+    let mut client = relay.ask(&Request::Seen);
+    let own = client.0.local_addr().unwrap();
+    assert_eq!(client.answer(), Answer::Seen(own.port()));
+    let mut ip = [0; SEEN_LEN];
+    client.0.read_exact(&mut ip).unwrap();
+    assert_eq!(parse_seen(ip), own.ip());
+    assert!(client.is_closed(), "that is all");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! `docs/reference/relay.md` has them in full.
 
 use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
 
 use sealway_session::handshake::Role;
 
@@ -35,6 +36,8 @@ pub enum Request {
         /// This end's role.
         role: Role,
     },
+    /// From which address the request comes, as the relay sees it.
+    Seen,
 }
 
 impl fmt::Debug for Request {
@@ -44,6 +47,7 @@ impl fmt::Debug for Request {
             Request::Claim(nameplate) => write!(f, "Claim({nameplate})"),
             // Not the token: whoever has it can take the connection.
             Request::Pair { role, .. } => write!(f, "Pair({role:?})"),
+            Request::Seen => f.write_str("Seen"),
         }
     }
 }
@@ -77,6 +81,7 @@ impl Request {
                 };
                 bytes[8..].copy_from_slice(token);
             }
+            Request::Seen => bytes[5] = 4,
         }
         bytes
     }
@@ -102,6 +107,7 @@ impl Request {
                 token,
                 role: Role::Responder,
             },
+            (4, _) => Request::Seen,
             _ => return Err(BadRequest::Unsupported),
         };
         match request.encode() == *bytes {
@@ -129,6 +135,8 @@ pub enum Answer {
     Unknown,
     /// The relay does not understand, or somebody else took this place.
     Refused,
+    /// The port from which the request came. The [address](encode_seen) follows.
+    Seen(u16),
 }
 
 impl Answer {
@@ -140,6 +148,7 @@ impl Answer {
             Answer::Busy => (3, 0),
             Answer::Unknown => (4, 0),
             Answer::Refused => (5, 0),
+            Answer::Seen(port) => (6, port.into()),
         };
         let mut bytes = [0; ANSWER_LEN];
         bytes[..2].copy_from_slice(&ANSWER_MAGIC);
@@ -158,10 +167,29 @@ impl Answer {
             3 => Answer::Busy,
             4 => Answer::Unknown,
             5 => Answer::Refused,
+            6 => Answer::Seen(u16::try_from(number).ok()?),
             _ => return None,
         };
         (answer.encode() == *bytes).then_some(answer)
     }
+}
+
+/// Length of the address that follows [`Answer::Seen`], bytes.
+pub const SEEN_LEN: usize = 16;
+
+/// The address behind [`Answer::Seen`]: of IPv6, IPv4 as mapped into it. Every bit is inverted, since some NATs rewrite addresses of
+/// theirs in what they carry (as RFC 8489, section 5, says of STUN).
+pub fn encode_seen(ip: IpAddr) -> [u8; SEEN_LEN] {
+    let mapped = match ip {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+        IpAddr::V6(v6) => v6,
+    };
+    mapped.octets().map(|byte| !byte)
+}
+
+/// The address of these bytes.
+pub fn parse_seen(bytes: [u8; SEEN_LEN]) -> IpAddr {
+    Ipv6Addr::from(bytes.map(|byte| !byte)).to_canonical()
 }
 
 #[cfg(test)]
@@ -175,6 +203,7 @@ mod tests {
             Just(Request::Open),
             any::<u32>().prop_map(Request::Claim),
             (any::<[u8; 32]>(), role).prop_map(|(token, role)| Request::Pair { token, role }),
+            Just(Request::Seen),
         ]
     }
 
@@ -198,6 +227,13 @@ mod tests {
         );
         assert_eq!(Answer::Waiting(258).encode(), *b"SW\x01\x01\0\0\x01\x02");
         assert_eq!(Answer::Refused.encode(), *b"SW\x01\x05\0\0\0\0");
+        let mut seen = [0; REQUEST_LEN];
+        seen[..8].copy_from_slice(b"SWRL\x01\x04\0\0");
+        assert_eq!(Request::Seen.encode(), seen);
+        assert_eq!(Answer::Seen(258).encode(), *b"SW\x01\x06\0\0\x01\x02");
+        let address = IpAddr::from([192, 0, 2, 1]);
+        assert_eq!(encode_seen(address)[10..], [0, 0, !192, 255, !2, !1]);
+        assert_eq!(parse_seen(encode_seen(address)), address);
     }
 
     #[test]
@@ -205,7 +241,7 @@ mod tests {
         let mut http = [b' '; REQUEST_LEN];
         http[..4].copy_from_slice(b"GET ");
         assert!(Request::parse(&http) == Err(BadRequest::Foreign));
-        for (at, value) in [(4, 2), (5, 0), (5, 4), (6, 1), (7, 1), (8, 1), (39, 1)] {
+        for (at, value) in [(4, 2), (5, 0), (5, 5), (6, 1), (7, 1), (8, 1), (39, 1)] {
             let mut bytes = Request::Open.encode();
             bytes[at] = value;
             assert!(
