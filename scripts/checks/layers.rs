@@ -22,6 +22,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("sealway-drop-relay", 5),
     ("sealway-drop-transfer", 5),
     ("sealway-drop-lan", 6),
+    ("sealway-drop-map", 6),
     ("sealway-drop-localsend", 6),
     ("sealway-drop-web", 6),
     ("sealway-lab", 6),

@@ -87,6 +87,7 @@ fn receive_end(case: &Case, output: PathBuf) {
         output,
         dest: dest::Options::default(),
         hash: case.hash,
+        direct: None,
     };
     let connected = connect(Place::Listen(listener), &case.setup(), case.connections, &cancel).unwrap();
     receive(&options, connected, &progress, &cancel, &Yes).unwrap();
@@ -100,6 +101,7 @@ fn send_end(case: &Case, to: &str, path: PathBuf) {
     let options = send::Options {
         paths,
         hash: case.hash,
+        direct: None,
         transfer_secret: Zeroizing::new([1; 32]),
     };
     let connected = connect(

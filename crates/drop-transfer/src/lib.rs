@@ -63,6 +63,7 @@
 //!     output: output.path().to_owned(),
 //!     dest: dest::Options::default(),
 //!     hash: true,
+//!     direct: None,
 //! };
 //! let receiver = std::thread::spawn(move || {
 //!     let connected = connect(Place::Listen(listener), &setup(), 2, &Cancel::new())?;
@@ -72,6 +73,7 @@
 //! let sending = send::Options {
 //!     paths: vec![folder],
 //!     hash: true,
+//!     direct: None,
 //!     transfer_secret: Zeroizing::new([7; 32]),
 //! };
 //! let found = scan(&sending.paths, ScanOptions::default(), &mut |_| {})?;

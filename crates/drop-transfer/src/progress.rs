@@ -1,17 +1,21 @@
 //! How far a transfer is, for whoever draws it.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use sealway_drop::lock;
 
+type Told = Box<dyn Fn(Option<SocketAddr>) + Send + Sync>;
+
 /// Counters that the threads of a transfer add to. Read at any time; each is exact, together they may be a moment apart.
 #[derive(Default)]
 pub struct Progress {
     clock: Clock,
     waiting: Option<Box<dyn Fn() + Send + Sync>>,
+    path: Option<Told>,
     bytes: AtomicU64,
     kept: AtomicU64,
     same_files: AtomicU64,
@@ -57,6 +61,14 @@ impl Progress {
         }
     }
 
+    /// The same; `path` is called with the address of the other end once content goes there directly, and with `None` when it goes through the
+    /// relay again.
+    #[must_use]
+    pub fn and_path(mut self, path: impl Fn(Option<SocketAddr>) + Send + Sync + 'static) -> Self {
+        self.path = Some(Box::new(path));
+        self
+    }
+
     /// Whether what is offered was accepted, so that content may move.
     pub fn has_begun(&self) -> bool {
         self.clock.begun.get().is_some()
@@ -88,6 +100,13 @@ impl Progress {
         }
     }
 
+    /// Content goes another way.
+    pub fn path(&self, direct: Option<SocketAddr>) {
+        if let Some(path) = &self.path {
+            path(direct);
+        }
+    }
+
     /// What is offered was accepted: so much is to come.
     pub fn begin(&self, bytes: u64, files: u64) {
         self.total_bytes.store(bytes, Ordering::Relaxed);
@@ -107,6 +126,11 @@ impl Progress {
     pub fn moved(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.clock.moved(Instant::now());
+    }
+
+    /// Bytes that moved were lost with their connection, and come again.
+    pub fn lost(&self, bytes: u64) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Bytes did not have to be moved.

@@ -7,7 +7,9 @@
 mod data;
 mod files;
 mod incoming;
+mod lanes;
 mod listed;
+mod meet;
 mod offer;
 mod partial;
 mod pull;
@@ -20,6 +22,7 @@ use std::time::Duration;
 
 use self::incoming::Incoming;
 use self::incoming::Progress as FileProgress;
+use self::lanes::Lanes;
 use self::listed::Listed;
 use self::offer::Bounds;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -34,11 +37,12 @@ use crate::workers::deal;
 use sealway_drop::cancel::Cancel;
 use sealway_drop::ending::{AHEAD, Ending, next};
 use sealway_drop::fault::{Failure, Fault};
+use sealway_drop::link::direct::{Addresses, Direct, Notes, Ways};
 use sealway_drop::link::{Connected, Connection, Connections, Writer};
 use sealway_drop::names::{Escaped, RelPath, Rules};
 pub use sealway_drop::wire::control::LISTED_NAMES;
-use sealway_drop::wire::control::{self, Accept, Body, Decision, Decisions, Done, Hello, Offer, Role, Sent};
-use sealway_drop::wire::talk::{BEAT, Pulse, greeting, say};
+use sealway_drop::wire::control::{Accept, Body, Decision, Decisions, Done, Sent};
+use sealway_drop::wire::talk::{BEAT, Pulse, say};
 use sealway_drop::{Error, lock};
 
 /// Entries of a transfer at most; their names must fit into memory.
@@ -57,6 +61,8 @@ pub struct Options {
     pub dest: dest::Options,
     /// Whether files are hashed while they come in, also if the sender does not want it.
     pub hash: bool,
+    /// By what a direct path is looked for where the ends have met at a relay, if it is. The other end learns the addresses of this one by that.
+    pub direct: Option<Ways>,
 }
 
 /// What arrived of a file is not what was announced.
@@ -112,6 +118,9 @@ struct Receiver<'a> {
     bounds: Mutex<Bounds>,
     failures: Mutex<Failures>,
     renamed: Mutex<Renamed>,
+    lanes: Lanes,
+    /// Of what looks for direct paths.
+    direct: Option<Notes>,
 }
 
 /// What was left out, and why.
@@ -159,9 +168,12 @@ fn receive_beating(
     let (mut reader, writer) = (peered.connection.reader, peered.connection.writer);
     let control = Mutex::new(writer);
     let pulse = Pulse::every(beat);
+    let direct = options.direct.clone().and_then(|ways| data.direct(ways));
+    let notes = direct.as_ref().map(Direct::notes);
     let receiving = |heard: &Heard<Body>| {
         let _stop = pulse.stop_at_end();
-        let offer = meet(&control, heard)?;
+        let (offer, theirs) = meet::meet(&control, heard, direct.is_some())?;
+        let direct = direct.filter(|_| theirs.direct);
         let transfer: [u8; 32] = offer
             .transfer
             .as_slice()
@@ -195,9 +207,12 @@ fn receive_beating(
             bounds: Mutex::new(Bounds::of(&offered)),
             failures: Mutex::default(),
             renamed: Mutex::default(),
+            lanes: Lanes::default(),
+            direct: direct.as_ref().map(Direct::notes),
         };
         let end = |error: Error| over.end(error);
-        let (epochs, unsent) = transfer_all(&receiver, data.open(cancel), heard, &pulse, &end)?;
+        let connections = data.open_beside(direct.as_ref(), cancel);
+        let (epochs, unsent) = transfer_all(&receiver, (connections, direct), heard, &pulse, &end)?;
         // All is here and right, whatever becomes of the other end.
         over.settle()?;
         let concluded = staging.conclude().map_err(|error| {
@@ -249,45 +264,37 @@ fn receive_beating(
         scope.spawn(|| pulse.beat(&control));
         scope.spawn(|| over.last_words(&control));
         let over = &over;
-        scope.spawn(move || over.hears(&mut reader, &tell));
+        let hear = move |body| match (body, &notes) {
+            (Body::Paths(paths), Some(notes)) => notes.heard((&paths).into()),
+            (body, _) => drop(tell.send(body)),
+        };
+        scope.spawn(move || over.hears_by(&mut reader, &hear));
         let heard = heard;
         receiving(&heard).map_err(|error| over.end(error))
     });
     result.map_err(|_| over.why().unwrap_or(Error::Cancelled))
 }
 
-fn meet(control: &Mutex<Writer>, heard: &Heard<Body>) -> Result<Offer, Error> {
-    let ours = Hello {
-        version: control::VERSION,
-        role: Role::Receiver as i32,
-        ..Hello::default()
-    };
-    say(&mut lock(control), Body::Hello(ours))?;
-    if greeting(next(heard)?)?.role != Role::Sender as i32 {
-        return Err(Error::Usage(
-            "the other end does not send: one end sends, the other receives".into(),
-        ));
-    }
-    match next(heard)? {
-        Body::Offer(offer) => Ok(offer),
-        _ => Err(Error::Protocol("no offer")),
-    }
-}
-
 /// Everything between the offer and the end. Returns how many keys content was sealed with, and what the sender left out.
 fn transfer_all(
     receiver: &Receiver<'_>,
-    connections: Connections,
+    (connections, direct): (Connections, Option<Direct>),
     heard: &Heard<Body>,
     pulse: &Pulse,
     over: &(dyn Fn(Error) + Sync),
 ) -> Result<(u64, Sent), Error> {
     let work = |connection: &mut Connection| {
-        let result = data::run(receiver, &mut connection.reader);
+        let result = data::run(receiver, connection);
         (result, connection.reader.epoch())
     };
     let talked = std::thread::scope(|scope| {
         let dealer = scope.spawn(|| deal(&connections, &work, over));
+        if let Some(direct) = direct {
+            scope.spawn(move || {
+                let say = |ours: &Addresses| say(&mut lock(receiver.control), Body::Paths(ours.into()));
+                direct.run(receiver.cancel, &say, &|path| receiver.progress.path(path));
+            });
+        }
         let (partials, found) = channel::<Arc<Incoming>>();
         let checker = scope.spawn(move || {
             for file in found {
@@ -396,6 +403,7 @@ fn talk(receiver: &Receiver<'_>, heard: &Heard<Body>) -> Result<Sent, Error> {
                     }
                 }
             }
+            Body::Leave(leave) => receiver.left(leave.connection)?,
             Body::Keep(keep) => {
                 if let Some(file) = receiver.incoming(keep.file)? {
                     let (bytes, progress) = file.keep(&keep.groups)?;

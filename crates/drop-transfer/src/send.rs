@@ -5,6 +5,7 @@
 
 mod data;
 mod file;
+mod lanes;
 mod queue;
 
 use std::collections::HashMap;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex};
 
+use self::lanes::Lanes;
 use self::queue::{Queue, Work};
 use zeroize::Zeroizing;
 
@@ -23,6 +25,7 @@ use crate::source::{self, Scan};
 use crate::workers::deal;
 use sealway_drop::cancel::Cancel;
 use sealway_drop::ending::{AHEAD, Ending, next};
+use sealway_drop::link::direct::{Addresses, Direct, Notes, Ways};
 use sealway_drop::link::{Connected, Connection, Connections, Writer};
 use sealway_drop::names::{Escaped, RelPath};
 use sealway_drop::wire::control::{self, Body, Decision, Done, Entries, Hello, LISTED_NAMES, Offer, Role};
@@ -45,6 +48,8 @@ pub struct Options {
     pub paths: Vec<PathBuf>,
     /// Whether files are hashed while they are sent.
     pub hash: bool,
+    /// By what a direct path is looked for where the ends have met at a relay, if it is. The other end learns the addresses of this one by that.
+    pub direct: Option<Ways>,
     /// Secret of this machine by which the same command makes the same transfer id.
     pub transfer_secret: Zeroizing<[u8; 32]>,
 }
@@ -77,6 +82,9 @@ pub struct Renamed {
 struct Sender<'a> {
     scan: &'a Scan,
     queue: Arc<Queue>,
+    lanes: Arc<Lanes>,
+    /// Of what looks for direct paths.
+    direct: Option<Notes>,
     control: Mutex<Writer>,
     progress: &'a Progress,
     cancel: &'a Cancel,
@@ -116,6 +124,13 @@ impl Sender<'_> {
         }
     }
 
+    /// A direct connection broke.
+    fn lost_direct(&self) {
+        if let Some(direct) = &self.direct {
+            direct.lost();
+        }
+    }
+
     /// The other end is told, notes it, and says so in the end.
     fn note_failed(&self) {
         self.progress.file_failed();
@@ -136,17 +151,24 @@ pub fn send(
     let Connected { peered, data } = connected;
     let over = Ending::new(&peered.connection, cancel)?;
     let (mut reader, control) = (peered.connection.reader, peered.connection.writer);
+    let direct = options.direct.clone().and_then(|ways| data.direct(ways));
+    let notes = direct.as_ref().map(Direct::notes);
     let sender = Sender {
         scan,
         queue: Arc::default(),
+        lanes: Arc::default(),
+        direct: notes.clone(),
         control: Mutex::new(control),
         progress,
         cancel,
         hash: std::sync::OnceLock::new(),
         by_map: std::sync::OnceLock::new(),
     };
-    let queue = sender.queue.clone();
-    let _stops = cancel.on_cancel(move || queue.stop());
+    let (queue, lanes) = (sender.queue.clone(), sender.lanes.clone());
+    let _stops = cancel.on_cancel(move || {
+        queue.stop();
+        lanes.stop();
+    });
     let end = |error: Error| over.end(error);
     let pulse = Pulse::every(BEAT);
     let (tell, heard) = sync_channel(AHEAD);
@@ -157,13 +179,29 @@ pub fn send(
         scope.spawn(|| pulse.beat(&sender.control));
         scope.spawn(|| over.last_words(&sender.control));
         let over = &over;
-        scope.spawn(move || over.hears(&mut reader, &tell));
+        // What concerns direct connections is looked at whatever else this end waits for.
+        let sender = &sender;
+        let hear = move |body| match (body, &notes) {
+            (Body::Paths(paths), Some(notes)) => notes.heard((&paths).into()),
+            (Body::Taken(taken), Some(_)) => {
+                if let Err(error) = sender.lanes.taken(&taken) {
+                    over.end(error);
+                }
+            }
+            (body, _) => drop(tell.send(body)),
+        };
+        scope.spawn(move || over.hears_by(&mut reader, &hear));
         let heard = heard;
         // Connections come up once the receiver has said yes, for which a person may take any time.
-        let done = offer(options, &sender, &heard).and_then(|()| {
-            let connections = data.open(cancel);
-            let keys = content(&sender, &connections, &heard, &end)?;
-            Ok((finish(&sender, &heard)?, keys))
+        let done = offer(options, sender, &heard).and_then(|theirs| {
+            let direct = direct.filter(|_| theirs);
+            let connections = data.open_beside(direct.as_ref(), cancel);
+            if let Some(direct) = direct {
+                let say = |ours: &Addresses| sender.say(Body::Paths(ours.into()));
+                scope.spawn(move || direct.run(cancel, &say, &|path| progress.path(path)));
+            }
+            let keys = content(sender, &connections, &heard, &end)?;
+            Ok((finish(sender, &heard)?, keys))
         });
         done.map_err(&end).ok()
     });
@@ -182,9 +220,11 @@ fn content(
     over: &(dyn Fn(Error) + Sync),
 ) -> Result<u64, Error> {
     let work = |connection: &mut Connection| {
-        let result = data::run(sender, &mut connection.writer);
+        let result = data::run(sender, connection);
         // Nothing is left, so no further connection is needed.
-        connections.stop();
+        if result.is_err() || sender.queue.is_done() {
+            connections.stop();
+        }
         (result, connection.writer.epoch())
     };
     let talked = std::thread::scope(|scope| {
@@ -206,7 +246,8 @@ fn content(
     match sender.queue.is_done() {
         true => Ok(keys),
         // A thread said why.
-        false => Err(Error::Cancelled),
+        false if sender.cancel.is_set() => Err(Error::Cancelled),
+        false => Err(Error::network("sending")(std::io::ErrorKind::NotConnected.into())),
     }
 }
 
@@ -226,9 +267,9 @@ fn summary(done: Done, epochs: u64) -> Summary {
     }
 }
 
-/// Says what there is, and waits until the receiver takes it.
-fn offer(options: &Options, sender: &Sender<'_>, heard: &Receiver<Body>) -> Result<(), Error> {
-    meet(sender, heard)?;
+/// Says what there is, and waits until the receiver takes it. Whether that one looks for direct paths too.
+fn offer(options: &Options, sender: &Sender<'_>, heard: &Receiver<Body>) -> Result<bool, Error> {
+    let theirs = meet(sender, heard)?;
     let scan = sender.scan;
     let tops = || scan.entries.iter().filter(|entry| entry.path.depth() == 1);
     sender.say(Body::Offer(Offer {
@@ -255,7 +296,7 @@ fn offer(options: &Options, sender: &Sender<'_>, heard: &Receiver<Body>) -> Resu
     let _ = sender.hash.set(hash);
     let _ = sender.by_map.set(by_map);
     sender.progress.begin(scan.totals.bytes, scan.totals.files);
-    Ok(())
+    Ok(theirs.direct)
 }
 
 /// Lists the entries, and hears what is wanted of them up to the last decision.
@@ -270,14 +311,16 @@ fn talk(sender: &Sender<'_>, heard: &Receiver<Body>) -> Result<(), Error> {
     })
 }
 
-fn meet(sender: &Sender<'_>, heard: &Receiver<Body>) -> Result<(), Error> {
+fn meet(sender: &Sender<'_>, heard: &Receiver<Body>) -> Result<Hello, Error> {
     sender.say(Body::Hello(Hello {
         version: control::VERSION,
         role: Role::Sender as i32,
+        direct: sender.direct.is_some(),
         ..Hello::default()
     }))?;
-    match greeting(next(heard)?)?.role == Role::Receiver as i32 {
-        true => Ok(()),
+    let theirs = greeting(next(heard)?)?;
+    match theirs.role == Role::Receiver as i32 {
+        true => Ok(theirs),
         false => Err(Error::Usage(
             "the other end does not receive: one end sends, the other receives".into(),
         )),

@@ -307,6 +307,7 @@ fn asked(conflict: bool) -> Asked {
             output,
             dest,
             hash: true,
+            direct: None,
         };
         receive(&options, connected, &Progress::new(), &cancel, &person)
     });
@@ -409,6 +410,7 @@ fn who_has_said_yes_already_hears_of_a_no_or_a_stop() {
             let options = sealway_drop_transfer::send::Options {
                 paths: vec![file.clone()],
                 hash: true,
+                direct: None,
                 transfer_secret: zeroize::Zeroizing::new([7; 32]),
             };
             let scan = sealway_drop_transfer::source::scan(
@@ -451,6 +453,7 @@ fn what_was_said_before_the_answer_is_not_lost() {
         let options = sealway_drop_transfer::send::Options {
             paths: vec![path.clone()],
             hash: true,
+            direct: None,
             transfer_secret: zeroize::Zeroizing::new([7; 32]),
         };
         let scan = sealway_drop_transfer::source::scan(
@@ -468,6 +471,7 @@ fn what_was_said_before_the_answer_is_not_lost() {
         output: output.clone(),
         dest: dest::Options::default(),
         hash: true,
+        direct: None,
     };
     let received = receive(&options, connected, &Progress::new(), &Cancel::new(), &support::Yes);
     assert!(received.is_ok() && soon(sender).is_ok(), "{received:?}");

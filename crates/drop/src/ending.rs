@@ -157,14 +157,21 @@ impl Ending {
 
     /// Hears the other end until it says nothing more, and passes on what is no end.
     pub fn hears(&self, reader: &mut Reader, tell: &SyncSender<Body>) {
+        self.hears_by(reader, &|body| {
+            // Nobody wants to know any more; the end of the connection is still to be heard.
+            let _ = tell.send(body);
+        });
+    }
+
+    /// The same; `tell` is called with what is no end, by the thread that hears.
+    pub fn hears_by(&self, reader: &mut Reader, tell: &dyn Fn(Body)) {
         let _silent = AtEnd(&self.shared, |state| state.silent = true);
         let mut last = false;
         loop {
             match hear(reader) {
                 Ok(Some(body)) => {
                     last |= matches!(body, Body::Done(_));
-                    // Nobody wants to know any more; the end of the connection is still to be heard.
-                    let _ = tell.send(body);
+                    tell(body);
                 }
                 Ok(None) if last => return,
                 Err(Error::Network { .. }) if last => return,

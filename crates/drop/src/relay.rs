@@ -8,5 +8,6 @@ mod client;
 mod socket;
 pub mod wire;
 
+pub(crate) use client::seen;
 pub use client::{Meeting, meet, pair};
 pub use socket::PATIENCE;

@@ -4,6 +4,7 @@
 //! `sealway-session`, told apart by their kind.
 
 pub mod control;
+mod paths;
 pub mod talk;
 
 /// Kinds of records.

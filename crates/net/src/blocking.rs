@@ -40,6 +40,19 @@ impl std::error::Error for Failed {}
 /// # Errors
 /// [`Failed::Stopped`] soon after `stop` says so.
 pub fn connect(addresses: &[SocketAddr], limit: Duration, stop: &dyn Fn() -> bool) -> Result<TcpStream, Failed> {
+    connect_by(addresses, &begin, limit, stop)
+}
+
+/// The same with sockets that `begin` makes, as [`begin`] does.
+///
+/// # Errors
+/// As [`connect`].
+pub fn connect_by(
+    addresses: &[SocketAddr],
+    begin: &dyn Fn(SocketAddr) -> io::Result<Socket>,
+    limit: Duration,
+    stop: &dyn Fn() -> bool,
+) -> Result<TcpStream, Failed> {
     let mut left = addresses.iter();
     let mut trying: Vec<Socket> = Vec::new();
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");

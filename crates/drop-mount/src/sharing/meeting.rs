@@ -42,6 +42,7 @@ pub(super) fn meet(
         } else {
             0
         },
+        direct: false,
     };
     let Some(hello) = greet_or_part(writer, reader, ours)? else {
         return Ok(None);

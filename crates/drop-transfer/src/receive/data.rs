@@ -7,7 +7,7 @@ use super::incoming::{Incoming, Progress};
 use crate::content::{Packed, Piece};
 use crate::groups::{GROUP, GroupHasher, group_len};
 use sealway_drop::Error;
-use sealway_drop::link::Reader;
+use sealway_drop::link::{Connection, Reader, is_direct};
 use sealway_drop::wire::kind;
 
 /// The group that is being hashed.
@@ -17,35 +17,79 @@ struct Hashing {
     hasher: GroupHasher,
 }
 
-/// Takes what comes until the connection is closed.
-pub(super) fn run(receiver: &Receiver<'_>, reader: &mut Reader) -> Result<(), Error> {
-    let mut current: Option<Arc<Incoming>> = None;
-    let mut hashing: Option<Hashing> = None;
-    let mut carried = false;
-    loop {
-        let record = match reader.next() {
-            Ok(Some(record)) => record,
-            Ok(None) => return Ok(()),
+/// What of a connection has been taken.
+#[derive(Default)]
+struct State {
+    current: Option<Arc<Incoming>>,
+    hashing: Option<Hashing>,
+    /// Records of content.
+    records: u64,
+}
+
+/// Takes what comes until the connection is closed. One beside a relay may break: the rest then comes on others.
+pub(super) fn run(receiver: &Receiver<'_>, connection: &mut Connection) -> Result<(), Error> {
+    let number = connection.index;
+    let mut state = State::default();
+    if !is_direct(number) {
+        return match read(receiver, &mut connection.reader, &mut state, &|_| Ok(())) {
             // The sender gave this connection up before it stood: nothing of it is missing.
-            Err(Error::Network { .. }) if !carried => return Ok(()),
-            Err(error) => return Err(error),
+            Err(Broken::Line(Error::Network { .. })) if state.records == 0 => Ok(()),
+            Err(Broken::Line(error) | Broken::Ending(error)) => Err(error),
+            Ok(()) => Ok(()),
         };
-        carried = true;
+    }
+    if !receiver.lanes.begin(number, connection.stream()?) {
+        return Ok(());
+    }
+    let took = |records| receiver.took(number, records);
+    match read(receiver, &mut connection.reader, &mut state, &took) {
+        Ok(()) => {}
+        Err(Broken::Line(Error::Network { .. })) => {
+            if let Some(hashing) = state.hashing.take() {
+                forget(receiver, &hashing)?;
+            }
+            receiver.lost_direct();
+        }
+        Err(Broken::Line(error) | Broken::Ending(error)) => return Err(error),
+    }
+    receiver.took_last(number, state.records)
+}
+
+/// The beginning of a group that is not hashed to its end comes again with all of the group.
+fn forget(receiver: &Receiver<'_>, hashing: &Hashing) -> Result<(), Error> {
+    if let Some(file) = receiver.incoming(hashing.file)? {
+        let begun = (hashing.next - 1) / GROUP * GROUP..hashing.next;
+        receiver.progress.lost(begun.end - begun.start);
+        file.forget(begun);
+    }
+    Ok(())
+}
+
+/// Why no more is read.
+enum Broken {
+    /// The transfer is over.
+    Ending(Error),
+    /// The connection is.
+    Line(Error),
+}
+
+impl From<Error> for Broken {
+    fn from(error: Error) -> Self {
+        Broken::Ending(error)
+    }
+}
+
+fn read(
+    receiver: &Receiver<'_>,
+    reader: &mut Reader,
+    state: &mut State,
+    took: &dyn Fn(u64) -> Result<(), Error>,
+) -> Result<(), Broken> {
+    while let Some(record) = reader.next().map_err(Broken::Line)? {
         match record.kind {
             kind::PIECE => {
                 let piece = Piece::parse(record.payload).ok_or(Error::Protocol("a piece that says nothing"))?;
-                let known = current
-                    .take()
-                    .filter(|file| file.id == piece.file && !file.is_given_up());
-                let Some(file) = known.map_or_else(|| receiver.incoming(piece.file), |file| Ok(Some(file)))? else {
-                    continue;
-                };
-                match take(receiver, &file, &piece, &mut hashing) {
-                    Ok(()) => current = Some(file),
-                    // Given up by another thread meanwhile.
-                    Err(_) if file.is_given_up() => {}
-                    Err(error) => receiver.file_failed(&file, error)?,
-                }
+                piece_came(receiver, &piece, state)?;
             }
             kind::PACK => {
                 for file in Packed::new(record.payload, receiver.hash) {
@@ -53,10 +97,30 @@ pub(super) fn run(receiver: &Receiver<'_>, reader: &mut Reader) -> Result<(), Er
                     receiver.small(file)?;
                 }
             }
-            kind::PULSE => {}
-            _ => return Err(Error::Protocol("a record of an unknown kind")),
+            kind::PULSE => continue,
+            _ => return Err(Error::Protocol("a record of an unknown kind").into()),
         }
+        state.records += 1;
+        took(state.records)?;
     }
+    Ok(())
+}
+
+fn piece_came(receiver: &Receiver<'_>, piece: &Piece<'_>, state: &mut State) -> Result<(), Error> {
+    let known = state
+        .current
+        .take()
+        .filter(|file| file.id == piece.file && !file.is_given_up());
+    let Some(file) = known.map_or_else(|| receiver.incoming(piece.file), |file| Ok(Some(file)))? else {
+        return Ok(());
+    };
+    match take(receiver, &file, piece, &mut state.hashing) {
+        Ok(()) => state.current = Some(file),
+        // Given up by another thread meanwhile.
+        Err(_) if file.is_given_up() => {}
+        Err(error) => receiver.file_failed(&file, error)?,
+    }
+    Ok(())
 }
 
 fn take(

@@ -108,6 +108,13 @@ impl Incoming {
         }
     }
 
+    /// Claimed bytes that are on disk come again.
+    pub(super) fn forget(&self, range: Range<u64>) {
+        let mut state = lock(&self.state);
+        state.written -= range.end - range.start;
+        state.claimed.remove(range);
+    }
+
     /// Claimed bytes are on disk, or read as zeros anyway.
     pub(super) fn written(&self, len: u64) -> Progress {
         let mut state = lock(&self.state);

@@ -10,6 +10,8 @@ use sealway_aead::cpu::Cpu;
 use socket2::SockRef;
 use zeroize::Zeroizing;
 
+use sealway_drop::wire::control::{self, Hello, Offer, Role};
+
 use super::*;
 use crate::entry::{Kind, Time};
 use sealway_drop::link::{Identity, Place, Setup, connect};
@@ -95,6 +97,7 @@ impl Case {
                     ..dest::Options::default()
                 },
                 hash: false,
+                direct: None,
             };
             let beat = Duration::from_millis(10);
             receive_beating(beat, &options, connected, &Progress::new(), &of, &person)

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use super::file::{Layout, Sending};
+use super::lanes::{Content, Rest, again};
 use super::queue::{PACK, Work};
 use super::{CHANGED, Sender};
 use crate::content::{PACKED_HEADER, PIECE, PIECE_HEADER, Packed, Piece, SMALL};
 use crate::groups::{GROUP, GroupHasher, group_len};
+use crate::source::SourceFile;
 use sealway_drop::Error;
-use sealway_drop::link::Writer;
-use sealway_drop::wire::control::{Body, FileEnd, Holes, Keep};
+use sealway_drop::link::{Connection, Writer, is_direct};
+use sealway_drop::wire::control::{Body, FileEnd, Holes, Keep, Leave};
 use sealway_drop::wire::kind;
 
 /// Why a piece of a file was not sent.
@@ -18,38 +20,132 @@ enum Failure {
     File,
     /// The transfer is over.
     Ending(Error),
+    /// The connection is.
+    Line(Error),
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Failure::Ending(error)
+        Failure::Line(error)
+    }
+}
+
+/// Why a connection takes no more work before all is done.
+enum Broken {
+    /// The transfer is over.
+    Ending(Error),
+    /// The connection is, and this is left of the work at hand.
+    Line(Error, Rest),
+}
+
+impl Broken {
+    fn of_line(error: Error) -> Self {
+        Broken::Line(error, Rest::Nothing)
+    }
+}
+
+impl From<Error> for Broken {
+    fn from(error: Error) -> Self {
+        Broken::Ending(error)
+    }
+}
+
+/// A connection, and what is noted of it.
+struct Out<'a, 'b> {
+    sender: &'a Sender<'b>,
+    writer: &'a mut Writer,
+    /// Its number, if it is a direct one.
+    direct: Option<u32>,
+}
+
+impl Out<'_, '_> {
+    /// A record was sealed.
+    fn note(&self, content: impl FnOnce() -> Content) -> Result<(), Error> {
+        match self.direct {
+            Some(connection) => self.sender.lanes.note(connection, content()),
+            None => Ok(()),
+        }
     }
 }
 
 /// Work until nothing is left, then the end of the connection.
-pub(super) fn run(sender: &Sender<'_>, writer: &mut Writer) -> Result<(), Error> {
+pub(super) fn run(sender: &Sender<'_>, connection: &mut Connection) -> Result<(), Error> {
+    let number = connection.index;
+    if is_direct(number) {
+        return run_direct(sender, connection);
+    }
+    let mut out = Out {
+        sender,
+        writer: &mut connection.writer,
+        direct: None,
+    };
+    match work(&mut out) {
+        Ok(()) => connection.writer.close(),
+        Err(Broken::Ending(error) | Broken::Line(error, _)) => Err(error),
+    }
+}
+
+/// The same on a direct connection. If it breaks, what of it did not arrive is left to others.
+fn run_direct(sender: &Sender<'_>, connection: &mut Connection) -> Result<(), Error> {
+    let number = connection.index;
+    sender.lanes.begin(number, connection.stream()?);
+    sender.queue.direct_begins();
+    let mut out = Out {
+        sender,
+        writer: &mut connection.writer,
+        direct: Some(number),
+    };
+    let worked = work(&mut out);
+    sender.queue.direct_ends();
+    let busy = worked.is_err();
+    let closed = worked.and_then(|()| connection.writer.close().map_err(Broken::of_line));
+    let rest = match closed {
+        Ok(()) => Rest::Nothing,
+        Err(Broken::Line(Error::Network { .. }, rest)) => {
+            sender.say(Body::Leave(Leave { connection: number }))?;
+            rest
+        }
+        Err(Broken::Ending(error) | Broken::Line(error, _)) => return Err(error),
+    };
+    let Some(lost) = sender.lanes.over(number) else {
+        return Err(Error::Cancelled);
+    };
+    let again = again(lost, rest, sender.hash());
+    if busy || !again.work.is_empty() {
+        sender.lost_direct();
+    }
+    sender.progress.lost(again.counted);
+    sender.queue.settle(busy, again.work);
+    Ok(())
+}
+
+/// Takes work until nothing is left.
+fn work(out: &mut Out<'_, '_>) -> Result<(), Broken> {
+    let sender = out.sender;
     let mut finished = false;
-    while let Some(work) = sender.queue.take(finished) {
+    while let Some(work) = sender.queue.take(finished, out.direct.is_some()) {
         finished = true;
         match work {
-            Work::Beat => writer.push(kind::PULSE, 0, &[0])?,
-            Work::Pack(files) => pack(sender, writer, &files)?,
+            Work::Beat => out.writer.push(kind::PULSE, 0, &[0]).map_err(Broken::of_line)?,
+            Work::Pack(files) => pack(out, &files, true)?,
+            Work::PackAgain(files) => pack(out, &files, false)?,
             Work::File(id) => open(sender, id, None)?,
             Work::Partial(id, have) => open(sender, id, Some(have))?,
             Work::Segment(file, offset, len) => {
-                segment(sender, writer, &file, offset, len)?;
+                segment(out, &file, offset, len)?;
                 done(sender, &file)?;
             }
+            Work::Again(id, offset, len) => segment_again(out, id, offset, len)?,
             Work::Compare(file, groups) => {
                 compare(sender, &file, groups)?;
                 done(sender, &file)?;
             }
         }
         if sender.queue.is_idle() {
-            writer.flush()?;
+            out.writer.flush().map_err(Broken::of_line)?;
         }
     }
-    writer.close()
+    Ok(())
 }
 
 /// Opens a file and deals out its parts.
@@ -135,30 +231,44 @@ fn failed(sender: &Sender<'_>, id: u32, why: &str) -> Result<(), Error> {
     }))
 }
 
-fn segment(sender: &Sender<'_>, writer: &mut Writer, file: &Sending, offset: u64, len: u64) -> Result<(), Error> {
+/// Seals a piece of a file that is open; `hasher` hashes it.
+fn piece(
+    out: &mut Out<'_, '_>,
+    file: &SourceFile,
+    (id, at, len): (u32, u64, u64),
+    hasher: &mut dyn FnMut(&[u8]),
+) -> Result<(), Failure> {
+    out.writer.record(kind::PIECE, 0, PIECE_HEADER + len as usize, |room| {
+        let (header, bytes) = room.split_at_mut(PIECE_HEADER);
+        header.copy_from_slice(&Piece::header(id, at));
+        file.read_at(bytes, at).map_err(|_| Failure::File)?;
+        hasher(bytes);
+        Ok::<usize, Failure>(room.len())
+    })?;
+    out.note(|| Content::Piece(id, at, len)).map_err(Failure::Ending)
+}
+
+fn segment(out: &mut Out<'_, '_>, file: &Arc<Sending>, offset: u64, len: u64) -> Result<(), Broken> {
     let end = offset + len;
     let mut at = offset;
     let mut hasher: Option<GroupHasher> = None;
     while at < end && !file.has_failed() {
-        let want = (end - at).min(PIECE as u64) as usize;
-        let piece = writer.record(kind::PIECE, 0, PIECE_HEADER + want, |room| {
-            let (header, bytes) = room.split_at_mut(PIECE_HEADER);
-            header.copy_from_slice(&Piece::header(file.id, at));
-            file.file.read_at(bytes, at).map_err(|_| Failure::File)?;
+        let want = (end - at).min(PIECE as u64);
+        let sealed = piece(out, &file.file, (file.id, at, want), &mut |bytes| {
             if file.hashed() {
                 hasher
                     .get_or_insert_with(|| GroupHasher::new(file.size, at / GROUP))
                     .update(bytes);
             }
-            Ok(room.len())
         });
-        match piece {
-            Ok(_) => {}
+        match sealed {
+            Ok(()) => {}
             Err(Failure::File) => file.fail(),
-            Err(Failure::Ending(error)) => return Err(error),
+            Err(Failure::Ending(error)) => return Err(Broken::Ending(error)),
+            Err(Failure::Line(error)) => return Err(Broken::Line(error, Rest::Segment(file.clone(), offset, at, end))),
         }
-        sender.progress.moved(want as u64);
-        at += want as u64;
+        out.sender.progress.moved(want);
+        at += want;
         if (at.is_multiple_of(GROUP) || at == end)
             && let Some(hasher) = hasher.take()
         {
@@ -166,6 +276,29 @@ fn segment(sender: &Sender<'_>, writer: &mut Writer, file: &Sending, offset: u64
         }
     }
     Ok(())
+}
+
+/// Sends a part of a file that was lost on its way. It was counted and hashed when it was sent first.
+fn segment_again(out: &mut Out<'_, '_>, id: u32, offset: u64, len: u64) -> Result<(), Broken> {
+    let file = match out.sender.open(id) {
+        Ok(file) => file,
+        Err(why) => return Ok(failed(out.sender, id, &why)?),
+    };
+    let end = offset + len;
+    let mut at = offset;
+    while at < end {
+        let want = (end - at).min(PIECE as u64);
+        match piece(out, &file, (id, at, want), &mut |_| {}) {
+            Ok(()) => at += want,
+            Err(Failure::File) => return Ok(failed(out.sender, id, CHANGED)?),
+            Err(Failure::Ending(error)) => return Err(Broken::Ending(error)),
+            Err(Failure::Line(error)) => return Err(Broken::Line(error, Rest::Again(id, at, end))),
+        }
+    }
+    match file.changed() {
+        Ok(false) => Ok(()),
+        _ => Ok(failed(out.sender, id, CHANGED)?),
+    }
 }
 
 /// Hashes the groups that the receiver says it has. Those that differ are sent.
@@ -200,15 +333,17 @@ fn compare(sender: &Sender<'_>, file: &Arc<Sending>, groups: Vec<(u64, [u8; 32])
     }))
 }
 
-/// Small files, whole, in one record.
-fn pack(sender: &Sender<'_>, writer: &mut Writer, files: &[u32]) -> Result<(), Error> {
+/// Small files, whole, in one record. They are counted when they are sent for the `first` time.
+fn pack(out: &mut Out<'_, '_>, files: &[u32], first: bool) -> Result<(), Broken> {
+    let sender = out.sender;
     let tail = if sender.hash() { 32 } else { 0 };
     let mut left = files;
     while !left.is_empty() {
-        let mut sent = (0, 0);
+        let (mut sent, mut bytes) = (Vec::new(), 0);
         // A file that grew meanwhile may not fit behind the others; it begins the next record.
         let room = PACK as usize + SMALL as usize + files.len() * (PACKED_HEADER + tail);
-        writer.record(kind::PACK, 0, room, |room| {
+        let before = left;
+        let sealed = out.writer.record(kind::PACK, 0, room, |room| {
             let mut filled = 0;
             while let Some((&id, rest)) = left.split_first() {
                 let Some(size) = sender.size(id) else {
@@ -227,18 +362,33 @@ fn pack(sender: &Sender<'_>, writer: &mut Writer, files: &[u32]) -> Result<(), E
                             space[PACKED_HEADER + size..].copy_from_slice(hash.as_bytes());
                         }
                         filled += PACKED_HEADER + size + tail;
-                        sent = (sent.0 + 1, sent.1 + size as u64);
+                        sent.push(id);
+                        bytes += size as u64;
                     }
-                    Err(why) => failed(sender, id, &why)?,
+                    Err(why) => failed(sender, id, &why).map_err(Failure::Ending)?,
                 }
                 left = rest;
             }
-            Ok::<usize, Error>(filled)
-        })?;
-        sender.progress.moved(sent.1);
-        for _ in 0..sent.0 {
-            sender.progress.file_done();
+            Ok::<usize, Failure>(filled)
+        });
+        match sealed {
+            Ok(0) => continue,
+            Ok(_) => {}
+            Err(Failure::Line(error)) => {
+                let rest = before.to_vec();
+                let rest = if first { Rest::Pack(rest) } else { Rest::PackAgain(rest) };
+                return Err(Broken::Line(error, rest));
+            }
+            Err(Failure::Ending(error)) => return Err(Broken::Ending(error)),
+            Err(Failure::File) => return Err(Broken::Ending(Error::Protocol("a file that ends a pack"))),
         }
+        if first {
+            sender.progress.moved(bytes);
+            for _ in &sent {
+                sender.progress.file_done();
+            }
+        }
+        out.note(|| Content::Pack(sent))?;
     }
     Ok(())
 }

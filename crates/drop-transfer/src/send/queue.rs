@@ -18,6 +18,10 @@ pub(super) enum Work {
     Partial(u32, Vec<(u64, [u8; 32])>),
     /// A part of a file that is open.
     Segment(Arc<Sending>, u64, u64),
+    /// A part of a file that was sent, and was lost with its connection.
+    Again(u32, u64, u64),
+    /// Small files of which the same is true.
+    PackAgain(Vec<u32>),
     /// Nothing to send for a while: a sign of life, or relays take the connection for dead.
     Beat,
     /// Groups of a file that is open, to be compared and sent if they differ.
@@ -43,7 +47,17 @@ struct State {
     busy: usize,
     /// Nothing will be added from outside.
     closed: bool,
+    /// Direct connections; while there are any, the others rest.
+    direct: usize,
+    /// Direct connections of which it is not known whether all has arrived.
+    unsettled: usize,
     stopped: bool,
+}
+
+impl State {
+    fn is_done(&self) -> bool {
+        self.closed && self.busy == 0 && self.small.is_empty() && self.work.is_empty()
+    }
 }
 
 impl Queue {
@@ -54,14 +68,23 @@ impl Queue {
             true => state.small.push_back((file, size)),
             false => state.work.push_back(Work::File(file)),
         }
-        drop(state);
-        self.changed.notify_one();
+        self.tell(&state);
     }
 
     /// Adds work behind everything else.
     pub(super) fn add(&self, work: Work) {
-        lock(&self.state).work.push_back(work);
-        self.changed.notify_one();
+        let mut state = lock(&self.state);
+        state.work.push_back(work);
+        self.tell(&state);
+    }
+
+    /// Something was added.
+    fn tell(&self, state: &State) {
+        match state.direct {
+            0 => self.changed.notify_one(),
+            // One that rests might hear it alone.
+            _ => self.changed.notify_all(),
+        }
     }
 
     /// Adds the parts of a file that is open before everything else, so that few files are open at a time.
@@ -95,24 +118,52 @@ impl Queue {
     /// Whether all that was ever added is done.
     pub(super) fn is_done(&self) -> bool {
         let state = lock(&self.state);
-        state.closed && state.busy == 0 && state.small.is_empty() && state.work.is_empty()
+        state.is_done() && state.unsettled == 0
     }
 
-    /// Something to do; `None` when everything is done. `finished` says that what was taken before is done.
-    pub(super) fn take(&self, finished: bool) -> Option<Work> {
+    /// A direct connection takes over.
+    pub(super) fn direct_begins(&self) {
+        let mut state = lock(&self.state);
+        state.direct += 1;
+        state.unsettled += 1;
+    }
+
+    /// It takes no more work.
+    pub(super) fn direct_ends(&self) {
+        lock(&self.state).direct -= 1;
+        self.changed.notify_all();
+    }
+
+    /// What has arrived by it is known, and `again` is to be done again. `busy`: it was at work when it ended.
+    pub(super) fn settle(&self, busy: bool, again: Vec<Work>) {
+        let mut state = lock(&self.state);
+        state.busy -= usize::from(busy);
+        state.unsettled -= 1;
+        for work in again.into_iter().rev() {
+            state.work.push_front(work);
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Something to do; `None` when everything is done, for `direct` connections also while it is open whether all has arrived. `finished` says
+    /// that what was taken before is done.
+    pub(super) fn take(&self, finished: bool, direct: bool) -> Option<Work> {
         let mut state = lock(&self.state);
         if finished {
             state.busy -= 1;
-        }
-        loop {
-            if state.stopped {
-                break;
+            if state.is_done() {
+                // The others wait for this thread's work to be the last.
+                self.changed.notify_all();
             }
-            if let Some(work) = state.work.pop_front().or_else(|| pack(&mut state.small)) {
+        }
+        while !state.stopped {
+            let rests = !direct && state.direct > 0;
+            if !rests && let Some(work) = state.work.pop_front().or_else(|| pack(&mut state.small)) {
                 state.busy += 1;
                 return Some(work);
             }
-            if state.closed && state.busy == 0 {
+            if state.is_done() && (direct || state.unsettled == 0) {
                 break;
             }
             let (now, waited) = self
@@ -120,14 +171,12 @@ impl Queue {
                 .wait_timeout(state, BEAT)
                 .unwrap_or_else(PoisonError::into_inner);
             state = now;
-            if waited.timed_out() && state.work.is_empty() && state.small.is_empty() && !state.stopped {
+            let idle = rests || state.work.is_empty() && state.small.is_empty();
+            if waited.timed_out() && idle && !state.stopped {
                 state.busy += 1;
                 return Some(Work::Beat);
             }
         }
-        drop(state);
-        // The others wait for this thread's work to be the last.
-        self.changed.notify_all();
         None
     }
 }

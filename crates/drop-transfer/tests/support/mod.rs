@@ -69,6 +69,7 @@ pub fn receiver(case: &Case, listener: TcpListener, output: &Path, cancel: &Canc
             output,
             dest,
             hash: case.hash,
+            direct: None,
         };
         let result = connect(Place::Listen(listener), &case.receiver, case.connections, &cancel)
             .and_then(|connected| receive(&options, connected, &progress, &cancel, &Yes));
@@ -82,6 +83,7 @@ pub fn sender(case: &Case, to: &str, paths: &[PathBuf], cancel: &Cancel) -> Outc
     let options = send::Options {
         paths: paths.to_vec(),
         hash: case.hash,
+        direct: None,
         transfer_secret: Zeroizing::new([7; 32]),
     };
     let result = scan(paths, ScanOptions::default(), &mut |_| {})

@@ -12,7 +12,8 @@ use sealway_session::Session;
 use sealway_session::handshake::Role;
 
 use super::admission::Admission;
-use super::connection::Connection;
+use super::connection::{Connection, MAX_CONNECTIONS};
+use super::direct::{Direct, Notes, Ways};
 use super::establish::{Deadline, JOIN, PATIENCE, Peered, Setup, handshake, send_byte};
 use super::listen::Waker;
 use super::{join, listen, race, socket};
@@ -20,9 +21,6 @@ use crate::cancel::Cancel;
 use crate::dial::TICK;
 use crate::relay::{self, Meeting};
 use crate::{Error, lock};
-
-/// Data connections of one session at most.
-pub const MAX_CONNECTIONS: u32 = 16;
 
 /// How long the connections of a session may take to come up where all of them are needed before anything goes on.
 pub const GATHER: Duration = Duration::from_secs(30);
@@ -166,15 +164,35 @@ impl DataConnections {
         }
     }
 
+    /// What looks for a direct path, where the ends have met at a relay.
+    pub fn direct(&self, ways: Ways) -> Option<Direct> {
+        match &self.origin {
+            Origin::Relay(address, role) => Some(Direct::new(self.session.clone(), address.clone(), *role, ways)),
+            _ => None,
+        }
+    }
+
     /// Begins to bring them up, in threads of its own.
     pub fn open(self, cancel: &Cancel) -> Connections {
+        self.open_beside(None, cancel)
+    }
+
+    /// The same; those that `direct` finds come too, which must run then.
+    pub fn open_beside(self, direct: Option<&Direct>, cancel: &Cancel) -> Connections {
         let indexes: Vec<u32> = (1..=self.count).collect();
-        self.open_only(&indexes, cancel)
+        self.open_all(&indexes, direct, cancel)
     }
 
     /// The same for connections of these numbers.
     pub fn open_only(self, indexes: &[u32], cancel: &Cancel) -> Connections {
+        self.open_all(indexes, None, cancel)
+    }
+
+    fn open_all(self, indexes: &[u32], direct: Option<&Direct>, cancel: &Cancel) -> Connections {
         let (found, wanted) = channel();
+        if let Some(direct) = direct {
+            direct.finds_for(&found);
+        }
         let stopped = Arc::new(AtomicBool::new(false));
         let Self { session, origin, .. } = self;
         let count = u32::try_from(indexes.len()).unwrap_or(MAX_CONNECTIONS);
@@ -211,6 +229,7 @@ impl DataConnections {
             wanted: Mutex::new(wanted),
             stopped,
             waker,
+            direct: direct.map(Direct::notes),
             first: Mutex::new(First::None),
             _hosted: hosted,
         }
@@ -321,6 +340,7 @@ pub struct Connections {
     wanted: Mutex<Receiver<Result<Connection, Error>>>,
     stopped: Arc<AtomicBool>,
     waker: Option<Waker>,
+    direct: Option<Notes>,
     first: Mutex<First>,
     _hosted: Option<Kept>,
 }
@@ -391,6 +411,9 @@ impl Connections {
         self.stopped.store(true, Ordering::SeqCst);
         if let Some(waker) = &self.waker {
             waker.wake();
+        }
+        if let Some(direct) = &self.direct {
+            direct.stop();
         }
     }
 }

@@ -18,6 +18,14 @@ use crate::{Error, dial};
 /// Sealed bytes that a [`Writer`] collects before it writes.
 const FLUSH_AT: usize = 512 << 10;
 
+/// Data connections with which a session begins, at most.
+pub const MAX_CONNECTIONS: u32 = 16;
+
+/// Whether a data connection of this number goes a direct path beside a relay: they come behind those that a session begins with.
+pub const fn is_direct(connection: u32) -> bool {
+    connection > MAX_CONNECTIONS
+}
+
 /// A sealed connection.
 pub struct Connection {
     /// Its number in the session, 0 for the first.

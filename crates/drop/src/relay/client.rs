@@ -1,14 +1,15 @@
 //! Coming to a relay.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sealway_session::handshake::Role;
+use socket2::Socket;
 
 use super::socket::{dial, readable};
-use super::wire::{ANSWER_LEN, Answer, Request, TOKEN_LEN};
+use super::wire::{ANSWER_LEN, Answer, Request, SEEN_LEN, TOKEN_LEN, parse_seen};
 use crate::Error;
 use crate::cancel::Cancel;
 use crate::dial::TICK;
@@ -82,6 +83,33 @@ pub fn pair(address: &str, token: &[u8; TOKEN_LEN], role: Role, stop: &dyn Fn() 
     ask(address, &Request::Pair { token: *token, role }, stop, &|_| {})
 }
 
+/// From which address a connection comes that `begin` begins, as the relay at `address` sees it, within `limit` for each address of
+/// the relay.
+///
+/// # Errors
+/// [`Error::Network`] also of a relay that does not tell; [`Error::Cancelled`] soon after `stop` says so.
+pub(crate) fn seen(
+    address: &str,
+    begin: &dyn Fn(SocketAddr) -> io::Result<Socket>,
+    limit: Duration,
+    stop: &dyn Fn() -> bool,
+) -> Result<SocketAddr, Error> {
+    let failed = |source| Error::Network {
+        doing: format!("{ASKING} {address}"),
+        source,
+    };
+    let until = Instant::now() + limit;
+    let mut stream = super::socket::dial_by(address, begin, limit, stop)?;
+    stream.write_all(&Request::Seen.encode()).map_err(failed)?;
+    let port = match answer(&mut stream, Some(until), stop)?.map_err(failed)? {
+        Answer::Seen(port) => port,
+        other => return Err(refusal(other, &Request::Seen).map_or(UNEXPECTED, failed)),
+    };
+    let mut ip = [0; SEEN_LEN];
+    fill(&mut stream, &mut ip, Some(until), stop)?.map_err(failed)?;
+    Ok((parse_seen(ip), port).into())
+}
+
 /// Sends a request and waits until the other end is there.
 fn ask(address: &str, request: &Request, stop: &dyn Fn() -> bool, told: &dyn Fn(u32)) -> Result<TcpStream, Error> {
     let mut stream = dial(address, stop)?;
@@ -140,8 +168,24 @@ fn answer(
     stop: &dyn Fn() -> bool,
 ) -> Result<io::Result<Answer>, Error> {
     let mut bytes = [0; ANSWER_LEN];
+    if let Err(error) = fill(stream, &mut bytes, until, stop)? {
+        return Ok(Err(error));
+    }
+    match Answer::parse(&bytes) {
+        Some(answer) => Ok(Ok(answer)),
+        None => Err(Error::Protocol("what answers there is not a relay of this version")),
+    }
+}
+
+/// Reads so many bytes, and not one more.
+fn fill(
+    stream: &mut TcpStream,
+    bytes: &mut [u8],
+    until: Option<Instant>,
+    stop: &dyn Fn() -> bool,
+) -> Result<io::Result<()>, Error> {
     let mut have = 0;
-    while have < ANSWER_LEN {
+    while have < bytes.len() {
         if stop() {
             return Err(Error::Cancelled);
         }
@@ -160,8 +204,5 @@ fn answer(
             Err(error) => return Ok(Err(error)),
         }
     }
-    match Answer::parse(&bytes) {
-        Some(answer) => Ok(Ok(answer)),
-        None => Err(Error::Protocol("what answers there is not a relay of this version")),
-    }
+    Ok(Ok(()))
 }

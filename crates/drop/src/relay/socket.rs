@@ -1,11 +1,13 @@
 //! Sockets of the relay and of its clients: options, and connecting.
 
 use std::io;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
+use sealway_net::blocking;
 use sealway_net::options::{Patience, prepare};
+use socket2::Socket;
 
 use crate::Error;
 use crate::address::{self, AddressError};
@@ -27,11 +29,21 @@ const CONNECTING: Duration = Duration::from_secs(10);
 /// # Errors
 /// [`Error::Network`], [`Error::Cancelled`] soon after `stop` says so (a name is looked up to the end first).
 pub(super) fn dial(address: &str, stop: &dyn Fn() -> bool) -> Result<TcpStream, Error> {
+    dial_by(address, &blocking::begin, CONNECTING, stop)
+}
+
+/// The same with sockets that `begin` makes, within `limit`.
+pub(super) fn dial_by(
+    address: &str,
+    begin: &dyn Fn(SocketAddr) -> io::Result<Socket>,
+    limit: Duration,
+    stop: &dyn Fn() -> bool,
+) -> Result<TcpStream, Error> {
     let found = address::resolve(address).map_err(|error| match error {
         AddressError::Lookup(error) => Error::network(format!("looking up {address}"))(error),
         error => Error::Usage(format!("the relay {address}: {error}")),
     })?;
-    let stream = dial::connect(address, &alternate(&found), CONNECTING, stop)?;
+    let stream = dial::connect_by(address, &alternate(&found), begin, limit, stop)?;
     prepare(&stream, PATIENCE).map_err(Error::network(format!("connecting to {address}")))?;
     Ok(stream)
 }

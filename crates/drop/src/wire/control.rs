@@ -21,7 +21,7 @@ pub const LISTED_NAMES: usize = 100;
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Message {
     /// What it says. A message of a newer version reads as `None`.
-    #[prost(oneof = "Body", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13")]
+    #[prost(oneof = "Body", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16")]
     pub body: Option<Body>,
 }
 
@@ -67,6 +67,15 @@ pub enum Body {
     /// See [`Stop`].
     #[prost(message, tag = "13")]
     Stop(Stop),
+    /// See [`Taken`].
+    #[prost(message, tag = "14")]
+    Taken(Taken),
+    /// See [`Leave`].
+    #[prost(message, tag = "15")]
+    Leave(Leave),
+    /// See [`Paths`].
+    #[prost(message, tag = "16")]
+    Paths(Paths),
 }
 
 /// What an end of a session wants to be.
@@ -108,6 +117,9 @@ pub struct Hello {
     /// The latest version of them in which this end wants to change the folder that it mounts; 0: it does not.
     #[prost(uint32, tag = "8")]
     pub writes: u32,
+    /// Whether it looks for a direct path beside the relay; it is done if both ends do.
+    #[prost(bool, tag = "9")]
+    pub direct: bool,
 }
 
 /// What the sender has to send.
@@ -279,6 +291,39 @@ pub struct Sent {
     /// The first few of it and why, for people.
     #[prost(string, repeated, tag = "2")]
     pub notes: Vec<String>,
+}
+
+/// How much of a direct data connection the receiver has.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct Taken {
+    /// Number of the connection.
+    #[prost(uint32, tag = "1")]
+    pub connection: u32,
+    /// Records of content that it has taken from it.
+    #[prost(uint64, tag = "2")]
+    pub records: u64,
+    /// It takes no more from it: the connection was closed, or broke.
+    #[prost(bool, tag = "3")]
+    pub over: bool,
+}
+
+/// The sender has given up a direct data connection.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct Leave {
+    /// Number of the connection.
+    #[prost(uint32, tag = "1")]
+    pub connection: u32,
+}
+
+/// Where an end may be reached directly.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Paths {
+    /// Number of the attempt, from 1 on; the initiator of the session begins one, and the other end answers with its number.
+    #[prost(uint32, tag = "1")]
+    pub attempt: u32,
+    /// Addresses, 18 bytes each: of IPv6, IPv4 as mapped into it, and the port (big-endian).
+    #[prost(bytes = "vec", repeated, tag = "2")]
+    pub addresses: Vec<Vec<u8>>,
 }
 
 /// What became of the transfer.

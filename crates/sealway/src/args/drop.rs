@@ -263,6 +263,10 @@ pub(crate) struct Link {
     #[arg(long)]
     pub(crate) no_lan: bool,
 
+    /// Stay with the relay: do not look for a direct path, by which the other end learns the addresses of this one
+    #[arg(long)]
+    pub(crate) no_direct: bool,
+
     /// Use a code phrase also on this machine itself
     #[arg(long)]
     pub(crate) code: bool,

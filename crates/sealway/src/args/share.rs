@@ -17,7 +17,8 @@ use crate::exit::Exit;
 #[derive(Args, Debug)]
 #[command(after_help = Exit::help_of(&EXITS), after_long_help = format!("{}\n\n{ENVIRONMENT}", Exit::help_of(&EXITS)))]
 // What is of transfers alone.
-#[command(mut_arg("connections", |arg| arg.hide(true)), mut_arg("hash", |arg| arg.hide(true)), mut_arg("via", |arg| arg.hide(true)))]
+#[command(mut_arg("connections", |arg| arg.hide(true)), mut_arg("hash", |arg| arg.hide(true)), mut_arg("via", |arg| arg.hide(true)),
+    mut_arg("no_direct", |arg| arg.hide(true)))]
 #[command(group = ArgGroup::new("reaching").args(["writable", "http"]))]
 #[command(mut_arg("pin", |arg| arg.requires("http").help_heading("With a browser")), mut_arg("hidden", |arg| arg.requires("reaching").help(
     "With --http: also show names that begin with a dot; with --writable: let the other end also change those right in a home directory")))]
@@ -61,7 +62,8 @@ pub(crate) struct Share {
 #[derive(Args, Debug)]
 #[command(after_help = Exit::help_of(&EXITS), after_long_help = format!("{}\n\n{ENVIRONMENT}", Exit::help_of(&EXITS)))]
 // What is of transfers alone.
-#[command(mut_arg("connections", |arg| arg.hide(true)), mut_arg("hash", |arg| arg.hide(true)), mut_arg("via", |arg| arg.hide(true)))]
+#[command(mut_arg("connections", |arg| arg.hide(true)), mut_arg("hash", |arg| arg.hide(true)), mut_arg("via", |arg| arg.hide(true)),
+    mut_arg("no_direct", |arg| arg.hide(true)))]
 #[command(mut_arg("hidden", |arg| arg.requires("writable")))]
 pub(crate) struct Mount {
     /// An empty folder

@@ -133,6 +133,20 @@ impl Events {
         );
     }
 
+    /// Content goes another way from now on.
+    pub(super) fn path(self, direct: Option<SocketAddr>) {
+        match direct {
+            Some(address) => self.tell(
+                format_args!("direct to {address}, no more through the relay"),
+                || json!({"event": "path", "path": "direct", "address": address.to_string()}),
+            ),
+            None => self.tell(
+                "the direct path is lost; through the relay again",
+                || json!({"event": "path", "path": "relay"}),
+            ),
+        }
+    }
+
     /// The command ends with this.
     pub(super) fn failed(self, problem: &Problem) {
         if self.json {

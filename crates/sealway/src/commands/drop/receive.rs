@@ -18,7 +18,7 @@ use super::asking;
 use super::consent::Asking;
 use super::events::Events;
 use super::send::{ended, resume_hint};
-use super::session::{Met, confirm, meet, through_grpc};
+use super::session::{Met, confirm, meet, through_grpc, ways};
 use super::stop_on_signal;
 use crate::args::{ConflictWord, Receive, ViaWord};
 use crate::exit::Exit;
@@ -48,11 +48,12 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
         return Ok(ended(summary.failed));
     }
     let Met { hash, check, came, .. } = meet(&options.link, End::Receiver, None, events, &cancel)?;
-    let progress = Arc::new(Progress::new());
+    let progress = Arc::new(Progress::new().and_path(move |path| events.path(path)));
     let receiving = Options {
         output,
         dest: settings,
         hash,
+        direct: ways(&options.link),
     };
     let result = came.and_then(|mut connected| {
         confirm(&mut connected, check, events, &cancel)?;

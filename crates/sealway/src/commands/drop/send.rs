@@ -13,7 +13,7 @@ use sealway_drop_transfer::send::Options;
 use sealway_drop_transfer::source::{self, Scan, ScanOptions, Spool};
 
 use super::events::Events;
-use super::session::{Met, confirm, meet, through_grpc};
+use super::session::{Met, confirm, meet, through_grpc, ways};
 use super::stop_on_signal;
 use crate::args::{Send, ViaWord};
 use crate::exit::Exit;
@@ -37,10 +37,12 @@ pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
     }
     let Met { hash, check, own, came } = meet(&options.link, End::Sender, None, events, &cancel)?;
     let transfer_secret = own.transfer_secret()?;
-    let progress = Arc::new(Progress::with_waiting(move || events.waiting_for_yes()));
+    let progress = Progress::with_waiting(move || events.waiting_for_yes()).and_path(move |path| events.path(path));
+    let progress = Arc::new(progress);
     let sending = Options {
         paths,
         hash,
+        direct: ways(&options.link),
         transfer_secret,
     };
     let result = came.and_then(|mut connected| {

@@ -11,11 +11,13 @@ use sealway_drop::address::{self, AddressError};
 use sealway_drop::cancel::Cancel;
 use sealway_drop::identity::{self, KnownPeers};
 use sealway_drop::invite::Invite;
+use sealway_drop::link::direct::{Mapper, Ways};
 use sealway_drop::link::{self, Connected, Identity, Place, Setup};
 use sealway_drop::policy::code::{self, Entered};
 use sealway_drop::policy::{self, Check, End, Proof, Refused, Route, Shows, Source, Wishes};
 use sealway_drop::relay::Meeting;
 use sealway_drop_lan::{Announced, Sign};
+use sealway_drop_map::Router;
 use sealway_drop_mount::grpc::files::Channel;
 use sealway_drop_mount::grpc::plain;
 use sealway_session::code::CodePhrase;
@@ -321,6 +323,12 @@ pub(super) fn meet(
             }
         }
     }
+}
+
+/// By what a direct path is looked for beside a relay.
+pub(super) fn ways(link: &DropLink) -> Option<Ways> {
+    let mapper: Arc<dyn Mapper> = Arc::new(Router);
+    (!link.no_direct).then_some(Ways { mapper: Some(mapper) })
 }
 
 /// Says why a code is asked for again.

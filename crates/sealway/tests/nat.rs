@@ -1,0 +1,81 @@
+//! Two of ours behind NATs meet at a relay and go on directly, in network namespaces of their own.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::path::Path;
+
+use common::namespace::{in_namespace, succeeded};
+use common::{PROGRAM, private_folder};
+
+fn script(script: &str, arguments: &[&str]) {
+    let work = private_folder();
+    let mut all = vec![Path::new(PROGRAM), work.path()];
+    all.extend(arguments.iter().map(Path::new));
+    succeeded(in_namespace(script, &all));
+}
+
+fn way(case: &str) {
+    script("nat/ways.sh", &[case]);
+}
+
+#[test]
+fn nats_that_keep_ports_are_gone_through() {
+    way("keeping");
+}
+
+#[test]
+fn an_end_that_stays_with_the_relay_is_let() {
+    way("unwanted");
+}
+
+#[test]
+fn nats_with_random_ports_leave_it_to_the_relay() {
+    way("random");
+}
+
+#[test]
+fn one_nat_with_random_ports_does_too() {
+    way("half-random");
+}
+
+/// A router that opens ports, by what it is asked by.
+fn opened(by: &str) {
+    match std::process::Command::new("miniupnpd").arg("--version").output() {
+        Ok(_) => way(by),
+        Err(_) => common::peer_is_missing("there is no miniupnpd (scripts/install-peers)"),
+    }
+}
+
+#[test]
+fn a_router_that_opens_ports_by_pcp_is_asked() {
+    opened("opened-pcp");
+}
+
+#[test]
+fn a_router_that_opens_ports_by_upnp_is_asked() {
+    opened("opened-upnp");
+}
+
+#[test]
+fn a_nat_behind_a_nat_is_gone_through() {
+    way("nested");
+}
+
+#[test]
+fn two_ends_behind_one_nat_meet_at_home() {
+    way("one-home");
+}
+
+#[test]
+fn two_homes_of_one_provider_that_leads_nobody_back_stay_with_the_relay() {
+    way("no-way-back");
+}
+
+/// Reset three times, and cut without a word once.
+#[test]
+fn a_direct_path_that_breaks_under_load_loses_nothing() {
+    script("nat/breaks.sh", &["4", "80mbit", "100"]);
+}
