@@ -77,6 +77,13 @@ slow a 40mbit
 head -c 20M /dev/urandom > "$work/file"
 # shellcheck disable=SC2086
 begin_transfer a b $sender_says "$work/file"
+if [ -n "${TIMES:-}" ]; then
+    # Milliseconds from the session to the direct path, for scripts/measure-direct.
+    while ! grep -q '"connected"' "$work/sent"; do sleep 0.01; done
+    began=$(date +%s%N)
+    while ! has_gone direct 1; do sleep 0.01; done
+    echo "$((($(date +%s%N) - began) / 1000000))" > "$work/took"
+fi
 end_transfer
 cmp "$work/file" "$work/in/file"
 # What was opened is closed again.
