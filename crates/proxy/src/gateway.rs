@@ -22,6 +22,17 @@ const LOCAL: [&str; 2] = [
     "0.0.0.0/8, 10.0.0.0/8, 100.64.0.0/10, 127.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12, 192.168.0.0/16, 224.0.0.0/3",
     "::/127, ::ffff:0.0.0.0/96, fd00::/8, fe80::/10, ff00::/8",
 ];
+/// Where a client uses one port towards two servers, as systems do, both connections are redirected to one address, and the kernel
+/// gives the second one another port. It does so only after it has looked for the socket, with early demultiplexing on, and hands
+/// packets of the second connection to the first one.
+const DEMUX_OFF: &str = "\
+# Without this, one of two connections that a client has from one port to two servers may hang.
+echo 0 > /proc/sys/net/ipv4/tcp_early_demux
+";
+const DEMUX_ON: &str = "\
+# As the kernel has it by default.
+echo 1 > /proc/sys/net/ipv4/tcp_early_demux
+";
 
 /// What somebody wants of the rules.
 #[derive(Clone, Debug)]
@@ -205,6 +216,9 @@ impl Rules<'_> {
             out.push_str("# Packets with the mark come to this machine, whomever they are meant for.\n");
             self.routes(&mut out, true);
         }
+        if self.has(Capture::Redirect) {
+            out.push_str(DEMUX_OFF);
+        }
         out.push_str("nft -f - <<'END'\n");
         // An older table is replaced in one step.
         let _ = writeln!(
@@ -262,6 +276,9 @@ impl Rules<'_> {
         let mut out = format!("# Undoes the rules. Run it as root.\nnft delete table inet {TABLE}\n");
         if self.has(Capture::Tproxy) {
             self.routes(&mut out, false);
+        }
+        if self.has(Capture::Redirect) {
+            out.push_str(DEMUX_ON);
         }
         out
     }

@@ -255,7 +255,18 @@ async fn answer_datagrams(socket: UdpSocket) {
 
 /// Connects, and what the server says of who asked.
 pub(crate) async fn asks(to: &str, port: u16) -> std::io::Result<(TcpStream, String)> {
-    let mut stream = TcpStream::connect((to, port)).await?;
+    let mut stream = tokio::time::timeout(Duration::from_secs(60), TcpStream::connect((to, port))).await??;
+    let told = hears(&mut stream).await?;
+    Ok((stream, told))
+}
+
+/// The same, from a port that may be used towards others too.
+pub(crate) async fn asks_from(own: u16, to: &str) -> std::io::Result<(TcpStream, String)> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(SocketAddr::from(([0; 4], own)))?;
+    let at = SocketAddr::new(to.parse().unwrap(), ECHO);
+    let mut stream = tokio::time::timeout(Duration::from_secs(20), socket.connect(at)).await??;
     let told = hears(&mut stream).await?;
     Ok((stream, told))
 }

@@ -427,6 +427,33 @@ fn a_thousand_connections_at_once_by_redirect() {
     a_thousand_at_once("a_thousand_connections_at_once_by_redirect", "redirect");
 }
 
+#[test]
+fn one_port_reaches_two_servers() {
+    inside("one_port_reaches_two_servers", || {
+        serve();
+        for (kind, port) in [("tproxy", 4000), ("redirect", 4001)] {
+            let config = gateway(kind);
+            let running = Proxy::Ours.run(&config, &wishes(false));
+            on("client", async move || {
+                let mut open = Vec::new();
+                for to in [SERVER, RESOLVER] {
+                    let (stream, told) = asks_from(port, to)
+                        .await
+                        .unwrap_or_else(|error| panic!("{kind} {to}: {error}"));
+                    assert!(told.contains(to), "{told}");
+                    open.push(stream);
+                }
+                for stream in &mut open {
+                    stream.write_all(b"both are there\n").await.unwrap();
+                    assert_eq!(hears(stream).await.unwrap(), "both are there");
+                }
+            });
+            drop(running);
+            undo(&config, &wishes(false));
+        }
+    });
+}
+
 /// Pipes that this process has.
 fn pipes() -> usize {
     let open = std::fs::read_dir("/proc/self/fd").unwrap();
