@@ -31,7 +31,7 @@ pub(crate) use drop::{
 };
 pub(crate) use keys::{Mldsa65, Uuid, X25519};
 pub(crate) use proxy::{Drain, Gateway, Geo, Link, ProxyApi, Route, RouteTest, Run, with_two_dashes};
-pub(crate) use share::{Changing, Direction, Mount, Mounting, Share};
+pub(crate) use share::{Changing, Direction, Mount, MountAt, Mounting, Pair, Share};
 pub(crate) use tls::{Tls, TlsCert, TlsPing};
 pub(crate) use values::{Measured, PeerWord, scope};
 pub(crate) use web::Web;
@@ -109,6 +109,7 @@ pub(crate) enum Command {
     },
     Mldsa65(Mldsa65),
     Mount(Box<Mount>),
+    Pair(Box<Pair>),
     ProxyApi(ProxyApi),
     Receive(Box<Receive>),
     Relay(Relay),

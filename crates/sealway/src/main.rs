@@ -69,6 +69,7 @@ fn main() -> ExitCode {
         Command::Receive(receive) => commands::drop::told(receive.link.json, commands::drop::received(&receive)),
         Command::Relay(relay) => commands::drop::relay::run(&relay),
         Command::Send(send) => commands::drop::told(send.link.json, commands::drop::sent(&send)),
+        Command::Pair(pair) => commands::drop::told(pair.link.json, commands::drop::share::pair(&pair)),
         Command::Share(share) => commands::drop::told(share.link.json, commands::drop::share::share(&share)),
         // Its exit codes are those of the programs that it stands in for.
         Command::Run(run) => return commands::run::run(&run),

@@ -167,11 +167,15 @@ fn a_mistyped_code_is_asked_for_again() {
 
 #[test]
 fn the_line_that_a_sender_shows_works_at_the_other_end() {
-    for (first, second) in [("send", "receive"), ("share", "mount")] {
-        let place = Place::new();
-        fs::create_dir(place.path("tree")).unwrap();
-        let what = if first == "send" { "@file" } else { "@tree" };
-        let mut child = place.command(&[first, "--listen", "0.0.0.0:0", what]).spawn().unwrap();
+    for (first, second) in [("send", "receive"), ("share", "mount"), ("pair", "pair --join")] {
+        let place = Place::with_tree();
+        let what = match first {
+            "send" => &["@file"][..],
+            "share" => &["@tree"],
+            _ => &["@tree", "@mount"],
+        };
+        let words = [&[first, "--listen", "0.0.0.0:0"], what].concat();
+        let mut child = place.command(&words).spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap())
             .lines()
             .map_while(Result::ok);
@@ -208,6 +212,7 @@ fn an_end_that_would_wait_beside_one_that_waits_explains_its_choices() {
             "sealway send",
         ),
         (&["mount", "@mount", "--no-lan"], "sealway share"),
+        (&["pair", "@out", "@mount", "--join", "--no-lan"], "sealway pair"),
     ] {
         let output = place.output(words);
         let said = text(&output);

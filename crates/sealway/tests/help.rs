@@ -24,7 +24,7 @@ fn golden(name: &str, text: &str) {
 }
 
 /// Every command.
-const COMMANDS: [&[&str]; 45] = [
+const COMMANDS: [&[&str]; 46] = [
     &[],
     &["bip324"],
     &["bip324", "bench"],
@@ -55,6 +55,7 @@ const COMMANDS: [&[&str]; 45] = [
     &["man"],
     &["mldsa65"],
     &["mount"],
+    &["pair"],
     &["proxy-api"],
     &["receive"],
     &["relay"],

@@ -1,4 +1,4 @@
-//! `sealway share --writable` and `sealway mount --writable`, as programs.
+//! `sealway share --writable`, `sealway mount --writable` and `sealway pair`, as programs.
 
 #![allow(clippy::unwrap_used)]
 
@@ -77,12 +77,66 @@ fn both_ends_write_to_the_folder_of_each_other() {
     ]);
     assert_eq!(mount.until("ready")["writable"], "both");
     assert_eq!(share.until("ready")["writable"], "both");
+    write_both(&place);
+    mount.signal(Signal::TERM);
+    assert_eq!((share.ended().0, mount.ended().0), (Some(0), Some(0)));
+}
+
+/// Writes in each mount of a pair what must be in the folder that it shows.
+fn write_both(place: &Place) {
     for (mounted, owned) in [("mount", "tree"), ("mount2", "tree2")] {
         fs::write(place.path(mounted).join("new"), mounted).unwrap();
         assert_eq!(fs::read_to_string(place.path(owned).join("new")).unwrap(), mounted);
     }
-    mount.signal(Signal::TERM);
-    assert_eq!((share.ended().0, mount.ended().0), (Some(0), Some(0)));
+}
+
+#[test]
+fn a_pair_works_in_the_folders_of_each_other() {
+    if !can_mount() {
+        return;
+    }
+    for by_code in [false, true] {
+        let place = Place::with_tree();
+        for name in ["tree2", "mount2"] {
+            fs::create_dir(place.path(name)).unwrap();
+        }
+        let (_relay, relay) = place.relay();
+        let first = ["pair", "@tree", "@mount2", "--keep-free", "1M", "--json"];
+        let second = ["pair", "@tree2", "@mount", "--join", "--keep-free", "1M", "--json"];
+        let (first, second) = if by_code {
+            let first = Running::of(&mut place.command(&[&first[..], &["--relay", &relay]].concat()));
+            let code = first.until("code")["code"].as_str().unwrap().to_owned();
+            let mut command = place.command(&[&second[..], &["--relay", &relay]].concat());
+            (first, Running::of(command.env("SEALWAY_CODE", code)))
+        } else {
+            let first = Running::of(&mut place.command(&[&first[..], &["--listen", "127.0.0.1:0"]].concat()));
+            let address = first.address();
+            let mut command = place.command(&[&second[..], &["--connect", &address]].concat());
+            (first, Running::of(&mut command))
+        };
+        assert_eq!(second.until("ready")["writable"], "both");
+        assert_eq!(first.until("ready")["writable"], "both");
+        write_both(&place);
+        second.signal(Signal::TERM);
+        assert_eq!((first.ended().0, second.ended().0), (Some(0), Some(0)), "{by_code}");
+    }
+}
+
+#[test]
+fn a_folder_is_not_mounted_in_the_one_that_is_shared() {
+    let place = Place::with_tree();
+    fs::create_dir(place.path("tree/theirs")).unwrap();
+    std::os::unix::fs::symlink(place.path("tree/theirs"), place.path("elsewhere")).unwrap();
+    for words in [
+        &["pair", "@tree", "@tree/theirs"][..],
+        &["pair", "@tree", "@elsewhere", "--join"],
+        &["share", "@tree", "--mount", "@tree", "--nonempty"],
+        &["mount", "@tree", "--share", "@tree/theirs", "--nonempty"],
+    ] {
+        let output = place.output(&[words, &["--connect", "127.0.0.1:1"]].concat());
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(text(&output).contains("must be apart"), "{words:?}: {}", text(&output));
+    }
 }
 
 #[test]

@@ -1,6 +1,13 @@
 use super::*;
 
-const ENDS: [End; 4] = [End::Sender, End::Receiver, End::Sharer, End::Mounter];
+const ENDS: [End; 6] = [
+    End::Sender,
+    End::Receiver,
+    End::Sharer,
+    End::Mounter,
+    End::Pairer,
+    End::Joiner,
+];
 
 /// An end at a terminal that was told nothing but where the other one is, elsewhere.
 fn wishes(end: End) -> Wishes {
@@ -290,8 +297,11 @@ fn the_other_end_is_told_where_this_one_waits() {
 
 #[test]
 fn every_end_names_the_command_of_the_other() {
-    assert_eq!(ENDS.map(End::other), ["receive", "send", "mount", "share"]);
-    assert_eq!(ENDS.map(End::is_first), [true, false, true, false]);
+    assert_eq!(
+        ENDS.map(End::other),
+        ["receive", "send", "mount", "share", "pair --join", "pair"]
+    );
+    assert_eq!(ENDS.map(End::is_first), [true, false, true, false, true, false]);
 }
 
 #[test]

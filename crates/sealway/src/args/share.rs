@@ -1,4 +1,4 @@
-//! Arguments of `share` and `mount`.
+//! Arguments of `share`, `mount` and `pair`.
 
 use std::path::PathBuf;
 
@@ -20,6 +20,7 @@ use crate::exit::Exit;
 #[command(mut_arg("connections", |arg| arg.hide(true)), mut_arg("hash", |arg| arg.hide(true)), mut_arg("via", |arg| arg.hide(true)),
     mut_arg("no_direct", |arg| arg.hide(true)))]
 #[command(group = ArgGroup::new("reaching").args(["writable", "http"]))]
+#[command(mut_arg("keep_free", |arg| arg.requires("writable")))]
 #[command(mut_arg("pin", |arg| arg.requires("http").help_heading("With a browser")), mut_arg("hidden", |arg| arg.requires("reaching").help(
     "With --http: also show names that begin with a dot; with --writable: let the other end also change those right in a home directory")))]
 pub(crate) struct Share {
@@ -64,7 +65,7 @@ pub(crate) struct Share {
 // What is of transfers alone.
 #[command(mut_arg("connections", |arg| arg.hide(true)), mut_arg("hash", |arg| arg.hide(true)), mut_arg("via", |arg| arg.hide(true)),
     mut_arg("no_direct", |arg| arg.hide(true)))]
-#[command(mut_arg("hidden", |arg| arg.requires("writable")))]
+#[command(mut_arg("hidden", |arg| arg.requires("writable")), mut_arg("keep_free", |arg| arg.requires("writable")))]
 pub(crate) struct Mount {
     /// An empty folder
     #[arg(value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath)]
@@ -88,6 +89,38 @@ pub(crate) struct Mount {
     pub(crate) link: Link,
 }
 
+/// Work in a folder of someone, and let them work in one of yours
+///
+/// Each end owns DIR, and finds the folder of the other one at MOUNTPOINT, to read and to write. The other end can change and delete all that
+/// is in DIR, and nothing else. The first end shows a code; the second one says --join. It lasts until either end stops (Ctrl-C, or umount).
+#[derive(Args, Debug)]
+#[command(after_help = Exit::help_of(&EXITS), after_long_help = format!("{}\n\n{ENVIRONMENT}", Exit::help_of(&EXITS)))]
+// What is of transfers and of one direction alone.
+#[command(mut_arg("connections", |arg| arg.hide(true)), mut_arg("hash", |arg| arg.hide(true)), mut_arg("via", |arg| arg.hide(true)),
+    mut_arg("no_direct", |arg| arg.hide(true)))]
+pub(crate) struct Pair {
+    /// The folder of this end
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) folder: PathBuf,
+
+    /// An empty folder, where that of the other end appears
+    #[arg(value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath)]
+    pub(crate) mountpoint: PathBuf,
+
+    /// Come to the end that shows the code
+    #[arg(long)]
+    pub(crate) join: bool,
+
+    #[command(flatten)]
+    pub(crate) changing: Changing,
+
+    #[command(flatten)]
+    pub(crate) mounting: MountAt,
+
+    #[command(flatten)]
+    pub(crate) link: Link,
+}
+
 /// What may be changed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Direction {
@@ -103,7 +136,7 @@ pub(crate) enum Direction {
 #[derive(Args, Debug)]
 pub(crate) struct Changing {
     /// Room that stays free on the disk of a folder that the other end may change, such as 500M or 10G
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = super::values::size, requires = "writable")]
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = super::values::size)]
     pub(crate) keep_free: u64,
 
     /// Let the other end also change names that begin with a dot right in a home directory, such as .ssh
@@ -113,7 +146,7 @@ pub(crate) struct Changing {
 
 /// How a folder is mounted.
 #[derive(Args, Debug)]
-pub(crate) struct Mounting {
+pub(crate) struct MountAt {
     /// Let other users of this machine read it (needs user_allow_other in /etc/fuse.conf, or root)
     #[arg(long)]
     pub(crate) allow_other: bool,
@@ -122,6 +155,17 @@ pub(crate) struct Mounting {
     #[arg(long)]
     pub(crate) nonempty: bool,
 
+    /// How long an end that was lost is looked for; 0: not at all. What is read meanwhile waits for a minute
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
+    pub(crate) reconnect: u64,
+}
+
+/// The same where it may be read-only.
+#[derive(Args, Debug)]
+pub(crate) struct Mounting {
+    #[command(flatten)]
+    pub(crate) at: MountAt,
+
     /// Keep whole files that were read in this folder, for the next time; what came by a code goes with the mount
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) cache: Option<PathBuf>,
@@ -129,8 +173,4 @@ pub(crate) struct Mounting {
     /// How much is kept, such as 500M, 4G or 1T; what was used least recently goes first
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = super::values::size, requires = "cache")]
     pub(crate) cache_size: u64,
-
-    /// How long an end that was lost is looked for; 0: not at all. What is read meanwhile waits for a minute
-    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
-    pub(crate) reconnect: u64,
 }

@@ -1,4 +1,4 @@
-//! `sealway share` and `sealway mount`.
+//! `sealway share`, `sealway mount` and `sealway pair`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use sealway_drop_mount::sharing::{self, Options, Ready, Telling};
 use super::events::Events;
 use super::session::{Prepared, ask_again, confirm, prepare};
 use super::stop_on_signal;
-use crate::args::{Changing, Direction, DropLink, Mount, Mounting, Share};
+use crate::args::{Changing, Direction, DropLink, Mount, MountAt, Mounting, Pair, Share};
 use crate::exit::Exit;
 use crate::problem::Problem;
 use crate::signals::take_every_descriptor;
@@ -27,15 +27,24 @@ pub(crate) fn share(options: &Share) -> Result<Exit, Problem> {
         let problem = Problem::new(Exit::Usage, "one folder is shared at a time");
         return Err(problem.hint("with --http several are, and files too; `sealway send` sends them"));
     };
-    let mut sharing = sharing(Some(folder), options.mount.as_ref(), &options.mounting);
+    let mut sharing = sharing(Some(folder), options.mount.as_ref(), &options.mounting.at);
+    sharing.mounting.cache = cache(&options.mounting);
     allow(&mut sharing, options.writable, &options.changing)?;
     run(&sharing, &options.link, End::Sharer)
 }
 
 pub(crate) fn mount(options: &Mount) -> Result<Exit, Problem> {
-    let mut sharing = sharing(options.share.as_ref(), Some(&options.mountpoint), &options.mounting);
+    let mut sharing = sharing(options.share.as_ref(), Some(&options.mountpoint), &options.mounting.at);
+    sharing.mounting.cache = cache(&options.mounting);
     allow(&mut sharing, options.writable, &options.changing)?;
     run(&sharing, &options.link, End::Mounter)
+}
+
+pub(crate) fn pair(options: &Pair) -> Result<Exit, Problem> {
+    let mut sharing = sharing(Some(&options.folder), Some(&options.mountpoint), &options.mounting);
+    allow(&mut sharing, Some(Direction::Both), &options.changing)?;
+    let end = if options.join { End::Joiner } else { End::Pairer };
+    run(&sharing, &options.link, end)
 }
 
 /// Takes in what may be changed.
@@ -65,32 +74,57 @@ fn allow(sharing: &mut Options, what: Option<Direction>, limits: &Changing) -> R
     Ok(())
 }
 
-fn sharing(share: Option<&PathBuf>, mount: Option<&PathBuf>, options: &Mounting) -> Options {
+fn sharing(share: Option<&PathBuf>, mount: Option<&PathBuf>, options: &MountAt) -> Options {
     Options {
         share: share.cloned(),
         mount: mount.cloned(),
-        mounting: mounting(options),
+        mounting: MountOptions {
+            allow_other: options.allow_other,
+            allow_nonempty: options.nonempty,
+            ..MountOptions::default()
+        },
         again: Duration::from_secs(options.reconnect),
         ..Options::default()
     }
 }
 
-fn mounting(options: &Mounting) -> MountOptions {
-    let cache = options.cache.as_ref().map(|dir| CacheOptions {
+fn cache(options: &Mounting) -> Option<CacheOptions> {
+    options.cache.as_ref().map(|dir| CacheOptions {
         size: options.cache_size,
         ..CacheOptions::new(dir)
-    });
-    MountOptions {
-        allow_other: options.allow_other,
-        allow_nonempty: options.nonempty,
-        cache,
-        ..MountOptions::default()
-    }
+    })
 }
 
 /// What cannot be listed is left to mounting.
 fn holds_something(folder: &Path) -> bool {
     std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+/// Neither folder may hold the other: each end would find its own folder in that of the other one, and so on without end.
+fn apart(shared: &Path, mounted: &Path) -> Result<(), Problem> {
+    // That of a mount whose program was killed cannot be asked, the one it is in can.
+    let real = |folder: &Path| {
+        folder.canonicalize().or_else(|error| {
+            let (parent, name) = folder.parent().zip(folder.file_name()).ok_or(error)?;
+            let parent = if parent == Path::new("") {
+                Path::new(".")
+            } else {
+                parent
+            };
+            Ok(parent.canonicalize()?.join(name))
+        })
+    };
+    let wrong = |why: std::io::Error| Problem::new(Exit::Usage, format!("{}: {why}", mounted.display()));
+    let (inner, outer) = (real(mounted).map_err(wrong)?, real(shared).map_err(wrong)?);
+    if !inner.starts_with(&outer) && !outer.starts_with(&inner) {
+        return Ok(());
+    }
+    let what = format!(
+        "the folders of the two ends must be apart: {} is shared, {} mounted",
+        shared.display(),
+        mounted.display()
+    );
+    Err(Problem::new(Exit::Usage, what).hint("mount beside the folder, not in it"))
 }
 
 fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
@@ -110,6 +144,9 @@ fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
             Err(error) if mounted && error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()) => {}
             Err(error) => return Err(wrong(&format_args!(": {error}"))),
         }
+    }
+    if let (Some(shared), Some(mounted)) = (&sharing.share, &sharing.mount) {
+        apart(shared, mounted)?;
     }
     // Of those who come, of the folder, and of what is open in the mount.
     take_every_descriptor();
