@@ -185,8 +185,12 @@ pub struct ResultRow {
     /// `higher` or `lower`.
     #[schemars(extend("enum" = ["higher", "lower"]))]
     pub better: String,
-    /// Median over rounds.
+    /// Median over rounds; where `over` is `samples`, the percentile of the samples of all rounds together.
     pub median: Num,
+    /// What `median` is taken over: `rounds`, or `samples` for percentiles and the longest of latencies.
+    #[serde(default = "over_rounds")]
+    #[schemars(extend("enum" = ["rounds", "samples"]))]
+    pub over: String,
     /// Median absolute deviation over rounds.
     #[serde(default)]
     pub mad: Num,
@@ -216,6 +220,10 @@ pub struct ResultRow {
     /// Marks such as `noisy`, `unusable`, `two-modes`, `outlier`, `not-steady`.
     #[serde(default)]
     pub flags: Vec<String>,
+}
+
+fn over_rounds() -> String {
+    "rounds".to_owned()
 }
 
 /// How one subject stands to another in the same rounds.

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use crate::measure::NoiseSample;
 use crate::result::{CanarySample, Case, PlanFacts, RunResult};
+use crate::stats::latency::Tail;
 
 pub use execute::{Job, MAX_EXTRA_ROUNDS, ScheduleError, Timing, execute};
 pub use ident::{NoEntropy, cpus, run_id, seed, version};
@@ -87,6 +88,8 @@ pub struct Counted {
     pub cpu_s: f64,
     /// Further figures of the window by the name of their metric, such as a percentile; most workloads have none.
     pub figures: Vec<(&'static str, f64)>,
+    /// Latencies of the window by name, for percentiles of all windows together.
+    pub(crate) tails: Vec<(&'static str, Tail)>,
 }
 
 /// Why a cell gave no figure.

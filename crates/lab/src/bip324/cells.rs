@@ -8,8 +8,9 @@ use super::ends::{Ends, Make};
 use super::traffic::{Checker, Traffic};
 use crate::run::{CellError, Counted, Timed};
 use crate::stats::latency::Latency;
-use crate::workload::batch::{LATENCY_SHARE, Op, clocked, lane_figures, latency_figures};
+use crate::workload::batch::{LATENCY_SHARE, Op, clocked, lane_figures};
 use crate::workload::chunk::{Chunk, not_prepared, repeat};
+use crate::workload::metric::BATCHES;
 
 /// Packets of a batch from which on it is timed and compared by itself.
 pub(super) const ALONE: usize = 64;
@@ -140,12 +141,8 @@ impl PacketCell {
         if self.task.latency {
             walk.times = Some(Latency::new());
             repeat(&mut walk, window / LATENCY_SHARE)?;
-            let times = walk.times.as_ref();
-            counted.figures.extend(
-                times
-                    .into_iter()
-                    .flat_map(|times| latency_figures(times, self.task.batch)),
-            );
+            let times = walk.times.as_ref().map(|times| (BATCHES, times.tail()));
+            counted.tails.extend(times);
         }
         Ok(counted)
     }

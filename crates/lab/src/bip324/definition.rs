@@ -17,7 +17,7 @@ use crate::plan::Profile;
 use crate::result::Case;
 use crate::run::{Cell, CellError};
 use crate::workload;
-use crate::workload::batch::{MIN_P99, Op, Sizes, keep_first, packets};
+use crate::workload::batch::{Op, Sizes, keep_first, packets};
 use crate::workload::chunk::failed_cell;
 use crate::workload::subjects::Found;
 
@@ -53,7 +53,7 @@ pub(super) fn hash(profile: Profile) -> String {
     let count = packets(profile);
     workload::hash(&format!(
         "{NAME} {VERSION} mix=40%U[0,32],30%U[33,128],20%U[129,512],10%U[513,4096] decoys=U[0,{DECOY_MAX}] \
-         packets={count} fixed={FIXED_BYTES} seed={SEED} connections={MANY} chunk={ALONE}/{TOGETHER}/{CHUNK} p99={MIN_P99}"
+         packets={count} fixed={FIXED_BYTES} seed={SEED} connections={MANY} chunk={ALONE}/{TOGETHER}/{CHUNK} percentiles=all-rounds"
     ))
 }
 

@@ -333,6 +333,7 @@ fn watch(
                     wall_s: wall.as_secs_f64(),
                     cpu_s: cpu.unwrap_or_default(),
                     figures,
+                    tails: Vec::new(),
                 });
             }
             _ => {}

@@ -26,6 +26,7 @@ fn row(subject: &str, bytes: i64, centre: f64) -> ResultRow {
         metric: "throughput".into(),
         unit: "B/s".into(),
         better: "higher".into(),
+        over: "rounds".to_owned(),
         median: Num(centre),
         mad: Num(0.0),
         low: Num(centre),

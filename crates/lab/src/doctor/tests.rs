@@ -90,6 +90,7 @@ impl Timed for Twin {
             wall_s,
             cpu_s: wall_s,
             figures: Vec::new(),
+            tails: Vec::new(),
         })
     }
 }

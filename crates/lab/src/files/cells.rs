@@ -97,6 +97,7 @@ impl FileCell {
         }
         let (ops, bytes) = moved.read.unwrap_or((kept.source.files() as u64, kept.source.bytes()));
         let mut counted = Counted {
+            tails: Vec::new(),
             ops,
             bytes,
             wall_s: moved.wall.as_secs_f64(),

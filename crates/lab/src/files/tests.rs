@@ -191,6 +191,7 @@ fn row(subject: &str, shape: &str, metric: &str, values: [f64; 3]) -> ResultRow 
         metric: metric.to_owned(),
         unit: "B/s".to_owned(),
         better: "higher".to_owned(),
+        over: "rounds".to_owned(),
         median: Num(values[1]),
         mad: Num(0.0),
         low: Num(values[0]),

@@ -8,12 +8,14 @@ use std::time::{Duration, Instant};
 
 use super::generator::{Edge, Generator, Window};
 use super::memory::of_sockets;
+use super::metrics::{FIRST_BYTE, LATENCY, SERVICE};
 use super::script::Script;
 use super::sink::{Fault, Sink};
 use crate::peer::proc::raise_files;
 use crate::result::Case;
 use crate::route::{Engine, Route, RouteError, Stack};
 use crate::run::{Cell, CellError, Counted, Timed};
+use crate::stats::latency::Tail;
 use crate::workload::routes::DIRECT;
 
 /// Share of a window above which the generator's thread, and not the subject, may be what limits it.
@@ -194,8 +196,7 @@ impl LoadCell {
             let rate = window.done as f64 / window.wall_s;
             self.shared.ceilings.borrow_mut().note(&self.spec, self.subject, rate);
         }
-        let mut figures = latency_figures(&generator, self.spec.drive);
-        figures.extend(load_figures(&window, &generator, self.spec.drive));
+        let mut figures = load_figures(&window, &generator, self.spec.drive);
         for (name, time) in &spent {
             figures.push((name, time / window.done as f64));
         }
@@ -205,6 +206,7 @@ impl LoadCell {
             wall_s: window.wall_s,
             cpu_s: spent.get("cpu_per_op").copied().unwrap_or(0.0),
             figures,
+            tails: tails(&generator, self.spec.drive),
         })
     }
 
@@ -252,6 +254,7 @@ impl LoadCell {
             wall_s,
             cpu_s: 0.0,
             figures,
+            tails: Vec::new(),
         })
     }
 }
@@ -335,27 +338,17 @@ fn memory(route: &Route) -> Result<BTreeMap<&'static str, u64>, CellError> {
     Ok(sum)
 }
 
-/// The percentiles that so many samples support.
-fn latency_figures(generator: &Generator, drive: Drive) -> Vec<(&'static str, f64)> {
-    let wanted = [
-        (&generator.latency, 0.5, "latency_p50", true),
-        (&generator.latency, 0.95, "latency_p95", true),
-        (&generator.latency, 0.99, "latency_p99", true),
-        (&generator.latency, 0.999, "latency_p99.9", true),
-        (&generator.first_byte, 0.5, "first_byte_p50", true),
-        (&generator.first_byte, 0.95, "first_byte_p95", true),
-        (&generator.first_byte, 0.99, "first_byte_p99", true),
-        // In a closed loop this is the latency again.
-        (&generator.service, 0.5, "service_p50", matches!(drive, Drive::Open(_))),
-        (&generator.service, 0.99, "service_p99", matches!(drive, Drive::Open(_))),
+/// The latencies of a window by name.
+fn tails(generator: &Generator, drive: Drive) -> Vec<(&'static str, Tail)> {
+    let mut tails = vec![
+        (LATENCY, generator.latency.tail()),
+        (FIRST_BYTE, generator.first_byte.tail()),
     ];
-    let mut figures: Vec<_> = wanted
-        .into_iter()
-        .filter(|(.., wanted)| *wanted)
-        .filter_map(|(latency, q, name, _)| Some((name, latency.quantile(q)?)))
-        .collect();
-    figures.extend(generator.latency.longest().map(|s| ("latency_max", s)));
-    figures
+    // In a closed loop this is the latency again.
+    if matches!(drive, Drive::Open(_)) {
+        tails.push((SERVICE, generator.service.tail()));
+    }
+    tails
 }
 
 /// What became of the load. `overloaded` and `generator-bound` are marks: a row of whose windows one has it, has it too.

@@ -6,7 +6,7 @@ use crate::result::{Case, ResultRow};
 
 const INTRO: &str = "Generator, programs and server share this machine and its loopback: no network, and CPU that one takes is \
                      lost to the others. CPU and latency are a request or connection; direct is the generator straight to the \
-                     server.";
+                     server. Percentiles are of all rounds' samples together, the other figures medians over rounds.";
 
 /// How to read its bars.
 pub(crate) const READING: &str = "Bars start at zero; the thin line is the interval, or the range with few rounds.";

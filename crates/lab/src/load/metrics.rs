@@ -16,16 +16,21 @@ const fn cpu(name: &'static str) -> Metric {
     Metric::lower(name, "s/op").by(Method::Process).related()
 }
 
-const P50: Metric = wall("latency_p50", "s");
-const P95: Metric = wall("latency_p95", "s");
-const P99: Metric = wall("latency_p99", "s");
-const P999: Metric = wall("latency_p99.9", "s");
-const MAX: Metric = wall("latency_max", "s");
-const FIRST50: Metric = wall("first_byte_p50", "s");
-const FIRST95: Metric = wall("first_byte_p95", "s");
-const FIRST99: Metric = wall("first_byte_p99", "s");
-const SERVICE50: Metric = wall("service_p50", "s");
-const SERVICE99: Metric = wall("service_p99", "s");
+/// Latencies of exchanges from their intended start, to the first byte of the answer, and from when they were sent.
+pub(crate) const LATENCY: &str = "latency";
+pub(crate) const FIRST_BYTE: &str = "first_byte";
+pub(crate) const SERVICE: &str = "service";
+
+const P50: Metric = wall("latency_p50", "s").percentile(LATENCY, 0.5);
+const P95: Metric = wall("latency_p95", "s").percentile(LATENCY, 0.95);
+const P99: Metric = wall("latency_p99", "s").percentile(LATENCY, 0.99);
+const P999: Metric = wall("latency_p99.9", "s").percentile(LATENCY, 0.999);
+const MAX: Metric = wall("latency_max", "s").percentile(LATENCY, 1.0);
+const FIRST50: Metric = wall("first_byte_p50", "s").percentile(FIRST_BYTE, 0.5);
+const FIRST95: Metric = wall("first_byte_p95", "s").percentile(FIRST_BYTE, 0.95);
+const FIRST99: Metric = wall("first_byte_p99", "s").percentile(FIRST_BYTE, 0.99);
+const SERVICE50: Metric = wall("service_p50", "s").percentile(SERVICE, 0.5);
+const SERVICE99: Metric = wall("service_p99", "s").percentile(SERVICE, 0.99);
 const CPU: Metric = cpu("cpu_per_op");
 const CPU_CLIENT: Metric = cpu("cpu_per_op_client");
 const CPU_SERVER: Metric = cpu("cpu_per_op_server");

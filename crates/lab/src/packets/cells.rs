@@ -10,8 +10,9 @@ use super::mover::{Mover, refuses_forgeries};
 use super::pool::Pool;
 use crate::run::{CellError, Counted, Timed};
 use crate::stats::latency::Latency;
-use crate::workload::batch::{LATENCY_SHARE, Op, clocked, lane_figures, latency_figures};
+use crate::workload::batch::{LATENCY_SHARE, Op, clocked, lane_figures};
 use crate::workload::chunk::{Chunk, not_prepared, repeat};
+use crate::workload::metric::BATCHES;
 
 /// Packets of a chunk, unless a batch has more: enough that reading the clocks costs nothing.
 pub(super) const CHUNK_PACKETS: usize = 4096;
@@ -159,12 +160,8 @@ impl Timed for PacketCell {
         if self.latency {
             walk.times = Some(Latency::new());
             repeat(&mut walk, window / LATENCY_SHARE)?;
-            let times = walk.times.as_ref();
-            counted.figures.extend(
-                times
-                    .into_iter()
-                    .flat_map(|times| latency_figures(times, self.task.batch)),
-            );
+            let times = walk.times.as_ref().map(|times| (BATCHES, times.tail()));
+            counted.tails.extend(times);
         }
         Ok(counted)
     }

@@ -17,7 +17,7 @@ use crate::plan::Profile;
 use crate::result::{Case, Subject};
 use crate::run::{Cell, CellError};
 use crate::workload;
-use crate::workload::batch::{MIN_P99, Op, Sizes, keep_first, packets};
+use crate::workload::batch::{Op, Sizes, keep_first, packets};
 use crate::workload::chunk::failed_cell;
 #[cfg(feature = "peers")]
 use crate::workload::engine::{AwsLc, Ring};
@@ -50,7 +50,7 @@ pub(super) fn hash(profile: Profile) -> String {
     let count = packets(profile);
     workload::hash(&format!(
         "{NAME} {VERSION} mix=40%U[1,32],30%U[33,128],20%U[129,512],10%U[513,4096] tiny=U[1,32] packets={count} \
-         fixed={FIXED_BYTES}/{LEAST} seed={SEED} connections={CONNECTIONS} aad=0 chunk={CHUNK_PACKETS} p99={MIN_P99}"
+         fixed={FIXED_BYTES}/{LEAST} seed={SEED} connections={CONNECTIONS} aad=0 chunk={CHUNK_PACKETS} percentiles=all-rounds"
     ))
 }
 

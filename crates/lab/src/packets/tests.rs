@@ -23,8 +23,7 @@ use crate::report::terminal::Style;
 use crate::result::{ResultRow, RunResult};
 use crate::run::{CellError, Counted, Observer, Timed};
 use crate::stats::SplitMix64;
-use crate::stats::latency::Latency;
-use crate::workload::batch::{MIN_P99, Op, Sizes, latency_figures, packets};
+use crate::workload::batch::{Op, Sizes, packets};
 use crate::workload::{Peers, Workload, run};
 
 #[test]
@@ -203,26 +202,6 @@ fn wrong_work_is_caught_with_one_thread_and_with_two() {
             assert_eq!(counted.bytes, pools * plain, "{counted:?}");
         }
     }
-}
-
-#[test]
-fn percentiles_need_samples() {
-    let of = |range: std::ops::RangeInclusive<u64>| {
-        let mut times = Latency::new();
-        range.for_each(|ns| times.record(ns));
-        latency_figures(&times, 4)
-    };
-    let names = |count: u64| -> Vec<&str> { of(1..=count).iter().map(|(name, _)| *name).collect() };
-    assert!(names(10).is_empty());
-    assert_eq!(names(MIN_P99 - 1), ["latency_p50", "packet_p50"]);
-    assert_eq!(
-        names(MIN_P99),
-        ["latency_p50", "packet_p50", "latency_p99", "packet_p99"]
-    );
-    let figures = of(0..=1000);
-    assert_eq!(figures[0].1, 500e-9);
-    assert_eq!(figures[1].1, 125e-9);
-    assert_eq!(figures[2].1, 990e-9);
 }
 
 #[derive(Default)]

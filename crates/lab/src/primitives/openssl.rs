@@ -190,6 +190,7 @@ fn counted(ended: &Ended, seconds: u64, bytes: usize) -> Result<Counted, String>
         wall_s,
         cpu_s,
         figures: Vec::new(),
+        tails: Vec::new(),
     })
 }
 

@@ -47,6 +47,7 @@ fn a_window_has_the_cpu_time_of_what_was_counted() {
         wall_s: 2.0,
         cpu_s: 1.5,
         figures: Vec::new(),
+        tails: Vec::new(),
     };
     assert_eq!(found, want);
 }

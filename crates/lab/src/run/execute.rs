@@ -212,6 +212,7 @@ impl Run<'_> {
             marks: Vec::new(),
         });
         self.outcome.cells.push(cell);
+        self.outcome.tails.push(counted.tails);
         self.outcome.noise.push(noise);
         self.outcome.visits_s.push(visit_s);
         Some(after)

@@ -132,6 +132,7 @@ const CALM: Counted = Counted {
     wall_s: 1.0,
     cpu_s: 0.9,
     figures: Vec::new(),
+    tails: Vec::new(),
 };
 
 /// Cells a1 b1 a2 b2: two subjects in each of two cases, cell `bad` with an error at a visit.

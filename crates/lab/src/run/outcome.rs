@@ -3,6 +3,7 @@
 use crate::measure::{Noise, WarningCode};
 use crate::result::{CanarySample, Case, Warning, Window};
 use crate::run::{CellError, Mark};
+use crate::stats::latency::Tail;
 
 /// Everything the runner saw. Valid at any moment, also after an interruption.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,6 +17,8 @@ pub struct Outcome {
     pub noise: Vec<Noise>,
     /// For each window, the length of the visit in seconds: warm-up, timed part and verification.
     pub visits_s: Vec<f64>,
+    /// For each window, its latencies by name.
+    pub(crate) tails: Vec<Vec<(&'static str, Tail)>>,
     /// Every canary once, in order.
     pub canaries: Vec<CanarySample>,
     /// Cells that gave an error. Each has stopped at its error.
@@ -66,6 +69,13 @@ impl Outcome {
             .zip(&self.cells)
             .filter(move |(window, of)| sound && **of == cell && !has(window, Mark::Superseded))
             .map(|(window, _)| window)
+    }
+
+    /// The latencies of a window called `name`.
+    pub(crate) fn tail_of(&self, window: &Window, name: &str) -> Option<&Tail> {
+        let place = self.windows.iter().position(|known| known.order == window.order)?;
+        let mut tails = self.tails.get(place)?.iter();
+        tails.find(|(of, _)| *of == name).map(|(_, tail)| tail)
     }
 
     /// The error of a cell, if it had one.

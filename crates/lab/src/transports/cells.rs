@@ -283,6 +283,7 @@ fn measure(line: &Line, spec: &Spec, warmup: Duration, window: Duration) -> Resu
         wall_s,
         cpu_s,
         figures,
+        tails: Vec::new(),
     })
 }
 

@@ -101,10 +101,6 @@ pub(crate) fn keep_first<S: PartialEq + Copy>(specs: &mut Vec<S>) {
 /// Part of a window, added to it, in which each batch is timed on its own.
 pub(crate) const LATENCY_SHARE: u32 = 3;
 
-/// Batches of a window from which on its median is given, and its 99th percentile.
-const MIN_MEDIAN: u64 = 11;
-pub(crate) const MIN_P99: u64 = 1000;
-
 /// Does one batch, and notes how long it took where somebody wants to know.
 #[inline(always)]
 pub(crate) fn clocked<T>(times: &mut Option<Latency>, batch: impl FnOnce() -> T) -> T {
@@ -113,21 +109,6 @@ pub(crate) fn clocked<T>(times: &mut Option<Latency>, batch: impl FnOnce() -> T)
     let done = batch();
     times.record(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
     done
-}
-
-/// The percentiles that so many batches support, of a batch and shared out over its packets.
-pub(crate) fn latency_figures(times: &Latency, batch: usize) -> Vec<(&'static str, f64)> {
-    let mut figures = Vec::new();
-    for (q, least, whole, each) in [
-        (0.5, MIN_MEDIAN, "latency_p50", "packet_p50"),
-        (0.99, MIN_P99, "latency_p99", "packet_p99"),
-    ] {
-        if times.count() >= least {
-            let value = times.at(q);
-            figures.extend([(whole, value), (each, value / batch as f64)]);
-        }
-    }
-    figures
 }
 
 /// How full the lanes of the cipher and of the authenticator were, where there were any.

@@ -1,8 +1,9 @@
 //! What is read out of windows, and the metrics that several workloads have.
 
 use crate::measure::cpu::Method;
-use crate::result::Window;
+use crate::result::{Case, Window};
 use crate::stats::Better;
+use crate::stats::latency::Tail;
 
 /// What a metric makes of a window.
 #[derive(Clone, Copy)]
@@ -15,6 +16,42 @@ pub(crate) struct Metric {
     pub(crate) method: Option<Method>,
     /// Whether it has ratios although it is not the first.
     pub(crate) related: bool,
+    /// Of which latencies it is a percentile; over several rounds it is that of all their samples.
+    pub(crate) percentile: Option<Percentile>,
+}
+
+/// A percentile of the latencies of windows.
+#[derive(Clone, Copy)]
+pub(crate) struct Percentile {
+    /// Name of the latencies.
+    pub(crate) of: &'static str,
+    /// 0 to 1; 1 is the longest.
+    pub(crate) q: f64,
+    /// Shared out over the packets of a batch.
+    pub(crate) each: bool,
+}
+
+impl Percentile {
+    /// The percentile of all samples of a cell in seconds; `None` where they are too few to tell it.
+    pub(crate) fn of_all(&self, tail: &Tail, case: &Case) -> Option<f64> {
+        self.share(tail.quantile(self.q)?, case)
+    }
+
+    /// That of the samples of one round, however few: a round that stood still has few, and must not drop out for it.
+    /// NaN without any.
+    pub(crate) fn of_round(&self, tail: &Tail, case: &Case) -> f64 {
+        tail.at(self.q)
+            .and_then(|value| self.share(value, case))
+            .unwrap_or(f64::NAN)
+    }
+
+    fn share(&self, seconds: f64, case: &Case) -> Option<f64> {
+        if !self.each {
+            return Some(seconds);
+        }
+        let batch = case.int("batch").filter(|batch| *batch > 0)?;
+        Some(seconds / batch as f64)
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -35,6 +72,7 @@ impl Metric {
             value: Value::Figure,
             method: None,
             related: false,
+            percentile: None,
         }
     }
 
@@ -67,6 +105,24 @@ impl Metric {
         Metric { related: true, ..self }
     }
 
+    /// The percentile `q` of the latencies called `of`.
+    pub(crate) const fn percentile(self, of: &'static str, q: f64) -> Metric {
+        let each = false;
+        Metric {
+            percentile: Some(Percentile { of, q, each }),
+            ..self
+        }
+    }
+
+    /// The same shared out over the packets of a batch.
+    const fn percentile_each(self, of: &'static str, q: f64) -> Metric {
+        let each = true;
+        Metric {
+            percentile: Some(Percentile { of, q, each }),
+            ..self
+        }
+    }
+
     /// What it makes of a window that cost so many seconds; NaN if the window has no such figure.
     pub(crate) fn value(&self, window: &Window, cost: f64) -> f64 {
         match self.value {
@@ -93,13 +149,20 @@ pub(crate) const CPU_PER_OP: Metric = Metric::lower("cpu_per_op", "s/op").of(|wi
 /// Seconds to set something up.
 pub(crate) const SETUP_TIME: Metric = Metric::lower("setup_time", "s/op").of(|window, s| s / window.ops as f64);
 
+/// Latencies of batches.
+pub(crate) const BATCHES: &str = "batch";
+
 /// A batch from submission to done.
-pub(crate) const LATENCY_P50: Metric = Metric::lower("latency_p50", "s").by(Method::Wall);
-pub(crate) const LATENCY_P99: Metric = Metric::lower("latency_p99", "s").by(Method::Wall);
+pub(crate) const LATENCY_P50: Metric = wall("latency_p50", "s").percentile(BATCHES, 0.5);
+pub(crate) const LATENCY_P99: Metric = wall("latency_p99", "s").percentile(BATCHES, 0.99);
 
 /// The same shared out over its packets.
-pub(crate) const PACKET_P50: Metric = Metric::lower("packet_p50", "s/op").by(Method::Wall);
-pub(crate) const PACKET_P99: Metric = Metric::lower("packet_p99", "s/op").by(Method::Wall);
+pub(crate) const PACKET_P50: Metric = wall("packet_p50", "s/op").percentile_each(BATCHES, 0.5);
+pub(crate) const PACKET_P99: Metric = wall("packet_p99", "s/op").percentile_each(BATCHES, 0.99);
+
+const fn wall(name: &'static str, unit: &'static str) -> Metric {
+    Metric::lower(name, unit).by(Method::Wall)
+}
 
 /// How full the vector lanes of the cipher and of the authenticator were.
 pub(crate) const LANE_USE: Metric = Metric::higher("lane_use", "1");

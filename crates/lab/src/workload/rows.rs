@@ -7,6 +7,7 @@ use crate::measure::cpu::Method;
 use crate::plan::Profile;
 use crate::result::{Case, Num, ResultRow, Window};
 use crate::run::{Cell, Outcome};
+use crate::stats::latency::Tail;
 use crate::stats::{Better, Rules, Summary, confirm, flags, log_ratios, median, ratio, signed_rank_p};
 
 /// Figures of a window that are no metrics: a row of whose windows one has such a figure carries its name as a mark.
@@ -130,15 +131,29 @@ impl Table {
                 .iter()
                 .filter_map(|(cell, windows)| {
                     let method = self.method(*cell);
-                    let value = |round| {
-                        windows
-                            .get(round)
-                            .map_or(f64::NAN, |window| metric.value(window, cost(window, method)))
+                    let case = &self.cells[*cell].0;
+                    let value = |window: &Window| match metric.percentile {
+                        Some(percentile) => {
+                            let tail = outcome.tail_of(window, percentile.of);
+                            tail.map_or(f64::NAN, |tail| percentile.of_round(tail, case))
+                        }
+                        None => metric.value(window, cost(window, method)),
                     };
+                    let value = |round| windows.get(round).map_or(f64::NAN, |window| value(window));
                     let values: Vec<f64> = rounds.iter().map(value).collect();
+                    let pooled = match metric.percentile {
+                        Some(percentile) => {
+                            let tails = windows.values().filter_map(|w| outcome.tail_of(w, percentile.of));
+                            Some(percentile.of_all(&Tail::merged(tails), case)?)
+                        }
+                        None => None,
+                    };
                     let known = values.iter().any(|value| !value.is_nan());
                     known.then(|| {
                         let mut row = self.row(*cell, metric, values);
+                        if let Some(pooled) = pooled {
+                            of_samples(&mut row, pooled);
+                        }
                         let marked = |mark: &&str| windows.values().any(|window| window.figures.contains_key(*mark));
                         let marks = MARKS.iter().copied().filter(marked);
                         row.flags.extend(marks.map(str::to_owned));
@@ -167,6 +182,7 @@ impl Table {
             unit: metric.unit.to_owned(),
             better: metric.better.as_str().to_owned(),
             median: Num(f64::NAN),
+            over: "rounds".to_owned(),
             mad: Num(f64::NAN),
             low: Num(f64::NAN),
             high: Num(f64::NAN),
@@ -256,6 +272,13 @@ impl Table {
     }
 }
 
+/// Makes the figure of a row that of all samples together. Its ends are those of the rounds, between which it lies.
+fn of_samples(row: &mut ResultRow, pooled: f64) {
+    Summary::range(&numbers(row)).store(row);
+    row.median = Num(pooled);
+    "samples".clone_into(&mut row.over);
+}
+
 /// Seconds that the work of a window took: CPU time, unless the case is read by the wall or there is no clock for it.
 fn cost(window: &Window, method: Method) -> f64 {
     if method != Method::Wall && window.cpu_s > 0.0 {
@@ -268,3 +291,6 @@ fn cost(window: &Window, method: Method) -> f64 {
 fn numbers(row: &ResultRow) -> Vec<f64> {
     row.values.iter().map(|value| value.get()).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -212,6 +212,7 @@ fn row(
         metric: metric.into(),
         unit: unit.into(),
         better: better.into(),
+        over: "rounds".to_owned(),
         median: Num(mid),
         mad: Num(mad),
         low: Num(sorted[1]),

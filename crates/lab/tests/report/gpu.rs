@@ -11,6 +11,7 @@ fn row(workload: &str, case: &Case, subject: &str, rate: f64, to: Option<&str>) 
         metric: "rate".into(),
         unit: "1/s".into(),
         better: "higher".into(),
+        over: "rounds".to_owned(),
         median: Num(rate),
         mad: Num(0.0),
         low: Num(rate),

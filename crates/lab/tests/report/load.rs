@@ -19,6 +19,7 @@ fn row(workload: &str, case: &Case, subject: &str, (metric, better): (&str, &str
         metric: metric.into(),
         unit: "s".into(),
         better: better.into(),
+        over: "rounds".to_owned(),
         median: Num(value),
         mad: Num(0.0),
         low: Num(value),

@@ -189,7 +189,7 @@ fn all(rows: &[ResultRow]) -> Listing {
         ("marks", false),
     ];
     let mut table = Listing::new(
-        "Medians over rounds; ratios as measured (for times, below 1 is faster)",
+        "Medians over rounds, percentiles over the samples of all rounds; ratios as measured (for times, below 1 is faster)",
         &columns,
     );
     for row in rows {

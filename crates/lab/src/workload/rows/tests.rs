@@ -1,0 +1,126 @@
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::*;
+use crate::run::{CellError, Counted, Timed};
+use crate::stats::latency::Latency;
+use crate::workload::metric;
+
+struct Still;
+
+impl Timed for Still {
+    fn window(&mut self, _: Duration, _: Duration) -> Result<Counted, CellError> {
+        Err(CellError::failed("not visited here"))
+    }
+}
+
+const METRICS: &[Metric] = &[
+    metric::RATE,
+    Metric::lower("latency_p99", "s").percentile("latency", 0.99).related(),
+    Metric::lower("latency_p99.9", "s").percentile("latency", 0.999),
+    Metric::lower("latency_max", "s").percentile("latency", 1.0),
+];
+
+fn table(subjects: &[&str]) -> Table {
+    let cells: Vec<Cell> = subjects
+        .iter()
+        .map(|name| Cell::new(Case::new(), name, Still))
+        .collect();
+    let scheme = Scheme::new("requests", String::new(), |_| METRICS, Reference::First(&["peer"]));
+    Table::new(&cells, scheme, Profile::Standard)
+}
+
+/// One more window of a cell: so many exchanges of so many microseconds each, and one that took longer.
+fn add(outcome: &mut Outcome, cell: usize, round: u32, exchanges: u64, us: u64, longest_us: u64) {
+    let mut latency = Latency::new();
+    (1..exchanges).for_each(|_| latency.record(us * 1000));
+    latency.record(longest_us * 1000);
+    outcome.windows.push(Window {
+        workload: "requests".to_owned(),
+        case: Case::new(),
+        subject: String::new(),
+        round,
+        order: u32::try_from(outcome.windows.len()).unwrap(),
+        t: 0.0,
+        wall_s: 1.0,
+        cpu_s: 0.0,
+        bytes: 0,
+        ops: exchanges,
+        figures: BTreeMap::new(),
+        canary: Vec::new(),
+        steal: 0.0,
+        preempted: 0,
+        marks: Vec::new(),
+    });
+    outcome.cells.push(cell);
+    outcome.tails.push(vec![("latency", latency.tail())]);
+}
+
+fn named<'a>(rows: &'a [ResultRow], subject: &str, metric: &str) -> &'a ResultRow {
+    rows.iter()
+        .find(|row| row.subject == subject && row.metric == metric)
+        .unwrap()
+}
+
+#[test]
+fn a_slow_round_with_few_samples_stays_in_the_tail() {
+    let mut outcome = Outcome::default();
+    for round in 0..3 {
+        // The second round stood still: too few samples for a percentile of its own.
+        let (exchanges, us) = if round == 1 { (90, 12_000) } else { (5000, 1000) };
+        add(
+            &mut outcome,
+            0,
+            round,
+            exchanges,
+            us,
+            if round == 1 { 110_000 } else { us },
+        );
+    }
+    let rows = table(&["sealway"]).rows(&outcome);
+    let figure = |metric: &str| named(&rows, "sealway", metric).median.get() * 1e6;
+    let near = |metric: &str, us: f64| (figure(metric) / us - 1.0).abs() < 0.001;
+    assert!(near("latency_p99", 1000.0), "{}", figure("latency_p99"));
+    assert!(near("latency_p99.9", 12_000.0), "{}", figure("latency_p99.9"));
+    assert_eq!(figure("latency_max").round(), 110_000.0);
+    let row = named(&rows, "sealway", "latency_p99.9");
+    assert_eq!((row.over.as_str(), row.how.as_str()), ("samples", "range"));
+    assert_eq!(row.rounds, 3, "{:?}", row.values);
+    assert!(row.low.get() <= row.median.get() && row.median.get() <= row.high.get());
+    assert_eq!(named(&rows, "sealway", "rate").over, "rounds");
+}
+
+#[test]
+fn a_percentile_without_enough_samples_in_all_rounds_has_no_row() {
+    let mut outcome = Outcome::default();
+    (0..3).for_each(|round| add(&mut outcome, 0, round, 400, 1000, 1000));
+    let rows = table(&["sealway"]).rows(&outcome);
+    assert!(
+        rows.iter().any(|row| row.metric == "latency_p99"),
+        "1,200 samples in all"
+    );
+    assert!(rows.iter().all(|row| row.metric != "latency_p99.9"));
+}
+
+#[test]
+fn every_round_has_its_place_in_the_ratio_of_tails() {
+    let mut outcome = Outcome::default();
+    for round in 0..9 {
+        // Half of our rounds are slow and have few samples; the peer is calm.
+        let slow = round % 2 == 0;
+        add(
+            &mut outcome,
+            0,
+            round,
+            if slow { 200 } else { 5000 },
+            if slow { 4000 } else { 1000 },
+            5000,
+        );
+        add(&mut outcome, 1, round, 5000, 1000, 1000);
+    }
+    let rows = table(&["sealway", "peer"]).rows(&outcome);
+    let ratio = named(&rows, "sealway", "latency_p99").ratio.clone().unwrap();
+    assert!(ratio.high.get() > 3.5, "{ratio:?}");
+}
