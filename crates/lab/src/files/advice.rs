@@ -2,7 +2,7 @@
 
 use crate::format::{sig3_or, times};
 use crate::result::{Recommendation, ResultRow};
-use crate::workload::advice::{compare, largest};
+use crate::workload::advice::{PassedOver, compare, largest};
 
 /// Subjects that encrypt nothing: nobody is told to use them.
 const PLAIN: [&str; 2] = ["rsync-plain", "grpc-plain"];
@@ -16,14 +16,15 @@ pub(super) fn advise(rows: &[ResultRow]) -> Vec<Recommendation> {
 }
 
 fn fastest(rows: &[ResultRow], scenario: &str, shape: &str) -> Option<Recommendation> {
-    let found = largest(rows, |row| {
+    let wanted = |row: &ResultRow| {
         row.metric == "throughput"
             && row.case.text("way") == Some("send")
             && row.case.text("shape") == Some(shape)
             && row.case.text("place") == Some("memory")
             && row.case.text("suite") == Some("default")
             && !PLAIN.contains(&row.subject.as_str())
-    });
+    };
+    let found = largest(rows, wanted);
     let [mut best, mut second, ..] = found[..] else {
         return None;
     };
@@ -37,6 +38,7 @@ fn fastest(rows: &[ResultRow], scenario: &str, shape: &str) -> Option<Recommenda
     if confidence == "tie" && cost(second) < cost(best) {
         std::mem::swap(&mut best, &mut second);
     }
+    let passed = PassedOver::of(rows, &rows[best], wanted, |row| row.subject.clone());
     let speed = |i: usize| {
         format!(
             "{} GB/s for {} s/GB",
@@ -48,14 +50,15 @@ fn fastest(rows: &[ResultRow], scenario: &str, shape: &str) -> Option<Recommenda
         scenario: scenario.to_owned(),
         choice: rows[best].subject.clone(),
         reason: format!(
-            "From start to end {} moves {} of CPU time, {} the rate of {} ({}), the next of those that encrypt.",
+            "From start to end {} moves {} of CPU time, {} the rate of {} ({}), the next of those that encrypt.{}",
             rows[best].subject,
             speed(best),
             times(rows[best].median.get() / rows[second].median.get()),
             rows[second].subject,
             speed(second),
+            passed.sentence(),
         ),
         because: vec![best, second],
-        confidence: confidence.to_owned(),
+        confidence: passed.confidence(confidence).to_owned(),
     })
 }

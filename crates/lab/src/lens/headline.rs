@@ -65,7 +65,7 @@ impl Headline {
         if let Some(ratio) = &row.ratio {
             self.lead = times(ratio.estimate.get());
             self.lead_note = note(&ratio.to);
-            self.sure = verdict(&ratio.verdict).2.to_owned();
+            self.sure = verdict(speed(row).map_or("", |speed| speed.verdict)).2.to_owned();
             self.sure_note = format!(
                 "{} over {}; {}",
                 list_range(ratio.low.get(), ratio.high.get()),

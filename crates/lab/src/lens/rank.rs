@@ -1,6 +1,7 @@
 //! Which of several rows is best, and what may be said of two.
 
 use crate::result::ResultRow;
+use crate::stats::Verdict;
 
 /// Differences below this are never called a win: 1 %.
 pub const MARGIN: f64 = 0.01;
@@ -22,7 +23,7 @@ pub struct Speed<'a> {
     pub high: f64,
     /// True for an interval with a stated level, false for the plain range of a few rounds.
     pub interval: bool,
-    /// As the result has it.
+    /// As the result has it, of a row that may be ranked.
     pub verdict: &'a str,
 }
 
@@ -45,7 +46,11 @@ pub fn speed(row: &ResultRow) -> Option<Speed<'_>> {
         low,
         high,
         interval: ratio.level > 0.0,
-        verdict: &ratio.verdict,
+        verdict: if rankable(row) {
+            &ratio.verdict
+        } else {
+            Verdict::Unknown.as_str()
+        },
     })
 }
 
@@ -59,17 +64,20 @@ pub fn verdict(name: &str) -> (usize, char, &'static str) {
     }
 }
 
-/// True when a row may not be ranked.
-pub fn unusable(row: &ResultRow) -> bool {
-    let not_ranked = ["unusable", "overloaded"];
-    row.flags.iter().any(|flag| not_ranked.contains(&flag.as_str()))
+/// Marks of rows that are shown and never ranked: their figures depend on more than the subject, or are of other work.
+const NOT_RANKED: [&str; 4] = ["unusable", "overloaded", "generator-bound", "unauthenticated"];
+
+/// Whether a row may be ranked: the one rule of tables, charts, headlines, standings and recommendations. A ratio of a row
+/// that may not, or to one that may not, is not decided.
+pub fn rankable(row: &ResultRow) -> bool {
+    let figure = row.median.get();
+    figure.is_finite() && figure > 0.0 && !row.flags.iter().any(|flag| NOT_RANKED.contains(&flag.as_str()))
 }
 
 /// Which of the rows of one case are best: the best median, and every row not told apart from it. No row is best when
 /// fewer than two can be ranked.
 pub fn best(rows: &[Option<&ResultRow>]) -> Vec<bool> {
-    let ranked = |row: &&ResultRow| row.median.get().is_finite() && row.median.get() > 0.0 && !unusable(row);
-    let candidates: Vec<&ResultRow> = rows.iter().flatten().copied().filter(|row| ranked(row)).collect();
+    let candidates: Vec<&ResultRow> = rows.iter().flatten().copied().filter(|row| rankable(row)).collect();
     let Some(top) = candidates
         .iter()
         .copied()
@@ -82,7 +90,7 @@ pub fn best(rows: &[Option<&ResultRow>]) -> Vec<bool> {
         None => ahead(top, row) <= 1.0 + margin(top.rounds.min(row.rounds)) || overlap(top, row),
     };
     rows.iter()
-        .map(|row| row.is_some_and(|row| candidates.len() > 1 && ranked(&row) && tied(row)))
+        .map(|row| row.is_some_and(|row| candidates.len() > 1 && rankable(row) && tied(row)))
         .collect()
 }
 
@@ -94,7 +102,8 @@ fn paired(a: &ResultRow, b: &ResultRow) -> Option<bool> {
             .ratio
             .as_ref()
             .filter(|ratio| ratio.to == y.subject && x.case == y.case)?;
-        Some(matches!(ratio.verdict.as_str(), "faster" | "slower"))
+        let apart = matches!(ratio.verdict.as_str(), "faster" | "slower");
+        Some(apart && rankable(x) && rankable(y))
     };
     of(a, b).or_else(|| of(b, a))
 }
@@ -131,8 +140,11 @@ pub fn round_ratios(a: &ResultRow, b: &ResultRow) -> Option<(f64, f64, f64)> {
     Some((ratios[0], middle, ratios[ratios.len() - 1]))
 }
 
-/// Whether `a` leads `b` in every round, and by more than the margin of so many rounds in the median.
+/// Whether both may be ranked and `a` leads `b` in every round, and by more than the margin of so many rounds in the median.
 pub fn clearly(a: &ResultRow, b: &ResultRow) -> bool {
+    if !rankable(a) || !rankable(b) {
+        return false;
+    }
     let least = 1.0 + margin(a.rounds.min(b.rounds));
     round_ratios(a, b).is_some_and(|(low, middle, _)| low > 1.0 && middle > least)
 }

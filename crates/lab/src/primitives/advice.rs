@@ -2,14 +2,15 @@
 //!
 //! For two ends the cost of a suite is the larger of sealing at the one and opening at the other; here both ends are this
 //! machine. A choice is `clear` when it wins by more than the margin of the run's statistics, `slight` when it leads in
-//! every round but by less than that, `tie` when it does not, and `unknown` without the rounds to tell. Rows marked
-//! `unusable` are not looked at. A choice that rests on a noisy row, or on one whose outputs were not compared, is `slight`
+//! every round but by less than that, `tie` when it does not, and `unknown` without the rounds to tell. Rows that may not be
+//! ranked are not looked at. A choice that rests on a noisy row, or on one whose outputs were not compared, is `slight`
 //! at best.
 
 use sealway_aead::Suite;
 use sealway_aead::choose::{Offer, negotiate};
 use sealway_aead::cpu::{Cpu, Feature};
 
+use crate::lens::rank::rankable;
 use crate::result::{Recommendation, ResultRow};
 use crate::stats::{Better, Rules, ratio};
 
@@ -50,7 +51,7 @@ impl<'a> Figures<'a> {
                 && row.case.text("suite") == Some(suite.name())
                 && row.case.text("op") == Some(op)
                 && row.case.int("bytes") == bytes
-                && usable(row)
+                && rankable(row)
         })
     }
 
@@ -93,7 +94,7 @@ impl<'a> Figures<'a> {
                 && row.metric == "cpu_per_op"
                 && row.case.text("suite") == Some(suite.name())
                 && row.case.text("op") == Some("fresh-key")
-                && usable(row)
+                && rankable(row)
         })?;
         let row = self.row(index);
         let rounds = row.values.iter().map(|value| value.get()).collect();
@@ -150,11 +151,6 @@ impl<'a> Figures<'a> {
 
 /// Marks of rows that a clear choice cannot rest on.
 const SHAKY: [&str; 2] = ["noisy", "two-modes"];
-
-/// True for a row with a figure that means something.
-fn usable(row: &ResultRow) -> bool {
-    row.median.get() > 0.0 && row.median.is_finite() && !row.flags.iter().any(|flag| flag == "unusable")
-}
 
 /// What an end without AES in hardware sees: rounds of AES-256-GCM over ChaCha20-Poly1305 there, with the rows.
 struct SoftAes {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::PEERS;
 use crate::format::{self, count, sig3_or, times};
-use crate::lens::rank::{ROUNDS_FOR_INTERVAL, ahead, best, clearly, round_ratios, unusable};
+use crate::lens::rank::{ROUNDS_FOR_INTERVAL, ahead, best, clearly, rankable, round_ratios};
 use crate::lens::{
     Against, Axis, Family, Headline, Layout, Lens, Parameter, Part, Place, Plot, Relation, Scope, Shown, headline,
     list, operation, position,
@@ -353,7 +353,7 @@ fn answer(scope: &Scope<'_>) -> Option<Headline> {
         return Some(nothing(text, "not known"));
     };
     let mut rows = ours(scope, "seal");
-    rows.retain(|row| row.case.int("bytes") == Some(bytes) && row.median.get().is_finite() && !unusable(row));
+    rows.retain(|row| row.case.int("bytes") == Some(bytes) && rankable(row));
     rows.sort_by(|a, b| b.median.get().total_cmp(&a.median.get()));
     let Some((top, rest)) = rows.split_first() else {
         let text = "No row for long messages is steady enough to rank the suites.";

@@ -1,7 +1,7 @@
 //! How a subject stands over all cases.
 
 use crate::format::{count, times};
-use crate::lens::rank::{speed, unusable, verdict};
+use crate::lens::rank::{rankable, speed, verdict};
 use crate::lens::{Against, Lens, OURS, Scope};
 use crate::result::ResultRow;
 
@@ -11,6 +11,8 @@ pub(crate) struct Sum<'a> {
     subject: &'a str,
     to: &'a str,
     cases: usize,
+    /// Those of them that may be ranked.
+    ranked: usize,
     mean: f64,
     worst: (f64, &'a ResultRow),
     best: (f64, &'a ResultRow),
@@ -18,11 +20,11 @@ pub(crate) struct Sum<'a> {
     counts: [usize; 4],
 }
 
-/// The sums of `subject`, one for each reference, that of most cases first. Where the reference is the best peer of each case,
+/// The sums of `subject` over all cases that have a ratio, one for each reference, that of most cases first. Where the reference is the best peer of each case,
 /// one has all; the control, and our engine without a GPU, stand for themselves.
 pub(crate) fn sums<'a>(lens: &'static Lens, scope: &Scope<'a>, subject: &str) -> Vec<Sum<'a>> {
     let rows = scope.rows.iter().copied();
-    let of_subject = rows.filter(|row| row.subject == subject && lens.leads(row) && !unusable(row));
+    let of_subject = rows.filter(|row| row.subject == subject && lens.leads(row));
     let mut sums: Vec<Sum<'a>> = Vec::new();
     for (row, ratio) in of_subject.filter_map(|row| Some((row, speed(row)?))) {
         let itself = lens.against == Against::First || ratio.to == lens.control || ratio.to == OURS;
@@ -34,6 +36,7 @@ pub(crate) fn sums<'a>(lens: &'static Lens, scope: &Scope<'a>, subject: &str) ->
                 subject: &row.subject,
                 to,
                 cases: 0,
+                ranked: 0,
                 mean: 0.0,
                 worst: one,
                 best: one,
@@ -43,6 +46,7 @@ pub(crate) fn sums<'a>(lens: &'static Lens, scope: &Scope<'a>, subject: &str) ->
         });
         let sum = &mut sums[place];
         sum.cases += 1;
+        sum.ranked += usize::from(rankable(row));
         sum.mean += ratio.estimate.ln();
         sum.counts[verdict(ratio.verdict).0] += 1;
         if ratio.estimate < sum.worst.0 {
@@ -65,11 +69,24 @@ impl Sum<'_> {
         self.subject
     }
 
-    /// Two sentences.
+    /// Two sentences. There is a mean only if every case may be ranked: one over those that happen to be calm enough would
+    /// speak of others than it says.
     pub(crate) fn sentence(&self) -> String {
         let [better, worse, same, unknown] = self.counts;
         let words = &self.lens.standing;
         let case = |row: &ResultRow| (self.lens.case)(&row.case);
+        if self.ranked < self.cases {
+            return format!(
+                "{} against {}: {} of {} may be ranked, so no mean is given. {} in {better}, {} in {worse}, the same in {same}, \
+                 not decided in {unknown}.",
+                self.subject,
+                self.to,
+                self.ranked,
+                count(self.cases, "case"),
+                words.better,
+                words.worse,
+            );
+        }
         let range = if self.cases > 1 {
             format!(
                 ", from {} ({}) to {} ({})",

@@ -208,7 +208,7 @@ fn ratio_cell(row: Option<&ResultRow>, shown: &Shown) -> Cell {
             turned
         })
         .unwrap_or_default(),
-        marks: verdict(&ratio.verdict).1.to_string(),
+        marks: verdict(speed(row).map_or("", |speed| speed.verdict)).1.to_string(),
         best: false,
     }
 }

@@ -1,5 +1,6 @@
 //! What recommendations have in common: which rows count, and how sure a comparison is.
 
+use crate::lens::rank::{ahead, rankable};
 use crate::result::ResultRow;
 use crate::stats::{Better, Rules, median, ratio};
 
@@ -18,9 +19,45 @@ pub(crate) fn largest(rows: &[ResultRow], wanted: impl Fn(&ResultRow) -> bool) -
     found
 }
 
-/// Whether the figures of a row mean something.
+/// Whether a row may be ranked, and has the rounds to be.
 pub(crate) fn usable(row: &ResultRow) -> bool {
-    row.median.get().is_finite() && row.rounds >= LEAST_ROUNDS && !flagged(row, "unusable")
+    rankable(row) && row.rounds >= LEAST_ROUNDS
+}
+
+/// What a choice must say of the rows that it passed over: those of which `wanted` is true and that may not be ranked, by
+/// `name`, and whether the chart beside it shows one of them ahead of the chosen.
+pub(crate) struct PassedOver {
+    pub(crate) names: Vec<String>,
+    pub(crate) ahead: bool,
+}
+
+impl PassedOver {
+    pub(crate) fn of(
+        rows: &[ResultRow],
+        chosen: &ResultRow,
+        wanted: impl Fn(&ResultRow) -> bool,
+        name: impl Fn(&ResultRow) -> String,
+    ) -> PassedOver {
+        let passed: Vec<&ResultRow> = rows.iter().filter(|row| wanted(row) && !usable(row)).collect();
+        PassedOver {
+            names: passed.iter().map(|row| name(row)).collect(),
+            ahead: passed.iter().any(|row| ahead(row, chosen) > 1.0),
+        }
+    }
+
+    /// A sentence with a space before it; empty when nothing was passed over.
+    pub(crate) fn sentence(&self) -> String {
+        if self.names.is_empty() {
+            return String::new();
+        }
+        let rest = if self.ahead { "; one of them looks better" } else { "" };
+        format!(" Too unsteady to rank: {}{rest}.", self.names.join(", "))
+    }
+
+    /// How sure the choice is then: not known where it may be one of those.
+    pub(crate) fn confidence(&self, found: &'static str) -> &'static str {
+        if self.ahead { "unknown" } else { found }
+    }
 }
 
 fn flagged(row: &ResultRow, mark: &str) -> bool {
@@ -58,4 +95,42 @@ pub(crate) fn compare(one: &ResultRow, other: &ResultRow) -> (f64, &'static str)
         _ => "tie",
     };
     (median(&pairs).unwrap_or(f64::NAN), confidence)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn row(subject: &str, median: f64, flags: &str) -> ResultRow {
+        let text = format!(
+            r#"{{"workload":"x","subject":"{subject}","case":{{}},"metric":"cpu_per_gb","unit":"s/GB","better":"lower",
+                "median":{median},"low":1,"high":1,"rounds":9,"flags":[{flags}]}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn a_choice_names_those_it_passed_over() {
+        let rows = [
+            row("a", 2.0, ""),
+            row("b", 3.0, ""),
+            row("c", 2.5, r#""unusable""#),
+            row("d", 1.0, r#""generator-bound""#),
+        ];
+        assert_eq!(largest(&rows, |_| true), [1, 0]);
+        let name = |row: &ResultRow| row.subject.clone();
+        let passed = PassedOver::of(&rows[..3], &rows[0], |_| true, name);
+        assert_eq!(passed.sentence(), " Too unsteady to rank: c.");
+        assert_eq!(passed.confidence("clear"), "clear");
+        let passed = PassedOver::of(&rows, &rows[0], |_| true, name);
+        assert_eq!(
+            passed.sentence(),
+            " Too unsteady to rank: c, d; one of them looks better."
+        );
+        assert_eq!(passed.confidence("clear"), "unknown");
+        let passed = PassedOver::of(&rows[..2], &rows[0], |_| true, name);
+        assert_eq!((passed.sentence().as_str(), passed.confidence("tie")), ("", "tie"));
+    }
 }

@@ -1,14 +1,16 @@
 //! From windows to rows.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::metric::Metric;
+use crate::lens::rank::rankable;
 use crate::measure::cpu::Method;
 use crate::plan::Profile;
 use crate::result::{Case, Num, ResultRow, Window};
 use crate::run::{Cell, Outcome};
 use crate::stats::latency::Tail;
-use crate::stats::{Better, Rules, Summary, confirm, flags, log_ratios, median, ratio, signed_rank_p};
+use crate::stats::{Better, Rules, Summary, Verdict, confirm, flags, log_ratios, median, ratio, signed_rank_p};
 
 /// Figures of a window that are no metrics: a row of whose windows one has such a figure carries its name as a mark.
 const MARKS: [&str; 2] = ["overloaded", "generator-bound"];
@@ -38,7 +40,7 @@ pub(crate) struct Scheme {
     pub(crate) method: fn(&Case, &str) -> Method,
     /// How the outputs of a cell are checked.
     pub(crate) verified: fn(&Case, &str) -> &'static str,
-    /// Looks at all rows together, when each is known.
+    /// Looks at all rows together, when each is known and none has a ratio yet.
     pub(crate) finish: fn(&mut [ResultRow]),
 }
 
@@ -92,17 +94,28 @@ impl Table {
             let key = (text("suite"), text("op"), number, case.canonical());
             cases.entry(key).or_default().push(index);
         }
-        let mut rows: Vec<ResultRow> = cases
-            .values()
-            .flat_map(|cells| self.case_rows(cells, outcome))
-            .collect();
-        self.confirm(&mut rows);
+        let mut rows: Vec<ResultRow> = Vec::new();
+        let mut related: Vec<(Range<usize>, &Metric)> = Vec::new();
+        for cells in cases.values() {
+            for (metric, ratios, mut table) in self.case_tables(cells, outcome) {
+                let start = rows.len();
+                rows.append(&mut table);
+                if ratios {
+                    related.push((start..rows.len(), metric));
+                }
+            }
+        }
+        // Marks come first: they say who may be ranked, and who may be the reference.
         (self.scheme.finish)(&mut rows);
+        for (table, metric) in related {
+            self.relate(&mut rows[table], metric);
+        }
+        self.confirm(&mut rows);
         rows
     }
 
-    /// The rows of one case: its metrics, and in each of them its subjects.
-    fn case_rows(&self, cells: &[usize], outcome: &Outcome) -> Vec<ResultRow> {
+    /// The rows of one case: its metrics, whether they have ratios, and in each of them its subjects.
+    fn case_tables(&self, cells: &[usize], outcome: &Outcome) -> Vec<(&'static Metric, bool, Vec<ResultRow>)> {
         let windows: Vec<(usize, BTreeMap<u32, &Window>)> = cells
             .iter()
             .map(|&cell| {
@@ -125,9 +138,9 @@ impl Table {
         rounds.dedup();
         let Some(&first) = cells.first() else { return Vec::new() };
         let metrics = (self.scheme.metrics)(&self.cells[first].0);
-        let mut rows = Vec::new();
+        let mut tables = Vec::new();
         for (i, metric) in metrics.iter().enumerate() {
-            let mut table: Vec<ResultRow> = windows
+            let table: Vec<ResultRow> = windows
                 .iter()
                 .filter_map(|(cell, windows)| {
                     let method = self.method(*cell);
@@ -162,12 +175,9 @@ impl Table {
                 })
                 .collect();
             // The others are the first read another way, or have no peer: one ratio says it all.
-            if i == 0 || metric.related {
-                self.relate(&mut table, metric);
-            }
-            rows.append(&mut table);
+            tables.push((metric, i == 0 || metric.related, table));
         }
-        rows
+        tables
     }
 
     fn row(&self, cell: usize, metric: &Metric, values: Vec<f64>) -> ResultRow {
@@ -212,8 +222,13 @@ impl Table {
     fn reference(&self, table: &[ResultRow], better: Better) -> Option<usize> {
         let place = |name: &&str| table.iter().position(|row| row.subject == *name);
         let best = |names: &[&str]| {
-            let places = names.iter().filter_map(&place);
+            let mut places: Vec<usize> = names.iter().filter_map(&place).collect();
+            // Figures that mean nothing are what others stand to only where there is nothing else.
+            if places.iter().any(|i| rankable(&table[*i])) {
+                places.retain(|i| rankable(&table[*i]));
+            }
             places
+                .into_iter()
                 .filter_map(|i| Some((i, better.goodness(median(&numbers(&table[i]))?.ln()))))
                 // A figure of nothing, or of less, has no ratios.
                 .filter(|(_, goodness)| goodness.is_finite())
@@ -233,6 +248,7 @@ impl Table {
             return;
         };
         let theirs = numbers(&table[reference]);
+        let sound = rankable(&table[reference]);
         let name = table[reference].subject.clone();
         let rules = Rules::of(metric.name);
         let rules = if self.intervals {
@@ -241,7 +257,11 @@ impl Table {
             rules.without_intervals()
         };
         for (_, row) in table.iter_mut().enumerate().filter(|(i, _)| *i != reference) {
-            row.ratio = Some(ratio(&name, &numbers(row), &theirs, metric.better, rules));
+            let mut found = ratio(&name, &numbers(row), &theirs, metric.better, rules);
+            if !sound || !rankable(row) {
+                Verdict::Unknown.as_str().clone_into(&mut found.verdict);
+            }
+            row.ratio = Some(found);
         }
     }
 

@@ -9,6 +9,7 @@ mod json;
 mod limits;
 mod load;
 mod new_workload;
+mod ranked;
 mod terminal;
 mod transports;
 

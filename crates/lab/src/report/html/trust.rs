@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::chart::Text;
 use super::figure::listing;
 use crate::format::{self, list_range, sig3_or};
+use crate::lens::rank::speed;
 use crate::report::listing::{Entry, Listing};
 use crate::report::model::{Report, rounds};
 use crate::result::{ResultRow, RunResult, Subject, Warning};
@@ -211,7 +212,7 @@ fn all(rows: &[ResultRow]) -> Listing {
                 Entry::number(sig3_or(ratio.estimate.get(), "not known"), ratio.estimate.get()),
                 Entry::number(list_range(ratio.low.get(), ratio.high.get()), ratio.low.get()),
                 Entry::text(&ratio.to),
-                Entry::text(&ratio.verdict),
+                Entry::text(speed(row).map_or("unknown", |speed| speed.verdict)),
             ]),
             None => entries.extend((0..4).map(|_| Entry::default())),
         }

@@ -124,3 +124,42 @@ fn every_round_has_its_place_in_the_ratio_of_tails() {
     let ratio = named(&rows, "sealway", "latency_p99").ratio.clone().unwrap();
     assert!(ratio.high.get() > 3.5, "{ratio:?}");
 }
+
+/// Rates of nine rounds of a subject, as windows.
+fn rates(outcome: &mut Outcome, cell: usize, of: impl Fn(u32) -> u64) {
+    (0..9).for_each(|round| add(outcome, cell, round, of(round), 1000, 1000));
+}
+
+#[test]
+fn who_may_not_be_ranked_neither_wins_nor_is_the_reference() {
+    let scheme = || {
+        let reference = Reference::Best(&["steady", "wild"]);
+        Scheme::new("requests", String::new(), |_| &METRICS[..1], reference)
+    };
+    let cells = ["sealway", "wild", "steady"].map(|name| Cell::new(Case::new(), name, Still));
+    let mut outcome = Outcome::default();
+    rates(&mut outcome, 0, |_| 4000);
+    rates(&mut outcome, 1, |round| 3000 + 400 * u64::from(round));
+    rates(&mut outcome, 2, |_| 2000);
+    let rows = Table::new(&cells, scheme(), Profile::Standard).rows(&outcome);
+    assert_eq!(named(&rows, "wild", "rate").flags, ["unusable"]);
+    let ratio = |subject: &str| named(&rows, subject, "rate").ratio.clone().unwrap();
+    assert_eq!(
+        (ratio("sealway").to.as_str(), ratio("sealway").verdict.as_str()),
+        ("steady", "faster")
+    );
+    assert_eq!(
+        (ratio("wild").to.as_str(), ratio("wild").verdict.as_str()),
+        ("steady", "unknown")
+    );
+
+    // With nobody else to stand to, nothing is decided.
+    let rows = Table::new(&cells[..2], scheme(), Profile::Standard).rows(&Outcome {
+        windows: outcome.windows[..18].to_vec(),
+        cells: outcome.cells[..18].to_vec(),
+        tails: outcome.tails[..18].to_vec(),
+        ..Outcome::default()
+    });
+    let ratio = named(&rows, "sealway", "rate").ratio.clone().unwrap();
+    assert_eq!((ratio.to.as_str(), ratio.verdict.as_str()), ("wild", "unknown"));
+}
