@@ -158,7 +158,7 @@ pub struct Unmatched {
 /// A remark on the comparison as a whole, with a code that a program can match.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Note {
-    /// `machine`, `profile`, `incomplete`, `same-run` or `control-moved`.
+    /// `machine`, `profile`, `incomplete`, `same-run`, `control-moved` or `unconfirmed`.
     pub code: String,
     /// One sentence for people.
     pub text: String,
@@ -202,6 +202,8 @@ pub struct Comparison {
     pub headline: Headline,
     /// True when absolute figures may be compared as well: same machine key and same profile.
     pub absolutes: bool,
+    /// Further runs of the new build that were looked at too: see [`Comparison::confirm`].
+    pub repeats: usize,
     /// Remarks on the whole.
     pub notes: Vec<Note>,
     /// Compared figures, ordered by key.
@@ -215,14 +217,17 @@ pub struct Comparison {
 impl Comparison {
     /// How the command ends.
     ///
-    /// [`Ending::Slower`] when a row that counts is slower, under any headline: a real slowdown of everything looks
-    /// like a changed machine, and only a repeated run can tell. [`Ending::Undecidable`] when no row that counts was
-    /// compared, and with `strict` also when one is unknown or has vanished, or when the runs are not comparable as
-    /// absolutes. Else [`Ending::Done`].
+    /// [`Ending::Slower`] when a row that counts is slower in this run and in a repeat of it, under any headline: a real
+    /// slowdown of everything looks like a changed machine. What differs from one start of a program to the next (where
+    /// its code and its memory lie) is the same in all rounds of a run, so one run alone proves nothing: without a repeat
+    /// a slower row is [`Ending::Undecidable`]. So it is when no row that counts was compared, and with `strict` also when
+    /// one is unknown or has vanished, or when the runs are not comparable as absolutes. Else [`Ending::Done`].
     pub fn ending(&self, strict: bool) -> Ending {
         let any = |verdict| self.counting().any(|row| row.verdict == verdict);
-        if any(Verdict::Slower) {
-            return Ending::Slower;
+        match (any(Verdict::Slower), self.repeats) {
+            (true, 0) => return Ending::Undecidable,
+            (true, _) => return Ending::Slower,
+            _ => {}
         }
         let vanished = || self.unmatched.iter().any(|row| row.counts && row.side == Side::Old);
         let doubtful = || any(Verdict::Unknown) || vanished() || !self.absolutes;
@@ -231,6 +236,32 @@ impl Comparison {
         } else {
             Ending::Done
         }
+    }
+
+    /// Takes in further runs of the new build, each compared with the same old run: a row is slower, or faster, only
+    /// where it is so in all of them, else it is unknown.
+    pub fn confirm(&mut self, repeats: &[Comparison]) {
+        self.repeats += repeats.len();
+        for row in &mut self.rows {
+            if !matches!(row.verdict, Verdict::Faster | Verdict::Slower) {
+                continue;
+            }
+            let same = |repeat: &&Comparison| repeat.rows.iter().any(|r| r.key == row.key && r.verdict == row.verdict);
+            let seen = repeats.iter().filter(same).count();
+            if seen < repeats.len() {
+                let note = format!("{} in {} of {} runs", row.verdict.as_str(), seen + 1, repeats.len() + 1);
+                row.verdict = Verdict::Unknown;
+                judge::add(&mut row.note, &note);
+            }
+        }
+        self.notes.retain(|note| !headline::CODES.contains(&note.code.as_str()));
+        self.headline = headline::headline(
+            &self.rows,
+            &self.controls,
+            self.absolutes,
+            self.repeats,
+            &mut self.notes,
+        );
     }
 
     /// The comparison as plain ASCII text, no line longer than 80 characters, whatever the result files contain.
@@ -253,12 +284,13 @@ pub fn compare(old: &RunResult, new: &RunResult, options: &Options) -> Result<Co
     let (rows, controls, unmatched) = judge::judge(&pair, options);
     let mut notes = join::notes(old, new);
     let absolutes = join::absolutes(old, new);
-    let headline = headline::headline(&rows, &controls, absolutes, &mut notes);
+    let headline = headline::headline(&rows, &controls, absolutes, 0, &mut notes);
     Ok(Comparison {
         old: RunRef::of(old),
         new: RunRef::of(new),
         headline,
         absolutes,
+        repeats: 0,
         notes,
         rows,
         controls,

@@ -18,7 +18,7 @@ pub enum Ending {
     Interrupted,
     /// The caller asked for what cannot be done.
     Misused,
-    /// A required peer is missing or did not start.
+    /// A required peer is missing, or a peer failed.
     PeerMissing,
     /// A file was written by a newer version.
     NewerSchema,
@@ -27,19 +27,23 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// How a finished run ends: wrong data before all else, then interruption, then noise under `strict`.
+    /// How a finished run ends: wrong data before all else, then a peer that failed, then interruption, then noise under
+    /// `strict`.
     ///
-    /// Under `strict`, a run is undecidable when any of its rows is marked `unusable`.
+    /// Wrong data is also what a peer delivers that lets pass what was changed on the wire of a stack that seals. Under
+    /// `strict`, a run is undecidable when any of its rows is marked `unusable`.
     pub fn of(result: &RunResult, strict: bool) -> Ending {
-        let wrong = WarningCode::CellWrong.code();
+        let warned = |code: WarningCode| result.warnings.iter().any(|warning| warning.code == code.code());
         let unusable = || {
             result
                 .results
                 .iter()
                 .any(|row| row.flags.iter().any(|flag| flag == "unusable"))
         };
-        if result.warnings.iter().any(|warning| warning.code == wrong) {
+        if warned(WarningCode::CellWrong) || warned(WarningCode::Unauthenticated) {
             Ending::Wrong
+        } else if warned(WarningCode::CellFailed) {
+            Ending::PeerMissing
         } else if !result.complete {
             Ending::Interrupted
         } else if strict && unusable() {
@@ -47,5 +51,35 @@ impl Ending {
         } else {
             Ending::Done
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn run(codes: &[WarningCode], complete: bool) -> RunResult {
+        let mut run: RunResult =
+            serde_json::from_str(r#"{"schema":1,"run":"r","started":"","sealway":"0","machine":{}}"#).unwrap();
+        run.complete = complete;
+        run.warnings = codes.iter().map(|code| code.warn("peer", "It did.")).collect();
+        run
+    }
+
+    #[test]
+    fn a_peer_that_lies_or_fails_is_heard_in_the_exit_code() {
+        let of = |codes: &[WarningCode], complete| Ending::of(&run(codes, complete), false);
+        assert_eq!(of(&[], true), Ending::Done);
+        assert_eq!(of(&[WarningCode::CellUnavailable], true), Ending::Done);
+        assert_eq!(of(&[WarningCode::CellFailed], true), Ending::PeerMissing);
+        assert_eq!(
+            of(&[WarningCode::CellFailed, WarningCode::CellWrong], true),
+            Ending::Wrong
+        );
+        assert_eq!(of(&[WarningCode::Unauthenticated], true), Ending::Wrong);
+        assert_eq!(of(&[WarningCode::CellWrong], false), Ending::Wrong);
+        assert_eq!(of(&[], false), Ending::Interrupted);
     }
 }

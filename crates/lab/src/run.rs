@@ -5,6 +5,7 @@
 
 mod execute;
 mod ident;
+pub(crate) mod layout;
 mod marks;
 mod outcome;
 mod probe;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use crate::measure::NoiseSample;
 use crate::result::{CanarySample, Case, PlanFacts, RunResult};
+use crate::stats::SplitMix64;
 use crate::stats::latency::Tail;
 
 pub use execute::{Job, MAX_EXTRA_ROUNDS, ScheduleError, Timing, execute};
@@ -31,6 +33,7 @@ pub struct Cell {
     /// Name of the subject.
     pub subject: String,
     timed: Box<dyn Timed>,
+    random: SplitMix64,
 }
 
 impl Cell {
@@ -40,6 +43,7 @@ impl Cell {
             case,
             subject: subject.to_owned(),
             timed: Box::new(timed),
+            random: layout::random(),
         }
     }
 }
@@ -50,7 +54,8 @@ impl Timed for Cell {
     }
 
     fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
-        self.timed.window(warmup, window)
+        let timed = &mut self.timed;
+        layout::somewhere(&mut self.random, &mut || timed.window(warmup, window))
     }
 }
 

@@ -297,6 +297,7 @@ fn measure(
             *index += base.results.len();
         }
         result.recommendation.extend(advice);
+        result.warnings.extend(unauthenticated(&rows));
         result.results.extend(rows);
         let before = u32::try_from(base.windows.len()).unwrap_or(u32::MAX);
         result.windows.extend(outcome.windows.iter().cloned().map(|mut window| {
@@ -349,6 +350,26 @@ fn standing_warnings(plan: &Plan, subjects: &[Subject], said: &[Warning]) -> Vec
         warnings.push(WarningCode::CasesDropped.warn("", &text));
     }
     warnings.retain(|warning| !said.contains(warning));
+    warnings
+}
+
+/// A warning for each subject with a stack that it does not authenticate.
+fn unauthenticated(rows: &[ResultRow]) -> Vec<Warning> {
+    let code = WarningCode::Unauthenticated;
+    let mut warnings: Vec<Warning> = Vec::new();
+    for row in rows
+        .iter()
+        .filter(|row| row.flags.iter().any(|flag| flag == code.code()))
+    {
+        let place = format!("{} {}", row.subject, row.case);
+        if !warnings.iter().any(|known| known.place == place) {
+            let text = format!(
+                "{} delivered wrong bytes after one bit was flipped on the wire.",
+                row.subject
+            );
+            warnings.push(code.warn(&place, &text));
+        }
+    }
     warnings
 }
 

@@ -272,7 +272,8 @@ pub(crate) enum HttpsPost {
 /// Compare two results
 ///
 /// Joins two result files by workload, case, subject and metric, and judges the change of the ratio to a control that
-/// ran in both: what changed on the machine falls out. What only one file has is listed.
+/// ran in both: what changed on the machine falls out. What only one file has is listed. One run does not prove a slowdown:
+/// the exit code is 5 only if a row is slower in a repeat (`--again`) too, and 6 without one.
 #[derive(Args, Debug)]
 #[command(after_help = Exit::help())]
 pub(crate) struct Compare {
@@ -283,6 +284,10 @@ pub(crate) struct Compare {
     /// The newer result
     #[arg(value_name = "B", value_hint = ValueHint::FilePath)]
     pub(crate) after: PathBuf,
+
+    /// A further result of the newer build, to confirm what changed; may be given several times
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) again: Vec<PathBuf>,
 
     /// The subject to take ratios to in both runs [default: chosen from those that both have]
     #[arg(long, value_name = "NAME")]

@@ -35,8 +35,8 @@ exits! {
     Usage = 2, "the command line or a configuration is wrong";
     /// A subject gave wrong data.
     Verification = 3, "verification failed: a subject gave wrong data, or what arrived is not what was announced";
-    /// A required peer is missing or did not start.
-    PeerMissing = 4, "a required peer is missing or did not start";
+    /// A required peer is missing, or a peer failed.
+    PeerMissing = 4, "a required peer is missing, or a peer did not start or failed";
     /// A regression was found or a gate was not met.
     Regression = 5, "a regression was found or a gate was not met";
     /// Too noisy or undecidable, under `--strict`.

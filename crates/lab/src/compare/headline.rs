@@ -38,8 +38,18 @@ pub struct Headline {
     pub text: String,
 }
 
-/// Sums up the rows that count; adds a note when the control moved without consequence.
-pub(super) fn headline(rows: &[Row], controls: &[ControlRow], absolutes: bool, notes: &mut Vec<Note>) -> Headline {
+/// Codes of the notes that [`headline`] adds.
+pub(super) const CODES: [&str; 2] = ["control-moved", "unconfirmed"];
+
+/// Sums up the rows that count; adds a note when the control moved without consequence, or when something is slower in the
+/// only run of the new build.
+pub(super) fn headline(
+    rows: &[Row],
+    controls: &[ControlRow],
+    absolutes: bool,
+    repeats: usize,
+    notes: &mut Vec<Note>,
+) -> Headline {
     let count = |verdict| rows.iter().filter(|row| row.counts && row.verdict == verdict).count();
     let (faster, slower) = (count(Verdict::Faster), count(Verdict::Slower));
     let (same, unknown) = (count(Verdict::Same), count(Verdict::Unknown));
@@ -97,6 +107,14 @@ pub(super) fn headline(rows: &[Row], controls: &[ControlRow], absolutes: bool, n
         notes.push(Note {
             code: "control-moved".to_owned(),
             text,
+        });
+    }
+    if slower > 0 && repeats == 0 {
+        notes.push(Note {
+            code: "unconfirmed".to_owned(),
+            text: "One run does not prove a slowdown: each start of a program lays out its memory anew. Measure the new build \
+                   once more and give that result with --again."
+                .to_owned(),
         });
     }
     Headline {

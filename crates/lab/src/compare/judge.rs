@@ -208,7 +208,7 @@ fn version_note(pair: &Pair<'_>, key: &Key) -> String {
     }
 }
 
-fn add(note: &mut String, text: &str) {
+pub(super) fn add(note: &mut String, text: &str) {
     if !note.is_empty() {
         note.push_str("; ");
     }

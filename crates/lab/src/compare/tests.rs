@@ -119,7 +119,9 @@ fn one_slower_row_is_a_regression() {
     set(&mut new, "sealway", 1420, 99.0);
     let found = compared(&run("a", 110.0, 100.0), &new);
     assert_eq!(found.headline.kind, HeadlineKind::Slower);
-    assert_eq!(found.ending(false), Ending::Slower);
+    assert_eq!(found.ending(false), Ending::Undecidable, "one run proves nothing");
+    assert!(found.notes.iter().any(|note| note.code == "unconfirmed"));
+    assert_eq!(confirmed(&found, &[&found]).ending(false), Ending::Slower);
     let slower: Vec<&Row> = found.rows.iter().filter(|row| row.verdict == Verdict::Slower).collect();
     assert_eq!(slower.len(), 1);
     let (own, control, ratio) = (
@@ -133,6 +135,37 @@ fn one_slower_row_is_a_regression() {
     set(&mut new, "sealway", 64, 130.0);
     let mixed = compared(&run("a", 110.0, 100.0), &new);
     assert_eq!(mixed.headline.kind, HeadlineKind::Mixed);
+}
+
+fn confirmed(found: &Comparison, repeats: &[&Comparison]) -> Comparison {
+    let mut found = found.clone();
+    found.confirm(&repeats.iter().map(|&repeat| repeat.clone()).collect::<Vec<_>>());
+    found
+}
+
+#[test]
+fn what_one_start_of_the_program_got_by_bad_luck_is_no_regression() {
+    let old = run("a", 110.0, 100.0);
+    let unlucky = |bytes: i64| {
+        let mut new = run("b", 110.0, 100.0);
+        set(&mut new, "sealway", bytes, 102.0);
+        compared(&old, &new)
+    };
+    let calm = compared(&old, &run("b", 110.0, 100.0));
+    let found = confirmed(&unlucky(1420), &[&unlucky(64)]);
+    assert_eq!(found.ending(false), Ending::Done);
+    assert_eq!(found.headline.kind, HeadlineKind::Undecided, "{}", found.headline.text);
+    let row = found.rows.iter().find(|row| !row.note.is_empty()).unwrap();
+    assert_eq!(
+        (row.verdict, row.note.as_str()),
+        (Verdict::Unknown, "slower in 1 of 2 runs")
+    );
+    assert!(found.notes.is_empty(), "{:?}", found.notes);
+    // Slower in every run, and only then.
+    let both = confirmed(&unlucky(64), &[&unlucky(64), &unlucky(64)]);
+    assert_eq!((both.ending(false), both.repeats), (Ending::Slower, 2));
+    let third = confirmed(&unlucky(64), &[&unlucky(64), &calm]);
+    assert_eq!(third.ending(false), Ending::Done);
 }
 
 #[test]
@@ -173,7 +206,7 @@ fn a_slower_machine_is_no_regression() {
         found.headline.text
     );
     assert_eq!(
-        found.ending(false),
+        confirmed(&found, &[&found]).ending(false),
         Ending::Slower,
         "a real slowdown of everything looks the same"
     );

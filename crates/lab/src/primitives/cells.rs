@@ -34,19 +34,17 @@ impl<E: Engine> Messages<E> {
         let suite = script.suite;
         let sealing = E::sealing(suite, &script.key).ok_or_else(|| refused(E::NAME, suite))?;
         let opening = E::opening(suite, &script.key).ok_or_else(|| refused(E::NAME, suite))?;
-        let mut messages = Messages {
+        Ok(Messages {
             sealing,
             opening,
             buffer: script.start.clone(),
             tags: script.tags.clone(),
             script,
-        };
-        messages.refuses_forgeries()?;
-        Ok(messages)
+        })
     }
 
     /// An engine that opens anything would be fast: one flipped bit in tag or text must be refused.
-    fn refuses_forgeries(&mut self) -> Result<(), CellError> {
+    fn refuses_forgeries(&self) -> Result<(), CellError> {
         let script = &self.script;
         let mut nonce_bytes = script.nonce_base;
         let nonce = nonce(&mut nonce_bytes, script.suite.nonce_len(), 0);
@@ -115,6 +113,10 @@ impl<E: Engine> Chunk for Messages<E> {
 
     fn verify(&mut self) -> Result<(), CellError> {
         self.script.verify(&self.buffer, &self.tags)
+    }
+
+    fn examine(&mut self) -> Result<(), CellError> {
+        self.refuses_forgeries()
     }
 
     fn counted(&self) -> (u64, u64) {
@@ -216,6 +218,10 @@ impl<E: Engine> Chunk for Setup<E> {
         self.check(self.next)
     }
 
+    fn examine(&mut self) -> Result<(), CellError> {
+        (0..self.keys.len()).try_for_each(|i| self.check(i))
+    }
+
     fn counted(&self) -> (u64, u64) {
         (self.keys.len() as u64, 0)
     }
@@ -250,13 +256,10 @@ pub(super) fn fresh_keys<E: Engine>(case: Case, keys: Rc<Vec<Script>>) -> Cell {
 /// A cell that sets up keys.
 pub(super) fn setup<E: Engine>(case: Case, keys: Rc<Vec<Script>>) -> Cell {
     chunked(case, E::NAME, move || {
-        let mut setup = Setup::<E> {
+        Ok(Setup::<E> {
             made: Vec::with_capacity(keys.len()),
             keys: Rc::clone(&keys),
             next: 0,
-        };
-        setup.work()?;
-        (0..keys.len()).try_for_each(|i| setup.check(i))?;
-        Ok(setup)
+        })
     })
 }

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::measure::clock::thread_cpu;
 use crate::result::Case;
-use crate::run::{Cell, CellError, Counted, Timed};
+use crate::run::{Cell, CellError, Counted, Timed, layout};
+use crate::stats::SplitMix64;
 
 /// Work that can be timed in small pieces, each checked with the clock stopped.
 pub(crate) trait Chunk {
@@ -17,6 +18,11 @@ pub(crate) trait Chunk {
 
     /// Checks every output of the work. Not timed.
     fn verify(&mut self) -> Result<(), CellError>;
+
+    /// Checks once, before the first window and after a piece of work, what would take too long each time. Not timed.
+    fn examine(&mut self) -> Result<(), CellError> {
+        Ok(())
+    }
 
     /// Operations and payload bytes of the piece worked on last.
     fn counted(&self) -> (u64, u64);
@@ -97,34 +103,47 @@ pub(crate) fn not_prepared() -> CellError {
     CellError::failed("the cell was not prepared")
 }
 
-/// A case with an engine, worked on in chunks; `make` sets up the engine and checks it, once.
+/// A case with an engine, worked on in chunks; `make` sets up the engine, for every window anew.
 pub(crate) fn chunked<C: Chunk + 'static>(
     case: Case,
     subject: &str,
     make: impl Fn() -> Result<C, CellError> + 'static,
 ) -> Cell {
-    Cell::new(case, subject, Chunked { make, chunk: None })
+    let random = layout::random();
+    let chunked = Chunked {
+        make,
+        prepared: false,
+        random,
+    };
+    Cell::new(case, subject, chunked)
 }
 
-struct Chunked<M, C> {
+struct Chunked<M> {
     make: M,
-    chunk: Option<C>,
+    prepared: bool,
+    random: SplitMix64,
 }
 
-impl<C: Chunk, M: Fn() -> Result<C, CellError>> Timed for Chunked<M, C> {
+impl<C: Chunk, M: Fn() -> Result<C, CellError>> Timed for Chunked<M> {
     fn prepare(&mut self) -> Result<(), CellError> {
         let mut chunk = (self.make)()?;
         chunk.reset();
         chunk.work()?;
+        chunk.examine()?;
         chunk.verify()?;
-        self.chunk = Some(chunk);
+        self.prepared = true;
         Ok(())
     }
 
+    /// Sets everything up anew, elsewhere in memory: what lies well by luck is lucky in one round, and not in all.
     fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
-        let chunk = self.chunk.as_mut().ok_or_else(not_prepared)?;
-        repeat(chunk, warmup)?;
-        repeat(chunk, window)
+        if !self.prepared {
+            return Err(not_prepared());
+        }
+        let _elsewhere = layout::padding(&mut self.random);
+        let mut chunk = (self.make)()?;
+        repeat(&mut chunk, warmup)?;
+        repeat(&mut chunk, window)
     }
 }
 

@@ -18,7 +18,14 @@ pub(crate) fn run(options: &Compare) -> Result<Exit, Problem> {
         control: options.control.clone(),
         ..compare::Options::default()
     };
-    let comparison = compare::compare(&before, &after, &how).map_err(|e| Problem::new(e.ending().into(), &e))?;
+    let with =
+        |after: &RunResult| compare::compare(&before, after, &how).map_err(|e| Problem::new(e.ending().into(), &e));
+    let mut comparison = with(&after)?;
+    let mut repeats = Vec::with_capacity(options.again.len());
+    for path in &options.again {
+        repeats.push(with(&read(path)?)?);
+    }
+    comparison.confirm(&repeats);
     if options.json {
         let value = serde_json::to_value(&comparison).map_err(|e| Problem::new(Exit::Internal, e))?;
         output::print_json(&value)?;
