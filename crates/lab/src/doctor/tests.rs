@@ -146,7 +146,7 @@ fn good() -> Surroundings {
                 present: true,
             },
             Peer {
-                name: "wrk",
+                name: "rsync",
                 present: false,
             },
         ],
@@ -372,7 +372,7 @@ fn peers_are_programs_in_absolute_folders() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("openssl");
     std::fs::write(&program, "").unwrap();
-    std::fs::write(folder.path().join("wrk"), "").unwrap();
+    std::fs::write(folder.path().join("rsync"), "").unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = std::env::join_paths([Path::new(""), Path::new("relative"), folder.path()]).unwrap();
     let present = |path| {

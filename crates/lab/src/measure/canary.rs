@@ -101,11 +101,11 @@ pub fn median(samples: &[CanarySample]) -> Option<f64> {
     if times.len() < 3 { None } else { stats::median(&times) }
 }
 
-/// Largest distance of `samples` from `median`, as a fraction of it, slower or faster alike.
+/// Largest distance of the speed of `samples` from that of `median`, as a fraction of it, slower or faster alike.
 pub fn deviation(samples: &[CanarySample], median: f64) -> f64 {
     samples
         .iter()
-        .map(|sample| (sample.cpu_s / median - 1.0).abs())
+        .map(|sample| (median / sample.cpu_s - 1.0).abs())
         .filter(|d| d.is_finite())
         .fold(0.0, f64::max)
 }
@@ -148,7 +148,8 @@ mod tests {
         assert_eq!(median(&[sample(3.0), sample(1.0), sample(2.0)]), Some(2.0));
         assert_eq!(median(&[sample(4.0), sample(1.0), sample(2.0), sample(3.0)]), Some(2.5));
         assert_eq!(median(&[sample(f64::NAN), sample(1.0), sample(0.0)]), None);
-        assert!((deviation(&[sample(0.9), sample(1.05)], 1.0) - 0.1).abs() < 1e-12);
+        assert!((deviation(&[sample(0.8), sample(1.05)], 1.0) - 0.25).abs() < 1e-12);
+        assert!((deviation(&[sample(1.25)], 1.0) - 0.2).abs() < 1e-12);
         assert_eq!(deviation(&[sample(f64::NAN)], 1.0), 0.0);
         assert_eq!(deviation(&[], 1.0), 0.0);
     }

@@ -145,9 +145,9 @@ mod tests {
         for (time, marks) in [
             (1.031, &[Mark::Canary][..]),
             (0.969, &[Mark::Canary]),
-            (1.099, &[Mark::Canary]),
-            (1.101, &[Mark::Canary, Mark::Spoiled]),
-            (0.899, &[Mark::Canary, Mark::Spoiled]),
+            (1.110, &[Mark::Canary]),
+            (1.112, &[Mark::Canary, Mark::Spoiled]),
+            (0.909, &[Mark::Canary, Mark::Spoiled]),
         ] {
             assert_eq!(of(&canary(time, 1.0), noise()), marks, "{time}");
         }
