@@ -113,6 +113,8 @@ pub fn examine(
         workload: "doctor",
         schedule: &schedule,
         timing: setup.timing,
+        beside: std::time::Duration::ZERO,
+        deadline: None,
     };
     let mut snapshot = |outcome: &Outcome| partial(setup.surroundings, outcome);
     let outcome = execute(&mut cells, &job, probe, observer, &mut snapshot)?;

@@ -147,6 +147,10 @@ pub struct Plan {
     pub cases_dropped: usize,
     /// Expected duration of the whole run.
     pub expected: Duration,
+    /// Expected duration of a visit beside its warm-up and window.
+    pub beside: Duration,
+    /// The time limit that it was fitted to.
+    pub limit: Option<Duration>,
 }
 
 /// Why there is no plan.
@@ -218,6 +222,8 @@ impl Plan {
                     layout,
                     cases_dropped,
                     expected,
+                    beside: overhead.per_window,
+                    limit,
                 });
             }
             if layout.cases() == 1 {

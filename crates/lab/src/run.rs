@@ -8,6 +8,7 @@ mod ident;
 pub(crate) mod layout;
 mod marks;
 mod outcome;
+mod pace;
 mod probe;
 mod time;
 
@@ -19,10 +20,11 @@ use crate::result::{CanarySample, Case, PlanFacts, RunResult};
 use crate::stats::SplitMix64;
 use crate::stats::latency::Tail;
 
-pub use execute::{Job, MAX_EXTRA_ROUNDS, ScheduleError, Timing, execute};
+pub use execute::{Job, ScheduleError, execute};
 pub use ident::{NoEntropy, cpus, run_id, seed, version};
 pub use marks::{Mark, judge};
 pub use outcome::{Fault, Outcome, Repeat};
+pub use pace::{Deadline, MAX_EXTRA_ROUNDS, Timing};
 pub use probe::SystemProbe;
 pub use time::rfc3339;
 

@@ -27,7 +27,7 @@ use crate::measure::{WarningCode, clock};
 use crate::plan::{Plan, PlanError, Profile};
 use crate::result::{Machine, PlanFacts, Recommendation, ResultRow, RunResult, SCHEMA, Subject, Warning};
 use crate::route::Stack;
-use crate::run::{Cell, Job, Observer, Outcome, SystemProbe, Timing, execute};
+use crate::run::{Cell, Deadline, Job, Observer, Outcome, Probe, SystemProbe, Timing, execute};
 use crate::{machine, run};
 
 pub use error::LabError;
@@ -118,6 +118,8 @@ pub struct Request {
     pub suites: Vec<Suite>,
     /// Time limit for the whole run; the workload's own for the profile if absent.
     pub budget: Option<Duration>,
+    /// Run all rounds of the plan, even if the time limit is over: for tests on machines that are busy.
+    pub overtime: bool,
     /// Stacks to measure, of [`crate::route::Stack`]; all if empty.
     pub stacks: Vec<Stack>,
     /// With a GPU beside this machine's processor: the workloads `packets` and `bip324` only.
@@ -218,6 +220,7 @@ pub fn run(workloads: &[&Workload], request: &Request, observer: &mut dyn Observ
     result.warnings.extend(unknown_features());
     let mut nothing = None;
     for workload in workloads {
+        let began = probe.now();
         let prepared = match (workload.prepare)(&request.share(workload, workloads)) {
             Ok(prepared) => prepared,
             Err(error @ LabError::Plan(PlanError::NoCells)) => {
@@ -226,7 +229,13 @@ pub fn run(workloads: &[&Workload], request: &Request, observer: &mut dyn Observ
             }
             Err(error) => return Err(error),
         };
-        if measure(prepared, request.profile, seed, &mut probe, observer, &mut result)? {
+        let until = prepared.plan.limit.filter(|_| !request.overtime);
+        let deadline = until.map(|limit| Deadline {
+            at: began + limit.as_secs_f64(),
+            shortest: request.profile.shortest_window(),
+        });
+        let profile = (request.profile, seed);
+        if measure(prepared, profile, deadline, &mut probe, observer, &mut result)? {
             return Ok(result);
         }
     }
@@ -239,11 +248,11 @@ pub fn run(workloads: &[&Workload], request: &Request, observer: &mut dyn Observ
     }
 }
 
-/// Runs a workload into a result that may have others already; true if it was interrupted.
+/// Runs a workload, which is to be over at the deadline, into a result that may have others already; true if it was interrupted.
 fn measure(
     prepared: Prepared,
-    profile: Profile,
-    seed: u64,
+    (profile, seed): (Profile, u64),
+    deadline: Option<Deadline>,
     probe: &mut SystemProbe,
     observer: &mut dyn Observer,
     result: &mut RunResult,
@@ -286,6 +295,8 @@ fn measure(
             window: plan.window,
             extra_rounds,
         },
+        beside: plan.beside,
+        deadline,
     };
     let base = result.clone();
     let fill = |outcome: &Outcome| {
@@ -363,10 +374,7 @@ fn unauthenticated(rows: &[ResultRow]) -> Vec<Warning> {
     {
         let place = format!("{} {}", row.subject, row.case);
         if !warnings.iter().any(|known| known.place == place) {
-            let text = format!(
-                "{} delivered wrong bytes after one bit was flipped on the wire.",
-                row.subject
-            );
+            let text = format!("{} let one bit pass that was flipped on the wire.", row.subject);
             warnings.push(code.warn(&place, &text));
         }
     }

@@ -23,6 +23,7 @@ fn request(peers: Peers, budget: u64) -> Request {
         profile: Profile::Quick,
         peers,
         budget: Some(Duration::from_secs(budget)),
+        overtime: true,
         seed: Some(1),
         command: vec!["sealway".to_owned()],
         ..Request::default()

@@ -61,6 +61,8 @@ codes! {
         `sudo sysctl kernel.perf_event_paranoid=1` opens them.";
     /// There is too little room in memory for what a case moves.
     NoRoom = "no-room", "These cases are measured on a disk; in a container, give it more shared memory (`--shm-size=4g`).";
+    /// The time limit was up before all rounds were done.
+    OutOfTime = "out-of-time", "Rows have fewer rounds than planned; raise `--budget`, or choose fewer suites or peers.";
     /// The measuring thread had to wait for its CPU.
     Preempted = "preempted", "Other programs ran on the same CPU; close them, then repeat.";
     /// A control group allows less CPU than the machine has.

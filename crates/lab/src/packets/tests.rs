@@ -222,6 +222,7 @@ pub(crate) fn request(suites: &[Suite], budget: u64) -> Request {
         peers: Peers::Named(vec!["rustcrypto".to_owned()]),
         suites: suites.to_vec(),
         budget: Some(Duration::from_secs(budget)),
+        overtime: true,
         seed: Some(1),
         command: vec!["sealway".to_owned()],
         ..Request::default()

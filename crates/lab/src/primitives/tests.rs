@@ -46,6 +46,7 @@ fn request(suites: &[Suite], peers: Peers) -> Request {
         peers,
         suites: suites.to_vec(),
         budget: Some(Duration::from_secs(6)),
+        overtime: true,
         seed: Some(1),
         command: vec!["sealway".to_owned(), "lab".to_owned()],
         ..Request::default()

@@ -6,22 +6,8 @@ use std::time::Duration;
 use crate::measure::{Noise, canary};
 use crate::result::{CanarySample, Case, Num, RunResult, Window};
 use crate::run::outcome::has;
+use crate::run::pace::{Deadline, MAX_EXTRA_ROUNDS, Pace, Timing};
 use crate::run::{Cell, CellError, Counted, Fault, Mark, Observer, Outcome, Probe, Repeat, Timed, judge};
-
-/// Most extra rounds a run may have, so that a restless machine cannot keep it going.
-pub const MAX_EXTRA_ROUNDS: u32 = 2;
-
-/// How long each visit is, and whether spoiled rounds are done again.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Timing {
-    /// Warm-up before each window.
-    pub warmup: Duration,
-    /// The timed part.
-    pub window: Duration,
-    /// Extra rounds allowed for spoiled ones, at most [`MAX_EXTRA_ROUNDS`]; 0 where time matters more, then windows are
-    /// only marked.
-    pub extra_rounds: u32,
-}
 
 /// What to do.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +18,10 @@ pub struct Job<'a> {
     pub schedule: &'a [Vec<usize>],
     /// Lengths.
     pub timing: Timing,
+    /// What the plan expects a visit to take beside its warm-up and window.
+    pub beside: Duration,
+    /// When to be over; nothing is cut without it.
+    pub deadline: Option<Deadline>,
 }
 
 /// The schedule names a cell that does not exist: the caller's mistake.
@@ -63,6 +53,8 @@ impl std::error::Error for ScheduleError {}
 /// - The canary after a window is also the one before the next; each round begins with a fresh one.
 /// - After every full round the observer gets `snapshot(outcome)`, a valid partial result. The caller has announced
 ///   the plan to the observer before.
+/// - With a deadline, windows become shorter when visits take longer than planned, down to the shortest; what does not fit even
+///   so is left out: cases that half of the time was not enough to check, then rounds. The first round is run in any case.
 /// - When the observer says stop, the current window is finished and the outcome is returned with what is known.
 /// - At the end, cases with a round that is marked `spoiled` are visited again in up to `extra_rounds` extra rounds, with
 ///   all their subjects in the order of the spoiled round. Both versions stay; the one not used is `superseded`.
@@ -93,12 +85,13 @@ pub fn execute(
         observer,
         total,
         done: 0,
+        pace: Pace::new(job.timing, job.beside, job.deadline),
         outcome: Outcome::default(),
     };
     run.prepare();
     let mut orders: Vec<Vec<usize>> = Vec::new();
-    for visits in job.schedule {
-        if run.outcome.interrupted || !run.round(visits) {
+    for (round, visits) in job.schedule.iter().enumerate() {
+        if run.outcome.interrupted || !run.has_time(round) || !run.round(visits) {
             return Ok(run.finish());
         }
         orders.push(visits.clone());
@@ -111,6 +104,10 @@ pub fn execute(
             break;
         }
         let visits = run.extra_visits(&again, &orders);
+        let now = run.probe.now();
+        if !run.pace.fit(now, visits.len(), visits.len()) {
+            break;
+        }
         let by = run.outcome.rounds;
         let complete = run.round(&visits);
         run.supersede(&again, by);
@@ -132,26 +129,58 @@ struct Run<'a> {
     /// Visits known so far, and visits behind us.
     total: usize,
     done: usize,
+    pace: Pace,
     outcome: Outcome,
 }
 
 impl Run<'_> {
     fn prepare(&mut self) {
+        let began = self.probe.now();
         for cell in 0..self.cells.len() {
             if self.observer.stopped() {
                 self.outcome.interrupted = true;
                 return;
             }
+            // A case that has begun is checked to its end: its subjects stand side by side or not at all.
+            let begins = cell
+                .checked_sub(1)
+                .is_some_and(|before| self.cells[before].case != self.cells[cell].case);
+            let now = self.probe.now();
+            if begins && self.pace.is_half_up(began, now) {
+                self.outcome.left_out = (cell..self.cells.len()).collect();
+                return;
+            }
             self.tell(&format!("checking {}", self.name(cell)));
-            if let Err(error) = self.cells[cell].prepare() {
-                self.fault(cell, None, error);
+            match self.cells[cell].prepare() {
+                Ok(()) => {}
+                Err(error) if self.is_of_stopping(&error) => self.outcome.interrupted = true,
+                Err(error) => self.fault(cell, None, error),
             }
         }
     }
 
-    /// Visits cells in order; false when the user stopped the run before the last.
+    fn is_visited(&self, cell: usize) -> bool {
+        self.outcome.fault(cell).is_none() && !self.outcome.left_out.contains(&cell)
+    }
+
+    /// Whether there is time for a round of the schedule. There is for the first one in any case.
+    fn has_time(&mut self, round: usize) -> bool {
+        let visits = |round: &Vec<usize>| round.iter().filter(|&&cell| self.is_visited(cell)).count();
+        let left: usize = self.job.schedule[round..].iter().map(visits).sum();
+        let next = visits(&self.job.schedule[round]);
+        let now = self.probe.now();
+        let fits = self.pace.fit(now, left, next);
+        if !fits && round > 0 {
+            self.outcome.out_of_time = true;
+        }
+        fits || round == 0
+    }
+
+    /// Visits cells in order; false when the user or the deadline stopped the run before the last.
     fn round(&mut self, visits: &[usize]) -> bool {
         let round = self.outcome.rounds;
+        let began = self.probe.now();
+        let mut visited = 0;
         let mut before: Option<CanarySample> = None;
         for &cell in visits {
             if self.observer.stopped() {
@@ -159,12 +188,22 @@ impl Run<'_> {
                 self.mark();
                 return false;
             }
-            if self.outcome.fault(cell).is_none() {
+            if self.is_visited(cell) {
+                let now = self.probe.now();
+                // In the first round everything that is measured gets a figure.
+                if round > 0 && self.pace.is_up(now) {
+                    self.outcome.out_of_time = true;
+                    self.mark();
+                    return false;
+                }
                 self.tell(&self.name(cell));
                 before = self.visit(cell, round, before);
+                visited += 1;
             }
             self.done += 1;
         }
+        let took = self.probe.now() - began;
+        self.pace.learn(visited, took);
         self.outcome.rounds += 1;
         self.mark();
         true
@@ -175,7 +214,7 @@ impl Run<'_> {
         let before = before.unwrap_or_else(|| self.canary());
         let start = self.probe.noise();
         let t = self.probe.now();
-        let timing = self.job.timing;
+        let timing = self.pace.timing;
         let counted = self.cells[cell]
             .window(timing.warmup, timing.window)
             .and_then(plausible);
@@ -183,6 +222,10 @@ impl Run<'_> {
         let noise = Noise::between(&start, &self.probe.noise());
         let counted = match counted {
             Ok(counted) => counted,
+            Err(error) if self.is_of_stopping(&error) => {
+                self.outcome.interrupted = true;
+                return None;
+            }
             Err(error) => {
                 self.fault(cell, Some(round), error);
                 return None;
@@ -218,6 +261,11 @@ impl Run<'_> {
         Some(after)
     }
 
+    /// Once a run is asked to stop, nobody waits for programs: what fails then says nothing of them. Wrong data does.
+    fn is_of_stopping(&self, error: &CellError) -> bool {
+        self.observer.stopped() && !matches!(error, CellError::Wrong { .. })
+    }
+
     fn canary(&mut self) -> CanarySample {
         let sample = self.probe.canary();
         self.outcome.canaries.push(sample);
@@ -242,7 +290,7 @@ impl Run<'_> {
         let mut found: Vec<(Case, u32)> = Vec::new();
         for (window, cell) in self.outcome.windows.iter().zip(&self.outcome.cells) {
             let counts = has(window, Mark::Spoiled) && !has(window, Mark::Superseded);
-            let alive = self.outcome.fault(*cell).is_none();
+            let alive = self.is_visited(*cell);
             if counts && alive && !found.iter().any(|(case, _)| *case == window.case) {
                 found.push((window.case.clone(), window.round));
             }

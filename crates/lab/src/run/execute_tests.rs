@@ -21,6 +21,8 @@ struct World {
     quota: HashMap<usize, f64>,
     lost_us: u64,
     visits: Vec<String>,
+    /// Seconds that a check, and a visit, takes beside what it is asked for.
+    beside: [f64; 2],
 }
 
 type Shared = Rc<RefCell<World>>;
@@ -67,6 +69,9 @@ struct FakeCell {
 
 impl Timed for FakeCell {
     fn prepare(&mut self) -> Result<(), CellError> {
+        let mut world = self.world.borrow_mut();
+        world.now += world.beside[0];
+        drop(world);
         self.step()
     }
 
@@ -75,7 +80,7 @@ impl Timed for FakeCell {
             let mut world = self.world.borrow_mut();
             let number = world.windows;
             world.windows += 1;
-            world.now += (warmup + window).as_secs_f64();
+            world.now += (warmup + window).as_secs_f64() + world.beside[1];
             world.lost_us += (world.quota.get(&number).copied().unwrap_or(0.0) * 1e6) as u64;
             world
                 .visits
@@ -124,6 +129,7 @@ struct Scene {
     world: Shared,
     cells: Vec<Cell>,
     observer: FakeObserver,
+    deadline: Option<Deadline>,
 }
 
 const CALM: Counted = Counted {
@@ -159,7 +165,12 @@ fn scene(bad: Option<(usize, usize, CellError)>) -> Scene {
         world: world.clone(),
         ..FakeObserver::default()
     };
-    Scene { world, cells, observer }
+    Scene {
+        world,
+        cells,
+        observer,
+        deadline: None,
+    }
 }
 
 impl Scene {
@@ -173,6 +184,8 @@ impl Scene {
             workload: "test",
             schedule,
             timing,
+            beside: Duration::ZERO,
+            deadline: self.deadline,
         };
         let mut probe = FakeProbe(self.world.clone());
         let mut snapshot = |outcome: &Outcome| RunResult {
@@ -443,3 +456,6 @@ fn a_schedule_with_an_unknown_cell_is_refused() {
     assert!(scene.visits().is_empty());
     assert_eq!(error.to_string(), "round 1 of the schedule names cell 4 of 4");
 }
+
+#[path = "deadline_tests.rs"]
+mod deadline;

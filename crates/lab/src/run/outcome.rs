@@ -27,6 +27,10 @@ pub struct Outcome {
     pub repeats: Vec<Repeat>,
     /// Rounds finished, extra ones included.
     pub rounds: u32,
+    /// Cells that there was no time to check: nothing was measured of them.
+    pub left_out: Vec<usize>,
+    /// True when the time was up before everything was done.
+    pub out_of_time: bool,
     /// True when the user stopped the run before everything was done.
     pub interrupted: bool,
 }
@@ -125,6 +129,14 @@ impl Outcome {
                 self.repeats.len()
             );
             found.push(WarningCode::Repeated.warn("", &text));
+        }
+        if !self.left_out.is_empty() {
+            let text = format!("The time limit left no room for {} cells.", self.left_out.len());
+            found.push(WarningCode::CasesDropped.warn("", &text));
+        }
+        if self.out_of_time {
+            let text = format!("The time was up after {} full rounds.", self.rounds);
+            found.push(WarningCode::OutOfTime.warn("", &text));
         }
         if self.interrupted {
             let text = format!("The run was stopped after {} full rounds.", self.rounds);

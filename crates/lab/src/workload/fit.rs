@@ -6,7 +6,7 @@ use super::LabError;
 use crate::plan::{Layout, Overhead, Plan, Profile};
 use crate::run::Cell;
 
-/// A plan for `cells` that keeps `limit`, where a visit takes `stretch` times as long as its warm-up and window.
+/// A plan for `cells` that keeps `limit`, where a visit takes `stretch` times, at least once, as long as its warm-up and window.
 ///
 /// # Errors
 /// [`LabError::Plan`].
@@ -20,5 +20,8 @@ pub(crate) fn fit(
     let layout = Layout::by_case(cells.iter().map(|cell| cell.case.canonical()));
     let mut plan = Plan::new(profile, layout, overhead, limit.map(|limit| limit.div_f64(stretch)))?;
     plan.expected = plan.expected.mul_f64(stretch);
+    let timed = plan.warmup + plan.window;
+    plan.beside = (timed + plan.beside).mul_f64(stretch).saturating_sub(timed);
+    plan.limit = limit.or(profile.limit());
     Ok(plan)
 }

@@ -104,6 +104,7 @@ fn request(options: &LabOptions, gpu: bool) -> Result<Request, Problem> {
         peers: peers(&options.peers)?,
         suites: options.suite.clone(),
         budget: options.budget,
+        overtime: false,
         stacks: options.stack.clone(),
         gpu,
         costs: cache_folder().map(|folder| folder.join("sealway").join("costs")),
