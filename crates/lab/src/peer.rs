@@ -5,6 +5,7 @@
 //! (`setsid`) is out of reach: the lab never waits for it.
 
 mod group;
+mod guard;
 pub(crate) mod proc;
 pub(crate) mod program;
 #[cfg(test)]
@@ -18,7 +19,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-pub use group::end_all;
+pub(crate) use group::is_hurried;
+pub use group::{end_all, hurry};
+pub(crate) use guard::Folder;
 
 /// How often a running program is looked at. Its output ends with it as a rule, which is noticed at once.
 const STEP: Duration = Duration::from_millis(20);

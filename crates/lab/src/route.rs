@@ -24,14 +24,12 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
-
 pub use crate::peer::proc::Memory;
 pub use engine::Engine;
 pub use stack::Stack;
 
 use crate::measure::cpu::Method;
-use crate::peer::{Peer, PeerError, proc};
+use crate::peer::{self, Folder, Peer, PeerError, proc};
 use crate::run::CellError;
 use config::Facts;
 
@@ -188,7 +186,7 @@ pub struct Route {
     entry: SocketAddr,
     /// Clients first: they must not outlive what they speak to, or they would say so.
     roles: Vec<Role>,
-    _folder: Option<TempDir>,
+    _folder: Option<Folder>,
 }
 
 impl Route {
@@ -232,10 +230,7 @@ impl Route {
             doing: "make an id",
             what: error.to_string(),
         })?;
-        let folder = tempfile::Builder::new()
-            .prefix("sealway-path-")
-            .tempdir()
-            .map_err(system("make a folder"))?;
+        let folder = Folder::temporary("sealway-path-").map_err(system("make a folder"))?;
         let mut opening = Opening {
             facts: Facts {
                 stack: *stack,
@@ -448,6 +443,12 @@ fn ready(mut role: Role, ports: &[u16]) -> Result<Role, RouteError> {
             return Err(RouteError::Ended {
                 role: role.name,
                 words: role.last_words(),
+            });
+        }
+        if peer::is_hurried() {
+            return Err(RouteError::Start {
+                role: role.name,
+                source: PeerError::Leaving,
             });
         }
         if Instant::now() >= until {

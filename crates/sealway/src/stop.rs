@@ -32,6 +32,7 @@ impl Stop {
         let flag = stop.clone();
         let first = move || {
             flag.0.store(true, Ordering::Relaxed);
+            sealway_lab::peer::hurry();
             note("\nstopping after this window; Ctrl-C again leaves at once");
         };
         // What the lab has started hears no Ctrl-C of its own.

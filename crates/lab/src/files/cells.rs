@@ -6,13 +6,12 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tempfile::TempDir;
-
 use super::movers::{Job, Mover};
 use super::processes::{Moved, Role, system};
 use super::source::{Shape, Source, total};
 use super::spec::{Spec, Way};
 use super::storage::{Storage, sync};
+use crate::peer::Folder;
 use crate::run::{CellError, Counted, Timed};
 
 /// How long any transfer may take, and the slowest rate that is still waited for.
@@ -28,7 +27,7 @@ struct Kept {
     source: Rc<Source>,
     /// Where destinations go: the same file system.
     beside: PathBuf,
-    _folder: Rc<TempDir>,
+    _folder: Rc<Folder>,
 }
 
 impl Sources {
@@ -58,9 +57,8 @@ pub(super) fn room(spec: &Spec) -> u64 {
 }
 
 /// A new folder that nobody else may read.
-fn private(beside: &std::path::Path) -> Result<TempDir, CellError> {
-    let made = tempfile::Builder::new().prefix("sealway-files-").tempdir_in(beside);
-    made.map_err(system("make a folder"))
+fn private(beside: &std::path::Path) -> Result<Folder, CellError> {
+    Folder::new("sealway-files-", beside).map_err(system("make a folder"))
 }
 
 /// A case with a subject.

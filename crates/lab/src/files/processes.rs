@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::peer::proc;
-use crate::peer::{Peer, PeerError};
+use crate::peer::{self, Peer, PeerError};
 use crate::run::CellError;
 
 /// How long a program may take until it listens.
@@ -151,6 +151,9 @@ impl<'a> Processes<'a> {
             let ended = peer
                 .ended_within(SHORT_STEP)
                 .map_err(|error| failed("watch a program", &error))?;
+            if peer::is_hurried() {
+                return Err(failed("wait for a program", &PeerError::Leaving));
+            }
             if ended || Instant::now() >= until {
                 let what = if ended {
                     "ended before it was ready"

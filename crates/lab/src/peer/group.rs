@@ -8,13 +8,14 @@ use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-use super::{KILL_PATIENCE, LAST_STEP, PeerError};
+use super::{KILL_PATIENCE, LAST_STEP, PeerError, guard};
 
 /// The groups that run.
 #[derive(Debug, Default)]
@@ -44,6 +45,19 @@ pub fn end_all() {
     }
 }
 
+/// Nobody waits any more for a program to be ready.
+static HURRIED: AtomicBool = AtomicBool::new(false);
+
+/// From now on nobody waits for a program to be ready: for the first Ctrl-C. What is being measured is finished.
+pub fn hurry() {
+    HURRIED.store(true, Ordering::Relaxed);
+}
+
+/// True after [`hurry`].
+pub(crate) fn is_hurried() -> bool {
+    HURRIED.load(Ordering::Relaxed)
+}
+
 /// Starts a program as the leader of a new group.
 pub(super) fn spawn(command: &mut Command, program: &Path) -> Result<Child, PeerError> {
     command.process_group(0);
@@ -56,6 +70,7 @@ pub(super) fn spawn(command: &mut Command, program: &Path) -> Result<Child, Peer
         source,
     })?;
     running.groups.insert(child.id());
+    guard::group_begins(child.id());
     Ok(child)
 }
 
@@ -113,6 +128,7 @@ pub(super) fn end(child: &mut Child) -> Result<(ExitStatus, Option<Duration>), P
         .zip(before)
         .map(|(after, before)| after.saturating_sub(before));
     running.groups.remove(&id);
+    guard::group_ends(id);
     Ok((status, cpu))
 }
 

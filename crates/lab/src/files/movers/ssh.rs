@@ -11,8 +11,8 @@ use sealway_aead::Suite;
 use super::super::processes::{Ends, Moved, Processes, Role, free_ports, write};
 use super::super::spec::{Spec, Way};
 use super::{Job, Mover, on_path, subject};
-use crate::peer;
 use crate::peer::program::{first_line, says, says_aside};
+use crate::peer::{self, Folder};
 use crate::result::Subject;
 use crate::run::CellError;
 
@@ -92,7 +92,7 @@ impl Shell {
             server: on_path("sshd")?,
             keygen: on_path("ssh-keygen")?,
         };
-        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let folder = Folder::temporary("sealway-files-").map_err(|error| error.to_string())?;
         shell.prepare(folder.path(), 1).map_err(|error| error.to_string())?;
         let mut test = Command::new("/bin/sh");
         test.args(["-c", "exec \"$0\" -t -f \"$1\" 2>&1 || true"])
