@@ -204,11 +204,11 @@ fn transports_are_measured_with_the_cost_of_each_process() {
     }
     assert_eq!(
         find("vless-tcp", "sealway", "throughput")["verified"],
-        "sampled, unauthenticated"
+        "sampled, 1 in 16, unauthenticated"
     );
     assert_eq!(
         find("vmess-aes-128-gcm-tcp", "sealway", "throughput")["verified"],
-        "sampled"
+        "sampled, 1 in 16"
     );
     let ours = &result["subjects"][0];
     assert_eq!((&ours["name"], &ours["kind"]), (&"sealway".into(), &"program".into()));

@@ -244,9 +244,11 @@ fn measure(line: &Line, spec: &Spec, warmup: Duration, window: Duration) -> Resu
     let mut traffic = flowing(route, &line.sink, &vec![order; spec.streams])?;
     traffic.watch(warmup)?;
     route.reset_memory();
+    traffic.timed(true);
     let before = Reading::take(route, &traffic)?;
     traffic.watch(window)?;
     let after = Reading::take(route, &traffic)?;
+    traffic.timed(false);
     let memory = route.memory()?;
     traffic.stop();
     traffic.finish()?;

@@ -21,7 +21,7 @@ pub(super) const PIECE: usize = 128 * 1024;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long the end of a stream of which every byte has arrived may take. Some programs never pass it on.
-const END: Duration = Duration::from_millis(500);
+pub(super) const END: Duration = Duration::from_millis(100);
 
 /// The same where it must come: over what cannot say the end of one direction, it comes after the time that the other has.
 const MUST_END: Duration = Duration::from_secs(8);
@@ -58,7 +58,7 @@ pub(super) struct Order {
     pub(super) direction: Direction,
     /// Bytes to send; until told to stop if absent.
     pub(super) limit: Option<u64>,
-    /// Check every byte and write pieces of all sizes, instead of samples of whole pieces.
+    /// Check every byte also while the clock runs, and write pieces of all sizes.
     pub(super) thorough: bool,
     /// It is an error that the end of the stream is not passed on.
     pub(super) must_end: bool,
@@ -101,6 +101,8 @@ pub(super) struct Stream {
     key: u64,
     order: Order,
     stop: Arc<AtomicBool>,
+    /// The clock runs: samples are checked.
+    timed: Arc<AtomicBool>,
     /// The sink has accepted it.
     accepted: AtomicBool,
     sent: AtomicU64,
@@ -169,7 +171,7 @@ impl Stream {
                 }
                 Err(error) => return Err(broken("receiver")(error)),
             };
-            let wrong = if self.order.thorough {
+            let wrong = if self.order.thorough || !self.timed.load(Ordering::Relaxed) {
                 pattern::first_wrong(self.key, offset, &piece[..n])
             } else {
                 pattern::first_wrong_sampled(self.key, offset, &piece[..n])
@@ -315,6 +317,7 @@ fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
 pub(super) struct Traffic {
     pub(super) streams: Vec<Arc<Stream>>,
     stop: Arc<AtomicBool>,
+    timed: Arc<AtomicBool>,
     done: Receiver<Result<(), Trouble>>,
     /// Ends of streams that are still to come.
     open: usize,
@@ -324,7 +327,7 @@ impl Traffic {
     /// Starts a stream for each order, from `entry` to `sink`.
     pub(super) fn start(entry: SocketAddr, sink: &Sink, orders: &[Order]) -> Result<Traffic, CellError> {
         let (tell, done) = channel();
-        let stop: Arc<AtomicBool> = Arc::default();
+        let (stop, timed): (Arc<AtomicBool>, Arc<AtomicBool>) = Default::default();
         let mut streams = Vec::with_capacity(orders.len());
         for order in orders {
             let key = crate::run::seed().map_err(CellError::failed)?;
@@ -332,6 +335,7 @@ impl Traffic {
                 key,
                 order: *order,
                 stop: Arc::clone(&stop),
+                timed: Arc::clone(&timed),
                 accepted: AtomicBool::new(false),
                 sent: AtomicU64::new(0),
                 ended: AtomicBool::new(false),
@@ -352,6 +356,7 @@ impl Traffic {
             open: 2 * streams.len(),
             streams,
             stop,
+            timed,
             done,
         })
     }
@@ -381,6 +386,11 @@ impl Traffic {
                 }
             }
         }
+    }
+
+    /// Says whether the clock runs: samples are enough then, and every byte is checked before and after.
+    pub(super) fn timed(&self, timed: bool) {
+        self.timed.store(timed, Ordering::Relaxed);
     }
 
     /// Tells the senders to stop.
