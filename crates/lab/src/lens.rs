@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::result::{Case, ResultRow, RunResult};
 
 pub use headline::Headline;
-pub use shown::{Parameter, Relation, Shown};
+pub use shown::{Parameter, Shown};
 
 /// The name of our own engine among the subjects. With a colon behind it, it is a variant of ours.
 pub const OURS: &str = "sealway";

@@ -6,7 +6,7 @@ use super::gpu::ROUTED;
 use super::{GPU_SHARE, LOOPBACK, NAME};
 use crate::format::{count, sig3_or, size, times};
 use crate::lens::{
-    Axis, Headline, Layout, Lens, OURS, Parameter, Part, Place, Plot, Relation, Scope, Shown, operation, position,
+    Axis, Headline, Layout, Lens, OURS, Parameter, Part, Place, Plot, Scope, Shown, operation, position,
 };
 use crate::result::{Case, ResultRow};
 use crate::stats::median;
@@ -17,9 +17,7 @@ const OPS: [&str; 3] = ["pair", "seal", "open"];
 /// What is done once a connection, in the order in which it happens, then the whole.
 const ONCE: [&str; 5] = ["key", "ecdh", "key-schedule", "agree", "handshake"];
 
-const RATE: Shown = Shown::new("rate", 1e-6, "10^6/s", "10^6/s")
-    .called("rate")
-    .related(Relation::Speed);
+const RATE: Shown = Shown::new("rate", 1e-6, "10^6/s", "10^6/s").called("rate").related();
 const CONTENTS: Shown = Shown::new("throughput", 1e-9, "GB/s", "contents, GB/s").called("contents");
 const WIRE: Shown = Shown::new("wire_throughput", 1e-9, "GB/s", "wire, GB/s").called("wire");
 const SHARE: Shown =
@@ -40,16 +38,14 @@ const CPU_PER_OP: Shown =
     Shown::new("cpu_per_op", 1e9, "ns a message", "CPU of both ends, ns a message").called("CPU of both ends");
 const CPU_PER_GB: Shown =
     Shown::new("cpu_per_gb", 1.0, "s/GB", "CPU of both ends, s/GB of contents").called("CPU of both ends");
-const SETUP_TIME: Shown = Shown::new("setup_time", 1e6, "us", "us")
-    .called("time")
-    .related(Relation::Speed);
+const SETUP_TIME: Shown = Shown::new("setup_time", 1e6, "us", "us").called("time").related();
 const OVERHEAD: Shown = Shown::new("overhead", 100.0, "%", "overhead, %").called("overhead");
 
 static MIX: [Shown; 4] = [RATE, CONTENTS, WIRE, SHARE];
 static BY_BATCH: [Shown; 6] = [RATE, BATCH_P50, BATCH_P99, PACKET_P50, PACKET_P99, SHARE];
 static ONE_SIZE: [Shown; 1] = [RATE];
 static SOCKETS: [Shown; 4] = [
-    Shown::new("rate", 1e-6, "10^6/s", "10^6 messages/s").related(Relation::Speed),
+    Shown::new("rate", 1e-6, "10^6/s", "10^6 messages/s").related(),
     Shown::new("throughput", 8e-9, "Gbit/s", "contents, Gbit/s"),
     CPU_PER_OP,
     CPU_PER_GB,

@@ -1,7 +1,7 @@
 //! How the figures of `files` are read.
 
 use crate::format::sig3_or;
-use crate::lens::{Headline, Lens, OURS, Parameter, Part, Place, Plot, Relation, Scope, Shown};
+use crate::lens::{Headline, Lens, OURS, Parameter, Part, Place, Plot, Scope, Shown};
 use crate::load::lens::finding;
 use crate::result::{Case, ResultRow};
 
@@ -10,15 +10,13 @@ const INTRO: &str = "From the start of a command to the end of the receiver, sta
                      -plain encrypt nothing.";
 
 const MIB: f64 = 1.0 / (1024.0 * 1024.0);
-const SPEED: Relation = Relation::Speed;
-
 static FIGURES: [Shown; 14] = [
-    Shown::new("throughput", 1e-9, "GB/s", "GB/s").related(SPEED),
+    Shown::new("throughput", 1e-9, "GB/s", "GB/s").related(),
     Shown::new("throughput_synced", 1e-9, "GB/s", "synced GB/s"),
-    Shown::new("setup_time", 1e3, "ms", "first byte ms").related(SPEED),
+    Shown::new("setup_time", 1e3, "ms", "first byte ms").related(),
     Shown::new("total_time", 1e3, "ms", "all ms"),
-    Shown::new("rate", 1.0, "1/s", "rate 1/s").related(SPEED),
-    Shown::new("cpu_per_gb", 1.0, "s/GB", "s/GB").related(SPEED),
+    Shown::new("rate", 1.0, "1/s", "rate 1/s").related(),
+    Shown::new("cpu_per_gb", 1.0, "s/GB", "s/GB").related(),
     Shown::new("cpu_per_gb_sender", 1.0, "s/GB", "sender"),
     Shown::new("cpu_per_gb_receiver", 1.0, "s/GB", "receiver"),
     Shown::new("cpu_per_gb_relay", 1.0, "s/GB", "relay"),

@@ -48,27 +48,16 @@ impl Headline {
         self
     }
 
-    /// The same with the lead of a row, as speed; `note` says of the name of the other what the lead is over.
+    /// The same with the lead of a row, as speed with its interval; `note` says of the name of the other what the lead is over.
     #[must_use]
     pub fn ahead(mut self, row: &ResultRow, note: impl FnOnce(&str) -> String) -> Headline {
         if let Some(speed) = speed(row) {
             self.lead = times(speed.estimate);
             self.lead_note = note(speed.to);
             self.sure = verdict(speed.verdict).2.to_owned();
-        }
-        self
-    }
-
-    /// The same with the ratio of a row as it is, and its interval.
-    #[must_use]
-    pub fn share(mut self, row: &ResultRow, note: impl FnOnce(&str) -> String) -> Headline {
-        if let Some(ratio) = &row.ratio {
-            self.lead = times(ratio.estimate.get());
-            self.lead_note = note(&ratio.to);
-            self.sure = verdict(speed(row).map_or("", |speed| speed.verdict)).2.to_owned();
             self.sure_note = format!(
                 "{} over {}; {}",
-                list_range(ratio.low.get(), ratio.high.get()),
+                list_range(speed.low, speed.high),
                 count(row.rounds as usize, "round"),
                 self.sure_note
             );

@@ -16,19 +16,8 @@ pub struct Shown {
     pub title: &'static str,
     /// What it is called in a list of figures.
     pub words: &'static str,
-    /// How its ratio is shown.
-    pub relation: Relation,
-}
-
-/// How the ratio of a figure is shown.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Relation {
-    /// Not beside it.
-    None,
-    /// As speed: above 1 is better, whichever way the metric counts.
-    Speed,
-    /// As it is: of a cost, below 1 is better.
-    Share,
+    /// Its ratio stands beside it: above 1 is better, whichever way the metric counts.
+    pub related: bool,
 }
 
 impl Shown {
@@ -40,7 +29,7 @@ impl Shown {
             unit,
             title,
             words: title,
-            relation: Relation::None,
+            related: false,
         }
     }
 
@@ -53,8 +42,8 @@ impl Shown {
 
     /// With its ratio.
     #[must_use]
-    pub const fn related(mut self, relation: Relation) -> Shown {
-        self.relation = relation;
+    pub const fn related(mut self) -> Shown {
+        self.related = true;
         self
     }
 

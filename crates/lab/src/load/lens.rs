@@ -1,7 +1,7 @@
 //! What the lenses of workloads under load have in common.
 
 use crate::format::times;
-use crate::lens::{Family, Headline, Lens, OURS, Parameter, Place, Relation, Scope, Shown};
+use crate::lens::{Family, Headline, Lens, OURS, Parameter, Place, Scope, Shown};
 use crate::result::{Case, ResultRow};
 
 const INTRO: &str = "Generator, programs and server share this machine and its loopback: no network, and CPU that one takes is \
@@ -13,22 +13,21 @@ pub(crate) const READING: &str = "Bars start at zero; the thin line is the inter
 
 const US: f64 = 1e6;
 const KIB: f64 = 1.0 / 1024.0;
-const SPEED: Relation = Relation::Speed;
 const MEMORY: &str = "memory_per_connection";
 
 static FIGURES: [Shown; 17] = [
-    Shown::new("rate", 1.0, "1/s", "rate 1/s").related(SPEED),
-    Shown::new(MEMORY, KIB, "KiB", "server KiB").related(SPEED),
+    Shown::new("rate", 1.0, "1/s", "rate 1/s").related(),
+    Shown::new(MEMORY, KIB, "KiB", "server KiB").related(),
     Shown::new("memory_per_connection_client", KIB, "KiB", "client KiB"),
     Shown::new("memory_per_connection_front", KIB, "KiB", "front KiB"),
     Shown::new("memory_per_connection_kernel", KIB, "KiB", "kernel KiB"),
-    Shown::new("cpu_per_op", US, "us", "CPU us").related(SPEED),
+    Shown::new("cpu_per_op", US, "us", "CPU us").related(),
     Shown::new("cpu_per_op_client", US, "us", "client us"),
     Shown::new("cpu_per_op_server", US, "us", "server us"),
     Shown::new("cpu_per_op_front", US, "us", "front us"),
     Shown::new("latency_p50", US, "us", "p50 us"),
     Shown::new("latency_p95", US, "us", "p95 us"),
-    Shown::new("latency_p99", US, "us", "p99 us").related(SPEED),
+    Shown::new("latency_p99", US, "us", "p99 us").related(),
     Shown::new("latency_p99.9", US, "us", "p99.9 us"),
     Shown::new("first_byte_p50", US, "us", "first p50 us"),
     Shown::new("first_byte_p99", US, "us", "first p99 us"),

@@ -6,14 +6,14 @@ use super::NAME;
 use crate::format::{count, sig3_or, size, times};
 use crate::lens::rank::speed;
 use crate::lens::{
-    Axis, Family, Headline, Layout, Lens, OURS, Parameter, Part, Place, Plot, Relation, Scope, Shown, list, operation,
+    Axis, Family, Headline, Layout, Lens, OURS, Parameter, Part, Place, Plot, Scope, Shown, list, operation,
 };
 use crate::result::{Case, ResultRow};
 
 /// The mode in which only copies count.
 const LINK: &str = "link";
 
-const RATE: Shown = Shown::new("rate", 1e-6, "million/s", "10^6/s").related(Relation::Speed);
+const RATE: Shown = Shown::new("rate", 1e-6, "million/s", "10^6/s").related();
 const MEDIAN: Shown = Shown::new("latency_p50", 1e6, "us", "a batch from submission to done, us, median");
 const TAIL: Shown = Shown::new(
     "latency_p99",

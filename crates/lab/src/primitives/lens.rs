@@ -6,8 +6,8 @@ use super::PEERS;
 use crate::format::{self, count, sig3_or, times};
 use crate::lens::rank::{ROUNDS_FOR_INTERVAL, ahead, best, clearly, rankable, round_ratios};
 use crate::lens::{
-    Against, Axis, Family, Headline, Layout, Lens, Parameter, Part, Place, Plot, Relation, Scope, Shown, headline,
-    list, operation, position,
+    Against, Axis, Family, Headline, Layout, Lens, Parameter, Part, Place, Plot, Scope, Shown, headline, list,
+    operation, position,
 };
 use crate::result::{Case, CaseValue, ResultRow};
 
@@ -19,7 +19,7 @@ const LONG_BYTES: i64 = 16_384;
 const LONG: &str = "fastest for long messages";
 
 const THROUGHPUT: Shown =
-    Shown::new("throughput", 1e-9, "GB/s", "payload in GB/s (10^9 B/s) by message size").related(Relation::Speed);
+    Shown::new("throughput", 1e-9, "GB/s", "payload in GB/s (10^9 B/s) by message size").related();
 const SETUP_TIME: Shown = Shown::new("setup_time", 1e9, "ns", "time in ns, lower is better");
 const CPU_PER_OP: Shown = Shown::new("cpu_per_op", 1e9, "ns", "time in ns, lower is better");
 static MESSAGES: [Shown; 1] = [THROUGHPUT];

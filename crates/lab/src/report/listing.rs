@@ -4,7 +4,7 @@ use super::model::View;
 use super::tables::reference;
 use crate::format::{list_range, sig3_or, times};
 use crate::lens::rank::speed;
-use crate::lens::{Against, Family, Part, Relation, Shown};
+use crate::lens::{Against, Family, Part, Shown};
 use crate::result::ResultRow;
 
 /// One entry of a list.
@@ -112,10 +112,8 @@ pub(crate) fn figures(view: &View<'_>, part: &Part, families: &[&Family<'_>], su
         let low = row.low.get() * shown.scale;
         entries.push(Entry::number(list_range(low, row.high.get() * shown.scale), low));
         let ratio = speed(row).filter(|_| row.subject != view.lens.control);
-        let share = row.ratio.as_ref().filter(|_| shown.relation == Relation::Share);
         entries.push(ratio.map_or_else(Entry::default, |speed| {
-            let estimate = share.map_or(speed.estimate, |ratio| ratio.estimate.get());
-            Entry::number(format!("{} {}", times(estimate), speed.to), estimate)
+            Entry::number(format!("{} {}", times(speed.estimate), speed.to), speed.estimate)
         }));
         entries.push(Entry::number(row.rounds.to_string(), f64::from(row.rounds)));
         entries.push(Entry::text(row.flags.join(", ")));

@@ -3,7 +3,7 @@
 use super::model::View;
 use crate::format::sig3;
 use crate::lens::rank::{best, speed, verdict};
-use crate::lens::{Against, Column, Family, Layout, OURS, Relation, Shown};
+use crate::lens::{Against, Column, Family, Layout, OURS, Shown};
 use crate::result::ResultRow;
 
 /// Marks of a row, with the sign used in tables and what it means.
@@ -114,7 +114,7 @@ fn by_case<'a>(view: &View<'a>, family: &Family<'a>, shown: &Shown, first: bool)
     let ratios = |column: &Column<'a>| {
         compared
             .iter()
-            .map(|name| ratio_cell(ratio(column, name, shown), shown))
+            .map(|name| ratio_cell(ratio(column, name, shown)))
             .collect()
     };
     let to = || {
@@ -154,7 +154,7 @@ fn by_figure<'a>(view: &View<'a>, family: &Family<'a>) -> Table<'a> {
     {
         columns.push((shown.title.to_owned(), figures(view, column, &names, shown)));
         let ratio_of = |name: &&str| ratio(column, name, shown).filter(|_| *name != view.lens.control);
-        let ratios: Vec<Cell> = names.iter().map(|name| ratio_cell(ratio_of(name), shown)).collect();
+        let ratios: Vec<Cell> = names.iter().map(|name| ratio_cell(ratio_of(name))).collect();
         if ratios.iter().any(|cell| !cell.number.is_empty()) {
             columns.push(("ratio".to_owned(), ratios));
         }
@@ -188,27 +188,18 @@ fn figures(view: &View<'_>, column: &Column<'_>, names: &[&str], shown: &Shown) 
 
 /// The row of a subject if its ratio is shown.
 fn ratio<'a>(column: &Column<'a>, subject: &str, shown: &Shown) -> Option<&'a ResultRow> {
-    let row = column
-        .row(subject, shown.metric)
-        .filter(|_| shown.relation != Relation::None)?;
+    let row = column.row(subject, shown.metric).filter(|_| shown.related)?;
     speed(row).map(|_| row)
 }
 
 /// The ratio of a row and its verdict.
-fn ratio_cell(row: Option<&ResultRow>, shown: &Shown) -> Cell {
-    let Some((row, ratio)) = row.and_then(|row| Some((row, row.ratio.as_ref()?))) else {
+fn ratio_cell(row: Option<&ResultRow>) -> Cell {
+    let Some(speed) = row.and_then(speed) else {
         return Cell::default();
     };
-    let share = ratio.estimate.get();
-    let turned = speed(row).map_or(share, |speed| speed.estimate);
     Cell {
-        number: sig3(if shown.relation == Relation::Share {
-            share
-        } else {
-            turned
-        })
-        .unwrap_or_default(),
-        marks: verdict(speed(row).map_or("", |speed| speed.verdict)).1.to_string(),
+        number: sig3(speed.estimate).unwrap_or_default(),
+        marks: verdict(speed.verdict).1.to_string(),
         best: false,
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::format::{count, list_range, sig3_or, times};
 use crate::lens::rank::speed;
-use crate::lens::{Family, Headline, Lens, OURS, Parameter, Part, Place, Plot, Relation, Scope, Shown, Standing};
+use crate::lens::{Family, Headline, Lens, OURS, Parameter, Part, Place, Plot, Scope, Shown, Standing};
 use crate::result::Case;
 use crate::route::Stack;
 
@@ -25,7 +25,7 @@ pub(super) static LENS: Lens = Lens {
         Shown::new(RATE, 8e-9, "Gbit/s", "Gbit/s").called("rate"),
         Shown::new(COST, 1.0, "CPU s/GB", "s/GB")
             .called("CPU of all programs")
-            .related(Relation::Share),
+            .related(),
         Shown::new("cpu_per_gb_client", 1.0, "s/GB", "client").called("CPU of the client"),
         Shown::new("cpu_per_gb_front", 1.0, "s/GB", "front").called("CPU of the front"),
         Shown::new("cpu_per_gb_server", 1.0, "s/GB", "server").called("CPU of the server"),
@@ -58,8 +58,8 @@ pub(super) static LENS: Lens = Lens {
             ("front", "cpu_per_gb_front"),
             ("server", "cpu_per_gb_server"),
         ]),
-        reading: "Bars start at zero; shorter is better. Each has a piece for the client, one for what stands before the server, \
-                  and one for the server, darkest first; the thin line is the interval of their sum, or the range with few \
+        reading: "Bars start at zero; shorter is better. Each has a piece for each program, in the shades of the key: the client, what \
+                  stands before the server, and the server; the thin line is the interval of their sum, or the range with few \
                   rounds. The generator's cost is in none.",
         ..Part::PLAIN
     }],
@@ -95,16 +95,16 @@ fn place(_: &Scope<'_>, index: usize, case: &Case) -> Vec<Place> {
 
 /// Our engine against the best peer: cost first. `None` without a peer.
 fn finding(_: &Scope<'_>, family: &Family<'_>) -> Option<String> {
-    let cost = family.row(OURS, COST)?.ratio.as_ref()?;
+    let cost = speed(family.row(OURS, COST)?)?;
     let mut text = format!(
-        "{OURS} takes {} the CPU time of {} ({})",
-        times(cost.estimate.get()),
+        "{OURS} moves {} the bytes of {} with the same CPU time ({})",
+        times(cost.estimate),
         cost.to,
-        list_range(cost.low.get(), cost.high.get())
+        list_range(cost.low, cost.high)
     );
     if let Some(speed) = family.row(OURS, RATE).and_then(speed) {
         text.push_str(&format!(
-            " and moves bytes at {} the rate of {} ({})",
+            ", at {} the rate of {} ({})",
             times(speed.estimate),
             speed.to,
             list_range(speed.low, speed.high)
@@ -135,6 +135,6 @@ fn headline(scope: &Scope<'_>) -> Option<Headline> {
     let note = format!("CPU time for each 10^9 bytes, {}", family.title);
     let headline = Headline::new(scope.run, answer, &format!("{cost} s/GB"), &note, "no peer took part");
     let detail = format!("{}: {} Gbit/s. {LOOPBACK}", family.title, sig3_or(rate * 8e-9, "?"));
-    let over = |name: &str| format!("the CPU time of {name}, the cheapest peer there");
-    Some(headline.detail(detail).share(row, over))
+    let over = |name: &str| format!("the bytes of {name}, the cheapest peer there, with the same CPU time");
+    Some(headline.detail(detail).ahead(row, over))
 }

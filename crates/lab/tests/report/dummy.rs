@@ -1,6 +1,6 @@
 //! A workload that nothing else knows: all that one needs, in one file.
 
-use sealway_lab::lens::{Headline, Lens, OURS, Parameter, Part, Plot, Relation, Shown};
+use sealway_lab::lens::{Headline, Lens, OURS, Parameter, Part, Plot, Shown};
 use sealway_lab::plan::PlanError;
 use sealway_lab::workload::{LabError, Workload};
 
@@ -16,7 +16,7 @@ pub(crate) static WORKLOAD: Workload = Workload {
         about: "Juggling",
         parameters: &[Parameter::number("balls", 3, "in the air at once")],
         figures: &[
-            Shown::new("rate", 60.0, "1/min", "throws/min").related(Relation::Speed),
+            Shown::new("rate", 60.0, "1/min", "throws/min").related(),
             Shown::new("height", 1.0, "m", "height m"),
         ],
         case: |case| format!("{} balls", case.int("balls").unwrap_or(0)),

@@ -15,7 +15,7 @@ fn row(subject: &str, (stack, suite): (&str, &str), metric: &str, value: f64, ra
         "metric": metric, "unit": unit, "better": better, "method": "P",
         "median": value, "mad": 0.0, "low": value * 0.99, "high": value * 1.01, "how": "order-statistics",
         "rounds": 9, "values": vec![value; 9],
-        "verified": if suite == "none" { "sampled, unauthenticated" } else { "sampled" },
+        "verified": if suite == "none" { "sampled, 1 in 16, unauthenticated" } else { "sampled, 1 in 16" },
     });
     if let Some((estimate, verdict)) = ratio {
         row["ratio"] = json!({
@@ -57,7 +57,7 @@ fn the_terminal_shows_rate_cost_and_ratio_of_each_case() {
     for words in [
         "Loopback is not a network",
         "vless-tcp-tls, 1 stream down",
-        "sealway takes 0.450x the CPU time of xray (0.441 to 0.459)",
+        "sealway moves 2.22x the bytes of xray with the same CPU time (2.18 to 2.27)",
         "sealway moves 1.92x the bytes of the best peer with the same CPU time",
         "Cheaper in 2, dearer in 0",
     ] {
@@ -100,13 +100,14 @@ fn the_page_stacks_the_cost_of_the_programs() {
     }
     assert!(!page.contains("class=\"bar part front\""), "no front took part");
     // A bar for each subject of each case with programs; the control has none.
-    assert_eq!(page.matches("class=\"bar part client\"").count(), 4);
+    assert_eq!(page.matches("class=\"bar part client\"").count(), 4 + 1, "and the key");
+    assert!(page.contains(">server</text>"), "the key names the shades");
     // The table has them all.
     let table = page.split("<caption>Streams through proxies</caption>").nth(1).unwrap();
     let table = table.split("</table>").next().unwrap();
     // A head, the rate of the control, and five figures of each subject of each case.
     assert_eq!(table.matches("<tr>").count(), 1 + 1 + 4 * 5, "{table}");
-    assert!(table.contains("0.450x xray"), "{table}");
+    assert!(table.contains("2.22x xray"), "{table}");
     // Sections about single messages have no place here.
     assert!(!page.contains("Which cipher at which size"));
 }

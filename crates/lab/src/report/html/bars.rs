@@ -18,6 +18,7 @@ pub(super) fn draw(bars: &Bars<'_>) -> Markup {
     let x = |value: f64| LEFT + (value / bars.most).clamp(0.0, 1.0) * (RIGHT - LEFT);
     let mut y = HEAD;
     let content = html! {
+        (key(bars))
         (from_zero(bars.most, x, (HEAD, bottom), &bars.axis))
         @for (title, group) in &bars.groups {
             (text("rowhead", (0.0, y + 15.0), Anchor::Start, title))
@@ -30,6 +31,34 @@ pub(super) fn draw(bars: &Bars<'_>) -> Markup {
         }
     };
     chart(&bars.frame, "bars", (WIDTH, bottom + 40.0), &content)
+}
+
+/// Which shade is which piece, where bars have several.
+fn key(bars: &Bars<'_>) -> Markup {
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _, _) in bars
+        .groups
+        .iter()
+        .flat_map(|(_, bars)| bars)
+        .flat_map(|bar| &bar.pieces)
+    {
+        if !name.is_empty() && !names.contains(name) {
+            names.push(name);
+        }
+    }
+    html! {
+        g.u2 {
+            @for (place, name) in names.iter().enumerate() {
+                ({
+                    let left = LEFT + 84.0 * place as f64;
+                    html! {
+                        (bar(&format!("bar part {name}"), (left, 4.0), (14.0, 11.0), name))
+                        (text("row", (left + 20.0, 13.5), Anchor::Start, name))
+                    }
+                })
+            }
+        }
+    }
 }
 
 fn row(one: &Bar<'_>, y: f64, x: &dyn Fn(f64) -> f64) -> Markup {

@@ -190,7 +190,7 @@ fn all(rows: &[ResultRow]) -> Listing {
         ("marks", false),
     ];
     let mut table = Listing::new(
-        "Medians over rounds, percentiles over the samples of all rounds; ratios as measured (for times, below 1 is faster)",
+        "Medians over rounds, percentiles over the samples of all rounds; ratios above 1 are better, whichever way a metric counts",
         &columns,
     );
     for row in rows {
@@ -207,12 +207,12 @@ fn all(rows: &[ResultRow]) -> Listing {
             Entry::text(&row.unit),
             Entry::number(row.rounds.to_string(), f64::from(row.rounds)),
         ];
-        match &row.ratio {
-            Some(ratio) => entries.extend([
-                Entry::number(sig3_or(ratio.estimate.get(), "not known"), ratio.estimate.get()),
-                Entry::number(list_range(ratio.low.get(), ratio.high.get()), ratio.low.get()),
-                Entry::text(&ratio.to),
-                Entry::text(speed(row).map_or("unknown", |speed| speed.verdict)),
+        match speed(row) {
+            Some(speed) => entries.extend([
+                Entry::number(sig3_or(speed.estimate, "not known"), speed.estimate),
+                Entry::number(list_range(speed.low, speed.high), speed.low),
+                Entry::text(speed.to),
+                Entry::text(speed.verdict),
             ]),
             None => entries.extend((0..4).map(|_| Entry::default())),
         }
