@@ -2,9 +2,11 @@
 //!
 //! Two files are two days on a machine that may have changed between them, so absolute figures prove little. Each
 //! figure is therefore divided by that of a *control*, a peer of the same version measured in the same rounds, and the
-//! verdict rests on the change of this ratio. Rows are joined on workload definition, case, subject and metric;
+//! verdict rests on the change of this ratio. Where two runs of one machine share no peer, the speed of the processor (the canary of
+//! each round) is the control. Rows are joined on workload definition, case, subject and metric;
 //! whatever has no partner is listed, never dropped.
 
+mod canary;
 mod error;
 mod headline;
 mod join;
@@ -158,7 +160,7 @@ pub struct Unmatched {
 /// A remark on the comparison as a whole, with a code that a program can match.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Note {
-    /// `machine`, `profile`, `incomplete`, `same-run`, `control-moved` or `unconfirmed`.
+    /// `machine`, `profile`, `incomplete`, `same-run`, `no-peer`, `control-moved` or `unconfirmed`.
     pub code: String,
     /// One sentence for people.
     pub text: String,
@@ -282,7 +284,7 @@ impl Comparison {
 pub fn compare(old: &RunResult, new: &RunResult, options: &Options) -> Result<Comparison, CompareError> {
     let pair = join::Pair::new(old, new, options)?;
     let (rows, controls, unmatched) = judge::judge(&pair, options);
-    let mut notes = join::notes(old, new);
+    let mut notes = join::notes(old, new, pair.by_canary());
     let absolutes = join::absolutes(old, new);
     let headline = headline::headline(&rows, &controls, absolutes, 0, &mut notes);
     Ok(Comparison {

@@ -55,6 +55,11 @@ impl<'a> Pair<'a> {
             .find(|key| self.old.contains_key(key) && self.new.contains_key(key))
     }
 
+    /// The runs share no peer: the speed of the processor is the control.
+    pub(super) fn by_canary(&self) -> bool {
+        self.controls.is_empty()
+    }
+
     pub(super) fn counts(&self, subject: &str) -> bool {
         self.ours.as_deref().is_none_or(|ours| ours == subject)
     }
@@ -74,7 +79,8 @@ impl<'a> Pair<'a> {
             .filter(|name| self.unfit(name).is_none())
             .map(str::to_owned)
             .collect();
-        if !fit.is_empty() {
+        // On one machine the canary serves where no peer does.
+        if !fit.is_empty() || absolutes(self.old_run, self.new_run) {
             return Ok(fit);
         }
         let seen = |name: &&str| self.measured(Side::Old, name) || self.measured(Side::New, name);
@@ -157,7 +163,7 @@ pub(super) fn absolutes(old: &RunResult, new: &RunResult) -> bool {
 }
 
 /// What a reader must know about the two runs.
-pub(super) fn notes(old: &RunResult, new: &RunResult) -> Vec<Note> {
+pub(super) fn notes(old: &RunResult, new: &RunResult, by_canary: bool) -> Vec<Note> {
     let mut notes = Vec::new();
     let mut note = |code: &str, text: String| {
         notes.push(Note {
@@ -192,6 +198,10 @@ pub(super) fn notes(old: &RunResult, new: &RunResult) -> Vec<Note> {
                 ),
             );
         }
+    }
+    if by_canary {
+        let text = "No peer was measured in both runs: the speed of the processor (the canary) is the control.";
+        note("no-peer", text.to_owned());
     }
     if old.run == new.run {
         note("same-run", "Both files are the same run.".to_owned());

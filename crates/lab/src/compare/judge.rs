@@ -1,5 +1,6 @@
 //! The change of each figure against the control, and the verdict on it.
 
+use super::canary;
 use super::join::{Pair, version};
 use super::{Change, ControlRow, Key, Options, Row, Side, Unmatched};
 use crate::result::{Num, ResultRow};
@@ -125,9 +126,41 @@ struct Standing {
     rounds: usize,
 }
 
-fn standing(own: &ResultRow, control: &ResultRow) -> Option<Standing> {
-    let values = |row: &ResultRow| row.values.iter().map(|value| value.get()).collect::<Vec<f64>>();
-    let logs = log_ratios(&values(own), &values(control))?;
+/// The rounds of a control, and its median.
+struct Control {
+    rounds: Vec<f64>,
+    median: f64,
+}
+
+impl Control {
+    fn of(row: &ResultRow) -> Control {
+        Control {
+            rounds: row.values.iter().map(|value| value.get()).collect(),
+            median: row.median.get(),
+        }
+    }
+
+    /// What a row is held against in one of the runs.
+    fn find(pair: &Pair<'_>, key: &Key, control: Option<&Key>, side: Side, row: &ResultRow) -> Option<Control> {
+        let (index, run) = match side {
+            Side::Old => (&pair.old, pair.old_run),
+            Side::New => (&pair.new, pair.new_run),
+        };
+        if let Some(control) = control {
+            return Some(Control::of(index.get(control)?.0));
+        }
+        if !pair.by_canary() {
+            return None;
+        }
+        let rounds = canary::control(run, key, row)?;
+        let median = crate::stats::median(&rounds)?;
+        Some(Control { rounds, median })
+    }
+}
+
+fn standing(own: &ResultRow, control: &Control) -> Option<Standing> {
+    let values: Vec<f64> = own.values.iter().map(|value| value.get()).collect();
+    let logs = log_ratios(&values, &control.rounds)?;
     if let Some(log) = hodges_lehmann(&logs) {
         return Some(Standing {
             log,
@@ -136,7 +169,7 @@ fn standing(own: &ResultRow, control: &ResultRow) -> Option<Standing> {
         });
     }
     // Files without round values still tell the direction; without a spread the verdict stays unknown.
-    let log = *log_ratios(&[own.median.get()], &[control.median.get()])?.first()?;
+    let log = *log_ratios(&[own.median.get()], &[control.median])?.first()?;
     Some(Standing {
         log,
         mde: None,
@@ -169,13 +202,16 @@ fn row(
         counts: pair.counts(&key.subject),
         note: version_note(pair, key),
     };
-    let found = control.and_then(|control| Some((pair.old.get(&control)?.0, pair.new.get(&control)?.0)));
-    let Some((old_control, new_control)) = found else {
+    let find = |side, row| Control::find(pair, key, control.as_ref(), side, row);
+    let (Some(old_control), Some(new_control)) = (find(Side::Old, old), find(Side::New, new)) else {
         add(&mut row.note, "no control was measured in this case of both runs");
         return row;
     };
-    row.control_change = Some(Change::new(old_control.median.get(), new_control.median.get()));
-    let (Some(before), Some(after)) = (standing(old, old_control), standing(new, new_control)) else {
+    if pair.by_canary() {
+        row.control = Some("canary".to_owned());
+    }
+    row.control_change = Some(Change::new(old_control.median, new_control.median));
+    let (Some(before), Some(after)) = (standing(old, &old_control), standing(new, &new_control)) else {
         add(&mut row.note, "a round has no ratio to the control");
         return row;
     };

@@ -409,7 +409,12 @@ fn errors_give_advice() {
             .1
             .contains("the row is there twice")
     );
-    let (ending, text) = fails(&|run| run.subjects[1].version = "0.18".into());
+    // On the same machine the canary would do.
+    let elsewhere = |run: &mut RunResult| run.machine.key = "m2".into();
+    let (ending, text) = fails(&|run| {
+        elsewhere(run);
+        run.subjects[1].version = "0.18".into();
+    });
     assert_eq!(ending, Ending::Misused);
     assert!(
         text.contains("ring: its version changed from 0.17.14 to 0.18"),
@@ -417,9 +422,12 @@ fn errors_give_advice() {
     );
     assert!(text.contains("aws-lc-rs, ring, rustcrypto, openssl"), "{text}");
     assert!(
-        fails(&|run| run.subjects.clear())
-            .1
-            .contains("its version is not known in both runs")
+        fails(&|run| {
+            elsewhere(run);
+            run.subjects.clear();
+        })
+        .1
+        .contains("its version is not known in both runs")
     );
 }
 

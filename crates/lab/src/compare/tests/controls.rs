@@ -1,6 +1,7 @@
 //! Rows of other implementations.
 
 use super::*;
+use crate::result::{CanarySample, Window};
 
 #[test]
 fn controls_are_chosen_by_version_preference_and_case() {
@@ -109,4 +110,71 @@ fn peers_are_shown_but_do_not_count() {
     };
     let found = compare(&old, &new, &ours).unwrap();
     assert_eq!(confirmed(&found, &[&found]).ending(false), Ending::Slower);
+}
+
+/// A run of ours alone, on a machine whose canary takes `canary` seconds.
+fn alone(id: &str, ours: f64, canary: f64) -> RunResult {
+    let mut run = run(id, ours, 100.0);
+    run.results.retain(|row| row.subject == "sealway");
+    for row in &run.results {
+        for round in 0..9 {
+            let mut window: Window = serde_json::from_value(serde_json::json!({
+                "workload": row.workload, "case": row.case, "subject": row.subject,
+                "round": round, "order": round, "t": 0.0, "wall_s": 1.0,
+            }))
+            .unwrap();
+            let sample = CanarySample {
+                cpu_s: canary,
+                wall_over_cpu: 1.0,
+            };
+            window.canary = vec![sample, sample];
+            run.windows.push(window);
+        }
+    }
+    run
+}
+
+#[test]
+fn without_a_peer_the_speed_of_the_processor_is_the_control() {
+    let before = alone("a", 100.0, 0.005);
+    let verdicts = |after: &RunResult| -> Vec<Verdict> {
+        let found = compared(&before, after);
+        assert!(
+            found.notes.iter().any(|note| note.code == "no-peer"),
+            "{:?}",
+            found.notes
+        );
+        assert!(found.rows.iter().all(|row| row.control.as_deref() == Some("canary")));
+        found.rows.iter().map(|row| row.verdict).collect()
+    };
+    assert_eq!(verdicts(&alone("b", 100.0, 0.005)), [Verdict::Same; 6]);
+    assert_eq!(verdicts(&alone("b", 88.0, 0.005)), [Verdict::Slower; 6]);
+    // Everything takes longer there: the machine is slower, not the build.
+    assert_eq!(verdicts(&alone("b", 50.0, 0.010)), [Verdict::Same; 6]);
+    let mut times = [alone("a", 100.0, 0.005), alone("b", 200.0, 0.010)];
+    for row in times.iter_mut().flat_map(|run| &mut run.results) {
+        row.unit = "s/op".into();
+        row.better = "lower".into();
+    }
+    let found = compared(&times[0], &times[1]);
+    assert!(
+        found.rows.iter().all(|row| row.verdict == Verdict::Same),
+        "{:?}",
+        found.rows
+    );
+    // On another machine the canary is another one, too.
+    let mut elsewhere = alone("b", 100.0, 0.005);
+    elsewhere.machine.key = "m2".into();
+    let error = compare(&before, &elsewhere, &Options::default()).unwrap_err();
+    assert!(matches!(error, CompareError::NoControl { .. }), "{error}");
+    // Rounds without a canary tell nothing.
+    let mut silent = alone("b", 100.0, 0.005);
+    silent.windows.pop();
+    assert_eq!(unknown_of(&before, &silent), 1);
+}
+
+/// How many rows are unknown.
+fn unknown_of(old: &RunResult, new: &RunResult) -> usize {
+    let found = compared(old, new);
+    found.rows.iter().filter(|row| row.verdict == Verdict::Unknown).count()
 }
