@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sealway_drop::invite::Invite;
-use sealway_drop::policy::Check;
+use sealway_drop::policy::{Check, End};
 use sealway_drop_mount::fuse::CopiesBy;
 use sealway_drop_mount::sharing::Ready;
 use sealway_drop_transfer::progress::{Progress, Snapshot};
@@ -307,6 +307,11 @@ fn others(invite: &Invite) -> String {
     }
     if let Some(near) = invite.near() {
         text.push_str(&format!("\non this network, this is enough:\n  {near}"));
+        // Nobody has said where the ends meet: there are other ways.
+        text.push_str("\nif it cannot come here: --relay HOST:PORT at both ends");
+        if invite.command == End::Sender.other() {
+            text.push_str("; to a phone: --localsend; to a browser: sealway share --http");
+        }
     }
     text
 }
@@ -399,4 +404,32 @@ fn draw(bar: &ProgressBar, progress: &Progress, stop: &AtomicBool) {
     }
     screen::draw(None);
     bar.finish_and_clear();
+}
+
+#[cfg(test)]
+mod tests {
+    use sealway_drop::invite::Meet;
+
+    use super::*;
+
+    #[test]
+    fn whoever_has_chosen_nothing_is_told_of_every_way() {
+        let invite = |end: End, near| Invite {
+            command: end.other(),
+            place: Meet::Here(vec![]),
+            near,
+            key: None,
+            options: vec![],
+        };
+        let send = others(&invite(End::Sender, true));
+        for way in ["sealway receive", "--relay HOST:PORT", "--localsend", "share --http"] {
+            assert!(send.contains(way), "{way}: {send}");
+        }
+        let share = others(&invite(End::Sharer, true));
+        assert!(
+            share.contains("--relay HOST:PORT") && !share.contains("phone"),
+            "{share}"
+        );
+        assert_eq!(others(&invite(End::Sender, false)), "");
+    }
 }
