@@ -130,6 +130,23 @@ fn what_was_not_acknowledged_is_told_and_what_was_synced_is_there() {
 }
 
 #[test]
+fn a_copy_that_is_closed_takes_no_error_from_fsync() {
+    let Some(b) = Broken::start() else { return };
+    let file = b.open("file");
+    let copy = file.try_clone().unwrap();
+    b.wire.hold(true);
+    file.write_all_at(&content(100_000, 1), 0).unwrap();
+    b.wire.cut();
+    b.wire.hold(false);
+    // Nobody looks at how this close ends.
+    drop(copy);
+    b.mount.until(&Told::Again);
+    assert_eq!(errno(file.sync_all()), Errno::IO);
+    // Told once.
+    assert_eq!(errno(file.sync_all()), Errno::STALE);
+}
+
+#[test]
 fn a_file_that_somebody_else_has_changed_does_not_go_on() {
     let Some(b) = Broken::start() else { return };
     let (mut file, mut replaced, locked) = (b.open("file"), b.open("replaced"), b.open("locked"));
