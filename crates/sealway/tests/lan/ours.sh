@@ -50,6 +50,8 @@ kill -INT "$sending"; wait "$sending" || true
 SEALWAY_CODE=7-castle-lemon-opera sends
 first=$sending
 SEALWAY_CODE=7-zebra-zebra-zebra sends
+# An announcement is made after a second at the earliest: until then there is but one.
+sleep 5
 result=0; SEALWAY_CODE=7-castle-lemon-opera receives || result=$?
 [ "$result" = 7 ] && grep -q 'more than one on this network answers to the number 7' "$work/received" || fail "two: $result, $(said)"
 kill -INT "$first" "$sending"; wait "$first" || true; wait "$sending" || true
