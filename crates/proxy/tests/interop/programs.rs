@@ -1,7 +1,7 @@
 //! Programs under test: found, started with a configuration, waited for, ended whatever happens.
 
 use std::ffi::OsStr;
-use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -15,6 +15,7 @@ use sealway_proxy::Server;
 use sealway_proxy::settings::Settings;
 use sealway_v2ray::config::{File, Options, load};
 use serde_json::Value;
+use socket2::{Domain, Socket, Type};
 use tokio::time::Instant;
 
 /// Who runs a configuration.
@@ -129,7 +130,7 @@ pub(crate) fn have(program: &str, arguments: &[&str]) -> bool {
 pub(crate) struct Place {
     dir: tempfile::TempDir,
     pub(crate) host: IpAddr,
-    held: Mutex<Vec<(TcpListener, UdpSocket)>>,
+    held: Mutex<Vec<(Socket, UdpSocket)>>,
 }
 
 impl Place {
@@ -144,8 +145,11 @@ impl Place {
     /// A port on the address, free for TCP and UDP. It is kept until [`Place::let_go`].
     pub(crate) fn port(&self) -> u16 {
         loop {
-            let tcp = TcpListener::bind((self.host, 0)).unwrap();
-            let port = tcp.local_addr().unwrap().port();
+            // It does not listen: a process that is forked meanwhile has it for a moment longer, and whoever waits for the
+            // program must not be answered by that.
+            let tcp = Socket::new(Domain::for_address(self.at(0)), Type::STREAM, None).unwrap();
+            tcp.bind(&self.at(0).into()).unwrap();
+            let port = tcp.local_addr().unwrap().as_socket().unwrap().port();
             if let Ok(udp) = UdpSocket::bind((self.host, port)) {
                 self.held.lock().unwrap().push((tcp, udp));
                 return port;
