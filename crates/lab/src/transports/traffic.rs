@@ -26,6 +26,9 @@ pub(super) const END: Duration = Duration::from_millis(100);
 /// The same where it must come: over what cannot say the end of one direction, it comes after the time that the other has.
 const MUST_END: Duration = Duration::from_secs(8);
 
+/// How often a sender that waits for the end looks whether its stream has arrived.
+const STEP: Duration = Duration::from_millis(10);
+
 /// What a connection begins with.
 const MAGIC: [u8; 8] = *b"swlab\0t1";
 
@@ -109,6 +112,8 @@ pub(super) struct Stream {
     /// Nothing more is sent.
     ended: AtomicBool,
     received: AtomicU64,
+    /// The receiver has ended: nothing more is to come.
+    arrived: AtomicBool,
     done: Sender<Result<(), Trouble>>,
 }
 
@@ -144,13 +149,27 @@ impl Stream {
         }
         self.ended.store(true, Ordering::Release);
         socket.shutdown(Shutdown::Write).map_err(broken("sender"))?;
-        // What the other end still says, or how it ends, is no matter of this stream.
-        while matches!(socket.read(&mut piece), Ok(1..)) {}
+        // What the other end still says, or how it ends, is no matter of this stream: once all has arrived nobody waits for it.
+        socket.set_read_timeout(Some(STEP)).map_err(broken("sender"))?;
+        let since = Instant::now();
+        while !self.arrived.load(Ordering::Acquire) && since.elapsed() < PATIENCE {
+            match socket.read(&mut piece) {
+                Ok(1..) => {}
+                Err(error) if is_timeout(&error) => {}
+                Ok(0) | Err(_) => break,
+            }
+        }
         Ok(())
     }
 
     /// Receives to the end.
-    fn receive(&self, mut socket: &TcpStream) -> Result<(), Trouble> {
+    fn receive(&self, socket: &TcpStream) -> Result<(), Trouble> {
+        let received = self.receive_all(socket);
+        self.arrived.store(true, Ordering::Release);
+        received
+    }
+
+    fn receive_all(&self, mut socket: &TcpStream) -> Result<(), Trouble> {
         let mut piece = vec![0; PIECE];
         let (mut offset, mut since) = (0, Instant::now());
         socket.set_read_timeout(Some(END)).map_err(broken("receiver"))?;
@@ -340,6 +359,7 @@ impl Traffic {
                 sent: AtomicU64::new(0),
                 ended: AtomicBool::new(false),
                 received: AtomicU64::new(0),
+                arrived: AtomicBool::new(false),
                 done: tell.clone(),
             });
             let mut expected = sink.expected.lock().unwrap_or_else(PoisonError::into_inner);
