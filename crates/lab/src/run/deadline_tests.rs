@@ -35,6 +35,14 @@ fn a_time_limit_is_a_deadline() {
 }
 
 #[test]
+fn what_the_plan_has_dropped_is_not_checked() {
+    let mut scene = in_time(10.0, [3.0, 0.0]);
+    let outcome = scene.run(&[vec![0, 1], vec![1, 0]], 0).unwrap();
+    assert_eq!((outcome.windows.len(), outcome.left_out.len()), (4, 0));
+    assert!(scene.world.borrow().now <= 10.0);
+}
+
+#[test]
 fn checks_leave_half_of_the_time_to_windows_and_whole_cases() {
     let mut scene = in_time(10.0, [3.0, 0.0]);
     let outcome = scene.run(&abba(3), 0).unwrap();

@@ -1,5 +1,6 @@
 //! The loop over rounds and cells.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -47,7 +48,7 @@ impl fmt::Display for ScheduleError {
 
 impl std::error::Error for ScheduleError {}
 
-/// Prepares every cell, then visits them round after round in the order of the schedule.
+/// Prepares every cell of the schedule, then visits them round after round in the order of the schedule.
 ///
 /// - A cell that gives an error, or counts nothing, is recorded as a fault and not visited again; the others go on.
 /// - The canary after a window is also the one before the next; each round begins with a fresh one.
@@ -136,7 +137,9 @@ struct Run<'a> {
 impl Run<'_> {
     fn prepare(&mut self) {
         let began = self.probe.now();
-        for cell in 0..self.cells.len() {
+        // What the plan has dropped is in no round.
+        let planned: BTreeSet<usize> = self.job.schedule.iter().flatten().copied().collect();
+        for &cell in &planned {
             if self.observer.stopped() {
                 self.outcome.interrupted = true;
                 return;
@@ -147,7 +150,7 @@ impl Run<'_> {
                 .is_some_and(|before| self.cells[before].case != self.cells[cell].case);
             let now = self.probe.now();
             if begins && self.pace.is_half_up(began, now) {
-                self.outcome.left_out = (cell..self.cells.len()).collect();
+                self.outcome.left_out = planned.range(cell..).copied().collect();
                 return;
             }
             self.tell(&format!("checking {}", self.name(cell)));
