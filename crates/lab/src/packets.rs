@@ -51,6 +51,10 @@ pub const NAME: &str = "packets";
 /// Names of all peers this workload knows.
 pub const PEERS: [&str; 3] = IN_PROCESS;
 
+/// What can be measured of packets on a GPU: kernels alone, packets in memory that it reads, calls as an application makes them,
+/// and copies alone.
+pub const MODES: [&str; 4] = ["kernel", "pinned", "call", "link"];
+
 /// The workload.
 pub static WORKLOAD: Workload = Workload {
     name: NAME,

@@ -124,6 +124,8 @@ pub struct Request {
     pub stacks: Vec<Stack>,
     /// With a GPU beside this machine's processor: the workloads `packets` and `bip324` only.
     pub gpu: bool,
+    /// What of `packets` to measure on the GPU, of [`crate::packets::MODES`]; all if empty.
+    pub gpu_modes: Vec<String>,
     /// The file that keeps what packets cost on the GPU and on the processor; measured every time if absent.
     pub costs: Option<PathBuf>,
     /// The program `sealway`, for workloads that run it as a process of its own.

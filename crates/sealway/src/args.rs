@@ -163,6 +163,14 @@ pub(crate) struct LabRun {
     #[arg(long)]
     pub(crate) gpu: bool,
 
+    /// What of the workload packets to measure on the GPU [default: all]
+    ///
+    /// kernel: its kernels alone, packets lie in its memory. pinned: packets lie in memory that it reads. call: one call as a
+    /// program makes it, from one thread and from all. link: copies alone.
+    #[arg(long, value_name = "MODE,…", value_delimiter = ',', requires = "gpu")]
+    #[arg(value_parser = clap::builder::PossibleValuesParser::new(sealway_lab::packets::MODES))]
+    pub(crate) gpu_mode: Vec<String>,
+
     #[command(flatten)]
     pub(crate) options: LabOptions,
 }

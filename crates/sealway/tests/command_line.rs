@@ -244,6 +244,12 @@ fn a_full_disk_under_standard_output_is_said() {
 fn a_gpu_that_is_not_there() {
     refused(&["lab", "primitives", "--gpu"], &["--gpu", "packets", "bip324"]);
     refused(&["lab", "all", "--gpu"], &["--gpu", "packets", "bip324"]);
+    refused(&["lab", "packets", "--gpu-mode", "call"], &["--gpu"]);
+    refused(&["lab", "packets", "--gpu", "--gpu-mode", "calls"], &["kernel", "link"]);
+    refused(
+        &["lab", "bip324", "--gpu", "--gpu-mode", "call"],
+        &["--gpu-mode", "packets"],
+    );
     if std::path::Path::new("/dev/nvidiactl").exists() {
         println!("SKIPPED: there is a GPU");
         return;

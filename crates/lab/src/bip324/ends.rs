@@ -51,13 +51,13 @@ pub(super) trait Ends {
 pub(super) type Make = Rc<dyn Fn(&Traffic, Op, usize) -> Result<Box<dyn Ends>, CellError>>;
 
 /// A transport for batches at one end.
-struct BatchEnd {
-    transport: BatchTransport,
-    ids: Vec<ConnectionId>,
+pub(super) struct BatchEnd {
+    pub(super) transport: BatchTransport,
+    pub(super) ids: Vec<ConnectionId>,
 }
 
 impl BatchEnd {
-    fn new(options: &BatchOptions) -> Result<Self, CellError> {
+    pub(super) fn new(options: &BatchOptions) -> Result<Self, CellError> {
         Ok(BatchEnd {
             transport: BatchTransport::new(options.clone()).map_err(failed)?,
             ids: Vec::new(),
@@ -65,7 +65,7 @@ impl BatchEnd {
     }
 
     /// Puts all connections in again, each in the place of its number.
-    fn rewind(&mut self, links: &[Link]) -> Result<(), CellError> {
+    pub(super) fn rewind(&mut self, links: &[Link]) -> Result<(), CellError> {
         for id in self.ids.drain(..).rev() {
             self.transport.remove(id);
         }
@@ -81,36 +81,47 @@ impl BatchEnd {
         Ok(())
     }
 
-    fn seal(&mut self, traffic: &Traffic, packets: Range<usize>) -> Result<(), CellError> {
+    pub(super) fn submit(&mut self, traffic: &Traffic, packets: Range<usize>) -> Result<(), CellError> {
         for i in packets {
             let kind = if traffic.decoy(i) { Kind::Decoy } else { Kind::Genuine };
             self.transport
                 .submit(self.ids[traffic.connection(i)], kind, traffic.contents(i))
                 .map_err(failed)?;
         }
+        Ok(())
+    }
+
+    fn seal(&mut self, traffic: &Traffic, packets: Range<usize>) -> Result<(), CellError> {
+        self.submit(traffic, packets)?;
         self.transport.seal();
         self.check_executor()
     }
 
     /// What the processor did in the place of an executor that failed is not to be measured as that executor's work.
-    fn check_executor(&self) -> Result<(), CellError> {
+    pub(super) fn check_executor(&self) -> Result<(), CellError> {
         match self.transport.executor_failure() {
             None => Ok(()),
             Some(failure) => Err(failed(failure)),
         }
     }
 
-    /// Opens what came, and looks at each message as a program does.
-    fn finish_open(&mut self) -> Result<(), CellError> {
+    /// Opens what came, and looks at each message as a program does; gives the bytes of their contents.
+    pub(super) fn finish_open(&mut self) -> Result<usize, CellError> {
         let bytes: usize = self.transport.open().iter().map(|message| message.contents.len()).sum();
         black_box(bytes);
         match self.transport.poll_closed() {
-            None => self.check_executor(),
+            None => self.check_executor().map(|()| bytes),
             Some((id, error)) => Err(CellError::wrong(format_args!(
                 "connection {} ended: {error}",
                 id.index()
             ))),
         }
+    }
+
+    /// Packets that an executor did, and all packets.
+    pub(super) fn elsewhere(&self) -> [u64; 2] {
+        let counters = self.transport.counters();
+        [counters.executor_jobs, counters.executor_jobs + counters.processor_jobs]
     }
 }
 
@@ -202,7 +213,7 @@ impl Ends for Batched {
                 .map_err(failed)?;
             i = end;
         }
-        self.there.finish_open()
+        self.there.finish_open().map(drop)
     }
 
     fn pair(&mut self, traffic: &Traffic, packets: Range<usize>) -> Result<(), CellError> {
@@ -213,7 +224,7 @@ impl Ends for Batched {
                 self.there.transport.receive(id, bytes).map_err(failed)?;
             }
         }
-        self.there.finish_open()
+        self.there.finish_open().map(drop)
     }
 
     fn wires(&self, see: &mut dyn FnMut(usize, &[u8])) {
@@ -248,12 +259,8 @@ impl Ends for Batched {
     }
 
     fn elsewhere(&mut self) -> [u64; 2] {
-        let mut sums = [0; 2];
-        for end in [&self.here, &self.there] {
-            let counters = end.transport.counters();
-            sums[0] += counters.executor_jobs;
-            sums[1] += counters.executor_jobs + counters.processor_jobs;
-        }
+        let [here, there] = [&self.here, &self.there].map(BatchEnd::elsewhere);
+        let sums = [here[0] + there[0], here[1] + there[1]];
         let before = std::mem::replace(&mut self.elsewhere, sums);
         [sums[0] - before[0], sums[1] - before[1]]
     }

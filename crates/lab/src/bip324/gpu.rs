@@ -1,6 +1,6 @@
 //! Packets of BIP324 connections with a GPU beside the processor: `bip324 --gpu`, on a machine with an NVIDIA GPU and its driver.
 //!
-//! Cases are those of `bip324` with packets in memory, on 1,000 connections and one thread, for batches of all sizes, and
+//! A node's packets on several threads ([`node`]) come first. The other cases are those of `bip324` with packets in memory, on 1,000 connections and one thread, for batches of all sizes, and
 //! `decoys`. Everything that belongs to a packet is in them: numbers, lengths, changes of keys, copies, delivery.
 //!
 //! Subjects: `sealway`, the processor alone; `sealway:gpu`, all packets go to the GPU; `sealway:routed`, as many go there as
@@ -12,6 +12,7 @@
 //! enough: some 64 MiB for each end.
 
 mod kept;
+pub(super) mod node;
 #[cfg(test)]
 mod tests;
 
@@ -27,11 +28,11 @@ use super::cells::Kept;
 use super::definition::{BATCH, MANY, Spec, Stage, batched, hash, none};
 use super::ends::{Batched, Make, MakeExecutor};
 use super::links::{Link, failed, links};
-use super::{NAME, PACKETS, STRETCH};
+use super::{GPU_SHARE, NAME, PACKETS, STRETCH};
 use crate::packets::gpu::{self, GPU, Open};
 use crate::plan::{Overhead, Profile};
 use crate::result::Subject;
-use crate::run::Cell;
+use crate::run::{self, Cell};
 use crate::workload::batch::{Op, Sizes, packets};
 use crate::workload::fit::fit;
 use crate::workload::rows::{Reference, Scheme};
@@ -156,17 +157,25 @@ pub(super) fn prepare(request: &Request, open: &Open) -> Result<Prepared, LabErr
     let known = costs(&mut engine, request)?;
     let subjects = vec![ours(), gpu::subject(&engine), routed(&known)];
     drop(engine);
-    let cells = cells(request.profile, &specs(request.profile), open, known.costs);
+    let mut all = node::cells(&node::specs(request.profile, run::cpus() as usize), open, node::EXTENT);
+    all.extend(cells(request.profile, &specs(request.profile), open, known.costs));
+    let cells = all;
     Ok(Prepared {
         plan: fit(request.profile, &cells, OVERHEAD, request.limit(), STRETCH)?,
         subjects,
         cells,
-        scheme: Scheme::new(
-            NAME,
-            workload::hash(&format!("{NAME} gpu {VERSION} {}", hash(request.profile))),
-            |_| &PACKETS,
-            Reference::First(&[Batched::NAME]),
-        ),
+        scheme: Scheme {
+            verified: |case, _| match case.text("op") {
+                Some(node::NODE) => "sampled",
+                _ => "full",
+            },
+            ..Scheme::new(
+                NAME,
+                workload::hash(&format!("{NAME} gpu {VERSION} {}", hash(request.profile))),
+                |_| &PACKETS,
+                Reference::First(&[Batched::NAME]),
+            )
+        },
         warnings: Vec::new(),
         recommend: |_, _| Vec::new(),
     })

@@ -1,13 +1,15 @@
 //! How the figures of `bip324` are read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::gpu::ROUTED;
+use super::gpu::node::NODE;
 use super::{GPU_SHARE, LOOPBACK, NAME};
 use crate::format::{count, sig3_or, size, times};
 use crate::lens::{
     Axis, Headline, Layout, Lens, OURS, Parameter, Part, Place, Plot, Scope, Shown, operation, position,
 };
+use crate::packets::gpu::GPU;
 use crate::result::{Case, ResultRow};
 use crate::stats::median;
 
@@ -57,7 +59,7 @@ pub(super) static LENS: Lens = Lens {
     parameters: &[
         Parameter::text(
             "op",
-            "seal, open, pair, loopback, key, ecdh, key-schedule, agree or handshake",
+            "seal, open, pair, node (pairs on several threads), loopback, key, ecdh, key-schedule, agree or handshake",
         ),
         Parameter::text("sizes", "mix, or bytes of contents"),
         Parameter::number("connections", 1, "connections at once"),
@@ -108,6 +110,7 @@ struct Facts<'a> {
     connections: i64,
     batch: i64,
     decoys: i64,
+    threads: i64,
 }
 
 impl<'a> Facts<'a> {
@@ -120,6 +123,7 @@ impl<'a> Facts<'a> {
             connections: int("connections"),
             batch: int("batch"),
             decoys: int("decoys"),
+            threads: int("threads"),
         }
     }
 
@@ -132,6 +136,11 @@ impl<'a> Facts<'a> {
     fn connections(&self) -> String {
         count(usize::try_from(self.connections).unwrap_or(0), "connection")
     }
+
+    /// `1 thread`, `16 threads`.
+    fn threads(&self) -> String {
+        count(usize::try_from(self.threads).unwrap_or(0), "thread")
+    }
 }
 
 /// A case in a few words: `pair mix x4096, 1000 connections, 20 % decoys`.
@@ -143,6 +152,9 @@ fn case(case: &Case) -> String {
     let mut text = format!("{} {} x{}", facts.op, facts.size(), facts.batch);
     if OPS.contains(&facts.op) {
         text.push_str(&format!(", {}", facts.connections()));
+    }
+    if facts.op == NODE {
+        text.push_str(&format!(", {}", facts.threads()));
     }
     if facts.decoys > 0 {
         text.push_str(&format!(", {} % decoys", facts.decoys));
@@ -185,6 +197,28 @@ fn place(_: &Scope<'_>, _: usize, case: &Case) -> Vec<Place> {
             order,
             facts.op.to_owned(),
         )];
+    }
+    if facts.op == NODE {
+        let by_batch = Place {
+            sweep: true,
+            least: 2,
+            ..table(
+                -1,
+                format!(
+                    "Pairs of a node on {}, the mix by batch, {connections}",
+                    facts.threads()
+                ),
+                &BY_BATCH,
+                batch,
+                batch.to_string(),
+            )
+        };
+        let title = format!("Pairs of a node by threads, the mix, x{batch}, {connections}");
+        let by_threads = Place {
+            least: 2,
+            ..table(-2, title, &MIX, facts.threads, facts.threads())
+        };
+        return vec![by_threads, by_batch];
     }
     if facts.sizes != "mix" {
         let title = format!("Packets of one size, x{batch}, {connections}");
@@ -243,9 +277,45 @@ fn over(row: &ResultRow, other: &ResultRow) -> Option<f64> {
     median(&ratios.filter(|ratio| ratio.is_finite()).collect::<Vec<f64>>())
 }
 
+/// A node's packets with a GPU, for each number of threads: how much more it does than the processor, and from which batch on.
+fn node(scope: &Scope<'_>) -> Vec<String> {
+    let rows = |subject: &str| {
+        let rows = scope.of(subject, RATE.metric);
+        rows.filter(|row| row.case.text("op") == Some(NODE)).collect::<Vec<_>>()
+    };
+    let (processor, gpu) = (rows(OURS), rows(GPU));
+    let threads: BTreeSet<i64> = gpu.iter().filter_map(|row| row.case.int("threads")).collect();
+    let told = threads.into_iter().rev().filter_map(|threads| {
+        // By batch: the rate with the GPU, and that over the processor's.
+        let mut batches: Vec<(i64, &ResultRow, f64)> = gpu
+            .iter()
+            .filter(|row| row.case.int("threads") == Some(threads))
+            .filter_map(|row| {
+                let other = processor.iter().find(|other| other.case == row.case)?;
+                Some((row.case.int("batch")?, *row, over(row, other)?))
+            })
+            .collect();
+        batches.sort_unstable_by_key(|(batch, ..)| *batch);
+        let (batch, best, ratio) = batches.iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
+        let from = batches.iter().rev().take_while(|(.., ratio)| *ratio > 1.0).last();
+        let from = match from {
+            Some((batch, ..)) if batches.len() > 1 => format!("; it pays from batches of {batch} packets on"),
+            Some(_) => String::new(),
+            None => "; it does not pay".to_owned(),
+        };
+        let with = Facts::of(&best.case).threads();
+        let rate = RATE.number(best, "inf");
+        Some(format!(
+            "A node on {with}: {rate} million pairs a second with the GPU in batches of {batch}, {} the processor alone{from}.",
+            times(*ratio)
+        ))
+    });
+    told.collect()
+}
+
 /// What the figures say, a sentence each.
 fn findings(scope: &Scope<'_>) -> Vec<String> {
-    let mut sentences = Vec::new();
+    let mut sentences = node(scope);
     if let Some(ours) = find(scope, OURS, "pair", 0) {
         let peers = scope.run.subjects.iter().filter(|subject| subject.name != OURS);
         let others: Vec<String> = peers

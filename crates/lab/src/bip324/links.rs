@@ -1,7 +1,7 @@
 //! The connections that packets are sealed on, with keys from a stated seed and the handshake's own derivation.
 
 use secp256k1::ellswift::ElligatorSwift;
-use secp256k1::{Secp256k1, SecretKey};
+use secp256k1::{Secp256k1, SecretKey, SignOnly};
 
 use sealway_bip324::fschacha::{PacketNumber, REKEY_INTERVAL, RecvChain, SendChain};
 use sealway_bip324::{ELLSWIFT_LEN, LocalKey, Magic, Role};
@@ -58,9 +58,10 @@ pub(super) fn links(count: usize) -> Result<Vec<Link>, CellError> {
     let mut starts = SplitMix64::stream(SEED, 2);
     let secrets = noise(count * 64, SEED ^ 0x5ec3e7);
     let (secrets, _) = secrets.as_chunks::<32>();
+    let secp = Secp256k1::signing_only();
     let mut links = Vec::with_capacity(count);
     for pair in secrets.as_chunks::<2>().0 {
-        let encodings = [encoding(&pair[0])?, encoding(&pair[1])?];
+        let encodings = [encoding(&secp, &pair[0])?, encoding(&secp, &pair[1])?];
         let key = LocalKey::with_encoding(&pair[0], encodings[0]).map_err(failed)?;
         let keys = key.agree(&encodings[1], Role::Initiator, MAGIC).map_err(failed)?;
         links.push(Link {
@@ -76,7 +77,7 @@ pub(super) fn links(count: usize) -> Result<Vec<Link>, CellError> {
 }
 
 /// The encoding of a public key that has no randomness but the key's.
-fn encoding(secret: &[u8; 32]) -> Result<[u8; ELLSWIFT_LEN], CellError> {
+fn encoding(secp: &Secp256k1<SignOnly>, secret: &[u8; 32]) -> Result<[u8; ELLSWIFT_LEN], CellError> {
     let secret = SecretKey::from_slice(secret).map_err(failed)?;
-    Ok(ElligatorSwift::from_pubkey(secret.public_key(&Secp256k1::signing_only())).to_array())
+    Ok(ElligatorSwift::from_pubkey(secret.public_key(secp)).to_array())
 }

@@ -148,6 +148,11 @@ impl Traffic {
         })
     }
 
+    /// Bytes of the contents of some packets, decoys among them.
+    pub(super) fn contents_len(&self, packets: &Range<usize>) -> usize {
+        (self.packets[packets.end].start - self.packets[packets.start].start) as usize
+    }
+
     /// What comes in one piece: from packet `i` on those of the same connection, up to about a read's worth of bytes.
     #[inline(always)]
     pub(super) fn piece(&self, i: usize, end: usize) -> usize {

@@ -8,8 +8,9 @@
 //! - `pinned`: packets lie in host memory that the device reads; copies, kernels and copies back of `streams` batches
 //!   overlap, as in a program that writes its packets there once. The tables of a batch are made once too. By the wall.
 //! - `call`: one call as an application makes it: packets are gathered, sealed or opened, and scattered, by a thread that
-//!   waits. By the wall; here our engine on one CPU thread (`sealway`) and on all (`sealway:all`) does the same, which shows from
-//!   which batch on the device is faster.
+//!   waits (`sealway:gpu`), or by as many as there are processors, each with an engine of its own (`sealway:gpu:all`). By the wall; here
+//!   our engine on one CPU thread (`sealway`) and on all (`sealway:all`) does the same, which shows from which batch on the device is
+//!   faster.
 //! - `link`: nothing but copies of 4 MiB: what the link carries (`op` `in`, `out`; `both` counts both ways together).
 //!
 //! Of `decoys` in a hundred packets nobody wants the contents: 0 to 64 B, uniform. They are sealed and opened as all are, and
@@ -56,7 +57,11 @@ use moved::Called;
 
 /// The subjects.
 pub(crate) const GPU: &str = "sealway:gpu";
+const GPU_ALL_THREADS: &str = "sealway:gpu:all";
 const ALL_THREADS: &str = "sealway:all";
+
+/// Packets of the largest batch.
+const HUGE: usize = 1 << 22;
 
 /// Version of what a window does.
 const VERSION: u32 = 1;
@@ -171,10 +176,9 @@ pub(crate) fn device() -> Open {
     })
 }
 
-/// Every case, the most telling first.
-pub(super) fn specs(profile: Profile) -> Vec<Spec> {
+/// Every case, the most telling first; of a short choice, or of all.
+pub(super) fn specs(quick: bool) -> Vec<Spec> {
     use sealway_cuda::Ways;
-    let quick = profile == Profile::Quick;
     let base = Spec {
         mode: Mode::Kernel,
         op: Op::Seal,
@@ -203,6 +207,13 @@ pub(super) fn specs(profile: Profile) -> Vec<Spec> {
     }));
     specs.extend(ways(base));
     specs.extend(ways(Spec { batch: 262_144, ..base }));
+    if !quick {
+        specs.extend(
+            [1 << 20, HUGE]
+                .into_iter()
+                .flat_map(|batch| ways(Spec { batch, ..base })),
+        );
+    }
     specs.extend(ways(pinned));
     let sweep: &[usize] = if quick {
         &[16, 256, 4096, 65_536]
@@ -250,6 +261,19 @@ pub(super) fn specs(profile: Profile) -> Vec<Spec> {
     specs.retain(|spec| !matches!(spec.mode, Mode::Link(_)) || spec.op == Op::Seal);
     keep_first(&mut specs);
     specs
+}
+
+/// The cases of a request.
+fn chosen(request: &Request) -> Vec<Spec> {
+    let modes = &request.gpu_modes;
+    let asked = |spec: &Spec| modes.is_empty() || modes.iter().any(|mode| mode == spec.mode.name());
+    // Who names a mode wants all of it, quickly or not.
+    let all = !modes.is_empty() || request.profile == Profile::Full;
+    let quick = !all && request.profile == Profile::Quick;
+    // Some 4 GB of this machine's memory.
+    let huge = |spec: &Spec| spec.batch >= HUGE;
+    let wanted = |spec: &Spec| asked(spec) && (all || !huge(spec));
+    specs(quick).into_iter().filter(wanted).collect()
 }
 
 fn metrics(case: &Case) -> &'static [Metric] {
@@ -330,12 +354,12 @@ pub(super) fn cells(specs: &[Spec], open: &Open) -> Vec<Cell> {
                     batch: spec.batch,
                     make: Arc::clone(make),
                 };
-                for (subject, make) in [(GPU, &gpu), (Sealway::NAME, &here)] {
+                for (one, all, make) in [(GPU, GPU_ALL_THREADS, &gpu), (Sealway::NAME, ALL_THREADS, &here)] {
                     let cell = PacketCell::new(task(make), true, Rc::clone(&scratch));
-                    cells.push(Cell::new(case.clone(), subject, cell));
+                    cells.push(Cell::new(case.clone(), one, cell));
+                    let cell = ThreadsCell::new(task(make), run::cpus() as usize);
+                    cells.push(Cell::new(case.clone(), all, cell));
                 }
-                let all = ThreadsCell::new(task(&here), run::cpus() as usize);
-                cells.push(Cell::new(case, ALL_THREADS, all));
             }
         }
     }
@@ -347,10 +371,12 @@ pub(super) fn prepare(request: &Request, open: &Open) -> Result<Prepared, LabErr
     if !request.suites().contains(&Suite::ChaCha20Poly1305) {
         return Err(LabError::Plan(PlanError::NoCells));
     }
-    let differs = format!("batches on {} threads at once, each its own", run::cpus());
-    let all = ours_as(ALL_THREADS, [differs]);
-    let subjects = vec![subject(&opened(open, least())?), ours(), all];
-    let cells = cells(&specs(request.profile), open);
+    let gpu = opened(open, least())?;
+    let all = || format!("batches on {} threads at once, each its own", run::cpus());
+    let gpu_all = ours_as(GPU_ALL_THREADS, [format!("on {}", gpu.device()), all()]);
+    let subjects = vec![subject(&gpu), gpu_all, ours(), ours_as(ALL_THREADS, [all()])];
+    drop(gpu);
+    let cells = cells(&chosen(request), open);
     let def = workload::hash(&format!(
         "{NAME} gpu {VERSION} link={LINK_BYTES} {}",
         definition::hash(request.profile)

@@ -185,3 +185,40 @@ fn modes_have_tables_of_their_own_and_say_which_they_are() {
     let titles = page.matches("class=\"title\"").count();
     assert!(titles >= 2, "{titles}");
 }
+
+/// How much a node gains by a GPU, and from which batch on, for each number of threads.
+#[test]
+fn a_node_says_from_which_batch_a_gpu_pays() {
+    let mut run = run("sealway:gpu", "sealway");
+    run.results.clear();
+    for (threads, batch, rate) in [
+        (16_i64, 256_i64, 0.5e6),
+        (16, 1024, 1.25e6),
+        (16, 4096, 1.5e6),
+        (1, 256, 0.5e6),
+        (1, 1024, 1.5e6),
+        (1, 4096, 0.75e6),
+    ] {
+        let case = Case::new().with("op", "node").with("sizes", "mix");
+        let case = case.with("connections", 1000_usize).with("batch", batch);
+        let case = case.with("decoys", 0_i64).with("threads", threads);
+        run.results.push(row("bip324", &case, "sealway", 1e6, None));
+        run.results
+            .push(row("bip324", &case, "sealway:gpu", rate, Some("sealway")));
+    }
+    let flat = |report: String| report.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (text, page) = (flat(crate::text_of(&run)), flat(crate::page_of(&run)));
+    for words in [
+        "A node on 16 threads: 1.50 million pairs a second with the GPU in batches of 4096, 1.50x the processor alone; it pays \
+         from batches of 1024 packets on.",
+        "A node on 1 thread: 1.50 million pairs a second with the GPU in batches of 1024, 1.50x the processor alone; it does \
+         not pay.",
+        "Pairs of a node on 16 threads, the mix by batch, 1000 connections",
+    ] {
+        assert!(text.contains(words) && page.contains(words), "{words}: {text}");
+    }
+    assert!(
+        text.contains("Pairs of a node by threads, the mix, x4096, 1000 connections"),
+        "{text}"
+    );
+}

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use sealway_lab::catalogue;
 use sealway_lab::ending::Ending;
 use sealway_lab::files::https_post;
+use sealway_lab::packets;
 use sealway_lab::plan::Profile;
 use sealway_lab::report::{html, json, terminal};
 use sealway_lab::result::RunResult;
@@ -26,11 +27,15 @@ pub(crate) fn run(run: &LabRun) -> Result<Exit, Problem> {
         let what = format!("--gpu is for the workloads {}", names.join(" and "));
         return Err(Problem::new(Exit::Usage, what).hint(commands.join(", or ")));
     }
-    measure(run.workload, &run.options, run.gpu)
+    if !run.gpu_mode.is_empty() && !matches!(run.workload, Measured::One(workload) if workload.name == packets::NAME) {
+        let what = format!("--gpu-mode is for the workload {}", packets::NAME);
+        return Err(Problem::new(Exit::Usage, what).hint("sealway lab packets --gpu --gpu-mode kernel"));
+    }
+    measure(run.workload, &run.options, run.gpu.then_some(run.gpu_mode.as_slice()))
 }
 
-/// Measures and reports; with a GPU, if its workload knows one.
-pub(crate) fn measure(measured: Measured, options: &LabOptions, gpu: bool) -> Result<Exit, Problem> {
+/// Measures and reports; with these modes of a GPU (all if none), if its workload knows one.
+pub(crate) fn measure(measured: Measured, options: &LabOptions, gpu: Option<&[String]>) -> Result<Exit, Problem> {
     let workloads = match measured {
         Measured::All => catalogue::ALL.iter().collect(),
         Measured::One(workload) => vec![workload],
@@ -93,7 +98,7 @@ pub(crate) fn https_post(end: &HttpsPost) -> Result<Exit, Problem> {
         .map_err(|error| Problem::new(Exit::Internal, &error))
 }
 
-fn request(options: &LabOptions, gpu: bool) -> Result<Request, Problem> {
+fn request(options: &LabOptions, gpu: Option<&[String]>) -> Result<Request, Problem> {
     let profile = match (options.quick, options.full) {
         (true, _) => Profile::Quick,
         (_, true) => Profile::Full,
@@ -106,7 +111,8 @@ fn request(options: &LabOptions, gpu: bool) -> Result<Request, Problem> {
         budget: options.budget,
         overtime: false,
         stacks: options.stack.clone(),
-        gpu,
+        gpu: gpu.is_some(),
+        gpu_modes: gpu.unwrap_or_default().to_vec(),
         costs: cache_folder().map(|folder| folder.join("sealway").join("costs")),
         program: std::env::current_exe().ok(),
         seed: options.seed,

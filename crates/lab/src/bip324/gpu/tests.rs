@@ -14,7 +14,7 @@ use sealway_bip324::batch::Line;
 use sealway_cuda::Error;
 use sealway_cuda::device::Launch;
 
-fn fake() -> Open {
+pub(super) fn fake() -> Open {
     Arc::new(|options| Engine::with_device(Box::new(Fake::new(Model)), options))
 }
 
@@ -63,9 +63,8 @@ fn packets_go_where_they_should() {
     }
 }
 
-/// A device that does not do its work, and one that cannot be opened twice: no figures.
-#[test]
-fn a_device_that_fails_gives_no_figures() {
+/// A device that does not do its work.
+pub(super) fn broken() -> Open {
     struct Wrong;
     impl Kernels for Wrong {
         fn run(&mut self, launch: &Launch, memory: &mut Memory) {
@@ -79,9 +78,14 @@ fn a_device_that_fails_gives_no_figures() {
             }
         }
     }
-    let wrong: Open = Arc::new(|options| Engine::with_device(Box::new(Fake::new(Wrong)), options));
+    Arc::new(|options| Engine::with_device(Box::new(Fake::new(Wrong)), options))
+}
+
+/// A device that does not do its work, and one that cannot be opened twice: no figures.
+#[test]
+fn a_device_that_fails_gives_no_figures() {
     let none: Open = Arc::new(|_| Err(Error::NoDevice));
-    for open in [wrong, none] {
+    for open in [broken(), none] {
         for op in [Op::Pair, Op::Seal, Op::Open] {
             for (subject, counted) in windows(Spec::mix(op, 256), &open) {
                 assert_eq!(counted.is_ok(), subject == "sealway", "{subject} {op:?}: {counted:?}");

@@ -51,7 +51,7 @@ fn every_mode_and_operation_is_measured_and_right() {
             let subjects = window(spec).unwrap();
             let names: Vec<_> = subjects.iter().map(|(name, _)| name.as_str()).collect();
             match mode {
-                Mode::Call => assert_eq!(names, [GPU, "sealway", ALL_THREADS]),
+                Mode::Call => assert_eq!(names, [GPU, GPU_ALL_THREADS, "sealway", ALL_THREADS]),
                 _ => assert_eq!(names, [GPU]),
             }
             for (name, counted) in subjects {
@@ -145,16 +145,35 @@ fn wrong_data_is_found() {
 
 #[test]
 fn cases_differ_and_the_telling_ones_come_first() {
-    for profile in [Profile::Quick, Profile::Standard] {
-        let specs = specs(profile);
+    for quick in [true, false] {
+        let specs = specs(quick);
         let cases: std::collections::HashSet<_> = specs.iter().map(|spec| spec.case().canonical()).collect();
-        assert_eq!(cases.len(), specs.len(), "{profile}");
+        assert_eq!(cases.len(), specs.len(), "{quick}");
         assert!(matches!(specs[0].mode, Mode::Link(_)));
         assert!(specs.iter().all(|spec| spec.count() >= spec.batch));
         for mode in [Mode::Kernel, Mode::Pinned, Mode::Call] {
             assert!(specs.iter().any(|spec| spec.mode == mode));
         }
     }
+}
+
+#[test]
+fn modes_are_measured_apart() {
+    let of = |gpu_modes: &[&str]| {
+        chosen(&Request {
+            gpu_modes: gpu_modes.iter().map(ToString::to_string).collect(),
+            ..Request::default()
+        })
+    };
+    let modes = crate::packets::MODES.map(|mode| {
+        let specs = of(&[mode]);
+        assert!(specs.iter().all(|spec| spec.mode.name() == mode));
+        specs.len()
+    });
+    assert!(modes.iter().all(|count| *count > 0), "{modes:?}");
+    // The largest batch is for those who ask for it.
+    assert!(of(&[]).iter().all(|spec| spec.batch < HUGE) && of(&["kernel"]).iter().any(|spec| spec.batch == HUGE));
+    assert_eq!(modes[0] + modes[3], of(&["link", "kernel"]).len());
 }
 
 #[test]

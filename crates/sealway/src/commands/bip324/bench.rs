@@ -8,5 +8,9 @@ use crate::exit::Exit;
 use crate::problem::Problem;
 
 pub(super) fn run(bench: &Bip324Bench) -> Result<Exit, Problem> {
-    lab::measure(Measured::One(&bip324::WORKLOAD), &bench.options, bench.gpu)
+    lab::measure(
+        Measured::One(&bip324::WORKLOAD),
+        &bench.options,
+        bench.gpu.then_some(&[]),
+    )
 }

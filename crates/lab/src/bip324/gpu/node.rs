@@ -1,0 +1,429 @@
+//! A node's packets on several threads: the connections shared out, for each thread a transport at either end, and for each transport an
+//! engine of its own on the one GPU.
+//!
+//! A batch is under way while its thread submits the next and reads the one before, as in a program that does not wait. With a GPU,
+//! packets are written once, into slabs of memory that it reads. Costs for `sealway:routed` are measured before each window,
+//! by all threads at once: those of a GPU that is shared.
+//!
+//! Before the clock starts, what three batches are on the wire and what is opened of them is compared; after it stops, what is
+//! opened of three more. In between, bytes of contents are counted.
+
+use std::cell::OnceCell;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sealway_bip324::DEFAULT_CONTENTS_LIMIT;
+use sealway_bip324::batch::{Backend, BatchOptions, Costs, Executor, Routing};
+use sealway_cuda::Options;
+
+use super::{GPU, GPU_SHARE, ROUTED};
+use crate::bip324::definition::MANY;
+use crate::bip324::ends::{BatchEnd, Batched};
+use crate::bip324::links::{Link, failed, links};
+use crate::bip324::traffic::{Checker, Traffic};
+use crate::packets::gpu::Open;
+use crate::plan::Profile;
+use crate::result::Case;
+use crate::run::{Cell, CellError, Counted, Timed};
+use crate::stats::latency::{Latency, Tail};
+use crate::workload::batch::Sizes;
+use crate::workload::metric::BATCHES;
+
+/// The case's word for pairs on several threads.
+pub(in crate::bip324) const NODE: &str = "node";
+
+/// Batches that are compared before the clock starts, and after it stops.
+const COMPARED: usize = 3;
+
+/// How far ahead a start is set: longer than it takes to make a thread.
+const AHEAD: Duration = Duration::from_millis(2);
+
+/// How much a window is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extent {
+    /// Connections of all threads.
+    connections: usize,
+    /// Packets of a thread.
+    packets: usize,
+    /// Bytes of a slab.
+    slab: usize,
+    /// The shortest warm-up and the shortest window.
+    warmup: Duration,
+    window: Duration,
+}
+
+/// With contents and what is sealed of them, a thread has 20 MB of packets. A GPU that had nothing to do runs slower for some tenths of
+/// a second, and every window begins with one; a shorter window has too few batches of each thread.
+pub(super) const EXTENT: Extent = Extent {
+    connections: MANY,
+    packets: 32_768,
+    slab: 2 << 20,
+    warmup: Duration::from_millis(300),
+    window: Duration::from_millis(200),
+};
+
+/// One parameter set.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Spec {
+    pub(super) threads: usize,
+    pub(super) batch: usize,
+}
+
+impl Spec {
+    fn case(self) -> Case {
+        Case::new()
+            .with("op", NODE)
+            .with("sizes", Sizes::Mix.name().as_str())
+            .with("connections", MANY)
+            .with("batch", self.batch)
+            .with("decoys", 0_i64)
+            .with("threads", self.threads)
+    }
+}
+
+/// Every case for so many processors, the most telling first.
+pub(super) fn specs(profile: Profile, cpus: usize) -> Vec<Spec> {
+    let cpus = cpus.clamp(1, MANY);
+    let mut threads = vec![cpus];
+    let doubled = std::iter::successors(Some(1), |threads| Some(threads * 2)).take_while(|threads| *threads < cpus);
+    let mut fewer: Vec<usize> = doubled.collect();
+    if profile == Profile::Quick {
+        fewer.truncate(1);
+    }
+    threads.extend(fewer.into_iter().rev());
+    let batches: &[usize] = if profile == Profile::Quick {
+        &[4096, 1024]
+    } else {
+        &[4096, 1024, 2048, 256, 8192, 16_384, 64]
+    };
+    let of = |batch: usize| threads.iter().map(move |&threads| Spec { threads, batch });
+    batches.iter().flat_map(|&batch| of(batch)).collect()
+}
+
+/// A thread's connections and their packets.
+struct Share {
+    links: Vec<Link>,
+    traffic: Traffic,
+}
+
+/// The shares of so many threads, made when the first case that has them is prepared.
+struct Shares {
+    threads: usize,
+    extent: Extent,
+    made: OnceCell<Result<Vec<Share>, CellError>>,
+}
+
+impl Shares {
+    fn get(&self) -> Result<&[Share], CellError> {
+        let made = self.made.get_or_init(|| shares(self.threads, self.extent));
+        made.as_deref().map_err(Clone::clone)
+    }
+}
+
+fn shares(threads: usize, extent: Extent) -> Result<Vec<Share>, CellError> {
+    let mut rest = links(extent.connections)?;
+    let shares = (0..threads).map(|thread| {
+        let links = rest.split_off(rest.len() - rest.len() / (threads - thread));
+        let traffic = Traffic::new(&links, Sizes::Mix, 0, extent.packets)?;
+        Ok(Share { links, traffic })
+    });
+    shares.collect()
+}
+
+/// Who works.
+#[derive(Clone)]
+enum Who {
+    Processor,
+    Gpu(Open),
+    Routed(Open),
+}
+
+/// Every cell of these cases.
+pub(super) fn cells(specs: &[Spec], open: &Open, extent: Extent) -> Vec<Cell> {
+    let mut known: Vec<Rc<Shares>> = Vec::new();
+    let mut cells = Vec::new();
+    for spec in specs {
+        let found = known.iter().find(|shares| shares.threads == spec.threads).cloned();
+        let shares = found.unwrap_or_else(|| {
+            let shares = Rc::new(Shares {
+                threads: spec.threads,
+                extent,
+                made: OnceCell::new(),
+            });
+            known.push(Rc::clone(&shares));
+            shares
+        });
+        for (subject, who) in [
+            (Batched::NAME, Who::Processor),
+            (GPU, Who::Gpu(Arc::clone(open))),
+            (ROUTED, Who::Routed(Arc::clone(open))),
+        ] {
+            let cell = NodeCell {
+                shares: Rc::clone(&shares),
+                batch: spec.batch,
+                who,
+                extent,
+            };
+            cells.push(Cell::new(spec.case(), subject, cell));
+        }
+    }
+    cells
+}
+
+/// A case on all of its threads.
+struct NodeCell {
+    shares: Rc<Shares>,
+    batch: usize,
+    who: Who,
+    extent: Extent,
+}
+
+impl Timed for NodeCell {
+    fn prepare(&mut self) -> Result<(), CellError> {
+        Node::new(&self.shares.get()?[0], self.batch, &self.who, self.extent.slab).map(drop)
+    }
+
+    fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
+        let (shares, batch, who, slab) = (self.shares.get()?, self.batch, &self.who, self.extent.slab);
+        let (warmup, window) = (warmup.max(self.extent.warmup), window.max(self.extent.window));
+        thread::scope(|scope| {
+            let made: Vec<_> = shares
+                .iter()
+                .map(|share| scope.spawn(move || Node::new(share, batch, who, slab)))
+                .collect();
+            let nodes = made.into_iter().map(joined).collect::<Result<Vec<Node<'_>>, _>>()?;
+            let start = Instant::now() + AHEAD;
+            let working: Vec<_> = nodes
+                .into_iter()
+                .map(|node| scope.spawn(move || node.run(start, warmup, window)))
+                .collect();
+            // All are waited for, whatever the first says.
+            let done: Vec<_> = working.into_iter().map(joined).collect();
+            done.into_iter()
+                .collect::<Result<Vec<Done>, _>>()
+                .map(|done| sum(&done, window))
+        })
+    }
+}
+
+fn joined<T>(thread: thread::ScopedJoinHandle<'_, Result<T, CellError>>) -> Result<T, CellError> {
+    thread
+        .join()
+        .unwrap_or_else(|_| Err(CellError::failed("a thread of the cell ended early")))
+}
+
+/// What a thread did in a window.
+struct Done {
+    pairs: u64,
+    bytes: u64,
+    seconds: f64,
+    elsewhere: [u64; 2],
+    times: Tail,
+}
+
+/// What all threads did: rates add up, since each thread ends with a batch of its own.
+fn sum(done: &[Done], window: Duration) -> Counted {
+    let seconds = window.as_secs_f64().max(f64::MIN_POSITIVE);
+    let total = |of: fn(&Done) -> u64| {
+        let rate: f64 = done.iter().map(|done| of(done) as f64 / done.seconds).sum();
+        (rate * seconds) as u64
+    };
+    let [elsewhere, all] = [0, 1].map(|i| done.iter().map(|done| done.elsewhere[i]).sum::<u64>());
+    Counted {
+        ops: total(|done| done.pairs),
+        bytes: total(|done| done.bytes),
+        wall_s: seconds,
+        figures: vec![(GPU_SHARE, elsewhere as f64 / all.max(1) as f64)],
+        tails: vec![(BATCHES, Tail::merged(done.iter().map(|done| &done.times)))],
+        ..Counted::default()
+    }
+}
+
+/// Options of an engine for the connections of one thread: slabs, and next to nothing for calls that gather.
+fn options(connections: usize, slab: usize) -> Options {
+    Options {
+        slots: 4 * connections,
+        slabs: 8,
+        slab_bytes: slab,
+        chunks: 1,
+        chunk_bytes: 1 << 16,
+        ..Options::default()
+    }
+}
+
+/// A thread's two ends.
+struct Node<'a> {
+    share: &'a Share,
+    batch: usize,
+    here: BatchEnd,
+    there: BatchEnd,
+    next: usize,
+    /// Bytes of contents in the batch that is under way.
+    sent: usize,
+}
+
+impl<'a> Node<'a> {
+    fn new(share: &'a Share, batch: usize, who: &Who, slab: usize) -> Result<Self, CellError> {
+        let count = share.traffic.count();
+        let batch = batch.min(count);
+        let wire = |start: usize| share.traffic.wires(&(start..(start + batch).min(count))).len();
+        let largest = (0..count).step_by(batch).map(wire).max().unwrap_or(0);
+        let mut options = BatchOptions::default();
+        // Two batches: one under way, one that is being submitted.
+        options.send_arena = options.send_arena.max(2 * largest);
+        options.receive_arena = options
+            .receive_arena
+            .max(2 * largest + DEFAULT_CONTENTS_LIMIT + (1 << 17));
+        let mut node = Node {
+            share,
+            batch,
+            here: BatchEnd::new(&options)?,
+            there: BatchEnd::new(&options)?,
+            next: 0,
+            sent: 0,
+        };
+        for end in [&mut node.here, &mut node.there] {
+            end.rewind(&share.links)?;
+            if let Some((executor, routing)) = executor(who, share.links.len(), slab)? {
+                end.transport.set_executor(executor, routing);
+            }
+        }
+        node.compare(true)?;
+        Ok(node)
+    }
+
+    /// The packets of the next batch, from the start again where too few are left.
+    fn advance(&mut self) -> Range<usize> {
+        if self.next + self.batch > self.share.traffic.count() {
+            self.next = 0;
+        }
+        let range = self.next..self.next + self.batch;
+        self.next = range.end;
+        range
+    }
+
+    fn submit(&mut self, packets: Range<usize>) -> Result<(), CellError> {
+        self.here.submit(&self.share.traffic, packets)?;
+        self.here.transport.begin_seal();
+        Ok(())
+    }
+
+    /// From one end to the other; shows what goes by.
+    fn deliver(&mut self, see: &mut dyn FnMut(usize, &[u8])) -> Result<(), CellError> {
+        let Node { here, there, .. } = self;
+        for output in here.transport.seal().iter() {
+            let (number, id) = (output.id.index(), there.ids[output.id.index()]);
+            for bytes in output.slices() {
+                see(number, bytes);
+                there.transport.receive(id, bytes).map_err(failed)?;
+            }
+        }
+        here.check_executor()
+    }
+
+    /// Compares a few batches, from the first packet on, with the oracle's: what is opened, and what is on the wire as long as
+    /// that is the first pass.
+    fn compare(&mut self, first_pass: bool) -> Result<(), CellError> {
+        let share = self.share;
+        let mut checker = Checker::new(&share.traffic);
+        self.next = 0;
+        for _ in 0..COMPARED.min(share.traffic.count() / self.batch) {
+            let packets = self.advance();
+            let (sealed, (messages, _)) = (packets.len() as u64, share.traffic.useful(&packets));
+            self.submit(packets)?;
+            self.deliver(&mut |connection, bytes| {
+                if first_pass {
+                    checker.wire(&share.traffic, connection, bytes);
+                }
+            })?;
+            self.there.finish_open()?;
+            for message in self.there.transport.incoming().iter() {
+                checker.message(&share.traffic, message.id.index(), message.contents);
+            }
+            checker.verdict(if first_pass { sealed } else { 0 }, messages)?;
+        }
+        Ok(())
+    }
+
+    /// Reads what came of the batch before.
+    fn read(&mut self) -> Result<(), CellError> {
+        let opened = self.there.finish_open()?;
+        if opened != self.sent {
+            let what = format!("{opened} bytes were opened of {} that were sealed", self.sent);
+            return Err(CellError::wrong(what));
+        }
+        self.sent = 0;
+        Ok(())
+    }
+
+    /// One batch: the one before is read while this one is sealed, and this one is opened while the next is submitted.
+    fn turn(&mut self) -> Result<(u64, u64), CellError> {
+        let packets = self.advance();
+        let (messages, bytes) = (packets.len() as u64, self.share.traffic.contents_len(&packets));
+        self.submit(packets)?;
+        self.read()?;
+        self.sent = bytes;
+        self.deliver(&mut |_, _| ())?;
+        self.there.transport.begin_open();
+        Ok((messages, bytes as u64))
+    }
+
+    /// Turns from `start` on, those of the warm-up not counted.
+    fn run(mut self, start: Instant, warmup: Duration, window: Duration) -> Result<Done, CellError> {
+        while Instant::now() < start {
+            std::hint::spin_loop();
+        }
+        while start.elapsed() < warmup {
+            self.turn()?;
+        }
+        let before = self.elsewhere();
+        let mut times = Latency::new();
+        let mut done = [0; 2];
+        let began = Instant::now();
+        let mut last = began;
+        while done[0] == 0 || last.duration_since(began) < window {
+            let (pairs, bytes) = self.turn()?;
+            done = [done[0] + pairs, done[1] + bytes];
+            let now = Instant::now();
+            times.record(u64::try_from(now.duration_since(last).as_nanos()).unwrap_or(u64::MAX));
+            last = now;
+        }
+        let after = self.elsewhere();
+        self.read()?;
+        self.compare(false)?;
+        Ok(Done {
+            pairs: done[0],
+            bytes: done[1],
+            seconds: last.duration_since(began).as_secs_f64(),
+            elsewhere: [after[0] - before[0], after[1] - before[1]],
+            times: times.tail(),
+        })
+    }
+
+    /// Packets that executors did, and all packets.
+    fn elsewhere(&self) -> [u64; 2] {
+        let [here, there] = [&self.here, &self.there].map(BatchEnd::elsewhere);
+        [here[0] + there[0], here[1] + there[1]]
+    }
+}
+
+/// An engine for one end, and what goes there; `None` for the processor alone.
+fn executor(who: &Who, connections: usize, slab: usize) -> Result<Option<(Box<dyn Executor>, Routing)>, CellError> {
+    let engine = |open: &Open| open(options(connections, slab)).map_err(|error| failed(format!("{GPU}: {error}")));
+    Ok(match who {
+        Who::Processor => None,
+        Who::Gpu(open) => Some((Box::new(engine(open)?), Routing::Always)),
+        Who::Routed(open) => {
+            let mut engine = engine(open)?;
+            let begin = Instant::now();
+            let costs = Costs::measure(&mut engine, Backend::best(), &mut || begin.elapsed()).map_err(failed)?;
+            Some((Box::new(engine), Routing::Measured(costs)))
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;
