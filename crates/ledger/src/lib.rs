@@ -25,6 +25,9 @@
 //! before it returns. While the database is away, what waits is one sum for each user and period. It is written when the
 //! database is back, once.
 
+//!
+//! [`Server`] and [`Session`] are the way to the database for others who keep something there, in tables of their own.
+
 #![forbid(unsafe_code)]
 
 mod error;
@@ -35,13 +38,15 @@ mod postgres;
 mod quiet;
 mod sqlite;
 mod store;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 #[cfg(test)]
 mod tests;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pending::Pending;
-use postgres::{Postgres, Server};
+use postgres::Postgres;
 use quiet::Quiet;
 use sqlite::Sqlite;
 use store::Place;
@@ -49,6 +54,7 @@ use store::Place;
 pub use error::Error;
 pub use node::Node;
 pub use period::Period;
+pub use postgres::{Server, Session};
 pub use store::Store;
 
 /// Most users and periods whose sums wait. While a database is away, each takes some 150 bytes and its name.

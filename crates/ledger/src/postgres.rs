@@ -9,15 +9,14 @@ mod tls;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
+use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Row};
 
 use crate::pending::Batch;
 use crate::{Ask, Error, KEPT_DAYS, Node, SCHEMA, Sum};
 
-pub(crate) use server::Server;
+pub use server::{Server, Session};
 
 /// How long the server may take to connect, and for each answer.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -71,19 +70,6 @@ const READ: &str = "
 /// Parameters of a statement, with their types.
 type Values<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 
-/// A connection, which ends when this is dropped.
-#[derive(Debug)]
-struct Session {
-    client: Client,
-    driver: AbortHandle,
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.driver.abort();
-    }
-}
-
 /// The server, connected to when something is asked of it.
 #[derive(Debug)]
 pub(crate) struct Postgres {
@@ -108,13 +94,16 @@ impl Postgres {
 
     /// Connects, unless that has been done and holds.
     pub(crate) async fn connect(&mut self) -> Result<(), Error> {
-        if self.session.as_ref().is_some_and(|session| !session.client.is_closed()) {
+        if self
+            .session
+            .as_ref()
+            .is_some_and(|session| !session.client().is_closed())
+        {
             return Ok(());
         }
         self.session = None;
         let open = async {
-            let (client, driver) = self.server.connect().await?;
-            let session = Session { client, driver };
+            let session = self.server.connect().await?;
             self.migrate(&session).await?;
             Ok(session)
         };
@@ -125,7 +114,7 @@ impl Postgres {
     async fn migrate(&self, session: &Session) -> Result<(), Error> {
         let is_there = "SELECT to_regclass('sealway.version') IS NOT NULL, current_setting('server_encoding')";
         let row = session
-            .client
+            .client()
             .query_typed_one(is_there, &[])
             .await
             .map_err(server::fault)?;
@@ -137,11 +126,11 @@ impl Postgres {
             )));
         }
         if !value::<bool>(&row, 0)? {
-            session.client.batch_execute(TABLES).await.map_err(server::fault)?;
+            session.client().batch_execute(TABLES).await.map_err(server::fault)?;
         }
         let version = "SELECT max(version) FROM sealway.version";
         let row = session
-            .client
+            .client()
             .query_typed_one(version, &[])
             .await
             .map_err(server::fault)?;
@@ -159,7 +148,7 @@ impl Postgres {
     async fn query(&mut self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, Error> {
         self.connect().await?;
         let session = self.session.take().ok_or_else(late)?;
-        let answer = timeout(PATIENCE, session.client.query_typed(statement, values)).await;
+        let answer = timeout(PATIENCE, session.client().query_typed(statement, values)).await;
         let rows = answer.map_err(|_| late())?.map_err(server::fault)?;
         self.session = Some(session);
         Ok(rows)

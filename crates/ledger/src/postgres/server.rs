@@ -21,9 +21,9 @@ const HINT: &str = "write postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=ve
 /// before all patience is gone.
 const EACH: Duration = Duration::from_secs(2);
 
-/// A server of PostgreSQL, and who we are there.
+/// A server of PostgreSQL, and who we are there. Shows no password.
 #[derive(Clone)]
-pub(crate) struct Server {
+pub struct Server {
     config: Config,
     tls: Option<Arc<rustls::ClientConfig>>,
     /// `sslmode` and `sslrootcert`.
@@ -38,7 +38,10 @@ impl PartialEq for Server {
 
 impl Server {
     /// Reads a URL, as [`Store::parse`](crate::Store::parse) says.
-    pub(crate) fn parse(url: &str) -> Result<Server, Error> {
+    ///
+    /// # Errors
+    /// [`Error::Store`], which shows nothing of the URL.
+    pub fn parse(url: &str) -> Result<Server, Error> {
         let wrong = |what: &str| Error::Store(format!("the postgres:// URL of the store {what}"), HINT);
         let (_, rest) = url.split_once("://").unwrap_or_default();
         // As libpq reads it: what stands before the first @ is who we are.
@@ -119,14 +122,17 @@ impl Server {
         Ok(Server { config, tls, asks })
     }
 
-    /// Connects and has a task drive the connection.
-    pub(super) async fn connect(&self) -> Result<(Client, AbortHandle), Error> {
+    /// Connects, and has a task of the runtime drive the connection.
+    ///
+    /// # Errors
+    /// [`Error::Away`] or [`Error::Refused`].
+    pub async fn connect(&self) -> Result<Session, Error> {
         let gone = |ended: Result<(), tokio_postgres::Error>| {
             if let Err(error) = ended {
                 tracing::debug!("the connection to the database ended: {}", chain(&error));
             }
         };
-        Ok(match &self.tls {
+        let (client, driver) = match &self.tls {
             None => {
                 let (client, driver) = self.config.connect(NoTls).await.map_err(fault)?;
                 (client, tokio::spawn(async move { gone(driver.await) }).abort_handle())
@@ -136,7 +142,28 @@ impl Server {
                 let (client, driver) = self.config.connect(tls).await.map_err(fault)?;
                 (client, tokio::spawn(async move { gone(driver.await) }).abort_handle())
             }
-        })
+        };
+        Ok(Session { client, driver })
+    }
+}
+
+/// A connection, which ends when this is dropped.
+#[derive(Debug)]
+pub struct Session {
+    client: Client,
+    driver: AbortHandle,
+}
+
+impl Session {
+    /// What the server is asked with.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.driver.abort();
     }
 }
 
@@ -159,6 +186,12 @@ impl fmt::Display for Server {
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+impl From<tokio_postgres::Error> for Error {
+    fn from(error: tokio_postgres::Error) -> Error {
+        fault(error)
     }
 }
 

@@ -1,13 +1,12 @@
 //! Tests against a real server, which the tests start for themselves.
 
 mod gate;
-mod real;
 
 use std::time::Duration;
 
 use gate::{Gate, Mode};
-use real::Real;
 
+use crate::testing::{PASSWORD, Real};
 use crate::{Ask, Error, Ledger, Node, Store, Sum};
 
 async fn open(url: &str, node: &str) -> Result<Ledger, Error> {
@@ -191,7 +190,7 @@ async fn a_server_that_refuses_us_says_so_at_once_and_passwords_are_not_shown() 
     let Some(real) = Real::get() else { return };
     let url = real.database("refuses");
     for (wrong, what) in [
-        (url.replace(real::PASSWORD, "swordfish"), "password"),
+        (url.replace(PASSWORD, "swordfish"), "password"),
         (url.replace("/refuses", "/no_such_database"), "no_such_database"),
         (url.replace("sealway:", "stranger:"), "stranger"),
     ] {
@@ -199,7 +198,7 @@ async fn a_server_that_refuses_us_says_so_at_once_and_passwords_are_not_shown() 
         assert!(matches!(error, Error::Refused(_)), "{error}");
         let text = error.to_string();
         assert!(
-            text.contains(what) && !text.contains("swordfish") && !text.contains(real::PASSWORD),
+            text.contains(what) && !text.contains("swordfish") && !text.contains(PASSWORD),
             "{text}"
         );
     }

@@ -1,4 +1,6 @@
-//! A server of PostgreSQL, which ends with the process of the tests.
+//! A server of PostgreSQL for tests, of this crate and of others (feature `testing`): it ends with the process that started it.
+
+#![allow(clippy::unwrap_used)]
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -11,12 +13,18 @@ use std::time::{Duration, Instant};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tempfile::TempDir;
 
-pub(super) const PASSWORD: &str = "hunter2";
+/// The password of its users.
+pub const PASSWORD: &str = "hunter2";
 
-pub(super) struct Real {
-    pub(super) port: u16,
-    pub(super) authority: PathBuf,
-    pub(super) other_authority: PathBuf,
+/// The server, with TLS, and a user `sealway` who may do everything.
+#[derive(Debug)]
+pub struct Real {
+    /// Its port on 127.0.0.1.
+    pub port: u16,
+    /// File with the authority that signed its certificate.
+    pub authority: PathBuf,
+    /// File with an authority that did not.
+    pub other_authority: PathBuf,
     folder: TempDir,
     programs: PathBuf,
     /// It ends when this process closes its standard input, however it ends.
@@ -25,7 +33,10 @@ pub(super) struct Real {
 
 impl Real {
     /// The one server of this process, if its programs are there.
-    pub(super) fn get() -> Option<&'static Real> {
+    ///
+    /// # Panics
+    /// If they are not there and `SEALWAY_REQUIRE_PEERS` is 1, or if the server does not start.
+    pub fn get() -> Option<&'static Real> {
         static REAL: LazyLock<Option<Real>> = LazyLock::new(|| Real::start(&programs()?));
         if REAL.is_none() {
             let required = std::env::var("SEALWAY_REQUIRE_PEERS").is_ok_and(|value| value == "1");
@@ -145,7 +156,10 @@ impl Real {
     }
 
     /// What a statement gives.
-    pub(super) fn sql(&self, database: &str, sql: &str) -> String {
+    ///
+    /// # Panics
+    /// If the server refuses it.
+    pub fn sql(&self, database: &str, sql: &str) -> String {
         let done = self.psql(database, sql);
         assert!(
             done.status.success(),
@@ -156,13 +170,13 @@ impl Real {
     }
 
     /// The URL of a database, which is made if it is not there.
-    pub(super) fn database(&self, name: &str) -> String {
+    pub fn database(&self, name: &str) -> String {
         self.psql("postgres", &format!("CREATE DATABASE {name}"));
         format!("postgres://sealway:{PASSWORD}@127.0.0.1:{}/{name}", self.port)
     }
 
     /// Whether our connection to a database is encrypted: `t` or `f`. Empty: there is none.
-    pub(super) fn encrypted(&self, database: &str) -> String {
+    pub fn encrypted(&self, database: &str) -> String {
         let sql = format!(
             "SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) \
              WHERE datname = '{database}' AND application_name = 'sealway'"
