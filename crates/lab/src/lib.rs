@@ -29,5 +29,6 @@ pub mod result;
 pub mod route;
 pub mod run;
 pub mod stats;
+pub mod store;
 pub mod transports;
 pub mod workload;

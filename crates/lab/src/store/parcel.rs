@@ -1,0 +1,297 @@
+//! Kept runs on their way from one store to another: a file of lines.
+//!
+//! The first line is `{"sealway_lab_runs":1}`. Each run has two lines, both JSON: what is known of it besides its result, and the
+//! result. A file of one result, as `lab --json` writes it, is taken too.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Added, Kept, Label, Store, StoreError};
+use crate::report::json::{self, MAX_BYTES, ReadError};
+
+/// Version of the file that is written, and the latest that is read.
+const VERSION: u64 = 1;
+
+/// Most runs that are taken from one file.
+const MOST_RUNS: usize = 10_000;
+
+/// Bytes of any line but those with results.
+const MOST_LINE: u64 = 4096;
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    sealway_lab_runs: u64,
+}
+
+/// What came of taking a file in.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Imported {
+    /// Runs that are new here.
+    pub new: usize,
+    /// Runs that were kept already.
+    pub already: usize,
+}
+
+/// Why a file is not taken in, or not all of it: the runs that stand before the fault are kept.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ImportError {
+    /// The file cannot be read.
+    Io(PathBuf, io::Error),
+    /// A run in it is no result.
+    Result(ReadError),
+    /// The file is something else, or damaged.
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// What is wrong.
+        what: String,
+    },
+    /// A later version wrote it.
+    Newer(PathBuf, u64),
+    /// The store does not take it.
+    Store(StoreError),
+}
+
+impl fmt::Display for ImportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ImportError::Io(path, error) => {
+                let path = path.display();
+                write!(f, "cannot read {path}: {error}. Check the path and your rights to it")
+            }
+            ImportError::Result(error) => error.fmt(f),
+            ImportError::Malformed { path, line, what } => write!(
+                f,
+                "{}:{line}: {what}. Name a file that `sealway lab export` or `sealway lab --json` wrote",
+                path.display()
+            ),
+            ImportError::Newer(path, found) => write!(
+                f,
+                "{}: written in form {found}; this version reads up to {VERSION}. Use a newer sealway",
+                path.display()
+            ),
+            ImportError::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ImportError {}
+
+/// Writes runs, in the order given.
+///
+/// # Errors
+/// Those of writing; a [`StoreError`] comes as an error of kind [`io::ErrorKind::Other`].
+pub fn export(store: &mut Store, kept: &[Kept], out: &mut dyn Write) -> io::Result<()> {
+    let head = Head {
+        sealway_lab_runs: VERSION,
+    };
+    writeln!(out, "{}", serde_json::to_string(&head)?)?;
+    for run in kept {
+        let text = store.text(run.id).map_err(io::Error::other)?;
+        writeln!(out, "{}", serde_json::to_string(&run.label)?)?;
+        out.write_all(&text)?;
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+/// Takes in the runs of a file, each once however often it is taken in.
+///
+/// # Errors
+/// [`ImportError`].
+pub fn import(store: &mut Store, path: &Path) -> Result<Imported, ImportError> {
+    let failed = |error| ImportError::Io(path.to_owned(), error);
+    let mut lines = Lines {
+        path,
+        file: BufReader::new(File::open(path).map_err(failed)?),
+        line: 0,
+    };
+    let mut imported = Imported::default();
+    let first = lines.next(MOST_LINE)?.unwrap_or_default();
+    let Ok(head) = serde_json::from_slice::<Head>(&first) else {
+        let mut text = first;
+        let rest = MAX_BYTES + 1 - text.len() as u64;
+        lines.file.take(rest).read_to_end(&mut text).map_err(failed)?;
+        take(store, path, &text, &Label::default(), &mut imported)?;
+        return Ok(imported);
+    };
+    if head.sealway_lab_runs > VERSION {
+        return Err(ImportError::Newer(path.to_owned(), head.sealway_lab_runs));
+    }
+    while let Some(label) = lines.next(MOST_LINE)? {
+        let label = serde_json::from_slice(&label).map_err(|error| lines.malformed(&error.to_string()))?;
+        if imported.new + imported.already == MOST_RUNS {
+            return Err(lines.malformed(&format!("more than {MOST_RUNS} runs")));
+        }
+        let result = lines.next(MAX_BYTES)?;
+        let result = result.ok_or_else(|| lines.malformed("the file ends before the result of its last run"))?;
+        let place = PathBuf::from(format!("{}, line {}", path.display(), lines.line));
+        take(store, &place, &result, &label, &mut imported)?;
+    }
+    Ok(imported)
+}
+
+fn take(
+    store: &mut Store,
+    path: &Path,
+    text: &[u8],
+    label: &Label,
+    imported: &mut Imported,
+) -> Result<(), ImportError> {
+    let run = json::parse(path, text).map_err(ImportError::Result)?;
+    match store
+        .keep_text(&run, &compact(text), label)
+        .map_err(ImportError::Store)?
+    {
+        Added::New(_) => imported.new += 1,
+        Added::Already(_) => imported.already += 1,
+    }
+    Ok(())
+}
+
+/// Lines of a file, of which none may be longer than it is allowed to be.
+struct Lines<'a> {
+    path: &'a Path,
+    file: BufReader<File>,
+    /// Number of the last line.
+    line: usize,
+}
+
+impl Lines<'_> {
+    /// The next line with its end, if it has one, or the first `most` bytes of it; `None` at the end of the file.
+    fn next(&mut self, most: u64) -> Result<Option<Vec<u8>>, ImportError> {
+        let mut line = Vec::new();
+        let mut part = self.file.by_ref().take(most + 1);
+        part.read_until(b'\n', &mut line)
+            .map_err(|error| ImportError::Io(self.path.to_owned(), error))?;
+        self.line += 1;
+        Ok((!line.is_empty()).then_some(line))
+    }
+
+    fn malformed(&self, what: &str) -> ImportError {
+        ImportError::Malformed {
+            path: self.path.to_owned(),
+            line: self.line,
+            what: what.to_owned(),
+        }
+    }
+}
+
+/// JSON without the blanks between its parts.
+fn compact(json: &[u8]) -> Vec<u8> {
+    let (mut in_text, mut escaped) = (false, false);
+    let kept = |byte: &&u8| {
+        let blank = !in_text && byte.is_ascii_whitespace();
+        in_text ^= **byte == b'"' && !escaped;
+        escaped = in_text && **byte == b'\\' && !escaped;
+        !blank
+    };
+    json.iter().filter(kept).copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::store::tests::{on, run};
+    use crate::store::{Access, Place};
+
+    struct Stores(tempfile::TempDir);
+
+    impl Stores {
+        fn new() -> Stores {
+            Stores(tempfile::tempdir().unwrap())
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.0.path().join(name)
+        }
+
+        fn open(&self, name: &str) -> Store {
+            Store::open(&Place::File(self.path(name)), Access::Write).unwrap()
+        }
+
+        fn refuses(&self, text: &[u8], wanted: &str) {
+            std::fs::write(self.path("wrong"), text).unwrap();
+            let error = import(&mut self.open("empty"), &self.path("wrong"))
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(wanted), "{error}");
+            assert_eq!(self.open("empty").list().unwrap(), []);
+        }
+    }
+
+    #[test]
+    fn runs_go_from_one_store_to_another_with_what_is_known_of_them() {
+        let stores = Stores::new();
+        let mut from = stores.open("from");
+        from.keep(&run(1, 110.0, 100.0), &on("main")).unwrap();
+        from.keep(&run(2, 120.0, 100.0), &Label::default()).unwrap();
+        let kept = from.list().unwrap();
+        let mut text = Vec::new();
+        export(&mut from, &kept, &mut text).unwrap();
+        std::fs::write(stores.path("file"), &text).unwrap();
+
+        let mut to = stores.open("to");
+        to.keep(&run(2, 120.0, 100.0), &on("work")).unwrap();
+        let wanted = Imported { new: 1, already: 1 };
+        assert_eq!(import(&mut to, &stores.path("file")).unwrap(), wanted);
+        let kept = to.list().unwrap();
+        assert_eq!((&kept[0].label, &kept[1].label), (&on("work"), &on("main")));
+        assert_eq!(to.result(kept[1].id).unwrap(), run(1, 110.0, 100.0));
+        // What goes out again is what came in.
+        let mut again = Vec::new();
+        export(&mut to, &kept[1..], &mut again).unwrap();
+        assert!(again.len() < text.len() && text.ends_with(again.split_at(23).1));
+    }
+
+    #[test]
+    fn a_file_of_one_result_is_taken_with_all_that_it_says() {
+        let stores = Stores::new();
+        let mut text = serde_json::to_string_pretty(&run(1, 110.0, 100.0)).unwrap();
+        text = text.replacen('{', "{ \"later\": \"a \\\" b\\\\\" ,", 1);
+        std::fs::write(stores.path("one.json"), &text).unwrap();
+        let mut to = stores.open("to");
+        import(&mut to, &stores.path("one.json")).unwrap();
+        assert_eq!(to.result(1).unwrap(), run(1, 110.0, 100.0));
+        let kept = String::from_utf8(to.text(1).unwrap()).unwrap();
+        assert!(kept.starts_with("{\"later\":\"a \\\" b\\\\\",\"schema\":1,"), "{kept}");
+        assert!(!kept.contains('\n'));
+    }
+
+    #[test]
+    fn what_comes_from_outside_is_checked() {
+        let stores = Stores::new();
+        let head = "{\"sealway_lab_runs\":1}\n";
+        let result = serde_json::to_string(&run(1, 110.0, 100.0)).unwrap();
+        stores.refuses(b"", "it is empty");
+        stores.refuses(b"{\"sealway_lab_runs\":2}\n", "Use a newer sealway");
+        stores.refuses(format!("{head}{{}}\n").as_bytes(), ":3: the file ends");
+        stores.refuses(format!("{head}{result}\n").as_bytes(), "the file ends");
+        stores.refuses(format!("{head}nothing\n{result}\n").as_bytes(), ":2: ");
+        stores.refuses(
+            format!("{head}{{}}\n{{\"schema\":1}}\n").as_bytes(),
+            "line 3: not a result file",
+        );
+        stores.refuses(
+            format!("{head}{{}}\n{{\"schema\":99,\"run\":1}}\n").as_bytes(),
+            "schema 99",
+        );
+        stores.refuses(result.replace("2031-01-01", "yesterday").as_bytes(), "`started`");
+        stores.refuses(result.replace("\"results\":[", "\"none\":[").as_bytes(), "no figures");
+        let long = format!("{head}{{\"name\":\"{}\"}}\n{result}\n", "x".repeat(5000));
+        stores.refuses(long.as_bytes(), ":2: ");
+        let zero = Path::new("/dev/zero");
+        assert!(import(&mut stores.open("empty"), zero).is_err());
+        assert!(import(&mut stores.open("empty"), Path::new("/no/such/file")).is_err());
+    }
+}
