@@ -6,12 +6,12 @@
 //! each round) is the control. Rows are joined on workload definition, case, subject and metric;
 //! whatever has no partner is listed, never dropped.
 
-mod canary;
+pub(crate) mod canary;
 mod error;
 mod headline;
 mod join;
 mod judge;
-mod render;
+pub(crate) mod render;
 
 use std::collections::BTreeMap;
 

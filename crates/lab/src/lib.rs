@@ -31,4 +31,5 @@ pub mod run;
 pub mod stats;
 pub mod store;
 pub mod transports;
+pub mod trend;
 pub mod workload;

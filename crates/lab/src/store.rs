@@ -25,6 +25,7 @@ pub use checkout::checkout;
 pub use error::StoreError;
 pub use find::{FindError, find, is_exact};
 pub use kept::{Kept, Label, check_name};
+pub(crate) use list::minute;
 pub use list::render;
 pub use parcel::{ImportError, Imported, export, import};
 pub use place::{Place, VARIABLE, place};

@@ -6,7 +6,7 @@ use crate::run::Mark;
 
 /// What the canary says for each round of a row: its time for times, its speed for rates, and nothing (1) for what does not go by
 /// the clock. `None` where a round has no canary.
-pub(super) fn control(run: &RunResult, key: &Key, row: &ResultRow) -> Option<Vec<f64>> {
+pub(crate) fn control(run: &RunResult, key: &Key, row: &ResultRow) -> Option<Vec<f64>> {
     let power = match row.unit.as_str() {
         unit if unit == "s" || unit.starts_with("s/") => 1,
         unit if unit.ends_with("/s") => -1,

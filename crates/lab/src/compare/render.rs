@@ -171,7 +171,7 @@ fn label(case: &Case, common: &Case) -> String {
 }
 
 /// Text of a file, safe for a terminal: one column per character, no control sequences.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' })
         .collect()
@@ -208,7 +208,7 @@ fn unsigned(fraction: f64) -> String {
 }
 
 /// Adds `text` in lines of at most [`WIDTH`] characters, the first with `indent`, the others with two spaces more.
-fn wrap(out: &mut String, indent: &str, text: &str) {
+pub(crate) fn wrap(out: &mut String, indent: &str, text: &str) {
     let text = plain(text);
     let mut line = indent.to_owned();
     let mut empty = true;

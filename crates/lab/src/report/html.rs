@@ -10,6 +10,7 @@ mod chart;
 mod embed;
 mod figure;
 mod lines;
+pub(crate) mod over_time;
 mod page;
 mod ratios;
 mod scale;

@@ -10,7 +10,7 @@ use crate::report::model::{Report, absent, machine};
 use crate::report::tables::FLAGS;
 use crate::result::{Recommendation, ResultRow, RunResult};
 
-const STYLE: &str = include_str!("style.css");
+pub(super) const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
 /// `whole` is the run as it is in the file, for the page to carry.

@@ -1,0 +1,223 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::result::{CanarySample, RunResult, Window};
+use crate::store::Kept;
+use crate::store::tests::{on, run};
+
+fn question(words: &[&str]) -> Question {
+    Question {
+        workload: "primitives".to_owned(),
+        words: words.iter().map(|word| (*word).to_owned()).collect(),
+        ..Question::default()
+    }
+}
+
+/// The trend of runs of which the oldest is first.
+fn trend(runs: &[RunResult], question: Question) -> Result<Trend, TrendError> {
+    let mut collector = Collector::new(question);
+    for (place, run) in runs.iter().enumerate().rev() {
+        let mut kept = Kept::of(run, &on("main")).unwrap();
+        kept.id = place as i64 + 1;
+        collector.take(&kept, run)?;
+    }
+    let trend = collector.finish()?;
+    let text = trend.render();
+    assert!(text.is_ascii() && text.lines().all(|line| line.len() <= 80), "{text}");
+    let page = trend.page();
+    assert!(page.contains("<svg") && !page.contains("NaN"), "{page}");
+    Ok(trend)
+}
+
+#[test]
+fn a_page_shows_hostile_texts_and_does_nothing_with_them() {
+    let mut runs = days(&[110.0, 110.0, 90.0]);
+    for run in &mut runs {
+        run.machine.cpu = "<script>alert(1)</script>\u{1b}[2J".into();
+    }
+    let found = trend(&runs, question(&[])).unwrap();
+    let page = found.page();
+    assert!(page.contains("&lt;script&gt;") && !page.contains("<script"), "{page}");
+    assert_eq!(page.matches("class=\"whisker\"").count(), 3);
+    assert!(page.contains("1 change of more than 5.0 %"), "{page}");
+}
+
+fn days(ours: &[f64]) -> Vec<RunResult> {
+    let day = |(place, ours): (usize, &f64)| run(place as u32 + 1, *ours, 100.0);
+    ours.iter().enumerate().map(day).collect()
+}
+
+#[test]
+fn a_slowdown_is_found_where_it_began_and_fails_until_it_is_gone() {
+    let steady = trend(&days(&[110.0, 111.0, 110.0, 109.0]), question(&[])).unwrap();
+    assert_eq!((steady.segments.len(), steady.slower(0.05)), (1, None));
+    assert!(steady.render().contains("No change of more than 5.0 % over 4 runs."));
+
+    let once = trend(&days(&[110.0, 111.0, 110.0, 109.0, 100.0]), question(&[])).unwrap();
+    assert_eq!(
+        once.segments.iter().map(|segment| segment.runs).collect::<Vec<_>>(),
+        [4, 1]
+    );
+    assert_eq!(once.segments[1].verdict, Some(Verdict::Slower));
+    let slower = once.slower(0.05).unwrap();
+    assert!((slower.by - 0.10).abs() < 0.01 && slower.runs == 4, "{slower:?}");
+    assert_eq!(once.slower(0.12), None, "the bound is wider");
+    assert!(once.render().contains("another one would confirm it"));
+
+    let confirmed = trend(&days(&[110.0, 111.0, 110.0, 109.0, 100.0, 101.0]), question(&[])).unwrap();
+    assert_eq!(confirmed.segments[1].first, 4);
+    assert!(confirmed.slower(0.05).is_some(), "{confirmed:?}");
+    let text = confirmed.render();
+    assert!(
+        text.contains("-- slower: -8") || text.contains("-- slower: -9"),
+        "{text}"
+    );
+
+    let gone = trend(&days(&[110.0, 111.0, 100.0, 101.0, 110.0, 110.0]), question(&[])).unwrap();
+    assert_eq!((gone.segments.len(), gone.slower(0.05)), (3, None));
+    assert_eq!(gone.segments[2].verdict, Some(Verdict::Faster));
+}
+
+#[test]
+fn a_slowdown_within_a_segment_fails_a_narrow_bound() {
+    let found = trend(&days(&[110.0, 110.0, 110.0, 106.5]), question(&[])).unwrap();
+    assert_eq!((found.segments.len(), found.slower(0.05)), (1, None));
+    assert_eq!(found.slower(0.02).map(|slower| slower.runs), Some(3));
+}
+
+#[test]
+fn where_less_is_better_more_is_slower() {
+    let mut runs = days(&[110.0, 110.0, 110.0, 130.0]);
+    for row in runs.iter_mut().flat_map(|run| &mut run.results) {
+        row.better = "lower".into();
+    }
+    assert!(trend(&runs, question(&[])).unwrap().slower(0.05).is_some());
+    runs.reverse();
+    assert_eq!(trend(&runs, question(&[])).unwrap().slower(0.05), None);
+}
+
+#[test]
+fn a_slower_machine_changes_nothing() {
+    let mut runs = days(&[110.0, 110.0, 110.0]);
+    runs.push(run(4, 55.0, 50.0));
+    let found = trend(&runs, question(&[])).unwrap();
+    assert_eq!((found.control.as_str(), found.unit.as_str()), ("ring 0.17", "1"));
+    assert_eq!((found.segments.len(), found.slower(0.01)), (1, None));
+}
+
+/// A window for each round, before and after which the canary took so long.
+fn with_canary(run: &mut RunResult, canary: f64) {
+    run.results.retain(|row| row.subject == "sealway");
+    let sample = CanarySample {
+        cpu_s: canary,
+        wall_over_cpu: 1.0,
+    };
+    let window = |round| Window {
+        workload: "primitives".into(),
+        case: run.results[0].case.clone(),
+        subject: "sealway".into(),
+        round,
+        order: round,
+        t: 0.0,
+        wall_s: 1.0,
+        cpu_s: 1.0,
+        bytes: 0,
+        ops: 0,
+        figures: Default::default(),
+        canary: vec![sample; 2],
+        steal: 0.0,
+        preempted: 0,
+        marks: Vec::new(),
+    };
+    run.windows = (0..9).map(window).collect();
+}
+
+#[test]
+fn without_a_peer_the_speed_of_the_processor_is_the_control() {
+    let mut runs = days(&[55e9, 110e9, 110e9]);
+    with_canary(&mut runs[0], 0.02);
+    with_canary(&mut runs[1], 0.01);
+    with_canary(&mut runs[2], 0.01);
+    let found = trend(&runs, question(&[])).unwrap();
+    assert_eq!((found.control.as_str(), found.unit.as_str()), ("canary", "B/s"));
+    assert_eq!((found.points.len(), found.segments.len()), (3, 1));
+    // As the newest run would have measured it.
+    assert!((found.points[0].value.get() / 110e9 - 1.0).abs() < 0.01);
+    assert!(found.render().contains("GB/s"));
+    runs[1].machine.key = "m2".into();
+    let found = trend(&runs, question(&[])).unwrap();
+    assert_eq!(found.points.len(), 2);
+    assert!(found.left_out[0].why.starts_with("another machine"), "{found:?}");
+}
+
+#[test]
+fn runs_that_cannot_be_compared_are_left_out_and_counted() {
+    let mut runs = days(&[110.0; 7]);
+    runs[0].machine.cpu = "Other CPU".into();
+    runs[1].profile = "full".into();
+    runs[2].subjects[1].version = "0.18".into();
+    runs[3].complete = false;
+    runs[4].results[0].workload_def = "d2".into();
+    runs[5].results[0].values[3] = Num(-1.0);
+    let found = trend(&runs, question(&[])).unwrap();
+    assert_eq!(found.points.len(), 1);
+    let why: Vec<&str> = found.left_out.iter().map(|left| left.why.as_str()).collect();
+    let wanted = [
+        "a round without a value",
+        "another processor",
+        "another profile",
+        "another version of ring",
+        "cut short",
+        "without this figure",
+    ];
+    assert_eq!(why, wanted);
+    assert_eq!(found.slower(0.0), None);
+    assert!(found.render().contains("nothing to compare it with yet"));
+}
+
+#[test]
+fn runs_of_few_rounds_show_large_changes_only() {
+    let mut runs = days(&[110.0, 110.0, 95.0, 95.0]);
+    for run in &mut runs {
+        run.profile = "quick".into();
+    }
+    let found = trend(&runs, question(&[])).unwrap();
+    assert_eq!((found.threshold, found.segments.len()), (0.20, 1));
+}
+
+#[test]
+fn a_question_that_does_not_fit_is_answered_with_what_there_is() {
+    let mut runs = days(&[110.0, 110.0]);
+    let error = |runs: &[RunResult], question: Question| trend(runs, question).unwrap_err();
+    for words in [&["16384"][..], &["seal", "bytes=16384"], &[]] {
+        assert_eq!(trend(&runs, question(words)).unwrap().points.len(), 2, "{words:?}");
+    }
+    let wrong = error(&runs, question(&["64"]));
+    assert_eq!(wrong, TrendError::NoCase(vec!["bytes=16384 op=seal".to_owned()]));
+    assert_eq!(error(&runs, question(&["op=16384"])), wrong);
+    let other = Question {
+        workload: "flows".into(),
+        ..Question::default()
+    };
+    assert!(error(&runs, other).to_string().contains("no kept run that fits"));
+    let metric = Question {
+        metric: Some("rate".into()),
+        ..question(&[])
+    };
+    assert_eq!(
+        error(&runs, metric),
+        TrendError::NoMetric(vec!["throughput".to_owned()])
+    );
+    for run in &mut runs {
+        let mut more = run.results[0].clone();
+        more.case = more.case.with("bytes", 64_i64);
+        run.results.push(more);
+    }
+    assert!(matches!(error(&runs, question(&["seal"])), TrendError::SeveralCases(cases) if cases.len() == 2));
+    assert_eq!(trend(&runs, question(&["64"])).unwrap().points.len(), 2);
+    let peer = Question {
+        subject: Some("ring".into()),
+        ..question(&[])
+    };
+    assert_eq!(trend(&runs, peer).unwrap().subject, "ring");
+}
