@@ -5,6 +5,7 @@ mod drop;
 mod keys;
 mod proxy;
 mod share;
+mod store;
 mod tls;
 mod values;
 mod web;
@@ -32,6 +33,7 @@ pub(crate) use drop::{
 pub(crate) use keys::{Mldsa65, Uuid, X25519};
 pub(crate) use proxy::{Drain, Gateway, Geo, Link, ProxyApi, Route, RouteTest, Run, with_two_dashes};
 pub(crate) use share::{Changing, Direction, Mount, MountAt, Mounting, Pair, Share};
+pub(crate) use store::{Export, Import, Keep, Prune, Runs, Show, Stored, Trend};
 pub(crate) use tls::{Tls, TlsCert, TlsPing};
 pub(crate) use values::{Measured, PeerWord, scope};
 pub(crate) use web::Web;
@@ -49,6 +51,8 @@ const RUN_DIFFERS: &str = "`sealway run` has codes of its own: see `sealway run 
 const ENVIRONMENT: &str = "\
 Environment:
   SEALWAY_CPU_DISABLE  CPU features to do without (aes,avx2,avx512,…); `sealway cpu` lists them
+  SEALWAY_LAB_STORE    where the lab keeps its runs; none: nowhere
+  XDG_DATA_HOME        where that is by default, in sealway/lab.sqlite (default: ~/.local/share)
   XDG_CACHE_HOME       where what a GPU costs is kept (default: ~/.cache)
   NO_COLOR             set to anything: no colours";
 
@@ -223,6 +227,9 @@ pub(crate) struct LabOptions {
     #[arg(long)]
     pub(crate) strict: bool,
 
+    #[command(flatten)]
+    pub(crate) keep: Keep,
+
     /// Show no progress bar
     #[arg(long)]
     pub(crate) no_progress: bool,
@@ -234,7 +241,6 @@ pub(crate) struct LabOptions {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
-    /// Compare two results
     Compare(Compare),
     /// Say whether this machine can be measured
     ///
@@ -246,6 +252,12 @@ pub(crate) enum LabCommand {
         #[arg(long)]
         json: bool,
     },
+    Export(Export),
+    Import(Import),
+    Prune(Prune),
+    Runs(Runs),
+    Show(Show),
+    Trend(Trend),
     /// One end of an HTTPS POST: what the workload `files` compares with
     #[command(subcommand, hide = true)]
     HttpsPost(HttpsPost),
@@ -279,13 +291,16 @@ pub(crate) enum HttpsPost {
 
 /// Compare two results
 ///
-/// Joins two result files by workload, case, subject and metric, and judges the change of the ratio to a control that
-/// ran in both: what changed on the machine falls out. What only one file has is listed. One run does not prove a slowdown:
+/// A result is a file that `sealway lab --json` wrote, or a kept run: its number, the first eight characters of its identifier,
+/// `last`, or a name or branch, whose newest run of the same workload is meant.
+///
+/// Joins two results by workload, case, subject and metric, and judges the change of the ratio to a control that
+/// ran in both: what changed on the machine falls out. What only one of them has is listed. One run does not prove a slowdown:
 /// the exit code is 5 only if a row is slower in a repeat (`--again`) too, and 6 without one.
 #[derive(Args, Debug)]
 #[command(after_help = Exit::help())]
 pub(crate) struct Compare {
-    /// The older result, a file that `sealway lab --json` wrote
+    /// The older result: a file or a kept run
     #[arg(value_name = "A", value_hint = ValueHint::FilePath)]
     pub(crate) before: PathBuf,
 
@@ -294,12 +309,15 @@ pub(crate) struct Compare {
     pub(crate) after: PathBuf,
 
     /// A further result of the newer build, to confirm what changed; may be given several times
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE|RUN", value_hint = ValueHint::FilePath)]
     pub(crate) again: Vec<PathBuf>,
 
     /// The subject to take ratios to in both runs [default: chosen from those that both have]
     #[arg(long, value_name = "NAME")]
     pub(crate) control: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) stored: Stored,
 
     /// Fail with code 6 when nothing can be decided
     #[arg(long)]
@@ -315,7 +333,10 @@ pub(crate) fn with_lab_commands(mut error: clap::Error) -> clap::Error {
     let about_workload =
         matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(a)) if a == "[WORKLOAD]");
     if error.kind() == ErrorKind::InvalidValue && about_workload {
-        let tips = [scope(&ALL), "other lab commands: 'compare', 'doctor'".to_owned()];
+        let lab = Lab::augment_args(clap::Command::new("lab"));
+        let commands = lab.get_subcommands().filter(|command| !command.is_hide_set());
+        let commands: Vec<String> = commands.map(|command| format!("'{}'", command.get_name())).collect();
+        let tips = [scope(&ALL), format!("other lab commands: {}", commands.join(", "))];
         let tips = tips.into_iter().map(Into::into).collect();
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }

@@ -24,7 +24,7 @@ fn golden(name: &str, text: &str) {
 }
 
 /// Every command.
-const COMMANDS: [&[&str]; 46] = [
+const COMMANDS: [&[&str]; 52] = [
     &[],
     &["bip324"],
     &["bip324", "bench"],
@@ -41,6 +41,12 @@ const COMMANDS: [&[&str]; 46] = [
     &["lab"],
     &["lab", "compare"],
     &["lab", "doctor"],
+    &["lab", "export"],
+    &["lab", "import"],
+    &["lab", "prune"],
+    &["lab", "runs"],
+    &["lab", "show"],
+    &["lab", "trend"],
     &["geo"],
     &["geo", "list"],
     &["geo", "lookup"],

@@ -86,7 +86,11 @@ fn line(path: &Path) -> Option<String> {
 
 /// The text of a file that is no longer than `most`.
 fn text(path: &Path, most: u64) -> Option<String> {
-    let file = File::open(path).ok().filter(|_| path.is_file())?;
+    // Opening a pipe would wait for who writes to it.
+    if !path.is_file() {
+        return None;
+    }
+    let file = File::open(path).ok()?;
     let mut text = String::new();
     let read = file.take(most + 1).read_to_string(&mut text).ok()?;
     (read as u64 <= most).then_some(text)

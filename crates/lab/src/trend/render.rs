@@ -159,7 +159,7 @@ pub(super) fn scale(trend: &Trend) -> (f64, String) {
 fn digits(value: f64) -> String {
     match value.abs() {
         size if !size.is_finite() => "?".to_owned(),
-        size if size < 1e-3 || size >= 1e7 => format!("{value:.1e}"),
+        size if !(1e-3..1e7).contains(&size) => format!("{value:.1e}"),
         size => {
             let decimals = (3.0 - size.log10().floor()).clamp(0.0, 5.0);
             format!("{value:.*}", decimals as usize)

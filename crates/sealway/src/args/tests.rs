@@ -59,7 +59,7 @@ fn every_command_that_lists_exit_codes_lists_those_it_has() {
         let (short, long) = (codes(&short.to_string()), codes(&long.to_string()));
         assert_eq!(short, long, "{words}");
         let expected = match words {
-            "" | "lab" | "lab compare" | "lab doctor" | "bip324 bench" => &all[..],
+            "" | "lab" | "lab compare" | "lab doctor" | "lab trend" | "bip324 bench" => &all[..],
             "send" | "receive" | "share" | "mount" | "pair" | "localsend" => &of_drop,
             "bip324 bridge" | "gateway" | "route test" => &[0, 1, 2],
             "bip324 probe" | "proxy-api" | "drain" => &[0, 1, 2, 7],
@@ -72,7 +72,7 @@ fn every_command_that_lists_exit_codes_lists_those_it_has() {
         assert_eq!(long.as_deref(), Some(expected), "{words}");
         lists += 1;
     });
-    assert_eq!(lists, 21);
+    assert_eq!(lists, 22);
 }
 
 #[test]

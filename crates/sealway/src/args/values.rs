@@ -35,6 +35,24 @@ pub(crate) fn workload(catalogue: Catalogue) -> impl TypedValueParser<Value = Me
         .map(move |name| catalogue.named(&name).map_or(Measured::All, Measured::One))
 }
 
+/// Parser of a workload's name, which gives the name.
+pub(crate) fn workload_name(catalogue: Catalogue) -> impl TypedValueParser<Value = String> {
+    PossibleValuesParser::new(catalogue.iter().map(|workload| workload.name))
+}
+
+/// The value of `--fail-on`, as a fraction: `slower=5%`.
+pub(crate) fn slower(text: &str) -> Result<f64, String> {
+    const FORM: &str = "write slower=N%, such as slower=5%, with N from 0 to 1000";
+    let number = text.strip_prefix("slower=").and_then(|rest| rest.strip_suffix('%'));
+    // Digits and one point only: the number parser would take `inf`, `1e9` and signs too.
+    let plain = number.filter(|number| number.bytes().all(|b| b.is_ascii_digit() || b == b'.'));
+    let percent: Option<f64> = plain.and_then(|number| number.parse().ok());
+    match percent.filter(|percent| *percent <= 1000.0) {
+        Some(percent) => Ok(percent / 100.0),
+        None => Err(FORM.into()),
+    }
+}
+
 /// One word of `--peers`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum PeerWord {

@@ -12,6 +12,7 @@ use sealway_lab::report::{html, json, terminal};
 use sealway_lab::result::RunResult;
 use sealway_lab::workload::{self, LabError, Peers, Request};
 
+use super::store::{Keeper, without_store};
 use crate::args::{HttpsPost, LabOptions, LabRun, Measured, PeerWord, scope};
 use crate::exit::Exit;
 use crate::output::{self, Target};
@@ -53,6 +54,7 @@ pub(crate) fn measure(measured: Measured, options: &LabOptions, gpu: Option<&[St
         .map(|path| Target::check("--html", path))
         .transpose()?;
     output::apart(json.as_ref(), html.as_ref())?;
+    let keeper = Keeper::new(&options.keep)?;
     if measured == Measured::All {
         note(scope(&catalogue::ALL));
     }
@@ -77,7 +79,11 @@ pub(crate) fn measure(measured: Measured, options: &LabOptions, gpu: Option<&[St
     if written.is_ok() {
         progress.result_is_kept();
     }
+    let kept = keeper.and_then(|keeper| keeper.keep(&result));
     show(&result, options.ci, &[&json, &html])?;
+    if let Some(kept) = kept {
+        note(kept);
+    }
     written?;
     Ok(Ending::of(&result, options.strict).into())
 }
@@ -118,7 +124,7 @@ fn request(options: &LabOptions, gpu: Option<&[String]>) -> Result<Request, Prob
         seed: options.seed,
         // Where the program lies may say who the user is; its name repeats the run as well.
         command: std::iter::once("sealway".to_owned())
-            .chain(std::env::args().skip(1))
+            .chain(without_store(std::env::args().skip(1)))
             .collect(),
     })
 }
@@ -149,7 +155,7 @@ fn peers(words: &[PeerWord]) -> Result<Peers, Problem> {
     }
 }
 
-fn write(result: &RunResult, json: Option<&Target>, html: Option<&Target>) -> Result<(), Problem> {
+pub(super) fn write(result: &RunResult, json: Option<&Target>, html: Option<&Target>) -> Result<(), Problem> {
     let failed = |error: &dyn std::fmt::Display| Problem::new(Exit::Internal, error);
     match json {
         Some(Target::File(path)) => json::write(path, result).map_err(|e| failed(&e))?,
@@ -170,7 +176,7 @@ fn write(result: &RunResult, json: Option<&Target>, html: Option<&Target>) -> Re
 }
 
 /// Prints the tables: to standard output, or to standard error when a file took that.
-fn show(result: &RunResult, plain: bool, targets: &[&Option<Target>]) -> Result<(), Problem> {
+pub(super) fn show(result: &RunResult, plain: bool, targets: &[&Option<Target>]) -> Result<(), Problem> {
     let files: Vec<String> = targets
         .iter()
         .filter_map(|target| match target {

@@ -29,6 +29,7 @@ pub fn sealway(arguments: &[&str]) -> Command {
     for name in ["SEALWAY_CPU_DISABLE", "NO_COLOR", "CLICOLOR_FORCE", "COLUMNS", "TERM"] {
         command.env_remove(name);
     }
+    command.env("SEALWAY_LAB_STORE", "none");
     for family in ["XRAY", "V2RAY"] {
         for what in ["CONFIG", "CONFDIR", "CERT"] {
             let name = format!("{family}_LOCATION_{what}");

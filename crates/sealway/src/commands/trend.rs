@@ -1,0 +1,71 @@
+//! `sealway lab trend`.
+
+use sealway_lab::trend::{Collector, Question};
+use sealway_net::replace;
+
+use super::store::Library;
+use crate::args::Trend;
+use crate::exit::Exit;
+use crate::output::{self, Target};
+use crate::problem::{Problem, note};
+
+pub(crate) fn run(options: &Trend) -> Result<Exit, Problem> {
+    let wrong = |error: &dyn std::fmt::Display| Problem::new(Exit::Usage, error);
+    let html = options
+        .html
+        .as_deref()
+        .map(|path| Target::check("--html", path))
+        .transpose()?;
+    if options.json && html == Some(Target::Stdout) {
+        let what = "--json and --html cannot both go to standard output";
+        return Err(Problem::new(Exit::Usage, what).hint("give --html a file name"));
+    }
+    let mut library = Library::open(&options.stored)?;
+    let since = match &options.since {
+        Some(word) => library.find(word, None).map_err(|error| wrong(&error))?.started,
+        None => String::new(),
+    };
+    let of_branch = |branch: &Option<String>| options.branch.is_none() || *branch == options.branch;
+    let kept = library.kept.iter().filter(|run| {
+        // Times of one form compare as texts.
+        run.measured(&options.workload) && run.started >= since && of_branch(&run.label.branch)
+    });
+    let kept: Vec<_> = kept.take(options.limit as usize).cloned().collect();
+    let mut collector = Collector::new(Question {
+        workload: options.workload.clone(),
+        words: options.case.clone(),
+        metric: options.metric.clone(),
+        subject: options.subject.clone(),
+    });
+    for run in &kept {
+        let result = library.result(run)?;
+        collector.take(run, &result).map_err(|error| wrong(&error))?;
+    }
+    let trend = collector.finish().map_err(|error| wrong(&error))?;
+    match &html {
+        Some(Target::File(path)) => {
+            replace::replace(path, trend.page().as_bytes()).map_err(|error| Problem::new(Exit::Internal, error))?
+        }
+        Some(Target::Stdout) => output::print(&trend.page())?,
+        None => {}
+    }
+    let slower = options.fail_on.and_then(|bound| trend.slower(bound));
+    if options.json {
+        let failed = |error| Problem::new(Exit::Internal, error);
+        let mut value = serde_json::to_value(&trend).map_err(failed)?;
+        value["slower"] = serde_json::to_value(slower).map_err(failed)?;
+        output::print_json(&value)?;
+    } else if html != Some(Target::Stdout) {
+        output::print(&trend.render())?;
+    }
+    let Some(slower) = slower else { return Ok(Exit::Done) };
+    let than = match slower.runs {
+        1 => "the run before it".to_owned(),
+        runs => format!("{runs} runs before it"),
+    };
+    note(format!(
+        "the newest run is slower than {than}, by {:.1} %",
+        slower.by * 100.0
+    ));
+    Ok(Exit::Regression)
+}
