@@ -86,6 +86,17 @@ fn a_slowdown_within_a_segment_fails_a_narrow_bound() {
 }
 
 #[test]
+fn a_run_whose_interval_is_wide_proves_nothing() {
+    let mut runs = days(&[110.0, 110.0, 110.0, 100.0]);
+    for (round, value) in runs[3].results[0].values.iter_mut().enumerate() {
+        *value = Num(value.get() * (0.8 + 0.05 * round as f64));
+    }
+    let found = trend(&runs, question(&[])).unwrap();
+    assert!(found.points[3].value.get() < 1.02, "{found:?}");
+    assert_eq!((found.segments.len(), found.slower(0.05)), (1, None));
+}
+
+#[test]
 fn where_less_is_better_more_is_slower() {
     let mut runs = days(&[110.0, 110.0, 110.0, 130.0]);
     for row in runs.iter_mut().flat_map(|run| &mut run.results) {

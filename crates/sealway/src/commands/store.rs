@@ -118,3 +118,23 @@ pub(crate) fn writable(stored: &Stored) -> Result<Store, Problem> {
     let place = place(stored)?.ok_or_else(no_place)?;
     Store::open(&place, Access::Write).map_err(|error| problem(&error))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_repeated_without_where_its_result_was_kept() {
+        let without = |line: &str| without_store(line.split(' ').map(str::to_owned)).join(" ");
+        for line in [
+            "lab --store postgres://u:secret@host/db --quick",
+            "lab --store=postgres://u:secret@host/db --quick",
+            "lab --quick --no-store",
+            "lab --name --store --quick",
+            "lab --quick --name=secret --store secret",
+        ] {
+            assert_eq!(without(line), "lab --quick", "{line}");
+        }
+        assert_eq!(without("lab --quick --html store"), "lab --quick --html store");
+    }
+}

@@ -60,10 +60,10 @@ pub(crate) fn render(shown: &OverTime) -> String {
     let figure = Figure {
         id: "trend".to_owned(),
         drawings: Vec::new(),
-        caption: shown.heading.clone(),
-        reading: "Points are runs with their intervals; a bar behind them is the interval of runs that do not differ, its line their \
-                  median. A step from one bar to the next is a change."
+        caption: "Points are runs with their intervals. A bar behind them is the interval of runs that do not differ, its line \
+                  their median; a step from one bar to the next is a change."
             .to_owned(),
+        reading: String::new(),
         listing: listing(shown),
         folded: None,
     };
