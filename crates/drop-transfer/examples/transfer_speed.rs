@@ -1,10 +1,10 @@
 //! How fast a file goes from one process to another over loopback.
 //!
 //! ```text
-//! cargo run --release -p sealway-drop --example transfer_speed [MIB [ROUNDS [CASE…]]]
+//! cargo run --release -p sealway-drop-transfer --example transfer_speed [MIB [ROUNDS [CASE…]]]
 //! ```
 //!
-//! A case is `SUITE,HASH,CONNECTIONS`, such as `aes-256-gcm,off,2`. Cases alternate within each round. Files are in `/dev/shm` or
+//! A case is `SUITE,HASH,CONNECTIONS`, such as `aes-256-gcm,sample,2`; hashed is `off`, a `sample` or `all`. Cases alternate within each round. Files are in `/dev/shm` or
 //! in `$SPEED_DIR`. Prints the median of GB/s and of CPU seconds per GB of both processes.
 
 #![allow(clippy::unwrap_used)]
@@ -21,6 +21,7 @@ use sealway_drop::cancel::Cancel;
 use sealway_drop::link::{Identity, Place, Setup, connect};
 use sealway_drop::names::RelPath;
 use sealway_drop_transfer::dest::{self, Answer, Existing};
+use sealway_drop_transfer::hashing::Hashing;
 use sealway_drop_transfer::progress::Progress;
 use sealway_drop_transfer::receive::{self, Consent, Offered, receive};
 use sealway_drop_transfer::send::{self, send};
@@ -41,7 +42,7 @@ impl Consent for Yes {
 
 struct Case {
     suite: Suite,
-    hash: bool,
+    hashing: Hashing,
     connections: u32,
 }
 
@@ -53,7 +54,12 @@ impl Case {
         };
         Case {
             suite: suite.parse().unwrap(),
-            hash: *hash == "on",
+            hashing: match *hash {
+                "off" => Hashing::Off,
+                "sample" => Hashing::Sampled,
+                "all" => Hashing::All,
+                other => panic!("{other}: off, sample or all"),
+            },
             connections: connections.parse().unwrap(),
         }
     }
@@ -86,7 +92,7 @@ fn receive_end(case: &Case, output: PathBuf) {
     let options = receive::Options {
         output,
         dest: dest::Options::default(),
-        hash: case.hash,
+        hashing: case.hashing,
         direct: None,
     };
     let connected = connect(Place::Listen(listener), &case.setup(), case.connections, &cancel).unwrap();
@@ -100,7 +106,7 @@ fn send_end(case: &Case, to: &str, path: PathBuf) {
     let scan = scan(&paths, ScanOptions::default(), &mut |_| {}).unwrap();
     let options = send::Options {
         paths,
-        hash: case.hash,
+        hashing: case.hashing,
         direct: None,
         transfer_secret: Zeroizing::new([1; 32]),
     };
@@ -132,7 +138,8 @@ fn measure(args: &[String]) {
     let default = [
         "aes-256-gcm,off,1",
         "aes-256-gcm,off,2",
-        "aes-256-gcm,on,2",
+        "aes-256-gcm,sample,2",
+        "aes-256-gcm,all,2",
         "chacha20-poly1305,off,2",
     ]
     .map(String::from);

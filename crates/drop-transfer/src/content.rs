@@ -1,8 +1,8 @@
 //! Content of files in records.
 //!
 //! A *piece* is `file: u32, offset: u64` (big-endian) and then bytes of that file from that offset on. A *pack* is any number
-//! of `file: u32, length: u32, bytes`, each a whole file, for files too small to be worth a record of their own; where files are
-//! hashed, the BLAKE3 of each (32 bytes) follows its bytes.
+//! of `file: u32, length: u32, bytes`, each a whole file, for files too small to be worth a record of their own; the BLAKE3 (32 bytes)
+//! of each that is hashed follows its bytes.
 
 /// Bytes before the content of a piece.
 pub const PIECE_HEADER: usize = 12;
@@ -48,9 +48,9 @@ impl<'a> Piece<'a> {
 
 /// The files of a pack, one after another.
 #[derive(Clone, Debug)]
-pub struct Packed<'a> {
+pub struct Packed<'a, F> {
     rest: &'a [u8],
-    hashed: bool,
+    hashed: F,
 }
 
 /// A file of a pack.
@@ -60,26 +60,26 @@ pub struct PackedFile<'a> {
     pub file: u32,
     /// All of its bytes.
     pub bytes: &'a [u8],
-    /// Its BLAKE3, where files are hashed.
+    /// Its BLAKE3, if it is hashed.
     pub hash: Option<[u8; 32]>,
 }
 
-impl<'a> Packed<'a> {
-    /// Reads a payload, in which hashes follow files or do not.
-    pub fn new(payload: &'a [u8], hashed: bool) -> Self {
-        Self { rest: payload, hashed }
-    }
+/// Writes the header of one file of a pack.
+pub fn packed_header(file: u32, len: u32) -> [u8; PACKED_HEADER] {
+    let mut header = [0; PACKED_HEADER];
+    header[..4].copy_from_slice(&file.to_be_bytes());
+    header[4..].copy_from_slice(&len.to_be_bytes());
+    header
+}
 
-    /// Writes the header of one file.
-    pub fn header(file: u32, len: u32) -> [u8; PACKED_HEADER] {
-        let mut header = [0; PACKED_HEADER];
-        header[..4].copy_from_slice(&file.to_be_bytes());
-        header[4..].copy_from_slice(&len.to_be_bytes());
-        header
+impl<'a, F: Fn(u32) -> bool> Packed<'a, F> {
+    /// Reads a payload, in which its hash follows each file that is `hashed`.
+    pub fn new(payload: &'a [u8], hashed: F) -> Self {
+        Self { rest: payload, hashed }
     }
 }
 
-impl<'a> Iterator for Packed<'a> {
+impl<'a, F: Fn(u32) -> bool> Iterator for Packed<'a, F> {
     /// A file; `None` inside if the rest of the pack makes no sense.
     type Item = Option<PackedFile<'a>>;
 
@@ -89,21 +89,15 @@ impl<'a> Iterator for Packed<'a> {
         }
         let read = |rest: &'a [u8]| {
             let (file, rest) = rest.split_first_chunk()?;
+            let file = u32::from_be_bytes(*file);
             let (len, rest) = rest.split_first_chunk()?;
             let len = usize::try_from(u32::from_be_bytes(*len)).ok()?;
             let (bytes, rest) = rest.split_at_checked(len)?;
-            let (hash, rest) = match self.hashed {
+            let (hash, rest) = match (self.hashed)(file) {
                 true => rest.split_first_chunk().map(|(hash, rest)| (Some(*hash), rest))?,
                 false => (None, rest),
             };
-            Some((
-                PackedFile {
-                    file: u32::from_be_bytes(*file),
-                    bytes,
-                    hash,
-                },
-                rest,
-            ))
+            Some((PackedFile { file, bytes, hash }, rest))
         };
         match read(self.rest) {
             Some((file, rest)) => {
@@ -143,12 +137,12 @@ mod tests {
         assert_eq!(Piece::parse(&past), None);
     }
 
-    fn pack(hashed: bool) -> (Vec<u8>, Vec<usize>) {
+    fn pack(hashed: impl Fn(u32) -> bool) -> (Vec<u8>, Vec<usize>) {
         let (mut payload, mut ends) = (Vec::new(), Vec::new());
         for (file, bytes) in [(1, &b"one"[..]), (2, b""), (9, b"nine")] {
-            payload.extend(Packed::header(file, bytes.len() as u32));
+            payload.extend(packed_header(file, bytes.len() as u32));
             payload.extend(bytes);
-            if hashed {
+            if hashed(file) {
                 payload.extend(blake3::hash(bytes).as_bytes());
             }
             ends.push(payload.len());
@@ -158,7 +152,7 @@ mod tests {
 
     #[test]
     fn packs_read_back_and_broken_ones_end() {
-        for hashed in [false, true] {
+        for hashed in [|_: u32| false, |_: u32| true, |file: u32| file == 2] {
             let (payload, ends) = pack(hashed);
             let files: Option<Vec<_>> = Packed::new(&payload, hashed).collect();
             let files = files.expect("the pack is whole");
@@ -167,7 +161,7 @@ mod tests {
             assert!(
                 files
                     .iter()
-                    .all(|file| file.hash == hashed.then(|| *blake3::hash(file.bytes).as_bytes()))
+                    .all(|file| file.hash == hashed(file.file).then(|| *blake3::hash(file.bytes).as_bytes()))
             );
             for len in 1..payload.len() {
                 let cut: Vec<_> = Packed::new(&payload[..len], hashed).collect();

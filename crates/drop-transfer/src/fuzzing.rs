@@ -5,11 +5,11 @@
 //! journal says what was put into it.
 
 use sealway_drop::names::{MAX_DEPTH, MAX_PATH, RelPath, Rules};
-use sealway_drop::wire::control::{Body, Offer, Top};
+use sealway_drop::wire::control::{Accept, Body, Offer, Top};
 use sealway_drop::wire::kind;
 use sealway_drop::wire::talk::{payload, understand};
 
-use crate::content::{Packed, Piece};
+use crate::content::{Packed, Piece, packed_header};
 use crate::entry::{Entry, Kind, Time};
 
 #[cfg(test)]
@@ -23,12 +23,13 @@ pub fn run(data: &[u8]) {
     let Some((&kind, rest)) = data.split_first() else {
         return;
     };
-    match kind % 5 {
+    match kind % 6 {
         0 => entries(rest, Rules::POSIX),
         1 => entries(rest, Rules::WINDOWS),
         2 => content(rest),
         3 => crate::dest::fuzz_journal(rest),
-        _ => offer(rest),
+        4 => offer(rest),
+        _ => accept(rest),
     }
 }
 
@@ -51,14 +52,14 @@ fn content(rest: &[u8]) {
         let header = Piece::header(piece.file, piece.offset);
         assert!([&header, piece.bytes].concat() == rest);
     }
-    for hashed in [false, true] {
+    for hashed in [|_: u32| false, |_: u32| true, |file: u32| file % 2 == 1] {
         let mut again = Vec::new();
         let mut whole = true;
         for file in Packed::new(rest, hashed) {
             assert!(whole, "nothing follows what makes no sense");
             match file {
                 Some(file) => {
-                    again.extend(Packed::header(file.file, file.bytes.len() as u32));
+                    again.extend(packed_header(file.file, file.bytes.len() as u32));
                     again.extend(file.bytes);
                     again.extend(file.hash.iter().flatten());
                 }
@@ -72,6 +73,12 @@ fn content(rest: &[u8]) {
 fn offer(rest: &[u8]) {
     if let Ok(Some(Body::Offer(offer))) = understand(kind::CONTROL, rest) {
         crate::receive::fuzz_offer(&offer);
+    }
+}
+
+fn accept(rest: &[u8]) {
+    if let Ok(Some(Body::Accept(accept))) = understand(kind::CONTROL, rest) {
+        crate::hashing::fuzz(&accept);
     }
 }
 
@@ -113,8 +120,14 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ..Offer::default()
     }));
     let piece = [&Piece::header(3, 1 << 33)[..], b"content"].concat();
-    let pack = [&Packed::header(1, 3)[..], b"one", &Packed::header(2, 0)].concat();
-    let hashed = [&Packed::header(1, 3)[..], b"one", &[9; 32]].concat();
+    let pack = [&packed_header(1, 3)[..], b"one", &packed_header(2, 0)].concat();
+    let hashed = [&packed_header(1, 3)[..], b"one", &[9; 32]].concat();
+    let sampled = [&packed_header(2, 3)[..], b"two", &hashed].concat();
+    let accept = payload(Body::Accept(Accept {
+        hash: false,
+        by_map: true,
+        sample: vec![6; 32],
+    }));
     let seed = |kind: u8, bytes: &[u8]| [&[kind], bytes].concat();
     vec![
         ("entries", seed(0, &list)),
@@ -122,7 +135,9 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("piece", seed(2, &piece)),
         ("pack", seed(2, &pack)),
         ("pack-hashed", seed(2, &hashed)),
+        ("pack-sampled", seed(2, &sampled)),
         ("journal", seed(3, &crate::dest::journal_seed())),
         ("offer", seed(4, &offer)),
+        ("accept", seed(5, &accept)),
     ]
 }

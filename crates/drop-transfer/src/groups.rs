@@ -66,6 +66,19 @@ impl GroupHasher {
     }
 }
 
+/// Hashes group `index` of a file of `size` bytes, of which `read` gives the bytes from an offset on.
+pub(crate) fn hash_group<E>(
+    size: u64,
+    index: u64,
+    read: impl FnOnce(&mut [u8], u64) -> Result<(), E>,
+) -> Result<GroupHash, E> {
+    let mut bytes = vec![0; group_len(size, index) as usize];
+    read(&mut bytes, index.saturating_mul(GROUP))?;
+    let mut hasher = GroupHasher::new(size, index);
+    hasher.update(&bytes);
+    Ok(hasher.finish())
+}
+
 /// The value of group `index` of a file of `size` bytes if all of it is zeros.
 pub fn zeros(size: u64, index: u64) -> GroupHash {
     static ZEROS: [u8; 64 << 10] = [0; 64 << 10];

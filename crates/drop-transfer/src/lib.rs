@@ -8,8 +8,8 @@
 //! - The two ends: [`send`] and [`receive`]; how a transfer ends for both is [`sealway_drop::ending`], their threads are in `workers`.
 //! - What is sent: [`source`] finds it and reads it.
 //! - Where it goes: [`dest`], a folder out of which nothing leads; an unfinished transfer goes on from its journal.
-//! - What both speak of: [`entry`] (a file, folder or link), [`content`] (pieces of files in records), [`groups`] (hashes of files,
-//!   in any order).
+//! - What both speak of: [`entry`] (a file, folder or link), [`content`] (pieces of files in records), [`hashing`] (how much is hashed),
+//!   [`groups`] (hashes of files, in any order).
 //! - For people: [`progress`], [`answer`], and [`taking`], what a receiving person is asked.
 //!
 //! # Example
@@ -27,6 +27,7 @@
 //! use sealway_drop::link::{Identity, Place, Setup, connect};
 //! use sealway_drop::names::RelPath;
 //! use sealway_drop_transfer::dest::{self, Answer, Existing};
+//! use sealway_drop_transfer::hashing::Hashing;
 //! use sealway_drop_transfer::progress::Progress;
 //! use sealway_drop_transfer::receive::{self, Consent, Offered, receive};
 //! use sealway_drop_transfer::send::{self, send};
@@ -62,7 +63,7 @@
 //! let receiving = receive::Options {
 //!     output: output.path().to_owned(),
 //!     dest: dest::Options::default(),
-//!     hash: true,
+//!     hashing: Hashing::Sampled,
 //!     direct: None,
 //! };
 //! let receiver = std::thread::spawn(move || {
@@ -72,7 +73,7 @@
 //!
 //! let sending = send::Options {
 //!     paths: vec![folder],
-//!     hash: true,
+//!     hashing: Hashing::Sampled,
 //!     direct: None,
 //!     transfer_secret: Zeroizing::new([7; 32]),
 //! };
@@ -96,6 +97,7 @@ pub mod entry;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod groups;
+pub mod hashing;
 pub mod progress;
 pub mod receive;
 pub mod send;

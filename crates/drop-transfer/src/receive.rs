@@ -31,6 +31,7 @@ pub use self::offer::{Name, Offered, cut};
 pub use self::pull::pull;
 use crate::dest::{self, Answer, Destination, Staging};
 use crate::entry::Entry;
+use crate::hashing::{Agreed, Hashing};
 use crate::progress::Progress;
 use crate::send::{Renamed, Summary};
 use crate::workers::deal;
@@ -41,7 +42,7 @@ use sealway_drop::link::direct::{Addresses, Direct, Notes, Ways};
 use sealway_drop::link::{Connected, Connection, Connections, Writer};
 use sealway_drop::names::{Escaped, RelPath, Rules};
 pub use sealway_drop::wire::control::LISTED_NAMES;
-use sealway_drop::wire::control::{Accept, Body, Decision, Decisions, Done, Sent};
+use sealway_drop::wire::control::{Body, Decision, Decisions, Done, Sent};
 use sealway_drop::wire::talk::{BEAT, Pulse, say};
 use sealway_drop::{Error, lock};
 
@@ -59,8 +60,8 @@ pub struct Options {
     pub output: PathBuf,
     /// What is done where names are taken, and the like.
     pub dest: dest::Options,
-    /// Whether files are hashed while they come in, also if the sender does not want it.
-    pub hash: bool,
+    /// How much is hashed of what comes in; more, if the sender wants it.
+    pub hashing: Hashing,
     /// By what a direct path is looked for where the ends have met at a relay, if it is. The other end learns the addresses of this one by that.
     pub direct: Option<Ways>,
 }
@@ -108,7 +109,7 @@ struct Receiver<'a> {
     slots: Mutex<Vec<Slot>>,
     control: &'a Mutex<Writer>,
     progress: &'a Progress,
-    hash: bool,
+    hashing: Agreed,
     /// Whether holes are counted by where they are.
     by_map: bool,
     cancel: &'a Cancel,
@@ -189,10 +190,10 @@ fn receive_beating(
             return Err(Error::SaidNo(reason));
         }
         let staging = destination.staging(&transfer)?;
-        let hash = options.hash || offer.hash;
+        let hashing = Agreed::answer(options.hashing, &offer)?;
         let by_map = offer.by_map;
         progress.begin(offer.bytes, offer.files);
-        say(&mut lock(&control), Body::Accept(Accept { hash, by_map }))?;
+        say(&mut lock(&control), Body::Accept(hashing.accept(by_map)))?;
         let receiver = Receiver {
             staging: &staging,
             rules: options.dest.rules,
@@ -200,7 +201,7 @@ fn receive_beating(
             slots: Mutex::default(),
             control: &control,
             progress,
-            hash,
+            hashing,
             by_map,
             cancel,
             listed: Listed::default(),

@@ -20,6 +20,7 @@ use zeroize::Zeroizing;
 use crate::content::SMALL;
 use crate::entry::{Entry, Kind};
 use crate::groups::group_count;
+use crate::hashing::{Agreed, Hashing};
 use crate::progress::Progress;
 use crate::source::{self, Scan};
 use crate::workers::deal;
@@ -46,8 +47,8 @@ const NOTES_BYTES: usize = 256 << 10;
 pub struct Options {
     /// Files and folders.
     pub paths: Vec<PathBuf>,
-    /// Whether files are hashed while they are sent.
-    pub hash: bool,
+    /// How much is hashed of what is sent; more, if the other end wants it.
+    pub hashing: Hashing,
     /// By what a direct path is looked for where the ends have met at a relay, if it is. The other end learns the addresses of this one by that.
     pub direct: Option<Ways>,
     /// Secret of this machine by which the same command makes the same transfer id.
@@ -88,7 +89,7 @@ struct Sender<'a> {
     control: Mutex<Writer>,
     progress: &'a Progress,
     cancel: &'a Cancel,
-    hash: std::sync::OnceLock<bool>,
+    hashing: std::sync::OnceLock<Agreed>,
     /// Whether both ends count holes by where they are.
     by_map: std::sync::OnceLock<bool>,
 }
@@ -98,8 +99,12 @@ impl Sender<'_> {
         say(&mut lock(&self.control), body)
     }
 
-    fn hash(&self) -> bool {
-        self.hash.get().copied().unwrap_or(false)
+    fn hashing(&self) -> Agreed {
+        self.hashing.get().copied().unwrap_or(Agreed::Off)
+    }
+
+    fn hashes_all(&self) -> bool {
+        self.hashing() == Agreed::All
     }
 
     fn by_map(&self) -> bool {
@@ -161,7 +166,7 @@ pub fn send(
         control: Mutex::new(control),
         progress,
         cancel,
-        hash: std::sync::OnceLock::new(),
+        hashing: std::sync::OnceLock::new(),
         by_map: std::sync::OnceLock::new(),
     };
     let (queue, lanes) = (sender.queue.clone(), sender.lanes.clone());
@@ -285,16 +290,17 @@ fn offer(options: &Options, sender: &Sender<'_>, heard: &Receiver<Body>) -> Resu
             })
             .collect(),
         top_count: tops().count() as u64,
-        hash: options.hash,
+        hash: options.hashing != Hashing::Off,
         links: Some(scan.totals.symlinks),
         by_map: true,
+        sample: options.hashing != Hashing::All,
     }))?;
     sender.progress.offered();
-    let Body::Accept(control::Accept { hash, by_map }) = next(heard)? else {
+    let Body::Accept(accept) = next(heard)? else {
         return Err(Error::Protocol("an offer that was answered by something else"));
     };
-    let _ = sender.hash.set(hash);
-    let _ = sender.by_map.set(by_map);
+    let _ = sender.hashing.set(Agreed::answered(options.hashing, &accept)?);
+    let _ = sender.by_map.set(accept.by_map);
     sender.progress.begin(scan.totals.bytes, scan.totals.files);
     Ok(theirs.direct)
 }

@@ -22,6 +22,7 @@ use sealway_drop::names::RelPath;
 use sealway_drop::wire::control::{Accept, Body, Cause, Decisions, Hello, Message, Role, Stop, VERSION};
 use sealway_drop::wire::kind;
 use sealway_drop_transfer::dest::{self, Answer, Existing};
+use sealway_drop_transfer::hashing::Hashing;
 use sealway_drop_transfer::progress::Progress;
 use sealway_drop_transfer::receive::{self, Consent, Offered, receive};
 use support::{Case, Outcome, content, listen, setup};
@@ -146,7 +147,7 @@ impl Hand {
         assert!(matches!(hand.hear(), Body::Offer(_)));
         hand.say(Body::Accept(Accept {
             hash: true,
-            by_map: false,
+            ..Accept::default()
         }));
         assert!(matches!(hand.hear(), Body::Entries(_)));
         hand.say(Body::Decisions(Decisions {
@@ -306,7 +307,7 @@ fn asked(conflict: bool) -> Asked {
         let options = receive::Options {
             output,
             dest,
-            hash: true,
+            hashing: Hashing::All,
             direct: None,
         };
         receive(&options, connected, &Progress::new(), &cancel, &person)
@@ -409,7 +410,7 @@ fn who_has_said_yes_already_hears_of_a_no_or_a_stop() {
         let sender = std::thread::spawn(move || {
             let options = sealway_drop_transfer::send::Options {
                 paths: vec![file.clone()],
-                hash: true,
+                hashing: Hashing::All,
                 direct: None,
                 transfer_secret: zeroize::Zeroizing::new([7; 32]),
             };
@@ -452,7 +453,7 @@ fn what_was_said_before_the_answer_is_not_lost() {
     let sender = std::thread::spawn(move || {
         let options = sealway_drop_transfer::send::Options {
             paths: vec![path.clone()],
-            hash: true,
+            hashing: Hashing::All,
             direct: None,
             transfer_secret: zeroize::Zeroizing::new([7; 32]),
         };
@@ -470,7 +471,7 @@ fn what_was_said_before_the_answer_is_not_lost() {
     let options = receive::Options {
         output: output.clone(),
         dest: dest::Options::default(),
-        hash: true,
+        hashing: Hashing::All,
         direct: None,
     };
     let received = receive(&options, connected, &Progress::new(), &Cancel::new(), &support::Yes);

@@ -18,6 +18,7 @@ use sealway_drop::names::{RelPath, Rules};
 use sealway_drop::wire::control::{Body, Entries, FileEnd, Hello, Holes, Message, Offer, Role, Sent, Top};
 use sealway_drop::wire::kind;
 use sealway_drop_transfer::entry::{Entry, Kind, Time};
+use sealway_drop_transfer::hashing::Hashing;
 use sealway_drop_transfer::receive::Corrupt;
 use support::{Case, content, listen, setup, strays, transfer};
 
@@ -25,6 +26,14 @@ use support::{Case, content, listen, setup, strays, transfer};
 const LIMIT: Duration = Duration::from_secs(100);
 
 const TIB: u64 = 1 << 40;
+
+/// All is hashed, so that a hole costs something if it is taken for content.
+fn all() -> Case {
+    Case {
+        hashing: Hashing::All,
+        ..Case::default()
+    }
+}
 
 /// Makes a file of a TiB with content at these places. False where the file system holds no such file.
 fn sparse(path: &Path, extents: &[(u64, usize)]) -> bool {
@@ -71,7 +80,7 @@ fn a_tib_with_three_extents_is_hashed_in_the_time_of_its_content() {
         return;
     }
     let to = output.clone();
-    let ((sent, _), (received, progress)) = within(move || transfer(&Case::default(), &[path], &to));
+    let ((sent, _), (received, progress)) = within(move || transfer(&all(), &[path], &to));
     assert!(sent.is_ok() && received.is_ok(), "{sent:?} {received:?}");
     assert!(progress.bytes < 20 << 20, "{progress:?}");
     check(&output.join("sparse"), &extents);
@@ -87,7 +96,7 @@ fn going_on_with_a_tib_looks_at_its_content_only() {
         return;
     }
     let (listener, address) = listen();
-    let (case, cancel) = (Case::default(), Cancel::new());
+    let (case, cancel) = (all(), Cancel::new());
     let receiver = support::receiver(&case, listener, &output, &cancel);
     let stopper = std::thread::spawn({
         let (output, cancel) = (output.clone(), cancel.clone());
@@ -104,7 +113,7 @@ fn going_on_with_a_tib_looks_at_its_content_only() {
     stopper.join().unwrap();
     let _ = within(move || receiver.join().unwrap());
     let to = output.clone();
-    let ((sent, _), (received, _)) = within(move || transfer(&Case::default(), &[path], &to));
+    let ((sent, _), (received, _)) = within(move || transfer(&all(), &[path], &to));
     assert!(sent.is_ok() && received.is_ok(), "{sent:?} {received:?}");
     check(&output.join("sparse"), &extents);
     assert_eq!(strays(&output), Vec::<String>::new());

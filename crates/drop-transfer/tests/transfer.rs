@@ -22,17 +22,18 @@ use sealway_drop::names::{RelPath, Rules};
 use sealway_drop::wire::control::{Body, Cause, Entries, Hello, Message, Offer, Role, Stop, Top};
 use sealway_drop::wire::kind;
 use sealway_drop_transfer::entry::{Entry, Kind, Time};
+use sealway_drop_transfer::hashing::Hashing;
 use support::{Case, assert_same, content, strays, transfer, tree};
 
 #[test]
 fn a_tree_arrives_as_it_was() {
-    for hash in [true, false] {
+    for hashing in [Hashing::All, Hashing::Sampled, Hashing::Off] {
         let dir = tempfile::tempdir().unwrap();
         let source = tree(dir.path());
         let output = dir.path().join("out");
         fs::create_dir(&output).unwrap();
         let case = Case {
-            hash,
+            hashing,
             ..Case::default()
         };
         let ((sent, _), (received, progress)) = transfer(&case, std::slice::from_ref(&source), &output);
@@ -345,7 +346,7 @@ fn a_source_that_is_another_one_is_not_spliced() {
     let (listener, address) = support::listen();
     let (case, cancel) = (
         Case {
-            hash: false,
+            hashing: Hashing::Off,
             ..Case::default()
         },
         Cancel::new(),

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::Receiver;
 use super::incoming::{Incoming, Progress};
 use crate::content::{Packed, Piece};
-use crate::groups::{GROUP, GroupHasher, group_len};
+use crate::dest::StagedFile;
+use crate::groups::{GROUP, GroupHasher, group_len, hash_group};
+use crate::hashing::Agreed;
 use sealway_drop::Error;
 use sealway_drop::link::{Connection, Reader, is_direct};
 use sealway_drop::wire::kind;
@@ -92,7 +94,7 @@ fn read(
                 piece_came(receiver, &piece, state)?;
             }
             kind::PACK => {
-                for file in Packed::new(record.payload, receiver.hash) {
+                for file in Packed::new(record.payload, |file| receiver.hashing.takes_small(file)) {
                     let file = file.ok_or(Error::Protocol("a pack that cannot be read"))?;
                     receiver.small(file)?;
                 }
@@ -137,8 +139,10 @@ fn take(
         let _turn = file.turn();
         staged.write_at(piece.offset, piece.bytes)?;
     }
-    if receiver.hash {
-        hash(file, piece, hashing)?;
+    match receiver.hashing {
+        Agreed::Off => {}
+        Agreed::Sampled(_) => sample(file, &staged, piece)?,
+        Agreed::All => hash(file, piece, hashing)?,
     }
     receiver.progress.moved(len);
     match file.written(len) {
@@ -147,7 +151,16 @@ fn take(
     }
 }
 
-/// Where files are hashed, a group comes on one connection from its beginning to its end.
+/// What is whole by now of the sample is read back and hashed.
+fn sample(file: &Incoming, staged: &StagedFile, piece: &Piece<'_>) -> Result<(), Error> {
+    for group in file.sampled(piece.offset..piece.offset + piece.bytes.len() as u64) {
+        let hash = hash_group(file.entry.size(), group, |bytes, at| staged.read_at(bytes, at))?;
+        file.set_hash(group, hash);
+    }
+    Ok(())
+}
+
+/// Where all is hashed, a group comes on one connection from its beginning to its end.
 fn hash(file: &Incoming, piece: &Piece<'_>, hashing: &mut Option<Hashing>) -> Result<(), Error> {
     let (size, group) = (file.entry.size(), piece.offset / GROUP);
     let mut now = match hashing.take() {

@@ -7,7 +7,8 @@ use super::{Corrupt, NOTES, NOTES_BYTES, Receiver, Slot};
 use crate::content::{PackedFile, SMALL};
 use crate::dest::{self, Admission, Placed, StagedFile};
 use crate::entry::{Entry, Kind};
-use crate::groups::GROUP;
+use crate::groups::{GROUP, GroupHash};
+use crate::hashing::Agreed;
 use sealway_drop::fault::{Failure, Fault};
 use sealway_drop::names::RelPath;
 use sealway_drop::wire::control::Decision;
@@ -39,7 +40,7 @@ impl Receiver<'_> {
             }
             Admission::Directory { .. } | Admission::Symlink => (Slot::Nothing, Decision::Nothing),
             Admission::Fetch { partial } if is_file && size > SMALL => {
-                let file = Arc::new(Incoming::new(id, entry, self.hash));
+                let file = Arc::new(Incoming::new(id, entry, &self.hashing));
                 let useful = partial.iter().any(|range| range.end - range.start >= GROUP.min(size));
                 file.set_partial(partial);
                 (Slot::Large(file), if useful { Decision::Rest } else { Decision::Fetch })
@@ -73,16 +74,43 @@ impl Receiver<'_> {
         if entry.size() != packed.bytes.len() as u64 {
             return Err(Error::Protocol("a small file of another size than announced"));
         }
-        if packed
-            .hash
-            .is_some_and(|hash| hash != *blake3::hash(packed.bytes).as_bytes())
-        {
-            let what = "does not have the hash that was announced";
-            return Err(Corrupt { path: entry.path, what }.into());
-        }
-        let placed = self.staging.place_small(packed.file, &entry, packed.bytes);
+        let placed = match (packed.hash, self.hashing) {
+            (Some(hash), Agreed::Sampled(_)) => self.place_sampled(&entry, packed, hash)?,
+            (Some(hash), _) if hash != *blake3::hash(packed.bytes).as_bytes() => {
+                let what = "does not have the hash that was announced";
+                return Err(Corrupt { path: entry.path, what }.into());
+            }
+            _ => self.staging.place_small(packed.file, &entry, packed.bytes),
+        };
         self.progress.moved(packed.bytes.len() as u64);
         self.placed(packed.file, &entry.path, placed)
+    }
+
+    /// A small file of the sample: what is read back counts.
+    fn place_sampled(
+        &self,
+        entry: &Entry,
+        packed: PackedFile<'_>,
+        hash: GroupHash,
+    ) -> Result<Result<Placed, dest::Error>, Error> {
+        let staged = match self.staging.open_file(packed.file, entry) {
+            Ok(staged) => staged,
+            Err(error) => return Ok(Err(error)),
+        };
+        let mut back = vec![0; packed.bytes.len()];
+        let written = staged
+            .write_at(0, packed.bytes)
+            .and_then(|_| staged.read_at(&mut back, 0));
+        if written.is_ok() && *blake3::hash(&back).as_bytes() != hash {
+            self.staging.give_up(packed.file)?;
+            return Err(corrupt_sample(entry).into());
+        }
+        let placed = written.and_then(|()| staged.finish(entry.mode, entry.mtime));
+        if placed.is_err() {
+            // Small files are not gone on with. The first error is the one that counts.
+            let _ = self.staging.give_up(packed.file);
+        }
+        Ok(placed)
     }
 
     pub(super) fn hole(&self, file: &Arc<Incoming>, offset: u64, len: u64) -> Result<(), Error> {
@@ -97,7 +125,7 @@ impl Receiver<'_> {
         staged.write_hole(offset..offset + len)?;
         if self.by_map {
             file.set_holes(offset / GROUP..(offset + len).div_ceil(GROUP));
-        } else if self.hash {
+        } else if self.hashing == Agreed::All {
             for group in offset / GROUP..(offset + len).div_ceil(GROUP) {
                 if self.cancel.is_set() {
                     return Err(Error::Cancelled);
@@ -119,9 +147,14 @@ impl Receiver<'_> {
         }
         if !file.is_intact() {
             self.staging.give_up(file.id)?;
-            let what = "does not have the hash that was announced; what came of it was thrown away";
-            let path = file.entry.path.clone();
-            return Err(Corrupt { path, what }.into());
+            return Err(match self.hashing {
+                Agreed::Sampled(_) => corrupt_sample(&file.entry),
+                Agreed::Off | Agreed::All => Corrupt {
+                    path: file.entry.path.clone(),
+                    what: "does not have the hash that was announced; what came of it was thrown away",
+                },
+            }
+            .into());
         }
         let staged = match file.take_staged() {
             Some(staged) => staged,
@@ -204,5 +237,13 @@ impl Receiver<'_> {
             failures.bytes += note.len();
             failures.notes.push(note);
         }
+    }
+}
+
+/// What was written of a file is not what the sender has read.
+fn corrupt_sample(entry: &Entry) -> Corrupt {
+    Corrupt {
+        path: entry.path.clone(),
+        what: "what was written here is not what the other end has read, so a disk or memory of one of the two is at fault; it was thrown away",
     }
 }

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::dest::StagedFile;
 use crate::entry::Entry;
-use crate::groups::{GROUP, GroupHash, GroupHashes, group_len};
+use crate::groups::{GROUP, GroupHash, group_len};
+use crate::hashing::{Agreed, FileHash};
 use sealway_drop::ranges::Ranges;
 use sealway_drop::{Error, lock};
 
@@ -26,7 +27,9 @@ struct State {
     claimed: Ranges,
     /// Bytes of it that are on disk.
     written: u64,
-    hashes: Option<GroupHashes>,
+    hash: FileHash,
+    /// Bytes on disk of groups of the sample that are not whole.
+    sampling: HashMap<u64, u64>,
     /// Groups on disk from an earlier run, which the sender has not confirmed.
     had: HashMap<u64, GroupHash>,
     /// The sender has nothing more of it; the hash it should have.
@@ -44,13 +47,13 @@ pub(super) enum Progress {
 }
 
 impl Incoming {
-    pub(super) fn new(id: u32, entry: Entry, hash: bool) -> Self {
-        let hashes = hash.then(|| GroupHashes::new(entry.size()));
+    pub(super) fn new(id: u32, entry: Entry, hashing: &Agreed) -> Self {
         let state = State {
             staged: None,
             claimed: Ranges::new(),
             written: 0,
-            hashes,
+            hash: FileHash::new(hashing, id, entry.size()),
+            sampling: HashMap::new(),
             had: HashMap::new(),
             end: None,
             partial: Vec::new(),
@@ -123,15 +126,30 @@ impl Incoming {
     }
 
     pub(super) fn set_hash(&self, group: u64, hash: GroupHash) {
-        if let Some(hashes) = &mut lock(&self.state).hashes {
-            hashes.set(group, hash);
-        }
+        lock(&self.state).hash.set(group, hash);
     }
 
     pub(super) fn set_holes(&self, groups: Range<u64>) {
-        if let Some(hashes) = &mut lock(&self.state).hashes {
-            hashes.set_holes(groups);
+        lock(&self.state).hash.set_holes(groups);
+    }
+
+    /// Notes that claimed bytes are on disk; returns the groups of the sample that are whole by that.
+    pub(super) fn sampled(&self, range: Range<u64>) -> Vec<u64> {
+        let state = &mut *lock(&self.state);
+        let mut whole = Vec::new();
+        for group in range.start / GROUP..range.end.div_ceil(GROUP) {
+            if !state.hash.samples(group) {
+                continue;
+            }
+            let (start, len) = (group * GROUP, group_len(self.entry.size(), group));
+            let there = state.sampling.entry(group).or_default();
+            *there += range.end.min(start + len) - range.start.max(start);
+            if *there == len {
+                state.sampling.remove(&group);
+                whole.push(group);
+            }
         }
+        whole
     }
 
     /// Notes what the journal says an earlier run left.
@@ -162,9 +180,7 @@ impl Incoming {
             if state.claimed.insert(start..start + len) != len {
                 return Err(Error::Protocol("the same part of a file twice"));
             }
-            if let Some(hashes) = &mut state.hashes {
-                hashes.set(group, hash);
-            }
+            state.hash.set(group, hash);
             state.written += len;
             kept += len;
         }
@@ -175,7 +191,7 @@ impl Incoming {
     /// The sender has sent everything.
     pub(super) fn ended(&self, hash: Option<[u8; 32]>) -> Result<Progress, Error> {
         let mut state = lock(&self.state);
-        if state.end.is_some() || hash.is_some() != state.hashes.is_some() {
+        if state.end.is_some() || hash.is_none() != state.hash.is_off() {
             return Err(Error::Protocol("an end of a file that does not fit it"));
         }
         state.end = Some(hash);
@@ -189,12 +205,12 @@ impl Incoming {
         }
     }
 
-    /// Whether the file hashes to what the sender says; true where files are not hashed.
+    /// Whether what is hashed of the file is what the sender says; true where nothing is.
     pub(super) fn is_intact(&self) -> bool {
         let state = lock(&self.state);
-        match (&state.hashes, state.end) {
-            (Some(hashes), Some(Some(theirs))) => hashes.root() == Some(theirs),
-            (None, Some(None)) => true,
+        match (state.hash.value(), state.end) {
+            (Some(ours), Some(Some(theirs))) => ours == theirs,
+            (None, Some(None)) => state.hash.is_off(),
             _ => false,
         }
     }

@@ -96,7 +96,7 @@ impl Case {
                     conflict: dest::Conflict::Ask,
                     ..dest::Options::default()
                 },
-                hash: false,
+                hashing: Hashing::Off,
                 direct: None,
             };
             let beat = Duration::from_millis(10);

@@ -6,13 +6,17 @@ use super::file::{Layout, Sending};
 use super::lanes::{Content, Rest, again};
 use super::queue::{PACK, Work};
 use super::{CHANGED, Sender};
-use crate::content::{PACKED_HEADER, PIECE, PIECE_HEADER, Packed, Piece, SMALL};
-use crate::groups::{GROUP, GroupHasher, group_len};
+use crate::content::{PACKED_HEADER, PIECE, PIECE_HEADER, Piece, SMALL, packed_header};
+use crate::groups::{GROUP, GroupHasher, group_len, hash_group};
+use crate::hashing::Agreed;
 use crate::source::SourceFile;
 use sealway_drop::Error;
 use sealway_drop::link::{Connection, Writer, is_direct};
 use sealway_drop::wire::control::{Body, FileEnd, Holes, Keep, Leave};
 use sealway_drop::wire::kind;
+
+/// Bytes of a hash.
+const HASH: usize = 32;
 
 /// Why a piece of a file was not sent.
 enum Failure {
@@ -110,7 +114,7 @@ fn run_direct(sender: &Sender<'_>, connection: &mut Connection) -> Result<(), Er
     let Some(lost) = sender.lanes.over(number) else {
         return Err(Error::Cancelled);
     };
-    let again = again(lost, rest, sender.hash());
+    let again = again(lost, rest, sender.hashes_all());
     if busy || !again.work.is_empty() {
         sender.lost_direct();
     }
@@ -163,7 +167,7 @@ fn open(sender: &Sender<'_>, id: u32, have: Option<Vec<(u64, [u8; 32])>>) -> Res
     let have = have.unwrap_or_default();
     let skip: Vec<u64> = have.iter().map(|(group, _)| *group).collect();
     let layout = Layout::new(size, &extents, &skip);
-    let file = Arc::new(Sending::new(id, size, file, sender.hash()));
+    let file = Arc::new(Sending::new(id, size, file, &sender.hashing()));
     holes(sender, &file, &layout.holes)?;
     let segments = layout
         .segments
@@ -179,8 +183,8 @@ fn open(sender: &Sender<'_>, id: u32, have: Option<Vec<(u64, [u8; 32])>>) -> Res
     done(sender, &file)
 }
 
-/// Announces holes. Where files are hashed, holes count by where they are; towards an end that does not know that, as the zeros
-/// that they read as.
+/// Announces holes. Where all is hashed, holes count by where they are; towards an end that does not know that, as the zeros that
+/// they read as.
 fn holes(sender: &Sender<'_>, file: &Sending, holes: &[(u64, u64)]) -> Result<(), Error> {
     for ranges in holes.chunks(1024) {
         let ranges = ranges.iter().flat_map(|&(offset, len)| [offset, len]).collect();
@@ -190,7 +194,7 @@ fn holes(sender: &Sender<'_>, file: &Sending, holes: &[(u64, u64)]) -> Result<()
         sender.progress.kept(len);
         if sender.by_map() {
             file.note_holes(offset / GROUP..(offset + len).div_ceil(GROUP));
-        } else if file.hashed() {
+        } else if sender.hashes_all() {
             let mut group = offset / GROUP;
             while group * GROUP < offset + len {
                 if sender.cancel.is_set() {
@@ -212,7 +216,7 @@ fn done(sender: &Sender<'_>, file: &Sending) -> Result<(), Error> {
     if file.has_failed() || file.file.changed().unwrap_or(true) {
         return failed(sender, file.id, CHANGED);
     }
-    let hash = file.root().map(|root| root.to_vec()).unwrap_or_default();
+    let hash = file.hash().map(|hash| hash.to_vec()).unwrap_or_default();
     sender.progress.file_done();
     sender.say(Body::FileEnd(FileEnd {
         file: file.id,
@@ -248,14 +252,31 @@ fn piece(
     out.note(|| Content::Piece(id, at, len)).map_err(Failure::Ending)
 }
 
+/// Hashes what a segment has of the sample, in a reading of its own: a fault of the memory that is sealed shows too.
+fn sample(sender: &Sender<'_>, file: &Sending, offset: u64, len: u64) {
+    let Agreed::Sampled(sample) = sender.hashing() else {
+        return;
+    };
+    for group in offset / GROUP..(offset + len).div_ceil(GROUP) {
+        if sample.takes(file.id, group) {
+            match hash_group(file.size, group, |bytes, at| file.file.read_at(bytes, at)) {
+                Ok(hash) => file.note(group, hash),
+                Err(_) => file.fail(),
+            }
+        }
+    }
+}
+
 fn segment(out: &mut Out<'_, '_>, file: &Arc<Sending>, offset: u64, len: u64) -> Result<(), Broken> {
+    sample(out.sender, file, offset, len);
+    let hashed = out.sender.hashes_all();
     let end = offset + len;
     let mut at = offset;
     let mut hasher: Option<GroupHasher> = None;
     while at < end && !file.has_failed() {
         let want = (end - at).min(PIECE as u64);
         let sealed = piece(out, &file.file, (file.id, at, want), &mut |bytes| {
-            if file.hashed() {
+            if hashed {
                 hasher
                     .get_or_insert_with(|| GroupHasher::new(file.size, at / GROUP))
                     .update(bytes);
@@ -336,12 +357,12 @@ fn compare(sender: &Sender<'_>, file: &Arc<Sending>, groups: Vec<(u64, [u8; 32])
 /// Small files, whole, in one record. They are counted when they are sent for the `first` time.
 fn pack(out: &mut Out<'_, '_>, files: &[u32], first: bool) -> Result<(), Broken> {
     let sender = out.sender;
-    let tail = if sender.hash() { 32 } else { 0 };
+    let hashing = sender.hashing();
     let mut left = files;
     while !left.is_empty() {
         let (mut sent, mut bytes) = (Vec::new(), 0);
         // A file that grew meanwhile may not fit behind the others; it begins the next record.
-        let room = PACK as usize + SMALL as usize + files.len() * (PACKED_HEADER + tail);
+        let room = PACK as usize + SMALL as usize + files.len() * (PACKED_HEADER + HASH);
         let before = left;
         let sealed = out.writer.record(kind::PACK, 0, room, |room| {
             let mut filled = 0;
@@ -351,12 +372,13 @@ fn pack(out: &mut Out<'_, '_>, files: &[u32], first: bool) -> Result<(), Broken>
                     continue;
                 };
                 let size = size as usize;
+                let tail = if hashing.takes_small(id) { HASH } else { 0 };
                 let Some(space) = room.get_mut(filled..filled + PACKED_HEADER + size + tail) else {
                     break;
                 };
                 match read_small(sender, id, &mut space[PACKED_HEADER..PACKED_HEADER + size]) {
                     Ok(()) => {
-                        space[..PACKED_HEADER].copy_from_slice(&Packed::header(id, size as u32));
+                        space[..PACKED_HEADER].copy_from_slice(&packed_header(id, size as u32));
                         if tail > 0 {
                             let hash = blake3::hash(&space[PACKED_HEADER..PACKED_HEADER + size]);
                             space[PACKED_HEADER + size..].copy_from_slice(hash.as_bytes());

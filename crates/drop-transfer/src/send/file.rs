@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::groups::{GROUP, GroupHash, GroupHashes, group_count};
+use crate::groups::{GROUP, GroupHash, group_count};
+use crate::hashing::{Agreed, FileHash};
 use crate::source::SourceFile;
 use sealway_drop::lock;
 
@@ -16,42 +17,35 @@ pub(super) struct Sending {
     pub(super) id: u32,
     pub(super) size: u64,
     pub(super) file: SourceFile,
-    hashes: Option<Mutex<GroupHashes>>,
+    hash: Mutex<FileHash>,
     parts: AtomicUsize,
     failed: AtomicBool,
 }
 
 impl Sending {
     /// One part is outstanding from the beginning: the one that deals out the others.
-    pub(super) fn new(id: u32, size: u64, file: SourceFile, hash: bool) -> Self {
+    pub(super) fn new(id: u32, size: u64, file: SourceFile, hashing: &Agreed) -> Self {
         Self {
             id,
             size,
             file,
-            hashes: hash.then(|| Mutex::new(GroupHashes::new(size))),
+            hash: Mutex::new(FileHash::new(hashing, id, size)),
             parts: AtomicUsize::new(1),
             failed: AtomicBool::new(false),
         }
     }
 
-    pub(super) fn hashed(&self) -> bool {
-        self.hashes.is_some()
-    }
-
     pub(super) fn note(&self, group: u64, hash: GroupHash) {
-        if let Some(hashes) = &self.hashes {
-            lock(hashes).set(group, hash);
-        }
+        lock(&self.hash).set(group, hash);
     }
 
     pub(super) fn note_holes(&self, groups: Range<u64>) {
-        if let Some(hashes) = &self.hashes {
-            lock(hashes).set_holes(groups);
-        }
+        lock(&self.hash).set_holes(groups);
     }
 
-    pub(super) fn root(&self) -> Option<[u8; 32]> {
-        self.hashes.as_ref().and_then(|hashes| lock(hashes).root())
+    /// What the receiver compares.
+    pub(super) fn hash(&self) -> Option<[u8; 32]> {
+        lock(&self.hash).value()
     }
 
     pub(super) fn fail(&self) {

@@ -137,7 +137,7 @@ pub(super) struct Again {
     pub(super) counted: u64,
 }
 
-/// What is lost of a connection, and the rest of what was being sent, is done again. Where files are hashed, the receiver begins anew with the
+/// What is lost of a connection, and the rest of what was being sent, is done again. Where all is hashed, the receiver begins anew with the
 /// group that was under way, so all of it comes again.
 pub(super) fn again(lost: Vec<Content>, rest: Rest, hash: bool) -> Again {
     let group = |at: u64| if hash { at / GROUP * GROUP } else { at };
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_was_under_way_comes_again_whole_where_files_are_hashed() {
+    fn a_group_that_was_under_way_comes_again_whole_where_all_is_hashed() {
         let lost = || vec![Content::Piece(3, 6 * PART, PART), Content::Piece(3, 7 * PART, PART)];
         assert_eq!(told(&again(lost(), Rest::Nothing, true)), [(3, GROUP, 4 * PART)]);
         // Nothing that was sealed is lost, but the group was not sent to its end.

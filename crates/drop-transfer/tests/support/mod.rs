@@ -13,6 +13,7 @@ use sealway_drop::link::{Place, Setup, connect};
 use sealway_drop::names::RelPath;
 pub use sealway_drop::testing::*;
 use sealway_drop_transfer::dest::{self, Answer, Existing};
+use sealway_drop_transfer::hashing::Hashing;
 use sealway_drop_transfer::progress::Progress;
 use sealway_drop_transfer::receive::{self, Consent, Offered, receive};
 use sealway_drop_transfer::send::{self, Summary, send};
@@ -35,7 +36,7 @@ impl Consent for Yes {
 /// How a test transfer goes.
 #[derive(Clone)]
 pub struct Case {
-    pub hash: bool,
+    pub hashing: Hashing,
     pub connections: u32,
     pub conflict: dest::Conflict,
     pub sender: Setup,
@@ -45,7 +46,7 @@ pub struct Case {
 impl Default for Case {
     fn default() -> Self {
         Case {
-            hash: true,
+            hashing: Hashing::default(),
             connections: 2,
             conflict: dest::Conflict::Rename,
             sender: setup(1),
@@ -68,7 +69,7 @@ pub fn receiver(case: &Case, listener: TcpListener, output: &Path, cancel: &Canc
         let options = receive::Options {
             output,
             dest,
-            hash: case.hash,
+            hashing: case.hashing,
             direct: None,
         };
         let result = connect(Place::Listen(listener), &case.receiver, case.connections, &cancel)
@@ -82,7 +83,7 @@ pub fn sender(case: &Case, to: &str, paths: &[PathBuf], cancel: &Cancel) -> Outc
     let progress = Progress::new();
     let options = send::Options {
         paths: paths.to_vec(),
-        hash: case.hash,
+        hashing: case.hashing,
         direct: None,
         transfer_secret: Zeroizing::new([7; 32]),
     };

@@ -143,7 +143,7 @@ pub struct Offer {
     /// Number of names at the top.
     #[prost(uint64, tag = "6")]
     pub top_count: u64,
-    /// Whether the sender wants files hashed.
+    /// Whether the sender wants files hashed, all of them or a sample.
     #[prost(bool, tag = "7")]
     pub hash: bool,
     /// How many of the others are symbolic links.
@@ -152,6 +152,9 @@ pub struct Offer {
     /// Whether the sender can count holes by where they are when it hashes.
     #[prost(bool, tag = "9")]
     pub by_map: bool,
+    /// Whether hashes of a sample are enough for the sender.
+    #[prost(bool, tag = "10")]
+    pub sample: bool,
 }
 
 /// A name at the top of what is offered.
@@ -168,12 +171,15 @@ pub struct Top {
 /// The receiver takes the offer.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Accept {
-    /// Whether files are hashed: if either end wants it.
+    /// Whether all of every file is hashed: if either end wants it.
     #[prost(bool, tag = "1")]
     pub hash: bool,
     /// Whether holes are counted by where they are: if both ends can.
     #[prost(bool, tag = "2")]
     pub by_map: bool,
+    /// Where a sample is hashed: the key that says which groups it has, 32 bytes.
+    #[prost(bytes = "vec", tag = "3")]
+    pub sample: Vec<u8>,
 }
 
 /// The receiver does not take the offer.
@@ -263,7 +269,7 @@ pub struct FileEnd {
     /// Number of the file.
     #[prost(uint32, tag = "1")]
     pub file: u32,
-    /// BLAKE3 of its content, where files are hashed.
+    /// BLAKE3 of its content, or of the sample of it, where files are hashed.
     #[prost(bytes = "vec", tag = "2")]
     pub hash: Vec<u8>,
     /// Why it could not be sent, for people; empty if it was.

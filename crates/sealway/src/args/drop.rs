@@ -295,8 +295,8 @@ pub(crate) struct Link {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
     pub(crate) connections: Option<u32>,
 
-    /// Whether files are also hashed (BLAKE3) beyond the authentication of every record
-    #[arg(long, value_enum, value_name = "WHEN", default_value = "auto")]
+    /// How much of the files both ends also hash (BLAKE3): every record is authenticated; this finds faults of disks and memory
+    #[arg(long, value_enum, value_name = "HOW", default_value = "sample")]
     pub(crate) hash: HashWord,
 
     /// How content goes: as records of its own, or one file through the gRPC service, sealed or (on this machine, for measuring)
@@ -343,11 +343,13 @@ pub(crate) enum ViaWord {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum HashWord {
-    /// When the files leave this machine
-    Auto,
-    /// Always
-    On,
-    /// Only if the other end wants it
+    /// One part of 1 MiB in 64, by chance, which is read back where it was written
+    #[value(alias = "auto")]
+    Sample,
+    /// All of every file
+    #[value(alias = "on")]
+    All,
+    /// Nothing, unless the other end wants it
     Off,
 }
 

@@ -73,7 +73,7 @@ pub(crate) fn send(options: &Send, device: &str) -> Result<Exit, Problem> {
         None => {
             let (_, scan) = super::send::found(options, events, &cancel)?;
             let left_out = scan.skipped.len() as u64;
-            (What::Files(Arc::new(scan), options.link.hash == HashWord::On), left_out)
+            (What::Files(Arc::new(scan), options.link.hash == HashWord::All), left_out)
         }
     };
     send::run(device, what, left_out, options.insecure_http, events, &cancel)

@@ -47,12 +47,12 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
         events.done("received", options.link.via != ViaWord::GrpcPlain, &summary, &progress);
         return Ok(ended(summary.failed));
     }
-    let Met { hash, check, came, .. } = meet(&options.link, End::Receiver, None, events, &cancel)?;
+    let Met { hashing, check, came, .. } = meet(&options.link, End::Receiver, None, events, &cancel)?;
     let progress = Arc::new(Progress::new().and_path(move |path| events.path(path)));
     let receiving = Options {
         output,
         dest: settings,
-        hash,
+        hashing,
         direct: ways(&options.link),
     };
     let result = came.and_then(|mut connected| {

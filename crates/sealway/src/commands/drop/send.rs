@@ -35,13 +35,13 @@ pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
         sealway_drop_mount::grpc::files::send(path.clone(), way, &cancel)?;
         return Ok(Exit::Done);
     }
-    let Met { hash, check, own, came } = meet(&options.link, End::Sender, None, events, &cancel)?;
+    let Met { hashing, check, own, came } = meet(&options.link, End::Sender, None, events, &cancel)?;
     let transfer_secret = own.transfer_secret()?;
     let progress = Progress::with_waiting(move || events.waiting_for_yes()).and_path(move |path| events.path(path));
     let progress = Arc::new(progress);
     let sending = Options {
         paths,
-        hash,
+        hashing,
         direct: ways(&options.link),
         transfer_secret,
     };

@@ -20,6 +20,7 @@ use sealway_drop_lan::{Announced, Sign};
 use sealway_drop_map::Router;
 use sealway_drop_mount::grpc::files::Channel;
 use sealway_drop_mount::grpc::plain;
+use sealway_drop_transfer::hashing::Hashing;
 use sealway_session::code::CodePhrase;
 use sealway_session::handshake::Role;
 use zeroize::Zeroizing;
@@ -35,7 +36,7 @@ pub(super) struct Prepared {
     pub(super) place: Place,
     pub(super) setup: Setup,
     pub(super) connections: u32,
-    pub(super) hash: bool,
+    pub(super) hashing: Hashing,
     pub(super) check: Check,
     pub(super) own: identity::Identity,
     /// Where the code came from, if there is one.
@@ -164,10 +165,10 @@ pub(super) fn prepare(link: &DropLink, end: End, events: Events, cancel: &Cancel
             strong: link.strong,
         },
         connections: link.connections.unwrap_or_else(default_connections),
-        hash: match link.hash {
-            HashWord::Auto => !local,
-            HashWord::On => true,
-            HashWord::Off => false,
+        hashing: match link.hash {
+            HashWord::Sample => Hashing::Sampled,
+            HashWord::All => Hashing::All,
+            HashWord::Off => Hashing::Off,
         },
         check: terms.check,
         own,
@@ -290,7 +291,7 @@ fn generate() -> Result<CodePhrase, Problem> {
 
 /// What a command needs to know of a session that was tried to bring up.
 pub(super) struct Met {
-    pub(super) hash: bool,
+    pub(super) hashing: Hashing,
     pub(super) check: Check,
     pub(super) own: identity::Identity,
     pub(super) came: Result<Connected, sealway_drop::Error>,
@@ -315,7 +316,7 @@ pub(super) fn meet(
             Err(error) if code::is_asked_again(&error, ready.code) => ask_again(&error),
             came => {
                 return Ok(Met {
-                    hash: ready.hash,
+                    hashing: ready.hashing,
                     check: ready.check,
                     own: ready.own,
                     came,
