@@ -13,7 +13,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::{Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
-use sealway_drop_transfer::progress::Progress;
+use sealway_drop_transfer::progress::{Progress, UnderWay};
 use sealway_drop_transfer::source::SourceFile;
 
 use crate::error::Error;
@@ -153,6 +153,7 @@ pub(crate) struct Reading {
     at: u64,
     buffer: BytesMut,
     progress: Arc<Progress>,
+    under_way: Arc<UnderWay>,
     /// What has been handed to the connection.
     moved: Arc<AtomicU64>,
 }
@@ -163,12 +164,18 @@ impl Outgoing {
         Outgoing::Whole((!bytes.is_empty()).then_some(bytes))
     }
 
-    pub(crate) fn file(file: SourceFile, progress: Arc<Progress>, moved: Arc<AtomicU64>) -> Outgoing {
+    pub(crate) fn file(
+        file: SourceFile,
+        progress: Arc<Progress>,
+        under_way: Arc<UnderWay>,
+        moved: Arc<AtomicU64>,
+    ) -> Outgoing {
         Outgoing::File(Reading {
             file,
             at: 0,
             buffer: BytesMut::new(),
             progress,
+            under_way,
             moved,
         })
     }
@@ -190,7 +197,7 @@ impl Reading {
             return Some(Err(io::Error::other(error)));
         }
         self.at += len as u64;
-        self.progress.moved(len as u64);
+        self.progress.moved_of(&self.under_way, len as u64);
         self.moved.fetch_add(len as u64, Ordering::Relaxed);
         Some(Ok(self.buffer.split().freeze()))
     }

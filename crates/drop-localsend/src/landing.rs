@@ -13,7 +13,7 @@ use sealway_drop::lock;
 use sealway_drop::names::{Escaped, RelPath, Rules};
 use sealway_drop_transfer::dest::{self, Admission, Answer, Destination, Existing, Placed, StagedFile, Staging};
 use sealway_drop_transfer::entry::{Entry, Kind, Time};
-use sealway_drop_transfer::progress::Progress;
+use sealway_drop_transfer::progress::{Progress, UnderWay};
 use sealway_drop_transfer::send::Summary;
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
@@ -329,6 +329,7 @@ impl Drop for Landing {
 struct Coming<'a> {
     landing: &'a Landing,
     wanted: &'a Wanted,
+    under_way: Arc<UnderWay>,
     staged: Option<Arc<StagedFile>>,
     gathered: BytesMut,
     come: u64,
@@ -341,6 +342,7 @@ impl<'a> Coming<'a> {
         Coming {
             landing,
             wanted,
+            under_way: UnderWay::new(&wanted.entry.path, wanted.entry.size()),
             staged: None,
             gathered: BytesMut::new(),
             come: 0,
@@ -358,7 +360,7 @@ impl<'a> Coming<'a> {
             hash.update(data);
         }
         self.come += data.len() as u64;
-        self.landing.progress.moved(data.len() as u64);
+        self.landing.progress.moved_of(&self.under_way, data.len() as u64);
         if self.gathered.is_empty() && !self.is_small() && data.len() >= PIECE / 8 {
             return self.write(data);
         }

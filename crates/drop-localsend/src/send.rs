@@ -12,7 +12,7 @@ use hyper::{Method, Response, StatusCode};
 use sealway_drop::cancel::Cancel;
 use sealway_drop::lock;
 use sealway_drop_transfer::entry::Entry;
-use sealway_drop_transfer::progress::Progress;
+use sealway_drop_transfer::progress::{Progress, UnderWay};
 use sealway_drop_transfer::send::Summary;
 use sealway_drop_transfer::source::Scan;
 use tokio::sync::watch;
@@ -335,7 +335,8 @@ impl Sender {
             let session = lock(&self.session).clone().unwrap_or_default();
             let path = upload(&session, &job.id, &job.token);
             let (size, moved) = (file.size(), Arc::new(AtomicU64::new(0)));
-            let body = Outgoing::file(file, self.progress.clone(), moved.clone());
+            let under_way = UnderWay::new(&job.entry.path, size);
+            let body = Outgoing::file(file, self.progress.clone(), under_way, moved.clone());
             let asking = connection.ask(Method::POST, &path, "application/octet-stream", body);
             let answer = match watched(asking, size, &moved).await {
                 Ok(answer) => answer,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use sealway_drop::lock;
@@ -24,6 +24,61 @@ pub struct Progress {
     failed: AtomicU64,
     total_bytes: AtomicU64,
     total_files: AtomicU64,
+    /// The larger file that was under way first of those that are, or the last one that was.
+    current: Mutex<Option<Arc<UnderWay>>>,
+}
+
+/// A larger file whose content moves. It is under way until all of it is done, or nobody but [`Progress`] has it any more.
+#[derive(Debug)]
+pub struct UnderWay {
+    name: String,
+    size: u64,
+    moved: AtomicU64,
+    kept: AtomicU64,
+}
+
+impl UnderWay {
+    /// Nothing of a file of `size` bytes has moved; `name` is for people.
+    pub fn new(name: &impl fmt::Display, size: u64) -> Arc<Self> {
+        Arc::new(Self {
+            name: name.to_string(),
+            size,
+            moved: AtomicU64::new(0),
+            kept: AtomicU64::new(0),
+        })
+    }
+
+    fn done(&self) -> u64 {
+        let moved = self.moved.load(Ordering::Relaxed);
+        // What was lost with a connection comes twice.
+        moved.saturating_add(self.kept.load(Ordering::Relaxed)).min(self.size)
+    }
+
+    fn snapshot(&self) -> FileSnapshot {
+        FileSnapshot {
+            name: self.name.clone(),
+            moved: self.moved.load(Ordering::Relaxed),
+            done: self.done(),
+            size: self.size,
+        }
+    }
+}
+
+fn is_over(file: &Arc<UnderWay>) -> bool {
+    file.done() == file.size || Arc::strong_count(file) == 1
+}
+
+/// How far the file is that is under way.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct FileSnapshot {
+    /// Its name, for people.
+    pub name: String,
+    /// Bytes of its content moved in this run, those included that came twice.
+    pub moved: u64,
+    /// Bytes of it that need not move any more.
+    pub done: u64,
+    /// Bytes it has.
+    pub size: u64,
 }
 
 /// What [`Progress`] stood at.
@@ -128,6 +183,39 @@ impl Progress {
         self.clock.moved(Instant::now());
     }
 
+    /// Bytes of a larger file moved.
+    pub fn moved_of(&self, file: &Arc<UnderWay>, bytes: u64) {
+        file.moved.fetch_add(bytes, Ordering::Relaxed);
+        self.follow(file);
+        self.moved(bytes);
+    }
+
+    /// Bytes of a larger file did not have to be moved.
+    pub fn kept_of(&self, file: &Arc<UnderWay>, bytes: u64) {
+        file.kept.fetch_add(bytes, Ordering::Relaxed);
+        self.follow(file);
+        self.kept(bytes);
+    }
+
+    /// Several may be under way: one is shown from the beginning to the end.
+    fn follow(&self, file: &Arc<UnderWay>) {
+        let mut current = lock(&self.current);
+        if current.as_ref().is_none_or(is_over) {
+            *current = Some(Arc::clone(file));
+        }
+    }
+
+    /// How far the larger file is that is under way.
+    pub fn under_way(&self) -> Option<FileSnapshot> {
+        let current = lock(&self.current);
+        current.as_ref().filter(|now| !is_over(now)).map(|now| now.snapshot())
+    }
+
+    /// The name of the larger file that is or was under way last.
+    pub fn last_name(&self) -> Option<String> {
+        lock(&self.current).as_ref().map(|last| last.name.clone())
+    }
+
     /// Bytes that moved were lost with their connection, and come again.
     pub fn lost(&self, bytes: u64) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
@@ -203,6 +291,7 @@ impl Clock {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -222,6 +311,31 @@ mod tests {
         clock.moved(at(170));
         clock.asked(at(160), at(190));
         assert_eq!(clock.elapsed(at(190)), Duration::from_secs(20));
+    }
+
+    #[test]
+    fn one_file_is_followed_to_its_end() {
+        let progress = Progress::new();
+        assert_eq!(progress.under_way(), None);
+        let (first, second) = (UnderWay::new(&"first", 10), UnderWay::new(&"second", 20));
+        progress.moved_of(&first, 4);
+        progress.moved_of(&second, 5);
+        progress.kept_of(&first, 3);
+        let now = progress.under_way().unwrap();
+        assert_eq!((now.name.as_str(), now.moved, now.done, now.size), ("first", 4, 7, 10));
+        // More than all, since something came twice.
+        progress.moved_of(&first, 6);
+        assert_eq!(progress.under_way(), None);
+        progress.moved_of(&second, 1);
+        assert_eq!(
+            progress.under_way().map(|now| (now.name, now.done)),
+            Some(("second".into(), 6))
+        );
+        // Given up.
+        drop(second);
+        assert_eq!(progress.under_way(), None);
+        assert_eq!(progress.last_name().as_deref(), Some("second"));
+        assert_eq!((progress.snapshot().bytes, progress.snapshot().kept), (16, 3));
     }
 
     #[test]

@@ -408,7 +408,7 @@ fn talk(receiver: &Receiver<'_>, heard: &Heard<Body>) -> Result<Sent, Error> {
             Body::Keep(keep) => {
                 if let Some(file) = receiver.incoming(keep.file)? {
                     let (bytes, progress) = file.keep(&keep.groups)?;
-                    receiver.progress.kept(bytes);
+                    receiver.progress.kept_of(&file.under_way, bytes);
                     if progress == FileProgress::Complete {
                         receiver.complete(&file)?;
                     }

@@ -111,13 +111,14 @@ impl Sender<'_> {
         self.by_map.get().copied().unwrap_or(false)
     }
 
-    /// Size of a file by its number; `None` for what is no file.
+    /// A file by its number; `None` for what is no file.
+    fn file(&self, id: u32) -> Option<&Entry> {
+        let entry = self.scan.entries.get(id as usize);
+        entry.filter(|entry| matches!(entry.kind, Kind::File { .. }))
+    }
+
     fn size(&self, id: u32) -> Option<u64> {
-        self.scan
-            .entries
-            .get(id as usize)
-            .filter(|entry| matches!(entry.kind, Kind::File { .. }))
-            .map(Entry::size)
+        self.file(id).map(Entry::size)
     }
 
     fn open(&self, id: u32) -> Result<source::SourceFile, String> {

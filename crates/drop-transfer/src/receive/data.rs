@@ -144,7 +144,7 @@ fn take(
         Agreed::Sampled(_) => sample(file, &staged, piece)?,
         Agreed::All => hash(file, piece, hashing)?,
     }
-    receiver.progress.moved(len);
+    receiver.progress.moved_of(&file.under_way, len);
     match file.written(len) {
         Progress::More => Ok(()),
         Progress::Complete => receiver.complete(file),

@@ -133,7 +133,7 @@ impl Receiver<'_> {
                 file.set_hash(group, crate::groups::zeros(file.entry.size(), group));
             }
         }
-        self.progress.kept(len);
+        self.progress.kept_of(&file.under_way, len);
         match file.written(len) {
             FileProgress::More => Ok(()),
             FileProgress::Complete => self.complete(file),

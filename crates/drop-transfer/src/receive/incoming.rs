@@ -9,6 +9,7 @@ use crate::dest::StagedFile;
 use crate::entry::Entry;
 use crate::groups::{GROUP, GroupHash, group_len};
 use crate::hashing::{Agreed, FileHash};
+use crate::progress::UnderWay;
 use sealway_drop::ranges::Ranges;
 use sealway_drop::{Error, lock};
 
@@ -16,6 +17,7 @@ use sealway_drop::{Error, lock};
 pub(super) struct Incoming {
     pub(super) id: u32,
     pub(super) entry: Entry,
+    pub(super) under_way: Arc<UnderWay>,
     turn: Mutex<()>,
     given_up: AtomicBool,
     state: Mutex<State>,
@@ -60,6 +62,7 @@ impl Incoming {
         };
         Self {
             id,
+            under_way: UnderWay::new(&entry.path, entry.size()),
             entry,
             turn: Mutex::new(()),
             given_up: AtomicBool::new(false),

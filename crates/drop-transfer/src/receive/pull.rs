@@ -8,7 +8,7 @@ use sealway_drop::wire::control::{Done, LISTED_NAMES};
 use super::{Consent, Offered};
 use crate::dest::{Admission, Destination, Placed, Staging};
 use crate::entry::{Entry, Kind, Time};
-use crate::progress::Progress;
+use crate::progress::{Progress, UnderWay};
 use crate::send::Summary;
 
 /// Pulls the files that the other end serves into a folder, if `consent` takes them: those that it was shown, as large as they were
@@ -111,10 +111,11 @@ impl Pulling<'_> {
     fn fetch(&self, id: u32, entry: &Entry, name: &[u8]) -> Result<Placed, Error> {
         let file = self.staging.open_file(id, entry)?;
         let mut offset = 0;
+        let under_way = UnderWay::new(&entry.path, entry.size());
         self.remote.fetch(name, &mut |piece| {
             file.write_at(offset, piece)?;
             offset += piece.len() as u64;
-            self.progress.moved(piece.len() as u64);
+            self.progress.moved_of(&under_way, piece.len() as u64);
             Ok(())
         })?;
         Ok(file.finish(entry.mode, entry.mtime)?)

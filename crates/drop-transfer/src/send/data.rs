@@ -154,7 +154,8 @@ fn work(out: &mut Out<'_, '_>) -> Result<(), Broken> {
 
 /// Opens a file and deals out its parts.
 fn open(sender: &Sender<'_>, id: u32, have: Option<Vec<(u64, [u8; 32])>>) -> Result<(), Error> {
-    let Some(size) = sender.size(id) else { return Ok(()) };
+    let Some(entry) = sender.file(id) else { return Ok(()) };
+    let size = entry.size();
     let file = match sender.open(id) {
         Ok(file) => file,
         Err(why) => return failed(sender, id, &why),
@@ -167,7 +168,7 @@ fn open(sender: &Sender<'_>, id: u32, have: Option<Vec<(u64, [u8; 32])>>) -> Res
     let have = have.unwrap_or_default();
     let skip: Vec<u64> = have.iter().map(|(group, _)| *group).collect();
     let layout = Layout::new(size, &extents, &skip);
-    let file = Arc::new(Sending::new(id, size, file, &sender.hashing()));
+    let file = Arc::new(Sending::new(id, file, entry, &sender.hashing()));
     holes(sender, &file, &layout.holes)?;
     let segments = layout
         .segments
@@ -191,7 +192,7 @@ fn holes(sender: &Sender<'_>, file: &Sending, holes: &[(u64, u64)]) -> Result<()
         sender.say(Body::Holes(Holes { file: file.id, ranges }))?;
     }
     for &(offset, len) in holes {
-        sender.progress.kept(len);
+        sender.progress.kept_of(&file.under_way, len);
         if sender.by_map() {
             file.note_holes(offset / GROUP..(offset + len).div_ceil(GROUP));
         } else if sender.hashes_all() {
@@ -288,7 +289,7 @@ fn segment(out: &mut Out<'_, '_>, file: &Arc<Sending>, offset: u64, len: u64) ->
             Err(Failure::Ending(error)) => return Err(Broken::Ending(error)),
             Err(Failure::Line(error)) => return Err(Broken::Line(error, Rest::Segment(file.clone(), offset, at, end))),
         }
-        out.sender.progress.moved(want);
+        out.sender.progress.moved_of(&file.under_way, want);
         at += want;
         if (at.is_multiple_of(GROUP) || at == end)
             && let Some(hasher) = hasher.take()
@@ -339,7 +340,7 @@ fn compare(sender: &Sender<'_>, file: &Arc<Sending>, groups: Vec<(u64, [u8; 32])
         hasher.update(&bytes[..len]);
         let ours = hasher.finish();
         if ours == theirs {
-            sender.progress.kept(len as u64);
+            sender.progress.kept_of(&file.under_way, len as u64);
             file.note(group, ours);
             keep.push(group);
         } else {

@@ -1,11 +1,13 @@
 //! A file while it is being sent.
 
 use std::ops::Range;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
+use crate::entry::Entry;
 use crate::groups::{GROUP, GroupHash, group_count};
 use crate::hashing::{Agreed, FileHash};
+use crate::progress::UnderWay;
 use crate::source::SourceFile;
 use sealway_drop::lock;
 
@@ -17,6 +19,7 @@ pub(super) struct Sending {
     pub(super) id: u32,
     pub(super) size: u64,
     pub(super) file: SourceFile,
+    pub(super) under_way: Arc<UnderWay>,
     hash: Mutex<FileHash>,
     parts: AtomicUsize,
     failed: AtomicBool,
@@ -24,11 +27,13 @@ pub(super) struct Sending {
 
 impl Sending {
     /// One part is outstanding from the beginning: the one that deals out the others.
-    pub(super) fn new(id: u32, size: u64, file: SourceFile, hashing: &Agreed) -> Self {
+    pub(super) fn new(id: u32, file: SourceFile, entry: &Entry, hashing: &Agreed) -> Self {
+        let size = entry.size();
         Self {
             id,
             size,
             file,
+            under_way: UnderWay::new(&entry.path, size),
             hash: Mutex::new(FileHash::new(hashing, id, size)),
             parts: AtomicUsize::new(1),
             failed: AtomicBool::new(false),

@@ -3,6 +3,7 @@
 mod asking;
 mod code;
 mod consent;
+mod drawing;
 mod events;
 mod guard;
 pub(crate) mod identity;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressDrawTarget};
 use sealway_drop::invite::Invite;
 use sealway_drop::policy::{Check, End};
 use sealway_drop_mount::fuse::CopiesBy;
@@ -17,6 +17,7 @@ use sealway_drop_transfer::send::Summary;
 use sealway_drop_transfer::source::TopLink;
 use serde_json::{Value, json};
 
+use super::drawing::{Rates, draw};
 use super::screen;
 use crate::args::DropLink;
 use crate::problem::{Problem, note};
@@ -365,45 +366,21 @@ impl Drop for Follower {
 }
 
 fn lines(events: Events, progress: &Progress, stop: &AtomicBool) {
-    let mut last = Snapshot::default();
+    let (mut last, mut rates) = (Snapshot::default(), Rates::default());
     while !stop.load(Ordering::Relaxed) {
         std::thread::park_timeout(JSON_EVERY);
-        let now = progress.snapshot();
+        let (now, file) = (progress.snapshot(), progress.under_way());
+        rates.look(Instant::now(), &now, file.as_ref());
         if now != last {
             events.tell("", || {
+                let file = file.map(|file| json!({"name": file.name, "done": file.done, "bytes": file.size}));
                 json!({"event": "progress", "bytes": now.bytes, "kept": now.kept, "files": now.files, "failed": now.failed,
-                    "total_bytes": now.total_bytes, "total_files": now.total_files})
+                    "total_bytes": now.total_bytes, "total_files": now.total_files, "rate": rates.rate() as u64,
+                    "left": rates.left(&now).map(|left| left.as_secs_f64().ceil() as u64), "file": file})
             });
             last = now;
         }
     }
-}
-
-fn draw(bar: &ProgressBar, progress: &Progress, stop: &AtomicBool) {
-    // A template that does not parse is a fault of this file; the plain bar still works then.
-    if let Ok(style) =
-        ProgressStyle::with_template("{bar:24} {bytes}/{total_bytes}  {binary_bytes_per_sec}  {eta} left  {wide_msg}")
-    {
-        bar.set_style(style);
-    }
-    let mut begun = None;
-    while !stop.load(Ordering::Relaxed) {
-        let now = progress.snapshot();
-        if begun.is_none() && progress.has_begun() {
-            // What somebody thought about the offer is no time of the transfer.
-            bar.reset_eta();
-            begun = Some(Instant::now());
-        }
-        // Nothing to see of a transfer that is over at once.
-        if begun.is_some_and(|begun| begun.elapsed() > Duration::from_millis(300)) {
-            bar.set_length(now.total_bytes);
-            bar.set_position((now.bytes + now.kept).min(now.total_bytes));
-            bar.set_message(format!("{}/{} files", now.files, now.total_files));
-        }
-        std::thread::park_timeout(Duration::from_millis(100));
-    }
-    screen::draw(None);
-    bar.finish_and_clear();
 }
 
 #[cfg(test)]
