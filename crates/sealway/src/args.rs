@@ -1,5 +1,6 @@
 //! What the command line accepts, and the help, man pages and completions that follow from it.
 
+mod after;
 mod bip324;
 mod drop;
 mod keys;

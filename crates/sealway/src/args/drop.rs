@@ -6,31 +6,8 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum, ValueHint};
 use sealway_aead::Suite;
 
+use super::after;
 use super::web::Web;
-use crate::exit::Exit;
-
-/// How a transfer, a share or a mount ends.
-pub(super) const EXITS: [(Exit, &str); 9] = [
-    (Exit::Done, "everything is in place, and what came is verified"),
-    (Exit::Internal, Exit::Internal.words()),
-    (
-        Exit::Usage,
-        "the command line is wrong, or an end was told something that does not fit",
-    ),
-    (Exit::Verification, "what arrived is not what was announced"),
-    (Exit::Remote, "the other end refused, or the connection was lost"),
-    (Exit::Identity, Exit::Identity.words()),
-    (Exit::Storage, Exit::Storage.words()),
-    (Exit::Partial, Exit::Partial.words()),
-    (Exit::Interrupted, "interrupted"),
-];
-
-pub(super) const ENVIRONMENT: &str = "\
-Environment:
-  SEALWAY_CODE        the code phrase, for both ends; never give it on the command line, where others see it
-  SEALWAY_RELAY       relay that is used where no address is given (HOST:PORT)
-  SEALWAY_PIN         the PIN of this end with --pin; LocalSend: the PIN of the device that is sent to or fetched from
-  SEALWAY_CONFIG_DIR  folder of this machine's key, certificate and known keys (default: ~/.config/sealway)";
 
 /// Send files and folders to someone
 ///
@@ -39,7 +16,7 @@ Environment:
 ///
 /// On this machine itself (loopback) no code is needed.
 #[derive(Args, Debug)]
-#[command(after_help = Exit::help_of(&EXITS), after_long_help = format!("{}\n\n{ENVIRONMENT}", Exit::help_of(&EXITS)))]
+#[command(after_help = after::short(after::SEND), after_long_help = after::long(after::SEND))]
 pub(crate) struct Send {
     /// What to send; - is standard input
     #[arg(value_name = "PATH", required_unless_present = "text", value_hint = ValueHint::AnyPath)]
@@ -76,7 +53,7 @@ pub(crate) struct Send {
 ///
 /// With --http, someone sends from a browser into DIR, until Ctrl-C; what is there is not shown.
 #[derive(Args, Debug)]
-#[command(after_help = Exit::help_of(&EXITS), after_long_help = format!("{}\n\n{ENVIRONMENT}", Exit::help_of(&EXITS)))]
+#[command(after_help = after::short(after::RECEIVE), after_long_help = after::long(after::RECEIVE))]
 #[command(group = ArgGroup::new("strangers").args(["localsend", "http"]))]
 #[command(mut_arg("pin", |arg| arg.requires("strangers")), mut_arg("alias", |arg| arg.requires("localsend")),
     mut_arg("port", |arg| arg.requires("localsend")), mut_arg("insecure_http", |arg| arg.requires("localsend")))]
@@ -166,7 +143,7 @@ pub(crate) struct Appearing {
 /// authenticated.
 #[derive(Args, Debug)]
 #[command(disable_help_subcommand = true, args_conflicts_with_subcommands = true)]
-#[command(after_help = Exit::help_of(&EXITS), after_long_help = format!("{}\n\n{ENVIRONMENT}", Exit::help_of(&EXITS)))]
+#[command(after_help = after::short(after::LOCALSEND), after_long_help = after::long(after::LOCALSEND))]
 pub(crate) struct Localsend {
     #[command(subcommand)]
     pub(crate) command: Option<LocalsendCommand>,

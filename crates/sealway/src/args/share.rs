@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, ValueEnum, ValueHint};
 
-use super::drop::{ENVIRONMENT, EXITS, Guard, Link};
+use super::after;
+use super::drop::{Guard, Link};
 use super::web::Web;
-use crate::exit::Exit;
 
 /// Show a folder to someone, who mounts it
 ///
@@ -15,7 +15,7 @@ use crate::exit::Exit;
 ///
 /// With --http, someone reads it in a browser, until Ctrl-C; files can be shared so, too, and several of both.
 #[derive(Args, Debug)]
-#[command(after_help = Exit::help_of(&EXITS), after_long_help = format!("{}\n\n{ENVIRONMENT}", Exit::help_of(&EXITS)))]
+#[command(after_help = after::short(after::SHARE), after_long_help = after::long(after::SHARE))]
 // What is of transfers alone.
 #[command(mut_arg("connections", |arg| arg.hide(true)), mut_arg("hash", |arg| arg.hide(true)), mut_arg("via", |arg| arg.hide(true)),
     mut_arg("no_direct", |arg| arg.hide(true)))]
@@ -61,7 +61,7 @@ pub(crate) struct Share {
 /// The folder is read-only, unless both ends say --writable, and appears at MOUNTPOINT until the other end stops, or this one does (Ctrl-C, or umount). What
 /// cannot be read is an error of reading, never data cut short.
 #[derive(Args, Debug)]
-#[command(after_help = Exit::help_of(&EXITS), after_long_help = format!("{}\n\n{ENVIRONMENT}", Exit::help_of(&EXITS)))]
+#[command(after_help = after::short(after::MOUNT), after_long_help = after::long(after::MOUNT))]
 // What is of transfers alone.
 #[command(mut_arg("connections", |arg| arg.hide(true)), mut_arg("hash", |arg| arg.hide(true)), mut_arg("via", |arg| arg.hide(true)),
     mut_arg("no_direct", |arg| arg.hide(true)))]
@@ -94,7 +94,7 @@ pub(crate) struct Mount {
 /// Each end owns DIR, and finds the folder of the other one at MOUNTPOINT, to read and to write. The other end can change and delete all that
 /// is in DIR, and nothing else. The first end shows a code; the second one says --join. It lasts until either end stops (Ctrl-C, or umount).
 #[derive(Args, Debug)]
-#[command(after_help = Exit::help_of(&EXITS), after_long_help = format!("{}\n\n{ENVIRONMENT}", Exit::help_of(&EXITS)))]
+#[command(after_help = after::short(after::PAIR), after_long_help = after::long(after::PAIR))]
 // What is of transfers and of one direction alone.
 #[command(mut_arg("connections", |arg| arg.hide(true)), mut_arg("hash", |arg| arg.hide(true)), mut_arg("via", |arg| arg.hide(true)),
     mut_arg("no_direct", |arg| arg.hide(true)))]

@@ -93,3 +93,43 @@ fn help_of_the_lab_names_every_workload() {
     }
     assert!(ALL.iter().all(|workload| scope(&ALL).contains(workload.name)));
 }
+
+/// The words of an example, which ends where two spaces follow; what is between quotes is one word.
+fn words(example: &str) -> Vec<String> {
+    let line = example.trim_start().split("  ").next().unwrap_or_default();
+    let mut words = vec![];
+    for (place, piece) in line.split('"').enumerate() {
+        match place % 2 {
+            0 => words.extend(piece.split_whitespace().map(str::to_owned)),
+            _ => words.push(piece.to_owned()),
+        }
+    }
+    words
+}
+
+#[test]
+fn every_example_of_the_help_is_understood() {
+    let mut examples = 0;
+    for command in ["send", "receive", "share", "mount", "pair", "localsend"] {
+        let mut definition = Cli::command();
+        let found = definition.find_subcommand_mut(command).expect("a command");
+        let (short, long) = (found.render_help().to_string(), found.render_long_help().to_string());
+        let of = |help: &str| {
+            help.split_once("Examples:\n")
+                .expect("examples")
+                .1
+                .trim_end()
+                .to_owned()
+        };
+        assert_eq!(of(&short), of(&long), "{command}");
+        for line in of(&short).lines() {
+            let line = line.split_once("| ").map_or(line, |(_, piped)| piped);
+            let words = words(line);
+            assert_eq!(words[..2], ["sealway", command], "{line}");
+            let parsed = Cli::try_parse_from(&words);
+            assert!(parsed.is_ok(), "{line}: {:?}", parsed.err());
+            examples += 1;
+        }
+    }
+    assert!(examples > 30, "{examples}");
+}
