@@ -407,3 +407,41 @@ fn an_address_may_name_an_interface() {
     ]);
     assert!(!text(&output).contains("HOST:PORT"), "{}", text(&output));
 }
+
+/// Of a desktop there is what says that one is there, and a `notify-send` that writes down what it is to show.
+#[test]
+fn the_desktop_is_told_of_the_end_unless_it_is_not_to_be() {
+    for quiet in [false, true] {
+        let place = Place::new();
+        fs::create_dir(place.path("bin")).unwrap();
+        let script = format!(
+            "#!/bin/sh\nprintf '%s\\n' \"$@\" > '{}'\n",
+            place.path("told").display()
+        );
+        fs::write(place.path("bin/notify-send"), script).unwrap();
+        fs::set_permissions(place.path("bin/notify-send"), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(place.path("a<b"), vec![7; 1 << 20]).unwrap();
+        let path = format!("{}:{}", place.path("bin").display(), std::env::var("PATH").unwrap());
+        let (receiver, address) = place.receiver(&[]);
+        let mut words = vec!["send", "--connect", &address, "@a<b"];
+        words.extend(quiet.then_some("--no-notify"));
+        let mut command = place.command(&words);
+        command
+            .env("PATH", path)
+            .env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere")
+            .env("DISPLAY", ":99")
+            .env("SEALWAY_NOTIFY", "always");
+        let (code, shown) = Terminal::run(command, 80).ended();
+        assert_eq!(code, Some(0), "{shown}");
+        assert_eq!(receiver.ended().0, Some(0));
+        match fs::read_to_string(place.path("told")) {
+            Ok(told) => {
+                assert!(!quiet, "{told}");
+                let lines: Vec<&str> = told.lines().collect();
+                assert_eq!(lines[..2], ["--", "sealway: a<b: sent"]);
+                assert!(lines[2].starts_with("sent 1.00 MiB in 1 file in "), "{told}");
+            }
+            Err(error) => assert!(quiet, "nobody was told: {error}: {shown}"),
+        }
+    }
+}

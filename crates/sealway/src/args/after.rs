@@ -22,6 +22,7 @@ const ENVIRONMENT: &str = "\
 Environment:
   SEALWAY_CODE        the code phrase, for both ends; never give it on the command line, where others see it
   SEALWAY_RELAY       relay that is used where no address is given (HOST:PORT)
+  SEALWAY_NOTIFY      never, or always: whether the desktop says that a transfer has ended (default: one of ten seconds or more)
   SEALWAY_PIN         the PIN of this end with --pin; LocalSend: the PIN of the device that is sent to or fetched from
   SEALWAY_CONFIG_DIR  folder of this machine's key, certificate and known keys (default: ~/.config/sealway)";
 

@@ -287,6 +287,10 @@ pub(crate) struct Link {
     )]
     pub(crate) via: ViaWord,
 
+    /// Do not have the desktop say that a transfer of ten seconds or more has ended
+    #[arg(long)]
+    pub(crate) no_notify: bool,
+
     /// Say nothing but errors
     #[arg(long, short)]
     pub(crate) quiet: bool,

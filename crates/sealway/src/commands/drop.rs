@@ -9,6 +9,7 @@ mod guard;
 pub(crate) mod identity;
 mod lan;
 pub(crate) mod localsend;
+mod notify;
 mod receive;
 pub(crate) mod relay;
 mod screen;
@@ -28,7 +29,14 @@ use crate::stop;
 
 /// What a command came to. Programs are told of every failure, wherever it was noticed.
 pub(crate) fn told(json: bool, result: Result<Exit, Problem>) -> Result<Exit, Problem> {
-    result.inspect_err(|problem| events::Events { quiet: false, json }.failed(problem))
+    result.inspect_err(|problem| {
+        events::Events {
+            quiet: false,
+            json,
+            notify: false,
+        }
+        .failed(problem)
+    })
 }
 
 pub(crate) fn sent(options: &Send) -> Result<Exit, Problem> {

@@ -18,8 +18,9 @@ use sealway_drop_transfer::source::TopLink;
 use serde_json::{Value, json};
 
 use super::drawing::{Rates, draw};
-use super::screen;
+use super::{notify, screen};
 use crate::args::DropLink;
+use crate::exit::Exit;
 use crate::problem::{Problem, note};
 
 /// Redraws a second.
@@ -33,6 +34,8 @@ const JSON_EVERY: Duration = Duration::from_millis(500);
 pub(super) struct Events {
     pub(super) quiet: bool,
     pub(super) json: bool,
+    /// Whether the desktop is told of the end of a transfer.
+    pub(super) notify: bool,
 }
 
 impl Events {
@@ -40,6 +43,7 @@ impl Events {
         Events {
             quiet: link.quiet,
             json: link.json,
+            notify: !link.no_notify,
         }
     }
 
@@ -275,10 +279,31 @@ impl Events {
         if unsaid > 0 && !self.json {
             self.tell(format_args!("renamed: {unsaid} more"), || Value::Null);
         }
-        self.tell(done_text(verb, sealed, summary, moved, time), || {
+        let text = done_text(verb, sealed, summary, moved, time);
+        self.tell(&text, || {
             json!({"event": "done", "files": summary.placed, "failed": summary.failed, "bytes": moved.bytes, "kept": moved.kept,
                 "same": moved.same_files, "renamed": summary.renamed.count, "seconds": time.as_secs_f64(), "keys": summary.epochs})
         });
+        self.notify(verb, &text, progress);
+    }
+
+    /// The end of a transfer that broke off: `doing` is sending or receiving.
+    pub(super) fn broke_off(self, doing: &str, problem: &Problem, progress: &Progress) {
+        if problem.exit() != Exit::Interrupted {
+            self.notify(&format!("{doing} failed"), problem.message(), progress);
+        }
+    }
+
+    /// Tells the desktop what became of a transfer.
+    fn notify(self, what: &str, text: &str, progress: &Progress) {
+        if self.notify {
+            let name = progress.last_name().filter(|_| progress.snapshot().total_files == 1);
+            let title = format!(
+                "sealway: {}",
+                name.map_or_else(|| what.to_owned(), |name| format!("{name}: {what}"))
+            );
+            notify::tell(&title, text, progress.elapsed());
+        }
     }
 
     /// Draws progress until it is stopped.

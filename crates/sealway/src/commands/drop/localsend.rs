@@ -38,6 +38,7 @@ pub(crate) fn run(options: &Localsend) -> Result<Exit, Problem> {
         None => {}
     }
     let events = Events {
+        notify: false,
         quiet: options.quiet,
         json: options.json,
     };
@@ -73,7 +74,10 @@ pub(crate) fn send(options: &Send, device: &str) -> Result<Exit, Problem> {
         None => {
             let (_, scan) = super::send::found(options, events, &cancel)?;
             let left_out = scan.skipped.len() as u64;
-            (What::Files(Arc::new(scan), options.link.hash == HashWord::All), left_out)
+            (
+                What::Files(Arc::new(scan), options.link.hash == HashWord::All),
+                left_out,
+            )
         }
     };
     send::run(device, what, left_out, options.insecure_http, events, &cancel)

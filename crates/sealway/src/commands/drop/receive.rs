@@ -47,7 +47,9 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
         events.done("received", options.link.via != ViaWord::GrpcPlain, &summary, &progress);
         return Ok(ended(summary.failed));
     }
-    let Met { hashing, check, came, .. } = meet(&options.link, End::Receiver, None, events, &cancel)?;
+    let Met {
+        hashing, check, came, ..
+    } = meet(&options.link, End::Receiver, None, events, &cancel)?;
     let progress = Arc::new(Progress::new().and_path(move |path| events.path(path)));
     let receiving = Options {
         output,
@@ -65,7 +67,11 @@ pub(crate) fn run(options: &Receive) -> Result<Exit, Problem> {
             events.done("received", true, &summary, &progress);
             Ok(ended(summary.failed))
         }
-        Err(error) => Err(resume_hint(error, &progress)),
+        Err(error) => {
+            let problem = resume_hint(error, &progress);
+            events.broke_off("receiving", &problem, &progress);
+            Err(problem)
+        }
     }
 }
 

@@ -35,7 +35,12 @@ pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
         sealway_drop_mount::grpc::files::send(path.clone(), way, &cancel)?;
         return Ok(Exit::Done);
     }
-    let Met { hashing, check, own, came } = meet(&options.link, End::Sender, None, events, &cancel)?;
+    let Met {
+        hashing,
+        check,
+        own,
+        came,
+    } = meet(&options.link, End::Sender, None, events, &cancel)?;
     let transfer_secret = own.transfer_secret()?;
     let progress = Progress::with_waiting(move || events.waiting_for_yes()).and_path(move |path| events.path(path));
     let progress = Arc::new(progress);
@@ -56,7 +61,11 @@ pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
             events.done("sent", true, &summary, &progress);
             Ok(ended(summary.failed))
         }
-        Err(error) => Err(resume_hint(error, &progress)),
+        Err(error) => {
+            let problem = resume_hint(error, &progress);
+            events.broke_off("sending", &problem, &progress);
+            Err(problem)
+        }
     }
 }
 

@@ -20,6 +20,7 @@ use crate::problem::Problem;
 const LISTENS: Duration = Duration::from_secs(3);
 
 const EVENTS: Events = Events {
+    notify: false,
     quiet: false,
     json: false,
 };
