@@ -38,7 +38,7 @@ fn cases_end_with_all_processors_and_differ() {
     }
 }
 
-fn windows(open: &Open, threads: usize, subjects: &[&str]) -> Vec<(String, Result<Counted, CellError>)> {
+fn measured(open: &Open, threads: usize, subjects: &[&str]) -> Vec<(String, Result<Counted, CellError>)> {
     let time = Duration::from_millis(5);
     let spec = Spec { threads, batch: 256 };
     let window = |mut cell: Cell| {
@@ -53,8 +53,8 @@ fn windows(open: &Open, threads: usize, subjects: &[&str]) -> Vec<(String, Resul
 #[test]
 fn packets_go_where_they_should() {
     // To measure what this device costs takes long: one thread does.
-    let mut windows = windows(&fake(), 2, &[Batched::NAME, GPU]);
-    windows.extend(super::tests::windows(&fake(), 1, &[ROUTED]));
+    let mut windows = measured(&fake(), 2, &[Batched::NAME, GPU]);
+    windows.extend(measured(&fake(), 1, &[ROUTED]));
     assert_eq!(windows.len(), 3);
     for (subject, counted) in windows {
         let counted = counted.unwrap();
@@ -75,7 +75,7 @@ fn packets_go_where_they_should() {
 
 #[test]
 fn a_device_that_does_not_do_its_work_gives_no_figures() {
-    for (subject, counted) in windows(&broken(), 2, &[Batched::NAME, GPU]) {
+    for (subject, counted) in measured(&broken(), 2, &[Batched::NAME, GPU]) {
         assert_eq!(counted.is_ok(), subject == Batched::NAME, "{subject}: {counted:?}");
     }
 }
