@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::outgoing::poll_room;
 use crate::{Receiver, Sender};
 
-/// What comes from a v1 peer, checked: network, length, type and checksum.
+/// What comes from a v1 peer, checked: network, length, checksum and type.
 pub type V1Receiver<R> = Receiver<R, V1Messages>;
 
 /// What is sent to a v1 peer.
@@ -26,13 +26,15 @@ impl<R> Receiver<R, V1Messages> {
 impl<R: AsyncRead + Unpin> Receiver<R, V1Messages> {
     /// Waits for the next message; `None` once the peer has ended its direction between two messages. Cancellation-safe.
     ///
+    /// A message with a wrong checksum or type is dropped, as in Bitcoin Core: [`Received::dropped`](crate::Received::dropped)
+    /// counts it, and the next one is waited for.
+    ///
     /// # Errors
-    /// [`TransportError`]; nothing more comes after one. A wrong checksum or type is one, too: v1 has no way to tell a
-    /// message that was garbled from an end that has lost its place.
+    /// [`TransportError`]; nothing more comes after one. Another network and a length above the limit are such.
     pub async fn recv(&mut self) -> Result<Option<Message<'_>>, TransportError> {
         let next = poll_fn(|cx| self.incoming.poll_next(cx, &mut self.io)).await?;
         Ok(next.map(|message| Message {
-            command: message.head.command,
+            command: message.head,
             payload: self.incoming.bytes(message.body),
         }))
     }

@@ -60,14 +60,14 @@ pub enum Error {
         /// The most we accept.
         limit: u32,
     },
-    /// A v1 message whose type has a byte that may not stand in one.
+    /// A v1 message whose type has a byte that may not stand in one. The message is to be dropped; the connection may go on.
     V1CommandByte {
         /// Its place in the type, counted from 0.
         at: usize,
         /// The byte.
         got: u8,
     },
-    /// A v1 message whose checksum does not fit its payload.
+    /// A v1 message whose checksum does not fit its payload. The message is to be dropped; the connection may go on.
     V1Checksum,
     // The caller's fault.
     /// Contents longer than a length field can say, or than a limit that was set.
@@ -172,13 +172,17 @@ impl Error {
 
     /// True for what a peer sent that ends the connection: close it, and say nothing.
     ///
-    /// The three faults of a message's type are not among them, as in Bitcoin Core: such a message authenticated, is
-    /// dropped, and the next one is read.
+    /// Faults of a message's type, and a wrong checksum in v1, are not among them, as in Bitcoin Core: where such a message
+    /// ends is known, so it is dropped, and the next one is read.
     pub fn ends_connection(&self) -> bool {
         self.fault() == Fault::Peer
             && !matches!(
                 self,
-                Error::MessageTooShort { .. } | Error::UnknownShortId { .. } | Error::CommandByte { .. }
+                Error::MessageTooShort { .. }
+                    | Error::UnknownShortId { .. }
+                    | Error::CommandByte { .. }
+                    | Error::V1CommandByte { .. }
+                    | Error::V1Checksum
             )
     }
 }
@@ -292,7 +296,9 @@ mod tests {
         peer(sealway_aead::Error::Unauthentic.into(), true);
         peer(Error::PacketTooLong { claimed: 5, limit: 4 }, true);
         peer(Error::NoTerminator, true);
-        peer(Error::V1Checksum, true);
+        peer(Error::V1TooLong { claimed: 5, limit: 4 }, true);
+        peer(Error::V1Checksum, false);
+        peer(Error::V1CommandByte { at: 1, got: 0x7f }, false);
         peer(Error::MessageTooShort { got: 0 }, false);
         peer(Error::UnknownShortId { id: 99 }, false);
         peer(Error::CommandByte { at: 1, got: 0 }, false);

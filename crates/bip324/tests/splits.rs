@@ -4,7 +4,9 @@
 mod common;
 
 use common::{Numbers, connection, events, output};
-use sealway_bip324::{Connection, Event, Options, Role};
+use sealway_bip324::message::{Message, v1};
+use sealway_bip324::stream::{Incoming, Next, V1Messages};
+use sealway_bip324::{Connection, Event, Magic, Options, Role};
 
 fn options(role: Role) -> Options {
     let garbage = match role {
@@ -150,5 +152,79 @@ fn taken_apart_anywhere() {
         }
         got.truncate(3);
         assert_eq!(got, all[..got.len()]);
+    }
+}
+
+/// Messages of v1, of which every other one is to be dropped: its checksum is wrong, or its type.
+fn v1_transcript() -> Vec<u8> {
+    let mut sent = Vec::new();
+    for n in 0..6u8 {
+        let good = Message {
+            command: "tx".parse().unwrap(),
+            payload: &vec![n; usize::from(n)],
+        };
+        v1::encode(Magic::REGTEST, &good, &mut sent).unwrap();
+        let start = sent.len();
+        let payload = match n {
+            0 => Vec::new(),
+            // What looks like the start of a message is none within a payload.
+            1 => Magic::REGTEST.v1_prefix().to_vec(),
+            _ => vec![n; 9],
+        };
+        let bad = Message {
+            payload: &payload,
+            ..good
+        };
+        v1::encode(Magic::REGTEST, &bad, &mut sent).unwrap();
+        let damaged = match n {
+            // The payload, the checksum, a type with a byte after its end, and one that is not printable.
+            2 => sent.len() - 1,
+            4 => start + 15,
+            5 => start + 4,
+            _ => start + 23,
+        };
+        sent[damaged] ^= 0x80;
+    }
+    sent
+}
+
+#[test]
+fn messages_of_v1_that_are_dropped_leave_the_next_ones_whole_wherever_they_are_cut() {
+    let sent = v1_transcript();
+    for piece in 1..=sent.len() {
+        let mut incoming = Incoming::new(V1Messages::new(Magic::REGTEST, 1000), Vec::new());
+        let mut got = Vec::new();
+        for part in sent.chunks(piece) {
+            let mut part = part;
+            while !part.is_empty() {
+                let n = incoming.room().len().min(part.len());
+                incoming.room()[..n].copy_from_slice(&part[..n]);
+                incoming.came(n).unwrap();
+                part = &part[n..];
+                while let Next::Message(message) = incoming.next_message().unwrap() {
+                    assert_eq!(message.head.name(), "tx");
+                    got.push(incoming.bytes(message.body).to_vec());
+                }
+            }
+        }
+        let want: Vec<_> = (0..6u8).map(|n| vec![n; usize::from(n)]).collect();
+        assert_eq!(got, want, "pieces of {piece} bytes");
+        let received = incoming.received();
+        assert_eq!((received.messages, received.dropped), (6, 6));
+        assert_eq!(received.bytes, sent.len() as u64);
+        assert!(incoming.is_between());
+    }
+}
+
+#[test]
+fn another_network_or_too_long_a_message_of_v1_ends_the_direction() {
+    let mut other = v1_transcript();
+    other[0] ^= 1;
+    let mut long = v1_transcript();
+    long[18] = 1;
+    for sent in [other, long] {
+        let mut incoming = Incoming::new(V1Messages::new(Magic::REGTEST, 1000), sent);
+        assert!(incoming.next_message().is_err() && incoming.next_message().is_err());
+        assert_eq!(incoming.received().messages, 0);
     }
 }

@@ -73,6 +73,38 @@ impl Way {
     }
 }
 
+/// The two ends of a direction, and how much of what goes on within them has been counted.
+struct Ends {
+    from: Reader,
+    to: Writer,
+    stats: Arc<Stats>,
+    dropped: u64,
+}
+
+impl Ends {
+    fn new(from: Reader, to: Writer, stats: &Arc<Stats>) -> Self {
+        Ends {
+            from,
+            to,
+            stats: Arc::clone(stats),
+            dropped: 0,
+        }
+    }
+
+    /// Counts what has happened since the last time.
+    fn count(&mut self) {
+        let dropped = self.from.dropped();
+        add(&self.stats.dropped, dropped - self.dropped);
+        self.dropped = dropped;
+    }
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.count();
+    }
+}
+
 /// Carries until both directions have ended, something is wrong, or time is up. Dropped, it closes both sides.
 pub(crate) async fn carry(client: Side, node: Side, settings: &Arc<Settings>, stats: &Arc<Stats>) -> Result<(), Error> {
     let last = Arc::new(LastMessage::new());
@@ -84,8 +116,8 @@ pub(crate) async fn carry(client: Side, node: Side, settings: &Arc<Settings>, st
     };
     // A task a direction; both end with this set.
     let mut ways = JoinSet::new();
-    ways.spawn(one_way(client.reader, node.writer, way(true)));
-    ways.spawn(one_way(node.reader, client.writer, way(false)));
+    ways.spawn(one_way(Ends::new(client.reader, node.writer, stats), way(true)));
+    ways.spawn(one_way(Ends::new(node.reader, client.writer, stats), way(false)));
     // Once one direction has ended the other has a time that no message prolongs.
     let mut half_closed = None;
     loop {
@@ -115,17 +147,17 @@ pub(crate) async fn carry(client: Side, node: Side, settings: &Arc<Settings>, st
     }
 }
 
-async fn one_way(mut from: Reader, mut to: Writer, way: Way) -> Result<(), Error> {
-    let carried = every_message(&mut from, &mut to, &way).await;
+async fn one_way(mut ends: Ends, way: Way) -> Result<(), Error> {
+    let carried = every_message(&mut ends, &way).await;
     if carried.is_err() {
         // Good messages may have come together with what is wrong: they were taken, so they leave. A writer that has
         // failed says so at once.
-        let _ = timeout(LAST_WRITE, to.flush()).await;
+        let _ = timeout(LAST_WRITE, ends.to.flush()).await;
     }
     carried
 }
 
-async fn every_message(from: &mut Reader, to: &mut Writer, way: &Way) -> Result<(), Error> {
+async fn every_message(ends: &mut Ends, way: &Way) -> Result<(), Error> {
     let (source, target) = if way.outward { (CLIENT, NODE) } else { (NODE, CLIENT) };
     let reading = |error: TransportError| Error::Transport {
         with: source,
@@ -137,10 +169,11 @@ async fn every_message(from: &mut Reader, to: &mut Writer, way: &Way) -> Result<
     };
     loop {
         // Messages that came together leave together.
-        if !from.has_message().map_err(reading)? {
-            to.flush().await.map_err(writing)?;
+        if !ends.from.has_message().map_err(reading)? {
+            ends.to.flush().await.map_err(writing)?;
         }
-        let carried = match (&mut *from, &mut *to) {
+        ends.count();
+        let carried = match (&mut ends.from, &mut ends.to) {
             (Reader::V1(from), Writer::V1(to)) => match from.recv().await.map_err(reading)? {
                 Some(message) => {
                     to.feed(&message).await.map_err(writing)?;
@@ -181,7 +214,7 @@ async fn every_message(from: &mut Reader, to: &mut Writer, way: &Way) -> Result<
             None => add(&way.stats.dropped, 1),
         }
     }
-    to.shutdown().await.map_err(writing)
+    ends.to.shutdown().await.map_err(writing)
 }
 
 /// The start of contents: the short id, or the long type.

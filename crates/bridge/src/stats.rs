@@ -56,7 +56,8 @@ counters! {
     bytes_out,
     /// Bytes of payload carried from there.
     bytes_in,
-    /// Messages of v2 that say no type that v1 could: dropped, as Bitcoin Core does.
+    /// Messages that were dropped, as Bitcoin Core does: of v1 with a wrong checksum or type, of v2 with a type that v1 cannot
+    /// say. They are counted when the next message is carried or the connection ends.
     dropped,
     /// Connections that ended by an error after they carried.
     broken,

@@ -63,6 +63,14 @@ impl Reader {
             Reader::V2(reader) => reader.has_message(),
         }
     }
+
+    /// Messages that were dropped for a wrong checksum or type.
+    pub(crate) fn dropped(&self) -> u64 {
+        match self {
+            Reader::V1(reader) => reader.received().dropped,
+            Reader::V2(reader) => reader.received().dropped,
+        }
+    }
 }
 
 impl Writer {

@@ -24,8 +24,8 @@ pub const PAYLOAD_MAX: u32 = 4_000_000;
 pub struct Header {
     /// The network.
     pub magic: Magic,
-    /// The message type.
-    pub command: Command,
+    /// The message type as it came, with its padding. [`Header::message`] looks at it.
+    pub command: [u8; COMMAND_LEN],
     /// Bytes of payload that follow.
     pub payload_len: u32,
     /// What the payload's checksum is to be.
@@ -36,37 +36,24 @@ impl Header {
     /// Reads a header of a network, for payloads of at most `limit` bytes.
     ///
     /// # Errors
-    /// [`Error::V1Magic`] for another network, [`Error::V1TooLong`] above the limit, [`Error::V1CommandByte`] for a type
-    /// with a byte outside 0x20 to 0x7e, or with one after its end. Each ends the connection.
+    /// [`Error::V1Magic`] for another network, [`Error::V1TooLong`] above the limit. Each ends the connection: where the next
+    /// message begins is not known.
     pub fn decode(magic: Magic, limit: u32, bytes: &[u8; HEADER_LEN]) -> Result<Self, Error> {
         let header = Self::fields(bytes);
         if header.magic != magic {
             return Err(Error::V1Magic { got: header.magic });
         }
-        // BIP324 lets 0x7f through, v1 does not.
-        if let Some(at) = header.command.iter().position(|byte| *byte == 0x7f) {
-            return Err(Error::V1CommandByte { at, got: 0x7f });
-        }
-        let command = Command::from_wire(&header.command).map_err(|error| match error {
-            Error::CommandByte { at, got } => Error::V1CommandByte { at, got },
-            error => error,
-        })?;
         if header.payload_len > limit {
             return Err(Error::V1TooLong {
                 claimed: header.payload_len,
                 limit,
             });
         }
-        Ok(Header {
-            magic,
-            command,
-            payload_len: header.payload_len,
-            checksum: header.checksum,
-        })
+        Ok(header)
     }
 
-    fn fields(bytes: &[u8; HEADER_LEN]) -> Fields {
-        let mut fields = Fields {
+    fn fields(bytes: &[u8; HEADER_LEN]) -> Self {
+        let mut fields = Header {
             magic: Magic([0; 4]),
             command: [0; COMMAND_LEN],
             payload_len: 0,
@@ -92,30 +79,32 @@ impl Header {
     pub fn encode(&self) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
         bytes[..4].copy_from_slice(&self.magic.0);
-        bytes[4..16].copy_from_slice(self.command.as_bytes());
+        bytes[4..16].copy_from_slice(&self.command);
         bytes[16..20].copy_from_slice(&self.payload_len.to_le_bytes());
         bytes[20..].copy_from_slice(&self.checksum);
         bytes
     }
 
-    /// Sees that a payload is the one that the header is of.
+    /// The message of this header and its whole payload.
     ///
     /// # Errors
-    /// [`Error::V1Checksum`] if its length or its checksum is another.
-    pub fn check(&self, payload: &[u8]) -> Result<(), Error> {
-        if payload.len() as u64 == u64::from(self.payload_len) && checksum(payload) == self.checksum {
-            Ok(())
-        } else {
-            Err(Error::V1Checksum)
+    /// [`Error::V1Checksum`] if the payload has another length or checksum, then [`Error::V1CommandByte`] for a type with a
+    /// byte outside 0x20 to 0x7e, or with one after its end. As in Bitcoin Core, such a message is to be dropped, and the
+    /// connection may go on.
+    pub fn message<'a>(&self, payload: &'a [u8]) -> Result<Message<'a>, Error> {
+        if payload.len() as u64 != u64::from(self.payload_len) || checksum(payload) != self.checksum {
+            return Err(Error::V1Checksum);
         }
+        // BIP324 lets 0x7f through, v1 does not.
+        if let Some(at) = self.command.iter().position(|byte| *byte == 0x7f) {
+            return Err(Error::V1CommandByte { at, got: 0x7f });
+        }
+        let command = Command::from_wire(&self.command).map_err(|error| match error {
+            Error::CommandByte { at, got } => Error::V1CommandByte { at, got },
+            error => error,
+        })?;
+        Ok(Message { command, payload })
     }
-}
-
-struct Fields {
-    magic: Magic,
-    command: [u8; COMMAND_LEN],
-    payload_len: u32,
-    checksum: [u8; 4],
 }
 
 /// The checksum of a payload.
@@ -124,13 +113,22 @@ pub fn checksum(payload: &[u8]) -> [u8; 4] {
     [digest[0], digest[1], digest[2], digest[3]]
 }
 
-/// Reads a whole message from the front of what has come; gives it with the bytes it has, or `None` if it is not whole.
+/// A message at the front of what has come.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Decoded<'a> {
+    /// The message, or why it is to be dropped: see [`Header::message`].
+    pub message: Result<Message<'a>, Error>,
+    /// Bytes of it, the header included: the next one follows.
+    pub len: usize,
+}
+
+/// Reads a whole message from the front of what has come; `None` if it is not whole.
 ///
 /// A payload that is not whole costs no memory here, and is looked at once: keep the header meanwhile if it is long.
 ///
 /// # Errors
-/// As [`Header::decode`], and [`Error::V1Checksum`].
-pub fn decode(magic: Magic, limit: u32, input: &[u8]) -> Result<Option<(Message<'_>, usize)>, Error> {
+/// As [`Header::decode`].
+pub fn decode(magic: Magic, limit: u32, input: &[u8]) -> Result<Option<Decoded<'_>>, Error> {
     let Some((header, rest)) = input.split_first_chunk::<HEADER_LEN>() else {
         return Ok(None);
     };
@@ -138,12 +136,10 @@ pub fn decode(magic: Magic, limit: u32, input: &[u8]) -> Result<Option<(Message<
     let Some(payload) = rest.get(..header.payload_len as usize) else {
         return Ok(None);
     };
-    header.check(payload)?;
-    let message = Message {
-        command: header.command,
-        payload,
-    };
-    Ok(Some((message, HEADER_LEN + payload.len())))
+    Ok(Some(Decoded {
+        message: header.message(payload),
+        len: HEADER_LEN + payload.len(),
+    }))
 }
 
 /// Appends a message.
@@ -160,7 +156,7 @@ pub fn encode(magic: Magic, message: &Message<'_>, out: &mut Vec<u8>) -> Result<
     };
     let header = Header {
         magic,
-        command: message.command,
+        command: *message.command.as_bytes(),
         payload_len,
         checksum: checksum(message.payload),
     };
@@ -179,9 +175,10 @@ mod tests {
 
     #[test]
     fn a_known_message_both_ways() {
-        let (message, used) = decode(Magic::MAINNET, PAYLOAD_MAX, VERACK).unwrap().unwrap();
+        let decoded = decode(Magic::MAINNET, PAYLOAD_MAX, VERACK).unwrap().unwrap();
+        let message = decoded.message.unwrap();
         assert_eq!(
-            (message.command.name(), message.payload, used),
+            (message.command.name(), message.payload, decoded.len),
             ("verack", &b""[..], 24)
         );
         let mut out = Vec::new();
@@ -189,49 +186,77 @@ mod tests {
         assert_eq!(out, VERACK);
     }
 
-    #[test]
-    fn a_message_is_the_same_whatever_follows() {
+    /// A ping and its wire form.
+    fn ping() -> (Message<'static>, Vec<u8>) {
         let message = Message {
             command: "ping".parse().unwrap(),
             payload: b"12345678",
         };
         let mut out = Vec::new();
         encode(Magic::SIGNET, &message, &mut out).unwrap();
+        (message, out)
+    }
+
+    #[test]
+    fn a_message_is_the_same_whatever_follows() {
+        let (message, mut out) = ping();
         for n in 0..out.len() {
             assert_eq!(decode(Magic::SIGNET, PAYLOAD_MAX, &out[..n]), Ok(None), "{n}");
         }
         out.extend_from_slice(b"more");
-        assert_eq!(decode(Magic::SIGNET, PAYLOAD_MAX, &out), Ok(Some((message, 32))));
-        assert_eq!(decode(Magic::SIGNET, 8, &out), Ok(Some((message, 32))));
+        let decoded = Decoded {
+            message: Ok(message),
+            len: 32,
+        };
+        assert_eq!(decode(Magic::SIGNET, PAYLOAD_MAX, &out), Ok(Some(decoded.clone())));
+        assert_eq!(decode(Magic::SIGNET, 8, &out), Ok(Some(decoded)));
         let long = decode(Magic::SIGNET, 7, &out[..24]);
         assert_eq!(long, Err(Error::V1TooLong { claimed: 8, limit: 7 }));
     }
 
     #[test]
     fn every_flipped_bit_shows() {
-        let message = Message {
-            command: "ping".parse().unwrap(),
-            payload: b"12345678",
-        };
-        let mut good = Vec::new();
-        encode(Magic::SIGNET, &message, &mut good).unwrap();
+        let (message, good) = ping();
         for bit in 0..8 * good.len() {
             let mut bad = good.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
-            match decode(Magic::SIGNET, 1000, &bad) {
-                // A longer length: the rest is awaited.
-                Ok(None) => assert!((128..160).contains(&bit), "{bit}"),
-                // Another type.
-                Ok(Some((other, _))) => assert!(other.command != message.command && (32..128).contains(&bit), "{bit}"),
-                Err(_) => {}
+            let decoded = decode(Magic::SIGNET, 1000, &bad);
+            match bit / 8 {
+                0..4 => assert!(matches!(decoded, Err(Error::V1Magic { .. })), "{bit}"),
+                4..16 => {
+                    let decoded = decoded.unwrap().unwrap();
+                    assert_eq!(decoded.len, good.len());
+                    match decoded.message {
+                        Ok(other) => assert!(other.command != message.command, "{bit}"),
+                        Err(error) => assert!(matches!(error, Error::V1CommandByte { .. }), "{bit}"),
+                    }
+                }
+                16..20 => match decoded {
+                    // A longer length: the rest is awaited. A shorter one: another payload.
+                    Ok(None) | Err(Error::V1TooLong { .. }) => {}
+                    other => assert_eq!(other.unwrap().unwrap().message, Err(Error::V1Checksum), "{bit}"),
+                },
+                _ => {
+                    let dropped = Decoded {
+                        message: Err(Error::V1Checksum),
+                        len: good.len(),
+                    };
+                    assert_eq!(decoded, Ok(Some(dropped)), "{bit}");
+                }
             }
         }
-        let mut del = *VERACK;
-        del[5] = 0x7f;
-        let refused = decode(Magic::MAINNET, 0, &del);
-        assert_eq!(refused, Err(Error::V1CommandByte { at: 1, got: 0x7f }));
-        del[5] = 0;
-        let refused = decode(Magic::MAINNET, 0, &del);
-        assert_eq!(refused, Err(Error::V1CommandByte { at: 2, got: b'r' }));
+    }
+
+    #[test]
+    fn types_that_v1_does_not_allow() {
+        for (byte, refused) in [
+            (0x7f, Error::V1CommandByte { at: 1, got: 0x7f }),
+            (0, Error::V1CommandByte { at: 2, got: b'r' }),
+        ] {
+            let mut verack = *VERACK;
+            verack[5] = byte;
+            let decoded = decode(Magic::MAINNET, 0, &verack).unwrap().unwrap();
+            assert_eq!((decoded.message, decoded.len), (Err(refused), 24));
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::message::Command;
 use crate::message::v1::{self, Header};
 use crate::{Error, HEADER_LEN, Kind, LENGTH_LEN, Magic, PacketOpener, TAG_LEN};
 
@@ -25,6 +26,8 @@ pub enum Cut<H> {
     Wants(usize),
     /// A frame of so many bytes without a message.
     Decoy(usize),
+    /// A frame of so many bytes whose message is to be dropped.
+    Dropped(usize),
     /// A message.
     Message(Frame<H>),
 }
@@ -91,7 +94,10 @@ impl Framing for Packets {
     }
 }
 
-/// Messages of v1, checked: network, length, type and checksum. The body of a message is its payload.
+/// Messages of v1, checked: network, length, checksum and type. The body of a message is its payload.
+///
+/// A message with a wrong checksum or type is dropped, as in Bitcoin Core; another network or a length above the limit ends
+/// the direction.
 pub struct V1Messages {
     magic: Magic,
     payload_limit: u32,
@@ -111,9 +117,9 @@ impl V1Messages {
 }
 
 impl Framing for V1Messages {
-    type Head = Header;
+    type Head = Command;
 
-    fn cut(&mut self, front: &mut [u8]) -> Result<Cut<Header>, Error> {
+    fn cut(&mut self, front: &mut [u8]) -> Result<Cut<Command>, Error> {
         let Some((bytes, rest)) = front.split_first_chunk::<{ v1::HEADER_LEN }>() else {
             return Ok(Cut::Wants(v1::HEADER_LEN));
         };
@@ -126,12 +132,14 @@ impl Framing for V1Messages {
         let Some(payload) = rest.get(..header.payload_len as usize) else {
             return Ok(Cut::Wants(len));
         };
-        header.check(payload)?;
         self.header = None;
-        Ok(Cut::Message(Frame {
-            head: header,
-            body: v1::HEADER_LEN..len,
-            len,
-        }))
+        Ok(match header.message(payload) {
+            Ok(message) => Cut::Message(Frame {
+                head: message.command,
+                body: v1::HEADER_LEN..len,
+                len,
+            }),
+            Err(_) => Cut::Dropped(len),
+        })
     }
 }

@@ -210,6 +210,7 @@ fn directions(parts: Parts, buffer: ReadBuffer) -> Directions {
         bytes: counters.bytes_received,
         messages: 0,
         decoys: counters.decoys_received,
+        dropped: 0,
     };
     let sent = Sent {
         bytes: counters.bytes_sent,

@@ -17,6 +17,8 @@ pub struct Received {
     pub messages: u64,
     /// Decoys.
     pub decoys: u64,
+    /// Messages of v1 that were dropped for a wrong checksum or type.
+    pub dropped: u64,
 }
 
 enum State {
@@ -102,6 +104,11 @@ impl<F: Framing> Incoming<F> {
                 Cut::Decoy(len) => {
                     self.received.bytes += len as u64;
                     self.received.decoys += 1;
+                    self.buffer.consume(len);
+                }
+                Cut::Dropped(len) => {
+                    self.received.bytes += len as u64;
+                    self.received.dropped += 1;
                     self.buffer.consume(len);
                 }
                 Cut::Message(frame) => {

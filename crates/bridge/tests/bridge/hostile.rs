@@ -115,41 +115,83 @@ async fn a_wrong_tag_closes_both_sides() {
 }
 
 #[tokio::test]
-async fn a_wrong_checksum_or_network_in_v1_closes_both_sides() {
-    let other = {
-        let mut bytes = framed("ping", b"12345678");
-        bytes[0] ^= 1;
-        bytes
-    };
-    let garbled = {
-        let mut bytes = framed("ping", b"12345678");
-        bytes[30] ^= 1;
-        bytes
-    };
-    for wrong in [other, garbled] {
-        let (bridge, node) = to_v1(|_| {}).await;
-        let mut client = TcpStream::connect(bridge.address()).await.unwrap();
-        client.write_all(&framed("version", b"")).await.unwrap();
-        let (mut at_node, _) = within("the node", node.accept()).await.unwrap();
-        let mut got = vec![0; 24];
-        within("the first message", at_node.read_exact(&mut got)).await.unwrap();
-        client.write_all(&wrong).await.unwrap();
-        let mut rest = Vec::new();
-        let _ = within("the node's end", at_node.read_to_end(&mut rest)).await;
-        assert!(rest.is_empty(), "{rest:?}");
-        assert!(is_closed(&mut client).await);
+async fn another_network_in_v1_closes_both_sides() {
+    let (bridge, node) = to_v1(|_| {}).await;
+    let mut client = TcpStream::connect(bridge.address()).await.unwrap();
+    client.write_all(&framed("version", b"")).await.unwrap();
+    let (mut at_node, _) = within("the node", node.accept()).await.unwrap();
+    let mut got = vec![0; 24];
+    within("the first message", at_node.read_exact(&mut got)).await.unwrap();
+    let mut other = framed("ping", b"12345678");
+    other[0] ^= 1;
+    client.write_all(&other).await.unwrap();
+    let mut rest = Vec::new();
+    let _ = within("the node's end", at_node.read_to_end(&mut rest)).await;
+    assert!(rest.is_empty(), "{rest:?}");
+    assert!(is_closed(&mut client).await);
+}
+
+#[tokio::test]
+async fn a_wrong_checksum_or_type_in_v1_is_dropped_and_the_connection_goes_on() {
+    let (bridge, node) = to_v1(|_| {}).await;
+    let mut client = TcpStream::connect(bridge.address()).await.unwrap();
+    let mut garbled = framed("ping", b"garbled!");
+    *garbled.last_mut().unwrap() ^= 1;
+    let mut unnamed = framed("ping", b"no name!");
+    unnamed[5] = 7;
+    let (first, second) = (framed("version", b""), framed("ping", b"good one"));
+    client.write_all(&first).await.unwrap();
+    let (mut at_node, _) = within("the node", node.accept()).await.unwrap();
+    // In one write, and a byte at a time.
+    client
+        .write_all(&[&garbled[..], &second, &unnamed].concat())
+        .await
+        .unwrap();
+    for byte in [&garbled[..], &second].concat() {
+        client.write_all(&[byte]).await.unwrap();
     }
+    let mut got = vec![0; first.len() + 2 * second.len()];
+    within("the good ones", at_node.read_exact(&mut got)).await.unwrap();
+    assert!(got == [&first[..], &second, &second].concat(), "{got:?}");
+    // One after which nothing comes is counted too.
+    client.write_all(&garbled).await.unwrap();
+    client.shutdown().await.unwrap();
+    let mut rest = Vec::new();
+    within("the client's end", at_node.read_to_end(&mut rest))
+        .await
+        .unwrap();
+    assert!(rest.is_empty(), "{rest:?}");
+    let totals = counted(bridge.stats(), "four dropped", |totals| totals.dropped == 4).await;
+    assert_eq!((totals.messages_out, totals.broken), (3, 0));
+}
+
+#[tokio::test]
+async fn messages_that_are_dropped_do_not_keep_a_connection_open() {
+    let (bridge, _node) = to_v1(|settings| settings.idle = Duration::from_millis(300)).await;
+    let (mut read, mut write) = TcpStream::connect(bridge.address()).await.unwrap().into_split();
+    write.write_all(&framed("version", b"")).await.unwrap();
+    let mut garbled = framed("ping", b"garbled!");
+    *garbled.last_mut().unwrap() ^= 1;
+    let flood = tokio::spawn(async move {
+        while write.write_all(&garbled).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    within("the flood", flood).await.unwrap();
+    let _ = read.read_to_end(&mut Vec::new()).await;
+    let totals = counted(bridge.stats(), "an idle end", |totals| totals.broken == 1).await;
+    assert!(totals.dropped > 0);
 }
 
 #[tokio::test]
 async fn good_messages_that_come_together_with_a_bad_one_reach_the_node() {
     let pings = framed("ping", b"good one").repeat(3);
-    // v1 with a wrong checksum.
+    // v1 of another network.
     let good = [framed("version", b""), pings.clone()].concat();
     let (bridge, node) = to_v1(|_| {}).await;
     let mut client = TcpStream::connect(bridge.address()).await.unwrap();
     let mut wire = [&good[..], &framed("ping", b"bad one!")].concat();
-    *wire.last_mut().unwrap() ^= 1;
+    wire[good.len()] ^= 1;
     client.write_all(&wire).await.unwrap();
     let (mut at_node, _) = within("the node", node.accept()).await.unwrap();
     let mut got = Vec::new();
